@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace reef {
+
+using Clock = std::chrono::steady_clock;
+
+struct ThreadPool::Impl {
+  std::vector<std::thread> workers;
+  std::mutex mutex;
+  std::condition_variable work_ready;
+  std::condition_variable work_done;
+  std::uint64_t generation = 0;  // counts loops; a worker joins each loop once
+  int busy = 0;                  // workers still inside the current loop
+  bool stopping = false;
+
+  // The current loop, constant while busy > 0.
+  const std::function<void(std::int64_t, std::int64_t)>* body = nullptr;
+  std::int64_t count = 0;
+  std::int64_t grain = 1;
+  std::atomic<std::int64_t> next{0};
+
+  bool has_deadline = false;
+  Clock::time_point deadline;
+
+  bool late() const { return has_deadline && Clock::now() > deadline; }
+
+  void take_chunks() {
+    for (;;) {
+      const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
+      if (begin >= count || late()) return;
+      (*body)(begin, std::min(begin + grain, count));
+    }
+  }
+
+  void worker() {
+    std::uint64_t seen = 0;
+    for (;;) {
+      {
+        std::unique_lock lock(mutex);
+        work_ready.wait(lock, [&] { return stopping || generation != seen; });
+        if (stopping) return;
+        seen = generation;
+      }
+      take_chunks();
+      {
+        std::lock_guard lock(mutex);
+        if (--busy == 0) work_done.notify_one();
+      }
+    }
+  }
+};
+
+ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
+  for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get()] { impl->worker(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+  }
+  impl_->work_ready.notify_all();
+  for (std::thread& worker : impl_->workers) worker.join();
+}
+
+int ThreadPool::threads() const { return static_cast<int>(impl_->workers.size()) + 1; }
+
+void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
+                              const std::function<void(std::int64_t, std::int64_t)>& body) {
+  if (count <= 0) return;
+  grain = std::max<std::int64_t>(grain, 1);
+  if (impl_->workers.empty() || count <= grain) {
+    for (std::int64_t begin = 0; begin < count && !impl_->late(); begin += std::min(grain, count - begin)) {
+      body(begin, begin + std::min(grain, count - begin));
+    }
+    return;
+  }
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->body = &body;
+    impl_->count = count;
+    impl_->grain = grain;
+    impl_->next.store(0, std::memory_order_relaxed);
+    impl_->busy = static_cast<int>(impl_->workers.size());
+    ++impl_->generation;
+  }
+  impl_->work_ready.notify_all();
+  impl_->take_chunks();
+  std::unique_lock lock(impl_->mutex);
+  impl_->work_done.wait(lock, [&] { return impl_->busy == 0; });
+}
+
+void ThreadPool::set_deadline(double seconds_from_now) {
+  impl_->has_deadline = seconds_from_now > 0;
+  if (impl_->has_deadline) {
+    impl_->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds_from_now));
+  }
+}
+
+bool ThreadPool::past_deadline() const { return impl_->late(); }
+
+}  // namespace reef

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpDef: everything Reef knows about one op, in one constant, in one file.
+//
+// ops/<name>.cpp defines `constinit const OpDef <name>_op = define({...})`, ops.def lists it, and everything else
+// follows from there: the runtime, the generated docs/ops.md, and in later stages the checker and the compiler.
+// See HACKING.md for adding one.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+#include "ops/op_context.h"
+
+namespace reef::ops {
+
+struct Arity {
+  int min = 1;
+  int max = 1;
+};
+inline constexpr int kAnyNumber = 1 << 20;
+
+// One attribute, named as in the model's option table.
+struct AttributeDoc {
+  std::string_view name;
+  std::string_view meaning;
+};
+
+// One condition for running on the Edge TPU: a predicate, the sentence that states it, and what to do if it fails.
+struct ChipRule {
+  std::string_view says;
+  std::string_view suggestion;
+  bool (*holds)(const OpContext&);
+};
+
+struct OpDef {
+  std::string_view name;     // as in ir::Operator::type
+  std::string_view summary;  // one sentence, for docs/ops.md
+  Arity inputs, outputs;
+  std::span<const AttributeDoc> attributes = {};
+  // Supported element types, in words for docs/ops.md: "float32", "int8 (per-channel weights)", "hybrid", ...
+  std::span<const std::string_view> types = {};
+  bool is_custom = false;
+
+  Status (*infer)(InferContext&) = nullptr;             // output shapes from inputs
+  Result<Kernel> (*prepare)(PrepareContext&) = nullptr;  // checks everything, returns the kernel
+
+  std::span<const ChipRule> chip_rules = {};  // empty: no rules written, the op is treated as CPU-only
+};
+
+// Refuses an incomplete op while compiling: a throw is not a constant expression.
+consteval OpDef define(OpDef def) {
+  if (def.name.empty() || def.summary.empty()) throw "an op needs a name and a summary";
+  if (def.infer == nullptr || def.prepare == nullptr) throw "an op needs infer and prepare";
+  if (def.types.empty()) throw "an op needs the list of types it supports";
+  if (def.inputs.min > def.inputs.max || def.outputs.min > def.outputs.max) throw "arity bounds are crossed";
+  return def;
+}
+
+}  // namespace reef::ops

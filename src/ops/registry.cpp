@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/registry.h"
+
+#include <string>
+#include <unordered_map>
+
+namespace reef::ops {
+
+#define OP(name) extern const OpDef name##_op;
+#include "ops/ops.def"
+#undef OP
+
+namespace {
+
+constexpr const OpDef* kOps[] = {
+#define OP(name) &name##_op,
+#include "ops/ops.def"
+#undef OP
+};
+
+}  // namespace
+
+std::span<const OpDef* const> all_ops() { return kOps; }
+
+const OpDef* find_op(const ir::Operator& op) {
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const OpDef*> by_name;
+    for (const OpDef* def : kOps) by_name.emplace(def->name, def);
+    return by_name;
+  }();
+  const auto found = index.find(op.type);
+  if (found == index.end() || found->second->is_custom != op.is_custom()) return nullptr;
+  return found->second;
+}
+
+Status check_arity(const OpDef& def, const ir::Operator& op) {
+  const auto inputs = static_cast<int>(op.inputs.size());
+  const auto outputs = static_cast<int>(op.outputs.size());
+  REEF_REQUIRE(inputs >= def.inputs.min && inputs <= def.inputs.max, "{} takes {} to {} inputs, but has {}", def.name,
+               def.inputs.min, def.inputs.max, inputs);
+  REEF_REQUIRE(outputs >= def.outputs.min && outputs <= def.outputs.max, "{} has {} to {} outputs, but {} are given",
+               def.name, def.outputs.min, def.outputs.max, outputs);
+  return ok_status();
+}
+
+}  // namespace reef::ops
