@@ -36,7 +36,7 @@ struct ChipRule {
 struct OpDef {
   std::string_view name;     // as in ir::Operator::type
   std::string_view summary;  // one sentence, for docs/ops.md
-  Arity inputs, outputs;
+  Arity inputs = {}, outputs = {};
   std::span<const AttributeDoc> attributes = {};
   // Supported element types, in words for docs/ops.md: "float32", "int8 (per-channel weights)", "hybrid", ...
   std::span<const std::string_view> types = {};
