@@ -2,8 +2,8 @@
 # Front door. Everything is done by CMake; see CMakePresets.json for the configurations.
 #   make         build/reef        make test    build and run all tests     make format  clang-format the sources
 #   make demo    a model at work   make bench   measure against peers       make fuzz    a minute of each fuzzer
-#   make asan / make tsan          all tests under the sanitizers
-.PHONY: all setup demo test bench format fuzz asan tsan clean
+#   make asan / make tsan          all tests under the sanitizers           make docs    rewrite generated documents
+.PHONY: all demo test bench docs format fuzz asan tsan clean
 .DEFAULT_GOAL := all
 JOBS ?= $(shell nproc)
 
@@ -38,6 +38,10 @@ fuzz:
 bench: all
 	@tools/setup.sh test
 	@bench/run.sh
+
+docs: all
+	@cmake --build --preset release --target make_docs -j $(JOBS)
+	@build/make_docs .
 
 format:
 	@tools/setup.sh format

@@ -129,6 +129,12 @@ bool is_word(std::string_view text) {
   return true;
 }
 
+bool is_value_word(std::string_view word) {
+  constexpr std::array<std::string_view, 8> kWords = {"true", "false",  "inf",     "nan",
+                                                      "enum", "ints", "floats", "strings"};
+  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+}
+
 void append_quoted(std::string& out, std::string_view bytes) {
   out += '"';
   for (const char c : bytes) {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/type.h"
+
 namespace reef::ir::text {
 
 enum class TokenKind {
@@ -51,6 +53,9 @@ class Lexer {
 // True if `text` can stand for itself as a word.
 bool is_word(std::string_view text);
 
+// Words that already mean something as the value of an attribute; an enumerator of that name is quoted.
+bool is_value_word(std::string_view word);
+
 // The quoted form of any bytes, and back from what stands between the quotes.
 void append_quoted(std::string& out, std::string_view bytes);
 std::optional<std::string> unescape(std::string_view quoted);
@@ -67,5 +72,31 @@ void append_double(std::string& out, double value);
 // A number token, except NaN. nullopt: not such a number, or out of range. "-inf" is one; "inf" is a word.
 std::optional<float> read_float(std::string_view number);
 std::optional<double> read_double(std::string_view number);
+
+// Calls body with a zero of the C++ type in which elements of `type` are spelled, if they are spelled as numbers at all.
+// Booleans are bytes here: a file may hold others than 0 and 1.
+template <typename Body>
+bool with_value_type(DataType type, Body&& body) {
+  switch (type) {
+    case DataType::kFloat32: return body(float{}), true;
+    case DataType::kFloat64: return body(double{}), true;
+    case DataType::kInt8: return body(std::int8_t{}), true;
+    case DataType::kInt16: return body(std::int16_t{}), true;
+    case DataType::kInt32: return body(std::int32_t{}), true;
+    case DataType::kInt64: return body(std::int64_t{}), true;
+    case DataType::kBool:
+    case DataType::kUInt8: return body(std::uint8_t{}), true;
+    case DataType::kUInt16: return body(std::uint16_t{}), true;
+    case DataType::kUInt32: return body(std::uint32_t{}), true;
+    case DataType::kUInt64: return body(std::uint64_t{}), true;
+    default: return false;
+  }
+}
+// Bytes of such an element; 0: not spelled as numbers.
+inline std::size_t value_bytes(DataType type) {
+  std::size_t result = 0;
+  with_value_type(type, [&](auto zero) { result = sizeof zero; });
+  return result;
+}
 
 }  // namespace reef::ir::text
