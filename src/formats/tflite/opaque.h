@@ -6,8 +6,9 @@
 // position modulo 16. Only vtables are referred to backward or far away (writers share them over the whole file); a
 // distant one is copied to the front of the piece.
 //
-// Not guaranteed: that the piece is minimal (a number that looks like an offset drags in what lies there), nor that it is
-// complete for a table that holds vectors of structs wider than 8 bytes (TFLite has none) or more than kMaxOpaqueBytes
+// Not guaranteed: that the piece is minimal (a number that looks like an offset drags in what lies there), nor that it
+// is complete for a table that holds vectors of structs wider than 8 bytes (TFLite has none) or more than
+// kMaxOpaqueBytes
 // (`complete` then says so).
 #pragma once
 
