@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text and back: a model that uses every field, the models of the zoo when they are there, and texts with a mistake.
+// Text and back: a model that uses every field, and texts with a mistake. Real models: tests/zoo_text_test.cpp.
 #include "ir/text.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <limits>
 
 #include <gtest/gtest.h>
 
-#include "formats/tflite/reader.h"
 #include "ir/verify.h"
 
 namespace reef::ir {
@@ -165,7 +162,6 @@ TEST(Text, EmptyModels) {
   expect_round_trip(model);
 }
 
-// Each field of each structure, changed alone, must change the text: nothing is dropped or printed as something else.
 TEST(Text, EveryAttributeKindIsToldApart) {
   const std::vector<AttributeValue> values = {true,
                                               std::int64_t{1},
@@ -317,37 +313,6 @@ TEST(Text, DamagedTextsEndInAResult) {
     EXPECT_TRUE(*again == *model) << i;
   }
   EXPECT_GT(accepted, 0u);
-}
-
-std::filesystem::path zoo_folder() {
-  const char* folder = std::getenv("REEF_ZOO");
-  return folder ? folder : REEF_SOURCE_DIR "/../shared/zoo";
-}
-
-TEST(Text, ZooVerifiesAndSurvives) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(zoo_folder(), error)) {
-    GTEST_SKIP() << "no models at " << zoo_folder() << "; set REEF_ZOO to a folder of .tflite files";
-  }
-  std::size_t files = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(zoo_folder())) {
-    if (entry.path().extension() != ".tflite") continue;
-    SCOPED_TRACE(entry.path().string());
-    ++files;
-    const Result<Model> model = tflite::load_model(entry.path().string());
-    if (!model.ok()) {
-      ADD_FAILURE() << model.status().message();
-      continue;
-    }
-    const std::string text = print(*model);
-    const Result<Model> again = parse(text);
-    if (!again.ok()) {
-      ADD_FAILURE() << again.status().message();
-      continue;
-    }
-    EXPECT_TRUE(*again == *model);
-  }
-  EXPECT_GT(files, 0u);
 }
 
 }  // namespace
