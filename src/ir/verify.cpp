@@ -9,8 +9,8 @@
 //  of
 //    a tensor of rank 1 when the count of scales is the vector's length;
 //  - a custom op that reads a tensor nobody writes: compilers for accelerators pass scratch memory that way.
-// Not checked: whether opaque tables and the contents of sparse tensors make sense, and everything that belongs to an
-// op.
+// Data in a file beside the model counts as constant, but is not looked at. Not checked: whether opaque tables and the
+// contents of sparse tensors make sense, and everything that belongs to an op.
 #include "ir/verify.h"
 
 #include <limits>
@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace reef::ir {
@@ -81,6 +82,7 @@ class Verifier {
   explicit Verifier(const Model& model) : model_(model) {}
 
   Status run() {
+    REEF_RETURN_IF_ERROR(check_external_buffers());
     REEF_REQUIRE(!model_.subgraphs.empty(), "the model has no subgraph; it needs at least one");
     for (std::size_t i = 0; i < model_.subgraphs.size(); ++i) {
       const Status status = check_subgraph(model_.subgraphs[i]);
@@ -104,6 +106,8 @@ class Verifier {
     writer_.assign(graph.tensors.size(), kNobody);
     for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
       const Tensor& tensor = graph.tensors[i];
+      // A buffer that is present but empty says nothing here: a constant without elements needs no writer anyway, and
+      // converters give such buffers to computed tensors too.
       const bool is_constant = !constant_data(model_, tensor).empty() || tensor.external_buffer != 0;
       if (is_constant) writer_[i] = kConstant;
       // Nothing has to be written for a tensor without elements; handles are made by the runtime.
@@ -196,6 +200,8 @@ class Verifier {
     REEF_RETURN_IF_ERROR(check_signature_shape(tensor));
     REEF_REQUIRE(in_range(tensor.buffer, model_.buffers.size()), "its buffer is {}, but {}", tensor.buffer,
                  only(model_.buffers.size(), "buffer"));
+    REEF_REQUIRE(tensor.external_buffer == 0 || external_ids_.contains(tensor.external_buffer),
+                 "its data is external buffer {}, which the model does not list", tensor.external_buffer);
     REEF_RETURN_IF_ERROR(check_constant(tensor, *elements));
     REEF_RETURN_IF_ERROR(check_quantization(graph, tensor));
     if (tensor.sparsity) return check_sparsity(*tensor.sparsity, tensor.shape).in("sparsity");
@@ -258,7 +264,16 @@ class Verifier {
     }
     if (const auto* blocks = std::get_if<BlockwiseQuantization>(&quantization.details)) {
       REEF_RETURN_IF_ERROR(check_parameter_tensors(graph, blocks->scales, blocks->zero_points));
-      REEF_REQUIRE(blocks->block_size > 0, "quantization is in blocks of {} elements", blocks->block_size);
+      const bool is_sized = blocks->block_size > 0 || (blocks->block_size == 0 && !blocks->block_shape.empty());
+      REEF_REQUIRE(is_sized, "quantization is in blocks of {} elements", blocks->block_size);
+    }
+    if (const auto* axes = std::get_if<MultiAxisQuantization>(&quantization.details)) {
+      REEF_RETURN_IF_ERROR(check_parameter_tensors(graph, axes->scales, axes->zero_points));
+      REEF_REQUIRE(axes->block_size >= 0, "quantization is in blocks of {} elements", axes->block_size);
+      for (const std::int32_t dimension : axes->dimensions) {
+        REEF_REQUIRE(in_range(dimension, tensor.shape.dims().size()),
+                     "quantization is along dimension {}, but the shape is {}", dimension, tensor.shape.to_string());
+      }
     }
     if (const auto* opaque = std::get_if<OpaqueTable>(&quantization.details)) {
       return check_opaque(*opaque, "quantization details");
@@ -296,8 +311,6 @@ class Verifier {
     }
     for (std::size_t i = 0; i < count; ++i) {
       const SparsityDimension& dimension = sparsity.dimensions[i];
-      REEF_REQUIRE(dimension.format == 0 || dimension.format == 1, "dimension {} has unknown format {}", i,
-                   dimension.format);
       REEF_REQUIRE(dimension.dense_size >= 0, "dimension {} has dense size {}", i, dimension.dense_size);
       REEF_RETURN_IF_ERROR(check_index_vector(dimension.segments).in(fmt::format("segments of dimension {}", i)));
       REEF_RETURN_IF_ERROR(check_index_vector(dimension.indices).in(fmt::format("indices of dimension {}", i)));
@@ -306,13 +319,25 @@ class Verifier {
   }
 
   static Status check_index_vector(const SparsityDimension::IndexVector& vector) {
-    REEF_REQUIRE(vector.wire_type >= 0 && vector.wire_type <= 3, "unknown element type {}", vector.wire_type);
-    REEF_REQUIRE(vector.wire_type != 0 || vector.values.empty(), "has values but no element type");
+    const bool is_known = vector.wire_type >= 1 && vector.wire_type <= 3;
+    REEF_REQUIRE(is_known || vector.values.empty(), "has values of unknown type {}", vector.wire_type);
     const std::int32_t largest = vector.wire_type == 3   ? std::numeric_limits<std::uint8_t>::max()
                                  : vector.wire_type == 2 ? std::numeric_limits<std::uint16_t>::max()
                                                          : std::numeric_limits<std::int32_t>::max();
     for (const std::int32_t value : vector.values) {
       REEF_REQUIRE(value >= 0 && value <= largest, "value {} is outside 0..{}", value, largest);
+    }
+    return ok_status();
+  }
+
+  Status check_external_buffers() {
+    for (std::size_t i = 0; i < model_.external_buffers.size(); ++i) {
+      const ExternalBuffer& buffer = model_.external_buffers[i];
+      REEF_REQUIRE(in_range(buffer.group, model_.external_buffer_groups.size()),
+                   "external buffer {}: its group is {}, but {}", i, buffer.group,
+                   only(model_.external_buffer_groups.size(), "group"));
+      REEF_REQUIRE(external_ids_.insert(buffer.id).second, "external buffer {}: id {} is taken by an earlier one", i,
+                   buffer.id);
     }
     return ok_status();
   }
@@ -351,6 +376,7 @@ class Verifier {
   static constexpr std::int64_t kConstant = -3;
 
   const Model& model_;
+  std::unordered_set<std::uint32_t> external_ids_;
   // Of the subgraph at hand, by tensor.
   std::vector<bool> is_ready_;  // has a value at this point of the execution order
   std::vector<std::int64_t> writer_;

@@ -128,6 +128,10 @@ TEST(Verify, Constants) {
                "tensor 1 'weights': int16[3, 4] takes 24 bytes, but its buffer 1 holds 12");
   expect_fault([](Model& m) { tensor(m, 1).is_variable = true; }, "both variable and constant");
   expect_fine([](Model& m) {
+    m.buffers.push_back({{}, false, true});
+    tensor(m, 2).buffer = 3;  // computed
+  });
+  expect_fine([](Model& m) {
     tensor(m, 1).type = DataType::kInt4;
     tensor(m, 1).shape = {3, 1, 7};  // 21 elements: 10 bytes and a half
     m.buffers[1].data = Bytes(std::vector<std::uint8_t>(11));
@@ -138,7 +142,7 @@ TEST(Verify, StringConstants) {
   const auto with_strings = [](std::vector<std::uint8_t> data, Shape shape) {
     return [data, shape](Model& m) {
       m.subgraphs[0].tensors.push_back(make_tensor("words", DataType::kString, shape, 3));
-      m.buffers.push_back({Bytes(data)});
+      m.buffers.emplace_back().data = Bytes(data);
     };
   };
   const std::vector<std::uint8_t> words = {2, 0, 0, 0, 16, 0, 0, 0, 17, 0, 0, 0, 18, 0, 0, 0, 'a', 'b'};
@@ -170,22 +174,50 @@ TEST(Verify, Quantization) {
     tensor(m, 3).quantization.scale = {1, 1};
     tensor(m, 3).quantization.dimension = 3;
   });
-  expect_fine([](Model& m) { tensor(m, 1).quantization.details = BlockwiseQuantization{2, -1, 32}; });
+  expect_fine([](Model& m) { tensor(m, 1).quantization.details = BlockwiseQuantization{2, -1, 32, {}}; });
   expect_fault(
       [](Model& m) {
-        tensor(m, 1).quantization.details = BlockwiseQuantization{4, -1, 32};
+        tensor(m, 1).quantization.details = BlockwiseQuantization{4, -1, 32, {}};
       },
       "scales are tensor 4");
   expect_fault(
       [](Model& m) {
-        tensor(m, 1).quantization.details = BlockwiseQuantization{2, -2, 32};
+        tensor(m, 1).quantization.details = BlockwiseQuantization{2, -2, 32, {}};
       },
       "zero points are tensor -2");
   expect_fault(
       [](Model& m) {
-        tensor(m, 1).quantization.details = BlockwiseQuantization{2, 2, 0};
+        tensor(m, 1).quantization.details = BlockwiseQuantization{2, 2, 0, {}};
       },
       "blocks of 0 elements");
+}
+
+TEST(Verify, QuantizationOverSeveralAxes) {
+  expect_fine([](Model& m) { tensor(m, 1).quantization.details = MultiAxisQuantization{2, -1, 0, {0, 1}}; });
+  expect_fault(
+      [](Model& m) {
+        tensor(m, 1).quantization.details = MultiAxisQuantization{2, -1, 0, {0, 2}};
+      },
+      "dimension 2, but the shape is [3, 4]");
+  expect_fault(
+      [](Model& m) {
+        tensor(m, 1).quantization.details = MultiAxisQuantization{2, 4, 0, {0}};
+      },
+      "zero points are tensor 4");
+}
+
+TEST(Verify, ExternalBuffers) {
+  const auto external = [](Model& m) {
+    m.external_buffer_groups = {"weights.bin"};
+    m.external_buffers = {{7, 0, 0, 12, ""}};
+    tensor(m, 1).buffer = 0;
+    tensor(m, 1).external_buffer = 7;
+  };
+  expect_fine(external);
+  expect_fault([&](Model& m) { external(m), tensor(m, 1).external_buffer = 1; },
+               "tensor 1 'weights': its data is external buffer 1, which the model does not list");
+  expect_fault([&](Model& m) { external(m), m.external_buffers[0].group = 1; }, "its group is 1");
+  expect_fault([&](Model& m) { external(m), m.external_buffers.push_back(m.external_buffers[0]); }, "id 7 is taken");
 }
 
 TEST(Verify, Sparsity) {
@@ -208,7 +240,7 @@ TEST(Verify, Sparsity) {
   expect_fault(sparse([](Sparsity& s) { s.traversal_order.pop_back(); }), "lists 2 of 3");
   expect_fault(sparse([](Sparsity& s) { s.block_map[0] = 2; }), "the block map names dimension 2");
   expect_fault(sparse([](Sparsity& s) { s.dimensions.pop_back(); }), "2 dimensions are described");
-  expect_fault(sparse([](Sparsity& s) { s.dimensions[2].format = 2; }), "unknown format 2");
+  expect_fault(sparse([](Sparsity& s) { s.dimensions[1].indices.wire_type = 4; }), "values of unknown type 4");
   expect_fault(sparse([](Sparsity& s) { s.dimensions[1].segments.values[1] = 256; }), "256 is outside 0..255");
   expect_fault(sparse([](Sparsity& s) { s.dimensions[1].indices.values[0] = -1; }), "indices of dimension 1: value -1");
 }

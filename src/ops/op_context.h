@@ -75,6 +75,8 @@ class Environment {
   // Shapes of subgraph `index`'s outputs for inputs of these shapes; kDeferred when they depend on values.
   virtual Result<std::vector<Shape>> infer_subgraph(std::int32_t index, std::span<const Tensor* const> inputs) = 0;
   virtual std::int32_t subgraph_count() const = 0;
+  // True the first time it is asked for a subgraph; CALL_ONCE runs its subgraph then and never again.
+  virtual bool first_use_of(std::int32_t subgraph) = 0;
   // Gives `output` a new shape and fresh memory. Only for outputs whose shape infer could not tell even at run time.
   virtual Status resize_output(Tensor& output, const Shape& shape) = 0;
 };

@@ -2,6 +2,7 @@
 #include "execute/cpu/interpreter.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -65,6 +66,8 @@ class Interpreter::Impl : public ops::Environment {
     // Ops of the innermost running subgraph are the only ones that can ask.
     return running_.empty() ? main().resize_output(output, shape) : running_.back()->resize_output(output, shape);
   }
+
+  bool first_use_of(std::int32_t subgraph) override { return initialized_.insert(subgraph).second; }
 
   Status run_subgraph(std::int32_t index, std::span<const ops::Tensor* const> inputs,
                       std::vector<ops::OwnedTensor>& outputs) override {
@@ -142,6 +145,7 @@ class Interpreter::Impl : public ops::Environment {
   std::vector<SubgraphRunner*> running_;  // called subgraphs, innermost last
   std::map<std::pair<std::string, std::string>, std::int32_t> handles_;
   std::map<std::int32_t, ops::OwnedTensor> variables_;
+  std::set<std::int32_t> initialized_;  // subgraphs that CALL_ONCE has run
 };
 
 Interpreter::Interpreter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -176,6 +180,7 @@ Status Interpreter::invoke() { return impl_->invoke(); }
 void Interpreter::reset_variables() {
   for (const auto& runner : impl_->runners_) runner->reset_variables();
   impl_->variables_.clear();
+  impl_->initialized_.clear();
 }
 
 MemoryReport Interpreter::memory() const {
