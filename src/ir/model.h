@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,9 +33,18 @@ struct OpaqueTable {
 // Quantization in blocks along one dimension; scales and zero points are tensors themselves.
 struct BlockwiseQuantization {
   std::int32_t scales = 0;
+  std::int32_t zero_points = 0;  // -1: all zero
+  std::int32_t block_size = 0;
+  std::vector<std::int32_t> block_shape;
+  friend bool operator==(const BlockwiseQuantization&, const BlockwiseQuantization&) = default;
+};
+// The same over several dimensions. block_size 0: one scale per channel.
+struct MultiAxisQuantization {
+  std::int32_t scales = 0;
   std::int32_t zero_points = 0;
   std::int32_t block_size = 0;
-  friend bool operator==(const BlockwiseQuantization&, const BlockwiseQuantization&) = default;
+  std::vector<std::int32_t> dimensions;
+  friend bool operator==(const MultiAxisQuantization&, const MultiAxisQuantization&) = default;
 };
 struct CustomQuantization {
   Bytes custom;
@@ -47,7 +57,7 @@ struct Quantization {
   std::vector<std::int64_t> zero_point;
   std::vector<float> min, max;  // what was observed while training or calibrating; informative
   std::int32_t dimension = 0;
-  std::variant<std::monostate, CustomQuantization, BlockwiseQuantization, OpaqueTable> details;
+  std::variant<std::monostate, CustomQuantization, BlockwiseQuantization, OpaqueTable, MultiAxisQuantization> details;
 
   bool is_quantized() const { return !scale.empty(); }
   bool is_per_axis() const { return scale.size() > 1; }
@@ -59,7 +69,7 @@ struct SparsityDimension {
   std::int32_t dense_size = 0;
   // Segments and indices are int32, uint16 or uint8 vectors on the wire; the width is part of the content.
   struct IndexVector {
-    int wire_type = 0;  // 0 none, 1 int32, 2 uint16, 3 uint8
+    int wire_type = 0;  // 0 none, 1 int32, 2 uint16, 3 uint8; others are newer than this version and cannot be saved
     std::vector<std::int32_t> values;
     friend bool operator==(const IndexVector&, const IndexVector&) = default;
   };
@@ -86,9 +96,9 @@ struct Tensor {
   Shape shape;
   std::vector<std::int32_t> shape_signature;  // -1: may vary at run time. Empty: the shape is fixed
   bool has_rank = false;
-  bool is_variable = false;  // keeps its value between invocations
-  std::int32_t buffer = 0;   // index into Model::buffers; an empty buffer means that the value is computed
-  std::uint32_t external_buffer = 0;
+  bool is_variable = false;           // keeps its value between invocations
+  std::int32_t buffer = 0;            // index into Model::buffers; an empty buffer means that the value is computed
+  std::uint32_t external_buffer = 0;  // ExternalBuffer::id; 0: none, the data is in `buffer`
   Quantization quantization;
   bool has_quantization = false;  // a file may carry an empty quantization table
   std::optional<Sparsity> sparsity;
@@ -107,12 +117,13 @@ struct Operator {
   std::vector<std::int32_t> intermediates;
   std::vector<bool> mutating_variable_inputs;
 
-  std::string options_type;  // name of the option table ("Conv2DOptions"); empty: the file has none
-  Attributes attributes;     // what it says
+  std::string options_type;                     // name of the option table ("Conv2DOptions"); empty: the file has none
+  Attributes attributes;                        // what it says
   std::optional<OpaqueTable> opaque_options;    // instead, when this version cannot describe it
   std::optional<OpaqueTable> opaque_options_2;  // the same for the second options union
   Bytes custom_options;
-  bool custom_options_are_large = false;  // stored behind the FlatBuffers part of the file
+  bool custom_options_are_large = false;   // stored behind the FlatBuffers part of the file
+  std::int32_t custom_options_format = 0;  // 0, FlexBuffers, is the only one there is
   std::int32_t debug_metadata_index = -1;
 
   bool is_custom() const { return builtin_code == kCustomBuiltinCode; }
@@ -131,7 +142,19 @@ struct Subgraph {
 struct Buffer {
   Bytes data;
   bool is_external = false;  // stored behind the FlatBuffers part of the file
+  // No bytes, but present: the constant has no elements, as opposed to a value that is computed. Never so for buffer 0.
+  bool is_empty_constant = false;
   friend bool operator==(const Buffer&, const Buffer&) = default;
+};
+
+// Data in a file beside the model: bytes [offset, offset + length) of the file that `group` names.
+struct ExternalBuffer {
+  std::uint32_t id = 0;
+  std::uint32_t group = 0;  // index into Model::external_buffer_groups
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::string packing;
+  friend bool operator==(const ExternalBuffer&, const ExternalBuffer&) = default;
 };
 
 struct Metadata {
@@ -160,6 +183,8 @@ struct Model {
   std::vector<Metadata> metadata;
   std::vector<std::int32_t> metadata_buffers;  // legacy list of metadata buffers
   std::vector<Signature> signatures;
+  std::vector<std::string> external_buffer_groups;  // file names
+  std::vector<ExternalBuffer> external_buffers;
   friend bool operator==(const Model&, const Model&) = default;
 };
 

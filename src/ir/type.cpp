@@ -13,12 +13,11 @@ struct TypeRow {
 };
 
 // Indexed by the value of DataType.
-constexpr std::array<TypeRow, 21> kTypes = {{{"float32", 32}, {"float16", 16},   {"int32", 32},     {"uint8", 8},
-                                             {"int64", 64},   {"string", 0},     {"bool", 8},       {"int16", 16},
-                                             {"complex64", 64}, {"int8", 8},     {"float64", 64},   {"complex128", 128},
-                                             {"uint64", 64},  {"resource", 0},   {"variant", 0},    {"uint32", 32},
-                                             {"uint16", 16},  {"int4", 4},       {"bfloat16", 16},  {"int2", 2},
-                                             {"uint4", 4}}};
+constexpr std::array<TypeRow, 23> kTypes = {
+    {{"float32", 32},  {"float16", 16}, {"int32", 32},     {"uint8", 8},         {"int64", 64},     {"string", 0},
+     {"bool", 8},      {"int16", 16},   {"complex64", 64}, {"int8", 8},          {"float64", 64},   {"complex128", 128},
+     {"uint64", 64},   {"resource", 0}, {"variant", 0},    {"uint32", 32},       {"uint16", 16},    {"int4", 4},
+     {"bfloat16", 16}, {"int2", 2},     {"uint4", 4},      {"float8_e4m3fn", 8}, {"float8_e5m2", 8}}};
 constexpr std::string_view kUnknownPrefix = "type";
 
 }  // namespace

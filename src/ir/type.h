@@ -32,6 +32,8 @@ enum class DataType : std::uint8_t {
   kBFloat16 = 18,
   kInt2 = 19,   // four elements a byte, low bits first
   kUInt4 = 20,  // two elements a byte, low nibble first
+  kFloat8E4M3FN = 21,
+  kFloat8E5M2 = 22,
 };
 
 // "int8", "float32", ...; "type<n>" for a number this version does not know.

@@ -75,6 +75,10 @@ class Environment {
   // Shapes of subgraph `index`'s outputs for inputs of these shapes; kDeferred when they depend on values.
   virtual Result<std::vector<Shape>> infer_subgraph(std::int32_t index, std::span<const Tensor* const> inputs) = 0;
   virtual std::int32_t subgraph_count() const = 0;
+  // True the first time it is asked for a subgraph; CALL_ONCE runs its subgraph then and never again.
+  virtual bool first_use_of(std::int32_t subgraph) = 0;
+  // Gives `output` a new shape and fresh memory. Only for outputs whose shape infer could not tell even at run time.
+  virtual Status resize_output(Tensor& output, const Shape& shape) = 0;
 };
 
 // Part common to the phases.
@@ -106,6 +110,9 @@ class OpContext {
 class InferContext : public OpContext {
  public:
   using OpContext::OpContext;
+
+  // infer may return kDeferred: before the model runs it means "ask again when the inputs' values exist"; if it still does
+  // so then, the kernel itself gives its outputs their shapes with RunContext::resize_output.
 
   // Values of a small integer tensor (shape, axes, paddings; int8 to int64). kDeferred when they are known only at run
   // time: return that status as it is and the op will be asked again when the values exist.
@@ -140,6 +147,7 @@ class RunContext : public OpContext {
   // An input that the op may change. Precondition: has_input(i) and input(i).is_variable (check in prepare).
   Tensor& variable(int i) { return *inputs_[static_cast<std::size_t>(i)]; }
   std::span<std::byte> scratch() const { return scratch_; }
+  Status resize_output(int i, const Shape& shape) { return environment_->resize_output(output(i), shape); }
 
   // body(begin, end) over [0, count) on all threads; see ThreadPool. Heavy kernels must loop this way, with chunks
   // well under a second, so that time limits are kept.

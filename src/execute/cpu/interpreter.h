@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a model on the CPU, bit-exact with TFLite's reference kernels for integers.
+//
+//   create -> [resize_input ...] -> prepare -> { fill input(i), invoke, read output(i) } ...
+//
+// Shapes are inferred and kernels prepared once; tensors whose shapes are known then live in one planned arena. Ops whose
+// shapes depend on values are inferred and prepared while running, with memory from the heap. Ops with constant inputs
+// alone are computed at prepare.
+// Safe on hostile models: memory and time are bounded by the options, and every failure is a Status.
+// One interpreter may be used by one thread at a time; separate interpreters are independent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/model.h"
+#include "ops/op_context.h"
+
+namespace reef::cpu {
+
+struct InterpreterOptions {
+  int threads = 1;
+  std::int64_t max_memory_bytes = std::int64_t{4} << 30;  // tensors and scratch; the model itself is not counted
+  double time_limit_seconds = 0;                          // per prepare and per invoke; 0: none
+  bool profile = false;                                   // measure each op
+};
+
+struct OpTiming {
+  std::int32_t subgraph = 0;
+  std::int32_t op_index = 0;
+  std::string type;
+  std::string output_name;
+  std::int64_t calls = 0;
+  double total_ms = 0;  // measured
+};
+
+struct MemoryReport {
+  std::int64_t arena_bytes = 0;             // the planned block of the main subgraph
+  std::int64_t largest_live_set_bytes = 0;  // its lower bound
+  std::int64_t other_bytes = 0;             // variables, folded constants, dynamic tensors, other subgraphs: now
+  std::int64_t peak_bytes = 0;              // most that arena and others took together so far
+};
+
+class Interpreter {
+ public:
+  // `model` must have passed ir::verify. Fails when an op is not known, naming each one.
+  static Result<std::unique_ptr<Interpreter>> create(std::shared_ptr<const ir::Model> model,
+                                                     const InterpreterOptions& options = {});
+  ~Interpreter();
+
+  int input_count() const;
+  int output_count() const;
+  // Before prepare: type and shape as the model says. After: with data. After invoke: outputs are valid.
+  const ops::Tensor& input(int i) const;
+  const ops::Tensor& output(int i) const;
+  // Memory of input i to be filled. Valid between prepare and the next prepare or resize_input.
+  std::span<std::byte> input_bytes(int i);
+
+  Status resize_input(int i, const ir::Shape& shape);  // prepare must follow
+  Status prepare();
+  Status invoke();
+  void reset_variables();  // to zero, as at the start
+
+  MemoryReport memory() const;
+  std::vector<OpTiming> timings() const;  // in execution order; empty unless options.profile
+
+ private:
+  class Impl;
+  explicit Interpreter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reef::cpu

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/cpu/subgraph_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "ops/registry.h"
+
+namespace reef::cpu {
+namespace {
+
+constexpr std::int64_t kMaxElements = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxFoldedBytes = std::int64_t{64} << 20;
+constexpr std::size_t kConstantAlignment = 8;  // bytes; kernels read up to 8-byte elements in place
+constexpr std::int64_t kResourceHandleBytes = 4;
+
+// Bytes a tensor takes in memory; strings and variants have no fixed size and hold nothing until an op gives them some.
+std::int64_t storage_bytes(const ops::Tensor& tensor) {
+  if (tensor.type == ir::DataType::kResource) return tensor.shape.elements() * kResourceHandleBytes;
+  return ir::byte_size(tensor.shape, tensor.type).value_or(0);
+}
+
+Status check_size(const ops::Tensor& tensor) {
+  const std::optional<std::int64_t> elements = tensor.shape.checked_elements();
+  REEF_REQUIRE(elements && *elements <= kMaxElements, "tensor '{}' would have shape {}; that is not a usable size",
+               tensor.name, tensor.shape.to_string());
+  return ok_status();
+}
+
+}  // namespace
+
+SubgraphRunner::SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment,
+                               MemoryBudget& budget, bool profile)
+    : model_(model),
+      graph_(model.subgraphs[index_of(index)]),
+      environment_(environment),
+      budget_(budget),
+      profile_(profile),
+      tensors_(graph_.tensors.size()),
+      dynamic_(graph_.tensors.size()),
+      own_memory_(graph_.tensors.size()) {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const ir::Tensor& source = graph_.tensors[i];
+    tensors_[i].name = source.name;
+    tensors_[i].type = source.type;
+    tensors_[i].shape = source.shape;
+    tensors_[i].quantization = &source.quantization;
+    tensors_[i].is_variable = source.is_variable;
+  }
+  for (const std::int32_t input : graph_.inputs) input_shapes_.push_back(tensors_[index_of(input)].shape);
+}
+
+Status SubgraphRunner::bind(std::vector<std::string>& problems) {
+  ops_.resize(graph_.operators.size());
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    OpState& state = ops_[i];
+    const ir::Operator& op = graph_.operators[i];
+    state.op = &op;
+    state.def = ops::find_op(op);
+    if (state.def == nullptr) {
+      problems.push_back(fmt::format("op {} is {}{}, which this version cannot run", i, op.is_custom() ? "custom op " : "",
+                                     op.type));
+      continue;
+    }
+    REEF_RETURN_IF_ERROR(place(ops::check_arity(*state.def, op), state));
+    for (const std::int32_t tensor : op.inputs) {
+      state.inputs.push_back(tensor < 0 ? nullptr : &tensors_[index_of(tensor)]);
+    }
+    for (int k = 0; k < state.def->inputs.min; ++k) {
+      if (state.inputs[index_of(k)] == nullptr) {
+        return place(invalid_input("input {} is left out, but the op needs it", k), state);
+      }
+    }
+    for (const std::int32_t tensor : op.outputs) state.outputs.push_back(&tensors_[index_of(tensor)]);
+  }
+  return ok_status();
+}
+
+Status SubgraphRunner::place(Status status, const OpState& state) const {
+  if (status.ok()) return status;
+  const auto index = state.op - graph_.operators.data();
+  const std::string output =
+      state.op->outputs.empty() ? "" : fmt::format(" ('{}')", graph_.tensors[index_of(state.op->outputs[0])].name);
+  return status.in(fmt::format("op {} {}{}", index, state.op->type, output));
+}
+
+Status SubgraphRunner::resize_input(int i, const ir::Shape& shape) {
+  const ir::Tensor& tensor = graph_.tensors[index_of(graph_.inputs[index_of(i)])];
+  REEF_REQUIRE(shape.checked_elements() && *shape.checked_elements() <= kMaxElements,
+               "input {} ('{}') cannot have shape {}", i, tensor.name, shape.to_string());
+  REEF_REQUIRE(constant_data(model_, tensor).empty(), "input {} ('{}') is a constant and cannot be resized", i,
+               tensor.name);
+  input_shapes_[index_of(i)] = shape;
+  tensors_[index_of(graph_.inputs[index_of(i)])].shape = shape;
+  tensors_[index_of(graph_.inputs[index_of(i)])].data = nullptr;
+  prepared_ = false;
+  return ok_status();
+}
+
+Status SubgraphRunner::bind_constant(std::size_t i) {
+  const Bytes& data = constant_data(model_, graph_.tensors[i]);
+  ops::Tensor& tensor = tensors_[i];
+  tensor.is_constant = true;
+  tensor.bytes = ir::bits_per_element(tensor.type) == 0 ? data.size() : static_cast<std::size_t>(storage_bytes(tensor));
+  REEF_REQUIRE(tensor.bytes <= data.size(), "constant '{}' needs {} bytes, but its buffer has {}", tensor.name,
+               tensor.bytes, data.size());
+  if (reinterpret_cast<std::uintptr_t>(data.data()) % kConstantAlignment == 0) {
+    // Kernels see constants through const access only.
+    tensor.data = reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(data.data()));
+    return ok_status();
+  }
+  own_memory_[i] = std::make_unique<Block>();
+  REEF_RETURN_IF_ERROR(own_memory_[i]->allocate(budget_, static_cast<std::int64_t>(tensor.bytes)));
+  std::memcpy(own_memory_[i]->data(), data.data(), tensor.bytes);
+  tensor.data = own_memory_[i]->data();
+  return ok_status();
+}
+
+// Back to what the model says, with the input shapes asked for. Variables keep their values if their size is the same.
+Status SubgraphRunner::reset_tensors() {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    ops::Tensor& tensor = tensors_[i];
+    tensor.shape = graph_.tensors[i].shape;
+    tensor.data = nullptr;
+    tensor.bytes = 0;
+    tensor.is_constant = false;
+    dynamic_[i] = false;
+    REEF_RETURN_IF_ERROR(check_size(tensor));
+    if (tensor.is_variable) {
+      const std::int64_t bytes = storage_bytes(tensor);
+      if (!own_memory_[i] || own_memory_[i]->bytes() != bytes) {
+        own_memory_[i] = std::make_unique<Block>();
+        REEF_RETURN_IF_ERROR(own_memory_[i]->allocate(budget_, bytes));
+      }
+      tensor.data = own_memory_[i]->data();
+      tensor.bytes = static_cast<std::size_t>(bytes);
+      continue;
+    }
+    own_memory_[i].reset();
+    if (!constant_data(model_, graph_.tensors[i]).empty()) REEF_RETURN_IF_ERROR(bind_constant(i));
+  }
+  for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+    tensors_[index_of(graph_.inputs[i])].shape = input_shapes_[i];
+  }
+  return ok_status();
+}
+
+Status SubgraphRunner::prepare() {
+  prepared_ = false;
+  arena_.release();
+  REEF_RETURN_IF_ERROR(reset_tensors());
+  for (OpState& state : ops_) {
+    REEF_RETURN_IF_ERROR(place(prepare_op(state), state));
+    if (environment_.threads().past_deadline()) {
+      return place(make_error(StatusCode::kResourceExhausted, "the time limit has passed while preparing"), state);
+    }
+  }
+  REEF_RETURN_IF_ERROR(plan_memory());
+  prepared_ = true;
+  return ok_status();
+}
+
+Status SubgraphRunner::prepare_op(OpState& state) {
+  state.folded = state.shape_deferred = state.value_deferred = false;
+  state.kernel = nullptr;
+  const auto is_dynamic = [&](const ops::Tensor* t) { return t && dynamic_[static_cast<std::size_t>(t - tensors_.data())]; };
+  state.shape_deferred = std::any_of(state.inputs.begin(), state.inputs.end(), is_dynamic);
+  if (!state.shape_deferred) {
+    const Status status = infer_and_prepare(state);
+    if (status.code() != StatusCode::kDeferred) {
+      REEF_RETURN_IF_ERROR(status);
+      return try_fold(state);
+    }
+    state.shape_deferred = state.value_deferred = true;
+  }
+  for (ops::Tensor* output : state.outputs) {
+    const auto i = static_cast<std::size_t>(output - tensors_.data());
+    REEF_REQUIRE(!output->is_constant && !output->is_variable,
+                 "output '{}' is a constant or a variable, but its shape depends on values", output->name);
+    dynamic_[i] = true;
+    if (!own_memory_[i]) own_memory_[i] = std::make_unique<Block>();
+  }
+  return ok_status();
+}
+
+// An output's memory is planned after this, except where it exists already: constants, which no op may write, and
+// variables, whose size the model fixes.
+Status SubgraphRunner::check_outputs(OpState& state) {
+  for (const ops::Tensor* output : state.outputs) {
+    REEF_RETURN_IF_ERROR(check_size(*output));
+    REEF_REQUIRE(!output->is_constant, "output '{}' is a constant and cannot be written", output->name);
+    REEF_REQUIRE(!output->is_variable || storage_bytes(*output) == static_cast<std::int64_t>(output->bytes),
+                 "output '{}' is a variable of {} bytes, but shape {} needs {}", output->name, output->bytes,
+                 output->shape.to_string(), storage_bytes(*output));
+  }
+  return ok_status();
+}
+
+Status SubgraphRunner::infer_and_prepare(OpState& state) {
+  ops::InferContext infer(*state.op, state.inputs, state.outputs, &environment_);
+  REEF_RETURN_IF_ERROR(state.def->infer(infer));
+  REEF_RETURN_IF_ERROR(check_outputs(state));
+  ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
+  REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
+  state.scratch_bytes = prepare.scratch_bytes();
+  state.prepared_for.clear();
+  for (const ops::Tensor* input : state.inputs) state.prepared_for.push_back(input ? input->shape : ir::Shape());
+  return ok_status();
+}
+
+// Computes an op now if its operands are already known, so that shapes derived from its result become static and
+// constant weights are not converted again in every invocation.
+Status SubgraphRunner::try_fold(OpState& state) {
+  if (state.def->has_state || state.outputs.empty() || state.inputs.empty()) return ok_status();
+  const auto is_known = [](const ops::Tensor* t) { return t == nullptr || t->is_constant; };
+  if (!state.def->value_from_shapes && !std::all_of(state.inputs.begin(), state.inputs.end(), is_known)) return ok_status();
+  std::int64_t bytes = state.scratch_bytes;
+  for (const ops::Tensor* output : state.outputs) {
+    bytes += storage_bytes(*output);
+    if (output->is_variable || ir::bits_per_element(output->type) == 0) return ok_status();
+  }
+  if (bytes > kMaxFoldedBytes) return ok_status();
+  for (ops::Tensor* output : state.outputs) {
+    auto memory = std::make_unique<Block>();
+    REEF_RETURN_IF_ERROR(memory->allocate(budget_, storage_bytes(*output)));
+    output->data = memory->data();
+    output->bytes = static_cast<std::size_t>(memory->bytes());
+    own_memory_[static_cast<std::size_t>(output - tensors_.data())] = std::move(memory);
+  }
+  Block scratch;
+  REEF_RETURN_IF_ERROR(scratch.allocate(budget_, state.scratch_bytes));
+  std::vector<std::byte> placeholder(kArenaAlignment);
+  // An op whose value depends on shapes alone must not read data; give it something harmless all the same.
+  std::vector<ops::Tensor*> without_data;
+  for (ops::Tensor* input : state.inputs) {
+    if (input && input->data == nullptr) without_data.push_back(input);
+  }
+  for (ops::Tensor* input : without_data) input->data = placeholder.data();
+  ops::RunContext run(*state.op, state.inputs, state.outputs, &environment_,
+                      {scratch.data(), static_cast<std::size_t>(scratch.bytes())});
+  const Status status = state.kernel(run);
+  for (ops::Tensor* input : without_data) input->data = nullptr;
+  REEF_RETURN_IF_ERROR(status);
+  for (ops::Tensor* output : state.outputs) output->is_constant = true;
+  state.folded = true;
+  state.kernel = nullptr;
+  return ok_status();
+}
+
+// Lays out every tensor of known shape, and each op's scratch memory, in one arena. Graph inputs and outputs live from
+// before the first op to after the last, so that the caller can refill or read them at leisure.
+Status SubgraphRunner::plan_memory() {
+  const auto last_step = static_cast<std::int32_t>(ops_.size());
+  std::vector<ArenaItem> items(tensors_.size() + ops_.size());
+  std::vector<bool> used(tensors_.size(), false);
+  const auto touch = [&](const ops::Tensor* tensor, std::int32_t step) {
+    if (tensor == nullptr) return;
+    const auto i = static_cast<std::size_t>(tensor - tensors_.data());
+    if (tensor->data != nullptr || dynamic_[i]) return;
+    if (!used[i]) items[i] = {storage_bytes(*tensor), step, step};
+    items[i].last = std::max(items[i].last, step);
+    used[i] = true;
+  };
+  for (const std::int32_t input : graph_.inputs) {
+    touch(&tensors_[index_of(input)], -1);
+    touch(&tensors_[index_of(input)], last_step);
+  }
+  std::int64_t total = 0;
+  for (std::size_t k = 0; k < ops_.size(); ++k) {
+    const auto step = static_cast<std::int32_t>(k);
+    if (ops_[k].folded) continue;
+    for (const ops::Tensor* tensor : ops_[k].outputs) touch(tensor, step);
+    for (const ops::Tensor* tensor : ops_[k].inputs) touch(tensor, step);
+    if (!ops_[k].shape_deferred) items[tensors_.size() + k] = {ops_[k].scratch_bytes, step, step};
+  }
+  for (const std::int32_t output : graph_.outputs) touch(&tensors_[index_of(output)], last_step);
+  for (const ArenaItem& item : items) {
+    if (item.bytes > std::numeric_limits<std::int64_t>::max() / 4 - total) {
+      return make_error(StatusCode::kResourceExhausted, "the tensors need more memory than can be counted");
+    }
+    total += item.bytes + kArenaAlignment;
+  }
+  const ArenaPlan plan = plan_arena(items);
+  largest_live_set_bytes_ = plan.largest_live_set_bytes;
+  REEF_RETURN_IF_ERROR(arena_.allocate(budget_, plan.bytes).in("planning the arena"));
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (!used[i]) continue;
+    tensors_[i].data = arena_.data() + plan.offsets[i];
+    tensors_[i].bytes = static_cast<std::size_t>(items[i].bytes);
+  }
+  for (std::size_t k = 0; k < ops_.size(); ++k) {
+    ops_[k].scratch = arena_.data() + plan.offsets[tensors_.size() + k];
+  }
+  return ok_status();
+}
+
+Status SubgraphRunner::run() {
+  for (OpState& state : ops_) {
+    if (state.folded) continue;
+    if (!profile_) {
+      REEF_RETURN_IF_ERROR(place(run_op(state), state));
+    } else {
+      const auto start = std::chrono::steady_clock::now();
+      REEF_RETURN_IF_ERROR(place(run_op(state), state));
+      state.total_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      ++state.calls;
+    }
+    if (environment_.threads().past_deadline()) {
+      return place(make_error(StatusCode::kResourceExhausted, "the time limit has passed"), state);
+    }
+  }
+  return ok_status();
+}
+
+Status SubgraphRunner::run_op(OpState& state) {
+  if (state.shape_deferred) REEF_RETURN_IF_ERROR(prepare_deferred(state));
+  ops::RunContext run(*state.op, state.inputs, state.outputs, &environment_,
+                      {state.scratch, static_cast<std::size_t>(state.scratch_bytes)});
+  return state.kernel(run);
+}
+
+Status SubgraphRunner::resize_output(ops::Tensor& tensor, const ir::Shape& shape) {
+  const auto i = static_cast<std::size_t>(&tensor - tensors_.data());
+  if (!dynamic_[i]) {
+    if (tensor.shape == shape) return ok_status();
+    return internal_error("tensor '{}' was planned with shape {} and cannot become {}", tensor.name,
+                          tensor.shape.to_string(), shape.to_string());
+  }
+  tensor.shape = shape;
+  REEF_RETURN_IF_ERROR(check_size(tensor));
+  const std::int64_t bytes = storage_bytes(tensor);
+  if (own_memory_[i]->data() == nullptr || own_memory_[i]->bytes() != bytes) {
+    REEF_RETURN_IF_ERROR(own_memory_[i]->allocate(budget_, bytes));
+  }
+  tensor.data = own_memory_[i]->data();
+  tensor.bytes = static_cast<std::size_t>(bytes);
+  return ok_status();
+}
+
+// Shapes and kernel of an op that could not be prepared before its inputs existed.
+Status SubgraphRunner::prepare_deferred(OpState& state) {
+  bool same_shapes = state.kernel != nullptr && !state.value_deferred;
+  for (std::size_t i = 0; same_shapes && i < state.inputs.size(); ++i) {
+    same_shapes = state.inputs[i] == nullptr || state.inputs[i]->shape == state.prepared_for[i];
+  }
+  if (!same_shapes) {
+    const Status status = infer_and_prepare(state);
+    if (status.code() == StatusCode::kDeferred) {
+      // The kernel sizes its outputs itself.
+      for (ops::Tensor* output : state.outputs) output->shape = ir::Shape({0});
+      ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
+      REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
+      state.scratch_bytes = prepare.scratch_bytes();
+    } else {
+      REEF_RETURN_IF_ERROR(status);
+    }
+  }
+  for (ops::Tensor* output : state.outputs) REEF_RETURN_IF_ERROR(resize_output(*output, ir::Shape(output->shape)));
+  if (state.scratch_bytes > dynamic_scratch_.bytes() || dynamic_scratch_.data() == nullptr) {
+    REEF_RETURN_IF_ERROR(dynamic_scratch_.allocate(budget_, state.scratch_bytes));
+  }
+  state.scratch = dynamic_scratch_.data();
+  return ok_status();
+}
+
+void SubgraphRunner::reset_variables() {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].is_variable && own_memory_[i] && own_memory_[i]->data() != nullptr) {
+      std::memset(own_memory_[i]->data(), 0, static_cast<std::size_t>(own_memory_[i]->bytes()));
+    }
+  }
+}
+
+}  // namespace reef::cpu

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// One subgraph, prepared and run. See interpreter.h for the whole.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "execute/cpu/memory_budget.h"
+#include "ir/model.h"
+#include "ops/op_def.h"
+
+namespace reef::cpu {
+
+class SubgraphRunner {
+ public:
+  // Everything referenced must outlive the runner.
+  SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment, MemoryBudget& budget,
+                 bool profile);
+
+  // Looks every op up and checks its arity; appends one sentence per op that cannot be run to `problems`.
+  Status bind(std::vector<std::string>& problems);
+
+  const ir::Subgraph& graph() const { return graph_; }
+  ops::Tensor& input(int i) { return tensors_[index_of(graph_.inputs[index_of(i)])]; }
+  ops::Tensor& output(int i) { return tensors_[index_of(graph_.outputs[index_of(i)])]; }
+  // True if output i's shape is known only after a run.
+  bool has_dynamic_output(int i) const { return dynamic_[index_of(graph_.outputs[index_of(i)])]; }
+
+  Status resize_input(int i, const ir::Shape& shape);
+  bool is_prepared() const { return prepared_; }
+  Status prepare();
+  Status run();
+  void reset_variables();
+  Status resize_output(ops::Tensor& tensor, const ir::Shape& shape);
+
+  bool is_running = false;  // guards against a subgraph that calls itself
+  std::int64_t arena_bytes() const { return arena_.bytes(); }
+  std::int64_t largest_live_set_bytes() const { return largest_live_set_bytes_; }
+
+  struct OpState {
+    const ir::Operator* op = nullptr;
+    const ops::OpDef* def = nullptr;
+    std::vector<ops::Tensor*> inputs, outputs;
+    ops::Kernel kernel;
+    std::int64_t scratch_bytes = 0;
+    std::byte* scratch = nullptr;
+    bool folded = false;         // computed at prepare, nothing to do at run
+    bool shape_deferred = false;  // inferred and prepared at run time because an input shape or value was unknown
+    bool value_deferred = false;  // ... because its own shape inference needs a value: prepared anew each time
+    std::vector<ir::Shape> prepared_for;  // input shapes the kernel was prepared with
+    std::int64_t calls = 0;
+    double total_ms = 0;
+  };
+  const std::vector<OpState>& ops() const { return ops_; }
+
+ private:
+  static std::size_t index_of(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  Status place(Status status, const OpState& state) const;
+  Status reset_tensors();
+  Status bind_constant(std::size_t tensor);
+  Status prepare_op(OpState& state);
+  Status infer_and_prepare(OpState& state);
+  Status check_outputs(OpState& state);
+  Status try_fold(OpState& state);
+  Status plan_memory();
+  Status run_op(OpState& state);
+  Status prepare_deferred(OpState& state);
+
+  const ir::Model& model_;
+  const ir::Subgraph& graph_;
+  ops::Environment& environment_;
+  MemoryBudget& budget_;
+  const bool profile_;
+
+  std::vector<ops::Tensor> tensors_;
+  std::vector<ir::Shape> input_shapes_;  // as asked for with resize_input
+  // Per tensor:
+  std::vector<bool> dynamic_;   // shape known only at run time; memory in own_memory_
+  std::vector<std::unique_ptr<Block>> own_memory_;  // variables, folded values, dynamic tensors, misaligned constants
+  std::vector<OpState> ops_;
+  Block arena_;
+  Block dynamic_scratch_;
+  std::int64_t largest_live_set_bytes_ = 0;
+  bool prepared_ = false;
+};
+
+}  // namespace reef::cpu

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// CALL_ONCE: runs an initialization subgraph the first time it is reached in an interpreter's life.
+#include "ops/op_def.h"
+#include "ops/subgraph_call.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"init_subgraph_index", "subgraph to run; it has no inputs and no outputs"}};
+constexpr std::string_view kTypes[] = {"no operands"};
+
+Status infer(InferContext&) { return ok_status(); }
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t subgraph, subgraph_attribute(ctx, "init_subgraph_index"));
+  return Kernel([subgraph](RunContext& run) -> Status {
+    if (!run.environment()->first_use_of(subgraph)) return ok_status();
+    std::vector<OwnedTensor> results;
+    return run.environment()->run_subgraph(subgraph, {}, results);
+  });
+}
+
+}  // namespace
+
+extern const OpDef call_once_op;
+constinit const OpDef call_once_op = define({.name = "CALL_ONCE",
+                                             .summary = "Runs an initialization subgraph once.",
+                                             .inputs = {0, 0},
+                                             .outputs = {0, 0},
+                                             .attributes = kAttributes,
+                                             .types = kTypes,
+                                             .has_state = true,
+                                             .infer = infer,
+                                             .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// VAR_HANDLE: the handle of a variable that lives beside the graph. Equal names give equal handles.
+#include "ops/checks.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"container", "first part of the variable's name"},
+                                        {"shared_name", "second part of the variable's name"}};
+constexpr std::string_view kTypes[] = {"resource"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(0, {1});
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kResource}));
+  const std::int32_t handle = ctx.environment()->variable_handle(ctx.attributes().get_string("container"),
+                                                                 ctx.attributes().get_string("shared_name"));
+  return Kernel([handle](RunContext& run) {
+    run.output(0).mutable_values<std::int32_t>()[0] = handle;
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef var_handle_op;
+constinit const OpDef var_handle_op = define({.name = "VAR_HANDLE",
+                                              .summary = "Gives the handle of a named variable.",
+                                              .inputs = {0, 0},
+                                              .attributes = kAttributes,
+                                              .types = kTypes,
+                                              .has_state = true,
+                                              .infer = infer,
+                                              .prepare = prepare});
+
+}  // namespace reef::ops

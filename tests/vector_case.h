@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded cases from a real TFLite runtime (tests/vectors/*.jsonl, written by tools/oracle) and how to replay them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "ir/shape.h"
+
+namespace reef::testing {
+
+struct RecordedTensor {
+  ir::DataType type = ir::DataType::kFloat32;
+  ir::Shape shape;
+  std::vector<std::byte> data;
+};
+
+struct VectorCase {
+  std::string name;
+  Bytes model;
+  int invocations = 1;
+  std::vector<RecordedTensor> inputs;   // one set, or one set per invocation
+  std::vector<RecordedTensor> outputs;  // of the first invocation, then of the second, ...
+  double float_tolerance = 0;           // |a - b| <= tolerance * max(1, |b|); 0: equal bits
+  bool runtime_refused = false;         // the recording runtime returned an error
+};
+
+Result<std::vector<VectorCase>> read_vector_file(const std::string& path);
+
+// Little-endian elements from the generator described in tools/oracle/record.py.
+std::vector<std::byte> lcg_fill(ir::DataType type, std::int64_t elements, std::uint32_t seed);
+
+// Replays `vector` on `threads` threads. The status says what differs, or why the model does not run.
+Status replay(const VectorCase& vector, int threads);
+
+// Describes the first difference; ok if equal under the case's rule.
+Status compare(const RecordedTensor& expected, ir::DataType type, const ir::Shape& shape, const std::byte* data,
+               double float_tolerance);
+
+}  // namespace reef::testing
