@@ -14,7 +14,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "handle", {DataType::kResource}));
   REEF_REQUIRE(ctx.input(0).elements() == 1, "handle '{}' must have one element", ctx.input(0).name);
   if (ir::bits_per_element(ctx.input(1).type) == 0) return unsupported_types(ctx);
-  return Kernel([](RunContext& run) {
+  return Kernel([](RunContext& run) -> Status {
+    REEF_REQUIRE(!run.input(0).values<std::int32_t>().empty(), "handle '{}' has no value", run.input(0).name);
     const Tensor& value = run.input(1);
     OwnedTensor& variable = run.environment()->variables()[run.input(0).values<std::int32_t>()[0]];
     variable.type = value.type;

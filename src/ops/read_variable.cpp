@@ -16,6 +16,7 @@ Status infer(InferContext&) {
 }
 
 Status run(RunContext& ctx) {
+  REEF_REQUIRE(!ctx.input(0).values<std::int32_t>().empty(), "handle '{}' has no value", ctx.input(0).name);
   const auto& variables = ctx.environment()->variables();
   const auto found = variables.find(ctx.input(0).values<std::int32_t>()[0]);
   REEF_REQUIRE(found != variables.end(), "the variable is read before anything was assigned to it");

@@ -26,6 +26,7 @@ import record
 from onemodel import AlignedBuffer, NUMPY_TYPES, enum_name, schema
 
 COMPARABLE = set(NUMPY_TYPES)
+REFERENCE_TIME_LIMIT_S = 600
 
 
 class CannotCompare(Exception):
@@ -159,9 +160,9 @@ def compare(args, folder):
     if not inputs:
         inputs = [record.lcg_bytes(args.seed + i, t, s) for i, (t, s) in enumerate(record.graph_inputs(original))]
     try:
-        values = run_reference(args.golden_runtime, rewritten, inputs)
-    except (ValueError, RuntimeError) as error:
-        raise CannotCompare(f"the reference runtime refuses the model: {error}") from error
+        values = record.in_child(run_reference, args.golden_runtime, rewritten, inputs, time_limit_s=REFERENCE_TIME_LIMIT_S)
+    except (ValueError, RuntimeError, record.RuntimeDied) as error:
+        raise CannotCompare(f"the reference runtime does not run this model: {error}") from error
     if not args.isolate:
         outputs = run_reef(args.reef, args.reef_arg, rewritten, inputs, len(rows), folder)
         for (index, tensor), expected, raw in zip(rows, values, outputs):

@@ -162,30 +162,52 @@ def run_once(model, described, invocations):
         return {"error": True, "stage": stage, "message": plain_message(error)}
 
 
-def _child(connection, model, described, invocations):
+class RuntimeDied(Exception):
+    """The runtime crashed or hung instead of reporting an error."""
+
+
+def _send_result(connection, function, arguments):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the runtime narrates refusals on stderr
+    try:
+        connection.send((True, function(*arguments)))
+    except Exception as error:  # handed on to the parent, whatever it is
+        connection.send((False, error))
+
+
+def in_child(function, *arguments, time_limit_s=CASE_TIME_LIMIT_S):
+    """Result of the function, called in a child process that may die without taking us with it."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_send_result, args=(sender, function, arguments))
+    child.start()
+    sender.close()
+    try:
+        if not receiver.poll(time_limit_s):
+            raise RuntimeDied(f"no result within {time_limit_s} s")
+        succeeded, result = receiver.recv()
+    except EOFError:
+        child.join()
+        raise RuntimeDied(f"the runtime died with exit code {child.exitcode}") from None
+    finally:
+        child.kill()
+        child.join()
+    if not succeeded:
+        raise result
+    return result
+
+
+def _run_twice(model, described, invocations):
     first = run_once(model, described, invocations)
     ctypes.CDLL(None).mallopt(M_PERTURB, 0x5A)
-    second = run_once(model, described, invocations)
-    connection.send((first, second))
+    return first, run_once(model, described, invocations)
 
 
 def run_case(model, described, invocations=1):
     """run_once in a child process; a crash becomes an error."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(sender, model, described, invocations))
-    child.start()
-    sender.close()
     try:
-        if not receiver.poll(CASE_TIME_LIMIT_S):
-            child.kill()
-            raise TimeoutError(f"the runtime did not finish within {CASE_TIME_LIMIT_S} s")
-        first, second = receiver.recv()
-    except EOFError:
-        child.join()
-        return {"error": True, "stage": "crash", "message": f"the runtime died with exit code {child.exitcode}"}
-    child.join()
+        first, second = in_child(_run_twice, model, described, invocations)
+    except RuntimeDied as death:
+        return {"error": True, "stage": "crash", "message": str(death)}
     if first != second:
         raise AssertionError("the runtime's result depends on uninitialized memory: drop or change this case")
     return first

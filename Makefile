@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# Front door. Everything is done by CMake; see CMakePresets.json for the configurations.
+#   make         build/reef        make test    build and run all tests     make format  clang-format the sources
+#   make demo    a model at work   make bench   measure against peers       make fuzz    a minute of each fuzzer
+#   make asan / make tsan          all tests under the sanitizers           make docs    rewrite generated documents
+.PHONY: all demo test bench docs format fuzz asan tsan clean
+.DEFAULT_GOAL := all
+JOBS ?= $(shell nproc)
+
+all:
+	@tools/setup.sh build
+	@cmake --preset release >build-configure.log 2>&1 || (cat build-configure.log; exit 1)
+	@rm -f build-configure.log
+	@cmake --build --preset release --target reef -j $(JOBS)
+
+demo: all
+	@tools/demo.sh
+
+test:
+	@tools/setup.sh test
+	@cmake --preset release >build-configure.log 2>&1 || (cat build-configure.log; exit 1)
+	@rm -f build-configure.log
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --preset release -j $(JOBS)
+
+asan tsan:
+	@tools/setup.sh test
+	@cmake --preset $@
+	@cmake --build --preset $@ -j $(JOBS)
+	@ctest --preset $@ -j $(JOBS)
+
+fuzz:
+	@tools/setup.sh fuzz
+	@cmake --preset fuzz
+	@cmake --build --preset fuzz -j $(JOBS)
+	@tools/run_fuzzers.sh build-fuzz/fuzz 60
+
+bench: all
+	@tools/setup.sh test
+	@bench/run.sh
+
+docs: all
+	@cmake --build --preset release --target make_docs -j $(JOBS)
+	@build/make_docs .
+
+format:
+	@tools/setup.sh format
+	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
+
+clean:
+	rm -rf build build-*

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef inspect: what is in a model file.
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "commands.h"
+#include "formats/tflite/reader.h"
+#include "ir/describe.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/registry.h"
+
+namespace reef::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InspectOptions {
+  std::string model;
+  bool tensors = false;
+  bool text = false;
+  bool json = false;
+};
+
+std::string shape_and_type(const ir::Tensor& tensor) {
+  return fmt::format("{}{}", ir::type_name(tensor.type), tensor.shape.to_string());
+}
+
+std::string tensor_reference(const ir::Subgraph& graph, std::int32_t index) {
+  if (index < 0) return "none";
+  const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+  return fmt::format("%{} {}", index, shape_and_type(tensor));
+}
+
+std::string value_text(const ir::AttributeValue& value) {
+  struct Printer {
+    std::string operator()(bool v) const { return v ? "true" : "false"; }
+    std::string operator()(std::int64_t v) const { return fmt::format("{}", v); }
+    std::string operator()(double v) const { return fmt::format("{}", v); }
+    std::string operator()(const ir::EnumName& v) const { return v.name; }
+    std::string operator()(const std::string& v) const { return fmt::format("\"{}\"", v); }
+    std::string operator()(const std::vector<std::int64_t>& v) const { return fmt::format("{}", v); }
+    std::string operator()(const std::vector<double>& v) const { return fmt::format("{}", v); }
+    std::string operator()(const std::vector<std::string>& v) const { return fmt::format("{}", v); }
+  };
+  return std::visit(Printer{}, value);
+}
+
+Json value_json(const ir::AttributeValue& value) {
+  if (const auto* name = std::get_if<ir::EnumName>(&value)) return name->name;
+  return std::visit([](const auto& v) -> Json {
+    if constexpr (std::is_same_v<std::decay_t<decltype(v)>, ir::EnumName>) {
+      return v.name;
+    } else {
+      return v;
+    }
+  }, value);
+}
+
+Json tensor_json(const ir::Model& model, const ir::Tensor& tensor) {
+  Json json = {{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}};
+  if (!tensor.shape_signature.empty()) json["shape_signature"] = tensor.shape_signature;
+  if (tensor.quantization.is_quantized()) {
+    json["quantization"] = {{"scale", tensor.quantization.scale}, {"zero_point", tensor.quantization.zero_point}};
+    if (tensor.quantization.is_per_axis()) json["quantization"]["dimension"] = tensor.quantization.dimension;
+  }
+  if (tensor.is_variable) json["variable"] = true;
+  if (const std::size_t bytes = constant_data(model, tensor).size()) json["constant_bytes"] = bytes;
+  return json;
+}
+
+Json op_json(const ir::Operator& op) {
+  Json json = {{"type", op.type},     {"custom", op.is_custom()},  {"version", op.version},
+               {"inputs", op.inputs}, {"outputs", op.outputs},     {"runs_on_cpu", ops::find_op(op) != nullptr}};
+  for (const ir::Attribute& attribute : op.attributes) json["attributes"][attribute.name] = value_json(attribute.value);
+  if (!op.custom_options.empty()) json["custom_options_bytes"] = op.custom_options.size();
+  if (op.opaque_options || op.opaque_options_2) json["options_newer_than_this_version"] = true;
+  return json;
+}
+
+Json model_json(const InspectOptions& options, const ir::Model& model, std::size_t file_bytes) {
+  Json json = {{"file", options.model},
+               {"file_bytes", file_bytes},
+               {"format", "tflite"},
+               {"schema_version", model.version},
+               {"description", model.description},
+               {"constant_bytes", ir::constant_bytes(model)}};
+  for (const ir::Subgraph& graph : model.subgraphs) {
+    Json subgraph = {{"name", graph.name}, {"inputs", graph.inputs}, {"outputs", graph.outputs}};
+    for (const ir::Tensor& tensor : graph.tensors) subgraph["tensors"].push_back(tensor_json(model, tensor));
+    for (const ir::Operator& op : graph.operators) subgraph["operators"].push_back(op_json(op));
+    json["subgraphs"].push_back(std::move(subgraph));
+  }
+  for (const ir::Signature& signature : model.signatures) {
+    Json row = {{"key", signature.key}, {"subgraph", signature.subgraph}};
+    for (const ir::SignatureTensor& t : signature.inputs) row["inputs"][t.name] = t.tensor;
+    for (const ir::SignatureTensor& t : signature.outputs) row["outputs"][t.name] = t.tensor;
+    json["signatures"].push_back(std::move(row));
+  }
+  for (const ir::Metadata& metadata : model.metadata) {
+    const std::size_t bytes = model.buffers[static_cast<std::size_t>(metadata.buffer)].data.size();
+    json["metadata"].push_back({{"name", metadata.name}, {"bytes", bytes}});
+  }
+  return json;
+}
+
+void print_io(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
+  for (const std::int32_t index : indices) {
+    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    fmt::print("  {:<7} %{:<4} {:<28} '{}'  {}\n", role, index, shape_and_type(tensor), tensor.name,
+               ir::describe_quantization(tensor.quantization));
+  }
+}
+
+void print_ops(const ir::Subgraph& graph) {
+  std::map<std::string, int> histogram;
+  for (const ir::Operator& op : graph.operators) ++histogram[op.type];
+  std::vector<std::string> counts;
+  for (const auto& [type, count] : histogram) counts.push_back(fmt::format("{} {}", count, type));
+  fmt::print("  ops: {}\n", fmt::join(counts, ", "));
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const ir::Operator& op = graph.operators[i];
+    std::vector<std::string> inputs, outputs, attributes;
+    for (const std::int32_t t : op.inputs) inputs.push_back(tensor_reference(graph, t));
+    for (const std::int32_t t : op.outputs) outputs.push_back(tensor_reference(graph, t));
+    for (const ir::Attribute& a : op.attributes) attributes.push_back(fmt::format("{}={}", a.name, value_text(a.value)));
+    if (!op.custom_options.empty()) {
+      attributes.push_back(fmt::format("{} of custom options", ir::describe_bytes(static_cast<std::int64_t>(op.custom_options.size()))));
+    }
+    fmt::print("  {:>4}  {}{} ({}) -> {}{}{}{}\n", i, op.is_custom() ? "custom " : "", op.type, fmt::join(inputs, ", "),
+               fmt::join(outputs, ", "), attributes.empty() ? "" : "  {", fmt::join(attributes, ", "),
+               attributes.empty() ? "" : "}");
+  }
+}
+
+void print_tensors(const ir::Model& model, const ir::Subgraph& graph) {
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const ir::Tensor& tensor = graph.tensors[i];
+    const std::size_t constant = constant_data(model, tensor).size();
+    fmt::print("  %{:<4} {:<28} {:<10} '{}'  {}\n", i, shape_and_type(tensor),
+               tensor.is_variable ? "variable" : constant ? ir::describe_bytes(static_cast<std::int64_t>(constant)) : "computed",
+               tensor.name, ir::describe_quantization(tensor.quantization));
+  }
+}
+
+void print_summary(const InspectOptions& options, const ir::Model& model, std::size_t file_bytes) {
+  fmt::print("{}: TFLite model, {}, schema version {}\n", options.model, ir::describe_bytes(static_cast<std::int64_t>(file_bytes)),
+             model.version);
+  if (!model.description.empty()) fmt::print("description: {}\n", model.description);
+  fmt::print("constants: {} in {} buffers\n", ir::describe_bytes(ir::constant_bytes(model)), model.buffers.size());
+  for (const ir::Metadata& metadata : model.metadata) {
+    const std::size_t bytes = model.buffers[static_cast<std::size_t>(metadata.buffer)].data.size();
+    fmt::print("metadata: '{}', {}\n", metadata.name, ir::describe_bytes(static_cast<std::int64_t>(bytes)));
+  }
+  for (const ir::Signature& signature : model.signatures) {
+    fmt::print("signature: '{}' of subgraph {}, {} inputs, {} outputs\n", signature.key, signature.subgraph,
+               signature.inputs.size(), signature.outputs.size());
+  }
+  for (std::size_t i = 0; i < model.subgraphs.size(); ++i) {
+    const ir::Subgraph& graph = model.subgraphs[i];
+    fmt::print("\nsubgraph {} '{}': {} tensors, {} ops\n", i, graph.name, graph.tensors.size(), graph.operators.size());
+    print_io("input", graph, graph.inputs);
+    print_io("output", graph, graph.outputs);
+    print_ops(graph);
+    if (options.tensors) print_tensors(model, graph);
+  }
+}
+
+Status inspect(const InspectOptions& options) {
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.model, tflite::kMaxFileBytes));
+  auto read = tflite::read_model(file);
+  if (!read.ok()) return read.status().in(options.model);
+  const ir::Model& model = *read;
+  REEF_RETURN_IF_ERROR(ir::verify(model).in(options.model));
+  if (options.text) {
+    fmt::print("{}", ir::print(model));
+  } else if (options.json) {
+    fmt::print("{}\n", model_json(options, model, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print_summary(options, model, file.size());
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Action& action) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand("inspect", "Show what is in a model file");
+  command->add_option("model", options->model, "A .tflite file")->required();
+  command->add_flag("--tensors", options->tensors, "List every tensor too");
+  auto* text = command->add_flag("--text", options->text, "Print the whole model in Reef's text form (docs/formats/ir_text.md)");
+  command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)")->excludes(text);
+  command->footer("Example:\n  reef inspect models/reef_creatures_int8.tflite --tensors");
+  command->callback([options, &action] { action = [options] { return inspect(*options); }; });
+}
+
+}  // namespace reef::app

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef run: inputs in, one inference (or a benchmark of many), outputs out.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "commands.h"
+#include "execute/cpu/interpreter.h"
+#include "formats/tflite/reader.h"
+#include "ir/describe.h"
+#include "tensor_io.h"
+
+namespace reef::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RunOptions {
+  std::string model;
+  std::vector<std::string> inputs;
+  std::string image;
+  std::vector<double> mean_std;
+  std::uint32_t seed = 12345;
+  std::vector<std::string> shapes;
+  std::string out;
+  std::string labels;
+  int top = 5;
+  std::string device = "cpu";
+  int threads = 1;
+  int bench = 0;
+  bool profile = false;
+  double time_limit = 0;
+  double memory_limit_gib = 4;
+  bool json = false;
+};
+
+struct BenchResult {
+  int runs = 0;
+  double median_ms = 0, min_ms = 0, max_ms = 0;
+};
+
+// "name:1,2,3" or "1,2,3" (the only input).
+Status apply_shape(const std::string& text, cpu::Interpreter& interpreter) {
+  const std::size_t colon = text.rfind(':');
+  const std::string name = colon == std::string::npos ? "" : text.substr(0, colon);
+  int input = -1;
+  for (int i = 0; i < interpreter.input_count(); ++i) {
+    if (interpreter.input(i).name == name || (name.empty() && interpreter.input_count() == 1)) input = i;
+  }
+  REEF_REQUIRE(input >= 0, "--input-shape {}: the model has no input of that name; give it as name:1,2,3", text);
+  std::vector<std::int32_t> dims;
+  std::string number;
+  for (const char c : text.substr(colon == std::string::npos ? 0 : colon + 1) + ",") {
+    if (c != ',') {
+      number += c;
+      continue;
+    }
+    REEF_REQUIRE(!number.empty() && number.size() <= 9 && number.find_first_not_of("0123456789") == std::string::npos,
+                 "--input-shape {}: '{}' is not a size", text, number);
+    dims.push_back(std::stoi(number));
+    number.clear();
+  }
+  return interpreter.resize_input(input, ir::Shape(dims));
+}
+
+Status fill_inputs(const RunOptions& options, cpu::Interpreter& interpreter, std::vector<std::string>& sources) {
+  REEF_REQUIRE(static_cast<int>(options.inputs.size()) <= interpreter.input_count(),
+               "{} --in files are given, but the model has {} inputs", options.inputs.size(), interpreter.input_count());
+  for (int i = 0; i < interpreter.input_count(); ++i) {
+    const ops::Tensor& tensor = interpreter.input(i);
+    const std::span<std::byte> target = interpreter.input_bytes(i);
+    if (static_cast<std::size_t>(i) < options.inputs.size()) {
+      const std::string& path = options.inputs[static_cast<std::size_t>(i)];
+      REEF_RETURN_IF_ERROR(fill_from_file(path, tensor, target));
+      sources.push_back(path);
+    } else if (!options.image.empty() && static_cast<std::size_t>(i) == options.inputs.size()) {
+      PixelScaling scaling;
+      if (options.mean_std.size() == 2) scaling = {true, options.mean_std[0], options.mean_std[1]};
+      REEF_RETURN_IF_ERROR(fill_from_image(options.image, scaling, tensor, target));
+      sources.push_back(options.image);
+    } else {
+      const auto seed = options.seed + static_cast<std::uint32_t>(i);
+      fill_pseudo_random(seed, tensor, target);
+      sources.push_back(fmt::format("pseudo-random, seed {}", seed));
+    }
+  }
+  return ok_status();
+}
+
+Result<BenchResult> run_bench(int runs, cpu::Interpreter& interpreter) {
+  std::vector<double> times;
+  for (int i = 0; i < runs; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    REEF_RETURN_IF_ERROR(interpreter.invoke());
+    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  return BenchResult{runs, times[times.size() / 2], times.front(), times.back()};
+}
+
+Status write_outputs(const std::string& folder, const cpu::Interpreter& interpreter) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return make_error(StatusCode::kIoError, "cannot create folder '{}': {}", folder, error.message());
+  for (int i = 0; i < interpreter.output_count(); ++i) {
+    const ops::Tensor& tensor = interpreter.output(i);
+    REEF_RETURN_IF_ERROR(write_file(fmt::format("{}/out{}.bin", folder, i),
+                                    {reinterpret_cast<const std::uint8_t*>(tensor.data), tensor.bytes}));
+  }
+  return ok_status();
+}
+
+struct Ranked {
+  std::size_t index;
+  double value;
+};
+
+// Largest values first; equal ones in index order.
+std::vector<Ranked> top_values(const std::vector<double>& values, int count) {
+  std::vector<Ranked> ranked;
+  for (std::size_t i = 0; i < values.size(); ++i) ranked.push_back({i, values[i]});
+  const auto larger = [](const Ranked& a, const Ranked& b) { return a.value != b.value ? a.value > b.value : a.index < b.index; };
+  const std::size_t kept = std::min(ranked.size(), static_cast<std::size_t>(std::max(count, 0)));
+  std::erase_if(ranked, [](const Ranked& r) { return std::isnan(r.value); });
+  std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(std::min(kept, ranked.size())),
+                    ranked.end(), larger);
+  ranked.resize(std::min(kept, ranked.size()));
+  return ranked;
+}
+
+Json tensor_json(const ops::Tensor& tensor) {
+  Json json = {{"name", std::string(tensor.name)}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}};
+  if (tensor.quantization->scale.size() == 1) {
+    json["scale"] = tensor.quantization->scale[0];
+    json["zero_point"] = tensor.quantization->zero_point.empty() ? 0 : tensor.quantization->zero_point[0];
+  }
+  return json;
+}
+
+Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter, const std::vector<std::string>& sources,
+                 const BenchResult& bench, const std::vector<std::string>& labels) {
+  Json json = {{"model", options.model}, {"device", options.device}, {"threads", options.threads}};
+  for (int i = 0; i < interpreter.input_count(); ++i) {
+    Json input = tensor_json(interpreter.input(i));
+    input["from"] = sources[static_cast<std::size_t>(i)];
+    json["inputs"].push_back(std::move(input));
+  }
+  for (int i = 0; i < interpreter.output_count(); ++i) {
+    Json output = tensor_json(interpreter.output(i));
+    if (!options.out.empty()) output["file"] = fmt::format("{}/out{}.bin", options.out, i);
+    if (const auto reals = as_reals(interpreter.output(i)); reals.ok()) {
+      for (const Ranked& rank : top_values(*reals, options.top)) {
+        Json row = {{"index", rank.index}, {"value", rank.value}};
+        if (rank.index < labels.size()) row["label"] = labels[rank.index];
+        output["top"].push_back(std::move(row));
+      }
+    }
+    json["outputs"].push_back(std::move(output));
+  }
+  const cpu::MemoryReport memory = interpreter.memory();
+  json["memory"] = {{"arena_bytes", memory.arena_bytes},
+                    {"largest_live_set_bytes", memory.largest_live_set_bytes},
+                    {"other_bytes", memory.other_bytes},
+                    {"peak_bytes", memory.peak_bytes}};
+  json["time"] = {{"kind", "measured"}, {"runs", bench.runs},     {"median_ms", bench.median_ms},
+                  {"min_ms", bench.min_ms}, {"max_ms", bench.max_ms}};
+  for (const cpu::OpTiming& op : interpreter.timings()) {
+    json["ops"].push_back({{"subgraph", op.subgraph}, {"index", op.op_index}, {"type", op.type}, {"output", op.output_name},
+                           {"mean_ms", op.total_ms / static_cast<double>(op.calls)}});
+  }
+  return json;
+}
+
+void print_profile(const cpu::Interpreter& interpreter) {
+  std::vector<cpu::OpTiming> timings = interpreter.timings();
+  if (timings.empty()) return;
+  double total = 0;
+  for (const cpu::OpTiming& op : timings) total += op.total_ms;
+  fmt::print("\nper op (measured, mean of {} runs):\n", timings[0].calls);
+  for (const cpu::OpTiming& op : timings) {
+    const double share = total > 0 ? op.total_ms / total : 0;
+    fmt::print("  {:>4}  {:<26} {:>9.3f} ms  {:>5.1f}% {:<20} {}\n", op.op_index, op.type,
+               op.total_ms / static_cast<double>(op.calls), 100 * share,
+               std::string(static_cast<std::size_t>(share * 20 + 0.5), '#'), op.output_name);
+  }
+}
+
+void print_output(const cpu::Interpreter& interpreter, int i, int top, const std::vector<std::string>& labels) {
+  const ops::Tensor& tensor = interpreter.output(i);
+  fmt::print("output {} '{}' {} {}\n", i, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string());
+  const auto reals = as_reals(tensor);
+  if (!reals.ok()) return;
+  for (const Ranked& rank : top_values(*reals, top)) {
+    const std::string label = rank.index < labels.size() ? labels[rank.index] : "";
+    fmt::print("  {:>6}  {:>12.6g}  {}\n", rank.index, rank.value, label);
+  }
+}
+
+void print_report(const RunOptions& options, const cpu::Interpreter& interpreter, const std::vector<std::string>& sources,
+                  const BenchResult& bench, const std::vector<std::string>& labels) {
+  for (int i = 0; i < interpreter.input_count(); ++i) {
+    const ops::Tensor& tensor = interpreter.input(i);
+    fmt::print("input {} '{}' {} {} from {}\n", i, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string(),
+               sources[static_cast<std::size_t>(i)]);
+  }
+  for (int i = 0; i < interpreter.output_count(); ++i) print_output(interpreter, i, options.top, labels);
+  if (!options.out.empty()) fmt::print("outputs written to {}/out0.bin ...\n", options.out);
+  const cpu::MemoryReport memory = interpreter.memory();
+  if (bench.runs == 1) {
+    fmt::print("time {:.3f} ms", bench.median_ms);
+  } else {
+    fmt::print("time median {:.3f} ms, min {:.3f}, max {:.3f} of {} runs", bench.median_ms, bench.min_ms, bench.max_ms,
+               bench.runs);
+  }
+  fmt::print(" (measured, {} on {} thread{}); memory peak {} (arena {}, largest live set {})\n", options.device,
+             options.threads, options.threads == 1 ? "" : "s", ir::describe_bytes(memory.peak_bytes),
+             ir::describe_bytes(memory.arena_bytes), ir::describe_bytes(memory.largest_live_set_bytes));
+  print_profile(interpreter);
+}
+
+Status run(const RunOptions& options) {
+  if (options.device != "cpu") {
+    return unsupported("device '{}' is not available in this version; use --device cpu", options.device);
+  }
+  REEF_REQUIRE(options.mean_std.empty() || options.mean_std[1] != 0, "--mean-std: the second number must not be 0");
+  std::vector<std::string> labels;
+  if (!options.labels.empty()) {
+    REEF_ASSIGN_OR_RETURN(labels, load_labels(options.labels));
+  }
+  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::load_model(options.model));
+  cpu::InterpreterOptions interpreter_options;
+  interpreter_options.threads = options.threads;
+  interpreter_options.profile = options.profile;
+  interpreter_options.time_limit_seconds = options.time_limit;
+  interpreter_options.max_memory_bytes = static_cast<std::int64_t>(options.memory_limit_gib * (1 << 30));
+  auto created = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), interpreter_options);
+  if (!created.ok()) return created.status().in(options.model);
+  cpu::Interpreter& interpreter = **created;
+  for (const std::string& shape : options.shapes) REEF_RETURN_IF_ERROR(apply_shape(shape, interpreter));
+  REEF_RETURN_IF_ERROR(interpreter.prepare().in(options.model));
+  std::vector<std::string> sources;
+  REEF_RETURN_IF_ERROR(fill_inputs(options, interpreter, sources));
+  // The first run computes what is written out; stateful models would give other results later.
+  REEF_ASSIGN_OR_RETURN(BenchResult bench, run_bench(1, interpreter));
+  if (!options.out.empty()) REEF_RETURN_IF_ERROR(write_outputs(options.out, interpreter));
+  if (options.bench > 0) {
+    REEF_ASSIGN_OR_RETURN(bench, run_bench(options.bench, interpreter));
+  }
+  if (options.json) {
+    fmt::print("{}\n", report_json(options, interpreter, sources, bench, labels)
+                           .dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print_report(options, interpreter, sources, bench, labels);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "Run a model: raw tensors or a picture in, results out");
+  command->add_option("model", options->model, "A .tflite file")->required();
+  command->add_option("--in", options->inputs, "Raw little-endian file for the next input; repeat for several inputs")
+      ->allow_extra_args(false);
+  command->add_option("--image", options->image, "Picture (JPEG, PNG, BMP) for the first input without a file");
+  command->add_option("--mean-std", options->mean_std, "Pixels become (sample - MEAN) / STD before quantization")
+      ->expected(2);
+  command->add_option("--seed", options->seed, "Seed of the pseudo-random fill of inputs without a file")
+      ->capture_default_str();
+  command->add_option("--input-shape", options->shapes, "Resize an input first: name:1,224,224,3")->allow_extra_args(false);
+  command->add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)");
+  command->add_option("--labels", options->labels, "Text file with one label a line");
+  command->add_option("--top", options->top, "How many of the largest values to show")->capture_default_str();
+  command->add_option("--device", options->device, "cpu")->check(CLI::IsMember({"cpu", "virtual"}))->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads")->check(CLI::Range(1, 256))->capture_default_str();
+  command->add_option("--bench", options->bench, "Then time this many further runs")->check(CLI::NonNegativeNumber);
+  command->add_flag("--profile", options->profile, "Show the time of every op");
+  command->add_option("--time-limit", options->time_limit, "Seconds after which a run is stopped; 0: none")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--memory-limit", options->memory_limit_gib, "GiB that tensors may take")
+      ->check(CLI::Range(0.001, 1024.0))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
+  command->footer(
+      "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.png \\\n"
+      "      --labels models/reef_creatures_labels.txt --top 3");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace reef::app

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands of `reef`, one file each. Each adds itself to the command line and returns when its turn comes.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/status.h"
+
+namespace reef::app {
+
+// What the chosen subcommand does; set by it when the command line has been parsed.
+using Action = std::function<Status()>;
+
+void add_inspect(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
+
+}  // namespace reef::app

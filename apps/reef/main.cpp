@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// `reef`: one program, one subcommand per job. Exit codes: 0 done, 1 the input cannot be processed, 2 wrong usage.
+#include <cstdio>
+#include <new>
+
+#include "commands.h"
+
+namespace {
+
+constexpr int kExitInputError = 1;
+constexpr int kExitUsage = 2;
+
+int run(int argc, char** argv) {
+  CLI::App app("Reef: open toolbox for the Coral Edge TPU.\n"
+               "Example: reef run models/reef_creatures_int8.tflite --image models/images/crab_1.png "
+               "--labels models/reef_creatures_labels.txt");
+  app.name("reef");
+  app.set_version_flag("--version", "reef " REEF_VERSION);
+  app.require_subcommand(1);
+  reef::app::Action action;
+  reef::app::add_inspect(app, action);
+  reef::app::add_run(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  const reef::Status status = action();
+  if (status.ok()) return 0;
+  std::fflush(stdout);
+  std::fprintf(stderr, "reef: %s\n", status.message().c_str());
+  return kExitInputError;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "reef: out of memory\n");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "reef: internal error: %s\n", error.what());
+  }
+  return kExitInputError;
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/image/image.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/file.h"
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STBI_NO_STDIO
+#define STBI_MAX_DIMENSIONS 65536
+#include <stb_image.h>
+
+namespace reef::image {
+namespace {
+
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 28;
+constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26;
+
+// Contribution of source samples [first, first + weights.size()) to one output sample; weights sum to 1.
+struct Taps {
+  int first = 0;
+  std::vector<double> weights;
+};
+
+std::vector<Taps> triangle_taps(int source_size, int target_size) {
+  const double scale = static_cast<double>(source_size) / target_size;
+  const double support = std::max(scale, 1.0);
+  std::vector<Taps> all(static_cast<std::size_t>(target_size));
+  for (int i = 0; i < target_size; ++i) {
+    const double center = (i + 0.5) * scale;
+    const int first = std::max(0, static_cast<int>(center - support + 0.5));
+    const int end = std::min(source_size, static_cast<int>(center + support + 0.5));
+    Taps& taps = all[static_cast<std::size_t>(i)];
+    taps.first = std::min(first, source_size - 1);
+    double sum = 0;
+    for (int k = taps.first; k < std::max(end, taps.first + 1); ++k) {
+      const double weight = std::max(0.0, 1.0 - std::abs((k + 0.5 - center) / support));
+      taps.weights.push_back(weight);
+      sum += weight;
+    }
+    for (double& weight : taps.weights) weight = sum > 0 ? weight / sum : 1.0 / static_cast<double>(taps.weights.size());
+  }
+  return all;
+}
+
+std::uint8_t to_sample(double value) { return static_cast<std::uint8_t>(std::clamp(std::floor(value + 0.5), 0.0, 255.0)); }
+
+// Resamples along one axis of a [outer, size, inner] array.
+std::vector<std::uint8_t> resample(const std::vector<std::uint8_t>& source, std::size_t outer, std::size_t size,
+                                   std::size_t inner, const std::vector<Taps>& taps) {
+  std::vector<std::uint8_t> target(outer * taps.size() * inner);
+  for (std::size_t o = 0; o < outer; ++o) {
+    for (std::size_t t = 0; t < taps.size(); ++t) {
+      for (std::size_t c = 0; c < inner; ++c) {
+        double sum = 0;
+        for (std::size_t k = 0; k < taps[t].weights.size(); ++k) {
+          sum += taps[t].weights[k] * source[(o * size + static_cast<std::size_t>(taps[t].first) + k) * inner + c];
+        }
+        target[(o * taps.size() + t) * inner + c] = to_sample(sum);
+      }
+    }
+  }
+  return target;
+}
+
+}  // namespace
+
+Result<Image> decode(const Bytes& file, int channels) {
+  REEF_REQUIRE(channels == 1 || channels == 3 || channels == 4, "a picture cannot be read as {} channels", channels);
+  REEF_REQUIRE(file.size() <= kMaxFileBytes, "a picture of {} bytes is too large", file.size());
+  Image image;
+  int file_channels = 0;
+  const int size = static_cast<int>(file.size());
+  REEF_REQUIRE(stbi_info_from_memory(file.data(), size, &image.width, &image.height, &file_channels) != 0,
+               "this is not a picture that can be read (JPEG, PNG, BMP...): {}", stbi_failure_reason());
+  REEF_REQUIRE(std::int64_t{image.width} * image.height <= kMaxPixels, "a picture of {} x {} pixels is too large",
+               image.width, image.height);
+  const std::unique_ptr<stbi_uc, void (*)(void*)> samples(
+      stbi_load_from_memory(file.data(), size, &image.width, &image.height, &file_channels, channels), stbi_image_free);
+  REEF_REQUIRE(samples != nullptr, "the picture is damaged: {}", stbi_failure_reason());
+  image.channels = channels;
+  const auto count = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) *
+                     static_cast<std::size_t>(channels);
+  image.samples.assign(samples.get(), samples.get() + count);
+  return image;
+}
+
+Result<Image> load(const std::string& path, int channels) {
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
+  auto image = decode(file, channels);
+  if (!image.ok()) return image.status().in(path);
+  return image;
+}
+
+Image resize(const Image& source, int width, int height) {
+  if (source.width == width && source.height == height) return source;
+  Image target;
+  target.width = width;
+  target.height = height;
+  target.channels = source.channels;
+  const auto channels = static_cast<std::size_t>(source.channels);
+  const std::vector<std::uint8_t> narrow =
+      resample(source.samples, static_cast<std::size_t>(source.height), static_cast<std::size_t>(source.width), channels,
+               triangle_taps(source.width, width));
+  target.samples = resample(narrow, 1, static_cast<std::size_t>(source.height), static_cast<std::size_t>(width) * channels,
+                            triangle_taps(source.height, height));
+  return target;
+}
+
+}  // namespace reef::image

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures: decode (JPEG, PNG, BMP, and what else stb_image reads), resize.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace reef::image {
+
+// 8-bit samples, rows top to bottom, channels interleaved.
+struct Image {
+  int width = 0;
+  int height = 0;
+  int channels = 0;  // 1 grey, 3 RGB, 4 RGBA
+  std::vector<std::uint8_t> samples;
+};
+
+// Decodes to `channels` (1, 3 or 4) channels, converting as needed. Refuses more than 2^26 pixels.
+Result<Image> decode(const Bytes& file, int channels);
+Result<Image> load(const std::string& path, int channels);
+
+// Triangle (bilinear) filter whose support grows when shrinking, so that no pixel is skipped: what Pillow calls BILINEAR.
+// Equal results on every machine: plain double arithmetic in a fixed order. Sizes must be at least 1.
+Image resize(const Image& source, int width, int height);
+
+}  // namespace reef::image

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is this a TFLite file, and is its FlatBuffers structure sound?
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+
+namespace reef::tflite {
+
+// After an ok result the generated accessors may be used on `file`: every table, vector and string they reach lies
+// inside, and fields (though not elements of vectors) are aligned relative to the file's start. Members of unions with
+// type codes that the schema does not know are not checked. `file` must start at an address divisible by 8.
+Status check_file(std::span<const std::uint8_t> file);
+
+}  // namespace reef::tflite

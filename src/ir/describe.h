@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short descriptions of model parts, in words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ir/model.h"
+
+namespace reef::ir {
+
+std::string describe_bytes(std::int64_t bytes);  // "512 B", "1.5 KiB", "3.4 MiB"
+
+// "scale 0.0078125, zero point 128", "96 scales along dimension 0", "" when not quantized.
+std::string describe_quantization(const Quantization& quantization);
+
+// Bytes of all constants, each shared buffer counted once. The model must be verified.
+std::int64_t constant_bytes(const Model& model);
+
+}  // namespace reef::ir

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the collection of foreign models is, if it is there: $REEF_ZOO, or shared/zoo beside the repository.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace reef::testing {
+
+// Empty when the collection is absent; tests then skip themselves, saying so.
+inline std::string zoo_folder() {
+  const char* given = std::getenv("REEF_ZOO");
+  const std::string folder = given ? given : REEF_SOURCE_DIR "/../shared/zoo";
+  return std::filesystem::is_directory(folder) ? folder : "";
+}
+
+// Every .tflite below `folder`, sorted.
+inline std::vector<std::string> tflite_files(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".tflite") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace reef::testing
+
+#define REEF_SKIP_WITHOUT_ZOO(folder)                                                              \
+  const std::string folder = ::reef::testing::zoo_folder();                                        \
+  if (folder.empty()) GTEST_SKIP() << "the model collection is absent: set REEF_ZOO to its folder"

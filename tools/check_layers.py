@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that includes point down the folder order of src/layers.txt.
+
+A file in src/<folder>/ may include headers of its own folder and of folders on earlier lines. Folders on one line are
+stages and do not include each other. Narrower walls are listed below. Exit 1 with one line per violation.
+"""
+import pathlib
+import re
+import sys
+
+# Folders that may see less than their place in the order allows, and why.
+WALLS = {
+    "kernels": {"base", "numeric"},  # arithmetic on spans knows no graph
+    "execute/device": {"base", "numeric", "chip", "isa", "formats/darwinn"},  # the device reads bytes, never our structures
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+
+
+def read_layers(path):
+    layers = []
+    for line in path.read_text().splitlines():
+        line = line.split("#")[0].split()
+        if line:
+            layers.append(line)
+    return layers
+
+
+def allowed_by_wall(folder_path, included):
+    for wall, allowed in WALLS.items():
+        if folder_path == wall or folder_path.startswith(wall + "/"):
+            inside = included == wall or included.startswith(wall + "/")
+            return inside or any(included == a or included.startswith(a + "/") for a in allowed)
+    return True
+
+
+def check(root):
+    src = root / "src"
+    layers = read_layers(src / "layers.txt")
+    rank = {name: i for i, line in enumerate(layers) for name in line}
+    problems = []
+    files = sorted(p for p in src.rglob("*") if p.suffix in (".h", ".cpp"))
+    for file in files:
+        relative = file.relative_to(src)
+        folder = relative.parts[0]
+        if folder not in rank:
+            problems.append(f"src/{relative}: folder '{folder}' is not in src/layers.txt")
+            continue
+        for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match or "/" not in match.group(1):
+                continue
+            target = match.group(1)
+            target_folder = target.split("/")[0]
+            where = f"src/{relative}:{number}"
+            if target_folder not in rank:
+                problems.append(f"{where}: '{target}' is in no folder of src/layers.txt")
+            elif target_folder != folder and rank[target_folder] >= rank[folder]:
+                problems.append(f"{where}: {folder} may not include {target_folder} ('{target}')")
+            elif not allowed_by_wall(str(relative.parent), str(pathlib.PurePosixPath(target).parent)):
+                problems.append(f"{where}: a wall keeps {relative.parent} from including '{target}'")
+    return problems, len(files)
+
+
+if __name__ == "__main__":
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    found, count = check(root)
+    if count == 0:
+        found.append(f"no sources under {root}/src")
+    print("\n".join(found) if found else f"{count} files keep the folder order")
+    sys.exit(1 if found else 0)
