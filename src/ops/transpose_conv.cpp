@@ -189,14 +189,74 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
   });
 }
 
+// Weights as [tap][input channel][output channel], so that hybrid sums run across output channels.
+std::vector<std::int16_t> pack_by_channel(const Tensor& weights, const ConvShape& s) {
+  const PackedRows rows = pack_by_tap(weights, s, 0);
+  std::vector<std::int16_t> packed;
+  packed.reserve(static_cast<std::size_t>(weights.elements()));
+  for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
+    for (std::int64_t c = 0; c < s.input_channels; ++c) {
+      for (std::int64_t o = 0; o < s.output_channels; ++o) packed.push_back(rows.row(tap * s.output_channels + o)[c]);
+    }
+  }
+  return packed;
+}
+
+// sums[o] += (x - zero_point) * w[o] * channel_scales[o] * scale, rounding after every step.
+void add_hybrid_products(std::int32_t x, const std::int16_t* w, const std::vector<float>& channel_scales, float scale,
+                         std::vector<float>& sums) {
+  for (std::size_t o = 0; o < sums.size(); ++o) {
+    sums[o] += static_cast<float>(x * w[o]) * channel_scales[o] * scale;
+  }
+}
+
+Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+  const Tensor& weights = ctx.input(kWeights);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8}));
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
+  HybridOutput hybrid;
+  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
+  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
+  const FromTensor<std::vector<std::int16_t>> packed(
+      weights, [s](const Tensor& tensor) { return pack_by_channel(tensor, s); });
+  return Kernel([=](RunContext& run_ctx) {
+    const auto w = packed.get(run_ctx.input(kWeights));
+    const QuantizedRows quantized =
+        quantize_rows(run_ctx.input(kInput).values<float>().data(), s.batches, s.input_batch_size(), true);
+    float* output = run_ctx.output(0).mutable_values<float>().data();
+    const kernels::FloatOutput finish = float_output(run_ctx, kBias, hybrid.range);
+    run_ctx.parallel_for(s.output_rows(), grain_for(4 * row_products(s)), [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> sums(static_cast<std::size_t>(s.output_channels));
+      for (std::int64_t i = begin * s.x.output; i < end * s.x.output; ++i) {
+        const std::int64_t row = i / s.x.output, batch = row / s.y.output;
+        const std::int8_t* image = quantized.values.data() + batch * s.input_batch_size();
+        const auto b = static_cast<std::size_t>(batch);
+        std::fill(sums.begin(), sums.end(), 0.0f);
+        kernels::for_each_source(s, row % s.y.output, i % s.x.output, [&](std::int64_t pixel, std::int64_t tap) {
+          for (std::int64_t c = 0; c < s.input_channels; ++c) {
+            add_hybrid_products(image[pixel * s.input_channels + c] - quantized.zero_points[b],
+                                w->data() + (tap * s.input_channels + c) * s.output_channels, hybrid.channel_scales,
+                                quantized.scales[b], sums);
+          }
+        });
+        for (std::int64_t o = 0; o < s.output_channels; ++o) {
+          output[i * s.output_channels + o] = finish(sums[static_cast<std::size_t>(o)], o);
+        }
+      }
+    });
+    return ok_status();
+  });
+}
+
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kInput), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(kWeights)));
   switch (ctx.input(kInput).type) {
     case DataType::kFloat32:
-      if (ctx.input(kWeights).type == DataType::kFloat32) return prepare_float(ctx, s);
-      return unsupported_types(ctx);
+      return ctx.input(kWeights).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
     case DataType::kUInt8: return prepare_uint8(ctx, s);
     case DataType::kInt8:
     case DataType::kInt16: return prepare_signed(ctx, s);
