@@ -149,6 +149,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const std::vector<float>& scales = weights.quantization->scale;
   const bool per_channel = weights.type != DataType::kUInt8 &&
                            std::any_of(scales.begin(), scales.end(), [&](float scale) { return scale != scales[0]; });
+  hybrid.scales_first = !per_channel;
   if (!per_channel && s.groups != 1) {
     return unsupported("groups need one scale per channel when weights are {} and activations float32",
                        ir::type_name(weights.type));

