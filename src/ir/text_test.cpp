@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text and back: a model that uses every field, the models of the zoo when they are there, and texts with a mistake.
+// Text and back: a model that uses every field, and texts with a mistake. Real models: tests/zoo_text_test.cpp.
 #include "ir/text.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <limits>
 
 #include <gtest/gtest.h>
 
-#include "formats/tflite/reader.h"
+#include "base/file.h"
 #include "ir/verify.h"
 
 namespace reef::ir {
@@ -165,7 +163,6 @@ TEST(Text, EmptyModels) {
   expect_round_trip(model);
 }
 
-// Each field of each structure, changed alone, must change the text: nothing is dropped or printed as something else.
 TEST(Text, EveryAttributeKindIsToldApart) {
   const std::vector<AttributeValue> values = {true,
                                               std::int64_t{1},
@@ -196,20 +193,13 @@ TEST(Text, EveryAttributeKindIsToldApart) {
   EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end());
 }
 
+// The example in the documentation.
 TEST(Text, LooksAsDocumented) {
-  const std::string text = R"(model description="doc" {
-  subgraph "main" inputs(%0) outputs(%3) {
-    %0 "input" : int8[1, 4] quant(scale=0.5, zero_point=-3)
-    %1 "weights" : int8[2, 4] quant(scale=[0.25, 0.125], zero_point=[0, 0]) buffer=1 = [1, -2, 3, -4, 5, -6, 7, -8]
-    %2 "bias" : int32[2] buffer=2 = [100, -100]
-    %3 "output" : int8[1, 2] quant(scale=1, zero_point=0)
-    %3 = FULLY_CONNECTED(%0, %1, %2) code=9 version=4 FullyConnectedOptions{fused_activation_function=RELU, keep_num_dims=false}
-  }
-  metadata "min_runtime_version" buffer=3
-  signature "serving_default" subgraph=0 inputs("x" = %0) outputs("y" = %3)
-  buffer 3 = "1.14.0\x00\x00"
-}
-)";
+  const Result<Bytes> file = read_file(REEF_SOURCE_DIR "/docs/formats/ir_text.md", 1 << 20);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const std::string_view page(reinterpret_cast<const char*>(file->data()), file->size());
+  const std::size_t begin = page.find("```\nmodel ") + 4;
+  const std::string_view text = page.substr(begin, page.find("```", begin) - begin);
   const Result<Model> model = parse(text);
   ASSERT_TRUE(model.ok()) << model.status().message();
   EXPECT_TRUE(verify(*model).ok()) << verify(*model).message();
@@ -317,37 +307,6 @@ TEST(Text, DamagedTextsEndInAResult) {
     EXPECT_TRUE(*again == *model) << i;
   }
   EXPECT_GT(accepted, 0u);
-}
-
-std::filesystem::path zoo_folder() {
-  const char* folder = std::getenv("REEF_ZOO");
-  return folder ? folder : REEF_SOURCE_DIR "/../shared/zoo";
-}
-
-TEST(Text, ZooVerifiesAndSurvives) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(zoo_folder(), error)) {
-    GTEST_SKIP() << "no models at " << zoo_folder() << "; set REEF_ZOO to a folder of .tflite files";
-  }
-  std::size_t files = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(zoo_folder())) {
-    if (entry.path().extension() != ".tflite") continue;
-    SCOPED_TRACE(entry.path().string());
-    ++files;
-    const Result<Model> model = tflite::load_model(entry.path().string());
-    if (!model.ok()) {
-      ADD_FAILURE() << model.status().message();
-      continue;
-    }
-    const std::string text = print(*model);
-    const Result<Model> again = parse(text);
-    if (!again.ok()) {
-      ADD_FAILURE() << again.status().message();
-      continue;
-    }
-    EXPECT_TRUE(*again == *model);
-  }
-  EXPECT_GT(files, 0u);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ packages hold it: `stt` exports the C++ kernels' registrations, `tfjs-tflite-nod
 takes foreign registrations through its op resolver. They are fetched on first use into a cache folder
 (REEF_ORACLE_CACHE, default ~/.cache/reef-oracle) and are never part of the repository.
 
-Linux x86-64 only. Not supported: string tensors, custom operators beyond those in CUSTOM_REGISTRATIONS. Unlike LiteRT's, its resolver ignores operator
+Linux x86-64 only. Not supported: string tensors, custom operators beyond CUSTOM_REGISTRATIONS. The resolver ignores operator
 versions: an operator newer than 2.9 is refused, a newer version of a known one is attempted.
 """
 

@@ -36,7 +36,7 @@ std::uint64_t attribute_bytes(const ir::AttributeValue& value) {
   return 0;
 }
 
-std::uint64_t opaque_bytes(const std::optional<ir::OpaqueTable>& table) { return table ? table->bytes.size() + 16 : 0; }
+std::uint64_t opaque_bytes(const std::optional<ir::OpaqueTable>& table) { return table ? table->bytes.size() + 32 : 0; }
 
 std::uint64_t tensor_bytes(const ir::Tensor& tensor) {
   const ir::Quantization& q = tensor.quantization;
@@ -45,7 +45,7 @@ std::uint64_t tensor_bytes(const ir::Tensor& tensor) {
   if (const auto* v = std::get_if<ir::CustomQuantization>(&q.details)) bytes += v->custom.size();
   if (const auto* v = std::get_if<ir::BlockwiseQuantization>(&q.details)) bytes += 4 * v->block_shape.size();
   if (const auto* v = std::get_if<ir::MultiAxisQuantization>(&q.details)) bytes += 4 * v->dimensions.size();
-  if (const auto* v = std::get_if<ir::OpaqueTable>(&q.details)) bytes += v->bytes.size();
+  if (const auto* v = std::get_if<ir::OpaqueTable>(&q.details)) bytes += v->bytes.size() + 32;
   if (tensor.sparsity) {
     bytes += 64 + 4 * (tensor.sparsity->traversal_order.size() + tensor.sparsity->block_map.size());
     for (const ir::SparsityDimension& dimension : tensor.sparsity->dimensions) {
