@@ -317,7 +317,8 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const Product& p) {
   REEF_RETURN_IF_ERROR(require_symmetric(y_tensor));
   REEF_REQUIRE(y_tensor.quantization->is_quantized(), "y ('{}') has no quantization", y_tensor.name);
   REEF_ASSIGN_OR_RETURN(const std::vector<float> scales, channel_scales(y_tensor, y_tensor.shape.rank() - (p.adj_y ? 2 : 1)));
-  const bool asymmetric = ctx.attributes().get_bool("asymmetric_quantize_inputs");
+  const kernels::FloatQuantizer quantizer =
+      float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
   const FromTensor<PackedRows> packed = packed_y(p, y_tensor, 0);
   return Kernel([=](RunContext& run_ctx) {
     const auto y = packed.get(run_ctx.input(1));
@@ -329,7 +330,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const Product& p) {
     }
     std::vector<float> storage;
     const std::int64_t x_rows = p.x.matrices() * p.rows;
-    const QuantizedRows q = quantize_rows(rows_of_x(p, run_ctx.input(0), storage), x_rows, p.depth, asymmetric);
+    const QuantizedRows q = quantize_rows(rows_of_x(p, run_ctx.input(0), storage), x_rows, p.depth, quantizer);
     const PackedRows x = widen_rows(q.values.data(), x_rows, p.depth, 0);
     float* output = run_ctx.output(0).mutable_values<float>().data();
     run_int(run_ctx, p, x, *y, kernels::kRunOf8BitProducts,

@@ -11,7 +11,7 @@
 //   int8, int4      32-bit sums and multipliers
 //   int16, bias 64  48-bit sums, 16-bit multipliers;   int16, bias 32  as int8, with sums that wrap at 32 bits
 //   float x integer ("hybrid"): activations are quantized per image while running. One scale for all weights:
-//                   symmetrically; scales per channel: asymmetrically. TFLite's reference registration does the same.
+//                   symmetrically; scales per channel: asymmetrically (2.9: with the scale in double).
 #include "kernels/conv/conv_float.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
@@ -150,6 +150,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const bool per_channel = weights.type != DataType::kUInt8 &&
                            std::any_of(scales.begin(), scales.end(), [&](float scale) { return scale != scales[0]; });
   hybrid.scales_first = !per_channel;
+  const kernels::FloatQuantizer quantizer = float_quantizer(ctx, per_channel);
   if (!per_channel && s.groups != 1) {
     return unsupported("groups need one scale per channel when weights are {} and activations float32",
                        ir::type_name(weights.type));
@@ -162,7 +163,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   return Kernel([=](RunContext& run_ctx) {
     const auto rows = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
-        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), per_channel);
+        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
     if (s.output_pixels() == 0) return ok_status();
     run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
             hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));

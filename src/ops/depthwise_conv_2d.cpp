@@ -136,10 +136,11 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
   REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 3));
   const FromTensor<Weights16> packed = widened(weights, 0);
+  const kernels::FloatQuantizer quantizer = float_quantizer(ctx, true);
   return Kernel([=](RunContext& run_ctx) {
     const auto values = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
-        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), true);
+        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
     run_int(run_ctx, s, quantized.values.data(), quantized.zero_points, *values, kernels::kRunOf8BitProducts,
             hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
     return ok_status();

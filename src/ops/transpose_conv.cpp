@@ -216,6 +216,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_symmetric(weights));
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
   REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
+  const kernels::FloatQuantizer quantizer = float_quantizer(ctx, true);
   HybridOutput hybrid;
   REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
   REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
@@ -224,7 +225,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   return Kernel([=](RunContext& run_ctx) {
     const auto w = packed.get(run_ctx.input(kWeights));
     const QuantizedRows quantized =
-        quantize_rows(run_ctx.input(kInput).values<float>().data(), s.batches, s.input_batch_size(), true);
+        quantize_rows(run_ctx.input(kInput).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, hybrid.range);
     run_ctx.parallel_for(s.output_rows(), grain_for(4 * row_products(s)), [&](std::int64_t begin, std::int64_t end) {

@@ -131,16 +131,26 @@ Result<kernels::Requantizer> make_requantizer(const OpContext& ctx, kernels::Rou
   return result;
 }
 
-QuantizedRows quantize_rows(const float* values, std::int64_t rows, std::int64_t size, bool asymmetric) {
+QuantizedRows quantize_rows(const float* values, std::int64_t rows, std::int64_t size,
+                            kernels::FloatQuantizer quantizer) {
   QuantizedRows result;
   result.values.resize(static_cast<std::size_t>(rows * size));
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto [scale, zero_point] =
-        kernels::quantize_floats(values + r * size, size, asymmetric, result.values.data() + r * size);
+        kernels::quantize_floats(values + r * size, size, quantizer, result.values.data() + r * size);
     result.scales.push_back(scale);
     result.zero_points.push_back(zero_point);
   }
   return result;
+}
+
+bool as_in_2_9(const OpContext& ctx) {
+  return ctx.environment() != nullptr && ctx.environment()->tflite_release() == TfliteRelease::k2_9;
+}
+
+kernels::FloatQuantizer float_quantizer(const OpContext& ctx, bool asymmetric) {
+  if (!asymmetric) return kernels::FloatQuantizer::kSymmetric;
+  return as_in_2_9(ctx) ? kernels::FloatQuantizer::kAsymmetricDouble : kernels::FloatQuantizer::kAsymmetric;
 }
 
 std::int64_t grain_for(std::int64_t products_each) {
