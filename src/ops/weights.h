@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -82,7 +83,8 @@ kernels::FloatQuantizer float_quantizer(const OpContext& ctx, bool asymmetric);
 // Whether the wanted results are those of TFLite 2.9 rather than of the current release.
 bool as_in_2_9(const OpContext& ctx);
 
-// Rows or tiles that make up a chunk of some 10 to 100 microseconds, given the products that one of them takes.
-std::int64_t grain_for(std::int64_t products_each);
+// Rows or tiles that make up a chunk of some 10 to 100 microseconds, given the products that one of them takes, as
+// factors: their product may exceed 64 bits.
+std::int64_t grain_for(std::initializer_list<std::int64_t> factors);
 
 }  // namespace reef::ops

@@ -56,9 +56,12 @@ FloatQuantization quantize_floats(const float* values, std::int64_t count, Float
                                   std::int8_t* quantized) {
   if (count == 0) return {};
   switch (quantizer) {
-    case FloatQuantizer::kSymmetric: return quantize_symmetric(values, count, quantized);
-    case FloatQuantizer::kAsymmetric: return quantize_asymmetric<float>(values, count, quantized);
-    case FloatQuantizer::kAsymmetricDouble: return quantize_asymmetric<double>(values, count, quantized);
+    case FloatQuantizer::kSymmetric:
+      return quantize_symmetric(values, count, quantized);
+    case FloatQuantizer::kAsymmetric:
+      return quantize_asymmetric<float>(values, count, quantized);
+    case FloatQuantizer::kAsymmetricDouble:
+      return quantize_asymmetric<double>(values, count, quantized);
   }
   return {};
 }

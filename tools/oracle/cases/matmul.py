@@ -104,6 +104,11 @@ def fully_connected_cases():
             label = f"int16_bias_{bias}_per_{'channel' if per_channel else 'tensor'}"
             yield fc(label, [3, 17], 6, dtype="int16", weights="int8", bias=bias, per_channel=per_channel, fields=fields)
     yield fc("int16_weights_int4", [2, 9], 5, dtype="int16", weights="int4", bias="int64", per_channel=True)
+    for bias in ("int64", "int32", None):
+        fields = {"quantized_bias_type": bias} if bias else {}
+        yield fc(f"int16_weights_int16_bias_{bias}", [2, 9], 5, dtype="int16", weights="int16", bias=bias, fields=fields)
+    yield fc("int16_weights_int16_per_channel", [2, 9], 5, dtype="int16", weights="int16", bias="int64", per_channel=True,
+             fields={"quantized_bias_type": "int64"})
     yield fc("int16_deep", [1, 700], 2, dtype="int16", weights="int8", bias="int64")
     yield fc("int16_relu6", [2, 8], 4, dtype="int16", weights="int8", bias="int64", activation="RELU6")
     for asymmetric in (False, True):
