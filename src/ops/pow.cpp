@@ -65,11 +65,11 @@ Status run(RunContext& ctx, const BroadcastPlan<2>& plan) {
   if (exponents.size() == 1 && ctx.input(0).shape != ctx.input(1).shape) {
     const std::int32_t exponent = lone_integer_exponent(exponents[0]);
     if (exponent >= 1) {
-      apply_binary<T, T>(ctx, plan, [=](T base, T) { return integer_power(base, exponent); });
+      apply_binary<T>(ctx, plan, [=](T base, T) { return integer_power(base, exponent); });
       return ok_status();
     }
   }
-  apply_binary<T, T>(ctx, plan, [](T base, T exponent) { return general_power(base, exponent); });
+  apply_binary<T>(ctx, plan, [](T base, T exponent) { return general_power(base, exponent); });
   return ok_status();
 }
 
