@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int32"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 template <typename T>
 T product(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -87,7 +89,7 @@ constinit const OpDef pow_op = define({.name = "POW",
                                        .summary = "Element-wise power, with broadcasting.",
                                        .inputs = {2, 2},
                                        .types = kTypes,
-                                       .infer = infer_broadcast,
+                                       .infer = infer,
                                        .prepare = prepare});
 
 }  // namespace reef::ops
