@@ -65,6 +65,8 @@ Result<VectorCase> read_case(const Json& json) {
   result.model = Bytes(decode_base64(json.at("model").get<std::string>()));
   result.invocations = json.value("invocations", 1);
   result.runtime_refused = json.value("error", false);
+  const bool is_2_9 = json.value("runtime", std::string()).find("2.9") != std::string::npos;
+  result.release = is_2_9 ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
   for (const Json& input : json.at("inputs")) {
     REEF_ASSIGN_OR_RETURN(RecordedTensor tensor, read_tensor(input));
     result.inputs.push_back(std::move(tensor));
@@ -164,6 +166,7 @@ Status replay(const VectorCase& vector, int threads) {
   REEF_RETURN_IF_ERROR(ir::verify(model));
   cpu::InterpreterOptions options;
   options.threads = threads;
+  options.tflite_release = vector.release;
   REEF_ASSIGN_OR_RETURN(auto interpreter,
                         cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), options));
   const auto inputs = static_cast<std::size_t>(interpreter->input_count());

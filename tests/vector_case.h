@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "ir/shape.h"
+#include "ops/op_context.h"
 
 namespace reef::testing {
 
@@ -26,6 +27,7 @@ struct VectorCase {
   std::vector<RecordedTensor> inputs;   // one set, or one set per invocation
   std::vector<RecordedTensor> outputs;  // of the first invocation, then of the second, ...
   double float_tolerance = 0;           // |a - b| <= tolerance * max(1, |b|); 0: equal bits
+  ops::TfliteRelease release = ops::TfliteRelease::kCurrent;  // which runtime recorded it
   bool runtime_refused = false;         // the recording runtime returned an error
 };
 

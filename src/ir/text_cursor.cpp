@@ -10,13 +10,20 @@ std::string describe(const Token& token) {
   append_quoted(shown, token.text.substr(0, kLongest));
   if (token.text.size() > kLongest) shown.insert(shown.size() - 1, "...");
   switch (token.kind) {
-    case TokenKind::kEnd: return "the end of the text";
-    case TokenKind::kEllipsis: return "'...'";
-    case TokenKind::kUnfinished: return "a string without closing quote";
-    case TokenKind::kString: return "the string " + shown;
-    case TokenKind::kHex: return "hex" + shown;
-    case TokenKind::kUnknown: return "the character " + shown;
-    default: return fmt::format("'{}'", std::string_view(shown).substr(1, shown.size() - 2));
+    case TokenKind::kEnd:
+      return "the end of the text";
+    case TokenKind::kEllipsis:
+      return "'...'";
+    case TokenKind::kUnfinished:
+      return "a string without closing quote";
+    case TokenKind::kString:
+      return "the string " + shown;
+    case TokenKind::kHex:
+      return "hex" + shown;
+    case TokenKind::kUnknown:
+      return "the character " + shown;
+    default:
+      return fmt::format("'{}'", std::string_view(shown).substr(1, shown.size() - 2));
   }
 }
 
@@ -34,12 +41,13 @@ bool Cursor::accept_word(std::string_view word) {
   return is_there;
 }
 
-Status Cursor::expected(std::string_view what) const {
-  const std::string_view advice = token_.kind == TokenKind::kEllipsis
-                                      ? "; this text was printed with its constants cut short: print it with all of them"
-                                      : "";
-  return invalid_input("line {}, column {}: expected {}, found {}{}", token_.line, token_.column, what,
-                       describe(token_), advice);
+Status Cursor::expected_at(const Token& token, std::string_view what) {
+  const std::string_view advice =
+      token.kind == TokenKind::kEllipsis
+          ? "; this text was printed with its constants cut short: print it with all of them"
+          : "";
+  return invalid_input("line {}, column {}: expected {}, found {}{}", token.line, token.column, what, describe(token),
+                       advice);
 }
 
 Status Cursor::expect(char mark) { return accept(mark) ? ok_status() : expected(fmt::format("'{}'", mark)); }

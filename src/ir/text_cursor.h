@@ -3,11 +3,15 @@
 // or fails with line, column, what was expected and what is there instead.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -27,7 +31,8 @@ class Cursor {
   bool accept(char mark);
   bool accept_word(std::string_view word);
   // "line 3, column 7: expected X, found Y", about the token at hand.
-  Status expected(std::string_view what) const;
+  Status expected(std::string_view what) const { return expected_at(token_, what); }
+  static Status expected_at(const Token& token, std::string_view what);
   Status expect(char mark);
   Status expect_word(std::string_view word);
 

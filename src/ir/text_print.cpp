@@ -1,33 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model -> text. The grammar, with the reason for each form, is in docs/formats/ir_text.md.
 //
-// What equals its default is left out. Small constants are shown as values beside the first tensor that uses them; other
-// buffers follow at the end, so that the graph can be read without scrolling past weights. Works for models that do not
-// verify too: printing one is how to find out what is wrong with it.
+// What equals its default is left out. Small constants are shown as values beside the first tensor that uses them;
+// other buffers follow at the end, so that the graph can be read without scrolling past weights. Works for models that
+// do not verify too: printing one is how to find out what is wrong with it.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <iterator>
+#include <limits>
 #include <type_traits>
 
-#include <fmt/format.h>
-
 #include "ir/text.h"
-#include "ir/text_tokens.h"
+#include "ir/text_writer.h"
 
 namespace reef::ir {
 namespace {
 
-using text::append_double;
-using text::append_float;
-using text::append_hex;
-using text::append_quoted;
-using text::is_word;
-
 constexpr std::size_t kMostInlineElements = 64;
 constexpr std::size_t kHexBytesPerLine = 48;
 
-class Printer {
+class Printer : text::Writer {
  public:
   Printer(const Model& model, const TextOptions& options)
       : model_(model), options_(options), is_used_(model.buffers.size()), is_shown_(model.buffers.size()) {}
@@ -59,74 +50,6 @@ class Printer {
   }
 
  private:
-  template <typename... Args>
-  void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-  void put_quoted(std::string_view before, std::string_view bytes) {
-    out_ += before;
-    append_quoted(out_, bytes);
-  }
-  void put_word(std::string_view text) {
-    if (is_word(text)) {
-      out_ += text;
-    } else {
-      append_quoted(out_, text);
-    }
-  }
-  void put_value(float value) { append_float(out_, value); }
-  void put_value(double value) { append_double(out_, value); }
-  template <typename Integer>
-  void put_value(Integer value) {
-    put("{}", value);
-  }
-  template <typename List>
-  void put_list(const List& values) {
-    out_ += '[';
-    const char* separator = "";
-    for (const auto& value : values) {
-      out_ += separator;
-      put_value(value);
-      separator = ", ";
-    }
-    out_ += ']';
-  }
-  // A list of one stands without brackets.
-  template <typename List>
-  void put_list_or_one(const List& values) {
-    if (values.size() == 1) {
-      put_value(values[0]);
-    } else {
-      put_list(values);
-    }
-  }
-  void put_tensor(std::int32_t index) {
-    if (index == -1) {
-      out_ += "%none";
-    } else {
-      put("%{}", index);
-    }
-  }
-  void put_tensors(const std::vector<std::int32_t>& indices) {
-    const char* separator = "";
-    for (const std::int32_t index : indices) {
-      out_ += separator;
-      put_tensor(index);
-      separator = ", ";
-    }
-  }
-  void put_hex(std::span<const std::uint8_t> bytes) {
-    out_ += "hex\"";
-    append_hex(out_, bytes);
-    out_ += '"';
-  }
-  void put_opaque(const OpaqueTable& table) {
-    put("opaque(union_type={}, table_offset={}, alignment_phase={}, bytes=", table.union_type, table.table_offset,
-        table.alignment_phase);
-    put_hex(table.bytes.span());
-    out_ += ')';
-  }
-
   void external_buffer(const ExternalBuffer& buffer) {
     put("  external_buffer id={} group={} offset={} length={}", buffer.id, buffer.group, buffer.offset, buffer.length);
     if (!buffer.packing.empty()) put_quoted(" packing=", buffer.packing);
@@ -166,7 +89,7 @@ class Printer {
 
   void tensor(std::size_t index, const Tensor& tensor) {
     put("    %{} ", index);
-    append_quoted(out_, tensor.name);
+    text::append_quoted(out_, tensor.name);
     put(" : {}", type_name(tensor.type));
     put_list(tensor.shape);
     if (!tensor.shape_signature.empty()) {
@@ -323,22 +246,22 @@ class Printer {
                           static_cast<double>(static_cast<float>(value)) == value;
     const std::size_t start = out_.size();
     if (is_float) {
-      append_float(out_, static_cast<float>(value));
+      text::append_float(out_, static_cast<float>(value));
       out_ += 'f';
       return;
     }
-    append_double(out_, value);
+    text::append_double(out_, value);
     if (std::isfinite(value) && out_.find_first_of(".e", start) == std::string::npos) out_ += ".0";
   }
   void put_attribute(const EnumName& value) {
-    const bool is_plain = is_word(value.name) && !text::is_value_word(value.name);
+    const bool is_plain = text::is_word(value.name) && !text::is_value_word(value.name);
     if (is_plain) {
       out_ += value.name;
     } else {
       put_quoted("enum ", value.name);
     }
   }
-  void put_attribute(const std::string& value) { append_quoted(out_, value); }
+  void put_attribute(const std::string& value) { text::append_quoted(out_, value); }
   template <typename Element>
   void put_attribute(const std::vector<Element>& values) {
     if (values.empty()) {
@@ -377,21 +300,6 @@ class Printer {
     put_typed(tensor.type, data.first(shown * element_bytes), is_cut);
   }
 
-  void put_typed(DataType type, std::span<const std::uint8_t> data, bool is_cut) {
-    text::with_value_type(type, [&](auto zero) {
-      using Element = decltype(zero);
-      out_ += '[';
-      for (std::size_t i = 0; i < data.size(); i += sizeof(Element)) {
-        Element value;
-        std::memcpy(&value, data.data() + i, sizeof value);
-        if (i != 0) out_ += ", ";
-        put_value(value);
-      }
-      if (is_cut) out_ += data.empty() ? "..." : ", ...";
-      out_ += ']';
-    });
-  }
-
   void buffer(std::size_t index) {
     const Buffer& buffer = model_.buffers[index];
     const bool has_more = !buffer.data.empty() && !is_shown_[index];
@@ -413,14 +321,14 @@ class Printer {
                                      [](std::uint8_t c) { return (c >= 0x20 && c < 0x7f) || c == '\n' || c == 0; });
     const auto is_zero = [](std::uint8_t c) { return c == 0; };
     if (is_text && !std::all_of(shown.begin(), shown.end(), is_zero)) {
-      append_quoted(out_, {reinterpret_cast<const char*>(shown.data()), shown.size()});
+      text::append_quoted(out_, {reinterpret_cast<const char*>(shown.data()), shown.size()});
     } else if (shown.size() <= kHexBytesPerLine) {
       put_hex(shown);
     } else {
       out_ += "hex\"";
       for (std::size_t i = 0; i < shown.size(); i += kHexBytesPerLine) {
         out_ += "\n    ";
-        append_hex(out_, shown.subspan(i, std::min(kHexBytesPerLine, shown.size() - i)));
+        text::append_hex(out_, shown.subspan(i, std::min(kHexBytesPerLine, shown.size() - i)));
       }
       out_ += '"';
     }
@@ -431,7 +339,6 @@ class Printer {
   const TextOptions& options_;
   std::vector<bool> is_used_;   // by buffer: named by a tensor
   std::vector<bool> is_shown_;  // by buffer: content is in the text
-  std::string out_;
 };
 
 }  // namespace

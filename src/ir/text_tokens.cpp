@@ -130,8 +130,8 @@ bool is_word(std::string_view text) {
 }
 
 bool is_value_word(std::string_view word) {
-  constexpr std::array<std::string_view, 8> kWords = {"true", "false",  "inf",     "nan",
-                                                      "enum", "ints", "floats", "strings"};
+  constexpr std::array<std::string_view, 8> kWords = {"true", "false", "inf",    "nan",
+                                                      "enum", "ints",  "floats", "strings"};
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
 

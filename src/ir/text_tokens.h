@@ -73,23 +73,34 @@ void append_double(std::string& out, double value);
 std::optional<float> read_float(std::string_view number);
 std::optional<double> read_double(std::string_view number);
 
-// Calls body with a zero of the C++ type in which elements of `type` are spelled, if they are spelled as numbers at all.
-// Booleans are bytes here: a file may hold others than 0 and 1.
+// Calls body with a zero of the C++ type in which elements of `type` are spelled, if they are spelled as numbers at
+// all. Booleans are bytes here: a file may hold others than 0 and 1.
 template <typename Body>
 bool with_value_type(DataType type, Body&& body) {
   switch (type) {
-    case DataType::kFloat32: return body(float{}), true;
-    case DataType::kFloat64: return body(double{}), true;
-    case DataType::kInt8: return body(std::int8_t{}), true;
-    case DataType::kInt16: return body(std::int16_t{}), true;
-    case DataType::kInt32: return body(std::int32_t{}), true;
-    case DataType::kInt64: return body(std::int64_t{}), true;
+    case DataType::kFloat32:
+      return body(float{}), true;
+    case DataType::kFloat64:
+      return body(double{}), true;
+    case DataType::kInt8:
+      return body(std::int8_t{}), true;
+    case DataType::kInt16:
+      return body(std::int16_t{}), true;
+    case DataType::kInt32:
+      return body(std::int32_t{}), true;
+    case DataType::kInt64:
+      return body(std::int64_t{}), true;
     case DataType::kBool:
-    case DataType::kUInt8: return body(std::uint8_t{}), true;
-    case DataType::kUInt16: return body(std::uint16_t{}), true;
-    case DataType::kUInt32: return body(std::uint32_t{}), true;
-    case DataType::kUInt64: return body(std::uint64_t{}), true;
-    default: return false;
+    case DataType::kUInt8:
+      return body(std::uint8_t{}), true;
+    case DataType::kUInt16:
+      return body(std::uint16_t{}), true;
+    case DataType::kUInt32:
+      return body(std::uint32_t{}), true;
+    case DataType::kUInt64:
+      return body(std::uint64_t{}), true;
+    default:
+      return false;
   }
 }
 // Bytes of such an element; 0: not spelled as numbers.

@@ -61,11 +61,19 @@ struct OwnedTensor {
   std::vector<std::byte> data;
 };
 
+// Which release of TFLite's reference kernels decides where releases disagree. They do in few places, each named in the
+// op's head comment; docs/numerics.md lists them all.
+enum class TfliteRelease {
+  k2_9,      // 2.9.1, the release the recorded golden outputs come from, known defects included
+  kCurrent,  // LiteRT 2.3
+};
+
 // What lives beside the graph while it runs. Implemented by the interpreter.
 class Environment {
  public:
   virtual ~Environment() = default;
   virtual ThreadPool& threads() = 0;
+  virtual TfliteRelease tflite_release() const = 0;
   // Variables by handle; handles are made from (container, shared_name) by VAR_HANDLE.
   virtual std::int32_t variable_handle(std::string_view container, std::string_view shared_name) = 0;
   virtual std::map<std::int32_t, OwnedTensor>& variables() = 0;

@@ -79,7 +79,7 @@ def run_reference(runtime, model, inputs):
         resolver = tf.lite.experimental.OpResolverType.BUILTIN_REF
         interpreter = tf.lite.Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=resolver)
     else:
-        interpreter = record.make_interpreter(model)
+        interpreter = record.make_interpreter(model, runtime)
     interpreter.allocate_tensors()
     details = interpreter.get_input_details()
     if len(details) != len(inputs):
@@ -87,7 +87,7 @@ def run_reference(runtime, model, inputs):
     for detail, raw in zip(details, inputs):
         expected = int(np.prod(detail["shape"], dtype=np.int64)) * np.dtype(detail["dtype"]).itemsize
         if len(raw) != expected:
-            raise CannotCompare(f"input {detail['name']!r} wants {expected} bytes, {len(raw)} given")
+            raise CannotCompare(f"input {detail['index']} wants {expected} bytes, {len(raw)} given")
         interpreter.set_tensor(detail["index"], np.frombuffer(raw, detail["dtype"]).reshape(detail["shape"]))
     interpreter.invoke()
     return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
@@ -214,7 +214,7 @@ def main():
     parser.add_argument("--reef", default="build/reef", help="the program to test")
     parser.add_argument("--in", dest="inputs", action="append", default=[], metavar="FILE")
     parser.add_argument("--seed", type=int, default=record.LCG_BASE_SEED, help="input i is generated from seed+i")
-    parser.add_argument("--golden-runtime", choices=["litert", "tensorflow"], default="litert")
+    parser.add_argument("--golden-runtime", choices=["litert", "tflite29", "tensorflow"], default="litert")
     parser.add_argument("--isolate", action="store_true", help="test each operator on the reference's own inputs")
     parser.add_argument("--only-differences", action="store_true", help="leave equal rows out of the table")
     parser.add_argument("--float-tolerance", type=float, help="largest absolute difference allowed in float tensors")

@@ -9,9 +9,13 @@
 A generator is `cases/<family>.py` with a function `cases()` that yields
     (operator, case name, model, inputs)  or  (operator, case name, model, inputs, options)
 where inputs is None (all from the LCG) or one entry per graph input: None, a seed, or an array; and options is a dict
-with any of: invocations, tolerance (for floats; see record.py), expect_error (bool: the runtime must, or by default
-must not, refuse the model). Unexpected refusals and acceptances stop the recording, so that a mistyped case cannot
-pass for a negative one. Every operator belongs to one family, and case names are unique per operator.
+with any of:
+    invocations   how often to run, for stateful operators
+    tolerance     for float outputs; see record.py
+    runtime       "litert" (default), or "tflite29" where the reference changed; see README.md
+    expect_error  True: the runtime must refuse the model; it must not otherwise, so that a mistyped case cannot pass
+                  for a negative one
+Every operator belongs to one family, and case names are unique per operator.
 """
 
 import argparse

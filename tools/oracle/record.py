@@ -5,6 +5,7 @@ One JSON-lines file per operator. The first line is a header; every further line
     {"case": name,
      "model": base64 of the .tflite,
      "inputs": [{"type", "shape", "lcg": seed | "base64": bytes}, ...],
+     "runtime": name,                  only if it is not the header's
      "invocations": N,                 only if N > 1 (stateful operators)
      "outputs": [{"type", "shape", "base64"}, ...],
      "tolerance": 0 | "bits" | number}
@@ -44,7 +45,9 @@ CASE_TIME_LIMIT_S = 60
 FLOAT_TYPES = {"FLOAT16", "BFLOAT16", "FLOAT32", "FLOAT64", "COMPLEX64", "COMPLEX128"}
 
 
-def runtime_name():
+def runtime_name(runtime="litert"):
+    if runtime == "tflite29":
+        return "tflite 2.9.1 REF"
     return f"ai-edge-litert {importlib.metadata.version('ai-edge-litert')} BUILTIN_REF"
 
 
@@ -71,9 +74,18 @@ def lcg_bytes(seed, dtype, shape):
     return (lcg_states(seed, count) >> np.uint64(24)).astype(np.uint8).tobytes()
 
 
-def make_interpreter(model, **kwargs):
+def make_interpreter(model, runtime="litert"):
+    if runtime == "tflite29":
+        import tflite29
+        return tflite29.Interpreter(model)
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
-    return Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=OpResolverType.BUILTIN_REF, **kwargs)
+    return Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+
+
+def delegate_applied(interpreter):
+    """By node names: asking for the operators' full details fails on element types that numpy lacks."""
+    wrapper = interpreter._interpreter
+    return any("DELEGATE" in wrapper.NodeName(i).upper() for i in range(wrapper.NumNodes()))
 
 
 def graph_inputs(model):
@@ -136,18 +148,18 @@ def plain_message(error):
     return re.sub(r"\S+\.(cc|h):\d+:? ?", "", str(error).strip().splitlines()[0])
 
 
-def run_once(model, described, invocations):
+def run_once(model, described, invocations, runtime="litert"):
     """All outputs of all invocations, or the refusal as {"error": true...}."""
     stage = "load"
     try:
-        interpreter = make_interpreter(model)
+        interpreter = make_interpreter(model, runtime)
         stage = "allocate"
         details = interpreter.get_input_details()
         for detail, given in zip(details, described):
             if [int(d) for d in detail["shape"]] != given["shape"]:
                 interpreter.resize_tensor_input(detail["index"], given["shape"])
         interpreter.allocate_tensors()
-        if any(op["op_name"] == "DELEGATE" for op in interpreter._get_ops_details()):
+        if runtime == "litert" and delegate_applied(interpreter):
             raise AssertionError("a delegate was applied: this is not the reference runtime")
         stage, outputs = "invoke", []
         for n in range(invocations):
@@ -196,16 +208,16 @@ def in_child(function, *arguments, time_limit_s=CASE_TIME_LIMIT_S):
     return result
 
 
-def _run_twice(model, described, invocations):
-    first = run_once(model, described, invocations)
+def _run_twice(*arguments):
+    first = run_once(*arguments)
     ctypes.CDLL(None).mallopt(M_PERTURB, 0x5A)
-    return first, run_once(model, described, invocations)
+    return first, run_once(*arguments)
 
 
-def run_case(model, described, invocations=1):
+def run_case(model, described, invocations=1, runtime="litert"):
     """run_once in a child process; a crash becomes an error."""
     try:
-        first, second = in_child(_run_twice, model, described, invocations)
+        first, second = in_child(_run_twice, model, described, invocations, runtime)
     except RuntimeDied as death:
         return {"error": True, "stage": "crash", "message": str(death)}
     if first != second:
@@ -213,13 +225,15 @@ def run_case(model, described, invocations=1):
     return first
 
 
-def record_case(name, model, inputs=None, *, invocations=1, tolerance=None):
+def record_case(name, model, inputs=None, *, invocations=1, tolerance=None, runtime="litert"):
     """One line of a vector file, as a dict. `model` is a onemodel.Model or bytes."""
     raw = model if isinstance(model, (bytes, bytearray)) else model.build()
     raw = bytes(raw)
     described = describe_inputs(raw, inputs)
-    result = run_case(raw, described, invocations)
+    result = run_case(raw, described, invocations, runtime)
     case = {"case": name, "model": base64.b64encode(raw).decode(), "inputs": described}
+    if runtime != "litert":
+        case["runtime"] = runtime_name(runtime)
     if invocations > 1:
         case["invocations"] = invocations
     case.update(result)

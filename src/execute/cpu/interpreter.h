@@ -27,6 +27,7 @@ struct InterpreterOptions {
   std::int64_t max_memory_bytes = std::int64_t{4} << 30;  // tensors and scratch; the model itself is not counted
   double time_limit_seconds = 0;                          // per prepare and per invoke; 0: none
   bool profile = false;                                   // measure each op
+  ops::TfliteRelease tflite_release = ops::TfliteRelease::k2_9;
 };
 
 struct OpTiming {

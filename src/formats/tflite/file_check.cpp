@@ -72,7 +72,8 @@ Status check_file(std::span<const std::uint8_t> file) {
   // Accessing values at odd addresses is undefined behaviour in C++, so such files are refused on purpose. No known
   // writer makes them; a copy with bytes inserted does.
   REEF_REQUIRE(!verify(file, false), "the model's values are not aligned as FlatBuffers requires: export it again");
-  return invalid_input("the model is cut short or damaged: its FlatBuffers structure is broken. Fetch or export it again");
+  return invalid_input(
+      "the model is cut short or damaged: its FlatBuffers structure is broken. Fetch or export it again");
 }
 
 }  // namespace reef::tflite

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 
 namespace reef::tflite {
 namespace {
@@ -18,6 +19,31 @@ constexpr std::int64_t kNearBytes = 4096;
 constexpr std::uint64_t kMaxWords = 1 << 16;
 // Longest vector whose elements are assumed to be 8 bytes wide even if it looks like a string.
 constexpr std::uint64_t kShortVector = 64;
+constexpr std::uint64_t kAlignment = 16;
+constexpr std::string_view kFrameMark = "REEFopq1";
+constexpr std::uint64_t kFrameBytes = 16;
+
+struct Frame {
+  std::uint32_t bytes = 0;
+  std::uint32_t table_offset = 0;
+};
+
+Frame read_frame(const Bytes& file, std::uint64_t position) {
+  Frame result;
+  std::memcpy(&result.bytes, file.data() + position + 8, sizeof result.bytes);
+  std::memcpy(&result.table_offset, file.data() + position + 12, sizeof result.table_offset);
+  return result;
+}
+
+// Does a table that starts at `table_offset` lie in `bytes`, and its vtable too?
+bool is_piece(std::span<const std::uint8_t> bytes, std::uint32_t table_offset) {
+  // Copied vtables may come on top of the limit.
+  if (bytes.size() > 2 * std::uint64_t{kMaxOpaqueBytes} || bytes.size() < std::uint64_t{table_offset} + 4) return false;
+  std::int32_t back = 0;
+  std::memcpy(&back, bytes.data() + table_offset, sizeof back);
+  const std::int64_t vtable = std::int64_t{table_offset} - back;
+  return vtable >= 0 && vtable + 4 <= static_cast<std::int64_t>(bytes.size());
+}
 
 struct VTable {
   std::uint64_t position = 0;
@@ -53,7 +79,7 @@ class Scan {
     if (relocated_.empty()) {
       result.bytes = file.slice(lo_, hi_ - lo_);
       result.table_offset = static_cast<std::uint32_t>(root - lo_);
-      result.alignment_phase = static_cast<std::uint32_t>(lo_ % 16);
+      result.alignment_phase = static_cast<std::uint32_t>(lo_ % kAlignment);
       return result;
     }
     std::vector<std::uint8_t> bytes;
@@ -73,7 +99,7 @@ class Scan {
     }
     result.bytes = Bytes(std::move(bytes));
     result.table_offset = static_cast<std::uint32_t>(root - lo_ + front);
-    result.alignment_phase = static_cast<std::uint32_t>((lo_ + 16 * front - front) % 16);
+    result.alignment_phase = static_cast<std::uint32_t>((lo_ + kAlignment * front - front) % kAlignment);
     return result;
   }
 
@@ -215,20 +241,43 @@ void OpaqueFinder::add_barrier(std::uint64_t begin, std::uint64_t end) {
   if (begin < end) barriers_.emplace_back(begin, end);
 }
 
-Result<OpaquePiece> OpaqueFinder::cut(const Bytes& file, std::uint64_t position, int union_type) {
-  if (!sorted_) {
-    // Overlapping barriers become one, so that a binary search for the last one before a position is enough.
-    std::sort(barriers_.begin(), barriers_.end());
-    std::vector<Range> merged;
-    for (const Range& barrier : barriers_) {
-      if (!merged.empty() && barrier.first <= merged.back().second) {
-        merged.back().second = std::max(merged.back().second, barrier.second);
-      } else {
-        merged.push_back(barrier);
-      }
+void OpaqueFinder::prepare(const Bytes& file) {
+  // Overlapping barriers become one, so that a binary search for the last one before a position is enough.
+  std::sort(barriers_.begin(), barriers_.end());
+  std::vector<Range> merged;
+  for (const Range& barrier : barriers_) {
+    if (!merged.empty() && barrier.first <= merged.back().second) {
+      merged.back().second = std::max(merged.back().second, barrier.second);
+    } else {
+      merged.push_back(barrier);
     }
-    barriers_ = std::move(merged);
-    sorted_ = true;
+  }
+  barriers_ = std::move(merged);
+
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  for (std::size_t at = text.find(kFrameMark); at != text.npos; at = text.find(kFrameMark, at + kFrameMark.size())) {
+    if (text.size() - at < kFrameBytes) break;
+    const Frame frame = read_frame(file, at);
+    const std::uint64_t start = at + kFrameBytes;
+    if (frame.bytes > text.size() - start) continue;
+    const std::uint64_t table = start + frame.table_offset;
+    if (!is_piece(file.span().subspan(start, frame.bytes), frame.table_offset) || table % 4 != 0) continue;
+    frames_.emplace_back(static_cast<std::uint32_t>(table), static_cast<std::uint32_t>(start));
+  }
+  std::sort(frames_.begin(), frames_.end());
+  prepared_ = true;
+}
+
+Result<OpaquePiece> OpaqueFinder::cut(const Bytes& file, std::uint64_t position, int union_type) {
+  if (!prepared_) prepare(file);
+  const auto framed =
+      std::lower_bound(frames_.begin(), frames_.end(), std::pair{static_cast<std::uint32_t>(position), 0u});
+  if (framed != frames_.end() && framed->first == position) {
+    const std::uint64_t start = framed->second;
+    const Frame frame = read_frame(file, start - kFrameBytes);
+    return OpaquePiece{{union_type, file.slice(start, frame.bytes), frame.table_offset,
+                        static_cast<std::uint32_t>(start % kAlignment)},
+                       true};
   }
   Scan scan(file.span(), barriers_);
   REEF_REQUIRE(scan.run(position), "the table at byte {}, of a type newer than this version knows ({}), is damaged",
@@ -239,23 +288,22 @@ Result<OpaquePiece> OpaqueFinder::cut(const Bytes& file, std::uint64_t position,
 }
 
 Result<flatbuffers::uoffset_t> put_opaque(flatbuffers::FlatBufferBuilder& builder, const ir::OpaqueTable& table) {
-  const auto bytes = static_cast<std::int64_t>(table.bytes.size());
-  const auto at = static_cast<std::int64_t>(table.table_offset);
-  REEF_REQUIRE(bytes <= 2 * std::int64_t{kMaxOpaqueBytes} && at + 4 <= bytes && (at + table.alignment_phase) % 4 == 0 &&
-                   table.alignment_phase < 16,
-               "an opaque table of {} bytes cannot start at byte {}", bytes, at);
-  std::int32_t back = 0;
-  std::memcpy(&back, table.bytes.data() + at, sizeof back);
-  const std::int64_t vtable = at - back;
-  REEF_REQUIRE(vtable >= 0 && vtable + 4 <= bytes, "an opaque table's vtable lies outside of its {} bytes", bytes);
-
+  REEF_REQUIRE(is_piece(table.bytes.span(), table.table_offset) && table.alignment_phase < kAlignment &&
+                   (table.alignment_phase + table.table_offset) % 4 == 0,
+               "the {} bytes of an opaque table do not hold a table at byte {}", table.bytes.size(),
+               table.table_offset);
   // Addresses count from the end, and the finished size is a multiple of 16: byte 0 of the piece ends up at
   // -(size after pushing) modulo 16.
-  builder.TrackMinAlign(16);
+  builder.TrackMinAlign(kAlignment);
   const std::uint64_t end = std::uint64_t{builder.GetSize()} + table.bytes.size() + table.alignment_phase;
-  builder.Pad((16 - end % 16) % 16);
+  builder.Pad((kAlignment - end % kAlignment) % kAlignment);
   builder.PushBytes(table.bytes.data(), table.bytes.size());
-  return builder.GetSize() - table.table_offset;
+  const flatbuffers::uoffset_t start = builder.GetSize();
+  const auto bytes = static_cast<std::uint32_t>(table.bytes.size());
+  builder.PushBytes(reinterpret_cast<const std::uint8_t*>(&table.table_offset), sizeof table.table_offset);
+  builder.PushBytes(reinterpret_cast<const std::uint8_t*>(&bytes), sizeof bytes);
+  builder.PushBytes(reinterpret_cast<const std::uint8_t*>(kFrameMark.data()), kFrameMark.size());
+  return start - table.table_offset;
 }
 
 }  // namespace reef::tflite

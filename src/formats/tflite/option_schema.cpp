@@ -111,9 +111,9 @@ class SchemaInfo {
     } else if (has_names) {
       field.kind = is_vector ? FieldKind::kEnums : FieldKind::kEnum;
     } else if (is_integer(field.wire)) {
-      field.kind = is_vector                        ? FieldKind::kIntegers
+      field.kind = is_vector                      ? FieldKind::kIntegers
                    : field.wire == BaseType::Bool ? FieldKind::kBool
-                                                    : FieldKind::kInteger;
+                                                  : FieldKind::kInteger;
     } else if (is_real(field.wire)) {
       field.kind = is_vector ? FieldKind::kFloats : FieldKind::kFloat;
     } else {
@@ -178,14 +178,18 @@ int count_newer_fields(const flatbuffers::Table& table, std::uint16_t known_byte
 int wire_size(BaseType type) {
   switch (type) {
     case BaseType::Short:
-    case BaseType::UShort: return 2;
+    case BaseType::UShort:
+      return 2;
     case BaseType::Int:
     case BaseType::UInt:
-    case BaseType::Float: return 4;
+    case BaseType::Float:
+      return 4;
     case BaseType::Long:
     case BaseType::ULong:
-    case BaseType::Double: return 8;
-    default: return 1;
+    case BaseType::Double:
+      return 8;
+    default:
+      return 1;
   }
 }
 

@@ -17,8 +17,8 @@ namespace reef::tflite {
 // `source` must have passed verification as a `table`. Running out of budget shows in context.status().
 ir::Attributes read_options(ReadContext& context, const OptionTable& table, const flatbuffers::Table& source);
 
-// Where the table is, as the builder counts. Errors: an attribute that the table does not have, that is of another type,
-// or that does not fit.
+// Where the table is, as the builder counts. Errors: an attribute that the table does not have, that is of another
+// type, or that does not fit.
 Result<flatbuffers::uoffset_t> write_options(flatbuffers::FlatBufferBuilder& builder, const OptionTable& table,
                                              const ir::Attributes& attributes);
 

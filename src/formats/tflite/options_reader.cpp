@@ -16,14 +16,22 @@ std::int64_t field_as(const Table& source, const OptionField& field) {
 
 std::int64_t read_integer(const Table& source, const OptionField& field) {
   switch (field.wire) {
-    case BaseType::Byte: return field_as<std::int8_t>(source, field);
-    case BaseType::Short: return field_as<std::int16_t>(source, field);
-    case BaseType::UShort: return field_as<std::uint16_t>(source, field);
-    case BaseType::Int: return field_as<std::int32_t>(source, field);
-    case BaseType::UInt: return field_as<std::uint32_t>(source, field);
-    case BaseType::Long: return field_as<std::int64_t>(source, field);
-    case BaseType::ULong: return field_as<std::uint64_t>(source, field);
-    default: return field_as<std::uint8_t>(source, field);  // bool, ubyte
+    case BaseType::Byte:
+      return field_as<std::int8_t>(source, field);
+    case BaseType::Short:
+      return field_as<std::int16_t>(source, field);
+    case BaseType::UShort:
+      return field_as<std::uint16_t>(source, field);
+    case BaseType::Int:
+      return field_as<std::int32_t>(source, field);
+    case BaseType::UInt:
+      return field_as<std::uint32_t>(source, field);
+    case BaseType::Long:
+      return field_as<std::int64_t>(source, field);
+    case BaseType::ULong:
+      return field_as<std::uint64_t>(source, field);
+    default:
+      return field_as<std::uint8_t>(source, field);  // bool, ubyte
   }
 }
 
@@ -40,14 +48,22 @@ std::vector<To> elements_as(ReadContext& context, const Table& source, const Opt
 std::vector<std::int64_t> read_integers(ReadContext& context, const Table& source, const OptionField& field) {
   using To = std::int64_t;
   switch (field.wire) {
-    case BaseType::Byte: return elements_as<To, std::int8_t>(context, source, field);
-    case BaseType::Short: return elements_as<To, std::int16_t>(context, source, field);
-    case BaseType::UShort: return elements_as<To, std::uint16_t>(context, source, field);
-    case BaseType::Int: return elements_as<To, std::int32_t>(context, source, field);
-    case BaseType::UInt: return elements_as<To, std::uint32_t>(context, source, field);
-    case BaseType::Long: return elements_as<To, std::int64_t>(context, source, field);
-    case BaseType::ULong: return elements_as<To, std::uint64_t>(context, source, field);
-    default: break;
+    case BaseType::Byte:
+      return elements_as<To, std::int8_t>(context, source, field);
+    case BaseType::Short:
+      return elements_as<To, std::int16_t>(context, source, field);
+    case BaseType::UShort:
+      return elements_as<To, std::uint16_t>(context, source, field);
+    case BaseType::Int:
+      return elements_as<To, std::int32_t>(context, source, field);
+    case BaseType::UInt:
+      return elements_as<To, std::uint32_t>(context, source, field);
+    case BaseType::Long:
+      return elements_as<To, std::int64_t>(context, source, field);
+    case BaseType::ULong:
+      return elements_as<To, std::uint64_t>(context, source, field);
+    default:
+      break;
   }
   std::vector<To> result = elements_as<To, std::uint8_t>(context, source, field);
   if (field.wire == BaseType::Bool) {
@@ -58,16 +74,23 @@ std::vector<std::int64_t> read_integers(ReadContext& context, const Table& sourc
 
 ir::AttributeValue read_field(ReadContext& context, const Table& source, const OptionField& field) {
   switch (field.kind) {
-    case FieldKind::kBool: return read_integer(source, field) != 0;
-    case FieldKind::kInteger: return read_integer(source, field);
-    case FieldKind::kFloat: return read_real(source, field);
-    case FieldKind::kEnum: return ir::EnumName{field.names->name_of(read_integer(source, field))};
-    case FieldKind::kString: return context.copy(source.GetPointer<const flatbuffers::String*>(field.slot));
-    case FieldKind::kIntegers: return read_integers(context, source, field);
+    case FieldKind::kBool:
+      return read_integer(source, field) != 0;
+    case FieldKind::kInteger:
+      return read_integer(source, field);
+    case FieldKind::kFloat:
+      return read_real(source, field);
+    case FieldKind::kEnum:
+      return ir::EnumName{field.names->name_of(read_integer(source, field))};
+    case FieldKind::kString:
+      return context.copy(source.GetPointer<const flatbuffers::String*>(field.slot));
+    case FieldKind::kIntegers:
+      return read_integers(context, source, field);
     case FieldKind::kFloats:
       return field.wire == BaseType::Double ? elements_as<double, double>(context, source, field)
                                             : elements_as<double, float>(context, source, field);
-    case FieldKind::kEnums: break;
+    case FieldKind::kEnums:
+      break;
   }
   std::vector<std::string> names;
   for (const std::int64_t value : read_integers(context, source, field)) {

@@ -40,14 +40,22 @@ Result<float> to_float(const OptionField& field, double value) {
 template <typename Body>
 auto with_integer_type(BaseType wire, Body&& body) {
   switch (wire) {
-    case BaseType::Byte: return body(std::int8_t{});
-    case BaseType::Short: return body(std::int16_t{});
-    case BaseType::UShort: return body(std::uint16_t{});
-    case BaseType::Int: return body(std::int32_t{});
-    case BaseType::UInt: return body(std::uint32_t{});
-    case BaseType::Long: return body(std::int64_t{});
-    case BaseType::ULong: return body(std::uint64_t{});
-    default: return body(std::uint8_t{});
+    case BaseType::Byte:
+      return body(std::int8_t{});
+    case BaseType::Short:
+      return body(std::int16_t{});
+    case BaseType::UShort:
+      return body(std::uint16_t{});
+    case BaseType::Int:
+      return body(std::int32_t{});
+    case BaseType::UInt:
+      return body(std::uint32_t{});
+    case BaseType::Long:
+      return body(std::int64_t{});
+    case BaseType::ULong:
+      return body(std::uint64_t{});
+    default:
+      return body(std::uint8_t{});
   }
 }
 

@@ -37,10 +37,11 @@ class ReadContext {
     }
     budget_ = 0;
     if (status_.ok()) {
-      status_ = make_error(StatusCode::kResourceExhausted,
-                           "the file's {} bytes describe a model many times that size, which only a damaged or malicious "
-                           "file does",
-                           file_.size());
+      status_ =
+          make_error(StatusCode::kResourceExhausted,
+                     "the file's {} bytes describe a model many times that size, which only a damaged or malicious "
+                     "file does",
+                     file_.size());
     }
     return false;
   }
@@ -58,16 +59,19 @@ class ReadContext {
   void check_newer_fields(const T* table, std::string_view kind) {
     check_newer_fields(*reinterpret_cast<const flatbuffers::Table*>(table), kind);
   }
-  void add_note(std::string note) { notes_.push_back(fmt::format("{}: {}", place_, note)); }
+  void add_note(std::string_view note) {
+    if (notes_.size() < kMaxNotes) notes_.push_back(fmt::format("{}: {}", place_, note));
+  }
   void set_place(std::string place) { place_ = std::move(place); }
   const std::string& place() const { return place_; }
 
   std::vector<std::string> take_notes() {
     for (const auto& [kind, row] : kinds_) {
       if (row.tables_with_newer_fields == 0) continue;
-      notes_.push_back(fmt::format("{} {} table(s), first at {}, have fields newer than this version knows; those are "
-                                   "not kept when saving",
-                                   row.tables_with_newer_fields, kind, row.first_place));
+      notes_.push_back(
+          fmt::format("{} {} table(s), first at {}, have fields newer than this version knows; those are "
+                      "not kept when saving",
+                      row.tables_with_newer_fields, kind, row.first_place));
     }
     return std::move(notes_);
   }
@@ -97,6 +101,7 @@ class ReadContext {
   }
 
  private:
+  static constexpr std::size_t kMaxNotes = 100;
   struct Kind {
     std::uint16_t known_vtable_bytes = 4;
     int tables_with_newer_fields = 0;

@@ -5,7 +5,9 @@
 #include "formats/tflite/reader.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <new>
+#include <system_error>
 
 #include "base/file.h"
 #include "formats/tflite/file_check.h"
@@ -26,10 +28,9 @@ bool lies_behind(std::uint64_t offset) { return offset > 1; }
 Result<Bytes> read_behind(ReadContext& context, std::uint64_t offset, std::uint64_t size) {
   const std::uint64_t available = context.file().size();
   REEF_REQUIRE(offset <= available && size <= available - offset,
-               "its data is at bytes {} to {}, but the file has only {}: it is cut short", offset, offset + size,
+               "its {} bytes of data start at byte {} of the file, which has only {}: it is cut short", size, offset,
                available);
   context.charge(size);
-  context.opaque_finder().add_barrier(offset, offset + size);
   return context.file().slice(offset, size);
 }
 
@@ -52,6 +53,7 @@ Status read_buffers(ReadContext& context, const fb::Model& source, ir::Model& re
       auto bytes = read_behind(context, buffer->offset(), buffer->size());
       if (!bytes.ok()) return bytes.status().in(context.place());
       row.data = std::move(bytes).value();
+      context.opaque_finder().add_barrier(buffer->offset(), buffer->offset() + buffer->size());
       row.is_external = !row.data.empty();
     }
     row.is_empty_constant = is_present && row.data.empty() && index != 0;
@@ -179,8 +181,8 @@ Result<ir::Subgraph> read_subgraph(ReadContext& context, const fb::SubGraph& sou
   return result;
 }
 
-std::vector<ir::SignatureTensor> read_tensor_map(ReadContext& context,
-                                                 const flatbuffers::Vector<flatbuffers::Offset<fb::TensorMap>>* source) {
+std::vector<ir::SignatureTensor> read_tensor_map(
+    ReadContext& context, const flatbuffers::Vector<flatbuffers::Offset<fb::TensorMap>>* source) {
   std::vector<ir::SignatureTensor> result;
   if (source == nullptr) return result;
   for (const fb::TensorMap* row : *source) {
@@ -287,13 +289,13 @@ Result<ir::Model> read_model(const Bytes& file, std::vector<std::string>* notes)
 
 Result<ir::Model> load_model(const std::string& path, std::vector<std::string>* notes) {
   try {
+    std::error_code ignored;  // read_file reports whatever is wrong
+    const std::uintmax_t size = std::filesystem::file_size(path, ignored);
+    REEF_REQUIRE(ignored || size <= kMaxFileBytes,
+                 "'{}' has {} bytes; models of 2 GiB and more cannot be read: quantize the model or split it", path,
+                 size);
     auto file = read_file(path, kMaxFileBytes);
-    if (!file.ok()) {
-      if (file.status().code() != StatusCode::kInvalidInput) return file.status();
-      return Status(file.status().code(), fmt::format("{}. TFLite models of 2 GiB and more are not supported: quantize "
-                                                      "the model or split it",
-                                                      file.status().message()));
-    }
+    if (!file.ok()) return file.status();
     auto model = read_model(*file, notes);
     if (!model.ok()) return model.status().in(fmt::format("'{}'", path));
     const Status verdict = ir::verify(*model);

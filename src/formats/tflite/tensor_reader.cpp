@@ -54,7 +54,8 @@ IndexVector read_index_vector(ReadContext& context, fb::SparseIndexVector type, 
   if (table == nullptr) return result;
   result.wire_type = static_cast<int>(type);
   switch (type) {
-    case fb::SparseIndexVector::NONE: break;
+    case fb::SparseIndexVector::NONE:
+      break;
     case fb::SparseIndexVector::Int32Vector:
       result.values = context.copy<std::int32_t>(static_cast<const fb::Int32Vector*>(table)->values());
       break;
@@ -103,8 +104,8 @@ Result<ir::OpaqueTable> read_opaque(ReadContext& context, const void* table, int
   context.charge(piece.table.bytes.size());
   REEF_RETURN_IF_ERROR(context.status());
   if (!piece.complete) {
-    context.add_note(fmt::format("a table of a type newer than this version knows ({}) may not be kept whole when saving",
-                                 union_type));
+    context.add_note(fmt::format(
+        "a table of a type newer than this version knows ({}) may not be kept whole when saving", union_type));
   }
   return std::move(piece.table);
 }
