@@ -15,12 +15,6 @@ Status infer_broadcast(InferContext& ctx) {
   return ok_status();
 }
 
-Status infer_same_shape(InferContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_inputs(ctx, 1));
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
-
 Status require_uniform_types(const OpContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, 2));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(1)));

@@ -28,8 +28,6 @@ Status require_inputs(const OpContext& ctx, int count);
 
 // Output shape of a binary op: the broadcast of both inputs' shapes.
 Status infer_broadcast(InferContext& ctx);
-// Output shape is the first input's.
-Status infer_same_shape(InferContext& ctx);
 
 // Both inputs and the output have one type.
 Status require_uniform_types(const OpContext& ctx);

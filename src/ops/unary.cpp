@@ -31,11 +31,6 @@ Result<Kernel> quantized_relu(const OpContext& ctx, ReluRange range) {
 
 }  // namespace
 
-Status infer_same_shape(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
-
 Result<UnaryQuantization> unary_quantization(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams input, per_tensor_quantization(ctx.input(0), "input"));
   REEF_ASSIGN_OR_RETURN(const QuantParams output, per_tensor_quantization(ctx.output(0), "output"));

@@ -12,8 +12,6 @@
 
 namespace reef::ops {
 
-// The output has the input's shape.
-Status infer_same_shape(InferContext& ctx);
 
 // Elements a thread takes at a time: a table lookup an element gives tens of microseconds, an exponential hundreds.
 inline constexpr std::int64_t kUnaryGrain = 1 << 14;
