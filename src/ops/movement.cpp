@@ -72,4 +72,15 @@ Status require_output_shape(const Tensor& output, const Shape& expected) {
   return ok_status();
 }
 
+Result<Kernel> prepare_same_bytes(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  if (ir::bits_per_element(ctx.input(0).type) == 0) return unsupported_types(ctx);
+  return Kernel([](RunContext& run) -> Status {
+    REEF_REQUIRE(run.output(0).bytes == run.input(0).bytes, "input and output differ in size");
+    copy(run, {.loops = {}, .run_bytes = static_cast<std::int64_t>(run.input(0).bytes)}, run.input(0).data,
+         run.output(0).data);
+    return ok_status();
+  });
+}
+
 }  // namespace reef::ops

@@ -38,6 +38,24 @@ Result<std::vector<std::int64_t>> integers(const Tensor& tensor, std::string_vie
 // The same for a tensor of exactly one element.
 Result<std::int64_t> integer(const Tensor& tensor, std::string_view role, bool small_too = false);
 
+// Indices read in place, for tensors that may be large. The type is one that check_indices let pass.
+class Indices {
+ public:
+  explicit Indices(const Tensor& tensor) : data_(tensor.data), type_(tensor.type) {}
+  std::int64_t operator[](std::int64_t i) const {
+    if (type_ == DataType::kInt32) return reinterpret_cast<const std::int32_t*>(data_)[i];
+    if (type_ == DataType::kInt64) return reinterpret_cast<const std::int64_t*>(data_)[i];
+    return reinterpret_cast<const std::int16_t*>(data_)[i];
+  }
+
+ private:
+  const std::byte* data_;
+  DataType type_;
+};
+inline Status check_indices(const Tensor& tensor) {
+  return require_type(tensor, "indices", {DataType::kInt16, DataType::kInt32, DataType::kInt64});
+}
+
 // Bytes between neighbours along each dimension of a dense tensor. Without meaning where the tensor has no elements.
 std::vector<std::int64_t> dense_strides(const Shape& shape, std::int64_t element_bytes);
 
@@ -46,6 +64,9 @@ Result<Shape> shape_from(std::span<const std::int64_t> dims);
 
 // The error for a kernel whose operands' values no longer fit the output it was given.
 Status require_output_shape(const Tensor& output, const Shape& expected);
+
+// For ops that give the same bytes another shape: checks the types, and copies. Packed types are fine here.
+Result<Kernel> prepare_same_bytes(PrepareContext& ctx);
 
 inline void copy(RunContext& ctx, kernels::StridedCopy what, const std::byte* from, std::byte* to) {
   kernels::strided_copy(ctx.environment()->threads(), std::move(what), from, to);

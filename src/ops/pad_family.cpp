@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/pad_family.h"
 
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -32,26 +31,7 @@ Result<Shape> padded_shape(const Shape& input, const std::vector<std::int64_t>& 
   return shape_from(dims);
 }
 
-using Element = std::array<std::byte, 16>;  // the first element_bytes count
-
-// What stands for zero in the output's quantization. Integers without quantization are plain numbers.
-Result<Element> zero_element(const Tensor& input, const Tensor& output) {
-  Element element{};
-  const bool is_quantized =
-      output.type == DataType::kUInt8 ||
-      ((output.type == DataType::kInt8 || output.type == DataType::kInt16) && input.quantization->is_quantized());
-  if (!is_quantized) return element;
-  const std::int64_t zero_point = effective_quantization(output).zero_point;
-  const IntRange range = type_range(output.type);
-  REEF_REQUIRE(zero_point >= range.min && zero_point <= range.max, "output '{}' has zero point {}, outside of its type",
-               output.name, zero_point);
-  // Little-endian two's complement, of which one or two bytes are used.
-  element[0] = static_cast<std::byte>(zero_point & 0xFF);
-  element[1] = static_cast<std::byte>((zero_point >> 8) & 0xFF);
-  return element;
-}
-
-Status run(RunContext& ctx, Element element) {
+Status run(RunContext& ctx, PadElement element) {
   const Tensor& input = ctx.input(0);
   Tensor& output = ctx.output(0);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
@@ -77,6 +57,22 @@ Status run(RunContext& ctx, Element element) {
 
 }  // namespace
 
+Result<PadElement> zero_element(const Tensor& input, const Tensor& output) {
+  PadElement element{};
+  const bool is_quantized =
+      output.type == DataType::kUInt8 ||
+      ((output.type == DataType::kInt8 || output.type == DataType::kInt16) && input.quantization->is_quantized());
+  if (!is_quantized) return element;
+  const std::int64_t zero_point = effective_quantization(output).zero_point;
+  const IntRange range = type_range(output.type);
+  REEF_REQUIRE(zero_point >= range.min && zero_point <= range.max, "output '{}' has zero point {}, outside of its type",
+               output.name, zero_point);
+  // Little-endian two's complement, of which one or two bytes are used.
+  element[0] = static_cast<std::byte>(zero_point & 0xFF);
+  element[1] = static_cast<std::byte>((zero_point >> 8) & 0xFF);
+  return element;
+}
+
 Status infer_pad(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx));
@@ -87,7 +83,7 @@ Status infer_pad(InferContext& ctx) {
 
 Result<Kernel> prepare_pad(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  Element element{};
+  PadElement element{};
   if (ctx.has_input(2)) {
     const Tensor& value = ctx.input(2);
     REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), value));

@@ -62,17 +62,6 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-Result<Kernel> prepare(PrepareContext& ctx) {
-  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  if (ir::bits_per_element(ctx.input(0).type) == 0) return unsupported_types(ctx);
-  return Kernel([](RunContext& run) -> Status {
-    REEF_REQUIRE(run.output(0).bytes == run.input(0).bytes, "input and output differ in size");
-    copy(run, {.loops = {}, .run_bytes = static_cast<std::int64_t>(run.input(0).bytes)}, run.input(0).data,
-         run.output(0).data);
-    return ok_status();
-  });
-}
-
 }  // namespace
 
 extern const OpDef reshape_op;
@@ -82,6 +71,6 @@ constinit const OpDef reshape_op = define({.name = "RESHAPE",
                                            .attributes = kAttributes,
                                            .types = kTypes,
                                            .infer = infer,
-                                           .prepare = prepare});
+                                           .prepare = prepare_same_bytes});
 
 }  // namespace reef::ops

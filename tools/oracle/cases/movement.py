@@ -27,7 +27,7 @@ def values(rng, dtype, shape):
 
 
 def case(operator, name, dtype, shape, operands=(), *, outputs=1, first=True, dynamic=(), quantization=None,
-         options=None, **fields):
+         result_shape=(1,), options=None, **fields):
     """A model with one moved input of random values.
 
     operands: the other inputs, as arrays (constants) or None; those whose position is in `dynamic` are graph inputs
@@ -46,7 +46,7 @@ def case(operator, name, dtype, shape, operands=(), *, outputs=1, first=True, dy
             data.append(operand)
         else:
             others.append(m.const(f"operand{i}", operand))
-    results = [m.output(f"y{i}", dtype, [1], **params) for i in range(outputs)]
+    results = [m.output(f"y{i}", dtype, result_shape, **params) for i in range(outputs)]
     m.op(operator, [x, *others] if first else [*others, x], results, **fields)
     return (operator, name, m, data) if options is None else (operator, name, m, data, options)
 
@@ -310,6 +310,312 @@ def transpose_cases():
         yield case("TRANSPOSE", f"refused_{name}", "float32", [2, 3, 4], [i32(*perm)], options=REFUSED)
 
 
+# ---- EXPAND_DIMS, SQUEEZE ----
+
+def shape_cases():
+    for dtype in ("float32", "int8", "uint8", "int16", "int32", "int64", "bool"):
+        yield case("EXPAND_DIMS", dtype, dtype, [2, 3], [i32(1)[0]])
+        yield case("SQUEEZE", dtype, dtype, [1, 2, 1, 3], squeeze_dims=[0, 2])
+    for axis in (-4, -3, -2, -1, 0, 1, 2, 3):
+        yield case("EXPAND_DIMS", f"axis_{label([axis])}", "int8", [2, 3, 2], [i32(axis)])
+    yield case("EXPAND_DIMS", "scalar", "int8", [], [i32(0)[0]])
+    yield case("EXPAND_DIMS", "empty", "int8", [0, 2], [i32(-1)[0]])
+    yield case("EXPAND_DIMS", "int64_axis", "int8", [2, 3], [i64(-2)[0]])
+    yield case("EXPAND_DIMS", "computed", "int8", [2, 3], [i32(-2)], dynamic=[0])
+    for axis in (-4, 3):
+        yield case("EXPAND_DIMS", f"refused_{label([axis])}", "int8", [2, 3], [i32(axis)[0]], options=REFUSED)
+    for dims in ([], [0], [-1], [2], [0, -1], [-3, 0], [0, 2, 4], [0, 0]):
+        yield case("SQUEEZE", f"dims_{label(dims)}", "int16", [1, 2, 1, 3, 1], squeeze_dims=dims)
+    yield case("SQUEEZE", "to_scalar", "float32", [1, 1])
+    yield case("SQUEEZE", "nothing", "float32", [2, 3])
+    yield case("SQUEEZE", "empty", "float32", [0, 1, 2])
+    yield case("SQUEEZE", "refused_not_one", "float32", [1, 2], squeeze_dims=[1], options=REFUSED)
+    yield case("SQUEEZE", "refused_axis", "float32", [1, 2], squeeze_dims=[2], options=REFUSED)
+
+
+# ---- SLICE ----
+
+def slice_case(name, shape, begin, size, dtype="int8", index_type="int32", **extra):
+    """The runtime trusts a declared output shape, so it is left open here."""
+    return case("SLICE", name, dtype, shape, [np.array(begin, index_type), np.array(size, index_type)], result_shape=[], **extra)
+
+
+def slice_cases():
+    for dtype in ("float32", "int8", "uint8", "int16", "int32", "int64", "bool", "uint32"):
+        yield slice_case(dtype, [3, 4, 2], [1, 0, 1], [2, 3, 1], dtype)
+    yield slice_case("rest", [3, 4, 2], [1, 0, 1], [-1, 2, -1])
+    yield slice_case("whole", [3, 4], [0, 0], [-1, 4])
+    yield slice_case("empty", [3, 4], [3, 0], [-1, 4])
+    yield slice_case("empty_input", [0, 4], [0, 1], [0, 2])
+    yield slice_case("vector", [7], [2], [3])
+    yield slice_case("four", [2, 3, 2, 3], [1, 1, 0, 2], [1, 2, 2, 1])
+    yield slice_case("five", [2, 2, 2, 2, 3], [1, 0, 1, 0, 1], [1, 2, 1, 2, 2])
+    yield slice_case("int64_indices", [3, 4], [1, 2], [2, -1], index_type="int64")
+    yield slice_case("computed", [3, 4], [1, 2], [2, -1], dynamic=[0, 1])
+    yield slice_case("computed_begin", [3, 4], [1, 2], [2, -1], dynamic=[0])
+    for name, begin, size in (("begin", [-1, 0], [1, 1]), ("size", [0, 0], [-2, 1]), ("beyond", [2, 0], [2, 1]),
+                              ("begin_beyond", [0, 5], [1, -1])):
+        yield slice_case(f"refused_{name}", [3, 4], begin, size, options=REFUSED)
+
+
+# ---- PACK, UNPACK ----
+
+def pack(name, dtype, shape, count, axis, params=None, options=None, values_count=None):
+    rng = seeded(f"PACK {name}")
+    quantization = [{} if p is None else {"scale": p[0], "zero_point": p[1]} for p in params or [None] * (count + 1)]
+    m = Model()
+    inputs = [m.input(f"x{i}", dtype, shape, **quantization[i]) for i in range(count)]
+    m.op("PACK", inputs, [m.output("y", dtype, [1], **quantization[-1])], axis=axis,
+         values_count=count if values_count is None else values_count)
+    data = [values(rng, dtype, shape) for _ in range(count)]
+    return ("PACK", name, m, data) if options is None else ("PACK", name, m, data, options)
+
+
+def pack_cases():
+    for dtype in ("float32", "int8", "uint8", "int16", "int32", "int64", "uint32"):
+        yield pack(dtype, dtype, [2, 3], 3, 1)
+    for dtype in ("float32", "int8", "uint8", "int16", "int32", "bool"):
+        yield case("UNPACK", dtype, dtype, [2, 3, 2], outputs=3, num=3, axis=1)
+    for axis in (-4, -3, -2, -1, 0, 1, 2, 3):
+        yield pack(f"axis_{label([axis])}", "int16", [2, 3, 2], 2, axis)
+    for axis in (-3, -2, -1, 0, 1, 2):
+        yield case("UNPACK", f"axis_{label([axis])}", "int16", [3, 3, 3], outputs=3, num=3, axis=axis)
+    yield pack("scalars", "int32", [], 3, 0)
+    yield pack("one", "float32", [2, 3], 1, 2)
+    yield pack("empty", "float32", [2, 0], 2, 1)
+    yield pack("five_dimensions", "int8", [2, 1, 2, 1, 3], 2, 2)
+    yield pack("quantized", "int8", [3], 2, 0, [(0.5, 3)] * 3)
+    yield pack("refused_axis", "float32", [2], 2, 2, options=REFUSED)
+    yield pack("refused_count", "float32", [2], 2, 0, values_count=3, options=REFUSED)
+    yield case("UNPACK", "vector", "int32", [4], outputs=4, num=4, axis=0)
+    yield case("UNPACK", "one", "float32", [2, 1, 3], outputs=1, num=1, axis=1)
+    yield case("UNPACK", "quantized", "uint8", [2, 3], outputs=2, num=2, axis=0, quantization=(0.25, 9))
+    yield case("UNPACK", "refused_axis", "float32", [2, 2], outputs=2, num=2, axis=2, options=REFUSED)
+    yield case("UNPACK", "refused_count", "float32", [2, 3], outputs=2, num=2, axis=1, options=REFUSED)
+
+
+# ---- REVERSE_V2, REVERSE_SEQUENCE ----
+
+def reverse_cases():
+    for dtype in ("float32", "uint8", "int8", "int16", "int32", "int64", "bool"):
+        yield case("REVERSE_V2", dtype, dtype, [2, 3, 4], [i32(1)])
+    for axes in ([0], [2], [-1], [-3], [0, 1], [1, 2], [0, 1, 2], [-1, -2]):
+        yield case("REVERSE_V2", f"axes_{label(axes)}", "int8", [2, 3, 4], [i32(*axes)])
+    yield case("REVERSE_V2", "vector", "int8", [5], [i32(0)])
+    yield case("REVERSE_V2", "five", "int8", [2, 2, 3, 1, 2], [i32(2)])
+    yield case("REVERSE_V2", "computed", "int8", [2, 3], [i32(1)], dynamic=[0])
+    yield case("REVERSE_V2", "refused_axis", "int8", [2, 3], [i32(2)], options=REFUSED)
+    for dtype in ("float32", "uint8", "int16", "int32", "int64"):
+        yield case("REVERSE_SEQUENCE", dtype, dtype, [3, 4, 2], [i32(2, 4, 0)], seq_dim=1, batch_dim=0)
+    for seq, batch in itertools.permutations(range(3), 2):
+        yield case("REVERSE_SEQUENCE", f"seq{seq}_batch{batch}", "int32", [3, 3, 3], [i32(1, 3, 2)], seq_dim=seq, batch_dim=batch)
+    yield case("REVERSE_SEQUENCE", "four", "int16", [2, 3, 2, 4], [i64(1, 4, 3)], seq_dim=3, batch_dim=1)
+    yield case("REVERSE_SEQUENCE", "computed", "int32", [2, 3], [i32(3, 2)], seq_dim=1, batch_dim=0, dynamic=[0])
+    for name, lengths, seq, batch in (("length", [4, 1], 1, 0), ("same", [1, 1], 0, 0),
+                                      ("dim", [1, 1], 2, 0), ("count", [1, 1, 1], 1, 0)):
+        yield case("REVERSE_SEQUENCE", f"refused_{name}", "int32", [2, 3], [i32(*lengths)], seq_dim=seq, batch_dim=batch, options=REFUSED)
+
+
+# ---- TILE ----
+
+def tile_cases():
+    for dtype in ("float32", "int8", "uint8", "int32", "int64", "bool"):
+        yield case("TILE", dtype, dtype, [2, 3], [i32(2, 3)])
+    for shape, multiples in (([3], [4]), ([2, 3, 2], [1, 1, 2]), ([2, 3, 2], [3, 1, 1]), ([2, 3, 2], [1, 2, 1]),
+                             ([1, 2, 1, 3], [3, 1, 2, 2]), ([2, 3], [1, 1]), ([2, 3], [0, 2]), ([0, 3], [2, 2]),
+                             ([1, 2, 1, 2, 1], [2, 1, 2, 1, 3])):
+        yield case("TILE", f"{label(shape)}_by_{label(multiples)}", "int8", shape, [i32(*multiples)])
+    yield case("TILE", "int64_multiples", "int8", [2, 3], [i64(2, 2)])
+    yield case("TILE", "computed", "int8", [2, 3], [i32(2, 2)], dynamic=[0])
+
+
+# ---- GATHER, GATHER_ND ----
+
+def gather_cases():
+    for dtype in ("float32", "float16", "int8", "uint8", "int16", "int32", "int64", "bool"):
+        yield case("GATHER", dtype, dtype, [4, 3], [i32(3, 0, 0, 2)])
+        if dtype != "float16":
+            yield case("GATHER_ND", dtype, dtype, [3, 2, 2], [i32(2, 1, 0, 0).reshape(2, 2)])
+    index_arrays = {"scalar": i32(2)[0], "vector": i32(2, 0), "matrix": i32(0, 1, 2, 2, 1, 0).reshape(2, 3), "none": i32()}
+    for name, indices in index_arrays.items():
+        for axis in (0, 1, -1):
+            yield case("GATHER", f"{name}_axis_{label([axis])}", "int8", [3, 4, 3], [indices], axis=axis)
+    for index_type in ("int16", "int64"):
+        yield case("GATHER", f"{index_type}_indices", "int32", [3, 4], [np.array([2, 1], index_type)])
+        yield case("GATHER_ND", f"{index_type}_indices", "int32", [3, 4], [np.array([[2, 1], [0, 3]], index_type)])
+    batched = i32(1, 0, 2, 2, 0, 1).reshape(2, 3)
+    for axis, batch_dims in ((1, 1), (2, 1), (1, 0), (1, -1), (2, -1)):
+        yield case("GATHER", f"batch_{label([axis, batch_dims])}", "int16", [2, 3, 3], [batched], axis=axis, batch_dims=batch_dims)
+    yield case("GATHER", "all_batch", "int16", [2, 3, 3, 2], [batched], axis=2, batch_dims=2)
+    yield case("GATHER", "computed", "int32", [4, 2], [i32(3, 1)], dynamic=[0])
+    yield case("GATHER", "five", "int8", [2, 2, 3, 2, 2], [i32(2, 0)], axis=2)
+    yield case("GATHER", "empty_slices", "int8", [3, 0], [i32(2, 0)])
+    for name, indices in (("negative", i32(0, -1)), ("beyond", i32(0, 4)), ("far_beyond", i32(0, 1 << 30))):
+        yield case("GATHER", f"refused_{name}", "int32", [4], [indices], dynamic=[0], options=REFUSED)
+    yield case("GATHER", "refused_axis", "int32", [4], [i32(1)], axis=1, options=REFUSED)
+    yield case("GATHER", "refused_batch", "int32", [4, 2], [i32(1, 0)], axis=0, batch_dims=1, options=REFUSED)
+    for name, shape, indices in (("points", [3, 4], [[0, 3], [2, 0], [1, 1]]), ("rows", [3, 4], [[2], [0]]),
+                                 ("one_place", [3, 4], [2, 1]), ("nested", [3, 2], [[[0, 1], [2, 0]], [[1, 1], [1, 0]]]),
+                                 ("whole", [2, 2], np.zeros([3, 0])), ("none", [2, 2], np.zeros([0, 2])),
+                                 ("deep", [2, 1, 2, 2, 3], [[1, 0, 1, 0], [0, 0, 0, 1]])):
+        yield case("GATHER_ND", name, "int8", shape, [np.array(indices, np.int32)])
+    yield case("GATHER_ND", "computed", "int8", [3, 4], [i32(2, 1)], dynamic=[0])
+    for name, indices in (("negative", [[0, -1]]), ("beyond", [[3, 3]])):
+        yield case("GATHER_ND", f"refused_{name}", "int8", [3, 3], [np.array(indices, np.int32)], dynamic=[0], options=REFUSED)
+    yield case("GATHER_ND", "refused_too_deep", "int8", [3, 3], [i32(1, 1, 1)], options=REFUSED)
+
+
+# ---- SCATTER_ND, SPARSE_TO_DENSE ----
+
+def scatter(name, dtype, indices, updates_shape, shape, dynamic=False, options=None):
+    rng = seeded(f"SCATTER_ND {name}")
+    indices, shape = np.array(indices, np.int32), np.array(shape, np.int32)
+    m = Model()
+    data = [indices, values(rng, dtype, updates_shape)]
+    inputs = [m.input("indices", "int32", indices.shape), m.input("updates", dtype, updates_shape)]
+    if dynamic:
+        inputs.append(m.input("shape", "int32", shape.shape))
+        data.append(shape)
+    else:
+        inputs.append(m.const("shape", shape))
+    m.op("SCATTER_ND", inputs, [m.output("y", dtype, [1])])
+    return ("SCATTER_ND", name, m, data) if options is None else ("SCATTER_ND", name, m, data, options)
+
+
+def scatter_cases():
+    for dtype in ("float32", "int8", "uint8", "int32", "int64", "bool"):
+        yield scatter(dtype, dtype, [[1], [3], [1]], [3, 2], [4, 2])
+    yield scatter("points", "int32", [[0, 1], [2, 2], [1, 0]], [3], [3, 3])
+    yield scatter("one_place", "int32", [2], [2, 2], [3, 2, 2])
+    yield scatter("nested", "float32", [[[0, 1], [2, 2]], [[1, 0], [0, 1]]], [2, 2, 2], [3, 3, 2])
+    yield scatter("sums", "float32", [[0]] * 7, [7, 2], [2, 2])
+    yield scatter("computed", "float32", [[1], [0]], [2, 2], [3, 2], dynamic=True)
+    yield scatter("none", "float32", np.zeros([0, 1]), [0, 2], [3, 2])
+    yield scatter("refused_beyond", "float32", [[3]], [1, 2], [3, 2], options=REFUSED)
+    yield scatter("refused_negative", "float32", [[-1]], [1, 2], [3, 2], options=REFUSED)
+    yield scatter("refused_updates", "float32", [[1]], [1, 3], [3, 2], options=REFUSED)
+
+
+def sparse_to_dense(name, dtype, indices, count, shape, index_type="int32", dynamic=False, scalar=False, options=None):
+    rng = seeded(f"SPARSE_TO_DENSE {name}")
+    indices, shape = np.array(indices, index_type), np.array(shape, index_type)
+    array = values(rng, dtype, [] if scalar else [count])
+    m = Model()
+    data = [indices]
+    inputs = [m.input("indices", index_type, indices.shape)]
+    if dynamic:
+        inputs.append(m.input("shape", index_type, shape.shape))
+        data.append(shape)
+    else:
+        inputs.append(m.const("shape", shape))
+    inputs.append(m.input("values", dtype, array.shape))
+    inputs.append(m.const("default", values(rng, dtype, [])))
+    m.op("SPARSE_TO_DENSE", inputs, [m.output("y", dtype, [1])])
+    data.append(array)
+    return ("SPARSE_TO_DENSE", name, m, data) if options is None else ("SPARSE_TO_DENSE", name, m, data, options)
+
+
+def sparse_to_dense_cases():
+    for dtype in ("float32", "int8", "uint8", "int32", "int64"):
+        yield sparse_to_dense(dtype, dtype, [[1, 2], [0, 0]], 2, [2, 3])
+    yield sparse_to_dense("vector", "float32", [3, 1], 2, [5])
+    yield sparse_to_dense("one_scalar", "float32", [3], 1, [5], scalar=True)
+    yield sparse_to_dense("repeated", "int32", [3, 1, 3], 3, [5])
+    yield sparse_to_dense("three", "int32", [[1, 0, 1], [0, 1, 2]], 2, [2, 2, 3])
+    yield sparse_to_dense("four", "int8", [[1, 0, 1, 1], [0, 1, 2, 0]], 2, [2, 2, 3, 2])
+    yield sparse_to_dense("int64_indices", "int8", [[1, 2], [0, 0]], 2, [2, 3], index_type="int64")
+    yield sparse_to_dense("computed", "int8", [[1, 2], [0, 0]], 2, [2, 3], dynamic=True)
+    yield sparse_to_dense("refused_depth", "int8", [[1, 2], [0, 0]], 2, [2, 3, 2], options=REFUSED)
+
+
+# ---- MIRROR_PAD ----
+
+def mirror_pad_cases():
+    sizes = {"image": ([1, 3, 4, 2], [[0, 0], [2, 1], [1, 2], [0, 0]]), "vector": ([4], [[3, 3]]), "nothing": ([2, 3], [[0, 0]] * 2),
+             "all": ([2, 3, 3], [[1, 1], [2, 2], [0, 1]]), "five": ([2, 2, 1, 2, 3], [[1, 0], [0, 1], [0, 0], [1, 1], [2, 2]]),
+             "inner": ([2, 3], [[0, 0], [1, 2]]), "outer": ([3, 2], [[1, 2], [0, 0]])}
+    for mode in ("REFLECT", "SYMMETRIC"):
+        for dtype in ("float32", "int8", "uint8", "int16", "int32", "int64"):
+            yield case("MIRROR_PAD", f"{mode.lower()}_{dtype}", dtype, [2, 3], [np.array([[1, 1], [2, 1]], np.int32)], mode=mode)
+        for name, (shape, paddings) in sizes.items():
+            yield case("MIRROR_PAD", f"{mode.lower()}_{name}", "int8", shape, [np.array(paddings, np.int32)], mode=mode)
+        yield case("MIRROR_PAD", f"{mode.lower()}_int64_paddings", "int8", [3], [np.array([[1, 2]], np.int64)], mode=mode)
+        yield case("MIRROR_PAD", f"{mode.lower()}_computed", "int8", [3], [np.array([[1, 2]], np.int32)], mode=mode, dynamic=[0])
+        yield case("MIRROR_PAD", f"{mode.lower()}_refused_too_much", "int8", [3], [np.array([[1, 6]], np.int32)], mode=mode, options=REFUSED)
+    yield case("MIRROR_PAD", "symmetric_full", "int8", [3], [np.array([[3, 3]], np.int32)], mode="SYMMETRIC")
+
+
+# ---- space, depth, batch ----
+
+def block_cases():
+    for dtype in ("float32", "int8", "uint8", "int32", "int64"):
+        yield case("SPACE_TO_DEPTH", dtype, dtype, [1, 4, 2, 3], block_size=2)
+        yield case("DEPTH_TO_SPACE", dtype, dtype, [1, 2, 1, 12], block_size=2)
+    for block, shape in ((1, [2, 3, 2, 2]), (3, [2, 3, 6, 1]), (2, [3, 2, 4, 5]), (4, [1, 4, 8, 1])):
+        yield case("SPACE_TO_DEPTH", f"block{block}", "int8", shape, block_size=block)
+        deep = [shape[0], shape[1] // block, shape[2] // block, shape[3] * block * block]
+        yield case("DEPTH_TO_SPACE", f"block{block}", "int8", deep, block_size=block)
+    yield case("SPACE_TO_DEPTH", "empty", "int8", [0, 2, 2, 1], block_size=2)
+    yield case("DEPTH_TO_SPACE", "empty", "int8", [0, 2, 2, 4], block_size=2)
+    yield case("SPACE_TO_DEPTH", "refused_size", "int8", [1, 3, 2, 1], block_size=2, options=REFUSED)
+    yield case("DEPTH_TO_SPACE", "refused_depth", "int8", [1, 2, 2, 6], block_size=2, options=REFUSED)
+    yield case("SPACE_TO_DEPTH", "refused_rank", "int8", [2, 2, 1], block_size=2, options=REFUSED)
+    yield case("DEPTH_TO_SPACE", "refused_rank", "int8", [2, 2, 4], block_size=2, options=REFUSED)
+    yield case("DEPTH_TO_SPACE", "refused_zero", "int8", [1, 2, 2, 4], block_size=0, options=REFUSED)
+
+
+def batch_case(operator, name, dtype, shape, block, margins, index_type="int32", **extra):
+    return case(operator, name, dtype, shape, [np.array(block, index_type), np.array(margins, index_type)], **extra)
+
+
+def batch_cases():
+    there, back = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
+    for dtype in ("float32", "int8", "uint8", "int16", "int32", "int64"):
+        quantization = (0.5, {"int8": -3, "uint8": 77}.get(dtype, 0)) if dtype in ("int8", "uint8", "int16") else None
+        yield batch_case(there, dtype, dtype, [1, 3, 5, 2], [2, 3], [[1, 0], [0, 1]], quantization=quantization)
+        yield batch_case(back, dtype, dtype, [6, 2, 2, 2], [2, 3], [[1, 0], [0, 1]], quantization=quantization)
+    for name, shape, block, margins in (("plain", [2, 4, 4, 1], [2, 2], [[0, 0], [0, 0]]), ("block_1", [2, 3, 2, 2], [1, 1], [[0, 0], [1, 2]]),
+                                        ("large_padding", [1, 1, 1, 3], [2, 2], [[3, 2], [4, 1]]), ("tall", [2, 6, 1, 2], [3, 1], [[0, 0], [0, 0]]),
+                                        ("three", [2, 5, 3], [2], [[1, 2]]), ("three_plain", [1, 6, 2], [3], [[0, 0]]),
+                                        ("padding_behind", [1, 3, 3, 2], [4, 4], [[0, 1], [0, 5]])):
+        yield batch_case(there, name, "int8", shape, block, margins, quantization=(0.1, 5))
+    for name, shape, block, crops in (("plain", [4, 2, 2, 3], [2, 2], [[0, 0], [0, 0]]), ("block_1", [2, 3, 4, 2], [1, 1], [[1, 0], [1, 1]]),
+                                      ("crops", [8, 3, 2, 1], [2, 2], [[2, 1], [1, 2]]), ("wide", [6, 1, 3, 2], [1, 3], [[0, 0], [2, 3]]),
+                                      ("three", [4, 3, 2], [2], [[1, 2]]), ("crop_all", [4, 1, 1, 2], [2, 2], [[1, 1], [0, 0]])):
+        yield batch_case(back, name, "int8", shape, block, crops)
+    for operator, shape in ((there, [1, 3, 4, 2]), (back, [4, 2, 2, 1])):
+        yield batch_case(operator, "computed", "int8", shape, [2, 2], [[1, 0], [0, 0]], dynamic=[0, 1])
+        yield batch_case(operator, "refused_zero_block", "int8", shape, [0, 2], [[1, 0], [0, 0]], options=REFUSED)
+        yield batch_case(operator, "refused_indivisible", "int8", shape, [3, 5], [[0, 0], [0, 0]], options=REFUSED)
+
+
+# ---- MATRIX_DIAG, DYNAMIC_UPDATE_SLICE ----
+
+def update_slice(name, dtype, shape, update_shape, start, index_type="int32", options=None):
+    rng = seeded(f"DYNAMIC_UPDATE_SLICE {name}")
+    start = np.array(start, index_type)
+    m = Model()
+    inputs = [m.input("x", dtype, shape), m.input("update", dtype, update_shape), m.input("start", index_type, start.shape)]
+    m.op("DYNAMIC_UPDATE_SLICE", inputs, [m.output("y", dtype, [1])])
+    data = [values(rng, dtype, shape), values(rng, dtype, update_shape), start]
+    return ("DYNAMIC_UPDATE_SLICE", name, m, data) if options is None else ("DYNAMIC_UPDATE_SLICE", name, m, data, options)
+
+
+def other_cases():
+    for dtype in ("float32", "int8", "uint8", "int16", "int32", "int64"):
+        yield case("MATRIX_DIAG", dtype, dtype, [2, 3])
+    for shape in ([4], [1], [2, 3, 2], [2, 0], [0, 2]):
+        yield case("MATRIX_DIAG", f"shape_{label(shape)}", "int16", shape)
+    for dtype in ("float32", "int8", "int32", "int64", "bool"):
+        yield update_slice(dtype, dtype, [4, 3], [2, 2], [1, 1])
+    for name, shape, update, start in (("clamped", [4, 3], [2, 2], [3, -5]), ("whole", [2, 3], [2, 3], [1, 1]), ("none", [2, 3], [0, 2], [1, 1]),
+                                       ("vector", [6], [2], [3]), ("four", [2, 3, 2, 3], [1, 2, 2, 2], [1, 1, 0, 1])):
+        yield update_slice(name, "int8", shape, update, start)
+    yield update_slice("int64_start", "int8", [4, 3], [2, 2], [1 << 40, 1], index_type="int64")
+    yield update_slice("refused_too_large", "int8", [4, 3], [2, 4], [0, 0], options=REFUSED)
+    yield update_slice("refused_rank", "int8", [4, 3], [2], [0, 0], options=REFUSED)
+
+
 def cases():
     yield from reshape_cases()
     yield from concatenation_cases()
@@ -317,3 +623,15 @@ def cases():
     yield from split_cases()
     yield from strided_slice_cases()
     yield from transpose_cases()
+    yield from shape_cases()
+    yield from slice_cases()
+    yield from pack_cases()
+    yield from reverse_cases()
+    yield from tile_cases()
+    yield from gather_cases()
+    yield from scatter_cases()
+    yield from sparse_to_dense_cases()
+    yield from mirror_pad_cases()
+    yield from block_cases()
+    yield from batch_cases()
+    yield from other_cases()
