@@ -44,7 +44,7 @@ struct OpDef {
   bool has_state = false;          // reads or changes something beside its operands: never folded at load time
   bool value_from_shapes = false;  // the result depends on the input's shape alone (SHAPE, RANK)
 
-  Status (*infer)(InferContext&) = nullptr;              // output shapes from inputs
+  Status (*infer)(InferContext&) = nullptr;             // output shapes from inputs
   Result<Kernel> (*prepare)(PrepareContext&) = nullptr;  // checks everything, returns the kernel
 
   std::span<const ChipRule> chip_rules = {};  // empty: no rules written, the op is treated as CPU-only
