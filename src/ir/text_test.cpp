@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "ir/verify.h"
 
 namespace reef::ir {
@@ -192,20 +193,13 @@ TEST(Text, EveryAttributeKindIsToldApart) {
   EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end());
 }
 
+// The example in the documentation.
 TEST(Text, LooksAsDocumented) {
-  const std::string text = R"(model description="doc" {
-  subgraph "main" inputs(%0) outputs(%3) {
-    %0 "input" : int8[1, 4] quant(scale=0.5, zero_point=-3)
-    %1 "weights" : int8[2, 4] quant(scale=[0.25, 0.125], zero_point=[0, 0]) buffer=1 = [1, -2, 3, -4, 5, -6, 7, -8]
-    %2 "bias" : int32[2] buffer=2 = [100, -100]
-    %3 "output" : int8[1, 2] quant(scale=1, zero_point=0)
-    %3 = FULLY_CONNECTED(%0, %1, %2) code=9 version=4 FullyConnectedOptions{fused_activation_function=RELU, keep_num_dims=false}
-  }
-  metadata "min_runtime_version" buffer=3
-  signature "serving_default" subgraph=0 inputs("x" = %0) outputs("y" = %3)
-  buffer 3 = "1.14.0\x00\x00"
-}
-)";
+  const Result<Bytes> file = read_file(REEF_SOURCE_DIR "/docs/formats/ir_text.md", 1 << 20);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const std::string_view page(reinterpret_cast<const char*>(file->data()), file->size());
+  const std::size_t begin = page.find("```\nmodel ") + 4;
+  const std::string_view text = page.substr(begin, page.find("```", begin) - begin);
   const Result<Model> model = parse(text);
   ASSERT_TRUE(model.ok()) << model.status().message();
   EXPECT_TRUE(verify(*model).ok()) << verify(*model).message();

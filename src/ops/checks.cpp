@@ -158,6 +158,11 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
+Status infer_same_shape(InferContext& ctx) {
+  ctx.set_output_shape(0, ctx.input(0).shape);
+  return ok_status();
+}
+
 Status check_shape(const Shape& shape) {
   const std::optional<std::int64_t> elements = shape.checked_elements();
   REEF_REQUIRE(elements && *elements <= std::numeric_limits<std::int32_t>::max(),

@@ -51,7 +51,7 @@ SubgraphRunner::SubgraphRunner(const ir::Model& model, std::int32_t index, ops::
   for (const std::int32_t input : graph_.inputs) input_shapes_.push_back(tensors_[index_of(input)].shape);
 }
 
-Status SubgraphRunner::bind(std::vector<std::string>& problems) {
+Status SubgraphRunner::bind(std::map<std::string, std::vector<std::size_t>>& unknown) {
   ops_.resize(graph_.operators.size());
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     OpState& state = ops_[i];
@@ -59,8 +59,7 @@ Status SubgraphRunner::bind(std::vector<std::string>& problems) {
     state.op = &op;
     state.def = ops::find_op(op);
     if (state.def == nullptr) {
-      problems.push_back(fmt::format("op {} is {}{}, which this version cannot run", i, op.is_custom() ? "custom op " : "",
-                                     op.type));
+      unknown[(op.is_custom() ? "custom op " : "") + op.type].push_back(i);
       continue;
     }
     REEF_RETURN_IF_ERROR(place(ops::check_arity(*state.def, op), state));

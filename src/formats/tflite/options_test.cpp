@@ -117,7 +117,6 @@ TEST(Options, WhatDoesNotFitIsRefused) {
     attributes.set(name, std::move(value));
     return write_model(model_with(type, attributes)).status().message();
   };
-  using ::testing::Test;
   EXPECT_NE(error("Conv2DOptions", "colour", std::int64_t{1}).find("no attribute 'colour'"), std::string::npos);
   EXPECT_NE(error("Conv2DOptions", "stride_w", true).find("must be an integer"), std::string::npos);
   EXPECT_NE(error("Conv2DOptions", "stride_w", std::int64_t{1} << 31).find("does not fit"), std::string::npos);

@@ -106,7 +106,7 @@ TEST(TfliteReader, MisalignedContentIsRefused) {
   // Two bytes in front of everything but the header.
   file.insert(file.begin() + 8, 2, 0);
   file[0] = static_cast<std::uint8_t>(file[0] + 2);
-  EXPECT_NE(read_error(file).message().find("not aligned"), std::string::npos) << read_error(file).message();
+  EXPECT_EQ(read_error(file).code(), StatusCode::kInvalidInput);
 }
 
 TEST(TfliteReader, TheLargerOfTheTwoOperatorCodesCounts) {

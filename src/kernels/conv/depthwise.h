@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolution: each input channel has its own window(s); output channel c reads input channel
+// c / depth_multiplier. Vectors run across channels, so that float sums keep the reference's order (window rows, then
+// columns).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/conv/conv_int.h"
+#include "kernels/conv/conv_shape.h"
+#include "kernels/matmul/float_columns.h"
+
+namespace reef::kernels {
+
+// sums[c] += (x[c] - zero_point) * w[c]
+template <typename In>
+void add_channel_products(const In* x, std::int32_t zero_point, const std::int16_t* w, std::int64_t count,
+                          std::int32_t* sums) {
+  for (std::int64_t c = 0; c < count; ++c) {
+    const auto value = static_cast<std::int16_t>(x[c] - zero_point);
+    sums[c] += std::int32_t{value} * std::int32_t{w[c]};
+  }
+}
+inline void add_channel_products(const float* x, const float* w, std::int64_t count, float* sums) {
+  for (std::int64_t c = 0; c < count; ++c) sums[c] += x[c] * w[c];
+}
+
+// Repeats each channel `times` times.
+template <typename T>
+void repeat_channels(const T* x, std::int64_t channels, std::int64_t times, T* repeated) {
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t m = 0; m < times; ++m) *repeated++ = x[c];
+  }
+}
+
+// visit(input pixel data, window position) for the positions inside the image, in order.
+template <typename In, typename Visit>
+void for_each_tap(const ConvShape& s, const In* image, std::int64_t out_y, std::int64_t out_x, const Visit& visit) {
+  const TapRange ys = s.y.inside(out_y), xs = s.x.inside(out_x);
+  for (std::int64_t ky = ys.begin; ky < ys.end; ++ky) {
+    const In* line = image + (s.y.origin(out_y) + ky * s.y.dilation) * s.x.input * s.input_channels;
+    for (std::int64_t kx = xs.begin; kx < xs.end; ++kx) {
+      visit(line + (s.x.origin(out_x) + kx * s.x.dilation) * s.input_channels, ky * s.x.window + kx);
+    }
+  }
+}
+
+// Output rows [row_begin, row_end) of batches * y.output. weights: [position][output channel], zero points subtracted.
+// sink(pixel, first_channel, sums, count) receives exact sums. `run`: products that fit a 32-bit sum.
+template <typename In, typename Sink>
+void depthwise_convolve(const ConvShape& s, const In* input, std::span<const std::int32_t> zero_points,
+                        const std::int16_t* weights, std::int64_t run, std::int64_t row_begin, std::int64_t row_end,
+                        const Sink& sink) {
+  const std::int64_t channels = s.output_channels, multiplier = channels / s.input_channels;
+  std::vector<std::int32_t> part(static_cast<std::size_t>(channels));
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(channels));
+  std::vector<In> repeated(static_cast<std::size_t>(multiplier > 1 ? channels : 0));
+  const auto flush = [&] {
+    for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += part[c];
+    std::fill(part.begin(), part.end(), 0);
+  };
+  for (std::int64_t row = row_begin; row < row_end; ++row) {
+    const std::int64_t batch = row / s.y.output;
+    const std::int32_t zero_point = zero_point_of_batch(zero_points, batch);
+    for (std::int64_t out_x = 0; out_x < s.x.output; ++out_x) {
+      std::fill(sums.begin(), sums.end(), std::int64_t{0});
+      std::int64_t in_part = 0;
+      for_each_tap(s, input + batch * s.input_batch_size(), row % s.y.output, out_x, [&](const In* x, std::int64_t tap) {
+        if (multiplier > 1) {
+          repeat_channels(x, s.input_channels, multiplier, repeated.data());
+          x = repeated.data();
+        }
+        add_channel_products(x, zero_point, weights + tap * channels, channels, part.data());
+        if (++in_part == run) {
+          flush();
+          in_part = 0;
+        }
+      });
+      flush();
+      sink(row * s.x.output + out_x, std::int64_t{0}, sums.data(), channels);
+    }
+  }
+}
+
+// The same on floats. weights: [position][output channel].
+void depthwise_convolve_float(const ConvShape& s, const float* input, const float* weights, const FloatOutput& finish,
+                              std::int64_t row_begin, std::int64_t row_end, float* output);
+
+}  // namespace reef::kernels

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// ADD: element-wise sum with broadcasting and a fused activation. The arithmetic is in add_sub.cpp.
+#include "ops/add_sub.h"
+#include "ops/elementwise.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {
+    {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1, applied to the sum"},
+    {"pot_scale_int16", "int16 with power-of-two scales: shift one input instead of rescaling both"}};
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16 (quantized, or plain)", "int32", "int64"};
+
+Result<Kernel> prepare(PrepareContext& ctx) { return prepare_sum(ctx, SumSign::kPlus); }
+
+}  // namespace
+
+extern const OpDef add_op;
+constinit const OpDef add_op = define({.name = "ADD",
+                                       .summary = "Element-wise sum, with broadcasting.",
+                                       .inputs = {2, 2},
+                                       .attributes = kAttributes,
+                                       .types = kTypes,
+                                       .infer = infer_broadcast,
+                                       .prepare = prepare});
+
+}  // namespace reef::ops

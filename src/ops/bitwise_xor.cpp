@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// BITWISE_XOR: exclusive or of the bits of two elements, with broadcasting.
+#include "ops/checks.h"
+#include "ops/elementwise.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"int8", "uint8", "int16", "uint16", "int32", "uint32"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
+  return for_element_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
+      ctx, ctx.input(0).type,
+      [&]<typename T>() { return binary_kernel<T>(ctx, [](T a, T b) { return static_cast<T>(a ^ b); }); });
+}
+
+}  // namespace
+
+extern const OpDef bitwise_xor_op;
+constinit const OpDef bitwise_xor_op =
+    define({.name = "BITWISE_XOR",
+            .summary = "Exclusive or of the bits of two elements, with broadcasting.",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .infer = infer_broadcast,
+            .prepare = prepare});
+
+}  // namespace reef::ops

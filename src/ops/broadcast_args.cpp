@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// BROADCAST_ARGS: the shape that two shapes broadcast to.
+#include <algorithm>
+
+#include "ops/checks.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"int32", "int64"};
+
+Status check(const OpContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "first shape", {DataType::kInt32, DataType::kInt64}));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.input(1)));
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "first shape", 1, 1));
+  return require_rank(ctx.input(1), "second shape", 1, 1);
+}
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(check(ctx));
+  ctx.set_output_shape(0, {std::max(ctx.input(0).shape[0], ctx.input(1).shape[0])});
+  return ok_status();
+}
+
+template <typename T>
+Status run(RunContext& ctx) {
+  const std::span<const T> a = ctx.input(0).values<T>(), b = ctx.input(1).values<T>();
+  const std::span<T> output = ctx.output(0).mutable_values<T>();
+  for (std::size_t i = 0; i < output.size(); ++i) {  // counted from the innermost dimension
+    const T x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const T y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    REEF_REQUIRE(x == y || x == 1 || y == 1, "sizes {} and {} of dimension {} cannot be broadcast together", x, y,
+                 output.size() - 1 - i);
+    output[output.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(check(ctx));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  return ctx.input(0).type == DataType::kInt32 ? Kernel(run<std::int32_t>) : Kernel(run<std::int64_t>);
+}
+
+}  // namespace
+
+extern const OpDef broadcast_args_op;
+constinit const OpDef broadcast_args_op = define({.name = "BROADCAST_ARGS",
+                                                  .summary = "Computes the shape that two shapes broadcast to.",
+                                                  .inputs = {2, 2},
+                                                  .types = kTypes,
+                                                  .infer = infer,
+                                                  .prepare = prepare});
+
+}  // namespace reef::ops

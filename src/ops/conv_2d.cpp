@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// CONV_2D: 2-D convolution, dense or in groups.
+//
+// output[b, y, x, o] = act(bias[o] + sum over ky, kx, c of
+//                          input[b, y * stride_h - pad + ky * dilation_h, ..., c] * weights[o, ky, kx, c])
+// Positions outside the image are left out. Weights of fewer channels than the input mean groups: output channels are
+// split evenly among consecutive slices of the input's channels.
+//
+// Float sums add in the reference's order (ky, kx, c). Integer sums are exact; how they are scaled depends on the types:
+//   uint8           per tensor, weights with a zero point; scale product rounded to float (older TFLite convention)
+//   int8, int4      32-bit sums and multipliers
+//   int16, bias 64  48-bit sums, 16-bit multipliers;   int16, bias 32  as int8, with sums that wrap at 32 bits
+//   float x integer ("hybrid"): activations are quantized per image while running. One scale for all weights:
+//                   symmetrically; scales per channel: asymmetrically. TFLite's reference registration does the same.
+#include "kernels/conv/conv_float.h"
+#include "ops/conv_family.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+using kernels::ConvShape;
+using kernels::PackedColumns;
+using kernels::PackedRows;
+using kernels::Rounding;
+
+constexpr int kBias = 2;
+constexpr AttributeDoc kAttributes[] = {
+    {"padding", "SAME or VALID"},
+    {"stride_h", "rows the window moves by"},
+    {"stride_w", "columns the window moves by"},
+    {"dilation_h_factor", "rows between positions of the window"},
+    {"dilation_w_factor", "columns between positions of the window"},
+    {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
+    {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
+};
+constexpr std::string_view kTypes[] = {
+    "float32", "uint8", "int8 (weights int8 or int4, per tensor or per channel)",
+    "int16 (weights int8 or int4, bias int32 or int64)", "hybrid: float32 with int8, uint8 or int4 weights"};
+
+Result<ConvShape> shape_of(const OpContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(ConvShape s, conv_geometry(ctx));
+  const Tensor& weights = ctx.input(1);
+  const std::int64_t channels = weights.shape[3];
+  REEF_REQUIRE(channels >= 1 && s.input_channels >= 1 && s.input_channels % channels == 0,
+               "weights ('{}') have {} input channels, which must divide the input's {}", weights.name, channels,
+               s.input_channels);
+  s.groups = s.input_channels / channels;
+  s.output_channels = weights.shape[0];
+  REEF_REQUIRE(s.output_channels >= 1 && s.output_channels % s.groups == 0,
+               "{} output channels cannot be split into {} groups", s.output_channels, s.groups);
+  REEF_REQUIRE(s.depth() <= kMaxDepth, "weights ('{}') take {} products per output; at most {} are supported",
+               weights.name, s.depth(), kMaxDepth);
+  return s;
+}
+
+Status infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+  ctx.set_output_shape(0, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
+                           static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[0]});
+  return ok_status();
+}
+
+template <typename T>
+Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, Rounding rounding,
+                                const std::vector<double>& factors, std::int32_t weights_zero_point) {
+  REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
+  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer, make_requantizer(ctx, rounding, factors));
+  const FromTensor<PackedRows> packed(ctx.input(1), [depth = s.depth(), weights_zero_point](const Tensor& weights) {
+    return pack_rows(weights, depth, weights_zero_point);
+  });
+  const std::int64_t run = sizeof(T) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
+  return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
+    const auto weights = packed.get(run_ctx.input(1));
+    const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
+    run_convolution(run_ctx, s, run_ctx.input(0).values<T>().data(), {&zero_point, 1}, *weights, run,
+            requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels));
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kUInt8}));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
+  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), ctx.input(1), bias, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(ctx.input(1), "weights"));
+  return quantized_kernel<std::uint8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
+}
+
+Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4}));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels).status());
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
+  return quantized_kernel<std::int8_t>(ctx, s, Rounding::kFixedPoint32, factors, 0);
+}
+
+Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4}));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(0)));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias,
+                        optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
+  const bool wraps = bias != nullptr ? bias->type == DataType::kInt32
+                                     : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
+  return quantized_kernel<std::int16_t>(ctx, s, wraps ? Rounding::kFixedPoint32 : Rounding::kFixedPoint48, factors, 0);
+}
+
+PackedColumns pack_float(const Tensor& weights, const ConvShape& s) {
+  PackedColumns packed(s.groups, s.group_outputs(), s.depth());
+  const float* from = weights.values<float>().data();
+  for (std::int64_t o = 0; o < s.output_channels; ++o) {
+    for (std::int64_t k = 0; k < s.depth(); ++k) {
+      packed.at(o / s.group_outputs(), o % s.group_outputs(), k) = *from++;
+    }
+  }
+  return packed;
+}
+
+Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
+  const FromTensor<PackedColumns> packed(ctx.input(1), [s](const Tensor& weights) { return pack_float(weights, s); });
+  return Kernel([=](RunContext& run_ctx) {
+    const auto weights = packed.get(run_ctx.input(1));
+    const float* input = run_ctx.input(0).values<float>().data();
+    float* output = run_ctx.output(0).mutable_values<float>().data();
+    const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
+    run_ctx.parallel_for(s.output_rows(), grain_for(s.x.output * s.output_channels * s.depth()),
+                         [&](std::int64_t begin, std::int64_t end) {
+                           kernels::convolve_float(s, input, *weights, finish, begin, end, output);
+                         });
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+  const Tensor& weights = ctx.input(1);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8, DataType::kUInt8, DataType::kInt4}));
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
+  HybridOutput hybrid;
+  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
+  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
+  // Scales that are all alike count as one.
+  const std::vector<float>& scales = weights.quantization->scale;
+  const bool per_channel = weights.type != DataType::kUInt8 &&
+                           std::any_of(scales.begin(), scales.end(), [&](float scale) { return scale != scales[0]; });
+  if (!per_channel && s.groups != 1) {
+    return unsupported("groups need one scale per channel when weights are {} and activations float32",
+                       ir::type_name(weights.type));
+  }
+  const FromTensor<PackedRows> packed(weights, [depth = s.depth()](const Tensor& tensor) {
+    Tensor bytes = tensor;  // TFLite reads uint8 weights as int8 here
+    if (bytes.type == DataType::kUInt8) bytes.type = DataType::kInt8;
+    return pack_rows(bytes, depth, 0);
+  });
+  return Kernel([=](RunContext& run_ctx) {
+    const auto rows = packed.get(run_ctx.input(1));
+    const QuantizedRows quantized =
+        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), per_channel);
+    if (s.output_pixels() == 0) return ok_status();
+    run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
+            hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
+    case DataType::kUInt8: return prepare_uint8(ctx, s);
+    case DataType::kInt8: return prepare_int8(ctx, s);
+    case DataType::kInt16: return prepare_int16(ctx, s);
+    default: return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef conv_2d_op;
+constinit const OpDef conv_2d_op = define({.name = "CONV_2D",
+                                           .summary = "2-D convolution, dense or in groups.",
+                                           .inputs = {2, 3},
+                                           .attributes = kAttributes,
+                                           .types = kTypes,
+                                           .infer = infer,
+                                           .prepare = prepare});
+
+}  // namespace reef::ops

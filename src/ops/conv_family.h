@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CONV_2D and DEPTHWISE_CONV_2D share: sizes from attributes, and the last step of each kind of kernel.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/conv/conv_int.h"
+#include "kernels/conv/conv_shape.h"
+#include "kernels/matmul/float_columns.h"
+#include "ops/weights.h"
+#include "ops/window.h"
+
+namespace reef::ops {
+
+// Sizes along one axis. Unlike pools, convolutions may have empty outputs: a window that does not quite fit gives none.
+Result<kernels::ConvAxis> conv_axis(std::int64_t input, std::int64_t window, std::int64_t stride, std::int64_t dilation,
+                                    std::string_view padding);
+// Both axes from the attributes; weights are [.., height, width, ..]. Channels are left to the caller.
+Result<kernels::ConvShape> conv_geometry(const OpContext& ctx);
+
+// A float bias and the fused activation, for this run.
+inline kernels::FloatOutput float_output(const OpContext& ctx, int bias_index, FloatRange range) {
+  return {float_bias(ctx, bias_index), range.min, range.max};
+}
+
+// sink(pixel, first_channel, sums, count) that requantizes into ctx's output.
+template <typename Out>
+auto requantizing_sink(RunContext& ctx, const kernels::Requantizer& requantizer, const std::vector<std::int64_t>& bias,
+                       std::int64_t channels) {
+  Out* output = ctx.output(0).mutable_values<Out>().data();
+  const std::int64_t* bias_data = data_or_null(bias);
+  return [=, &requantizer](std::int64_t pixel, std::int64_t channel, const std::int64_t* sums, std::int64_t count) {
+    kernels::requantize(requantizer, sums, bias_data, channel, count, output + pixel * channels + channel);
+  };
+}
+
+// Sums of a hybrid op back to floats: one scale per batch of inputs, one per output channel.
+struct HybridOutput {
+  std::vector<float> channel_scales;
+  FloatRange range;
+};
+
+// The same for hybrid ops. `pixels`: output pixels per batch. scale * channel scale is rounded to float first.
+inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::vector<float>& batch_scales, int bias_index,
+                        std::int64_t pixels, std::int64_t channels) {
+  float* output = ctx.output(0).mutable_values<float>().data();
+  const kernels::FloatOutput finish = float_output(ctx, bias_index, hybrid.range);
+  return [=, &hybrid, &batch_scales](std::int64_t pixel, std::int64_t first, const std::int64_t* sums,
+                                     std::int64_t count) {
+    const float batch_scale = batch_scales[static_cast<std::size_t>(pixel / pixels)];
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float scale = hybrid.channel_scales[static_cast<std::size_t>(first + i)] * batch_scale;
+      const float value = static_cast<float>(static_cast<std::int32_t>(sums[i])) * scale;
+      output[pixel * channels + first + i] = finish(value, first + i);
+    }
+  };
+}
+
+// Runs the integer kernel over the whole output. Channels are shared out too where pixels alone are few.
+template <typename In, typename Sink>
+void run_convolution(RunContext& ctx, const kernels::ConvShape& s, const In* input, std::span<const std::int32_t> zero_points,
+             const kernels::PackedRows& weights, std::int64_t run, const Sink& sink) {
+  constexpr std::int64_t kFewTiles = 16, kChannelsEach = 64;
+  if (s.output_pixels() == 0) return;
+  const std::int64_t tile = kernels::pixel_tile(weights.stride);
+  const std::int64_t tiles = (s.output_pixels() + tile - 1) / tile;
+  const std::int64_t width = tiles < kFewTiles && s.groups == 1 ? kChannelsEach : s.output_channels;
+  const std::int64_t slices = (s.output_channels + width - 1) / width;
+  ctx.parallel_for(tiles * slices, grain_for(tile * width * s.depth()), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t pixel = i / slices * tile, channel = i % slices * width;
+      kernels::convolve(s, input, zero_points, weights, run, pixel, std::min(pixel + tile, s.output_pixels()), channel,
+                        std::min(channel + width, s.output_channels), sink);
+    }
+  });
+}
+
+}  // namespace reef::ops

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// COS: cosine, in radians.
+#include <cmath>
+
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "float16"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  return prepare_float_map(ctx, true, [](float x) { return std::cos(x); });
+}
+
+}  // namespace
+
+extern const OpDef cos_op;
+constinit const OpDef cos_op =
+    define({.name = "COS", .summary = "Cosine.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUMSUM: running sums along an axis. Integers wrap around.
+#include <algorithm>
+
+#include "ops/checks.h"
+#include "ops/reduce.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"exclusive", "an element is not part of its own sum"},
+                                        {"reverse", "sum from the end towards the beginning"}};
+constexpr std::string_view kTypes[] = {"float32", "int32", "int64"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(0, ctx.input(0).shape);
+  return ok_status();
+}
+
+// One slice of [along, inner]: each row of the output is the one before it plus a row of the input.
+template <typename T>
+void run_slice(const T* input, T* output, std::int64_t along, std::int64_t inner, bool exclusive, bool reverse) {
+  const std::int64_t step = reverse ? -inner : inner;
+  const std::int64_t start = reverse ? (along - 1) * inner : 0;
+  for (std::int64_t i = 0; i < along; ++i) {
+    const std::int64_t at = start + i * step;
+    const std::int64_t addend = exclusive ? at - step : at;
+    for (std::int64_t j = 0; j < inner; ++j) {
+      if (i == 0) {
+        output[at + j] = exclusive ? T{0} : wrapping_sum(T{0}, input[at + j]);
+      } else {
+        output[at + j] = wrapping_sum(output[at - step + j], input[addend + j]);
+      }
+    }
+  }
+}
+
+template <typename T>
+Status run(RunContext& ctx, bool exclusive, bool reverse) {
+  const Shape& shape = ctx.input(0).shape;
+  REEF_ASSIGN_OR_RETURN(const int axis, normalize_axis(ctx.input(1).values<std::int32_t>()[0], shape.rank()));
+  if (shape.elements() == 0) return ok_status();
+  const std::int64_t outer = shape.product(0, axis), along = shape[axis], inner = shape.product(axis + 1, shape.rank());
+  const T* input = ctx.input(0).values<T>().data();
+  T* output = ctx.output(0).mutable_values<T>().data();
+  const std::int64_t slice = along * inner;
+  ctx.parallel_for(outer, std::max<std::int64_t>(1, (1 << 15) / slice), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      run_slice(input + i * slice, output + i * slice, along, inner, exclusive, reverse);
+    }
+  });
+  return ok_status();
+}
+
+template <typename T>
+Kernel make_kernel(const ir::Attributes& attributes) {
+  return [exclusive = attributes.get_bool("exclusive"), reverse = attributes.get_bool("reverse")](RunContext& ctx) {
+    return run<T>(ctx, exclusive, reverse);
+  };
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "axis", {DataType::kInt32}));
+  REEF_REQUIRE(ctx.input(1).elements() == 1, "axis ('{}') must have one element", ctx.input(1).name);
+  REEF_REQUIRE(ctx.input(0).shape.rank() >= 1, "input ('{}') is a scalar; it has no axis", ctx.input(0).name);
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return make_kernel<float>(ctx.attributes());
+    case DataType::kInt32:
+      return make_kernel<std::int32_t>(ctx.attributes());
+    case DataType::kInt64:
+      return make_kernel<std::int64_t>(ctx.attributes());
+    default:
+      return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef cumsum_op;
+constinit const OpDef cumsum_op = define({.name = "CUMSUM",
+                                          .summary = "Takes running sums along an axis.",
+                                          .inputs = {2, 2},
+                                          .attributes = kAttributes,
+                                          .types = kTypes,
+                                          .infer = infer,
+                                          .prepare = prepare});
+
+}  // namespace reef::ops

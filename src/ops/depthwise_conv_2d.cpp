@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// DEPTHWISE_CONV_2D: each input channel is convolved on its own, with one or more windows.
+//
+// output[b, y, x, c * m + i] = act(bias[c * m + i] + sum over ky, kx of
+//                                  input[b, y * stride_h - pad + ky * dilation_h, ..., c] * weights[0, ky, kx, c * m + i])
+// The multiplier m follows from the shapes; the attribute depth_multiplier of old models is not needed.
+//
+// Types and their arithmetic are those of CONV_2D, except: int16 takes 64-bit biases only, and hybrid activations are
+// always quantized asymmetrically. Where hybrid weights have one scale for all channels, TFLite reads past its array;
+// here the scale serves all channels.
+#include "kernels/conv/depthwise.h"
+#include "ops/conv_family.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+using kernels::ConvShape;
+using kernels::Rounding;
+using Weights16 = std::vector<std::int16_t>;
+
+constexpr int kBias = 2;
+constexpr AttributeDoc kAttributes[] = {
+    {"padding", "SAME or VALID"},
+    {"stride_h", "rows the window moves by"},
+    {"stride_w", "columns the window moves by"},
+    {"dilation_h_factor", "rows between positions of the window"},
+    {"dilation_w_factor", "columns between positions of the window"},
+    {"depth_multiplier", "ignored: follows from the shapes"},
+    {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
+};
+constexpr std::string_view kTypes[] = {"float32", "uint8", "int8 (weights int8 or int4, per tensor or per channel)",
+                                       "int16 (weights int8, bias int64)", "hybrid: float32 with int8 weights"};
+
+Result<ConvShape> shape_of(const OpContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(ConvShape s, conv_geometry(ctx));
+  const Tensor& weights = ctx.input(1);
+  s.output_channels = weights.shape[3];
+  REEF_REQUIRE(weights.shape[0] == 1, "weights ('{}') have shape {}; the first dimension must be 1", weights.name,
+               weights.shape.to_string());
+  REEF_REQUIRE(s.input_channels >= 1 && s.output_channels % s.input_channels == 0,
+               "weights ('{}') have {} channels, which must be a multiple of the input's {}", weights.name,
+               s.output_channels, s.input_channels);
+  return s;
+}
+
+Status infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+  ctx.set_output_shape(0, {ctx.input(0).shape[0], static_cast<std::int32_t>(s.y.output),
+                           static_cast<std::int32_t>(s.x.output), ctx.input(1).shape[3]});
+  return ok_status();
+}
+
+FromTensor<Weights16> widened(const Tensor& weights, std::int32_t zero_point) {
+  return FromTensor<Weights16>(weights, [zero_point](const Tensor& tensor) {
+    Weights16 values(static_cast<std::size_t>(tensor.elements()));
+    widen_elements(tensor, 0, tensor.elements(), zero_point, values.data());
+    return values;
+  });
+}
+
+template <typename In, typename Sink>
+void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<const std::int32_t> zero_points,
+             const Weights16& weights, std::int64_t run, const Sink& sink) {
+  ctx.parallel_for(s.x.output == 0 ? 0 : s.output_rows(), grain_for(4 * s.x.output * s.output_channels * s.taps()),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     kernels::depthwise_convolve(s, input, zero_points, weights.data(), run, begin, end, sink);
+                   });
+}
+
+template <typename T>
+Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, Rounding rounding,
+                                const std::vector<double>& factors, std::int32_t weights_zero_point) {
+  REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
+  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer, make_requantizer(ctx, rounding, factors));
+  const FromTensor<Weights16> packed = widened(ctx.input(1), weights_zero_point);
+  const std::int64_t run = sizeof(T) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
+  return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
+    const auto weights = packed.get(run_ctx.input(1));
+    const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
+    run_int(run_ctx, s, run_ctx.input(0).values<T>().data(), {&zero_point, 1}, *weights, run,
+            requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels));
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kUInt8}));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
+  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), ctx.input(1), bias, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(ctx.input(1), "weights"));
+  return quantized_kernel<std::uint8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
+}
+
+Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4}));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels).status());
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 3, ctx.output(0)));
+  return quantized_kernel<std::int8_t>(ctx, s, Rounding::kFixedPoint32, factors, 0);
+}
+
+Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8}));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(0)));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt64}, s.output_channels).status());
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 3, ctx.output(0)));
+  return quantized_kernel<std::int16_t>(ctx, s, Rounding::kFixedPoint48, factors, 0);
+}
+
+Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
+  return Kernel([=](RunContext& run_ctx) {
+    const float* input = run_ctx.input(0).values<float>().data();
+    const float* weights = run_ctx.input(1).values<float>().data();
+    float* output = run_ctx.output(0).mutable_values<float>().data();
+    const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
+    run_ctx.parallel_for(s.output_rows(), grain_for(4 * s.x.output * s.output_channels * s.taps()),
+                         [&](std::int64_t begin, std::int64_t end) {
+                           kernels::depthwise_convolve_float(s, input, weights, finish, begin, end, output);
+                         });
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+  const Tensor& weights = ctx.input(1);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8}));
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
+  HybridOutput hybrid;
+  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
+  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 3));
+  const FromTensor<Weights16> packed = widened(weights, 0);
+  return Kernel([=](RunContext& run_ctx) {
+    const auto values = packed.get(run_ctx.input(1));
+    const QuantizedRows quantized =
+        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), true);
+    run_int(run_ctx, s, quantized.values.data(), quantized.zero_points, *values, kernels::kRunOf8BitProducts,
+            hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
+    case DataType::kUInt8: return prepare_uint8(ctx, s);
+    case DataType::kInt8: return prepare_int8(ctx, s);
+    case DataType::kInt16: return prepare_int16(ctx, s);
+    default: return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef depthwise_conv_2d_op;
+constinit const OpDef depthwise_conv_2d_op = define({.name = "DEPTHWISE_CONV_2D",
+                                                     .summary = "2-D convolution of each channel on its own.",
+                                                     .inputs = {2, 3},
+                                                     .attributes = kAttributes,
+                                                     .types = kTypes,
+                                                     .infer = infer,
+                                                     .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the binary element-wise ops share: shape inference, the loop over broadcast operands, choice of the element
+// type.
+//
+// An op supplies a function object of two elements; binary_kernel<T>(ctx, f) makes the kernel that applies it to every
+// pair, in chunks on all threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "base/status.h"
+#include "ir/type.h"
+#include "ops/broadcast.h"
+#include "ops/checks.h"
+#include "ops/op_context.h"
+
+namespace reef::ops {
+
+// Elements per chunk of work given to a thread: tens of microseconds even for the cheapest function.
+inline constexpr std::int64_t kElementwiseGrain = 1 << 15;
+
+// Refuses an op whose first `count` inputs are not all there.
+Status require_inputs(const OpContext& ctx, int count);
+
+// Output shape of a binary op: the broadcast of both inputs' shapes.
+Status infer_broadcast(InferContext& ctx);
+
+// Both inputs and the output have one type.
+Status require_uniform_types(const OpContext& ctx);
+
+// The same function of two's complement numbers that the machine computes, without signed overflow.
+template <typename T>
+using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
+template <typename T>
+T wrapping_sum(T a, T b) {
+  return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+}
+template <typename T>
+T wrapping_difference(T a, T b) {
+  return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+}
+template <typename T>
+T wrapping_product(T a, T b) {
+  return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+}
+
+// Limits of the fused activation on plain (not quantized) numbers. Apply with limit_to, which lets NaN through.
+template <typename T>
+Result<Range<T>> plain_activation_range(const ir::Attributes& attributes) {
+  if constexpr (std::is_same_v<T, float>) {
+    REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(attributes));
+    return Range<T>{range.min, range.max};
+  } else {
+    // uint64 is not among the types that any op fuses an activation with.
+    REEF_ASSIGN_OR_RETURN(const Range<std::int64_t> range,
+                          integer_activation_range(attributes, std::numeric_limits<T>::min(),
+                                                   static_cast<std::int64_t>(std::numeric_limits<T>::max())));
+    REEF_REQUIRE(std::in_range<T>(range.min), "RELU_N1_TO_1 cannot be fused: the type holds no negative numbers");
+    return Range<T>{static_cast<T>(range.min), static_cast<T>(range.max)};
+  }
+}
+template <typename T>
+T limit_to(const Range<T>& range, T x) {
+  x = x < range.min ? range.min : x;
+  return range.max < x ? range.max : x;
+}
+
+// out[i] = f(a[i], b[i]) along one row. Written out by case, so that each loop is simple enough to vectorize.
+template <typename In, typename Out, typename F>
+void apply_row(const In* a, std::int64_t a_step, const In* b, std::int64_t b_step, Out* out, std::int64_t count,
+               const F& f) {
+  if (a_step == 1 && b_step == 1) {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(a[i], b[i]));
+  } else if (a_step == 1) {
+    const In scalar = *b;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(a[i], scalar));
+  } else {
+    const In scalar = *a;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(scalar, b[b_step * i]));
+  }
+}
+
+template <typename In, typename Out, typename F>
+void apply_binary(RunContext& ctx, const BroadcastPlan<2>& plan, const F& f) {
+  const In* a = ctx.input(0).values<In>().data();
+  const In* b = ctx.input(1).values<In>().data();
+  Out* out = ctx.output(0).mutable_values<Out>().data();
+  ctx.parallel_for(plan.elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+    plan.for_each_row(begin, end, [&](std::int64_t first, const Positions<2>& at, std::int64_t count) {
+      apply_row(a + at[0], plan.step(0), b + at[1], plan.step(1), out + first, count, f);
+    });
+  });
+}
+
+inline BroadcastPlan<2> binary_plan(const OpContext& ctx) {
+  return BroadcastPlan<2>(ctx.output(0).shape, {&ctx.input(0).shape, &ctx.input(1).shape});
+}
+
+template <typename In, typename Out = In, typename F>
+Kernel binary_kernel(const OpContext& ctx, F f) {
+  return [plan = binary_plan(ctx), f = std::move(f)](RunContext& run) {
+    apply_binary<In, Out>(run, plan, f);
+    return ok_status();
+  };
+}
+
+// make.template operator()<T>() for the T among Ts whose type is `type`; an error naming the op's types if none is.
+template <typename... Ts, typename Make>
+Result<Kernel> for_element_type(const OpContext& ctx, DataType type, const Make& make) {
+  Result<Kernel> result = Status(StatusCode::kUnsupported, "");
+  const bool found = ((type == ir::data_type_of<Ts> ? (result = make.template operator()<Ts>(), true) : false) || ...);
+  if (!found) return unsupported_types(ctx);
+  return result;
+}
+
+// For ops that divide: an error if any of the divisors is `zero`.
+template <typename T>
+Status require_no_zero(const Tensor& divisors, T zero) {
+  const std::span<const T> values = divisors.values<T>();
+  const auto place = std::find(values.begin(), values.end(), zero);
+  REEF_REQUIRE(place == values.end(), "division by zero: element {} of '{}' is 0", place - values.begin(),
+               divisors.name);
+  return ok_status();
+}
+
+}  // namespace reef::ops

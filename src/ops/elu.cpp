@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// ELU: x where x >= 0, exp(x) - 1 below. int8 by table.
+#include <cmath>
+
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8"};
+
+float elu(float x) { return x < 0.0f ? std::expm1(x) : x; }
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  if (ctx.input(0).type == DataType::kFloat32) return map_kernel<float, float>(elu);
+  if (ctx.input(0).type == DataType::kInt8) return table8_kernel<std::int8_t>(ctx, elu);
+  return unsupported_types(ctx);
+}
+
+}  // namespace
+
+extern const OpDef elu_op;
+constinit const OpDef elu_op = define({.name = "ELU",
+                                       .summary = "Exponential linear unit.",
+                                       .types = kTypes,
+                                       .infer = infer_same_shape,
+                                       .prepare = prepare});
+
+}  // namespace reef::ops

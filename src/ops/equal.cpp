@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// EQUAL: Whether elements are equal, with broadcasting. The arithmetic is in comparison.h.
+#include <functional>
+
+#include "ops/comparison.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64", "bool", "string"};
+
+}  // namespace
+
+extern const OpDef equal_op;
+constinit const OpDef equal_op = define({.name = "EQUAL",
+                                         .summary = "Whether elements are equal, with broadcasting.",
+                                         .inputs = {2, 2},
+                                         .types = kTypes,
+                                         .infer = infer_broadcast,
+                                         .prepare = prepare_equality<std::equal_to<>>});
+
+}  // namespace reef::ops

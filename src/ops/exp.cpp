@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// EXP: e^x. int8 and int16 by table.
+#include <cmath>
+
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "int16"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  const auto exponential = [](float x) { return std::exp(x); };
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return map_kernel<float, float>(exponential);
+    case DataType::kInt8:
+      return table8_kernel<std::int8_t>(ctx, exponential);
+    case DataType::kInt16:
+      return table16_kernel(ctx, exponential);
+    default:
+      return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef exp_op;
+constinit const OpDef exp_op =
+    define({.name = "EXP", .summary = "Exponential.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+
+}  // namespace reef::ops

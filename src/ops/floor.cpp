@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// FLOOR: the largest integer not above x.
+#include <cmath>
+
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "float16"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  return prepare_float_map(ctx, true, [](float x) { return std::floor(x); });
+}
+
+}  // namespace
+
+extern const OpDef floor_op;
+constinit const OpDef floor_op = define(
+    {.name = "FLOOR", .summary = "Rounds down.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+
+}  // namespace reef::ops

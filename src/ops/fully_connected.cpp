@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// FULLY_CONNECTED: output[r, u] = act(bias[u] + sum over k of input[r, k] * weights[u, k]).
+//
+// The input is read as rows of the weights' depth, whatever its shape; with keep_num_dims only its last dimension is
+// replaced. Weights without depth give zeros, without bias.
+//
+// Scaling of integer sums. TFLite 2.9's reference kernels multiply by a fixed-point number; newer ones (LiteRT) multiply
+// by a double and round once, which differs by one step in rare cases. For 8-bit activations with 8-bit weights of
+// one scale we do as 2.9 does, for everything that came later (scales per channel, 4- and 2-bit weights) and for int16
+// as LiteRT does.
+// Hybrid (float activations, integer weights): each row is quantized while running, asymmetrically if the attribute says
+// so.
+#include <cstring>
+#include <limits>
+
+#include "ops/conv_family.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+using kernels::ConvShape;
+using kernels::PackedColumns;
+using kernels::PackedRows;
+using kernels::Rounding;
+
+constexpr int kBias = 2;
+constexpr AttributeDoc kAttributes[] = {
+    {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
+    {"weights_format", "DEFAULT; SHUFFLED4x16INT8 is not supported"},
+    {"keep_num_dims", "keep the input's leading dimensions instead of flattening to two"},
+    {"asymmetric_quantize_inputs", "float input, integer weights: quantize the input asymmetrically"},
+    {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
+};
+constexpr std::string_view kTypes[] = {
+    "float32",
+    "uint8 (output uint8 or int16)",
+    "int8 (weights int8, int4 or int2, per tensor or per channel)",
+    "int16 (weights int8, int4 or int2; bias int32 or int64)",
+    "hybrid: float32 with int8, uint8, int4 or int2 weights",
+};
+
+// Rows times units, as a 1x1 convolution of `rows` images of one pixel.
+Result<ConvShape> shape_of(const OpContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  const Tensor& weights = ctx.input(1);
+  const std::string_view format = ctx.attributes().get_enum("weights_format", "DEFAULT");
+  if (format != "DEFAULT") {
+    return unsupported("weights format {} is not supported; convert the model without shuffled weights", format);
+  }
+  REEF_RETURN_IF_ERROR(require_rank(weights, "weights", 2, 2));
+  ConvShape s;
+  s.input_channels = weights.shape[1];
+  s.output_channels = weights.shape[0];
+  s.y = s.x = {1, 1, 1, 1, 1, 0};
+  REEF_REQUIRE(s.depth() <= kMaxDepth, "weights ('{}') take {} products per output; at most {} are supported",
+               weights.name, s.depth(), kMaxDepth);
+  if (ctx.attributes().get_bool("keep_num_dims")) {
+    REEF_REQUIRE(input.shape.rank() >= 1 && (s.depth() == 0 || input.shape.last() == s.depth()),
+                 "input ('{}') has shape {}; with keep_num_dims its last dimension must be {}", input.name,
+                 input.shape.to_string(), s.depth());
+  }
+  if (s.depth() == 0) {
+    s.batches = input.shape.rank() == 0 ? 1 : input.shape.product(0, input.shape.rank() - 1);
+    return s;
+  }
+  REEF_REQUIRE(input.elements() % s.depth() == 0, "input ('{}') has shape {}, which is not rows of {} elements",
+               input.name, input.shape.to_string(), s.depth());
+  s.batches = input.elements() / s.depth();
+  return s;
+}
+
+Status infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+  const auto units = static_cast<std::int32_t>(s.output_channels);
+  if (ctx.attributes().get_bool("keep_num_dims")) {
+    Shape shape = ctx.input(0).shape;
+    shape[shape.rank() - 1] = units;
+    ctx.set_output_shape(0, std::move(shape));
+  } else {
+    ctx.set_output_shape(0, {static_cast<std::int32_t>(s.batches), units});
+  }
+  return ok_status();
+}
+
+template <typename In, typename Out>
+Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, Rounding rounding,
+                                const std::vector<double>& factors, std::int32_t weights_zero_point) {
+  REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
+  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer, make_requantizer(ctx, rounding, factors));
+  const FromTensor<PackedRows> packed(ctx.input(1), [depth = s.depth(), weights_zero_point](const Tensor& weights) {
+    return pack_rows(weights, depth, weights_zero_point);
+  });
+  const std::int64_t run = sizeof(In) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
+  return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
+    const auto weights = packed.get(run_ctx.input(1));
+    const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
+    run_convolution(run_ctx, s, run_ctx.input(0).values<In>().data(), {&zero_point, 1}, *weights, run,
+                    requantizing_sink<Out>(run_ctx, requantizer, bias, s.output_channels));
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kUInt8}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kUInt8, DataType::kInt16}));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
+  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), ctx.input(1), bias, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(ctx.input(1), "weights"));
+  if (ctx.output(0).type == DataType::kUInt8) {
+    return quantized_kernel<std::uint8_t, std::uint8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
+  }
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
+  return quantized_kernel<std::uint8_t, std::int16_t>(ctx, s, Rounding::kReal32, factors, w.zero_point);
+}
+
+Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
+  const Tensor& weights = ctx.input(1);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt8}));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
+  if (weights.type == DataType::kInt8 && weights.quantization->scale.size() == 1) {
+    REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
+    REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
+    return quantized_kernel<std::int8_t, std::int8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
+  }
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), weights, 0, ctx.output(0)));
+  return quantized_kernel<std::int8_t, std::int8_t>(ctx, s, Rounding::kReal32, factors, 0);
+}
+
+Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt16}));
+  for (const Tensor* tensor : {&ctx.input(0), &ctx.input(1), &ctx.output(0)}) {
+    REEF_RETURN_IF_ERROR(require_symmetric(*tensor));
+  }
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias,
+                        optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
+  const bool wraps = bias != nullptr ? bias->type == DataType::kInt32
+                                     : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
+  return quantized_kernel<std::int16_t, std::int16_t>(ctx, s, wraps ? Rounding::kReal32 : Rounding::kReal64, factors, 0);
+}
+
+PackedColumns pack_float(const Tensor& weights) {
+  PackedColumns packed(1, weights.shape[0], weights.shape[1]);
+  const float* from = weights.values<float>().data();
+  for (std::int64_t u = 0; u < packed.columns; ++u) {
+    for (std::int64_t k = 0; k < packed.depth; ++k) packed.at(0, u, k) = *from++;
+  }
+  return packed;
+}
+
+Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
+  const FromTensor<PackedColumns> packed(ctx.input(1), pack_float);
+  return Kernel([=](RunContext& run_ctx) {
+    const auto weights = packed.get(run_ctx.input(1));
+    const float* input = run_ctx.input(0).values<float>().data();
+    float* output = run_ctx.output(0).mutable_values<float>().data();
+    const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
+    run_ctx.parallel_for(weights->blocks, grain_for(s.batches * kernels::kColumnBlock * s.depth()),
+                         [&](std::int64_t begin, std::int64_t end) {
+                           kernels::multiply_columns(input, s.depth(), s.batches, *weights, 0, begin, end, finish, output,
+                                                     s.output_channels);
+                         });
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+  const Tensor& weights = ctx.input(1);
+  REEF_RETURN_IF_ERROR(
+      require_type(weights, "weights", {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kInt2}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
+  HybridOutput hybrid;
+  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
+  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
+  const bool asymmetric = ctx.attributes().get_bool("asymmetric_quantize_inputs");
+  const FromTensor<PackedRows> packed(weights, [depth = s.depth()](const Tensor& tensor) {
+    Tensor bytes = tensor;  // TFLite reads uint8 weights as int8 here
+    if (bytes.type == DataType::kUInt8) bytes.type = DataType::kInt8;
+    return pack_rows(bytes, depth, 0);
+  });
+  return Kernel([=](RunContext& run_ctx) {
+    const auto rows = packed.get(run_ctx.input(1));
+    const QuantizedRows quantized =
+        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.depth(), asymmetric);
+    run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
+                    hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, 1, s.output_channels));
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+  REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
+  if (s.depth() == 0 || ctx.output(0).elements() == 0) {
+    return Kernel([](RunContext& run_ctx) {
+      std::memset(run_ctx.output(0).data, 0, run_ctx.output(0).bytes);
+      return ok_status();
+    });
+  }
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      if (ctx.input(1).type != DataType::kFloat32) return prepare_hybrid(ctx, s);
+      REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
+      return prepare_float(ctx, s);
+    case DataType::kUInt8: return prepare_uint8(ctx, s);
+    case DataType::kInt8: return prepare_int8(ctx, s);
+    case DataType::kInt16: return prepare_int16(ctx, s);
+    default: return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef fully_connected_op;
+constinit const OpDef fully_connected_op = define({.name = "FULLY_CONNECTED",
+                                                   .summary = "Rows of the input times a matrix of weights.",
+                                                   .inputs = {2, 3},
+                                                   .outputs = {1, 2},
+                                                   .attributes = kAttributes,
+                                                   .types = kTypes,
+                                                   .infer = infer,
+                                                   .prepare = prepare});
+
+}  // namespace reef::ops

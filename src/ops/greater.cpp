@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// GREATER: Whether elements of the first input are greater, with broadcasting. The arithmetic is in comparison.h.
+#include <functional>
+
+#include "ops/comparison.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
+
+}  // namespace
+
+extern const OpDef greater_op;
+constinit const OpDef greater_op =
+    define({.name = "GREATER",
+            .summary = "Whether elements of the first input are greater, with broadcasting.",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .infer = infer_broadcast,
+            .prepare = prepare_ordering<std::greater<>>});
+
+}  // namespace reef::ops

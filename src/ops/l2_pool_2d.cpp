@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// L2_POOL_2D: the root of the mean square of each window, channel by channel; padding is left out of sum and count.
+#include "ops/checks.h"
+#include "ops/pool.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  return make_pool_kernel<float>(ctx, kernels::l2_pool);
+}
+
+}  // namespace
+
+extern const OpDef l2_pool_2d_op;
+constinit const OpDef l2_pool_2d_op = define({.name = "L2_POOL_2D",
+                                              .summary = "Takes the root of the mean square of a window.",
+                                              .attributes = kPoolAttributes,
+                                              .types = kTypes,
+                                              .infer = infer_pool,
+                                              .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// LEAKY_RELU: x where x > 0, alpha * x elsewhere; alpha may be any number. Quantized tensors are requantized with one
+// factor for each side.
+#include <cmath>
+#include <cstdint>
+
+#include "numeric/fixed_point.h"
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"alpha", "slope below zero"}};
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
+
+// TFLite's fixed-point form of a factor of either sign.
+numeric::Multiplier signed_multiplier(float real) {
+  numeric::Multiplier factor = numeric::make_multiplier(std::abs(real));
+  if (real < 0) factor.mantissa = -factor.mantissa;
+  return factor;
+}
+
+template <typename T>
+Result<Kernel> quantized_leaky_relu(const OpContext& ctx, float alpha) {
+  REEF_ASSIGN_OR_RETURN(const UnaryQuantization q, unary_quantization(ctx));
+  if constexpr (sizeof(T) == 2) REEF_RETURN_IF_ERROR(require_zero_zero_points(q));
+  REEF_REQUIRE(std::isfinite(alpha), "alpha is {}; it must be finite", alpha);
+  const numeric::Multiplier positive = numeric::make_multiplier(q.input.scale / q.output.scale);
+  const numeric::Multiplier negative = signed_multiplier(q.input.scale * alpha / q.output.scale);
+  return map_kernel<T, T>([=](T x) {
+    const std::int32_t centred = x - q.input.zero_point;
+    const std::int32_t scaled = numeric::multiply(centred, centred >= 0 ? positive : negative);
+    return numeric::saturate<T>(numeric::wrapping_add(scaled, q.output.zero_point));
+  });
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  const auto alpha = static_cast<float>(ctx.attributes().get_float("alpha"));
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return map_kernel<float, float>([alpha](float x) { return x > 0 ? x : x * alpha; });
+    case DataType::kInt8:
+      return quantized_leaky_relu<std::int8_t>(ctx, alpha);
+    case DataType::kUInt8:
+      return quantized_leaky_relu<std::uint8_t>(ctx, alpha);
+    case DataType::kInt16:
+      return quantized_leaky_relu<std::int16_t>(ctx, alpha);
+    default:
+      return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef leaky_relu_op;
+constinit const OpDef leaky_relu_op = define({.name = "LEAKY_RELU",
+                                              .summary = "x where positive, alpha * x elsewhere.",
+                                              .attributes = kAttributes,
+                                              .types = kTypes,
+                                              .infer = infer_same_shape,
+                                              .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// LESS_EQUAL: Whether elements of the first input are less or equal, with broadcasting. The arithmetic is in
+// comparison.h.
+#include <functional>
+
+#include "ops/comparison.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
+
+}  // namespace
+
+extern const OpDef less_equal_op;
+constinit const OpDef less_equal_op =
+    define({.name = "LESS_EQUAL",
+            .summary = "Whether elements of the first input are less or equal, with broadcasting.",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .infer = infer_broadcast,
+            .prepare = prepare_ordering<std::less_equal<>>});
+
+}  // namespace reef::ops

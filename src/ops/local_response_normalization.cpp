@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// LOCAL_RESPONSE_NORMALIZATION: x / (bias + alpha * sum of squares of channels near x's)^beta.
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/activation/normalize.h"
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"radius", "channels on each side (one fewer above, as in TFLite)"},
+                                        {"bias", "added to the sum"},
+                                        {"alpha", "factor of the sum"},
+                                        {"beta", "exponent"}};
+constexpr std::string_view kTypes[] = {"float32"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 4, 4));
+  const ir::Attributes& attributes = ctx.attributes();
+  // A radius beyond the number of channels means all of them.
+  const std::int64_t radius = std::clamp<std::int64_t>(attributes.get_int("radius"), INT32_MIN, INT32_MAX);
+  const kernels::LocalResponseParams params = {radius, attributes.get_float("bias"), attributes.get_float("alpha"),
+                                               attributes.get_float("beta")};
+  return Kernel([params](RunContext& run) {
+    const Shape& shape = run.input(0).shape;
+    const std::int64_t depth = shape[3];
+    const float* in = run.input(0).values<float>().data();
+    float* out = run.output(0).mutable_values<float>().data();
+    const std::int64_t window = 1 + std::clamp<std::int64_t>(2 * params.radius, 0, depth);
+    const std::int64_t grain = std::max<std::int64_t>(1, (1 << 13) / std::max<std::int64_t>(1, depth * window));
+    run.parallel_for(shape.product(0, 3), grain, [&](std::int64_t begin, std::int64_t end) {
+      kernels::local_response_normalize(in + begin * depth, end - begin, depth, params, out + begin * depth);
+    });
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef local_response_normalization_op;
+constinit const OpDef local_response_normalization_op =
+    define({.name = "LOCAL_RESPONSE_NORMALIZATION",
+            .summary = "Divides by a power of the sum of squares of neighbouring channels.",
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// LOGICAL_AND: Logical conjunction, with broadcasting.
+#include "ops/checks.h"
+#include "ops/elementwise.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"bool"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input 0", {DataType::kBool}));
+  // Read as bytes: a file may hold bools that are neither 0 nor 1.
+  return binary_kernel<std::uint8_t, bool>(ctx, [](std::uint8_t a, std::uint8_t b) { return (a != 0) & (b != 0); });
+}
+
+}  // namespace
+
+extern const OpDef logical_and_op;
+constinit const OpDef logical_and_op = define({.name = "LOGICAL_AND",
+                                               .summary = "Logical conjunction, with broadcasting.",
+                                               .inputs = {2, 2},
+                                               .types = kTypes,
+                                               .infer = infer_broadcast,
+                                               .prepare = prepare});
+
+}  // namespace reef::ops

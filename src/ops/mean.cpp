@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// MEAN: means along the given axes.
+//
+// Quantized means come in two roundings, because TFLite's reference kernels changed after 2.9 and models in the field
+// are checked against either:
+//   int8 images, axes given as 1 and 2, keep_dims   2.9: the sum is rescaled, then divided by the count, both rounded
+//   everything else                                 later: the count is folded into the fixed-point factor
+// int32 and int64 means are cut towards zero. The mean of nothing is NaN, or 0 in integer types.
+#include <bit>
+#include <cmath>
+
+#include "ops/reduce_quantized.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
+
+// factor / count, with as many bits kept as the multiplier has room for.
+numeric::Multiplier divide(numeric::Multiplier factor, std::int64_t count) {
+  int shift = std::bit_width(static_cast<std::uint64_t>(count)) - 1;
+  shift = std::min({shift, 32, 31 + factor.shift});
+  return {static_cast<std::int32_t>((static_cast<std::int64_t>(factor.mantissa) << shift) / count),
+          factor.shift - shift};
+}
+
+template <typename T>
+T add_zero_point(std::int32_t mean, std::int32_t zero_point) {
+  return numeric::saturate<T>(numeric::wrapping_add(mean, zero_point));
+}
+
+template <typename T>
+Result<Kernel> quantized_kernel(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
+  request_wide_sums(ctx);
+  return make_wide_sum_kernel<T>([rescaling](const kernels::ReducePlan& plan) {
+    return [rescaling, count = plan.reduced_elements,
+            factor = divide(rescaling.factor, plan.reduced_elements)](std::int32_t sum) {
+      const std::int32_t centred = remove_zero_points(sum, rescaling.input.zero_point, count);
+      return add_zero_point<T>(numeric::multiply(centred, factor), rescaling.output.zero_point);
+    };
+  });
+}
+
+Result<Kernel> image_kernel(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
+  request_wide_sums(ctx);
+  return make_wide_sum_kernel<std::int8_t>([rescaling](const kernels::ReducePlan& plan) {
+    return [rescaling, count = plan.reduced_elements](std::int32_t sum) {
+      const std::int32_t centred = remove_zero_points(sum, rescaling.input.zero_point, count);
+      const std::int64_t scaled = numeric::multiply(centred, rescaling.factor);
+      const std::int64_t mean = (scaled > 0 ? scaled + count / 2 : scaled - count / 2) / count;
+      return add_zero_point<std::int8_t>(static_cast<std::int32_t>(mean), rescaling.output.zero_point);
+    };
+  });
+}
+
+// Whether 2.9's special case for images applies. Asked in each run, because axes may be computed.
+bool is_image_mean(const RunContext& ctx) {
+  const Tensor& axis = ctx.input(1);
+  if (ctx.input(0).shape.rank() != 4 || !ctx.attributes().get_bool("keep_dims") || axis.elements() != 2) return false;
+  const std::span<const std::int32_t> axes = axis.values<std::int32_t>();
+  return (axes[0] == 1 && axes[1] == 2) || (axes[0] == 2 && axes[1] == 1);
+}
+
+Result<Kernel> int8_kernel(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(Kernel image, image_kernel(ctx));
+  REEF_ASSIGN_OR_RETURN(Kernel other, quantized_kernel<std::int8_t>(ctx));
+  return Kernel([=](RunContext& run) { return is_image_mean(run) ? image(run) : other(run); });
+}
+
+template <typename T, typename Sum>
+struct PlainSumCombiner {
+  Sum start(T x) const { return wrapping_sum(Sum{0}, static_cast<Sum>(x)); }
+  Sum next(Sum sum, T x) const { return wrapping_sum(sum, static_cast<Sum>(x)); }
+  Sum nothing() const { return 0; }
+};
+
+// Means of plain numbers. Sum is float for float, int64_t for integers; sums live in scratch memory.
+template <typename T, typename Sum>
+Result<Kernel> plain_kernel(PrepareContext& ctx) {
+  ctx.request_scratch(ctx.output(0).elements() * static_cast<std::int64_t>(sizeof(Sum)));
+  return Kernel([](RunContext& run) -> Status {
+    REEF_ASSIGN_OR_RETURN(const kernels::ReducePlan plan, reduce_plan(run));
+    const T* input = run.input(0).values<T>().data();
+    T* output = run.output(0).mutable_values<T>().data();
+    if (plan.input_is_empty) {
+      std::fill_n(output, plan.outputs, std::numeric_limits<T>::quiet_NaN());
+      return ok_status();
+    }
+    auto* sums = reinterpret_cast<Sum*>(run.scratch().data());
+    const auto count = static_cast<Sum>(plan.reduced_elements);
+    run.parallel_for(plan.split_size, kernels::reduce_grain(plan), [&](std::int64_t begin, std::int64_t end) {
+      kernels::reduce(plan, input, sums, PlainSumCombiner<T, Sum>{}, begin, end);
+      const std::int64_t last = end * plan.outputs_per_split;
+      for (std::int64_t i = begin * plan.outputs_per_split; i < last; ++i) output[i] = static_cast<T>(sums[i] / count);
+    });
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(check_reduce(ctx));
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return plain_kernel<float, float>(ctx);
+    case DataType::kInt32:
+      return plain_kernel<std::int32_t, std::int64_t>(ctx);
+    case DataType::kInt64:
+      return plain_kernel<std::int64_t, std::int64_t>(ctx);
+    case DataType::kInt8:
+      return int8_kernel(ctx);
+    case DataType::kUInt8:
+      return quantized_kernel<std::uint8_t>(ctx);
+    case DataType::kInt16:
+      return quantized_kernel<std::int16_t>(ctx);
+    default:
+      return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef mean_op;
+constinit const OpDef mean_op = define({.name = "MEAN",
+                                        .summary = "Takes means along axes.",
+                                        .inputs = {2, 2},
+                                        .attributes = kReduceAttributes,
+                                        .types = kTypes,
+                                        .infer = infer_reduce,
+                                        .prepare = prepare});
+
+}  // namespace reef::ops

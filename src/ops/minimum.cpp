@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// MINIMUM: The smaller of two elements, with broadcasting.
+//
+// Stored numbers are compared: quantized operands and output must be quantized alike, which TFLite takes for granted
+// and so do we. Of two floats that do not compare (a NaN is among them) the second is taken.
+#include "ops/checks.h"
+#include "ops/elementwise.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
+      ctx, ctx.input(0).type,
+      [&]<typename T>() { return binary_kernel<T>(ctx, [](T a, T b) { return a < b ? a : b; }); });
+}
+
+}  // namespace
+
+extern const OpDef minimum_op;
+constinit const OpDef minimum_op = define({.name = "MINIMUM",
+                                           .summary = "The smaller of two elements, with broadcasting.",
+                                           .inputs = {2, 2},
+                                           .types = kTypes,
+                                           .infer = infer_broadcast,
+                                           .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D share: attributes, shapes, limits of the fused activation.
+#pragma once
+
+#include "kernels/pool/pool.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+
+inline constexpr AttributeDoc kPoolAttributes[] = {
+    {"padding", "SAME (half of the padding in front, the odd one behind) or VALID (none); padding counts for nothing"},
+    {"stride_w", "pixels from one window to the next, at least 1"},
+    {"stride_h", "rows from one window to the next, at least 1"},
+    {"filter_width", "width of the window, at least 1"},
+    {"filter_height", "height of the window, at least 1"},
+    {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"}};
+
+Status infer_pool(InferContext& ctx);
+
+// Geometry of a pool whose shapes are known, checked.
+Result<kernels::PoolGeometry> pool_geometry(const OpContext& ctx);
+
+// Limits of the fused activation in the output's type.
+template <typename T>
+Result<kernels::PoolLimits<T>> pool_limits(const OpContext& ctx);
+
+// The kernel that runs `pool`, a function of kernels/pool for elements of type T.
+template <typename T, typename Pool>
+Result<Kernel> make_pool_kernel(const OpContext& ctx, Pool pool) {
+  REEF_ASSIGN_OR_RETURN(const kernels::PoolGeometry geometry, pool_geometry(ctx));
+  REEF_ASSIGN_OR_RETURN(const kernels::PoolLimits<T> limits, pool_limits<T>(ctx));
+  return Kernel([=](RunContext& run) {
+    const T* input = run.input(0).values<T>().data();
+    T* output = run.output(0).mutable_values<T>().data();
+    run.parallel_for(kernels::pool_units(geometry), kernels::pool_grain(geometry),
+                     [&](std::int64_t begin, std::int64_t end) { pool(geometry, input, limits, output, begin, end); });
+    return ok_status();
+  });
+}
+
+}  // namespace reef::ops

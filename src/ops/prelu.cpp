@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// PRELU: x where x >= 0, x * alpha elsewhere; alpha broadcasts to the input's shape, never the other way round.
+//
+// Quantized: the two branches have a factor each, input scale / output scale and input scale * alpha scale / output
+// scale.
+#include "kernels/elementwise/rescale.h"
+#include "numeric/fixed_point.h"
+#include "ops/checks.h"
+#include "ops/elementwise.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(infer_broadcast(ctx));
+  REEF_REQUIRE(ctx.output(0).shape == ctx.input(0).shape, "alpha's shape {} does not broadcast to the input's {}",
+               ctx.input(1).shape.to_string(), ctx.input(0).shape.to_string());
+  return ok_status();
+}
+
+template <typename T>
+Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
+  REEF_ASSIGN_OR_RETURN(const QuantParams alpha, per_tensor_quantization(ctx.input(1), "alpha"));
+  REEF_ASSIGN_OR_RETURN(const QuantParams out, per_tensor_quantization(ctx.output(0), "output"));
+  // In single precision, as TFLite does.
+  const numeric::Multiplier positive = numeric::make_multiplier(in.scale / out.scale);
+  const numeric::Multiplier negative = numeric::make_multiplier(in.scale * alpha.scale / out.scale);
+  const IntRange range = type_range(ctx.output(0).type);
+  const kernels::Requantize result{positive, out.zero_point, range.min, range.max};
+  return binary_kernel<T>(ctx, [=](T x, T slope) {
+    const std::int32_t value = x - in.zero_point;
+    if (value >= 0) return static_cast<T>(result.finish(numeric::multiply(value, positive)));
+    const std::int32_t product = numeric::wrapping_mul(value, slope - alpha.zero_point);
+    return static_cast<T>(result.finish(numeric::multiply(product, negative)));
+  });
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return binary_kernel<float>(ctx, [](float x, float alpha) { return x >= 0.0f ? x : x * alpha; });
+    case DataType::kInt8:
+      return prepare_quantized<std::int8_t>(ctx);
+    case DataType::kUInt8:
+      return prepare_quantized<std::uint8_t>(ctx);
+    case DataType::kInt16:
+      return prepare_quantized<std::int16_t>(ctx);
+    default:
+      return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef prelu_op;
+constinit const OpDef prelu_op = define({.name = "PRELU",
+                                         .summary = "Multiplies negative elements by alpha.",
+                                         .inputs = {2, 2},
+                                         .types = kTypes,
+                                         .infer = infer,
+                                         .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// RANK: the number of dimensions. It does not look at its input's values.
+#include "ops/checks.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"any (output int32)"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(0, Shape());
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt32}));
+  return Kernel([](RunContext& run) {
+    run.output(0).mutable_values<std::int32_t>()[0] = run.input(0).shape.rank();
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef rank_op;
+constinit const OpDef rank_op = define({.name = "RANK",
+                                        .summary = "Gives the number of dimensions.",
+                                        .types = kTypes,
+                                        .infer = infer,
+                                        .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What MEAN, SUM and the REDUCE_ ops share: axes, shapes, checks and the loop around a combiner.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/reduce/reduce.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+
+inline constexpr AttributeDoc kReduceAttributes[] = {
+    {"keep_dims", "keep reduced dimensions with size 1 instead of dropping them"}};
+
+Status infer_reduce(InferContext& ctx);
+
+// Checks that all reductions need: an int32 axis tensor, equal types, int16 with zero points of 0.
+Status check_reduce(const OpContext& ctx);
+// For reductions that do not rescale: also equal quantization.
+Status check_reduce_without_rescaling(const OpContext& ctx);
+
+// The plan for the shapes and axes at hand; axes may be computed values, so this is done for every run.
+Result<kernels::ReducePlan> reduce_plan(const RunContext& ctx);
+
+// A sum or product that wraps around; plain for floats.
+template <typename T>
+T wrapping_sum(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return a + b;
+  } else {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)));
+  }
+}
+template <typename T>
+T wrapping_product(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return a * b;
+  } else {
+    // 64 bits keep 16-bit factors from being promoted to int, where their product could overflow.
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  }
+}
+
+// Combines with `Function::combine`, starting from `Function::identity`. When everything is reduced to one element,
+// TFLite starts from the first element instead, which shows in the sign of zeros and in NaN.
+template <typename T, typename Function>
+struct IdentityCombiner {
+  bool from_first;
+  T start(T x) const { return from_first ? x : Function::combine(Function::identity(), x); }
+  T next(T so_far, T x) const { return Function::combine(so_far, x); }
+  T nothing() const { return Function::identity(); }
+};
+
+template <typename T>
+struct SumFunction {
+  static T identity() { return T{0}; }
+  static T combine(T a, T b) { return wrapping_sum(b, a); }
+};
+template <typename T>
+struct ProductFunction {
+  static T identity() { return T{1}; }
+  static T combine(T a, T b) { return wrapping_product(b, a); }
+};
+template <typename T>
+struct MaxFunction {
+  static T identity() { return std::numeric_limits<T>::lowest(); }
+  static T combine(T a, T b) { return b > a ? b : a; }
+};
+template <typename T>
+struct MinFunction {
+  static T identity() { return std::numeric_limits<T>::max(); }
+  static T combine(T a, T b) { return b < a ? b : a; }
+};
+
+// On bools, which are bytes here: any value but 0 is true, and results are 0 or 1.
+struct AnyFunction {
+  static std::uint8_t identity() { return 0; }
+  static std::uint8_t combine(std::uint8_t a, std::uint8_t b) { return a != 0 || b != 0 ? 1 : 0; }
+};
+struct AllFunction {
+  static std::uint8_t identity() { return 1; }
+  static std::uint8_t combine(std::uint8_t a, std::uint8_t b) { return a != 0 && b != 0 ? 1 : 0; }
+};
+
+// A kernel that combines elements of type T into outputs of the same type.
+template <typename T, typename Function>
+Kernel make_reduce_kernel() {
+  return [](RunContext& run) -> Status {
+    REEF_ASSIGN_OR_RETURN(const kernels::ReducePlan plan, reduce_plan(run));
+    const T* input = run.input(0).values<T>().data();
+    T* output = run.output(0).mutable_values<T>().data();
+    const IdentityCombiner<T, Function> combiner{plan.all_dimensions_reduced && std::is_floating_point_v<T>};
+    run.parallel_for(plan.split_size, kernels::reduce_grain(plan), [&](std::int64_t begin, std::int64_t end) {
+      kernels::reduce(plan, input, output, combiner, begin, end);
+    });
+    return ok_status();
+  };
+}
+
+}  // namespace reef::ops

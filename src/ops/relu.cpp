@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// RELU: max(x, 0); quantized tensors are requantized on the way.
+#include <limits>
+
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  return prepare_relu(ctx, {.low = 0, .high = std::numeric_limits<float>::infinity(), .int16_too = true});
+}
+
+}  // namespace
+
+extern const OpDef relu_op;
+constinit const OpDef relu_op =
+    define({.name = "RELU", .summary = "max(x, 0).", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// RELU_N1_TO_1: x clamped to [-1, 1]; quantized tensors are requantized on the way.
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8"};
+
+Result<Kernel> prepare(PrepareContext& ctx) { return prepare_relu(ctx, {.low = -1, .high = 1, .int16_too = false}); }
+
+}  // namespace
+
+extern const OpDef relu_n1_to_1_op;
+constinit const OpDef relu_n1_to_1_op = define({.name = "RELU_N1_TO_1",
+                                                .summary = "x clamped to [-1, 1].",
+                                                .types = kTypes,
+                                                .infer = infer_same_shape,
+                                                .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// SELECT_V2: elements of the second input where the first is true, of the third elsewhere, all three broadcast
+// together.
+//
+// Elements are copied; all must be quantized alike, which TFLite takes for granted and so do we.
+#include "ops/checks.h"
+#include "ops/elementwise.h"
+#include "ops/op_def.h"
+#include "ops/select_kernel.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"any type of 8, 16, 32 or 64 bits"};
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_inputs(ctx, 3));
+  if (keeps_declared_shape(ctx)) return ok_status();
+  REEF_ASSIGN_OR_RETURN(const Shape values, broadcast_shapes(ctx.input(1).shape, ctx.input(2).shape));
+  REEF_ASSIGN_OR_RETURN(Shape shape, broadcast_shapes(ctx.input(0).shape, values));
+  ctx.set_output_shape(0, std::move(shape));
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_inputs(ctx, 3));
+  return prepare_select(ctx, ctx.input(0).shape);
+}
+
+}  // namespace
+
+extern const OpDef select_v2_op;
+constinit const OpDef select_v2_op =
+    define({.name = "SELECT_V2",
+            .summary = "Takes each element from one of two inputs, as a condition says, with broadcasting.",
+            .inputs = {3, 3},
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare});
+
+}  // namespace reef::ops

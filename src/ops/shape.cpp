@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// SHAPE: the sizes of a tensor's dimensions, as a tensor. It does not look at its input's values.
+#include <algorithm>
+
+#include "ops/checks.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"out_type", "INT32 or INT64; the output tensor's own type decides"}};
+constexpr std::string_view kTypes[] = {"any (output int32 or int64)"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(0, {ctx.input(0).shape.rank()});
+  return ok_status();
+}
+
+template <typename T>
+Status run(RunContext& ctx) {
+  const Shape& shape = ctx.input(0).shape;
+  std::copy(shape.begin(), shape.end(), ctx.output(0).mutable_values<T>().begin());
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt32, DataType::kInt64}));
+  return ctx.output(0).type == DataType::kInt32 ? Kernel(run<std::int32_t>) : Kernel(run<std::int64_t>);
+}
+
+}  // namespace
+
+extern const OpDef shape_op;
+constinit const OpDef shape_op = define({.name = "SHAPE",
+                                         .summary = "Gives the sizes of a tensor's dimensions.",
+                                         .attributes = kAttributes,
+                                         .types = kTypes,
+                                         .infer = infer,
+                                         .prepare = prepare});
+
+}  // namespace reef::ops

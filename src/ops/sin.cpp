@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIN: sine, in radians.
+#include <cmath>
+
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "float16"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  return prepare_float_map(ctx, true, [](float x) { return std::sin(x); });
+}
+
+}  // namespace
+
+extern const OpDef sin_op;
+constinit const OpDef sin_op =
+    define({.name = "SIN", .summary = "Sine.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+
+}  // namespace reef::ops

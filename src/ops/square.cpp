@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// SQUARE: x * x.
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  return prepare_float_map(ctx, false, [](float x) { return x * x; });
+}
+
+}  // namespace
+
+extern const OpDef square_op;
+constinit const OpDef square_op =
+    define({.name = "SQUARE", .summary = "Square.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// SQUARED_DIFFERENCE: (a - b)^2, with broadcasting.
+//
+// int8: both operands are brought to twice the larger scale with 7 more bits, subtracted, squared and multiplied to the
+// output's scale. int32 wraps.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/elementwise/rescale.h"
+#include "numeric/fixed_point.h"
+#include "ops/checks.h"
+#include "ops/elementwise.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int8", "int32"};
+constexpr int kLeftShift = 7;
+
+Result<Kernel> prepare_int8(const PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const QuantParams a, per_tensor_quantization(ctx.input(0), "input 0"));
+  REEF_ASSIGN_OR_RETURN(const QuantParams b, per_tensor_quantization(ctx.input(1), "input 1"));
+  REEF_ASSIGN_OR_RETURN(const QuantParams out, per_tensor_quantization(ctx.output(0), "output"));
+  const double common = 2 * static_cast<double>(std::max(a.scale, b.scale));
+  const double output_factor = common * common / (std::ldexp(1.0, 2 * kLeftShift) * static_cast<double>(out.scale));
+  REEF_REQUIRE(output_factor < 1, "the output's scale {} is too fine for inputs of scale {} and {}", out.scale, a.scale,
+               b.scale);
+  const auto rescale = [&](const QuantParams& q) {
+    return kernels::OperandRescale<std::int8_t>(
+        {q.zero_point, kLeftShift, numeric::make_multiplier(static_cast<double>(q.scale) / common)});
+  };
+  const kernels::Requantize result{numeric::make_multiplier(output_factor), out.zero_point, -128, 127};
+  return binary_kernel<std::int8_t>(
+      ctx, [=, a_rescale = rescale(a), b_rescale = rescale(b)](std::int8_t x, std::int8_t y) {
+        const std::int32_t difference = a_rescale(x) - b_rescale(y);  // at most 255 * 2^7, so its square fits
+        return static_cast<std::int8_t>(result(difference * difference));
+      });
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return binary_kernel<float>(ctx, [](float a, float b) { return (a - b) * (a - b); });
+    case DataType::kInt32:
+      return binary_kernel<std::int32_t>(ctx, [](std::int32_t a, std::int32_t b) {
+        const std::int32_t difference = numeric::wrapping_sub(a, b);
+        return numeric::wrapping_mul(difference, difference);
+      });
+    case DataType::kInt8:
+      return prepare_int8(ctx);
+    default:
+      return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef squared_difference_op;
+constinit const OpDef squared_difference_op = define({.name = "SQUARED_DIFFERENCE",
+                                                      .summary = "Element-wise squared difference, with broadcasting.",
+                                                      .inputs = {2, 2},
+                                                      .types = kTypes,
+                                                      .infer = infer_broadcast,
+                                                      .prepare = prepare});
+
+}  // namespace reef::ops

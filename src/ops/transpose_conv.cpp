@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// TRANSPOSE_CONV: the gradient of a convolution, used to enlarge images.
+//
+// Inputs: output shape, weights [output channels, height, width, input channels], input, optional bias. Every input pixel
+// (y, x) adds input[y, x, :] . weights[o, ky, kx, :] to output[y * stride_h - pad + ky, x * stride_w - pad + kx, o];
+// what falls outside is dropped. The padding is that of a convolution over an image of the output's size.
+//
+// Computed per output pixel, over input pixels in row-major order, which is the reference's order of float additions.
+// Integer sums are exact and scaled as in CONV_2D. Hybrid (float input, int8 weights): each image is quantized
+// asymmetrically while running, and products are scaled and added in float, one by one, as TFLite does.
+#include "kernels/conv/conv_float.h"
+#include "kernels/conv/transpose_taps.h"
+#include "ops/conv_family.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+using kernels::ConvAxis;
+using kernels::ConvShape;
+using kernels::PackedColumns;
+using kernels::PackedRows;
+using kernels::Rounding;
+
+constexpr int kOutputShape = 0, kWeights = 1, kInput = 2, kBias = 3;
+constexpr AttributeDoc kAttributes[] = {
+    {"padding", "SAME or VALID"},
+    {"stride_h", "output rows between windows of neighbouring input rows"},
+    {"stride_w", "the same for columns"},
+    {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
+    {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
+};
+constexpr std::string_view kTypes[] = {"float32", "uint8", "int8 (weights per tensor or per channel)",
+                                       "int16 (weights int8, bias int32 or int64)", "hybrid: float32 with int8 weights"};
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(kOutputShape), "output shape", {DataType::kInt32}));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> sizes, ctx.ints(kOutputShape));
+  REEF_REQUIRE(sizes.size() == 4, "the output shape has {} dimensions; 4 are needed", sizes.size());
+  std::vector<std::int32_t> dims;
+  for (const std::int64_t size : sizes) {
+    REEF_REQUIRE(size >= 0 && size <= INT32_MAX, "the output shape has a dimension of {}", size);
+    dims.push_back(static_cast<std::int32_t>(size));
+  }
+  Shape shape(std::move(dims));
+  REEF_RETURN_IF_ERROR(check_shape(shape));
+  ctx.set_output_shape(0, std::move(shape));
+  return ok_status();
+}
+
+// TFLite's padding of a forward convolution whose input has this op's output size.
+Result<ConvAxis> transpose_axis(std::int64_t input, std::int64_t output, std::int64_t window, std::int64_t stride,
+                                std::string_view padding) {
+  REEF_REQUIRE(window >= 1 && stride >= 1 && stride <= INT32_MAX, "window {} and stride {} must be at least 1", window,
+               stride);
+  REEF_REQUIRE(padding == "SAME" || padding == "VALID", "padding {} is not known; SAME or VALID is needed", padding);
+  const std::int64_t forward = padding == "SAME" ? (output + stride - 1) / stride : (output + stride - window) / stride;
+  const std::int64_t total = std::max<std::int64_t>((forward - 1) * stride + window - output, 0);
+  return ConvAxis{input, output, window, stride, 1, total / 2};
+}
+
+Result<ConvShape> shape_of(const OpContext& ctx) {
+  const Tensor& input = ctx.input(kInput);
+  const Tensor& weights = ctx.input(kWeights);
+  REEF_RETURN_IF_ERROR(require_rank(input, "input", 4, 4));
+  REEF_RETURN_IF_ERROR(require_rank(weights, "weights", 4, 4));
+  const Shape& out = ctx.output(0).shape;
+  REEF_REQUIRE(out.rank() == 4 && out[0] == input.shape[0] && out[3] == weights.shape[0],
+               "the output shape {} does not fit {} images and {} output channels", out.to_string(), input.shape[0],
+               weights.shape[0]);
+  REEF_REQUIRE(input.shape[3] == weights.shape[3], "input has {} channels, but weights ('{}') have {}", input.shape[3],
+               weights.name, weights.shape[3]);
+  const ir::Attributes& a = ctx.attributes();
+  const std::string_view padding = a.get_enum("padding", "SAME");
+  ConvShape s;
+  s.batches = input.shape[0];
+  s.input_channels = input.shape[3];
+  s.output_channels = weights.shape[0];
+  REEF_REQUIRE(s.input_channels <= kMaxDepth, "{} input channels; at most {} are supported", s.input_channels, kMaxDepth);
+  REEF_ASSIGN_OR_RETURN(s.y, transpose_axis(input.shape[1], out[1], weights.shape[1], a.get_int("stride_h"), padding));
+  REEF_ASSIGN_OR_RETURN(s.x, transpose_axis(input.shape[2], out[2], weights.shape[2], a.get_int("stride_w"), padding));
+  return s;
+}
+
+// Products that one output row takes, roughly: windows overlap window / stride times along each axis.
+std::int64_t row_products(const ConvShape& s) {
+  const auto overlap = [](const ConvAxis& axis) { return (axis.window + axis.stride - 1) / axis.stride; };
+  return s.x.output * s.output_channels * s.input_channels * overlap(s.y) * overlap(s.x);
+}
+
+// Row tap * output_channels + o holds weights[o, tap, :].
+PackedRows pack_by_tap(const Tensor& weights, const ConvShape& s, std::int32_t zero_point) {
+  PackedRows packed(s.taps() * s.output_channels, s.input_channels);
+  for (std::int64_t o = 0; o < s.output_channels; ++o) {
+    for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
+      widen_elements(weights, (o * s.taps() + tap) * s.input_channels, s.input_channels, zero_point,
+                     packed.row(tap * s.output_channels + o));
+    }
+  }
+  return packed;
+}
+
+template <typename T>
+Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, Rounding rounding,
+                                const std::vector<double>& factors, std::int32_t weights_zero_point) {
+  REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(kInput), "input"));
+  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer, make_requantizer(ctx, rounding, factors));
+  const FromTensor<PackedRows> packed(ctx.input(kWeights), [s, weights_zero_point](const Tensor& weights) {
+    return pack_by_tap(weights, s, weights_zero_point);
+  });
+  const std::int64_t run = sizeof(T) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
+  return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
+    const auto weights = packed.get(run_ctx.input(kWeights));
+    const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
+    const T* input = run_ctx.input(kInput).values<T>().data();
+    const auto sink = requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels);
+    const std::int64_t pixels = s.y.input * s.x.input;
+    PackedRows image(pixels, s.input_channels);
+    for (std::int64_t batch = 0; batch < s.batches; ++batch) {
+      for (std::int64_t i = 0; i < pixels; ++i) {
+        kernels::widen(input + (batch * pixels + i) * s.input_channels, s.input_channels, zero_point, image.row(i));
+      }
+      run_ctx.parallel_for(s.y.output, grain_for(row_products(s)), [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::int64_t> sums(static_cast<std::size_t>(s.output_channels));
+        for (std::int64_t i = begin * s.x.output; i < end * s.x.output; ++i) {
+          std::fill(sums.begin(), sums.end(), std::int64_t{0});
+          kernels::for_each_source(s, i / s.x.output, i % s.x.output, [&](std::int64_t pixel, std::int64_t tap) {
+            kernels::add_row_products(image.row(pixel), 0, 1, weights->row(tap * s.output_channels), weights->stride,
+                                      s.output_channels, weights->stride, run, sums.data(), 0);
+          });
+          sink(batch * s.y.output * s.x.output + i, std::int64_t{0}, sums.data(), s.output_channels);
+        }
+      });
+    }
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
+  const Tensor& weights = ctx.input(kWeights);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kUInt8}));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
+  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(kInput), weights, bias, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
+  return quantized_kernel<std::uint8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
+}
+
+Result<Kernel> prepare_signed(PrepareContext& ctx, const ConvShape& s) {
+  const Tensor& input = ctx.input(kInput);
+  const Tensor& weights = ctx.input(kWeights);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8}));
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(input, weights, 0, ctx.output(0)));
+  if (input.type == DataType::kInt8) {
+    REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels).status());
+    return quantized_kernel<std::int8_t>(ctx, s, Rounding::kFixedPoint32, factors, 0);
+  }
+  REEF_RETURN_IF_ERROR(require_symmetric(input));
+  REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias,
+                        optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
+  const bool wraps = bias != nullptr ? bias->type == DataType::kInt32
+                                     : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
+  return quantized_kernel<std::int16_t>(ctx, s, wraps ? Rounding::kFixedPoint32 : Rounding::kFixedPoint48, factors, 0);
+}
+
+Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
+  const FromTensor<PackedColumns> packed(ctx.input(kWeights), [s](const Tensor& weights) {
+    PackedColumns result(s.taps(), s.output_channels, s.input_channels);
+    const float* from = weights.values<float>().data();
+    for (std::int64_t o = 0; o < s.output_channels; ++o) {
+      for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
+        for (std::int64_t c = 0; c < s.input_channels; ++c) result.at(tap, o, c) = *from++;
+      }
+    }
+    return result;
+  });
+  return Kernel([=](RunContext& run_ctx) {
+    const auto weights = packed.get(run_ctx.input(kWeights));
+    const float* input = run_ctx.input(kInput).values<float>().data();
+    float* output = run_ctx.output(0).mutable_values<float>().data();
+    const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
+    run_ctx.parallel_for(s.output_rows(), grain_for(row_products(s)), [&](std::int64_t begin, std::int64_t end) {
+      kernels::transpose_convolve_float(s, input, *weights, finish, begin, end, output);
+    });
+    return ok_status();
+  });
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kInput), ctx.output(0)));
+  REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(kWeights)));
+  switch (ctx.input(kInput).type) {
+    case DataType::kFloat32:
+      if (ctx.input(kWeights).type == DataType::kFloat32) return prepare_float(ctx, s);
+      return unsupported_types(ctx);
+    case DataType::kUInt8: return prepare_uint8(ctx, s);
+    case DataType::kInt8:
+    case DataType::kInt16: return prepare_signed(ctx, s);
+    default: return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef transpose_conv_op;
+constinit const OpDef transpose_conv_op = define({.name = "TRANSPOSE_CONV",
+                                                  .summary = "Transposed 2-D convolution, which enlarges images.",
+                                                  .inputs = {3, 4},
+                                                  .attributes = kAttributes,
+                                                  .types = kTypes,
+                                                  .infer = infer,
+                                                  .prepare = prepare});
+
+}  // namespace reef::ops

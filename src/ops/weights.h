@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What convolutions and matrix products share: weights of any integer type made ready for the kernels, biases, and the
+// scaling of their sums.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/matmul/int_rows.h"
+#include "kernels/matmul/quantize_floats.h"
+#include "kernels/matmul/requantize.h"
+#include "ops/checks.h"
+#include "ops/op_context.h"
+
+namespace reef::ops {
+
+// Products per output that kernels take: memory for one gathered window stays below 32 MiB.
+inline constexpr std::int64_t kMaxDepth = std::int64_t{1} << 24;
+
+// Elements [first, first + count) of an int2, int4, int8, uint8 or int16 tensor, minus zero_point.
+void widen_elements(const Tensor& tensor, std::int64_t first, std::int64_t count, std::int32_t zero_point,
+                    std::int16_t* target);
+// The tensor's elements as rows of `depth`.
+kernels::PackedRows pack_rows(const Tensor& tensor, std::int64_t depth, std::int32_t zero_point);
+
+// A value made from a tensor: once, if the tensor is constant, or else for each run.
+template <typename T>
+class FromTensor {
+ public:
+  FromTensor() = default;
+  FromTensor(const Tensor& tensor, std::function<T(const Tensor&)> make) : make_(std::move(make)) {
+    if (tensor.is_constant && tensor.data != nullptr) constant_ = std::make_shared<const T>(make_(tensor));
+  }
+  // The value for this run.
+  std::shared_ptr<const T> get(const Tensor& tensor) const {
+    return constant_ != nullptr ? constant_ : std::make_shared<const T>(make_(tensor));
+  }
+
+ private:
+  std::shared_ptr<const T> constant_;
+  std::function<T(const Tensor&)> make_;
+};
+
+// Refuses weights with a zero point other than 0.
+Status require_symmetric(const Tensor& weights);
+// Refuses weights stored sparsely or quantized in blocks.
+Status require_plain_storage(const Tensor& weights);
+// An optional bias: null, or input `index` after checking its type and that it has `channels` elements.
+Result<const Tensor*> optional_bias(const OpContext& ctx, int index, std::initializer_list<DataType> types,
+                                    std::int64_t channels);
+// Values of an int32 or int64 bias for this run; empty if there is none.
+std::vector<std::int64_t> bias_values(const RunContext& ctx, int index);
+inline const std::int64_t* data_or_null(const std::vector<std::int64_t>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+// Float bias of input `index`, or null.
+const float* float_bias(const OpContext& ctx, int index);
+
+// input_scale * weight_scale / output_scale for each scale of the weights, in double as TFLite does for convolutions.
+Result<std::vector<double>> channel_factors(const Tensor& input, const Tensor& weights, int axis, const Tensor& output);
+// The older computation, for one scale: the product is rounded to float. Refuses a bias (null: none) whose scale is not
+// about input_scale * weight_scale.
+Result<double> tensor_factor(const Tensor& input, const Tensor& weights, const Tensor* bias, const Tensor& output);
+// A requantizer with these factors and the output's zero point and activation range.
+Result<kernels::Requantizer> make_requantizer(const OpContext& ctx, kernels::Rounding rounding,
+                                              const std::vector<double>& factors);
+
+// Float activations quantized for a hybrid op: `rows` pieces of `size` values, each with a scale of its own.
+struct QuantizedRows {
+  std::vector<std::int8_t> values;
+  std::vector<float> scales;
+  std::vector<std::int32_t> zero_points;
+};
+QuantizedRows quantize_rows(const float* values, std::int64_t rows, std::int64_t size, bool asymmetric);
+
+// Rows or tiles that make up a chunk of some 10 to 100 microseconds, given the products that one of them takes.
+std::int64_t grain_for(std::int64_t products_each);
+
+}  // namespace reef::ops

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// ZEROS_LIKE: a tensor of zeros of the input's shape.
+#include <cstring>
+
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"float32", "int32", "int64"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32, DataType::kInt32, DataType::kInt64}));
+  return Kernel([](RunContext& run) {
+    std::memset(run.output(0).data, 0, run.output(0).bytes);
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef zeros_like_op;
+constinit const OpDef zeros_like_op = define({.name = "ZEROS_LIKE",
+                                              .summary = "A tensor of zeros of the same shape.",
+
+                                              .types = kTypes,
+                                              .infer = infer_same_shape,
+                                              .prepare = prepare});
+
+}  // namespace reef::ops

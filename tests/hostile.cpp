@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hostile.h"
+
+#include <memory>
+
+#include "execute/cpu/interpreter.h"
+#include "formats/tflite/reader.h"
+#include "formats/tflite/writer.h"
+#include "ir/verify.h"
+
+namespace reef::testing {
+
+Status read_and_run(std::vector<std::uint8_t> file, const HostileLimits& limits) {
+  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(Bytes(std::move(file))));
+  REEF_RETURN_IF_ERROR(ir::verify(model));
+  REEF_ASSIGN_OR_RETURN(const auto saved, tflite::write_model(model));
+  cpu::InterpreterOptions options;
+  options.threads = 2;
+  options.max_memory_bytes = limits.memory_bytes;
+  options.time_limit_seconds = limits.seconds;
+  REEF_ASSIGN_OR_RETURN(auto interpreter,
+                        cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), options));
+  REEF_RETURN_IF_ERROR(interpreter->prepare());
+  for (int i = 0; i < interpreter->input_count(); ++i) {
+    const std::span<std::byte> target = interpreter->input_bytes(i);
+    std::uint32_t state = 1;
+    for (std::byte& value : target) value = static_cast<std::byte>((state = state * 1664525u + 1013904223u) >> 24);
+  }
+  return interpreter->invoke();
+}
+
+}  // namespace reef::testing

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# make demo: the shipped classifier looks at the shipped pictures.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+model=models/reef_creatures_int8.tflite
+labels=models/reef_creatures_labels.txt
+
+echo "== What is in the model (build/reef inspect $model)"
+build/reef inspect "$model" | head -n 24
+echo "   ..."
+echo
+echo "== What it sees (build/reef run $model --image PICTURE --labels $labels)"
+right=0
+total=0
+for picture in models/images/*; do
+  name=$(basename "$picture")
+  expected=${name%%_*}
+  line=$(build/reef run "$model" --image "$picture" --labels "$labels" --top 1 | grep -A1 '^output 0' | tail -n 1)
+  seen=$(awk '{print $3}' <<<"$line")
+  score=$(awk '{print $2}' <<<"$line")
+  mark="wrong"
+  [[ "$seen" == "$expected" ]] && mark="right" && right=$((right + 1))
+  total=$((total + 1))
+  printf '  %-18s -> %-10s %5.1f%%  %s\n' "$name" "$seen" "$(awk -v s="$score" 'BEGIN {print 100 * s}')" "$mark"
+done
+echo "  $right of $total right"
+echo
+echo "== How long it takes (build/reef run $model --bench 50 --profile)"
+build/reef run "$model" --bench 50 --profile --top 0 | grep -v '^input\|^output'
+[[ $right -eq $total ]]
