@@ -49,7 +49,7 @@ FILTERS = [Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling
 SAMPLE_FORMS = [("jpg", 200, 160), ("png", 160, 128), ("jpg", 180, 200), ("bmp", 131, 105), ("jpg", 240, 160)]
 SAMPLES_PER_CLASS = 2
 NOTHING = len(LABELS)  # label of a picture without a creature; no output of the network stands for it
-SAMPLE_MIN_CONFIDENCE = 0.8
+SAMPLE_MIN_CONFIDENCE, SAMPLE_MAX_TRIES = 0.8, 50
 
 
 def picture(job):
@@ -169,18 +169,21 @@ def write_samples(folder, classifiers):
     written file and under every resize filter. They must be stable across tools, so they are easier than average."""
     folder.mkdir(parents=True, exist_ok=True)
     for label, name in enumerate(LABELS):
-        number, index = 1, 0
-        while number <= SAMPLES_PER_CLASS:
+        number = 1
+        for index in range(SAMPLE_MAX_TRIES):
             extension, width, height = SAMPLE_FORMS[(label * SAMPLES_PER_CLASS + number - 1) % len(SAMPLE_FORMS)]
             path = folder / f"{name}_{number}.{extension}"
             options = {"jpg": {"quality": 90}, "png": {"optimize": True}, "bmp": {}}[extension]
             draw_scene(name, [SEED, SAMPLE_SPLIT, label, index], width, height).save(path, **options)
-            index += 1
             with Image.open(path) as image:
                 inputs = [np.asarray(image.convert("RGB").resize((SIDE, SIDE), f)) for f in FILTERS]
             scores = [c.scores(pixels) for c in classifiers for pixels in inputs]
             if all(np.argmax(s) == label and s[label] >= SAMPLE_MIN_CONFIDENCE for s in scores):
                 number += 1
+            if number > SAMPLES_PER_CLASS:
+                break
+        else:
+            raise SystemExit(f"{name}: no {SAMPLES_PER_CLASS} good samples in {SAMPLE_MAX_TRIES} tries; train longer")
 
 
 def measure_file(path, held_back):
@@ -205,8 +208,9 @@ def make(out, held_back):
     model = train(tf, np.concatenate([pictures, nothing_pictures]), np.concatenate([labels, nothing_labels]))
     trained = time.monotonic()
 
-    log = {"tensorflow": tf.__version__, "labels": LABELS, "training_pictures": len(labels),
-           "pictures_of_nothing": len(nothing_labels), "held_back_pictures": len(held_back[1])}
+    log = {"tensorflow": tf.__version__, "training_pictures": len(labels),
+           "pictures_of_nothing": len(nothing_labels), "held_back_pictures": len(held_back[1]),
+           "weights": model.count_params(), "labels": LABELS}  # weights: batch norms not yet folded
     classifiers = []
     for kind, calibration in (("float", None), ("int8", pictures[:CALIBRATION_PICTURES])):
         path = out / f"reef_creatures_{kind}.tflite"

@@ -63,6 +63,9 @@ Status SubgraphRunner::bind(std::map<std::string, std::vector<std::size_t>>& unk
       continue;
     }
     REEF_RETURN_IF_ERROR(place(ops::check_arity(*state.def, op), state));
+    if (op.opaque_options || op.opaque_options_2) {
+      return place(unsupported("its options are newer than this version and cannot be interpreted"), state);
+    }
     for (const std::int32_t tensor : op.inputs) {
       state.inputs.push_back(tensor < 0 ? nullptr : &tensors_[index_of(tensor)]);
     }
