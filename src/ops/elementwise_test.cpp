@@ -20,6 +20,7 @@ namespace {
 class TestEnvironment : public Environment {
  public:
   ThreadPool& threads() override { return threads_; }
+  TfliteRelease tflite_release() const override { return TfliteRelease::k2_9; }
   std::int32_t variable_handle(std::string_view, std::string_view) override { return 0; }
   std::map<std::int32_t, OwnedTensor>& variables() override { return variables_; }
   Status run_subgraph(std::int32_t, std::span<const Tensor* const>, std::vector<OwnedTensor>&) override {
@@ -206,7 +207,7 @@ TEST(Elementwise, HostileStringsAreRefused) {
     const auto a = operand(DataType::kString, {1}), good = operand(DataType::kString, {1});
     for (const auto& [target, data] : {std::pair{a.get(), words}, {good.get(), {1, 12, 12}}}) {
       target->memory.assign(4, 0);
-      std::memcpy(target->memory.data(), data.data(), data.size() * 4);
+      if (!data.empty()) std::memcpy(target->memory.data(), data.data(), data.size() * 4);
       target->tensor.data = reinterpret_cast<std::byte*>(target->memory.data());
       target->tensor.bytes = data.size() * 4;
     }
