@@ -9,11 +9,6 @@
 namespace reef::ops {
 namespace {
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
-
 Status run(RunContext& ctx) {
   const Tensor& operand = ctx.input(0);
   const Tensor& update = ctx.input(1);
@@ -57,7 +52,7 @@ constinit const OpDef dynamic_update_slice_op = define({.name = "DYNAMIC_UPDATE_
                                                         .summary = "Replaces a box of a tensor.",
                                                         .inputs = {3, 3},
                                                         .types = kWholeByteTypes,
-                                                        .infer = infer,
+                                                        .infer = infer_same_shape,
                                                         .prepare = prepare});
 
 }  // namespace reef::ops

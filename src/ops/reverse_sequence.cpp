@@ -10,11 +10,6 @@ namespace {
 constexpr AttributeDoc kAttributes[] = {{"seq_dim", "dimension along which elements are reversed"},
                                         {"batch_dim", "dimension that input 1 has one length for each index of"}};
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
-
 Status run(RunContext& ctx, int seq_dim, int batch_dim) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> lengths, integers(ctx.input(1), "lengths"));
@@ -70,7 +65,7 @@ constinit const OpDef reverse_sequence_op = define({.name = "REVERSE_SEQUENCE",
                                                     .inputs = {2, 2},
                                                     .attributes = kAttributes,
                                                     .types = kWholeByteTypes,
-                                                    .infer = infer,
+                                                    .infer = infer_same_shape,
                                                     .prepare = prepare});
 
 }  // namespace reef::ops

@@ -19,11 +19,6 @@ Result<std::vector<bool>> reversed_axes(const OpContext& ctx) {
   return reversed;
 }
 
-Status infer(InferContext& ctx) {
-  ctx.set_output_shape(0, ctx.input(0).shape);
-  return ok_status();
-}
-
 Status run(RunContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::vector<bool> reversed, reversed_axes(ctx));
@@ -53,7 +48,7 @@ constinit const OpDef reverse_v2_op = define({.name = "REVERSE_V2",
                                               .summary = "Reverses the order of elements along dimensions.",
                                               .inputs = {2, 2},
                                               .types = kWholeByteTypes,
-                                              .infer = infer,
+                                              .infer = infer_same_shape,
                                               .prepare = prepare});
 
 }  // namespace reef::ops
