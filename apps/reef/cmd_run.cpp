@@ -299,7 +299,7 @@ void add_run(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
   command->footer(
-      "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.png \\\n"
+      "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
       "      --labels models/reef_creatures_labels.txt --top 3");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -63,6 +63,9 @@ Status SubgraphRunner::bind(std::map<std::string, std::vector<std::size_t>>& unk
       continue;
     }
     REEF_RETURN_IF_ERROR(place(ops::check_arity(*state.def, op), state));
+    if (op.opaque_options || op.opaque_options_2) {
+      return place(unsupported("its options are newer than this version and cannot be interpreted"), state);
+    }
     for (const std::int32_t tensor : op.inputs) {
       state.inputs.push_back(tensor < 0 ? nullptr : &tensors_[index_of(tensor)]);
     }
@@ -100,6 +103,10 @@ Status SubgraphRunner::resize_input(int i, const ir::Shape& shape) {
 Status SubgraphRunner::bind_constant(std::size_t i) {
   const Bytes& data = constant_data(model_, graph_.tensors[i]);
   ops::Tensor& tensor = tensors_[i];
+  if (graph_.tensors[i].sparsity) {
+    return unsupported("constant '{}' is stored sparsely, which this version does not run; convert the model without sparsity",
+                       tensor.name);
+  }
   tensor.is_constant = true;
   tensor.bytes = ir::bits_per_element(tensor.type) == 0 ? data.size() : static_cast<std::size_t>(storage_bytes(tensor));
   REEF_REQUIRE(tensor.bytes <= data.size(), "constant '{}' needs {} bytes, but its buffer has {}", tensor.name,
@@ -137,6 +144,9 @@ Status SubgraphRunner::reset_tensors() {
       continue;
     }
     own_memory_[i].reset();
+    if (graph_.tensors[i].external_buffer != 0) {
+      return unsupported("constant '{}' is stored in another file, which this version does not read", tensor.name);
+    }
     if (!constant_data(model_, graph_.tensors[i]).empty()) REEF_RETURN_IF_ERROR(bind_constant(i));
   }
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
