@@ -78,7 +78,7 @@ Status set_output_factors(const PrepareContext& ctx, const LstmPositions& at, ke
   lstm.hidden_factor =
       numeric::make_multiplier(static_cast<float>(std::ldexp(1.0, -15) / hidden.scale * std::ldexp(1.0, -15)));
   lstm.projection_factor = numeric::make_multiplier(projection_scale * hidden.scale / state.scale);
-  const bool subtracts = ctx.environment()->tflite_release() == TfliteRelease::k2_9;
+  const bool subtracts = ctx.environment()->tflite_release() == TfliteRelease::k2_9 || has(ctx, at.projection);
   lstm.hidden_offset = subtracts ? -hidden.zero_point : hidden.zero_point;
   lstm.projection_offset = subtracts ? hidden.zero_point : -hidden.zero_point;
   return ok_status();
@@ -124,7 +124,10 @@ Result<Kernel> prepare_int_lstm(const PrepareContext& ctx, const LstmPositions& 
     REEF_REQUIRE(ctx.intermediate(i) != nullptr, "a quantized LSTM needs {} intermediate tensors for its scales",
                  kIntermediates);
   }
-  REEF_ASSIGN_OR_RETURN(const kernels::LstmInt parameters, int_lstm_parameters(ctx, at, sizes));
+  REEF_REQUIRE(!has(ctx, at.gates[kernels::kOutputGate].peephole) || sizes.outputs <= sizes.cells,
+               "a quantized LSTM with peephole cannot have more outputs ({}) than cells ({})", sizes.outputs, sizes.cells);
+  REEF_ASSIGN_OR_RETURN(kernels::LstmInt parameters, int_lstm_parameters(ctx, at, sizes));
+  parameters.batch_at_once = sequence.time_major;
   return Kernel([=](RunContext& run) {
     kernels::LstmInt lstm = parameters;
     bind_int_lstm(run, at, lstm);

@@ -71,7 +71,8 @@ void update_cells(const LstmFloat& lstm, std::int64_t batch, float* cell_state, 
   }
   clip(cell_state, cells, lstm.cell_clip);
   finish_gate(lstm.gates[kOutputGate], cell_state, cells, Activation::kSigmoid, at[kOutputGate]);
-  std::copy_n(cell_state, cells, at[kCellGate]);
+  // Without an activation the reference forgets to copy the cell state, and takes the cell gate that is still there.
+  if (lstm.activation != Activation::kNone) std::copy_n(cell_state, cells, at[kCellGate]);
   activate(lstm.activation, at[kCellGate], cells);
   for (std::int64_t c = 0; c < cells; ++c) at[kCellGate][c] = at[kOutputGate][c] * at[kCellGate][c];
 }

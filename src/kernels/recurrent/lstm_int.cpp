@@ -83,14 +83,22 @@ void normalize(const LstmIntGate& gate, std::int64_t cells, std::int16_t* values
 }
 
 // Peephole and layer normalization of one gate of one batch entry.
-void finish_sum(const LstmIntGate& gate, const std::int16_t* cell_state, std::int64_t cells, std::int16_t* values) {
+//
+// The reference walks over batches * outputs numbers here, where it means batches * cells: with fewer outputs than cells
+// the last cells get no peephole and, if the batch is processed at once, the weights are out of step.
+void finish_sum(const LstmInt& lstm, const LstmIntGate& gate, std::int64_t batch, const std::int16_t* cell_state,
+                std::int16_t* values) {
+  const LstmSizes& s = lstm.sizes;
   if (gate.peephole != nullptr) {
-    for (std::int64_t c = 0; c < cells; ++c) {
-      const std::int32_t product = numeric::multiply(gate.peephole[c] * cell_state[c], gate.peephole_factor);
+    const std::int64_t first = lstm.batch_at_once ? batch * s.cells : 0;
+    const std::int64_t end = std::min(s.cells, (lstm.batch_at_once ? s.batches : 1) * s.outputs - first);
+    for (std::int64_t c = 0; c < end; ++c) {
+      const std::int16_t weight = gate.peephole[(first + c) % s.outputs];
+      const std::int32_t product = numeric::multiply(weight * cell_state[c], gate.peephole_factor);
       values[c] = numeric::saturate<std::int16_t>(numeric::wrapping_add(product, values[c]));
     }
   }
-  if (gate.layer_norm != nullptr) normalize(gate, cells, values);
+  if (gate.layer_norm != nullptr) normalize(gate, s.cells, values);
 }
 
 // From the gates' sums to the new cell state and the hidden state, which is left in w.hidden with the projection's offset.
@@ -101,7 +109,7 @@ void update_cells(const LstmInt& lstm, std::int64_t batch, std::int16_t* cell_st
   const bool has_input_gate = lstm.gates[kInputGate].input != nullptr;
   for (const int k : {kInputGate, kForgetGate, kCellGate}) {
     if (k == kInputGate && !has_input_gate) continue;
-    finish_sum(lstm.gates[k], cell_state, cells, at[k]);
+    finish_sum(lstm, lstm.gates[k], batch, cell_state, at[k]);
     if (k == kCellGate) {
       tanh_q15(3, at[k], cells, at[k]);
     } else {
@@ -118,7 +126,7 @@ void update_cells(const LstmInt& lstm, std::int64_t batch, std::int16_t* cell_st
       cell_state[c] = std::max(std::min(lstm.cell_clip, cell_state[c]), static_cast<std::int16_t>(-lstm.cell_clip));
     }
   }
-  finish_sum(lstm.gates[kOutputGate], cell_state, cells, at[kOutputGate]);
+  finish_sum(lstm, lstm.gates[kOutputGate], batch, cell_state, at[kOutputGate]);
   logistic_q3(at[kOutputGate], cells);
   tanh_q15(15 + lstm.cell_scale_exponent, cell_state, cells, at[kCellGate]);
   for (std::int64_t c = 0; c < cells; ++c) {

@@ -17,7 +17,7 @@ namespace reef::kernels {
 struct LstmIntGate {
   const std::int8_t* input = nullptr;      // cells x inputs; null: the gate is absent (input gate of CIFG)
   const std::int8_t* recurrent = nullptr;  // cells x outputs
-  const std::int16_t* peephole = nullptr;  // cells, or null
+  const std::int16_t* peephole = nullptr;  // cells, or null; outputs <= cells then
   const std::int16_t* layer_norm = nullptr;
   const std::int32_t* bias = nullptr;
   numeric::Multiplier input_factor, recurrent_factor, peephole_factor;
@@ -37,6 +37,7 @@ struct LstmInt {
   int cell_scale_exponent = -11;       // cell state's scale is 2^exponent; -15 <= exponent <= -9
   std::int16_t cell_clip = 0;
   std::int8_t projection_clip = 0;  // 0: none
+  bool batch_at_once = false;       // how the reference runs it: all batch entries in a step, or one after another
 };
 
 struct LstmIntStep {

@@ -48,6 +48,8 @@ def float_cases():
     for activation in ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "SIGN_BIT"):
         yield sequence_case(f"float_{activation.lower()}", "float", fields={"fused_activation_function": activation},
                             **CELLS["plain"])
+    yield sequence_case("float_none_2_9", "float", options={"runtime": "tflite29"},
+                        fields={"fused_activation_function": "NONE"}, **CELLS["plain"])
     clips = {"cell_clip": 0.25, "proj_clip": 0.1}
     yield sequence_case("float_clips", "float", fields=clips, **CELLS["projection"])
     for cell, settings in CELLS.items():
@@ -68,6 +70,8 @@ def int8_cases(runtime, suffix):
     yield sequence_case(f"int8_extreme_zero_points{suffix}", "int8", options=options, **zero_points, **CELLS["projection"])
     yield sequence_case(f"int8_clips_time_major{suffix}", "int8", time_major=True, options=options,
                         fields={"cell_clip": 0.25, "proj_clip": 0.3}, **CELLS["projection"])
+    yield sequence_case(f"int8_everything_time_major{suffix}", "int8", time_major=True, options=options,
+                        **CELLS["everything"])
     yield sequence_case(f"int8_saturating{suffix}", "int8", options=options, input_scale=0.5, **CELLS["wide"])
 
 
