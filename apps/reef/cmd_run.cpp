@@ -39,6 +39,7 @@ struct RunOptions {
   bool profile = false;
   double time_limit = 0;
   double memory_limit_gib = 4;
+  std::string tflite_release = "2.9";
   bool json = false;
 };
 
@@ -241,6 +242,8 @@ Status run(const RunOptions& options) {
   interpreter_options.profile = options.profile;
   interpreter_options.time_limit_seconds = options.time_limit;
   interpreter_options.max_memory_bytes = static_cast<std::int64_t>(options.memory_limit_gib * (1 << 30));
+  interpreter_options.tflite_release =
+      options.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
   auto created = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), interpreter_options);
   if (!created.ok()) return created.status().in(options.model);
   cpu::Interpreter& interpreter = **created;
@@ -289,9 +292,14 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--memory-limit", options->memory_limit_gib, "GiB that tensors may take")
       ->check(CLI::Range(0.001, 1024.0))
       ->capture_default_str();
+  command
+      ->add_option("--tflite", options->tflite_release,
+                   "Release whose reference kernels to equal where releases differ (docs/numerics.md)")
+      ->check(CLI::IsMember({"2.9", "current"}))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
   command->footer(
-      "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.png \\\n"
+      "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
       "      --labels models/reef_creatures_labels.txt --top 3");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -45,8 +45,10 @@ Table8<T> make_table8(Affine input, Affine output, Function function) {
   for (std::int32_t q = std::numeric_limits<T>::min(); q <= std::numeric_limits<T>::max(); ++q) {
     const float real = input.scale * static_cast<float>(q - input.zero_point);
     const float rounded = std::round(function(real) * inverse_scale);
-    const std::int32_t quantized = truncate_to_int32(rounded + static_cast<float>(output.zero_point));
-    table[static_cast<std::uint8_t>(q)] = saturate<T>(quantized);
+    constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+    const float shifted = rounded + static_cast<float>(output.zero_point);
+    // Written so that NaN becomes the lowest number.
+    table[static_cast<std::uint8_t>(q)] = static_cast<T>(shifted > kLow ? std::min(shifted, kHigh) : kLow);
   }
   return table;
 }
@@ -70,7 +72,7 @@ Table16 make_table16(Float input_scale, std::int32_t input_zero_point, Float out
   const Float inverse_scale = static_cast<Float>(kMax - kMin + 1) / (output_max - output_min);
   const auto saturated = [](Float x) {
     const Float low = static_cast<Float>(kMin), high = static_cast<Float>(kMax);
-    const Float floored = x < low ? low : x;  // NaN passes both comparisons and ends as 0
+    const Float floored = x < low ? low : x;  // NaN passes both comparisons; its low 16 bits are 0
     const Float limited = high < floored ? high : floored;
     return static_cast<std::int16_t>(truncate_to_int32(limited));
   };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ADD_N: element-wise sum of two or more tensors of one shape, added from the first to the last. int32 wraps.
+// ADD_N: element-wise sum of two or more tensors of one shape, added from the first to the last.
+//
+// Every partial sum of floats is limited to the finite range, as in TFLite; int32 wraps.
 #include <algorithm>
+#include <limits>
 
 #include "ops/checks.h"
 #include "ops/elementwise.h"
@@ -10,6 +13,8 @@ namespace reef::ops {
 namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int32"};
+
+constexpr Range<float> kFinite = {std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()};
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_inputs(ctx, ctx.input_count()));
@@ -32,7 +37,7 @@ Status run(RunContext& ctx) {
       const T* in = ctx.input(k).values<T>().data();
       for (std::int64_t i = begin; i < end; ++i) {
         if constexpr (std::is_floating_point_v<T>) {
-          out[i] += in[i];
+          out[i] = limit_to(kFinite, out[i] + in[i]);
         } else {
           out[i] = wrapping_sum(out[i], in[i]);
         }

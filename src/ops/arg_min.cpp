@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ARG_MIN: index of the smallest element along an axis; the first of equal ones.
 //
-// NaN is chosen only where there is nothing else, as in TFLite since 2.20; before that a leading NaN was kept.
+// Releases differ on NaN: in 2.9 one that comes first is kept, in current ones it gives way to any number.
 #include "ops/arg_min_max.h"
 
 namespace reef::ops {

@@ -24,16 +24,17 @@ Result<Extent> extent(const Shape& shape, std::int64_t axis_value) {
   return Extent{shape.product(0, axis), shape[axis], shape.product(axis + 1, shape.rank())};
 }
 
-template <typename T, bool kWantMax>
+// kNanLoses: a NaN gives way to any number; else one that comes first is kept.
+template <typename T, bool kWantMax, bool kNanLoses>
 bool better(T candidate, T best) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (kNanLoses) {
     if (std::isnan(best)) return !std::isnan(candidate);
   }
   return kWantMax ? candidate > best : candidate < best;
 }
 
 // One block of `count` neighbours, all positions along the axis. The first of equal elements wins.
-template <typename T, typename Index, bool kWantMax>
+template <typename T, typename Index, bool kWantMax, bool kNanLoses>
 void search(const T* input, std::int64_t along, std::int64_t stride, std::int64_t count, Index* output) {
   std::array<T, kBlock> best;
   std::copy_n(input, count, best.begin());
@@ -41,7 +42,7 @@ void search(const T* input, std::int64_t along, std::int64_t stride, std::int64_
   for (std::int64_t i = 1; i < along; ++i) {
     const T* candidates = input + i * stride;
     for (std::int64_t j = 0; j < count; ++j) {
-      if (better<T, kWantMax>(candidates[j], best[static_cast<std::size_t>(j)])) {
+      if (better<T, kWantMax, kNanLoses>(candidates[j], best[static_cast<std::size_t>(j)])) {
         best[static_cast<std::size_t>(j)] = candidates[j];
         output[j] = static_cast<Index>(i);
       }
@@ -49,7 +50,7 @@ void search(const T* input, std::int64_t along, std::int64_t stride, std::int64_
   }
 }
 
-template <typename T, typename Index, bool kWantMax>
+template <typename T, typename Index, bool kWantMax, bool kNanLoses>
 Status run(RunContext& ctx) {
   const Tensor& axis = ctx.input(1);
   const std::int64_t axis_value =
@@ -65,19 +66,19 @@ Status run(RunContext& ctx) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t outer = unit / blocks;
       const std::int64_t first = unit % blocks * kBlock;
-      search<T, Index, kWantMax>(input + outer * e.along * e.inner + first, e.along, e.inner,
-                                 std::min(kBlock, e.inner - first), output + outer * e.inner + first);
+      search<T, Index, kWantMax, kNanLoses>(input + outer * e.along * e.inner + first, e.along, e.inner,
+                                            std::min(kBlock, e.inner - first), output + outer * e.inner + first);
     }
   });
   return ok_status();
 }
 
-template <typename T>
+template <typename T, bool kNanLoses = false>
 Kernel choose(DataType index_type, bool want_max) {
   if (index_type == DataType::kInt32) {
-    return want_max ? Kernel(run<T, std::int32_t, true>) : Kernel(run<T, std::int32_t, false>);
+    return want_max ? Kernel(run<T, std::int32_t, true, kNanLoses>) : Kernel(run<T, std::int32_t, false, kNanLoses>);
   }
-  return want_max ? Kernel(run<T, std::int64_t, true>) : Kernel(run<T, std::int64_t, false>);
+  return want_max ? Kernel(run<T, std::int64_t, true, kNanLoses>) : Kernel(run<T, std::int64_t, false, kNanLoses>);
 }
 
 }  // namespace
@@ -103,7 +104,8 @@ Result<Kernel> prepare_arg_min_max(PrepareContext& ctx, bool want_max) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt32, DataType::kInt64}));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return choose<float>(index_type, want_max);
+      return ctx.environment()->tflite_release() == TfliteRelease::k2_9 ? choose<float>(index_type, want_max)
+                                                                        : choose<float, true>(index_type, want_max);
     case DataType::kInt8:
       return choose<std::int8_t>(index_type, want_max);
     case DataType::kUInt8:

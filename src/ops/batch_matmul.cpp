@@ -2,11 +2,11 @@
 // BATCH_MATMUL: output[..., m, n] = sum over k of x[..., m, k] * y[..., k, n], leading dimensions broadcast.
 //
 // adj_x and adj_y say that the last two dimensions of x or y are swapped. Ranks 2 to 5.
-// float32 adds in the order of k. int8 and int16 sums are exact and scaled as TFLite's reference kernel does (int8: 32-bit
-// fixed point; int16: 48-bit sums, 16-bit multipliers); int8 with an int32 output ignores zero points and scales.
-// Hybrid (float x, int8 y): each row of x is quantized while running. TFLite looks up a row's scale and a column's sum
-// by adding, not multiplying out, the batch coordinates; with two or more leading dimensions above 1 that picks another
-// batch's. We do the same, since equality with TFLite is the contract.
+// float32 adds in the order of k. int8 and int16 sums are exact and scaled as TFLite's reference kernel does (int8:
+// 32-bit fixed point; int16: 48-bit sums, 16-bit multipliers); int8 with an int32 output ignores zero points and
+// scales. Hybrid (float x, int8 y): each row of x is quantized while running. TFLite looks up a row's scale and a
+// column's sum by adding, not multiplying out, the batch coordinates; with two or more leading dimensions above 1 that
+// picks another batch's. We do the same, since equality with TFLite is the contract.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -90,12 +90,13 @@ void merge_rows(std::vector<std::int32_t>& x, std::vector<std::int32_t>& y) {
 Result<Product> product_of(const OpContext& ctx) {
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "x", 2, 2 + kBatchDims));
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(1), "y", 2, 2 + kBatchDims));
+  REEF_RETURN_IF_ERROR(check_shape(ctx.input(0).shape));
+  REEF_RETURN_IF_ERROR(check_shape(ctx.input(1).shape));
   Product p;
   p.adj_x = ctx.attributes().get_bool("adj_x");
   p.adj_y = ctx.attributes().get_bool("adj_y");
   std::vector<std::int32_t> x = ctx.input(0).shape.dims(), y = ctx.input(1).shape.dims();
-  const std::int64_t elements = ctx.input(0).elements();
-  if (!p.adj_x && elements > 0 && elements <= std::numeric_limits<std::int32_t>::max()) merge_rows(x, y);
+  if (!p.adj_x && ctx.input(0).elements() > 0) merge_rows(x, y);
   const auto last = [](const std::vector<std::int32_t>& dims, bool swapped) {
     return std::int64_t{dims[dims.size() - (swapped ? 2 : 1)]};
   };
@@ -175,46 +176,28 @@ PackedRows widen_rows(const T* from, std::int64_t rows, std::int64_t depth, std:
   return packed;
 }
 
-// 16 x 16 bit products do not fit the 32-bit partial sums of add_row_products.
-void add_wide_row_products(const PackedRows& x, std::int64_t first_row, std::int64_t rows, const PackedRows& y,
-                           std::int64_t first_column, std::int64_t columns, std::int64_t* sums) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int16_t* a = x.row(first_row + r);
-    for (std::int64_t c = 0; c < columns; ++c) {
-      const std::int16_t* b = y.row(first_column + c);
-      std::int64_t sum = 0;
-      for (std::int64_t k = 0; k < x.depth; ++k) sum += std::int64_t{a[k]} * b[k];
-      sums[r * columns + c] += sum;
-    }
-  }
-}
-
-// All exact sums; `run` 0 means 16 x 16 bits. sink(batch, row, first column, sums, count).
+// All exact sums. sink(batch, row, first column, sums, count).
 template <typename Sink>
 void run_int(RunContext& ctx, const Product& p, const PackedRows& x, const PackedRows& y, std::int64_t run,
              const Sink& sink) {
   const std::int64_t tiles = (p.rows + kRowTile - 1) / kRowTile;
-  ctx.parallel_for(p.batches() * tiles, grain_for(kRowTile * p.columns * p.depth),
-                   [&](std::int64_t begin, std::int64_t end) {
-    std::vector<std::int64_t> sums(static_cast<std::size_t>(kRowTile * std::min(kColumnTile, p.columns)));
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t batch = i / tiles, row = i % tiles * kRowTile;
-      const std::int64_t count = std::min(kRowTile, p.rows - row);
-      const std::int64_t x_row = p.matrix(p.x, batch) * p.rows + row;
-      for (std::int64_t column = 0; column < p.columns; column += kColumnTile) {
-        const std::int64_t width = std::min(kColumnTile, p.columns - column);
-        const std::int64_t y_row = p.matrix(p.y, batch) * p.columns + column;
-        std::fill(sums.begin(), sums.end(), std::int64_t{0});
-        if (run == 0) {
-          add_wide_row_products(x, x_row, count, y, y_row, width, sums.data());
-        } else {
-          kernels::add_row_products(x.row(x_row), x.stride, count, y.row(y_row), y.stride, width, x.stride, run,
-                                    sums.data(), width);
+  ctx.parallel_for(
+      p.batches() * tiles, grain_for({kRowTile, p.columns, p.depth}), [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::int64_t> sums(static_cast<std::size_t>(kRowTile * std::min(kColumnTile, p.columns)));
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t batch = i / tiles, row = i % tiles * kRowTile;
+          const std::int64_t count = std::min(kRowTile, p.rows - row);
+          const std::int64_t x_row = p.matrix(p.x, batch) * p.rows + row;
+          for (std::int64_t column = 0; column < p.columns; column += kColumnTile) {
+            const std::int64_t width = std::min(kColumnTile, p.columns - column);
+            const std::int64_t y_row = p.matrix(p.y, batch) * p.columns + column;
+            std::fill(sums.begin(), sums.end(), std::int64_t{0});
+            kernels::add_row_products(x.row(x_row), x.stride, count, y.row(y_row), y.stride, width, x.stride, run,
+                                      sums.data(), width);
+            for (std::int64_t r = 0; r < count; ++r) sink(batch, row + r, column, sums.data() + r * width, width);
+          }
         }
-        for (std::int64_t r = 0; r < count; ++r) sink(batch, row + r, column, sums.data() + r * width, width);
-      }
-    }
-  });
+      });
 }
 
 Result<Kernel> prepare_float(PrepareContext& ctx, const Product& p) {
@@ -238,15 +221,15 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const Product& p) {
     constexpr float kNoLimit = std::numeric_limits<float>::infinity();
     const kernels::FloatOutput finish{nullptr, -kNoLimit, kNoLimit};
     const std::int64_t tiles = (p.rows + kRowTile - 1) / kRowTile;
-    run_ctx.parallel_for(p.batches() * tiles, grain_for(kRowTile * p.columns * p.depth),
-                         [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t batch = i / tiles, row = i % tiles * kRowTile;
-        kernels::multiply_columns(x + (p.matrix(p.x, batch) * p.rows + row) * p.depth, p.depth,
-                                  std::min(kRowTile, p.rows - row), *weights, p.matrix(p.y, batch), 0, weights->blocks,
-                                  finish, output + (batch * p.rows + row) * p.columns, p.columns);
-      }
-    });
+    run_ctx.parallel_for(
+        p.batches() * tiles, grain_for({kRowTile, p.columns, p.depth}), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t batch = i / tiles, row = i % tiles * kRowTile;
+            kernels::multiply_columns(x + (p.matrix(p.x, batch) * p.rows + row) * p.depth, p.depth,
+                                      std::min(kRowTile, p.rows - row), *weights, p.matrix(p.y, batch), 0,
+                                      weights->blocks, finish, output + (batch * p.rows + row) * p.columns, p.columns);
+          }
+        });
     return ok_status();
   });
 }
@@ -269,20 +252,21 @@ Result<Kernel> prepare_quantized(PrepareContext& ctx, const Product& p) {
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, kWide ? Rounding::kFixedPoint48 : Rounding::kFixedPoint32, {factor}));
   const FromTensor<PackedRows> packed = packed_y(p, ctx.input(1), y_params.zero_point);
-  const std::int64_t run = !kWide                                     ? kernels::kRunOf8BitProducts
+  const std::int64_t run = !kWide                                 ? kernels::kRunOf8BitProducts
                            : ctx.input(1).type == DataType::kInt8 ? kernels::kRunOf16By8BitProducts
-                                                                      : 0;
+                                                                  : kernels::kRunOf16BitProducts;
   return Kernel([=, zero_point = x_params.zero_point](RunContext& run_ctx) {
     const auto y = packed.get(run_ctx.input(1));
     std::vector<T> storage;
     const T* from = rows_of_x(p, run_ctx.input(0), storage);
     const PackedRows x = widen_rows(from, p.x.matrices() * p.rows, p.depth, zero_point);
     T* output = run_ctx.output(0).template mutable_values<T>().data();
-    run_int(run_ctx, p, x, *y, run,
-            [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
-              kernels::requantize(requantizer, sums, nullptr, column, count,
-                                  output + (batch * p.rows + row) * p.columns + column);
-            });
+    run_int(
+        run_ctx, p, x, *y, run,
+        [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
+          kernels::requantize(requantizer, sums, nullptr, column, count,
+                              output + (batch * p.rows + row) * p.columns + column);
+        });
     return ok_status();
   });
 }
@@ -295,11 +279,12 @@ Result<Kernel> prepare_int32_output(PrepareContext& ctx, const Product& p) {
     const std::int8_t* from = rows_of_x(p, run_ctx.input(0), storage);
     const PackedRows x = widen_rows(from, p.x.matrices() * p.rows, p.depth, 0);
     std::int32_t* output = run_ctx.output(0).mutable_values<std::int32_t>().data();
-    run_int(run_ctx, p, x, *y, kernels::kRunOf8BitProducts,
-            [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
-              std::int32_t* to = output + (batch * p.rows + row) * p.columns + column;
-              for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<std::int32_t>(sums[i]);
-            });
+    run_int(
+        run_ctx, p, x, *y, kernels::kRunOf8BitProducts,
+        [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
+          std::int32_t* to = output + (batch * p.rows + row) * p.columns + column;
+          for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<std::int32_t>(sums[i]);
+        });
     return ok_status();
   });
 }
@@ -316,8 +301,10 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const Product& p) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_symmetric(y_tensor));
   REEF_REQUIRE(y_tensor.quantization->is_quantized(), "y ('{}') has no quantization", y_tensor.name);
-  REEF_ASSIGN_OR_RETURN(const std::vector<float> scales, channel_scales(y_tensor, y_tensor.shape.rank() - (p.adj_y ? 2 : 1)));
-  const bool asymmetric = ctx.attributes().get_bool("asymmetric_quantize_inputs");
+  REEF_ASSIGN_OR_RETURN(const std::vector<float> scales,
+                        channel_scales(y_tensor, y_tensor.shape.rank() - (p.adj_y ? 2 : 1)));
+  const kernels::FloatQuantizer quantizer =
+      float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
   const FromTensor<PackedRows> packed = packed_y(p, y_tensor, 0);
   return Kernel([=](RunContext& run_ctx) {
     const auto y = packed.get(run_ctx.input(1));
@@ -329,20 +316,21 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const Product& p) {
     }
     std::vector<float> storage;
     const std::int64_t x_rows = p.x.matrices() * p.rows;
-    const QuantizedRows q = quantize_rows(rows_of_x(p, run_ctx.input(0), storage), x_rows, p.depth, asymmetric);
+    const QuantizedRows q = quantize_rows(rows_of_x(p, run_ctx.input(0), storage), x_rows, p.depth, quantizer);
     const PackedRows x = widen_rows(q.values.data(), x_rows, p.depth, 0);
     float* output = run_ctx.output(0).mutable_values<float>().data();
-    run_int(run_ctx, p, x, *y, kernels::kRunOf8BitProducts,
-            [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
-              const auto x_row = static_cast<std::size_t>(p.hybrid_matrix(p.x, batch) * p.rows + row);
-              const std::int64_t y_row = p.hybrid_matrix(p.y, batch) * p.columns + column;
-              for (std::int64_t i = 0; i < count; ++i) {
-                const std::int32_t sum =
-                    less_offset(sums[i], column_sums[static_cast<std::size_t>(y_row + i)], q.zero_points[x_row]);
-                const float scale = q.scales[x_row] * scales[static_cast<std::size_t>(column + i)];
-                output[(batch * p.rows + row) * p.columns + column + i] = 0.0f + scale * static_cast<float>(sum);
-              }
-            });
+    run_int(
+        run_ctx, p, x, *y, kernels::kRunOf8BitProducts,
+        [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
+          const auto x_row = static_cast<std::size_t>(p.hybrid_matrix(p.x, batch) * p.rows + row);
+          const std::int64_t y_row = p.hybrid_matrix(p.y, batch) * p.columns + column;
+          for (std::int64_t i = 0; i < count; ++i) {
+            const std::int32_t sum =
+                less_offset(sums[i], column_sums[static_cast<std::size_t>(y_row + i)], q.zero_points[x_row]);
+            const float scale = q.scales[x_row] * scales[static_cast<std::size_t>(column + i)];
+            output[(batch * p.rows + row) * p.columns + column + i] = 0.0f + scale * static_cast<float>(sum);
+          }
+        });
     return ok_status();
   });
 }
@@ -351,10 +339,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Product p, product_of(ctx));
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(1)));
   REEF_REQUIRE(p.depth <= kMaxDepth, "{} products per output; at most {} are supported", p.depth, kMaxDepth);
+  if (ctx.output(0).elements() == 0) return Kernel([](RunContext&) { return ok_status(); });
   const DataType x = ctx.input(0).type, y = ctx.input(1).type, out = ctx.output(0).type;
   if (x == DataType::kFloat32 && y == DataType::kFloat32) return prepare_float(ctx, p);
   if (x == DataType::kFloat32 && y == DataType::kInt8) return prepare_hybrid(ctx, p);
-  if (x == DataType::kInt8 && y == DataType::kInt8 && out == DataType::kInt8) return prepare_quantized<std::int8_t>(ctx, p);
+  if (x == DataType::kInt8 && y == DataType::kInt8 && out == DataType::kInt8)
+    return prepare_quantized<std::int8_t>(ctx, p);
   if (x == DataType::kInt8 && y == DataType::kInt8 && out == DataType::kInt32) return prepare_int32_output(ctx, p);
   const bool y_fits_int16 = y == DataType::kInt16 || y == DataType::kInt8;
   if (x == DataType::kInt16 && y_fits_int16 && out == DataType::kInt16) return prepare_quantized<std::int16_t>(ctx, p);

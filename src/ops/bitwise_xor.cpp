@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"int8", "uint8", "int16", "uint16", "int32", "uint32"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   return for_element_type<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t, std::uint32_t>(
@@ -24,7 +26,7 @@ constinit const OpDef bitwise_xor_op =
             .summary = "Exclusive or of the bits of two elements, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,
-            .infer = infer_broadcast,
+            .infer = infer,
             .prepare = prepare});
 
 }  // namespace reef::ops

@@ -6,12 +6,13 @@
 // Positions outside the image are left out. Weights of fewer channels than the input mean groups: output channels are
 // split evenly among consecutive slices of the input's channels.
 //
-// Float sums add in the reference's order (ky, kx, c). Integer sums are exact; how they are scaled depends on the types:
+// Float sums add in the reference's order (ky, kx, c). Integer sums are exact; how they are scaled depends on the
+// types:
 //   uint8           per tensor, weights with a zero point; scale product rounded to float (older TFLite convention)
 //   int8, int4      32-bit sums and multipliers
 //   int16, bias 64  48-bit sums, 16-bit multipliers;   int16, bias 32  as int8, with sums that wrap at 32 bits
 //   float x integer ("hybrid"): activations are quantized per image while running. One scale for all weights:
-//                   symmetrically; scales per channel: asymmetrically. TFLite's reference registration does the same.
+//                   symmetrically; scales per channel: asymmetrically (2.9: with the scale in double).
 #include "kernels/conv/conv_float.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
@@ -34,9 +35,9 @@ constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
-constexpr std::string_view kTypes[] = {
-    "float32", "uint8", "int8 (weights int8 or int4, per tensor or per channel)",
-    "int16 (weights int8 or int4, bias int32 or int64)", "hybrid: float32 with int8, uint8 or int4 weights"};
+constexpr std::string_view kTypes[] = {"float32", "uint8", "int8 (weights int8 or int4, per tensor or per channel)",
+                                       "int16 (weights int8 or int4, bias int32 or int64)",
+                                       "hybrid: float32 with int8, uint8 or int4 weights"};
 
 Result<ConvShape> shape_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(ConvShape s, conv_geometry(ctx));
@@ -74,7 +75,7 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, R
     const auto weights = packed.get(run_ctx.input(1));
     const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
     run_convolution(run_ctx, s, run_ctx.input(0).values<T>().data(), {&zero_point, 1}, *weights, run,
-            requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels));
+                    requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels));
     return ok_status();
   });
 }
@@ -91,7 +92,8 @@ Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4}));
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors,
+                        channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
   return quantized_kernel<std::int8_t>(ctx, s, Rounding::kFixedPoint32, factors, 0);
 }
 
@@ -102,9 +104,10 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const Tensor* bias,
                         optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
-  const bool wraps = bias != nullptr ? bias->type == DataType::kInt32
-                                     : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
+  const bool wraps =
+      bias != nullptr ? bias->type == DataType::kInt32 : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors,
+                        channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
   return quantized_kernel<std::int16_t>(ctx, s, wraps ? Rounding::kFixedPoint32 : Rounding::kFixedPoint48, factors, 0);
 }
 
@@ -128,7 +131,7 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const float* input = run_ctx.input(0).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
-    run_ctx.parallel_for(s.output_rows(), grain_for(s.x.output * s.output_channels * s.depth()),
+    run_ctx.parallel_for(s.output_rows(), grain_for({s.x.output, s.output_channels, s.depth()}),
                          [&](std::int64_t begin, std::int64_t end) {
                            kernels::convolve_float(s, input, *weights, finish, begin, end, output);
                          });
@@ -149,6 +152,8 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const std::vector<float>& scales = weights.quantization->scale;
   const bool per_channel = weights.type != DataType::kUInt8 &&
                            std::any_of(scales.begin(), scales.end(), [&](float scale) { return scale != scales[0]; });
+  hybrid.scales_first = !per_channel;
+  const kernels::FloatQuantizer quantizer = float_quantizer(ctx, per_channel);
   if (!per_channel && s.groups != 1) {
     return unsupported("groups need one scale per channel when weights are {} and activations float32",
                        ir::type_name(weights.type));
@@ -161,10 +166,10 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   return Kernel([=](RunContext& run_ctx) {
     const auto rows = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
-        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), per_channel);
+        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
     if (s.output_pixels() == 0) return ok_status();
     run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
-            hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
+                    hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
     return ok_status();
   });
 }
@@ -176,10 +181,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
       return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
-    case DataType::kUInt8: return prepare_uint8(ctx, s);
-    case DataType::kInt8: return prepare_int8(ctx, s);
-    case DataType::kInt16: return prepare_int16(ctx, s);
-    default: return unsupported_types(ctx);
+    case DataType::kUInt8:
+      return prepare_uint8(ctx, s);
+    case DataType::kInt8:
+      return prepare_int8(ctx, s);
+    case DataType::kInt16:
+      return prepare_int16(ctx, s);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

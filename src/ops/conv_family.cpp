@@ -11,7 +11,8 @@ Result<kernels::ConvAxis> conv_axis(std::int64_t input, std::int64_t window, std
   const std::int64_t reach = (window - 1) * dilation + 1;
   // TFLite's (input + stride - reach) / stride, which truncates towards zero.
   const bool empty = padding == "VALID" ? input < reach && input + stride - reach > -stride : input == 0;
-  if (empty && (padding == "VALID" || padding == "SAME")) return kernels::ConvAxis{input, 0, window, stride, dilation, 0};
+  if (empty && (padding == "VALID" || padding == "SAME"))
+    return kernels::ConvAxis{input, 0, window, stride, dilation, 0};
   REEF_ASSIGN_OR_RETURN(const WindowAxis axis, window_axis(input, window, stride, dilation, padding));
   return kernels::ConvAxis{input, axis.output_size, window, stride, dilation, axis.pad_before};
 }
@@ -21,6 +22,8 @@ Result<kernels::ConvShape> conv_geometry(const OpContext& ctx) {
   const Tensor& weights = ctx.input(1);
   REEF_RETURN_IF_ERROR(require_rank(input, "input", 4, 4));
   REEF_RETURN_IF_ERROR(require_rank(weights, "weights", 4, 4));
+  REEF_RETURN_IF_ERROR(check_shape(input.shape));
+  REEF_RETURN_IF_ERROR(check_shape(weights.shape));
   const ir::Attributes& a = ctx.attributes();
   const std::string_view padding = a.get_enum("padding", "SAME");
   kernels::ConvShape shape;

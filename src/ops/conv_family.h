@@ -42,19 +42,21 @@ auto requantizing_sink(RunContext& ctx, const kernels::Requantizer& requantizer,
 struct HybridOutput {
   std::vector<float> channel_scales;
   FloatRange range;
+  bool scales_first = true;  // sum * (channel scale * batch scale) rather than (sum * channel scale) * batch scale
 };
 
-// The same for hybrid ops. `pixels`: output pixels per batch. scale * channel scale is rounded to float first.
-inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::vector<float>& batch_scales, int bias_index,
-                        std::int64_t pixels, std::int64_t channels) {
+// The same for hybrid ops. `pixels`: output pixels per batch.
+inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::vector<float>& batch_scales,
+                        int bias_index, std::int64_t pixels, std::int64_t channels) {
   float* output = ctx.output(0).mutable_values<float>().data();
   const kernels::FloatOutput finish = float_output(ctx, bias_index, hybrid.range);
   return [=, &hybrid, &batch_scales](std::int64_t pixel, std::int64_t first, const std::int64_t* sums,
                                      std::int64_t count) {
     const float batch_scale = batch_scales[static_cast<std::size_t>(pixel / pixels)];
     for (std::int64_t i = 0; i < count; ++i) {
-      const float scale = hybrid.channel_scales[static_cast<std::size_t>(first + i)] * batch_scale;
-      const float value = static_cast<float>(static_cast<std::int32_t>(sums[i])) * scale;
+      const float channel_scale = hybrid.channel_scales[static_cast<std::size_t>(first + i)];
+      const auto sum = static_cast<float>(static_cast<std::int32_t>(sums[i]));
+      const float value = hybrid.scales_first ? sum * (channel_scale * batch_scale) : sum * channel_scale * batch_scale;
       output[pixel * channels + first + i] = finish(value, first + i);
     }
   };
@@ -62,15 +64,16 @@ inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::
 
 // Runs the integer kernel over the whole output. Channels are shared out too where pixels alone are few.
 template <typename In, typename Sink>
-void run_convolution(RunContext& ctx, const kernels::ConvShape& s, const In* input, std::span<const std::int32_t> zero_points,
-             const kernels::PackedRows& weights, std::int64_t run, const Sink& sink) {
+void run_convolution(RunContext& ctx, const kernels::ConvShape& s, const In* input,
+                     std::span<const std::int32_t> zero_points, const kernels::PackedRows& weights, std::int64_t run,
+                     const Sink& sink) {
   constexpr std::int64_t kFewTiles = 16, kChannelsEach = 64;
   if (s.output_pixels() == 0) return;
   const std::int64_t tile = kernels::pixel_tile(weights.stride);
   const std::int64_t tiles = (s.output_pixels() + tile - 1) / tile;
   const std::int64_t width = tiles < kFewTiles && s.groups == 1 ? kChannelsEach : s.output_channels;
   const std::int64_t slices = (s.output_channels + width - 1) / width;
-  ctx.parallel_for(tiles * slices, grain_for(tile * width * s.depth()), [&](std::int64_t begin, std::int64_t end) {
+  ctx.parallel_for(tiles * slices, grain_for({tile, width, s.depth()}), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t pixel = i / slices * tile, channel = i % slices * width;
       kernels::convolve(s, input, zero_points, weights, run, pixel, std::min(pixel + tile, s.output_pixels()), channel,

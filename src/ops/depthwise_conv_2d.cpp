@@ -2,7 +2,8 @@
 // DEPTHWISE_CONV_2D: each input channel is convolved on its own, with one or more windows.
 //
 // output[b, y, x, c * m + i] = act(bias[c * m + i] + sum over ky, kx of
-//                                  input[b, y * stride_h - pad + ky * dilation_h, ..., c] * weights[0, ky, kx, c * m + i])
+//                                  input[b, y * stride_h - pad + ky * dilation_h, ..., c] * weights[0, ky, kx, c * m +
+//                                  i])
 // The multiplier m follows from the shapes; the attribute depth_multiplier of old models is not needed.
 //
 // Types and their arithmetic are those of CONV_2D, except: int16 takes 64-bit biases only, and hybrid activations are
@@ -62,7 +63,7 @@ FromTensor<Weights16> widened(const Tensor& weights, std::int32_t zero_point) {
 template <typename In, typename Sink>
 void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<const std::int32_t> zero_points,
              const Weights16& weights, std::int64_t run, const Sink& sink) {
-  ctx.parallel_for(s.x.output == 0 ? 0 : s.output_rows(), grain_for(4 * s.x.output * s.output_channels * s.taps()),
+  ctx.parallel_for(s.x.output == 0 ? 0 : s.output_rows(), grain_for({4, s.x.output, s.output_channels, s.taps()}),
                    [&](std::int64_t begin, std::int64_t end) {
                      kernels::depthwise_convolve(s, input, zero_points, weights.data(), run, begin, end, sink);
                    });
@@ -96,7 +97,8 @@ Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4}));
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 3, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors,
+                        channel_factors(ctx.input(0), ctx.input(1), 3, ctx.output(0)));
   return quantized_kernel<std::int8_t>(ctx, s, Rounding::kFixedPoint32, factors, 0);
 }
 
@@ -106,7 +108,8 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(0)));
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt64}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 3, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors,
+                        channel_factors(ctx.input(0), ctx.input(1), 3, ctx.output(0)));
   return quantized_kernel<std::int16_t>(ctx, s, Rounding::kFixedPoint48, factors, 0);
 }
 
@@ -118,7 +121,7 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const float* weights = run_ctx.input(1).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
-    run_ctx.parallel_for(s.output_rows(), grain_for(4 * s.x.output * s.output_channels * s.taps()),
+    run_ctx.parallel_for(s.output_rows(), grain_for({4, s.x.output, s.output_channels, s.taps()}),
                          [&](std::int64_t begin, std::int64_t end) {
                            kernels::depthwise_convolve_float(s, input, weights, finish, begin, end, output);
                          });
@@ -136,10 +139,11 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
   REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 3));
   const FromTensor<Weights16> packed = widened(weights, 0);
+  const kernels::FloatQuantizer quantizer = float_quantizer(ctx, true);
   return Kernel([=](RunContext& run_ctx) {
     const auto values = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
-        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), true);
+        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
     run_int(run_ctx, s, quantized.values.data(), quantized.zero_points, *values, kernels::kRunOf8BitProducts,
             hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
     return ok_status();
@@ -153,10 +157,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
       return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
-    case DataType::kUInt8: return prepare_uint8(ctx, s);
-    case DataType::kInt8: return prepare_int8(ctx, s);
-    case DataType::kInt16: return prepare_int16(ctx, s);
-    default: return unsupported_types(ctx);
+    case DataType::kUInt8:
+      return prepare_uint8(ctx, s);
+    case DataType::kInt8:
+      return prepare_int8(ctx, s);
+    case DataType::kInt16:
+      return prepare_int16(ctx, s);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

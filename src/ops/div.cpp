@@ -18,6 +18,8 @@ constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1, applied to the quotient"}};
 constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 // A kernel that refuses `zero` among the divisors and then divides.
 template <typename T, typename F>
 Kernel checked_kernel(const PrepareContext& ctx, T zero, F f) {
@@ -75,7 +77,7 @@ constinit const OpDef div_op = define({.name = "DIV",
                                        .inputs = {2, 2},
                                        .attributes = kAttributes,
                                        .types = kTypes,
-                                       .infer = infer_broadcast,
+                                       .infer = infer,
                                        .prepare = prepare});
 
 }  // namespace reef::ops

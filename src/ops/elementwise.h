@@ -70,24 +70,25 @@ T limit_to(const Range<T>& range, T x) {
 }
 
 // out[i] = f(a[i], b[i]) along one row. Written out by case, so that each loop is simple enough to vectorize.
-template <typename In, typename Out, typename F>
-void apply_row(const In* a, std::int64_t a_step, const In* b, std::int64_t b_step, Out* out, std::int64_t count,
+template <typename A, typename B, typename Out, typename F>
+void apply_row(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, Out* out, std::int64_t count,
                const F& f) {
   if (a_step == 1 && b_step == 1) {
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(a[i], b[i]));
   } else if (a_step == 1) {
-    const In scalar = *b;
+    const B scalar = *b;
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(a[i], scalar));
   } else {
-    const In scalar = *a;
+    const A scalar = *a;
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(scalar, b[b_step * i]));
   }
 }
 
-template <typename In, typename Out, typename F>
+// A and B are the inputs' element types.
+template <typename A, typename Out = A, typename B = A, typename F>
 void apply_binary(RunContext& ctx, const BroadcastPlan<2>& plan, const F& f) {
-  const In* a = ctx.input(0).values<In>().data();
-  const In* b = ctx.input(1).values<In>().data();
+  const A* a = ctx.input(0).values<A>().data();
+  const B* b = ctx.input(1).values<B>().data();
   Out* out = ctx.output(0).mutable_values<Out>().data();
   ctx.parallel_for(plan.elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
     plan.for_each_row(begin, end, [&](std::int64_t first, const Positions<2>& at, std::int64_t count) {
@@ -100,10 +101,10 @@ inline BroadcastPlan<2> binary_plan(const OpContext& ctx) {
   return BroadcastPlan<2>(ctx.output(0).shape, {&ctx.input(0).shape, &ctx.input(1).shape});
 }
 
-template <typename In, typename Out = In, typename F>
+template <typename A, typename Out = A, typename B = A, typename F>
 Kernel binary_kernel(const OpContext& ctx, F f) {
   return [plan = binary_plan(ctx), f = std::move(f)](RunContext& run) {
-    apply_binary<In, Out>(run, plan, f);
+    apply_binary<A, Out, B>(run, plan, f);
     return ok_status();
   };
 }

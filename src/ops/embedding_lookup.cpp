@@ -2,8 +2,8 @@
 // EMBEDDING_LOOKUP: output[i] = table[ids[i]], row by row.
 //
 // Rows are copied as they are, or, when the table is an integer type and the output float32, multiplied by the table's
-// scale (one, or one per row). Such a table must be symmetric. Rows of int4 and int2 tables must fill whole bytes: TFLite
-// reads others from the wrong place.
+// scale (one, or one per row). Such a table must be symmetric. Rows of int4 and int2 tables must fill whole bytes:
+// TFLite reads others from the wrong place.
 #include <cstring>
 
 #include "ops/op_def.h"
@@ -50,7 +50,8 @@ Result<Kernel> prepare_copy(std::size_t row_bytes) {
 
 Result<Kernel> prepare_dequantizing(const PrepareContext& ctx, std::int64_t columns) {
   const Tensor& table = ctx.input(kTable);
-  REEF_RETURN_IF_ERROR(require_type(table, "table", {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kInt2}));
+  REEF_RETURN_IF_ERROR(
+      require_type(table, "table", {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kInt2}));
   REEF_RETURN_IF_ERROR(require_symmetric(table));
   REEF_RETURN_IF_ERROR(require_plain_storage(table));
   REEF_REQUIRE(table.quantization->is_quantized(), "table ('{}') has no quantization", table.name);

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int8", "int16", "int32"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 // The divisor is not 0.
 template <typename T>
 T floor_quotient(T a, T b) {
@@ -47,7 +49,7 @@ constinit const OpDef floor_div_op = define({.name = "FLOOR_DIV",
                                              .summary = "Element-wise quotient rounded down, with broadcasting.",
                                              .inputs = {2, 2},
                                              .types = kTypes,
-                                             .infer = infer_broadcast,
+                                             .infer = infer,
                                              .prepare = prepare});
 
 }  // namespace reef::ops

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int8", "int16", "int32", "int64"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 template <typename T>
 T floor_remainder(T a, T b) {
   T remainder = 0;
@@ -47,7 +49,7 @@ constinit const OpDef floor_mod_op =
             .summary = "Element-wise remainder with the divisor's sign, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,
-            .infer = infer_broadcast,
+            .infer = infer,
             .prepare = prepare});
 
 }  // namespace reef::ops

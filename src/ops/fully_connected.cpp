@@ -4,12 +4,12 @@
 // The input is read as rows of the weights' depth, whatever its shape; with keep_num_dims only its last dimension is
 // replaced. Weights without depth give zeros, without bias.
 //
-// Scaling of integer sums. TFLite 2.9's reference kernels multiply by a fixed-point number; newer ones (LiteRT) multiply
-// by a double and round once, which differs by one step in rare cases. For 8-bit activations with 8-bit weights of
-// one scale we do as 2.9 does, for everything that came later (scales per channel, 4- and 2-bit weights) and for int16
-// as LiteRT does.
-// Hybrid (float activations, integer weights): each row is quantized while running, asymmetrically if the attribute says
-// so.
+// Releases of TFLite disagree on how integer sums are scaled. The current one multiplies by a double and rounds once.
+// 2.9 multiplies by fixed-point numbers (32-bit sums; 48-bit sums and 16-bit multipliers for int16), and takes the
+// scale of int8 weights with one scale per channel to be 0, so that every output is the zero point. 4- and 2-bit
+// weights and 32-bit biases of int16, which 2.9 does not know, are computed as in the current release. Hybrid (float
+// activations, integer weights): each row is quantized while running, asymmetrically if the attribute says so (2.9:
+// with the scale in double).
 #include <cstring>
 #include <limits>
 
@@ -36,7 +36,7 @@ constexpr std::string_view kTypes[] = {
     "float32",
     "uint8 (output uint8 or int16)",
     "int8 (weights int8, int4 or int2, per tensor or per channel)",
-    "int16 (weights int8, int4 or int2; bias int32 or int64)",
+    "int16 (weights int8, int4, int2 or int16; bias int32 or int64)",
     "hybrid: float32 with int8, uint8, int4 or int2 weights",
 };
 
@@ -48,7 +48,9 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
   if (format != "DEFAULT") {
     return unsupported("weights format {} is not supported; convert the model without shuffled weights", format);
   }
+  REEF_REQUIRE(ctx.output_count() == 1, "{} outputs; weights of the default format have one", ctx.output_count());
   REEF_RETURN_IF_ERROR(require_rank(weights, "weights", 2, 2));
+  REEF_RETURN_IF_ERROR(check_shape(input.shape));
   ConvShape s;
   s.input_channels = weights.shape[1];
   s.output_channels = weights.shape[0];
@@ -91,7 +93,9 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, R
   const FromTensor<PackedRows> packed(ctx.input(1), [depth = s.depth(), weights_zero_point](const Tensor& weights) {
     return pack_rows(weights, depth, weights_zero_point);
   });
-  const std::int64_t run = sizeof(In) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
+  const std::int64_t run = sizeof(In) == 1                         ? kernels::kRunOf8BitProducts
+                           : ctx.input(1).type == DataType::kInt16 ? kernels::kRunOf16BitProducts
+                                                                   : kernels::kRunOf16By8BitProducts;
   return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
     const auto weights = packed.get(run_ctx.input(1));
     const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
@@ -101,18 +105,47 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, R
   });
 }
 
+// Fixed-point scaling as in 2.9, of weights that have one scale; see the head comment for those that have several.
+template <typename In, typename Out>
+Result<Kernel> kernel_of_2_9(const PrepareContext& ctx, const ConvShape& s, const Tensor* bias) {
+  const Tensor& weights = ctx.input(1);
+  constexpr Rounding kRounding = sizeof(In) == 2 ? Rounding::kFixedPoint48 : Rounding::kFixedPoint32;
+  if (weights.quantization->is_per_axis()) {
+    REEF_RETURN_IF_ERROR(channel_scales(weights, 0).status());
+    return quantized_kernel<In, Out>(ctx, s, kRounding, {0.0}, 0);
+  }
+  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
+  return quantized_kernel<In, Out>(ctx, s, kRounding, {factor}, w.zero_point);
+}
+
+// Scaling in double, as in the current release.
+template <typename In, typename Out>
+Result<Kernel> current_kernel(const PrepareContext& ctx, const ConvShape& s, const Tensor* bias, Rounding rounding) {
+  const Tensor& weights = ctx.input(1);
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), weights, 0, ctx.output(0)));
+  if (weights.quantization->is_per_axis()) {
+    REEF_RETURN_IF_ERROR(require_symmetric(weights));
+    return quantized_kernel<In, Out>(ctx, s, rounding, factors, 0);
+  }
+  REEF_RETURN_IF_ERROR(tensor_factor(ctx.input(0), weights, bias, ctx.output(0)).status());  // checks the bias's scale
+  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
+  return quantized_kernel<In, Out>(ctx, s, rounding, {factors[0]}, w.zero_point);
+}
+
 Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kUInt8}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kUInt8, DataType::kInt16}));
+  REEF_REQUIRE(!ctx.input(1).quantization->is_per_axis(), "weights ('{}') are uint8; they must have a single scale",
+               ctx.input(1).name);
   REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
-  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), ctx.input(1), bias, ctx.output(0)));
-  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(ctx.input(1), "weights"));
   if (ctx.output(0).type == DataType::kUInt8) {
-    return quantized_kernel<std::uint8_t, std::uint8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
+    return as_in_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::uint8_t>(ctx, s, bias)
+                          : current_kernel<std::uint8_t, std::uint8_t>(ctx, s, bias, Rounding::kReal32);
   }
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
-  return quantized_kernel<std::uint8_t, std::int16_t>(ctx, s, Rounding::kReal32, factors, w.zero_point);
+  return as_in_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::int16_t>(ctx, s, bias)
+                        : current_kernel<std::uint8_t, std::int16_t>(ctx, s, bias, Rounding::kReal32);
 }
 
 Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
@@ -120,28 +153,39 @@ Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt8}));
   REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
-  if (weights.type == DataType::kInt8 && weights.quantization->scale.size() == 1) {
+  if (weights.type == DataType::kInt8 && as_in_2_9(ctx)) return kernel_of_2_9<std::int8_t, std::int8_t>(ctx, s, bias);
+  if (weights.type != DataType::kInt8) REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  return current_kernel<std::int8_t, std::int8_t>(ctx, s, bias, Rounding::kReal32);
+}
+
+// int16 weights came last and are scaled in fixed point again, in all releases that have them.
+Result<Kernel> int16_weights_kernel(const PrepareContext& ctx, const ConvShape& s, const Tensor* bias) {
+  const Tensor& weights = ctx.input(1);
+  REEF_ASSIGN_OR_RETURN(std::vector<double> factors, channel_factors(ctx.input(0), weights, 0, ctx.output(0)));
+  if (!weights.quantization->is_per_axis()) {
     REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
-    REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
-    return quantized_kernel<std::int8_t, std::int8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
+    factors = {factor};
   }
-  REEF_RETURN_IF_ERROR(require_symmetric(weights));
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), weights, 0, ctx.output(0)));
-  return quantized_kernel<std::int8_t, std::int8_t>(ctx, s, Rounding::kReal32, factors, 0);
+  return quantized_kernel<std::int16_t, std::int16_t>(ctx, s, Rounding::kFixedPoint48, factors, 0);
 }
 
 Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2}));
+  const Tensor& weights = ctx.input(1);
+  REEF_RETURN_IF_ERROR(
+      require_type(weights, "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2, DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt16}));
-  for (const Tensor* tensor : {&ctx.input(0), &ctx.input(1), &ctx.output(0)}) {
+  for (const Tensor* tensor : {&ctx.input(0), &weights, &ctx.output(0)}) {
     REEF_RETURN_IF_ERROR(require_symmetric(*tensor));
   }
   REEF_ASSIGN_OR_RETURN(const Tensor* bias,
                         optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
-  const bool wraps = bias != nullptr ? bias->type == DataType::kInt32
-                                     : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
-  return quantized_kernel<std::int16_t, std::int16_t>(ctx, s, wraps ? Rounding::kReal32 : Rounding::kReal64, factors, 0);
+  const bool wraps =
+      bias != nullptr ? bias->type == DataType::kInt32 : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
+  if (weights.type == DataType::kInt16) return int16_weights_kernel(ctx, s, bias);
+  if (weights.type == DataType::kInt8 && !wraps && as_in_2_9(ctx)) {
+    return kernel_of_2_9<std::int16_t, std::int16_t>(ctx, s, bias);
+  }
+  return current_kernel<std::int16_t, std::int16_t>(ctx, s, bias, wraps ? Rounding::kReal32 : Rounding::kReal64);
 }
 
 PackedColumns pack_float(const Tensor& weights) {
@@ -162,10 +206,10 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const float* input = run_ctx.input(0).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
-    run_ctx.parallel_for(weights->blocks, grain_for(s.batches * kernels::kColumnBlock * s.depth()),
+    run_ctx.parallel_for(weights->blocks, grain_for({s.batches, kernels::kColumnBlock, s.depth()}),
                          [&](std::int64_t begin, std::int64_t end) {
-                           kernels::multiply_columns(input, s.depth(), s.batches, *weights, 0, begin, end, finish, output,
-                                                     s.output_channels);
+                           kernels::multiply_columns(input, s.depth(), s.batches, *weights, 0, begin, end, finish,
+                                                     output, s.output_channels);
                          });
     return ok_status();
   });
@@ -182,7 +226,8 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   HybridOutput hybrid;
   REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
   REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
-  const bool asymmetric = ctx.attributes().get_bool("asymmetric_quantize_inputs");
+  const kernels::FloatQuantizer quantizer =
+      float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
   const FromTensor<PackedRows> packed(weights, [depth = s.depth()](const Tensor& tensor) {
     Tensor bytes = tensor;  // TFLite reads uint8 weights as int8 here
     if (bytes.type == DataType::kUInt8) bytes.type = DataType::kInt8;
@@ -191,7 +236,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   return Kernel([=](RunContext& run_ctx) {
     const auto rows = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
-        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.depth(), asymmetric);
+        quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.depth(), quantizer);
     run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
                     hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, 1, s.output_channels));
     return ok_status();
@@ -212,10 +257,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
       if (ctx.input(1).type != DataType::kFloat32) return prepare_hybrid(ctx, s);
       REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
       return prepare_float(ctx, s);
-    case DataType::kUInt8: return prepare_uint8(ctx, s);
-    case DataType::kInt8: return prepare_int8(ctx, s);
-    case DataType::kInt16: return prepare_int16(ctx, s);
-    default: return unsupported_types(ctx);
+    case DataType::kUInt8:
+      return prepare_uint8(ctx, s);
+    case DataType::kInt8:
+      return prepare_int8(ctx, s);
+    case DataType::kInt16:
+      return prepare_int16(ctx, s);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
+Result<Kernel> prepare(PrepareContext& ctx) { return prepare_ordering<std::greater<>>(ctx); }
+
 }  // namespace
 
 extern const OpDef greater_op;
@@ -18,7 +22,7 @@ constinit const OpDef greater_op =
             .summary = "Whether elements of the first input are greater, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,
-            .infer = infer_broadcast,
-            .prepare = prepare_ordering<std::greater<>>});
+            .infer = infer,
+            .prepare = prepare});
 
 }  // namespace reef::ops

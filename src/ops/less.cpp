@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
+Result<Kernel> prepare(PrepareContext& ctx) { return prepare_ordering<std::less<>>(ctx); }
+
 }  // namespace
 
 extern const OpDef less_op;
@@ -17,7 +21,7 @@ constinit const OpDef less_op = define({.name = "LESS",
                                         .summary = "Whether elements of the first input are less, with broadcasting.",
                                         .inputs = {2, 2},
                                         .types = kTypes,
-                                        .infer = infer_broadcast,
-                                        .prepare = prepare_ordering<std::less<>>});
+                                        .infer = infer,
+                                        .prepare = prepare});
 
 }  // namespace reef::ops

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"bool"};
 
+Status infer(InferContext& ctx) { return infer_same_shape(ctx); }
+
 Status run(RunContext& ctx) {
   // Read as bytes: a file may hold bools that are neither 0 nor 1.
   const std::uint8_t* in = ctx.input(0).values<std::uint8_t>().data();
@@ -29,10 +31,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef logical_not_op;
-constinit const OpDef logical_not_op = define({.name = "LOGICAL_NOT",
-                                               .summary = "Logical negation.",
-                                               .types = kTypes,
-                                               .infer = infer_same_shape,
-                                               .prepare = prepare});
+constinit const OpDef logical_not_op = define(
+    {.name = "LOGICAL_NOT", .summary = "Logical negation.", .types = kTypes, .infer = infer, .prepare = prepare});
 
 }  // namespace reef::ops

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"bool"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input 0", {DataType::kBool}));
@@ -23,7 +25,7 @@ constinit const OpDef logical_or_op = define({.name = "LOGICAL_OR",
                                               .summary = "Logical disjunction, with broadcasting.",
                                               .inputs = {2, 2},
                                               .types = kTypes,
-                                              .infer = infer_broadcast,
+                                              .infer = infer,
                                               .prepare = prepare});
 
 }  // namespace reef::ops

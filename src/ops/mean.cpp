@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// MEAN: means along the given axes.
+// MEAN: means along the given axes. int32 and int64 means are cut towards zero. The mean of nothing is NaN, or 0 in
+// integer types.
 //
-// Quantized means come in two roundings, because TFLite's reference kernels changed after 2.9 and models in the field
-// are checked against either:
-//   int8 images, axes given as 1 and 2, keep_dims   2.9: the sum is rescaled, then divided by the count, both rounded
-//   everything else                                 later: the count is folded into the fixed-point factor
-// int32 and int64 means are cut towards zero. The mean of nothing is NaN, or 0 in integer types.
+// Quantized means are sums in 32 bits, divided and rescaled. Releases differ here:
+//   2.9        images (4 dimensions, axes given as 1 and 2, keep_dims): int8 and int16 are rescaled, then divided by
+//   the
+//              count, both rounded; uint8 does both in one factor, after which it subtracts a rounded zero point.
+//              Otherwise, where input and output are quantized alike, raw values are averaged and cut towards zero;
+//              else the mean is rescaled in float
+//   current    the count is folded into the fixed-point factor
+// float32 means of the last dimension alone are summed by Eigen in 2.9, so their last bits may differ from ours.
 #include <bit>
-#include <cmath>
 
 #include "ops/reduce_quantized.h"
 
@@ -30,9 +33,7 @@ T add_zero_point(std::int32_t mean, std::int32_t zero_point) {
 }
 
 template <typename T>
-Result<Kernel> quantized_kernel(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
-  request_wide_sums(ctx);
+Kernel folded_kernel(const RescaledReduction& rescaling) {
   return make_wide_sum_kernel<T>([rescaling](const kernels::ReducePlan& plan) {
     return [rescaling, count = plan.reduced_elements,
             factor = divide(rescaling.factor, plan.reduced_elements)](std::int32_t sum) {
@@ -42,15 +43,51 @@ Result<Kernel> quantized_kernel(PrepareContext& ctx) {
   });
 }
 
-Result<Kernel> image_kernel(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
-  request_wide_sums(ctx);
-  return make_wide_sum_kernel<std::int8_t>([rescaling](const kernels::ReducePlan& plan) {
+// 2.9, images of int8 and int16.
+template <typename T>
+Kernel image_kernel(const RescaledReduction& rescaling) {
+  return make_wide_sum_kernel<T>([rescaling](const kernels::ReducePlan& plan) {
     return [rescaling, count = plan.reduced_elements](std::int32_t sum) {
       const std::int32_t centred = remove_zero_points(sum, rescaling.input.zero_point, count);
       const std::int64_t scaled = numeric::multiply(centred, rescaling.factor);
       const std::int64_t mean = (scaled > 0 ? scaled + count / 2 : scaled - count / 2) / count;
-      return add_zero_point<std::int8_t>(static_cast<std::int32_t>(mean), rescaling.output.zero_point);
+      return add_zero_point<T>(static_cast<std::int32_t>(mean), rescaling.output.zero_point);
+    };
+  });
+}
+
+// 2.9, images of uint8.
+template <>
+Kernel image_kernel<std::uint8_t>(const RescaledReduction& rescaling) {
+  return make_wide_sum_kernel<std::uint8_t>([rescaling](const kernels::ReducePlan& plan) {
+    const QuantParams in = rescaling.input, out = rescaling.output;
+    const float shifted = static_cast<float>(in.zero_point) * in.scale / out.scale + 0.5F;
+    const std::int32_t bias = numeric::wrapping_sub(out.zero_point, numeric::round_to_int32(std::trunc(shifted)));
+    const numeric::Multiplier factor =
+        numeric::make_multiplier(in.scale / (static_cast<float>(plan.reduced_elements) * out.scale));
+    return [=](std::int32_t sum) { return add_zero_point<std::uint8_t>(numeric::multiply(sum, factor), bias); };
+  });
+}
+
+// 2.9, quantized alike.
+template <typename T>
+Kernel raw_kernel() {
+  return make_wide_sum_kernel<T>([](const kernels::ReducePlan& plan) {
+    return [count = plan.reduced_elements](std::int32_t sum) { return static_cast<T>(sum / count); };
+  });
+}
+
+// 2.9, everything else.
+template <typename T>
+Kernel float_kernel(const RescaledReduction& rescaling) {
+  return make_wide_sum_kernel<T>([rescaling](const kernels::ReducePlan& plan) {
+    const float scale = rescaling.input.scale / rescaling.output.scale;
+    const float bias = static_cast<float>(-rescaling.input.zero_point) * scale;
+    const auto count = static_cast<float>(plan.reduced_elements);
+    return [=, zero_point = static_cast<float>(rescaling.output.zero_point)](std::int32_t sum) {
+      const float mean = std::round(static_cast<float>(sum) / count * scale + bias) + zero_point;
+      constexpr float kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+      return static_cast<T>(std::max(std::min(mean, kHigh), kLow));
     };
   });
 }
@@ -63,9 +100,13 @@ bool is_image_mean(const RunContext& ctx) {
   return (axes[0] == 1 && axes[1] == 2) || (axes[0] == 2 && axes[1] == 1);
 }
 
-Result<Kernel> int8_kernel(PrepareContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(Kernel image, image_kernel(ctx));
-  REEF_ASSIGN_OR_RETURN(Kernel other, quantized_kernel<std::int8_t>(ctx));
+template <typename T>
+Result<Kernel> quantized_kernel(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const RescaledReduction rescaling, RescaledReduction::of(ctx));
+  request_wide_sums(ctx);
+  if (ctx.environment()->tflite_release() != TfliteRelease::k2_9) return folded_kernel<T>(rescaling);
+  const Kernel image = image_kernel<T>(rescaling);
+  const Kernel other = rescaling.is_identity() ? raw_kernel<T>() : float_kernel<T>(rescaling);
   return Kernel([=](RunContext& run) { return is_image_mean(run) ? image(run) : other(run); });
 }
 
@@ -109,7 +150,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     case DataType::kInt64:
       return plain_kernel<std::int64_t, std::int64_t>(ctx);
     case DataType::kInt8:
-      return int8_kernel(ctx);
+      return quantized_kernel<std::int8_t>(ctx);
     case DataType::kUInt8:
       return quantized_kernel<std::uint8_t>(ctx);
     case DataType::kInt16:

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
@@ -26,7 +28,7 @@ constinit const OpDef minimum_op = define({.name = "MINIMUM",
                                            .summary = "The smaller of two elements, with broadcasting.",
                                            .inputs = {2, 2},
                                            .types = kTypes,
-                                           .infer = infer_broadcast,
+                                           .infer = infer,
                                            .prepare = prepare});
 
 }  // namespace reef::ops

@@ -21,6 +21,8 @@ constexpr std::string_view kTypes[] = {"float32",       "int8",           "uint8
                                        "int16 -> int8", "int16 -> uint8", "int32", "uint32",
                                        "int64"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 template <typename T>
 Result<Kernel> prepare_plain(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Range<T> range, plain_activation_range<T>(ctx.attributes()));
@@ -100,7 +102,7 @@ constinit const OpDef mul_op = define({.name = "MUL",
                                        .inputs = {2, 2},
                                        .attributes = kAttributes,
                                        .types = kTypes,
-                                       .infer = infer_broadcast,
+                                       .infer = infer,
                                        .prepare = prepare});
 
 }  // namespace reef::ops

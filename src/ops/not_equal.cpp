@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64", "bool", "string"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
+Result<Kernel> prepare(PrepareContext& ctx) { return prepare_equality<std::not_equal_to<>>(ctx); }
+
 }  // namespace
 
 extern const OpDef not_equal_op;
@@ -17,7 +21,7 @@ constinit const OpDef not_equal_op = define({.name = "NOT_EQUAL",
                                              .summary = "Whether elements differ, with broadcasting.",
                                              .inputs = {2, 2},
                                              .types = kTypes,
-                                             .infer = infer_broadcast,
-                                             .prepare = prepare_equality<std::not_equal_to<>>});
+                                             .infer = infer,
+                                             .prepare = prepare});
 
 }  // namespace reef::ops

@@ -53,7 +53,9 @@ struct OpDef {
 // Refuses an incomplete op while compiling: a throw is not a constant expression.
 consteval OpDef define(OpDef def) {
   if (def.name.empty() || def.summary.empty()) throw "an op needs a name and a summary";
+#ifndef __SANITIZE_ADDRESS__  // under the sanitizers gcc does not take the address of a function in another file for non-null
   if (def.infer == nullptr || def.prepare == nullptr) throw "an op needs infer and prepare";
+#endif
   if (def.types.empty()) throw "an op needs the list of types it supports";
   if (def.inputs.min > def.inputs.max || def.outputs.min > def.outputs.max) throw "arity bounds are crossed";
   return def;

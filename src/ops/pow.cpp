@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int32"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 template <typename T>
 T product(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -65,11 +67,11 @@ Status run(RunContext& ctx, const BroadcastPlan<2>& plan) {
   if (exponents.size() == 1 && ctx.input(0).shape != ctx.input(1).shape) {
     const std::int32_t exponent = lone_integer_exponent(exponents[0]);
     if (exponent >= 1) {
-      apply_binary<T, T>(ctx, plan, [=](T base, T) { return integer_power(base, exponent); });
+      apply_binary<T>(ctx, plan, [=](T base, T) { return integer_power(base, exponent); });
       return ok_status();
     }
   }
-  apply_binary<T, T>(ctx, plan, [](T base, T exponent) { return general_power(base, exponent); });
+  apply_binary<T>(ctx, plan, [](T base, T exponent) { return general_power(base, exponent); });
   return ok_status();
 }
 
@@ -87,7 +89,7 @@ constinit const OpDef pow_op = define({.name = "POW",
                                        .summary = "Element-wise power, with broadcasting.",
                                        .inputs = {2, 2},
                                        .types = kTypes,
-                                       .infer = infer_broadcast,
+                                       .infer = infer,
                                        .prepare = prepare});
 
 }  // namespace reef::ops

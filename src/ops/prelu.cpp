@@ -12,7 +12,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16"};
+constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16 (alpha int8)"};
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(infer_broadcast(ctx));
@@ -21,7 +21,7 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-template <typename T>
+template <typename T, typename Alpha = T>
 Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
   REEF_ASSIGN_OR_RETURN(const QuantParams alpha, per_tensor_quantization(ctx.input(1), "alpha"));
@@ -31,15 +31,20 @@ Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
   const numeric::Multiplier negative = numeric::make_multiplier(in.scale * alpha.scale / out.scale);
   const IntRange range = type_range(ctx.output(0).type);
   const kernels::Requantize result{positive, out.zero_point, range.min, range.max};
-  return binary_kernel<T>(ctx, [=](T x, T slope) {
+  return binary_kernel<T, T, Alpha>(ctx, [=](T x, Alpha slope) {
     const std::int32_t value = x - in.zero_point;
     if (value >= 0) return static_cast<T>(result.finish(numeric::multiply(value, positive)));
-    const std::int32_t product = numeric::wrapping_mul(value, slope - alpha.zero_point);
+    const std::int32_t product = value * (slope - alpha.zero_point);
     return static_cast<T>(result.finish(numeric::multiply(product, negative)));
   });
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_inputs(ctx, 2));
+  if (ctx.input(0).type == DataType::kInt16 && ctx.input(1).type == DataType::kInt8) {
+    REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+    return prepare_quantized<std::int16_t, std::int8_t>(ctx);
+  }
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:

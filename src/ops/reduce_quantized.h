@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and means of quantized tensors: integer sums, then one rescaling per output.
+// Sums and means of quantized tensors: integer sums, then one rescaling per output, which differs between releases of
+// TFLite (see sum.cpp and mean.cpp).
 #pragma once
+
+#include <cmath>
 
 #include "numeric/fixed_point.h"
 #include "ops/checks.h"
@@ -11,6 +14,8 @@ namespace reef::ops {
 struct RescaledReduction {
   QuantParams input, output;
   numeric::Multiplier factor;  // input scale / output scale
+
+  bool is_identity() const { return input.scale == output.scale && input.zero_point == output.zero_point; }
 
   // Everything from the two tensors' quantization, checked.
   static Result<RescaledReduction> of(const OpContext& ctx) {

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"int8", "uint8", "int16", "uint16", "int32", "uint32"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 template <typename T>
 T shift_right(T x, T count) {
   constexpr std::int64_t kMaxCount = 8 * sizeof(T) - 1;
@@ -33,7 +35,7 @@ constinit const OpDef right_shift_op = define({.name = "RIGHT_SHIFT",
                                                .summary = "Shifts elements right, with broadcasting.",
                                                .inputs = {2, 2},
                                                .types = kTypes,
-                                               .infer = infer_broadcast,
+                                               .infer = infer,
                                                .prepare = prepare});
 
 }  // namespace reef::ops

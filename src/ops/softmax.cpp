@@ -38,7 +38,6 @@ Result<Kernel> softmax_8bit(const OpContext& ctx, float beta) {
 }
 
 Result<Kernel> softmax_16bit(const OpContext& ctx, float beta) {
-  REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 1, 4));
   REEF_RETURN_IF_ERROR(require_output(ctx.output(0), 1.0f / 32768, 0));
   REEF_ASSIGN_OR_RETURN(const QuantParams input, per_tensor_quantization(ctx.input(0), "input"));
   REEF_REQUIRE(input.zero_point == 0, "the input's zero point is {}; int16 needs 0", input.zero_point);

@@ -16,6 +16,8 @@ namespace reef::ops {
 namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int8", "int32"};
+
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
 constexpr int kLeftShift = 7;
 
 Result<Kernel> prepare_int8(const PrepareContext& ctx) {
@@ -62,7 +64,7 @@ constinit const OpDef squared_difference_op = define({.name = "SQUARED_DIFFERENC
                                                       .summary = "Element-wise squared difference, with broadcasting.",
                                                       .inputs = {2, 2},
                                                       .types = kTypes,
-                                                      .infer = infer_broadcast,
+                                                      .infer = infer,
                                                       .prepare = prepare});
 
 }  // namespace reef::ops

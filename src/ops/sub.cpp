@@ -12,6 +12,8 @@ constexpr AttributeDoc kAttributes[] = {
     {"pot_scale_int16", "int16 with power-of-two scales: shift one input instead of rescaling both"}};
 constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64"};
 
+Status infer(InferContext& ctx) { return infer_broadcast(ctx); }
+
 Result<Kernel> prepare(PrepareContext& ctx) { return prepare_sum(ctx, SumSign::kMinus); }
 
 }  // namespace
@@ -22,7 +24,7 @@ constinit const OpDef sub_op = define({.name = "SUB",
                                        .inputs = {2, 2},
                                        .attributes = kAttributes,
                                        .types = kTypes,
-                                       .infer = infer_broadcast,
+                                       .infer = infer,
                                        .prepare = prepare});
 
 }  // namespace reef::ops

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TRANSPOSE_CONV: the gradient of a convolution, used to enlarge images.
 //
-// Inputs: output shape, weights [output channels, height, width, input channels], input, optional bias. Every input pixel
-// (y, x) adds input[y, x, :] . weights[o, ky, kx, :] to output[y * stride_h - pad + ky, x * stride_w - pad + kx, o];
-// what falls outside is dropped. The padding is that of a convolution over an image of the output's size.
+// Inputs: output shape, weights [output channels, height, width, input channels], input, optional bias. Every input
+// pixel (y, x) adds input[y, x, :] . weights[o, ky, kx, :] to output[y * stride_h - pad + ky, x * stride_w - pad + kx,
+// o]; what falls outside is dropped. The padding is that of a convolution over an image of the output's size.
 //
 // Computed per output pixel, over input pixels in row-major order, which is the reference's order of float additions.
 // Integer sums are exact and scaled as in CONV_2D. Hybrid (float input, int8 weights): each image is quantized
@@ -31,7 +31,8 @@ constexpr AttributeDoc kAttributes[] = {
     {"quantized_bias_type", "with int16 activations and no bias: INT32 makes sums wrap at 32 bits"},
 };
 constexpr std::string_view kTypes[] = {"float32", "uint8", "int8 (weights per tensor or per channel)",
-                                       "int16 (weights int8, bias int32 or int64)", "hybrid: float32 with int8 weights"};
+                                       "int16 (weights int8, bias int32 or int64)",
+                                       "hybrid: float32 with int8 weights"};
 
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kOutputShape), "output shape", {DataType::kInt32}));
@@ -76,16 +77,17 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
   s.batches = input.shape[0];
   s.input_channels = input.shape[3];
   s.output_channels = weights.shape[0];
-  REEF_REQUIRE(s.input_channels <= kMaxDepth, "{} input channels; at most {} are supported", s.input_channels, kMaxDepth);
+  REEF_REQUIRE(s.input_channels <= kMaxDepth, "{} input channels; at most {} are supported", s.input_channels,
+               kMaxDepth);
   REEF_ASSIGN_OR_RETURN(s.y, transpose_axis(input.shape[1], out[1], weights.shape[1], a.get_int("stride_h"), padding));
   REEF_ASSIGN_OR_RETURN(s.x, transpose_axis(input.shape[2], out[2], weights.shape[2], a.get_int("stride_w"), padding));
   return s;
 }
 
-// Products that one output row takes, roughly: windows overlap window / stride times along each axis.
-std::int64_t row_products(const ConvShape& s) {
+// Input pixels that an output pixel receives from, roughly: windows overlap window / stride times along each axis.
+std::int64_t overlaps(const ConvShape& s) {
   const auto overlap = [](const ConvAxis& axis) { return (axis.window + axis.stride - 1) / axis.stride; };
-  return s.x.output * s.output_channels * s.input_channels * overlap(s.y) * overlap(s.x);
+  return overlap(s.y) * overlap(s.x);
 }
 
 // Row tap * output_channels + o holds weights[o, tap, :].
@@ -120,17 +122,19 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, R
       for (std::int64_t i = 0; i < pixels; ++i) {
         kernels::widen(input + (batch * pixels + i) * s.input_channels, s.input_channels, zero_point, image.row(i));
       }
-      run_ctx.parallel_for(s.y.output, grain_for(row_products(s)), [&](std::int64_t begin, std::int64_t end) {
-        std::vector<std::int64_t> sums(static_cast<std::size_t>(s.output_channels));
-        for (std::int64_t i = begin * s.x.output; i < end * s.x.output; ++i) {
-          std::fill(sums.begin(), sums.end(), std::int64_t{0});
-          kernels::for_each_source(s, i / s.x.output, i % s.x.output, [&](std::int64_t pixel, std::int64_t tap) {
-            kernels::add_row_products(image.row(pixel), 0, 1, weights->row(tap * s.output_channels), weights->stride,
-                                      s.output_channels, weights->stride, run, sums.data(), 0);
+      run_ctx.parallel_for(
+          s.y.output, grain_for({s.x.output, s.output_channels, s.input_channels, overlaps(s)}),
+          [&](std::int64_t begin, std::int64_t end) {
+            std::vector<std::int64_t> sums(static_cast<std::size_t>(s.output_channels));
+            for (std::int64_t i = begin * s.x.output; i < end * s.x.output; ++i) {
+              std::fill(sums.begin(), sums.end(), std::int64_t{0});
+              kernels::for_each_source(s, i / s.x.output, i % s.x.output, [&](std::int64_t pixel, std::int64_t tap) {
+                kernels::add_row_products(image.row(pixel), 0, 1, weights->row(tap * s.output_channels),
+                                          weights->stride, s.output_channels, weights->stride, run, sums.data(), 0);
+              });
+              sink(batch * s.y.output * s.x.output + i, std::int64_t{0}, sums.data(), s.output_channels);
+            }
           });
-          sink(batch * s.y.output * s.x.output + i, std::int64_t{0}, sums.data(), s.output_channels);
-        }
-      });
     }
     return ok_status();
   });
@@ -159,8 +163,8 @@ Result<Kernel> prepare_signed(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const Tensor* bias,
                         optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
-  const bool wraps = bias != nullptr ? bias->type == DataType::kInt32
-                                     : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
+  const bool wraps =
+      bias != nullptr ? bias->type == DataType::kInt32 : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
   return quantized_kernel<std::int16_t>(ctx, s, wraps ? Rounding::kFixedPoint32 : Rounding::kFixedPoint48, factors, 0);
 }
 
@@ -182,9 +186,74 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const float* input = run_ctx.input(kInput).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
-    run_ctx.parallel_for(s.output_rows(), grain_for(row_products(s)), [&](std::int64_t begin, std::int64_t end) {
-      kernels::transpose_convolve_float(s, input, *weights, finish, begin, end, output);
-    });
+    run_ctx.parallel_for(s.output_rows(), grain_for({s.x.output, s.output_channels, s.input_channels, overlaps(s)}),
+                         [&](std::int64_t begin, std::int64_t end) {
+                           kernels::transpose_convolve_float(s, input, *weights, finish, begin, end, output);
+                         });
+    return ok_status();
+  });
+}
+
+// Weights as [tap][input channel][output channel], so that hybrid sums run across output channels.
+std::vector<std::int16_t> pack_by_channel(const Tensor& weights, const ConvShape& s) {
+  const PackedRows rows = pack_by_tap(weights, s, 0);
+  std::vector<std::int16_t> packed;
+  packed.reserve(static_cast<std::size_t>(weights.elements()));
+  for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
+    for (std::int64_t c = 0; c < s.input_channels; ++c) {
+      for (std::int64_t o = 0; o < s.output_channels; ++o) packed.push_back(rows.row(tap * s.output_channels + o)[c]);
+    }
+  }
+  return packed;
+}
+
+// sums[o] += (x - zero_point) * w[o] * channel_scales[o] * scale, rounding after every step.
+void add_hybrid_products(std::int32_t x, const std::int16_t* w, const std::vector<float>& channel_scales, float scale,
+                         std::vector<float>& sums) {
+  for (std::size_t o = 0; o < sums.size(); ++o) {
+    sums[o] += static_cast<float>(x * w[o]) * channel_scales[o] * scale;
+  }
+}
+
+Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
+  const Tensor& weights = ctx.input(kWeights);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8}));
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
+  const kernels::FloatQuantizer quantizer = float_quantizer(ctx, true);
+  HybridOutput hybrid;
+  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
+  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
+  const FromTensor<std::vector<std::int16_t>> packed(weights,
+                                                     [s](const Tensor& tensor) { return pack_by_channel(tensor, s); });
+  return Kernel([=](RunContext& run_ctx) {
+    const auto w = packed.get(run_ctx.input(kWeights));
+    const QuantizedRows quantized =
+        quantize_rows(run_ctx.input(kInput).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
+    float* output = run_ctx.output(0).mutable_values<float>().data();
+    const kernels::FloatOutput finish = float_output(run_ctx, kBias, hybrid.range);
+    run_ctx.parallel_for(s.output_rows(), grain_for({4, s.x.output, s.output_channels, s.input_channels, overlaps(s)}),
+                         [&](std::int64_t begin, std::int64_t end) {
+                           std::vector<float> sums(static_cast<std::size_t>(s.output_channels));
+                           for (std::int64_t i = begin * s.x.output; i < end * s.x.output; ++i) {
+                             const std::int64_t row = i / s.x.output, batch = row / s.y.output;
+                             const std::int8_t* image = quantized.values.data() + batch * s.input_batch_size();
+                             const auto b = static_cast<std::size_t>(batch);
+                             std::fill(sums.begin(), sums.end(), 0.0f);
+                             kernels::for_each_source(
+                                 s, row % s.y.output, i % s.x.output, [&](std::int64_t pixel, std::int64_t tap) {
+                                   for (std::int64_t c = 0; c < s.input_channels; ++c) {
+                                     add_hybrid_products(image[pixel * s.input_channels + c] - quantized.zero_points[b],
+                                                         w->data() + (tap * s.input_channels + c) * s.output_channels,
+                                                         hybrid.channel_scales, quantized.scales[b], sums);
+                                   }
+                                 });
+                             for (std::int64_t o = 0; o < s.output_channels; ++o) {
+                               output[i * s.output_channels + o] = finish(sums[static_cast<std::size_t>(o)], o);
+                             }
+                           }
+                         });
     return ok_status();
   });
 }
@@ -195,12 +264,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(kWeights)));
   switch (ctx.input(kInput).type) {
     case DataType::kFloat32:
-      if (ctx.input(kWeights).type == DataType::kFloat32) return prepare_float(ctx, s);
-      return unsupported_types(ctx);
-    case DataType::kUInt8: return prepare_uint8(ctx, s);
+      return ctx.input(kWeights).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
+    case DataType::kUInt8:
+      return prepare_uint8(ctx, s);
     case DataType::kInt8:
-    case DataType::kInt16: return prepare_signed(ctx, s);
-    default: return unsupported_types(ctx);
+    case DataType::kInt16:
+      return prepare_signed(ctx, s);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

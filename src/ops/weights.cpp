@@ -30,8 +30,10 @@ double single_scale(const Tensor& tensor) {
 void widen_elements(const Tensor& tensor, std::int64_t first, std::int64_t count, std::int32_t zero_point,
                     std::int16_t* target) {
   switch (tensor.type) {
-    case DataType::kInt2: return widen_packed(tensor, 2, first, count, zero_point, target);
-    case DataType::kInt4: return widen_packed(tensor, 4, first, count, zero_point, target);
+    case DataType::kInt2:
+      return widen_packed(tensor, 2, first, count, zero_point, target);
+    case DataType::kInt4:
+      return widen_packed(tensor, 4, first, count, zero_point, target);
     case DataType::kUInt8:
       return kernels::widen(reinterpret_cast<const std::uint8_t*>(tensor.data) + first, count, zero_point, target);
     case DataType::kInt16:
@@ -92,7 +94,8 @@ const float* float_bias(const OpContext& ctx, int index) {
   return ctx.has_input(index) ? ctx.input(index).values<float>().data() : nullptr;
 }
 
-Result<std::vector<double>> channel_factors(const Tensor& input, const Tensor& weights, int axis, const Tensor& output) {
+Result<std::vector<double>> channel_factors(const Tensor& input, const Tensor& weights, int axis,
+                                            const Tensor& output) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(input, "input"));
   REEF_ASSIGN_OR_RETURN(const QuantParams out, per_tensor_quantization(output, "output"));
   REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
@@ -131,21 +134,33 @@ Result<kernels::Requantizer> make_requantizer(const OpContext& ctx, kernels::Rou
   return result;
 }
 
-QuantizedRows quantize_rows(const float* values, std::int64_t rows, std::int64_t size, bool asymmetric) {
+QuantizedRows quantize_rows(const float* values, std::int64_t rows, std::int64_t size,
+                            kernels::FloatQuantizer quantizer) {
   QuantizedRows result;
   result.values.resize(static_cast<std::size_t>(rows * size));
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto [scale, zero_point] =
-        kernels::quantize_floats(values + r * size, size, asymmetric, result.values.data() + r * size);
+        kernels::quantize_floats(values + r * size, size, quantizer, result.values.data() + r * size);
     result.scales.push_back(scale);
     result.zero_points.push_back(zero_point);
   }
   return result;
 }
 
-std::int64_t grain_for(std::int64_t products_each) {
-  constexpr std::int64_t kProductsPerChunk = 200'000;
-  return std::max<std::int64_t>(1, kProductsPerChunk / std::max<std::int64_t>(1, products_each));
+bool as_in_2_9(const OpContext& ctx) {
+  return ctx.environment() != nullptr && ctx.environment()->tflite_release() == TfliteRelease::k2_9;
+}
+
+kernels::FloatQuantizer float_quantizer(const OpContext& ctx, bool asymmetric) {
+  if (!asymmetric) return kernels::FloatQuantizer::kSymmetric;
+  return as_in_2_9(ctx) ? kernels::FloatQuantizer::kAsymmetricDouble : kernels::FloatQuantizer::kAsymmetric;
+}
+
+std::int64_t grain_for(std::initializer_list<std::int64_t> factors) {
+  constexpr double kProductsPerChunk = 200'000;
+  double products = 1;
+  for (const std::int64_t factor : factors) products *= static_cast<double>(std::max<std::int64_t>(factor, 1));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(kProductsPerChunk / products));
 }
 
 }  // namespace reef::ops

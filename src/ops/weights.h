@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -74,9 +75,16 @@ struct QuantizedRows {
   std::vector<float> scales;
   std::vector<std::int32_t> zero_points;
 };
-QuantizedRows quantize_rows(const float* values, std::int64_t rows, std::int64_t size, bool asymmetric);
+QuantizedRows quantize_rows(const float* values, std::int64_t rows, std::int64_t size,
+                            kernels::FloatQuantizer quantizer);
+// Which quantizer that is, in the TFLite release whose results are wanted.
+kernels::FloatQuantizer float_quantizer(const OpContext& ctx, bool asymmetric);
 
-// Rows or tiles that make up a chunk of some 10 to 100 microseconds, given the products that one of them takes.
-std::int64_t grain_for(std::int64_t products_each);
+// Whether the wanted results are those of TFLite 2.9 rather than of the current release.
+bool as_in_2_9(const OpContext& ctx);
+
+// Rows or tiles that make up a chunk of some 10 to 100 microseconds, given the products that one of them takes, as
+// factors: their product may exceed 64 bits.
+std::int64_t grain_for(std::initializer_list<std::int64_t> factors);
 
 }  // namespace reef::ops

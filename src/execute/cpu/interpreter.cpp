@@ -11,7 +11,7 @@
 
 namespace reef::cpu {
 namespace {
-constexpr std::size_t kMaxProblemsShown = 8;
+constexpr std::size_t kMaxIndicesShown = 8;  // in an error message
 }  // namespace
 
 class Interpreter::Impl : public ops::Environment {
@@ -23,19 +23,18 @@ class Interpreter::Impl : public ops::Environment {
     std::vector<std::string> problems;
     for (std::int32_t i = 0; i < subgraph_count(); ++i) {
       runners_.push_back(std::make_unique<SubgraphRunner>(*model_, i, *this, budget_, options_.profile));
-      const std::size_t before = problems.size();
-      REEF_RETURN_IF_ERROR(runners_.back()->bind(problems));
-      for (std::size_t k = before; i > 0 && k < problems.size(); ++k) {
-        problems[k] = fmt::format("subgraph {}: {}", i, problems[k]);
+      std::map<std::string, std::vector<std::size_t>> unknown;
+      REEF_RETURN_IF_ERROR(runners_.back()->bind(unknown));
+      for (auto& [type, indices] : unknown) {
+        const std::size_t count = indices.size();
+        if (count > kMaxIndicesShown) indices.resize(kMaxIndicesShown);
+        problems.push_back(fmt::format("{} ({}op{} {}{})", type, i > 0 ? fmt::format("subgraph {}, ", i) : "",
+                                       count > 1 ? "s" : "", fmt::join(indices, ", "), count > indices.size() ? ", ..." : ""));
       }
     }
     if (problems.empty()) return ok_status();
-    const std::size_t total = problems.size();
-    if (total > kMaxProblemsShown) {
-      problems.resize(kMaxProblemsShown);
-      problems.push_back(fmt::format("and {} more", total - kMaxProblemsShown));
-    }
-    return unsupported("{}", fmt::join(problems, "; "));
+    return unsupported("this version has no CPU kernel for {}; docs/ops.md lists what it can run",
+                       fmt::join(problems, ", "));
   }
 
   SubgraphRunner& main() const { return *runners_[0]; }

@@ -60,7 +60,7 @@ SubgraphRunner::SubgraphRunner(const ir::Model& model, std::int32_t index, ops::
   for (const std::int32_t input : graph_.inputs) input_shapes_.push_back(tensors_[index_of(input)].shape);
 }
 
-Status SubgraphRunner::bind(std::vector<std::string>& problems) {
+Status SubgraphRunner::bind(std::map<std::string, std::vector<std::size_t>>& unknown) {
   ops_.resize(graph_.operators.size());
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     OpState& state = ops_[i];
@@ -68,11 +68,13 @@ Status SubgraphRunner::bind(std::vector<std::string>& problems) {
     state.op = &op;
     state.def = ops::find_op(op);
     if (state.def == nullptr) {
-      problems.push_back(fmt::format("op {} is {}{}, which this version cannot run", i, op.is_custom() ? "custom op " : "",
-                                     op.type));
+      unknown[(op.is_custom() ? "custom op " : "") + op.type].push_back(i);
       continue;
     }
     REEF_RETURN_IF_ERROR(place(ops::check_arity(*state.def, op), state));
+    if (op.opaque_options || op.opaque_options_2) {
+      return place(unsupported("its options are newer than this version and cannot be interpreted"), state);
+    }
     for (const std::int32_t tensor : op.inputs) {
       state.inputs.push_back(tensor < 0 ? nullptr : &tensors_[index_of(tensor)]);
     }
@@ -113,6 +115,10 @@ Status SubgraphRunner::resize_input(int i, const ir::Shape& shape) {
 Status SubgraphRunner::bind_constant(std::size_t i) {
   const Bytes& data = constant_data(model_, graph_.tensors[i]);
   ops::Tensor& tensor = tensors_[i];
+  if (graph_.tensors[i].sparsity) {
+    return unsupported("constant '{}' is stored sparsely, which this version does not run; convert the model without sparsity",
+                       tensor.name);
+  }
   tensor.is_constant = true;
   tensor.bytes = ir::bits_per_element(tensor.type) == 0 ? data.size() : static_cast<std::size_t>(storage_bytes(tensor));
   REEF_REQUIRE(tensor.bytes <= data.size(), "constant '{}' needs {} bytes, but its buffer has {}", tensor.name,
@@ -151,6 +157,9 @@ Status SubgraphRunner::reset_tensors() {
       continue;
     }
     own_memory_[i].reset();
+    if (graph_.tensors[i].external_buffer != 0) {
+      return unsupported("constant '{}' is stored in another file, which this version does not read", tensor.name);
+    }
     if (!constant_data(model_, graph_.tensors[i]).empty()) REEF_RETURN_IF_ERROR(bind_constant(i));
   }
   for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,8 +22,8 @@ class SubgraphRunner {
   SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment, MemoryBudget& budget,
                  bool profile);
 
-  // Looks every op up and checks its arity; appends one sentence per op that cannot be run to `problems`.
-  Status bind(std::vector<std::string>& problems);
+  // Looks every op up and checks its arity; adds the index of each op that cannot be run to `unknown`, by its type.
+  Status bind(std::map<std::string, std::vector<std::size_t>>& unknown);
 
   const ir::Subgraph& graph() const { return graph_; }
   ops::Tensor& input(int i) { return tensors_[index_of(graph_.inputs[index_of(i)])]; }

@@ -57,8 +57,8 @@ void gather_window(const ConvShape& s, const In* input, std::span<const std::int
   std::fill(row + ys.end * line, row + s.y.window * line, std::int16_t{0});
 }
 
-// Output pixels [begin, end) and channels [channel_begin, channel_end), which must lie in one group unless they are all.
-// sink(pixel, first_channel, sums, count) receives exact sums.
+// Output pixels [begin, end) and channels [channel_begin, channel_end), which must lie in one group unless they are
+// all. sink(pixel, first_channel, sums, count) receives exact sums.
 template <typename In, typename Sink>
 void convolve(const ConvShape& s, const In* input, std::span<const std::int32_t> zero_points, const PackedRows& weights,
               std::int64_t run, std::int64_t begin, std::int64_t end, std::int64_t channel_begin,
@@ -79,8 +79,8 @@ void convolve(const ConvShape& s, const In* input, std::span<const std::int32_t>
       for (std::int64_t channel = from; channel < to; channel += kChannelTile) {
         const std::int64_t width = std::min(kChannelTile, to - channel);
         std::fill(sums.begin(), sums.begin() + count * width, std::int64_t{0});
-        add_row_products(rows.data(), weights.stride, count, weights.row(channel), weights.stride, width, weights.stride,
-                         run, sums.data(), width);
+        add_row_products(rows.data(), weights.stride, count, weights.row(channel), weights.stride, width,
+                         weights.stride, run, sums.data(), width);
         for (std::int64_t i = 0; i < count; ++i) sink(pixel + i, channel, sums.data() + i * width, width);
       }
     }

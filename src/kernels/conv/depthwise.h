@@ -68,17 +68,18 @@ void depthwise_convolve(const ConvShape& s, const In* input, std::span<const std
     for (std::int64_t out_x = 0; out_x < s.x.output; ++out_x) {
       std::fill(sums.begin(), sums.end(), std::int64_t{0});
       std::int64_t in_part = 0;
-      for_each_tap(s, input + batch * s.input_batch_size(), row % s.y.output, out_x, [&](const In* x, std::int64_t tap) {
-        if (multiplier > 1) {
-          repeat_channels(x, s.input_channels, multiplier, repeated.data());
-          x = repeated.data();
-        }
-        add_channel_products(x, zero_point, weights + tap * channels, channels, part.data());
-        if (++in_part == run) {
-          flush();
-          in_part = 0;
-        }
-      });
+      for_each_tap(s, input + batch * s.input_batch_size(), row % s.y.output, out_x,
+                   [&](const In* x, std::int64_t tap) {
+                     if (multiplier > 1) {
+                       repeat_channels(x, s.input_channels, multiplier, repeated.data());
+                       x = repeated.data();
+                     }
+                     add_channel_products(x, zero_point, weights + tap * channels, channels, part.data());
+                     if (++in_part == run) {
+                       flush();
+                       in_part = 0;
+                     }
+                   });
       flush();
       sink(row * s.x.output + out_x, std::int64_t{0}, sums.data(), channels);
     }

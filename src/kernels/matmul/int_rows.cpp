@@ -50,11 +50,24 @@ void add(const Sums4& s, std::int64_t columns, std::int64_t* to) {
   for (std::int64_t i = 0; i < columns; ++i) to[i] += all[i];
 }
 
+std::int64_t wide_product(Row a, Row b, std::int64_t count) {
+  std::int64_t sum = 0;
+  for (std::int64_t k = 0; k < count; ++k) sum += std::int64_t{a[k]} * b[k];
+  return sum;
+}
+
 }  // namespace
 
 void add_row_products(const std::int16_t* a, std::int64_t a_stride, std::int64_t rows, const std::int16_t* b,
                       std::int64_t b_stride, std::int64_t columns, std::int64_t depth, std::int64_t run,
                       std::int64_t* sums, std::int64_t sums_stride) {
+  if (run == kRunOf16BitProducts) {
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      const std::int64_t r = i / columns, c = i % columns;
+      sums[r * sums_stride + c] += wide_product(a + r * a_stride, b + c * b_stride, depth);
+    }
+    return;
+  }
   for (std::int64_t c = 0; c < columns; c += 4) {
     const std::int64_t width = std::min<std::int64_t>(4, columns - c);
     for (std::int64_t k = 0; k < depth; k += run) {

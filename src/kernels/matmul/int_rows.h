@@ -16,8 +16,9 @@ inline constexpr std::int64_t kRowPadding = 8;
 inline std::int64_t padded_depth(std::int64_t depth) { return (depth + kRowPadding - 1) / kRowPadding * kRowPadding; }
 
 // Longest runs whose sums fit 32 bits whatever the operands.
-inline constexpr std::int64_t kRunOf8BitProducts = 32768;  // |a|, |b| <= 255
+inline constexpr std::int64_t kRunOf8BitProducts = 32768;    // |a|, |b| <= 255
 inline constexpr std::int64_t kRunOf16By8BitProducts = 256;  // |a| <= 32768, |b| <= 128
+inline constexpr std::int64_t kRunOf16BitProducts = 0;       // no two fit: every product is added in 64 bits
 
 struct PackedRows {
   std::int64_t rows = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // On-the-fly quantization of float activations to int8, for "hybrid" ops (float activations, integer weights).
-// Equal to TFLite's portable tensor utilities, including which steps are in float and which in double.
+// Equal to TFLite's tensor utilities to the bit.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,13 @@ struct FloatQuantization {
   std::int32_t zero_point = 0;
 };
 
-// Symmetric: zero point 0, values in [-127, 127].
-FloatQuantization quantize_symmetric(const float* values, std::int64_t count, std::int8_t* quantized);
-// Asymmetric: the range, widened to contain 0, is spread over [-128, 127].
-FloatQuantization quantize_asymmetric(const float* values, std::int64_t count, std::int8_t* quantized);
+enum class FloatQuantizer {
+  kSymmetric,         // zero point 0, values in [-127, 127]
+  kAsymmetric,        // the range, widened to contain 0, is spread over [-128, 127]
+  kAsymmetricDouble,  // the same with scale and zero point computed in double, as TFLite 2.9 does
+};
 
-inline FloatQuantization quantize_floats(const float* values, std::int64_t count, bool asymmetric,
-                                         std::int8_t* quantized) {
-  return asymmetric ? quantize_asymmetric(values, count, quantized) : quantize_symmetric(values, count, quantized);
-}
+FloatQuantization quantize_floats(const float* values, std::int64_t count, FloatQuantizer quantizer,
+                                  std::int8_t* quantized);
 
 }  // namespace reef::kernels

@@ -159,6 +159,8 @@ def build_quantized(m, g, flavour, rng, depthwise, input_shape, weight_shape, ch
     scale, fitted_zero = fit(sums * input_scale * weight_scales, dtype)
     if output_ratio:
         scale = float(input_scale * weight_scales.mean() * output_ratio)
+    if dtype == "int16":  # multipliers of 2^7 and more are beyond what the runtime's 64-bit scaling defines
+        scale = max(scale, float(input_scale * weight_scales.max() / 100))
     x = m.input("x", dtype, input_shape, scale=input_scale, zero_point=zero_in)
     w = m.const("w", weights, flavour.weights, scale=weight_scales, zero_point=zero_weights,
                 axis=3 if depthwise and per_channel else 0)

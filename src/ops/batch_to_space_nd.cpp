@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// BATCH_TO_SPACE_ND: puts the elements that SPACE_TO_BATCH_ND dealt out to batches back into blocks, then crops the
+// spatial dimensions. See space_batch.h for the exact rule.
+#include "ops/op_def.h"
+#include "ops/space_batch.h"
+
+namespace reef::ops {
+namespace {
+
+Result<Shape> output_shape(const Shape& input, const Blocks& blocks) {
+  std::vector<std::int64_t> dims(input.begin(), input.end());
+  for (std::size_t d = 0; d < blocks.sizes.size(); ++d) {
+    REEF_REQUIRE(dims[0] % blocks.sizes[d] == 0, "the {} batches of {} cannot be shared out to the blocks", input[0],
+                 input.to_string());
+    dims[0] /= blocks.sizes[d];
+    dims[d + 1] = dims[d + 1] * blocks.sizes[d] - blocks.margins[2 * d] - blocks.margins[2 * d + 1];
+  }
+  return shape_from(dims);
+}
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_value(1));
+  REEF_RETURN_IF_ERROR(ctx.require_value(2));
+  REEF_ASSIGN_OR_RETURN(const Blocks blocks, blocks_of(ctx));
+  REEF_ASSIGN_OR_RETURN(Shape shape, output_shape(ctx.input(0).shape, blocks));
+  ctx.set_output_shape(0, std::move(shape));
+  return ok_status();
+}
+
+Status run(RunContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Blocks blocks, blocks_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const Shape shape, output_shape(ctx.input(0).shape, blocks));
+  REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), shape));
+  return copy_blocks(ctx, blocks, shape, ctx.input(0).shape, BlockDirection::kToWhole);
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
+  return Kernel(run);
+}
+
+}  // namespace
+
+extern const OpDef batch_to_space_nd_op;
+constinit const OpDef batch_to_space_nd_op = define({.name = "BATCH_TO_SPACE_ND",
+                                                     .summary = "Gathers batches into blocks of space.",
+                                                     .inputs = {3, 3},
+                                                     .types = kWholeByteTypes,
+                                                     .infer = infer,
+                                                     .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// CONCATENATION: joins tensors along one dimension.
+//
+// Elements are moved as they are, with one exception: a uint8 input whose quantization differs from the output's is
+// requantized, in float as TFLite's reference kernel does it. int8 and int16 must be quantized alike.
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "numeric/fixed_point.h"
+#include "ops/movement.h"
+#include "ops/op_def.h"
+#include "ops/quantization_match.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"axis", "dimension to join along; negative counts from the end"},
+                                        {"fused_activation_function", "NONE only"}};
+
+// Scalars are joined like vectors of one element.
+Shape at_least_1d(const Shape& shape) { return shape.rank() == 0 ? Shape{1} : shape; }
+
+Result<int> axis_of(const OpContext& ctx) {
+  return normalize_axis(ctx.attributes().get_int("axis"), at_least_1d(ctx.input(0).shape).rank());
+}
+
+Status infer(InferContext& ctx) {
+  const Shape first = at_least_1d(ctx.input(0).shape);
+  REEF_ASSIGN_OR_RETURN(const int axis, axis_of(ctx));
+  std::int64_t joined = first[axis];
+  for (int i = 1; i < ctx.input_count(); ++i) {
+    REEF_REQUIRE(ctx.has_input(i), "input {} is left out", i);
+    Shape shape = at_least_1d(ctx.input(i).shape);
+    const bool fits = ctx.input(i).shape.rank() == ctx.input(0).shape.rank();
+    if (fits) {
+      joined += shape[axis];
+      shape[axis] = first[axis];
+    }
+    REEF_REQUIRE(fits && shape == first, "shapes {} and {} cannot be joined along dimension {}",
+                 ctx.input(0).shape.to_string(), ctx.input(i).shape.to_string(), axis);
+  }
+  REEF_REQUIRE(joined <= std::numeric_limits<std::int32_t>::max(), "the result would have size {} along dimension {}",
+               joined, axis);
+  Shape result = first;
+  result[axis] = static_cast<std::int32_t>(joined);
+  ctx.set_output_shape(0, std::move(result));
+  return ok_status();
+}
+
+using Table = std::array<std::uint8_t, 256>;
+
+// Every value of a uint8 input in the output's quantization.
+Result<Table> requantization_table(const Tensor& input, const Tensor& output) {
+  REEF_ASSIGN_OR_RETURN(const QuantParams from, per_tensor_quantization(input, "input"));
+  REEF_ASSIGN_OR_RETURN(const QuantParams to, per_tensor_quantization(output, "output"));
+  const float inverse_output_scale = 1.0f / to.scale;
+  const float scale = from.scale * inverse_output_scale;
+  const float bias = static_cast<float>(-from.zero_point) * scale;
+  Table table;
+  for (std::size_t q = 0; q < table.size(); ++q) {
+    const std::int64_t value = numeric::round_to_int32(std::round(static_cast<float>(q) * scale + bias));
+    table[q] = static_cast<std::uint8_t>(std::clamp<std::int64_t>(value + to.zero_point, 0, 255));
+  }
+  return table;
+}
+
+void requantize(RunContext& ctx, const Table& table, std::int64_t rows, std::int64_t row_bytes, std::int64_t to_stride,
+                const std::uint8_t* from, std::uint8_t* to) {
+  ctx.parallel_for(rows, std::max<std::int64_t>(1, 65536 / row_bytes), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (std::int64_t i = 0; i < row_bytes; ++i) to[row * to_stride + i] = table[from[row * row_bytes + i]];
+    }
+  });
+}
+
+Status run(RunContext& ctx, int axis, const std::vector<Table>& tables) {
+  Tensor& output = ctx.output(0);
+  REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(output, "output"));
+  if (output.elements() == 0) return ok_status();
+  const std::int64_t rows = output.shape.product(0, axis);
+  const std::int64_t inner_bytes = output.shape.product(axis + 1, output.shape.rank()) * bytes;
+  const std::int64_t to_stride = output.shape[axis] * inner_bytes;
+  std::byte* to = output.data;
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    const Tensor& input = ctx.input(i);
+    const std::int64_t row_bytes = at_least_1d(input.shape)[axis] * inner_bytes;
+    if (row_bytes == 0) continue;
+    if (tables.empty() || has_same_quantization(input, output)) {
+      copy(ctx, {.loops = {{rows, row_bytes, to_stride}}, .run_bytes = row_bytes}, input.data, to);
+    } else {
+      requantize(ctx, tables[static_cast<std::size_t>(i)], rows, row_bytes, to_stride,
+                 reinterpret_cast<const std::uint8_t*>(input.data), reinterpret_cast<std::uint8_t*>(to));
+    }
+    to += row_bytes;
+  }
+  return ok_status();
+}
+
+Status check_operand(const Tensor& input, const Tensor& output) {
+  REEF_RETURN_IF_ERROR(check_moved(input, output));
+  if (input.type == DataType::kInt8) return require_same_quantization(input, output);
+  if (input.type == DataType::kInt16) {
+    REEF_REQUIRE(effective_quantization(input).zero_point == 0 && effective_quantization(output).zero_point == 0,
+                 "zero points of int16 tensors must be 0; that of '{}' or '{}' is not", input.name, output.name);
+  }
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  const Tensor& output = ctx.output(0);
+  const std::string_view activation = ctx.attributes().get_enum("fused_activation_function", "NONE");
+  if (activation != "NONE")
+    return unsupported("fused activation {} is not supported here; use a separate op", activation);
+  REEF_ASSIGN_OR_RETURN(const int axis, axis_of(ctx));
+  bool needs_tables = false;
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    REEF_RETURN_IF_ERROR(check_operand(ctx.input(i), output));
+    needs_tables |= output.type == DataType::kUInt8 && !has_same_quantization(ctx.input(i), output);
+  }
+  std::vector<Table> tables(needs_tables ? static_cast<std::size_t>(ctx.input_count()) : 0);
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const Tensor& input = ctx.input(static_cast<int>(i));
+    if (has_same_quantization(input, output)) continue;
+    REEF_ASSIGN_OR_RETURN(tables[i], requantization_table(input, output));
+  }
+  return Kernel([axis, tables = std::move(tables)](RunContext& run_ctx) { return run(run_ctx, axis, tables); });
+}
+
+}  // namespace
+
+extern const OpDef concatenation_op;
+constinit const OpDef concatenation_op = define({.name = "CONCATENATION",
+                                                 .summary = "Joins tensors along one dimension.",
+                                                 .inputs = {1, kAnyNumber},
+                                                 .attributes = kAttributes,
+                                                 .types = kWholeByteTypes,
+                                                 .infer = infer,
+                                                 .prepare = prepare});
+
+}  // namespace reef::ops

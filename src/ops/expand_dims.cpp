@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// EXPAND_DIMS: inserts a dimension of size 1 before dimension `input 1`; -1 puts it last.
+#include "ops/movement.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"any type with a fixed element size"};
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_value(1));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t value, integer(ctx.input(1), "axis"));
+  const Shape& input = ctx.input(0).shape;
+  REEF_ASSIGN_OR_RETURN(const int axis, normalize_axis(value, input.rank() + 1));
+  std::vector<std::int32_t> dims = input.dims();
+  dims.insert(dims.begin() + axis, 1);
+  ctx.set_output_shape(0, Shape(std::move(dims)));
+  return ok_status();
+}
+
+}  // namespace
+
+extern const OpDef expand_dims_op;
+constinit const OpDef expand_dims_op = define({.name = "EXPAND_DIMS",
+                                               .summary = "Inserts a dimension of size 1.",
+                                               .inputs = {2, 2},
+                                               .types = kTypes,
+                                               .infer = infer,
+                                               .prepare = prepare_same_bytes});
+
+}  // namespace reef::ops

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Custom options in the form of a FlexBuffers map from names to numbers.
+//
+// The format is read here rather than by FlexBuffers' own header, whose verifier lets keys without an end pass and
+// whose conversions pull in its library. Every read is checked against the buffer; names are looked for one after the
+// other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+namespace reef::ops {
+
+class FlexOptions {
+ public:
+  // Refuses anything that is not a well-formed map. Values that are not numbers are passed over.
+  static Result<FlexOptions> parse(const Bytes& bytes);
+
+  // The number under `name`, or `fallback` where there is none; an error for one that the type asked for cannot hold.
+  Result<std::int32_t> get_int(std::string_view name, std::int32_t fallback = 0) const;
+  Result<float> get_float(std::string_view name, float fallback = 0) const;
+  bool get_bool(std::string_view name, bool fallback = false) const;
+
+ private:
+  // Integers beyond 2^53 are rounded, which is of no consequence: none of the types asked for can hold them.
+  std::map<std::string, double, std::less<>> numbers_;
+};
+
+}  // namespace reef::ops

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// PADV2: PAD with the value of input 2, which must be quantized as the output is.
+#include "ops/movement.h"
+#include "ops/op_def.h"
+#include "ops/pad_family.h"
+
+namespace reef::ops {
+
+extern const OpDef padv2_op;
+constinit const OpDef padv2_op = define({.name = "PADV2",
+                                         .summary = "Surrounds a tensor with a given value.",
+                                         .inputs = {2, 3},
+                                         .types = kWholeByteTypes,
+                                         .infer = infer_pad,
+                                         .prepare = prepare_pad});
+
+}  // namespace reef::ops

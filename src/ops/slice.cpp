@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// SLICE: the box of `size` elements from `begin` on. A size of -1 means everything behind begin.
+#include "ops/movement.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+struct Box {
+  std::vector<std::int64_t> begin, size;
+};
+
+Result<Box> box_of(const OpContext& ctx) {
+  const Shape& input = ctx.input(0).shape;
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 0, kMaxMovedRank));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(1), ctx.input(2)));
+  for (int i = 1; i < 3; ++i) {
+    REEF_REQUIRE(ctx.input(i).shape == Shape({input.rank()}),
+                 "'{}' has shape {}; input '{}' of {} dimensions needs [{}]", ctx.input(i).name,
+                 ctx.input(i).shape.to_string(), ctx.input(0).name, input.rank(), input.rank());
+  }
+  Box box;
+  REEF_ASSIGN_OR_RETURN(box.begin, integers(ctx.input(1), "begin"));
+  REEF_ASSIGN_OR_RETURN(box.size, integers(ctx.input(2), "size"));
+  for (std::size_t d = 0; d < box.begin.size(); ++d) {
+    const std::int64_t available = input[static_cast<int>(d)];
+    const std::int64_t begin = box.begin[d];
+    REEF_REQUIRE(begin >= 0 && begin <= available && box.size[d] >= -1 && box.size[d] <= available - begin,
+                 "begin {} and size {} do not fit dimension {} of {}", begin, box.size[d], d, input.to_string());
+    if (box.size[d] == -1) box.size[d] = available - begin;
+  }
+  return box;
+}
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_value(1));
+  REEF_RETURN_IF_ERROR(ctx.require_value(2));
+  REEF_ASSIGN_OR_RETURN(const Box box, box_of(ctx));
+  REEF_ASSIGN_OR_RETURN(Shape shape, shape_from(box.size));
+  ctx.set_output_shape(0, std::move(shape));
+  return ok_status();
+}
+
+Status run(RunContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  REEF_ASSIGN_OR_RETURN(const Box box, box_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const Shape shape, shape_from(box.size));
+  REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), shape));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
+  if (shape.elements() == 0) return ok_status();
+  const std::vector<std::int64_t> from = dense_strides(input.shape, bytes), to = dense_strides(shape, bytes);
+  kernels::StridedCopy moves{.loops = {}, .run_bytes = bytes};
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    moves.loops.push_back({box.size[d], from[d], to[d]});
+    moves.from_offset += box.begin[d] * from[d];
+  }
+  copy(ctx, std::move(moves), input.data, ctx.output(0).data);
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
+  return Kernel(run);
+}
+
+}  // namespace
+
+extern const OpDef slice_op;
+constinit const OpDef slice_op = define({.name = "SLICE",
+                                         .summary = "Takes a box out of a tensor.",
+                                         .inputs = {3, 3},
+                                         .types = kWholeByteTypes,
+                                         .infer = infer,
+                                         .prepare = prepare});
+
+}  // namespace reef::ops

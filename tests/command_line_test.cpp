@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user meets it: exit codes, messages, files.
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+
+namespace reef::testing {
+namespace {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string text;  // standard output and error together
+};
+
+Outcome reef(const std::string& arguments) {
+  Outcome outcome;
+  std::FILE* pipe = ::popen((std::string(REEF_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  std::array<char, 4096> chunk{};
+  for (std::size_t n; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) outcome.text.append(chunk.data(), n);
+  outcome.exit_code = WEXITSTATUS(::pclose(pipe));
+  return outcome;
+}
+
+const std::string kModel = REEF_SOURCE_DIR "/models/reef_creatures_int8.tflite";
+
+class CommandLine : public ::testing::Test {
+ protected:
+  CommandLine() : folder_(std::filesystem::temp_directory_path() / ("reef_cli_test_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~CommandLine() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(CommandLine, HelpHasAnExample) {
+  for (const char* command : {"", "run", "inspect"}) {
+    const Outcome outcome = reef(std::string(command) + " --help");
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_NE(outcome.text.find("Example"), std::string::npos) << command;
+  }
+}
+
+TEST_F(CommandLine, WrongUsageExitsWithTwo) {
+  EXPECT_EQ(reef("").exit_code, 2);
+  EXPECT_EQ(reef("frobnicate").exit_code, 2);
+  EXPECT_EQ(reef("run").exit_code, 2);
+  EXPECT_EQ(reef("run " + kModel + " --threads 0").exit_code, 2);
+}
+
+TEST_F(CommandLine, BadFilesExitWithOneAndSayWhich) {
+  const Outcome missing = reef("run /no/such/model.tflite");
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_NE(missing.text.find("/no/such/model.tflite"), std::string::npos);
+  const std::string text_file = (folder_ / "text.tflite").string();
+  ASSERT_TRUE(write_file(text_file, std::string_view("this is not a model at all, it is text")).ok());
+  const Outcome wrong = reef("inspect " + text_file);
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_NE(wrong.text.find("text.tflite"), std::string::npos);
+}
+
+TEST_F(CommandLine, RawInputsAreCheckedForSize) {
+  const std::string input = (folder_ / "short.bin").string();
+  ASSERT_TRUE(write_file(input, std::string_view("abc")).ok());
+  const Outcome outcome = reef("run " + kModel + " --in " + input);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.text.find("3 bytes"), std::string::npos) << outcome.text;
+}
+
+TEST_F(CommandLine, OutputsAreTheSameForAnyThreadCountAndTwice) {
+  std::vector<std::string> contents;
+  for (const char* options : {"--threads 1", "--threads 1", "--threads 4"}) {
+    const std::string out = (folder_ / "out").string();
+    ASSERT_EQ(reef("run " + kModel + " --out " + out + " " + options).exit_code, 0);
+    const auto file = read_file(out + "/out0.bin", 1 << 20);
+    ASSERT_TRUE(file.ok());
+    contents.emplace_back(reinterpret_cast<const char*>(file->data()), file->size());
+  }
+  EXPECT_EQ(contents[0], contents[1]);
+  EXPECT_EQ(contents[0], contents[2]);
+}
+
+TEST_F(CommandLine, JsonIsOneObject) {
+  for (const std::string& arguments : {"run " + kModel + " --json --bench 2 --profile", "inspect " + kModel + " --json"}) {
+    const Outcome outcome = reef(arguments);
+    EXPECT_EQ(outcome.exit_code, 0);
+    const auto json = nlohmann::json::parse(outcome.text, nullptr, false);
+    EXPECT_TRUE(json.is_object()) << arguments;
+  }
+}
+
+TEST_F(CommandLine, InputsCanBeResized) {
+  const Outcome outcome = reef("run " + kModel + " --input-shape 2,96,96,3");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("[2, 96, 96, 3]"), std::string::npos) << outcome.text;
+  EXPECT_EQ(reef("run " + kModel + " --input-shape 0,x").exit_code, 1);
+  EXPECT_EQ(reef("run " + kModel + " --input-shape 1,1,1,7").exit_code, 1);
+}
+
+TEST_F(CommandLine, LimitsAreKept) {
+  const Outcome outcome = reef("run " + kModel + " --memory-limit 0.001 --input-shape 64,96,96,3");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.text.find("limit"), std::string::npos) << outcome.text;
+}
+
+}  // namespace
+}  // namespace reef::testing
