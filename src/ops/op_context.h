@@ -105,6 +105,11 @@ class OpContext {
   // Precondition: has_input(i).
   const Tensor& input(int i) const { return *inputs_[static_cast<std::size_t>(i)]; }
   const Tensor& output(int i) const { return *outputs_[static_cast<std::size_t>(i)]; }
+  // A tensor that only carries types and scales (LSTM); null beyond the end. Known from prepare on.
+  const Tensor* intermediate(int i) const {
+    return static_cast<std::size_t>(i) < intermediates_.size() ? intermediates_[static_cast<std::size_t>(i)] : nullptr;
+  }
+  void set_intermediates(std::span<Tensor* const> intermediates) { intermediates_ = intermediates; }
   // Null only in shape inference outside of an interpreter (importers, verifiers).
   Environment* environment() const { return environment_; }
 
@@ -112,6 +117,7 @@ class OpContext {
   const ir::Operator& op_;
   std::span<Tensor* const> inputs_;
   std::span<Tensor* const> outputs_;
+  std::span<Tensor* const> intermediates_;
   Environment* environment_;
 };
 
