@@ -72,7 +72,8 @@ void VectorBatch::quantize(bool asymmetric) {
   scales_.resize(static_cast<std::size_t>(vectors_));
   std::vector<std::int8_t> row(static_cast<std::size_t>(length_));
   for (std::int64_t v = 0; v < vectors_; ++v) {
-    const FloatQuantization q = quantize_floats(values_ + v * stride_, length_, asymmetric, row.data());
+    const FloatQuantizer quantizer = asymmetric ? FloatQuantizer::kAsymmetric : FloatQuantizer::kSymmetric;
+    const FloatQuantization q = quantize_floats(values_ + v * stride_, length_, quantizer, row.data());
     scales_[static_cast<std::size_t>(v)] = q.scale;
     for (std::int64_t i = 0; i < length_; ++i) {
       quantized_[static_cast<std::size_t>(v * length_ + i)] =
