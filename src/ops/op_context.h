@@ -133,8 +133,13 @@ class InferContext : public OpContext {
   Result<std::vector<std::int64_t>> ints(int i) const;
   // Any tensor's values, or kDeferred. Check the type first.
   Status require_value(int i) const;
+  // Whether the shapes rest on values that may differ next time.
+  bool used_changing_values() const { return used_changing_values_; }
 
   void set_output_shape(int i, Shape shape) { outputs_[static_cast<std::size_t>(i)]->shape = std::move(shape); }
+
+ private:
+  mutable bool used_changing_values_ = false;
 };
 
 class PrepareContext : public OpContext {

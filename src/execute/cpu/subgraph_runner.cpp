@@ -221,7 +221,9 @@ Status SubgraphRunner::check_outputs(OpState& state) {
 
 Status SubgraphRunner::infer_and_prepare(OpState& state) {
   ops::InferContext infer(*state.op, state.inputs, state.outputs, &environment_);
-  REEF_RETURN_IF_ERROR(state.def->infer(infer));
+  const Status inferred = state.def->infer(infer);
+  if (infer.used_changing_values()) state.value_deferred = true;
+  REEF_RETURN_IF_ERROR(inferred);
   REEF_RETURN_IF_ERROR(check_outputs(state));
   ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
   prepare.set_intermediates(state.intermediates);
