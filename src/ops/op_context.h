@@ -128,7 +128,13 @@ class InferContext : public OpContext {
   // Any tensor's values, or kDeferred. Check the type first.
   Status require_value(int i) const;
 
+  // Whether the shapes rest on a value that may be another one in the next invocation.
+  bool used_run_time_value() const { return used_run_time_value_; }
+
   void set_output_shape(int i, Shape shape) { outputs_[static_cast<std::size_t>(i)]->shape = std::move(shape); }
+
+ private:
+  mutable bool used_run_time_value_ = false;
 };
 
 class PrepareContext : public OpContext {

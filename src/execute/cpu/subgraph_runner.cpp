@@ -209,6 +209,7 @@ Status SubgraphRunner::check_outputs(OpState& state) {
 Status SubgraphRunner::infer_and_prepare(OpState& state) {
   ops::InferContext infer(*state.op, state.inputs, state.outputs, &environment_);
   REEF_RETURN_IF_ERROR(state.def->infer(infer));
+  state.value_deferred |= infer.used_run_time_value();
   REEF_RETURN_IF_ERROR(check_outputs(state));
   ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
   REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
@@ -357,6 +358,7 @@ Status SubgraphRunner::prepare_deferred(OpState& state) {
     const Status status = infer_and_prepare(state);
     if (status.code() == StatusCode::kDeferred) {
       // The kernel sizes its outputs itself.
+      state.value_deferred = true;
       for (ops::Tensor* output : state.outputs) output->shape = ir::Shape({0});
       ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
       REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
