@@ -373,6 +373,7 @@ Status SubgraphRunner::prepare_deferred(OpState& state) {
     const Status status = infer_and_prepare(state);
     if (status.code() == StatusCode::kDeferred) {
       // The kernel sizes its outputs itself.
+      state.value_deferred = true;
       for (ops::Tensor* output : state.outputs) output->shape = ir::Shape({0});
       ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
       prepare.set_intermediates(state.intermediates);

@@ -60,10 +60,26 @@ def if_cases():
     for first in (False, True):
         for second in (False, True):
             yield "IF", f"nested_{str(first).lower()}_{str(second).lower()}", nested_if(), [[first], [second], f32(2, 3), f32(5, 7)]
+    yield "IF", "after_reshape", if_after_reshape(), [v for k in range(3) for v in ([k == 1], i32(2), f32(k, 1), f32(2, 3))], \
+        {"invocations": 3}
     m = Model()
     c, a = m.input("c", "bool", [1]), m.input("a", "float32", [2])
     m.op("IF", [c, a], [m.output("y", "float32", [2])], then_subgraph_index=5, else_subgraph_index=6)
     yield "IF", "refused_no_such_subgraph", m, [[True], f32(1, 2)], REFUSED
+
+
+def if_after_reshape():
+    """Operands of a shape known only at run time, and branches of different shapes."""
+    m = Model()
+    graphs = [branch(m, "then", "ADD", [2]), branch(m, "else", "CONCATENATION", [2], result_shape=[4], axis=0)]
+    c, shape = m.input("c", "bool", [1]), m.input("shape", "int32", [1])
+    operands = []
+    for name in "ab":
+        operands.append(m.tensor(f"{name}_reshaped", "float32", [2]))
+        m.op("RESHAPE", [m.input(name, "float32", [2]), shape], [operands[-1]])
+    m.op("IF", [c, *operands], [m.output("y", "float32", [2])], then_subgraph_index=graphs[0].index,
+         else_subgraph_index=graphs[1].index)
+    return m
 
 
 def nested_if():
