@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/checks.h"
+#include "ops/weights.h"
 
 namespace reef::ops {
 namespace {
@@ -147,7 +148,7 @@ Result<kernels::LstmFloat> float_lstm_parameters(const OpContext& ctx, const Lst
   lstm.projection_clip = static_cast<float>(ctx.attributes().get_float("proj_clip"));
   REEF_REQUIRE(lstm.cell_clip >= 0 && lstm.projection_clip >= 0, "cell_clip is {} and proj_clip {}; neither may be negative",
                lstm.cell_clip, lstm.projection_clip);
-  lstm.asymmetric = ctx.attributes().get_bool("asymmetric_quantize_inputs");
+  lstm.quantizer = float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
   lstm.is_hybrid = ctx.input(at.gates[kernels::kOutputGate].input_weights).type != DataType::kFloat32;
   if (!lstm.is_hybrid) return lstm;
   const auto check_scale = [&](int i) {

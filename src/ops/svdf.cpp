@@ -69,7 +69,7 @@ Result<Kernel> prepare_float(const PrepareContext& ctx, const SvdfSizes& s) {
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.units()).status());
   kernels::SvdfFloat parameters;
   parameters.sizes = s;
-  parameters.asymmetric = ctx.attributes().get_bool("asymmetric_quantize_inputs");
+  parameters.quantizer = float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
   REEF_ASSIGN_OR_RETURN(parameters.activation, recurrent_activation(ctx.attributes()));
   float time_scale = 1;
   if (weights != DataType::kFloat32) {

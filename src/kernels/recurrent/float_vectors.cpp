@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/matmul/quantize_floats.h"
 #include "kernels/recurrent/int_vectors.h"
 
 namespace reef::kernels {
@@ -67,12 +66,11 @@ void clip(float* values, std::int64_t count, float limit) {
   map(values, count, [limit](float x) { return std::max(std::min(limit, x), -limit); });
 }
 
-void VectorBatch::quantize(bool asymmetric) {
+void VectorBatch::quantize(FloatQuantizer quantizer) {
   quantized_.resize(static_cast<std::size_t>(vectors_ * length_));
   scales_.resize(static_cast<std::size_t>(vectors_));
   std::vector<std::int8_t> row(static_cast<std::size_t>(length_));
   for (std::int64_t v = 0; v < vectors_; ++v) {
-    const FloatQuantizer quantizer = asymmetric ? FloatQuantizer::kAsymmetric : FloatQuantizer::kSymmetric;
     const FloatQuantization q = quantize_floats(values_ + v * stride_, length_, quantizer, row.data());
     scales_[static_cast<std::size_t>(v)] = q.scale;
     for (std::int64_t i = 0; i < length_; ++i) {

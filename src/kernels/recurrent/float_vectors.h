@@ -9,6 +9,8 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/matmul/quantize_floats.h"
+
 namespace reef::kernels {
 
 // body(begin, end) over [0, count) in chunks of about `grain`; see ThreadPool.
@@ -43,7 +45,7 @@ class VectorBatch {
   VectorBatch(const float* values, std::int64_t vectors, std::int64_t length, std::int64_t stride)
       : values_(values), vectors_(vectors), length_(length), stride_(stride) {}
 
-  void quantize(bool asymmetric);
+  void quantize(FloatQuantizer quantizer);
   // start + (row of `matrix`) . (vector `index`)
   float add_product(float start, const WeightMatrix& matrix, std::int64_t row, std::int64_t index) const;
 

@@ -19,9 +19,9 @@ void multiply_gates(const LstmFloat& lstm, const LstmFloatStep& step, float* gat
   VectorBatch aux(step.aux_input, s.batches, s.aux_inputs, step.aux_stride);
   VectorBatch state(step.output_state, s.batches, s.outputs, s.outputs);
   if (lstm.is_hybrid) {
-    input.quantize(lstm.asymmetric);
-    if (step.aux_input != nullptr) aux.quantize(lstm.asymmetric);
-    state.quantize(lstm.asymmetric);
+    input.quantize(lstm.quantizer);
+    if (step.aux_input != nullptr) aux.quantize(lstm.quantizer);
+    state.quantize(lstm.quantizer);
   }
   const std::int64_t grain = rows_per_chunk(s.batches * (s.inputs + s.aux_inputs + s.outputs));
   parallel_for(kLstmGates * s.cells, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -80,7 +80,7 @@ void update_cells(const LstmFloat& lstm, std::int64_t batch, float* cell_state, 
 void project(const LstmFloat& lstm, const float* hidden, float* output_state, const ParallelFor& parallel_for) {
   const LstmSizes& s = lstm.sizes;
   VectorBatch vectors(hidden, s.batches, s.cells, s.cells);
-  if (lstm.projection.quantized != nullptr) vectors.quantize(lstm.asymmetric);
+  if (lstm.projection.quantized != nullptr) vectors.quantize(lstm.quantizer);
   parallel_for(s.outputs, rows_per_chunk(s.batches * s.cells), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const float bias = lstm.projection_bias != nullptr ? lstm.projection_bias[row] : 0.0f;

@@ -35,7 +35,7 @@ struct LstmFloat {
   Activation activation = Activation::kTanh;
   float cell_clip = 0, projection_clip = 0;  // 0: none
   bool is_hybrid = false;
-  bool asymmetric = false;  // how vectors for int8 weights are quantized
+  FloatQuantizer quantizer = FloatQuantizer::kSymmetric;  // of vectors for int8 weights
 };
 
 // Where one step's vectors are. Rows of different batch entries are a stride apart; states are contiguous.

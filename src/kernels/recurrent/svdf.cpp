@@ -59,7 +59,7 @@ void run_integer(const SvdfInt<State>& svdf, const std::int8_t* input, State* st
 void run_svdf(const SvdfFloat& svdf, const float* input, float* state, float* output, const ParallelFor& parallel_for) {
   const SvdfSizes& s = svdf.sizes;
   VectorBatch vectors(input, s.batches, s.inputs, s.inputs);
-  if (svdf.features.quantized != nullptr) vectors.quantize(svdf.asymmetric);
+  if (svdf.features.quantized != nullptr) vectors.quantize(svdf.quantizer);
   std::vector<float> by_filter(static_cast<std::size_t>(s.batches * s.filters));
   parallel_for(s.batches * s.filters, filters_per_chunk(s), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

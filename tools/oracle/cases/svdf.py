@@ -48,6 +48,8 @@ def cases():
         for asymmetric in (False, True):
             yield svdf_case(f"hybrid_{label}{'_asymmetric' if asymmetric else ''}", "hybrid", sizes,
                             fused_activation_function="NONE", asymmetric_quantize_inputs=asymmetric)
+            yield svdf_case(f"hybrid_{label}{'_asymmetric' if asymmetric else ''}_2_9", "hybrid", sizes, options={"runtime": "tflite29"},
+                            fused_activation_function="NONE", asymmetric_quantize_inputs=asymmetric)
         for runtime, suffix in (("litert", ""), ("tflite29", "_2_9")):
             yield svdf_case(f"int8_{label}{suffix}", "int8", sizes, options={"runtime": runtime},
                             fused_activation_function="RELU")
