@@ -105,6 +105,11 @@ class OpContext {
   // Precondition: has_input(i).
   const Tensor& input(int i) const { return *inputs_[static_cast<std::size_t>(i)]; }
   const Tensor& output(int i) const { return *outputs_[static_cast<std::size_t>(i)]; }
+  // A tensor that only carries types and scales (LSTM); null beyond the end. Known from prepare on.
+  const Tensor* intermediate(int i) const {
+    return static_cast<std::size_t>(i) < intermediates_.size() ? intermediates_[static_cast<std::size_t>(i)] : nullptr;
+  }
+  void set_intermediates(std::span<Tensor* const> intermediates) { intermediates_ = intermediates; }
   // Null only in shape inference outside of an interpreter (importers, verifiers).
   Environment* environment() const { return environment_; }
 
@@ -112,6 +117,7 @@ class OpContext {
   const ir::Operator& op_;
   std::span<Tensor* const> inputs_;
   std::span<Tensor* const> outputs_;
+  std::span<Tensor* const> intermediates_;
   Environment* environment_;
 };
 
@@ -127,14 +133,13 @@ class InferContext : public OpContext {
   Result<std::vector<std::int64_t>> ints(int i) const;
   // Any tensor's values, or kDeferred. Check the type first.
   Status require_value(int i) const;
-
-  // Whether the shapes rest on a value that may be another one in the next invocation.
-  bool used_run_time_value() const { return used_run_time_value_; }
+  // Whether the shapes rest on values that may differ next time.
+  bool used_changing_values() const { return used_changing_values_; }
 
   void set_output_shape(int i, Shape shape) { outputs_[static_cast<std::size_t>(i)]->shape = std::move(shape); }
 
  private:
-  mutable bool used_run_time_value_ = false;
+  mutable bool used_changing_values_ = false;
 };
 
 class PrepareContext : public OpContext {

@@ -28,6 +28,15 @@ Status check_size(const ops::Tensor& tensor) {
   return ok_status();
 }
 
+// The value of a variable before the first invocation: zero, which for int8 is the zero point. TFLite takes the raw number
+// 0 for all other types.
+void clear_variable(const ops::Tensor& tensor, Block& memory) {
+  const ir::Quantization& q = *tensor.quantization;
+  const bool has_zero_point = tensor.type == ir::DataType::kInt8 && q.scale.size() == 1 && q.zero_point.size() == 1;
+  std::memset(memory.data(), has_zero_point ? static_cast<int>(q.zero_point[0] & 0xFF) : 0,
+              static_cast<std::size_t>(memory.bytes()));
+}
+
 }  // namespace
 
 SubgraphRunner::SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment,
@@ -75,6 +84,9 @@ Status SubgraphRunner::bind(std::map<std::string, std::vector<std::size_t>>& unk
       }
     }
     for (const std::int32_t tensor : op.outputs) state.outputs.push_back(&tensors_[index_of(tensor)]);
+    for (const std::int32_t tensor : op.intermediates) {
+      state.intermediates.push_back(tensor < 0 ? nullptr : &tensors_[index_of(tensor)]);
+    }
   }
   return ok_status();
 }
@@ -138,6 +150,7 @@ Status SubgraphRunner::reset_tensors() {
       if (!own_memory_[i] || own_memory_[i]->bytes() != bytes) {
         own_memory_[i] = std::make_unique<Block>();
         REEF_RETURN_IF_ERROR(own_memory_[i]->allocate(budget_, bytes));
+        clear_variable(tensor, *own_memory_[i]);
       }
       tensor.data = own_memory_[i]->data();
       tensor.bytes = static_cast<std::size_t>(bytes);
@@ -208,10 +221,12 @@ Status SubgraphRunner::check_outputs(OpState& state) {
 
 Status SubgraphRunner::infer_and_prepare(OpState& state) {
   ops::InferContext infer(*state.op, state.inputs, state.outputs, &environment_);
-  REEF_RETURN_IF_ERROR(state.def->infer(infer));
-  state.value_deferred |= infer.used_run_time_value();
+  const Status inferred = state.def->infer(infer);
+  if (infer.used_changing_values()) state.value_deferred = true;
+  REEF_RETURN_IF_ERROR(inferred);
   REEF_RETURN_IF_ERROR(check_outputs(state));
   ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
+  prepare.set_intermediates(state.intermediates);
   REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
   state.scratch_bytes = prepare.scratch_bytes();
   state.prepared_for.clear();
@@ -361,6 +376,7 @@ Status SubgraphRunner::prepare_deferred(OpState& state) {
       state.value_deferred = true;
       for (ops::Tensor* output : state.outputs) output->shape = ir::Shape({0});
       ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
+      prepare.set_intermediates(state.intermediates);
       REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
       state.scratch_bytes = prepare.scratch_bytes();
     } else {
@@ -378,7 +394,7 @@ Status SubgraphRunner::prepare_deferred(OpState& state) {
 void SubgraphRunner::reset_variables() {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (tensors_[i].is_variable && own_memory_[i] && own_memory_[i]->data() != nullptr) {
-      std::memset(own_memory_[i]->data(), 0, static_cast<std::size_t>(own_memory_[i]->bytes()));
+      clear_variable(tensors_[i], *own_memory_[i]);
     }
   }
 }

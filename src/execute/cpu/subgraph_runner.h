@@ -45,7 +45,7 @@ class SubgraphRunner {
   struct OpState {
     const ir::Operator* op = nullptr;
     const ops::OpDef* def = nullptr;
-    std::vector<ops::Tensor*> inputs, outputs;
+    std::vector<ops::Tensor*> inputs, outputs, intermediates;
     ops::Kernel kernel;
     std::int64_t scratch_bytes = 0;
     std::byte* scratch = nullptr;

@@ -29,13 +29,13 @@ FloatQuantization quantize_symmetric(const float* values, std::int64_t count, st
 template <typename Real>
 FloatQuantization quantize_asymmetric(const float* values, std::int64_t count, std::int8_t* quantized) {
   const auto [smallest, largest] = std::minmax_element(values, values + count);
-  const Real low = std::min(0.0f, *smallest);
-  const Real high = std::max(0.0f, *largest);
+  const float low = std::min(0.0f, *smallest);
+  const float high = std::max(0.0f, *largest);
   if (low == high) {
     std::fill_n(quantized, count, std::int8_t{0});
     return {};
   }
-  const Real scale = (high - low) / 255;
+  const Real scale = Real{high - low} / 255;  // the difference is rounded to float either way
   // The zero point is taken from the end of the range where it suffers less from rounding.
   const Real from_low = -128 - low / scale;
   const Real from_high = 127 - high / scale;

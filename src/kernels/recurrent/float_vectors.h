@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector arithmetic that the recurrent float kernels share (LSTM, RNN, SVDF).
+//
+// TFLite has no separate reference kernel for these ops: there is one kernel, and its inner products run in four lanes.
+// So the order of additions below (four partial sums, then the lanes, then the tail) is the reference's order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "kernels/matmul/quantize_floats.h"
+
+namespace reef::kernels {
+
+// body(begin, end) over [0, count) in chunks of about `grain`; see ThreadPool.
+using ParallelFor =
+    std::function<void(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body)>;
+
+enum class Activation { kNone, kRelu, kReluN1To1, kRelu6, kTanh, kSignBit, kSigmoid };
+
+void activate(Activation activation, float* values, std::int64_t count);
+
+// start + a . b: four running sums over the whole groups of four, added up in lane order; then the tail, one by one.
+float add_dot_product(float start, const float* a, const float* b, std::int64_t count);
+
+// values = (values - mean) / sqrt(variance + 1e-8)
+void normalize_to_unit_variance(float* values, std::int64_t count);
+
+// min(max(value, -limit), limit); a limit of 0 or less means none.
+void clip(float* values, std::int64_t count, float limit);
+
+// A matrix of weights, row after row: floats, or int8 numbers times one scale.
+struct WeightMatrix {
+  const float* real = nullptr;
+  const std::int8_t* quantized = nullptr;
+  float scale = 1;
+
+  bool present() const { return real != nullptr || quantized != nullptr; }
+};
+
+// Vectors that weight matrices are multiplied with. Those for int8 weights are quantized here, each vector by itself.
+class VectorBatch {
+ public:
+  VectorBatch(const float* values, std::int64_t vectors, std::int64_t length, std::int64_t stride)
+      : values_(values), vectors_(vectors), length_(length), stride_(stride) {}
+
+  void quantize(FloatQuantizer quantizer);
+  // start + (row of `matrix`) . (vector `index`)
+  float add_product(float start, const WeightMatrix& matrix, std::int64_t row, std::int64_t index) const;
+
+ private:
+  const float* values_;
+  std::int64_t vectors_, length_, stride_;
+  std::vector<std::int16_t> quantized_;  // zero points already subtracted
+  std::vector<float> scales_;            // one per vector
+};
+
+}  // namespace reef::kernels

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/recurrent/lstm_float.h"
+
+#include <algorithm>
+
+namespace reef::kernels {
+namespace {
+
+constexpr std::int64_t kProductsPerChunk = 1 << 17;  // some 50 us of work
+
+std::int64_t rows_per_chunk(std::int64_t products_per_row) {
+  return std::max<std::int64_t>(1, kProductsPerChunk / std::max<std::int64_t>(1, products_per_row));
+}
+
+// gates[k][batch][cell] = everything in front of peephole and activation.
+void multiply_gates(const LstmFloat& lstm, const LstmFloatStep& step, float* gates, const ParallelFor& parallel_for) {
+  const LstmSizes& s = lstm.sizes;
+  VectorBatch input(step.input, s.batches, s.inputs, step.input_stride);
+  VectorBatch aux(step.aux_input, s.batches, s.aux_inputs, step.aux_stride);
+  VectorBatch state(step.output_state, s.batches, s.outputs, s.outputs);
+  if (lstm.is_hybrid) {
+    input.quantize(lstm.quantizer);
+    if (step.aux_input != nullptr) aux.quantize(lstm.quantizer);
+    state.quantize(lstm.quantizer);
+  }
+  const std::int64_t grain = rows_per_chunk(s.batches * (s.inputs + s.aux_inputs + s.outputs));
+  parallel_for(kLstmGates * s.cells, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i % s.cells;
+      const LstmFloatGate& gate = lstm.gates[i / s.cells];
+      if (!gate.input.present()) continue;
+      for (std::int64_t b = 0; b < s.batches; ++b) {
+        float sum = gate.layer_norm != nullptr ? 0.0f : gate.bias[row];
+        sum = input.add_product(sum, gate.input, row, b);
+        if (step.aux_input != nullptr && gate.aux_input.present()) sum = aux.add_product(sum, gate.aux_input, row, b);
+        gates[(i / s.cells * s.batches + b) * s.cells + row] = state.add_product(sum, gate.recurrent, row, b);
+      }
+    }
+  });
+}
+
+// Peephole, layer normalization and activation of one gate of one batch entry.
+void finish_gate(const LstmFloatGate& gate, const float* cell_state, std::int64_t cells, Activation activation,
+                 float* values) {
+  if (gate.peephole != nullptr) {
+    for (std::int64_t c = 0; c < cells; ++c) values[c] += gate.peephole[c] * cell_state[c];
+  }
+  if (gate.layer_norm != nullptr) {
+    normalize_to_unit_variance(values, cells);
+    for (std::int64_t c = 0; c < cells; ++c) values[c] = values[c] * gate.layer_norm[c];
+    for (std::int64_t c = 0; c < cells; ++c) values[c] += gate.bias[c];
+  }
+  activate(activation, values, cells);
+}
+
+// From the gates' sums to the new cell state and, in the cell gate's place, output gate * f(cell state).
+void update_cells(const LstmFloat& lstm, std::int64_t batch, float* cell_state, float* gates) {
+  const std::int64_t cells = lstm.sizes.cells;
+  float* at[kLstmGates];
+  for (int k = 0; k < kLstmGates; ++k) at[k] = gates + (k * lstm.sizes.batches + batch) * cells;
+  const bool has_input_gate = lstm.gates[kInputGate].input.present();
+  if (has_input_gate) {
+    finish_gate(lstm.gates[kInputGate], cell_state, cells, Activation::kSigmoid, at[kInputGate]);
+  }
+  finish_gate(lstm.gates[kForgetGate], cell_state, cells, Activation::kSigmoid, at[kForgetGate]);
+  finish_gate(lstm.gates[kCellGate], cell_state, cells, lstm.activation, at[kCellGate]);
+  for (std::int64_t c = 0; c < cells; ++c) {
+    const float forget = at[kForgetGate][c];
+    const float input = has_input_gate ? at[kInputGate][c] : 1.0f - forget;
+    cell_state[c] = forget * cell_state[c] + at[kCellGate][c] * input;
+  }
+  clip(cell_state, cells, lstm.cell_clip);
+  finish_gate(lstm.gates[kOutputGate], cell_state, cells, Activation::kSigmoid, at[kOutputGate]);
+  // Without an activation the reference forgets to copy the cell state, and takes the cell gate that is still there.
+  if (lstm.activation != Activation::kNone) std::copy_n(cell_state, cells, at[kCellGate]);
+  activate(lstm.activation, at[kCellGate], cells);
+  for (std::int64_t c = 0; c < cells; ++c) at[kCellGate][c] = at[kOutputGate][c] * at[kCellGate][c];
+}
+
+void project(const LstmFloat& lstm, const float* hidden, float* output_state, const ParallelFor& parallel_for) {
+  const LstmSizes& s = lstm.sizes;
+  VectorBatch vectors(hidden, s.batches, s.cells, s.cells);
+  if (lstm.projection.quantized != nullptr) vectors.quantize(lstm.quantizer);
+  parallel_for(s.outputs, rows_per_chunk(s.batches * s.cells), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const float bias = lstm.projection_bias != nullptr ? lstm.projection_bias[row] : 0.0f;
+      for (std::int64_t b = 0; b < s.batches; ++b) {
+        output_state[b * s.outputs + row] = vectors.add_product(bias, lstm.projection, row, b);
+      }
+    }
+  });
+  clip(output_state, s.batches * s.outputs, lstm.projection_clip);
+}
+
+}  // namespace
+
+void run_lstm_step(const LstmFloat& lstm, const LstmFloatStep& step, std::vector<float>& workspace,
+                   const ParallelFor& parallel_for) {
+  const LstmSizes& s = lstm.sizes;
+  workspace.resize(static_cast<std::size_t>(kLstmGates * s.batches * s.cells));
+  multiply_gates(lstm, step, workspace.data(), parallel_for);
+  for (std::int64_t b = 0; b < s.batches; ++b) update_cells(lstm, b, step.cell_state + b * s.cells, workspace.data());
+  const float* hidden = workspace.data() + kCellGate * s.batches * s.cells;
+  if (lstm.projection.present()) {
+    project(lstm, hidden, step.output_state, parallel_for);
+  } else {
+    std::copy_n(hidden, s.batches * s.outputs, step.output_state);
+  }
+  for (std::int64_t b = 0; b < s.batches; ++b) {
+    std::copy_n(step.output_state + b * s.outputs, s.outputs, step.output + b * step.output_stride);
+  }
+}
+
+}  // namespace reef::kernels

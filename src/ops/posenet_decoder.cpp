@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// PosenetDecoderOp, Coral's custom op at the end of its PoseNet models: people from heat maps and offsets.
+// Not guaranteed: the order of people or key points with exactly equal scores, which is the C++ library's.
+#include "kernels/posenet/decode_poses.h"
+#include "ops/checks.h"
+#include "ops/custom_options.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+using kernels::kPoseEdges;
+using kernels::kPoseKeypoints;
+
+constexpr int kHeatmaps = 0, kShortOffsets = 1, kMidOffsets = 2;
+constexpr int kKeypoints = 0, kKeypointScores = 1, kPoseScores = 2, kPoseCount = 3;
+
+constexpr AttributeDoc kAttributes[] = {
+    {"max_detections", "people at most"},
+    {"score_threshold", "people below this probability are left out"},
+    {"stride", "pixels per cell of the heat maps"},
+    {"nms_radius", "pixels within which two key points of a kind are taken for one"},
+};
+constexpr std::string_view kTypes[] = {"uint8", "float32"};
+
+struct Settings {
+  kernels::PoseSettings decoder;
+  float stride = 1;
+};
+
+Result<Settings> settings_of(const OpContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
+  const std::int64_t stride = option_int(options, "stride");
+  REEF_REQUIRE(stride > 0 && stride <= INT32_MAX, "stride is {}; it must be positive", stride);
+  Settings settings;
+  settings.stride = static_cast<float>(stride);
+  settings.decoder.max_poses = option_int(options, "max_detections");
+  REEF_REQUIRE(settings.decoder.max_poses >= 0 && settings.decoder.max_poses <= INT32_MAX, "max_detections is {}",
+               settings.decoder.max_poses);
+  settings.decoder.score_threshold = static_cast<float>(option_real(options, "score_threshold"));
+  settings.decoder.nms_radius = static_cast<float>(option_real(options, "nms_radius")) / settings.stride;
+  return settings;
+}
+
+Status infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Settings settings, settings_of(ctx));
+  const auto people = static_cast<std::int32_t>(settings.decoder.max_poses);
+  ctx.set_output_shape(kKeypoints, {1, people, kPoseKeypoints, 2});
+  ctx.set_output_shape(kKeypointScores, {1, people, kPoseKeypoints});
+  ctx.set_output_shape(kPoseScores, {1, people});
+  ctx.set_output_shape(kPoseCount, {1});
+  return ok_status();
+}
+
+// The tensor's values times `factor`, as floats.
+std::vector<float> real_values(const Tensor& tensor, QuantParams q, float factor) {
+  std::vector<float> result;
+  result.reserve(static_cast<std::size_t>(tensor.elements()));
+  if (tensor.type == DataType::kFloat32) {
+    for (const float value : tensor.values<float>()) result.push_back(value * factor);
+    return result;
+  }
+  const float scale = q.scale * factor;
+  const auto zero_point = static_cast<float>(q.zero_point);
+  for (const std::uint8_t value : tensor.values<std::uint8_t>()) {
+    result.push_back((static_cast<float>(value) - zero_point) * scale);
+  }
+  return result;
+}
+
+void write_poses(const std::vector<kernels::Pose>& poses, float stride, RunContext& run) {
+  for (int i = 0; i < run.output_count(); ++i) std::fill_n(run.output(i).data, run.output(i).bytes, std::byte{0});
+  float* points = run.output(kKeypoints).mutable_values<float>().data();
+  float* point_scores = run.output(kKeypointScores).mutable_values<float>().data();
+  float* scores = run.output(kPoseScores).mutable_values<float>().data();
+  for (const kernels::Pose& pose : poses) {
+    for (int k = 0; k < kPoseKeypoints; ++k) {
+      *points++ = pose.points[k].y * stride;
+      *points++ = pose.points[k].x * stride;
+      *point_scores++ = pose.point_scores[k];
+    }
+    *scores++ = pose.score;
+  }
+  run.output(kPoseCount).mutable_values<float>()[0] = static_cast<float>(poses.size());
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Settings settings, settings_of(ctx));
+  const Shape& cells = ctx.input(kHeatmaps).shape;
+  QuantParams quantization[3];
+  for (const auto& [i, channels] : {std::pair{kHeatmaps, kPoseKeypoints}, std::pair{kShortOffsets, 2 * kPoseKeypoints},
+                                    std::pair{kMidOffsets, 4 * kPoseEdges}}) {
+    const Tensor& tensor = ctx.input(i);
+    REEF_RETURN_IF_ERROR(require_type(tensor, "input", {DataType::kUInt8, DataType::kFloat32}));
+    REEF_RETURN_IF_ERROR(require_rank(tensor, "input", 4, 4));
+    REEF_REQUIRE(tensor.shape == Shape({1, cells[1], cells[2], channels}), "input {} has shape {}; [1, {}, {}, {}] is needed",
+                 i, tensor.shape.to_string(), cells[1], cells[2], channels);
+    if (tensor.type == DataType::kUInt8) {
+      REEF_ASSIGN_OR_RETURN(quantization[i], per_tensor_quantization(tensor, "input"));
+    }
+  }
+  for (int i = 0; i < ctx.output_count(); ++i) {
+    REEF_RETURN_IF_ERROR(require_type(ctx.output(i), "output", {DataType::kFloat32}));
+  }
+  return Kernel([=, heat = quantization[0], near = quantization[1], far = quantization[2]](RunContext& run) {
+    const auto inverse_stride = static_cast<float>(1.0 / static_cast<double>(settings.stride));
+    kernels::PoseFields fields;
+    fields.height = run.input(kHeatmaps).shape[1];
+    fields.width = run.input(kHeatmaps).shape[2];
+    fields.scores = real_values(run.input(kHeatmaps), heat, 1.0f);
+    fields.short_offsets = real_values(run.input(kShortOffsets), near, inverse_stride);
+    fields.mid_offsets = real_values(run.input(kMidOffsets), far, inverse_stride);
+    const ThreadPool& threads = run.environment()->threads();
+    write_poses(kernels::decode_poses(fields, settings.decoder, [&threads] { return threads.past_deadline(); }),
+                settings.stride, run);
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef posenet_decoder_op;
+constinit const OpDef posenet_decoder_op = define({.name = "PosenetDecoderOp",
+                                                   .summary = "Coral's decoder of PoseNet's heat maps and offsets.",
+                                                   .inputs = {3, 3},
+                                                   .outputs = {4, 4},
+                                                   .attributes = kAttributes,
+                                                   .types = kTypes,
+                                                   .is_custom = true,
+                                                   .infer = infer,
+                                                   .prepare = prepare});
+
+}  // namespace reef::ops
