@@ -151,8 +151,13 @@ class PrepareContext : public OpContext {
   void request_scratch(std::int64_t bytes) { scratch_bytes_ = bytes; }
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
+  // Something the user should know about this op, such as that the release followed computes it wrongly.
+  void note(std::string sentence) const { notes_.push_back(std::move(sentence)); }
+  const std::vector<std::string>& notes() const { return notes_; }
+
  private:
   std::int64_t scratch_bytes_ = 0;
+  mutable std::vector<std::string> notes_;
 };
 
 class RunContext : public OpContext {

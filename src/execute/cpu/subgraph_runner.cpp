@@ -170,6 +170,7 @@ Status SubgraphRunner::reset_tensors() {
 
 Status SubgraphRunner::prepare() {
   prepared_ = false;
+  notes_.clear();
   arena_.release();
   REEF_RETURN_IF_ERROR(reset_tensors());
   for (OpState& state : ops_) {
@@ -228,6 +229,9 @@ Status SubgraphRunner::infer_and_prepare(OpState& state) {
   ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
   prepare.set_intermediates(state.intermediates);
   REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
+  if (!prepared_) {  // not again for every invocation
+    for (const std::string& note : prepare.notes()) notes_.push_back(place(invalid_input("{}", note), state).message());
+  }
   state.scratch_bytes = prepare.scratch_bytes();
   state.prepared_for.clear();
   for (const ops::Tensor* input : state.inputs) state.prepared_for.push_back(input ? input->shape : ir::Shape());
