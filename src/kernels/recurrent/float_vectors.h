@@ -19,7 +19,21 @@ using ParallelFor =
 
 enum class Activation { kNone, kRelu, kReluN1To1, kRelu6, kTanh, kSignBit, kSigmoid };
 
-void activate(Activation activation, float* values, std::int64_t count);
+// Whose tanh and logistic function: TFLite 2.9.1's or LiteRT 2.3's, as built for x86-64. (LiteRT's tanh is not known to the
+// bit; it is the C library's here.)
+enum class FloatFunctions { kTflite29, kCurrent };
+
+// TFLite computes the logistic function in aligned vectors of eight (2.9.1) or four (LiteRT), and what is left over at the
+// ends of an array with another exponential function, so that the last bit depends on where an element lies. `offset` is
+// the number of floats from a boundary to the array, `size` its length, `first` the number of our first element.
+struct ArrayPlace {
+  std::int64_t offset = 0, size = 0, first = 0;
+};
+
+void activate(Activation activation, FloatFunctions functions, ArrayPlace place, float* values, std::int64_t count);
+inline void activate(Activation activation, FloatFunctions functions, float* values, std::int64_t count) {
+  activate(activation, functions, {0, count, 0}, values, count);
+}
 
 // start + a . b: four running sums over the whole groups of four, added up in lane order; then the tail, one by one.
 float add_dot_product(float start, const float* a, const float* b, std::int64_t count);

@@ -59,14 +59,14 @@ void run_basic_lstm(const BasicLstmFloat& lstm, const ParallelFor& parallel_for)
     for (std::int64_t c = 0; c < s.cells; ++c) {
       const float* gates = lstm.gates + b * kGates * s.cells + c;
       float input = gates[0], new_input = gates[s.cells], forget = gates[2 * s.cells], out = gates[3 * s.cells];
-      activate(Activation::kSigmoid, &input, 1);
-      activate(Activation::kTanh, &new_input, 1);
-      activate(Activation::kSigmoid, &forget, 1);
-      activate(Activation::kSigmoid, &out, 1);
+      activate(Activation::kSigmoid, FloatFunctions::kCurrent, &input, 1);
+      activate(Activation::kTanh, FloatFunctions::kCurrent, &new_input, 1);
+      activate(Activation::kSigmoid, FloatFunctions::kCurrent, &forget, 1);
+      activate(Activation::kSigmoid, FloatFunctions::kCurrent, &out, 1);
       const std::int64_t i = b * s.cells + c;
       const float state = input * new_input + forget * lstm.previous_state[i];
       float squashed = state;
-      activate(Activation::kTanh, &squashed, 1);
+      activate(Activation::kTanh, FloatFunctions::kCurrent, &squashed, 1);
       lstm.state[i] = state;
       lstm.output[i] = out * squashed;
     }

@@ -75,7 +75,7 @@ void run_svdf(const SvdfFloat& svdf, const float* input, float* state, float* ou
     for (std::int64_t r = 0; r < s.rank; ++r) sum += by_filter[static_cast<std::size_t>(i * s.rank + r)];
     output[i] = svdf.bias != nullptr ? sum + svdf.bias[i % s.units()] : sum;
   }
-  activate(svdf.activation, output, s.batches * s.units());
+  activate(svdf.activation, svdf.functions, output, s.batches * s.units());
 }
 
 void run_svdf(const SvdfInt<std::int16_t>& svdf, const std::int8_t* input, std::int16_t* state, std::int8_t* output,

@@ -43,6 +43,9 @@ def sequence_case(name, kind, steps=3, time_major=False, options=None, fields=No
 
 
 def float_cases():
+    for cell in ("plain", "wide", "cifg_peephole", "projection_bias", "layer_norm"):
+        for kind in ("float", "hybrid"):
+            yield sequence_case(f"{kind}_{cell}_2_9", kind, options={"runtime": "tflite29", "tolerance": None}, **CELLS[cell])
     for cell, settings in CELLS.items():
         yield sequence_case(f"float_{cell}", "float", time_major=cell == "peephole", **settings)
     for activation in ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "SIGN_BIT"):
