@@ -13,8 +13,20 @@ namespace {
 constexpr std::int64_t kLanes = 4;
 using Float4 [[gnu::vector_size(16)]] = float;
 
-// A ratio of polynomials, to a few units in the last place: Eigen's, which TFLite's recurrent kernels use.
-float rational_tanh(float value) {
+// Ratios of polynomials, to a few units in the last place: Eigen's, which TFLite's recurrent kernels use.
+float tanh_of_current(float value) {
+  constexpr float kLimit = 7.90738964080810547f;  // where the ratio becomes 1
+  if (std::isnan(value)) return value;
+  const float x = std::max(std::min(value, kLimit), -kLimit);
+  const float x2 = x * x;
+  float p = 1.394553628e-8f;
+  for (const float c : {2.102733560e-5f, 3.520756727e-3f, 1.340216100e-1f}) p = p * x2 + c;
+  float q = 8.015776984e-7f;
+  for (const float c : {3.326951409e-4f, 2.597254514e-2f, 4.673548340e-1f, 1.0f}) q = q * x2 + c;
+  return (x2 * x * p + x) / q;
+}
+
+float tanh_of_2_9(float value) {
   constexpr float kLimit = 7.90531110763549805f;  // where the ratio becomes 1
   constexpr float kTiny = 0.0004f;
   if (std::isnan(value)) return value;
@@ -101,8 +113,7 @@ void activate(Activation activation, FloatFunctions functions, ArrayPlace place,
     case Activation::kReluN1To1: return map(values, count, [](float x) { return std::max(-1.0f, std::min(x, 1.0f)); });
     case Activation::kRelu6: return map(values, count, [](float x) { return std::max(0.0f, std::min(x, 6.0f)); });
     case Activation::kTanh: 
-      if (as_in_2_9) return map(values, count, rational_tanh);
-      return map(values, count, [](float x) { return std::tanh(x); });
+      return map(values, count, as_in_2_9 ? tanh_of_2_9 : tanh_of_current);
     case Activation::kSignBit: return map(values, count, [](float x) { return std::signbit(x) ? 1.0f : 0.0f; });
     case Activation::kSigmoid: 
       if (as_in_2_9) return logistic<Logistic29>(place, values, count);
@@ -110,7 +121,7 @@ void activate(Activation activation, FloatFunctions functions, ArrayPlace place,
   }
 }
 
-float add_dot_product(float start, const float* a, const float* b, std::int64_t count) {
+float add_dot_product(FloatFunctions functions, float start, const float* a, const float* b, std::int64_t count) {
   Float4 sums = {};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -119,9 +130,14 @@ float add_dot_product(float start, const float* a, const float* b, std::int64_t 
     std::memcpy(&y, b + i, sizeof y);
     sums += x * y;
   }
-  float result = start + (((sums[0] + sums[1]) + sums[2]) + sums[3]);
+  if (functions == FloatFunctions::kTflite29) {
+    float result = start + (((sums[0] + sums[1]) + sums[2]) + sums[3]);
+    for (; i < count; ++i) result += a[i] * b[i];
+    return result;
+  }
+  float result = (sums[0] + sums[2]) + (sums[1] + sums[3]);
   for (; i < count; ++i) result += a[i] * b[i];
-  return result;
+  return start + result;
 }
 
 void normalize_to_unit_variance(float* values, std::int64_t count) {
@@ -160,7 +176,7 @@ void VectorBatch::quantize(FloatQuantizer quantizer) {
 
 float VectorBatch::add_product(float start, const WeightMatrix& matrix, std::int64_t row, std::int64_t index) const {
   if (matrix.real != nullptr) {
-    return add_dot_product(start, matrix.real + row * length_, values_ + index * stride_, length_);
+    return add_dot_product(functions_, start, matrix.real + row * length_, values_ + index * stride_, length_);
   }
   const auto sum = static_cast<std::int32_t>(
       int_dot_product(quantized_.data() + index * length_, matrix.quantized + row * length_, length_));
