@@ -88,6 +88,11 @@ kernels::WeightMatrix weight_matrix(const OpContext& ctx, int i) {
 
 }  // namespace
 
+kernels::FloatFunctions float_functions(const OpContext& ctx) {
+  const bool as_in_2_9 = ctx.environment()->tflite_release() == TfliteRelease::k2_9;
+  return as_in_2_9 ? kernels::FloatFunctions::kTflite29 : kernels::FloatFunctions::kCurrent;
+}
+
 Result<Activation> recurrent_activation(const ir::Attributes& attributes) {
   const std::string_view name = attributes.get_enum("fused_activation_function", "NONE");
   if (name == "NONE") return Activation::kNone;
@@ -144,6 +149,7 @@ Result<kernels::LstmFloat> float_lstm_parameters(const OpContext& ctx, const Lst
   kernels::LstmFloat lstm;
   lstm.sizes = sizes;
   REEF_ASSIGN_OR_RETURN(lstm.activation, recurrent_activation(ctx.attributes()));
+  lstm.functions = float_functions(ctx);
   lstm.cell_clip = static_cast<float>(ctx.attributes().get_float("cell_clip"));
   lstm.projection_clip = static_cast<float>(ctx.attributes().get_float("proj_clip"));
   REEF_REQUIRE(lstm.cell_clip >= 0 && lstm.projection_clip >= 0, "cell_clip is {} and proj_clip {}; neither may be negative",
@@ -191,7 +197,8 @@ void bind_float_lstm(const RunContext& ctx, const LstmPositions& at, kernels::Ls
 Result<Kernel> prepare_float_lstm(const PrepareContext& ctx, const LstmPositions& at, const LstmSizes& sizes,
                                   const LstmSequence& sequence) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
-  REEF_ASSIGN_OR_RETURN(const kernels::LstmFloat parameters, float_lstm_parameters(ctx, at, sizes));
+  REEF_ASSIGN_OR_RETURN(kernels::LstmFloat parameters, float_lstm_parameters(ctx, at, sizes));
+  parameters.batch_at_once = sequence.time_major;
   return Kernel([=](RunContext& run) {
     kernels::LstmFloat lstm = parameters;
     std::vector<float> recovered[kLstmGates];

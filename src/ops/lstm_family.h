@@ -40,6 +40,9 @@ struct LstmSequence {
   std::int64_t batch_stride(std::int64_t length) const { return time_major ? length : steps * length; }
 };
 
+// Whose tanh and logistic function a recurrent op on floats takes.
+kernels::FloatFunctions float_functions(const OpContext& ctx);
+
 // The attribute "fused_activation_function" of a recurrent op.
 Result<kernels::Activation> recurrent_activation(const ir::Attributes& attributes);
 

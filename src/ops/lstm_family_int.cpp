@@ -123,6 +123,11 @@ void bind_int_lstm(const RunContext& ctx, const LstmPositions& at, kernels::Lstm
 Result<Kernel> prepare_int_lstm(const PrepareContext& ctx, const LstmPositions& at, const LstmSizes& sizes,
                                 const LstmSequence& sequence) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt8}));
+  if (ctx.intermediate(kIntermediates) != nullptr) {
+    return unsupported("a quantized LSTM with 8-bit gates (more than {} intermediate tensors) is not supported; convert the "
+                       "model again with 16-bit gates",
+                       kIntermediates);
+  }
   for (int i = 0; i < kIntermediates; ++i) {
     REEF_REQUIRE(ctx.intermediate(i) != nullptr, "a quantized LSTM needs {} intermediate tensors for its scales",
                  kIntermediates);

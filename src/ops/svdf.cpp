@@ -71,6 +71,7 @@ Result<Kernel> prepare_float(const PrepareContext& ctx, const SvdfSizes& s) {
   parameters.sizes = s;
   parameters.quantizer = float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
   REEF_ASSIGN_OR_RETURN(parameters.activation, recurrent_activation(ctx.attributes()));
+  parameters.functions = float_functions(ctx);
   float time_scale = 1;
   if (weights != DataType::kFloat32) {
     REEF_ASSIGN_OR_RETURN(const QuantParams features, per_tensor_quantization(ctx.input(kFeatures), "weights"));

@@ -12,7 +12,8 @@ where inputs is None (all from the LCG) or one entry per graph input: None, a se
 with any of:
     invocations   how often to run, for stateful operators
     tolerance     for float outputs; see record.py
-    runtime       "litert" (default), or "tflite29" where the reference changed; see README.md
+    runtime       "litert" (default), "tflite29" where the reference changed, "tflm" for TFLite-Micro's own operators; see
+                  README.md
     expect_error  True: the runtime must refuse the model; it must not otherwise, so that a mistyped case cannot pass
                   for a negative one
 Every operator belongs to one family, and case names are unique per operator.

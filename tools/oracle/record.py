@@ -48,6 +48,9 @@ FLOAT_TYPES = {"FLOAT16", "BFLOAT16", "FLOAT32", "FLOAT64", "COMPLEX64", "COMPLE
 def runtime_name(runtime="litert"):
     if runtime == "tflite29":
         return "tflite 2.9.1 REF"
+    if runtime == "tflm":
+        import tflm
+        return tflm.name()
     return f"ai-edge-litert {importlib.metadata.version('ai-edge-litert')} BUILTIN_REF"
 
 
@@ -78,6 +81,9 @@ def make_interpreter(model, runtime="litert"):
     if runtime == "tflite29":
         import tflite29
         return tflite29.Interpreter(model)
+    if runtime == "tflm":
+        import tflm
+        return tflm.Interpreter(model)
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
     return Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
 

@@ -15,9 +15,9 @@ std::int64_t rows_per_chunk(std::int64_t products_per_row) {
 // gates[k][batch][cell] = everything in front of peephole and activation.
 void multiply_gates(const LstmFloat& lstm, const LstmFloatStep& step, float* gates, const ParallelFor& parallel_for) {
   const LstmSizes& s = lstm.sizes;
-  VectorBatch input(step.input, s.batches, s.inputs, step.input_stride);
-  VectorBatch aux(step.aux_input, s.batches, s.aux_inputs, step.aux_stride);
-  VectorBatch state(step.output_state, s.batches, s.outputs, s.outputs);
+  VectorBatch input(lstm.functions, step.input, s.batches, s.inputs, step.input_stride);
+  VectorBatch aux(lstm.functions, step.aux_input, s.batches, s.aux_inputs, step.aux_stride);
+  VectorBatch state(lstm.functions, step.output_state, s.batches, s.outputs, s.outputs);
   if (lstm.is_hybrid) {
     input.quantize(lstm.quantizer);
     if (step.aux_input != nullptr) aux.quantize(lstm.quantizer);
@@ -39,9 +39,21 @@ void multiply_gates(const LstmFloat& lstm, const LstmFloatStep& step, float* gat
   });
 }
 
+// Where the reference keeps a gate: one after another, in another order than ours.
+ArrayPlace place_of(const LstmFloat& lstm, int gate, std::int64_t batch) {
+  constexpr int kOrder[kLstmGates] = {0, 2, 1, 3};
+  const bool has_input_gate = lstm.gates[kInputGate].input.present();
+  const std::int64_t size = lstm.sizes.batches * lstm.sizes.cells;
+  const std::int64_t offset = (kOrder[gate] - (has_input_gate ? 0 : 1)) * size;
+  if (lstm.batch_at_once) return {offset, size, batch * lstm.sizes.cells};
+  return {offset + batch * lstm.sizes.cells, lstm.sizes.cells, 0};
+}
+
 // Peephole, layer normalization and activation of one gate of one batch entry.
-void finish_gate(const LstmFloatGate& gate, const float* cell_state, std::int64_t cells, Activation activation,
+void finish_gate(const LstmFloat& lstm, int k, std::int64_t batch, const float* cell_state, Activation activation,
                  float* values) {
+  const LstmFloatGate& gate = lstm.gates[k];
+  const std::int64_t cells = lstm.sizes.cells;
   if (gate.peephole != nullptr) {
     for (std::int64_t c = 0; c < cells; ++c) values[c] += gate.peephole[c] * cell_state[c];
   }
@@ -50,7 +62,7 @@ void finish_gate(const LstmFloatGate& gate, const float* cell_state, std::int64_
     for (std::int64_t c = 0; c < cells; ++c) values[c] = values[c] * gate.layer_norm[c];
     for (std::int64_t c = 0; c < cells; ++c) values[c] += gate.bias[c];
   }
-  activate(activation, values, cells);
+  activate(activation, lstm.functions, place_of(lstm, k, batch), values, cells);
 }
 
 // From the gates' sums to the new cell state and, in the cell gate's place, output gate * f(cell state).
@@ -60,26 +72,26 @@ void update_cells(const LstmFloat& lstm, std::int64_t batch, float* cell_state, 
   for (int k = 0; k < kLstmGates; ++k) at[k] = gates + (k * lstm.sizes.batches + batch) * cells;
   const bool has_input_gate = lstm.gates[kInputGate].input.present();
   if (has_input_gate) {
-    finish_gate(lstm.gates[kInputGate], cell_state, cells, Activation::kSigmoid, at[kInputGate]);
+    finish_gate(lstm, kInputGate, batch, cell_state, Activation::kSigmoid, at[kInputGate]);
   }
-  finish_gate(lstm.gates[kForgetGate], cell_state, cells, Activation::kSigmoid, at[kForgetGate]);
-  finish_gate(lstm.gates[kCellGate], cell_state, cells, lstm.activation, at[kCellGate]);
+  finish_gate(lstm, kForgetGate, batch, cell_state, Activation::kSigmoid, at[kForgetGate]);
+  finish_gate(lstm, kCellGate, batch, cell_state, lstm.activation, at[kCellGate]);
   for (std::int64_t c = 0; c < cells; ++c) {
     const float forget = at[kForgetGate][c];
     const float input = has_input_gate ? at[kInputGate][c] : 1.0f - forget;
     cell_state[c] = forget * cell_state[c] + at[kCellGate][c] * input;
   }
   clip(cell_state, cells, lstm.cell_clip);
-  finish_gate(lstm.gates[kOutputGate], cell_state, cells, Activation::kSigmoid, at[kOutputGate]);
+  finish_gate(lstm, kOutputGate, batch, cell_state, Activation::kSigmoid, at[kOutputGate]);
   // Without an activation the reference forgets to copy the cell state, and takes the cell gate that is still there.
   if (lstm.activation != Activation::kNone) std::copy_n(cell_state, cells, at[kCellGate]);
-  activate(lstm.activation, at[kCellGate], cells);
+  activate(lstm.activation, lstm.functions, at[kCellGate], cells);
   for (std::int64_t c = 0; c < cells; ++c) at[kCellGate][c] = at[kOutputGate][c] * at[kCellGate][c];
 }
 
 void project(const LstmFloat& lstm, const float* hidden, float* output_state, const ParallelFor& parallel_for) {
   const LstmSizes& s = lstm.sizes;
-  VectorBatch vectors(hidden, s.batches, s.cells, s.cells);
+  VectorBatch vectors(lstm.functions, hidden, s.batches, s.cells, s.cells);
   if (lstm.projection.quantized != nullptr) vectors.quantize(lstm.quantizer);
   parallel_for(s.outputs, rows_per_chunk(s.batches * s.cells), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {

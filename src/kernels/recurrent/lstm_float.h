@@ -35,6 +35,8 @@ struct LstmFloat {
   Activation activation = Activation::kTanh;
   float cell_clip = 0, projection_clip = 0;  // 0: none
   bool is_hybrid = false;
+  FloatFunctions functions = FloatFunctions::kCurrent;
+  bool batch_at_once = false;  // how the reference runs it: all batch entries in a step, or one after another
   FloatQuantizer quantizer = FloatQuantizer::kSymmetric;  // of vectors for int8 weights
 };
 

@@ -24,6 +24,7 @@ struct SvdfFloat {
   const float* time = nullptr;   // filters x memory
   const float* bias = nullptr;   // units, or null
   Activation activation = Activation::kNone;
+  FloatFunctions functions = FloatFunctions::kCurrent;
   FloatQuantizer quantizer = FloatQuantizer::kSymmetric;
 };
 void run_svdf(const SvdfFloat& svdf, const float* input, float* state, float* output, const ParallelFor& parallel_for);

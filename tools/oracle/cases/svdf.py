@@ -6,7 +6,7 @@ import numpy as np
 from onemodel import Model, seeded
 
 # (batch, inputs, units, rank, memory)
-SIZES = {"plain": (2, 5, 4, 1, 3), "rank2": (1, 7, 3, 2, 5), "long_memory": (2, 3, 3, 1, 11), "memory1": (1, 4, 5, 3, 1)}
+SIZES = {"plain": (2, 5, 4, 1, 3), "rank2": (1, 7, 3, 2, 5), "long_memory": (2, 3, 3, 1, 11), "memory1": (1, 4, 5, 3, 1), "wide": (1, 19, 8, 1, 13)}
 
 
 def svdf_case(name, kind, sizes, *, bias=True, options=None, weight_dtype="int8", zero_points=(-7, 11), **fields):
@@ -45,6 +45,8 @@ def svdf_case(name, kind, sizes, *, bias=True, options=None, weight_dtype="int8"
 def cases():
     for label, sizes in SIZES.items():
         yield svdf_case(f"float_{label}", "float", sizes, fused_activation_function="NONE")
+        yield svdf_case(f"float_{label}_2_9", "float", sizes, options={"runtime": "tflite29"},
+                        fused_activation_function="NONE")
         for asymmetric in (False, True):
             yield svdf_case(f"hybrid_{label}{'_asymmetric' if asymmetric else ''}", "hybrid", sizes,
                             fused_activation_function="NONE", asymmetric_quantize_inputs=asymmetric)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SignalEnergy (TFLite-Micro): squared magnitudes of a spectrum from start_index up to end_index; the rest, which the
+// original leaves as it was, is 0.
+#include "kernels/signal/audio_features.h"
+#include "ops/checks.h"
+#include "ops/custom_options.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"start_index", "first frequency that is wanted"},
+                                        {"end_index", "first frequency that is not wanted any more"}};
+constexpr std::string_view kTypes[] = {"int16"};
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "spectrum", 1, 1));
+  ctx.set_output_shape(0, {ctx.input(0).shape[0] / 2});
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "spectrum", {DataType::kInt16}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "energy", {DataType::kUInt32}));
+  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
+  const std::int64_t start = option_int(options, "start_index"), end = option_int(options, "end_index");
+  REEF_REQUIRE(start >= 0 && end <= ctx.output(0).elements(), "frequencies {} to {} are wanted; there are {}", start, end,
+               ctx.output(0).elements());
+  return Kernel([start, end](RunContext& run) {
+    kernels::spectrum_energy(run.input(0).values<std::int16_t>(), start, end,
+                             run.output(0).mutable_values<std::uint32_t>().data());
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef signal_energy_op;
+constinit const OpDef signal_energy_op = define({.name = "SignalEnergy",
+                                                 .summary = "Squared magnitudes of a spectrum (TFLite-Micro).",
+                                                 .attributes = kAttributes,
+                                                 .types = kTypes,
+                                                 .is_custom = true,
+                                                 .infer = infer,
+                                                 .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// SignalFftAutoScale (TFLite-Micro): shifts a frame up to the full range of 16 bits, and tells by how much.
+#include "kernels/signal/audio_features.h"
+#include "ops/checks.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr int kScaled = 0, kScaleBits = 1;
+constexpr std::string_view kTypes[] = {"int16"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(kScaled, ctx.input(0).shape);
+  ctx.set_output_shape(kScaleBits, Shape());
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kInt16}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(kScaled), "output", {DataType::kInt16}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(kScaleBits), "scale bits", {DataType::kInt32}));
+  return Kernel([](RunContext& run) {
+    run.output(kScaleBits).mutable_values<std::int32_t>()[0] = kernels::scale_up_for_fft(
+        run.input(0).values<std::int16_t>(), run.output(kScaled).mutable_values<std::int16_t>().data());
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef signal_fft_auto_scale_op;
+constinit const OpDef signal_fft_auto_scale_op =
+    define({.name = "SignalFftAutoScale",
+            .summary = "Shifts a frame of audio up to the full range of 16 bits (TFLite-Micro).",
+            .outputs = {2, 2},
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SignalFilterBankLog (TFLite-Micro): scaled natural logarithms of channels.
+#include "kernels/signal/audio_features.h"
+#include "ops/checks.h"
+#include "ops/custom_options.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {{"output_scale", "what the logarithm is multiplied by"},
+                                        {"input_correction_bits", "bits that inputs are shifted up by first, 0 to 31"}};
+constexpr std::string_view kTypes[] = {"uint32 (int16 result)"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(0, ctx.input(0).shape);
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kUInt32}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt16}));
+  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
+  const std::int64_t bits = option_int(options, "input_correction_bits");
+  REEF_REQUIRE(bits >= 0 && bits <= 31, "input_correction_bits is {}; 0 to 31 is possible", bits);
+  const auto scale = static_cast<std::uint32_t>(option_int(options, "output_scale"));
+  return Kernel([bits, scale](RunContext& run) {
+    std::int16_t* output = run.output(0).mutable_values<std::int16_t>().data();
+    for (const std::uint32_t x : run.input(0).values<std::uint32_t>()) {
+      *output++ = kernels::scaled_logarithm(x, scale, static_cast<int>(bits));
+    }
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef signal_filter_bank_log_op;
+constinit const OpDef signal_filter_bank_log_op = define({.name = "SignalFilterBankLog",
+                                                          .summary = "Scaled logarithms of channels (TFLite-Micro).",
+                                                          .attributes = kAttributes,
+                                                          .types = kTypes,
+                                                          .is_custom = true,
+                                                          .infer = infer,
+                                                          .prepare = prepare});
+
+}  // namespace reef::ops

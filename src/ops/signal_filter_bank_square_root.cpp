@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// SignalFilterBankSquareRoot (TFLite-Micro): rounded square roots, shifted down by the bits that SignalFftAutoScale gave.
+#include "kernels/signal/audio_features.h"
+#include "ops/checks.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr int kInput = 0, kScaleBits = 1;
+constexpr std::string_view kTypes[] = {"uint64 (uint32 result)"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(0, ctx.input(kInput).shape);
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(kInput), "input", {DataType::kUInt64}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(kScaleBits), "scale bits", {DataType::kInt32}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kUInt32}));
+  REEF_REQUIRE(ctx.input(kScaleBits).elements() == 1, "the scale bits have shape {}; one number is needed",
+               ctx.input(kScaleBits).shape.to_string());
+  return Kernel([](RunContext& run) {
+    const std::int32_t bits = run.input(kScaleBits).values<std::int32_t>()[0];
+    REEF_REQUIRE(bits >= 0 && bits <= 31, "the scale bits are {}; 0 to 31 is possible", bits);
+    std::uint32_t* output = run.output(0).mutable_values<std::uint32_t>().data();
+    for (const std::uint64_t x : run.input(kInput).values<std::uint64_t>()) {
+      *output++ = kernels::rounded_square_root(x) >> bits;
+    }
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef signal_filter_bank_square_root_op;
+constinit const OpDef signal_filter_bank_square_root_op =
+    define({.name = "SignalFilterBankSquareRoot",
+            .summary = "Rounded square roots of channels (TFLite-Micro).",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// SignalPCAN (TFLite-Micro): per-channel gain control by the estimate of the noise, through a table.
+#include "kernels/signal/audio_features.h"
+#include "ops/checks.h"
+#include "ops/custom_options.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr int kSignal = 0, kNoise = 1, kTable = 2;
+constexpr AttributeDoc kAttributes[] = {{"snr_shift", "bits that products are shifted down by, 0 to 63"}};
+constexpr std::string_view kTypes[] = {"uint32 (int16 table)"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(0, ctx.input(kSignal).shape);
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  for (const int i : {kSignal, kNoise}) REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "input", {DataType::kUInt32}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(kTable), "table", {DataType::kInt16}));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kSignal), ctx.output(0)));
+  REEF_REQUIRE(ctx.input(kSignal).elements() == ctx.input(kNoise).elements(), "signal and noise have {} and {} channels",
+               ctx.input(kSignal).elements(), ctx.input(kNoise).elements());
+  REEF_REQUIRE(ctx.input(kTable).elements() >= static_cast<std::int64_t>(kernels::kGainTableEntries),
+               "the table has {} entries; {} are needed", ctx.input(kTable).elements(), kernels::kGainTableEntries);
+  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
+  const std::int64_t shift = option_int(options, "snr_shift");
+  REEF_REQUIRE(shift >= 0 && shift <= 63, "snr_shift is {}; 0 to 63 is possible", shift);
+  return Kernel([shift](RunContext& run) {
+    const auto signal = run.input(kSignal).values<std::uint32_t>(), noise = run.input(kNoise).values<std::uint32_t>();
+    const auto table = run.input(kTable).values<std::int16_t>();
+    const auto output = run.output(0).mutable_values<std::uint32_t>();
+    for (std::size_t i = 0; i < signal.size(); ++i) {
+      output[i] = kernels::pcan(signal[i], noise[i], table, static_cast<int>(shift));
+    }
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef signal_pcan_op;
+constinit const OpDef signal_pcan_op = define({.name = "SignalPCAN",
+                                               .summary = "Per-channel gain control of audio energies (TFLite-Micro).",
+                                               .inputs = {3, 3},
+                                               .attributes = kAttributes,
+                                               .types = kTypes,
+                                               .is_custom = true,
+                                               .infer = infer,
+                                               .prepare = prepare});
+
+}  // namespace reef::ops

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// SignalRfft (TFLite-Micro): the Fourier transform of frames of real numbers, zero-padded to fft_length.
+// The result's last dimension holds fft_length / 2 + 1 pairs (real, imaginary).
+#include <algorithm>
+
+#include "kernels/signal/rfft.h"
+#include "ops/checks.h"
+#include "ops/custom_options.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::int64_t kMaxLength = std::int64_t{1} << 24;
+constexpr AttributeDoc kAttributes[] = {{"fft_length", "length of the transform: a power of two, 4 to 2^24"},
+                                        {"T", "element type; the input's own type decides"}};
+constexpr std::string_view kTypes[] = {"int16", "int32", "float32"};
+
+Result<std::int64_t> fft_length(const OpContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
+  const std::int64_t length = option_int(options, "fft_length");
+  REEF_REQUIRE(length >= 4 && length <= kMaxLength && (length & (length - 1)) == 0,
+               "fft_length is {}; a power of two from 4 to {} is needed", length, kMaxLength);
+  const Shape& shape = ctx.input(0).shape;
+  REEF_REQUIRE(shape.rank() >= 1 && shape.last() <= length, "frames of shape {} do not fit an fft_length of {}",
+               shape.to_string(), length);
+  return length;
+}
+
+Status infer(InferContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const std::int64_t length, fft_length(ctx));
+  Shape shape = ctx.input(0).shape;
+  shape[shape.rank() - 1] = static_cast<std::int32_t>(length + 2);
+  ctx.set_output_shape(0, std::move(shape));
+  return ok_status();
+}
+
+template <typename T>
+Kernel make_kernel(std::int64_t length) {
+  return [length](RunContext& run) {
+    const Tensor& input = run.input(0);
+    const std::int64_t frame = input.shape.last();
+    const std::int64_t frames = input.shape.product(0, input.shape.rank() - 1);
+    kernels::RealFft<T> fft(length);
+    std::vector<T> padded(static_cast<std::size_t>(length));
+    for (std::int64_t i = 0; i < frames; ++i) {
+      std::copy_n(input.values<T>().data() + i * frame, frame, padded.data());
+      fft(padded.data(), run.output(0).mutable_values<T>().data() + i * (length + 2));
+    }
+    return ok_status();
+  };
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const std::int64_t length, fft_length(ctx));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  switch (ctx.input(0).type) {
+    case DataType::kInt16: return make_kernel<std::int16_t>(length);
+    case DataType::kInt32: return make_kernel<std::int32_t>(length);
+    case DataType::kFloat32: return make_kernel<float>(length);
+    default: return unsupported_types(ctx);
+  }
+}
+
+}  // namespace
+
+extern const OpDef signal_rfft_op;
+constinit const OpDef signal_rfft_op = define({.name = "SignalRfft",
+                                               .summary = "Fourier transform of real numbers (TFLite-Micro).",
+                                               .attributes = kAttributes,
+                                               .types = kTypes,
+                                               .is_custom = true,
+                                               .infer = infer,
+                                               .prepare = prepare});
+
+}  // namespace reef::ops

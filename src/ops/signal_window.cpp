@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// SignalWindow (TFLite-Micro): every frame of audio times a window, shifted down.
+#include "kernels/signal/audio_features.h"
+#include "ops/checks.h"
+#include "ops/custom_options.h"
+#include "ops/op_def.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr int kInput = 0, kWindow = 1;
+constexpr AttributeDoc kAttributes[] = {{"shift", "bits that products are shifted down by, 0 to 31"}};
+constexpr std::string_view kTypes[] = {"int16"};
+
+Status infer(InferContext& ctx) {
+  ctx.set_output_shape(0, ctx.input(kInput).shape);
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  for (const int i : {kInput, kWindow}) REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "input", {DataType::kInt16}));
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kInput), ctx.output(0)));
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(kWindow), "window", 1, 1));
+  const std::int64_t window = ctx.input(kWindow).elements();
+  REEF_REQUIRE(window > 0 && ctx.input(kInput).elements() % window == 0, "{} samples are not frames of {}",
+               ctx.input(kInput).elements(), window);
+  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
+  const std::int64_t shift = option_int(options, "shift");
+  REEF_REQUIRE(shift >= 0 && shift <= 31, "shift is {}; 0 to 31 is possible", shift);
+  return Kernel([shift](RunContext& run) {
+    kernels::apply_window(run.input(kInput).values<std::int16_t>(), run.input(kWindow).values<std::int16_t>(),
+                          static_cast<int>(shift), run.output(0).mutable_values<std::int16_t>().data());
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+extern const OpDef signal_window_op;
+constinit const OpDef signal_window_op = define({.name = "SignalWindow",
+                                                 .summary = "Multiplies frames of audio by a window (TFLite-Micro).",
+                                                 .inputs = {2, 2},
+                                                 .attributes = kAttributes,
+                                                 .types = kTypes,
+                                                 .is_custom = true,
+                                                 .infer = infer,
+                                                 .prepare = prepare});
+
+}  // namespace reef::ops
