@@ -75,6 +75,7 @@ TEST(Hostile, FlippedBitsGiveErrorsOrRuns) {
   }
   std::printf("flipped: %d errors, %d runs, slowest %.2f s\n", errors, runs, slowest);
   EXPECT_GT(errors, 0);
+  EXPECT_LT(slowest, 30) << "seconds, with a limit of 2 s for each of prepare and invoke";
 }
 
 }  // namespace

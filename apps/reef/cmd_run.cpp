@@ -74,7 +74,7 @@ Status apply_shape(const std::string& text, cpu::Interpreter& interpreter) {
 
 Status fill_inputs(const RunOptions& options, cpu::Interpreter& interpreter, std::vector<std::string>& sources) {
   REEF_REQUIRE(static_cast<int>(options.inputs.size()) <= interpreter.input_count(),
-               "{} --in files are given, but the model has {} inputs", options.inputs.size(), interpreter.input_count());
+               "{} --in files are given, but the model's number of inputs is {}", options.inputs.size(), interpreter.input_count());
   for (int i = 0; i < interpreter.input_count(); ++i) {
     const ops::Tensor& tensor = interpreter.input(i);
     const std::span<std::byte> target = interpreter.input_bytes(i);
@@ -137,6 +137,12 @@ std::vector<Ranked> top_values(const std::vector<double>& values, int count) {
   return ranked;
 }
 
+// Labels number the last dimension; what stands before it is a batch.
+std::string label_of(const ops::Tensor& tensor, std::size_t index, const std::vector<std::string>& labels) {
+  if (tensor.shape.rank() > 0) index %= static_cast<std::size_t>(tensor.shape.last());
+  return index < labels.size() ? labels[index] : "";
+}
+
 Json tensor_json(const ops::Tensor& tensor) {
   Json json = {{"name", std::string(tensor.name)}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}};
   if (tensor.quantization->scale.size() == 1) {
@@ -160,7 +166,9 @@ Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
     if (const auto reals = as_reals(interpreter.output(i)); reals.ok()) {
       for (const Ranked& rank : top_values(*reals, options.top)) {
         Json row = {{"index", rank.index}, {"value", rank.value}};
-        if (rank.index < labels.size()) row["label"] = labels[rank.index];
+        if (const std::string label = label_of(interpreter.output(i), rank.index, labels); !label.empty()) {
+          row["label"] = label;
+        }
         output["top"].push_back(std::move(row));
       }
     }
@@ -201,7 +209,7 @@ void print_output(const cpu::Interpreter& interpreter, int i, int top, const std
   const auto reals = as_reals(tensor);
   if (!reals.ok()) return;
   for (const Ranked& rank : top_values(*reals, top)) {
-    const std::string label = rank.index < labels.size() ? labels[rank.index] : "";
+    const std::string label = label_of(tensor, rank.index, labels);
     fmt::print("  {:>6}  {:>12.6g}  {}\n", rank.index, rank.value, label);
   }
 }
@@ -286,8 +294,10 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--input-shape", options->shapes, "Resize an input first: name:1,224,224,3")->allow_extra_args(false);
   command->add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)");
   command->add_option("--labels", options->labels, "Text file with one label a line");
-  command->add_option("--top", options->top, "How many of the largest values to show")->capture_default_str();
-  command->add_option("--device", options->device, "cpu")->check(CLI::IsMember({"cpu", "virtual"}))->capture_default_str();
+  command->add_option("--top", options->top, "How many of the largest values to show")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--device", options->device, "cpu")->capture_default_str();
   command->add_option("--threads", options->threads, "Threads")->check(CLI::Range(1, 256))->capture_default_str();
   command->add_option("--bench", options->bench, "Then time this many further runs")->check(CLI::NonNegativeNumber);
   command->add_flag("--profile", options->profile, "Show the time of every op");

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace reef {
@@ -27,17 +29,25 @@ struct ThreadPool::Impl {
   std::int64_t count = 0;
   std::int64_t grain = 1;
   std::atomic<std::int64_t> next{0};
+  std::exception_ptr failure;  // the first, guarded by mutex
 
   bool has_deadline = false;
   Clock::time_point deadline;
 
   bool late() const { return has_deadline && Clock::now() > deadline; }
 
+  // What a chunk throws ends the loop and reaches the caller of parallel_for, whichever thread it was thrown on.
   void take_chunks() {
-    for (;;) {
-      const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-      if (begin >= count || late()) return;
-      (*body)(begin, std::min(begin + grain, count));
+    try {
+      for (;;) {
+        const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
+        if (begin >= count || late()) return;
+        (*body)(begin, std::min(begin + grain, count));
+      }
+    } catch (...) {
+      next.store(count, std::memory_order_relaxed);
+      std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
     }
   }
 
@@ -97,12 +107,15 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
   impl_->take_chunks();
   std::unique_lock lock(impl_->mutex);
   impl_->work_done.wait(lock, [&] { return impl_->busy == 0; });
+  if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
 }
 
 void ThreadPool::set_deadline(double seconds_from_now) {
   impl_->has_deadline = seconds_from_now > 0;
   if (impl_->has_deadline) {
-    impl_->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds_from_now));
+    constexpr double kLongest = 1e9;  // seconds; more would overflow the clock
+    const std::chrono::duration<double> wait(std::min(seconds_from_now, kLongest));
+    impl_->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
   }
 }
 

@@ -13,6 +13,15 @@ std::string describe_bytes(std::int64_t bytes) {
   return fmt::format("{:.2f} GiB", kib / 1024 / 1024);
 }
 
+std::string describe_name(std::string_view name) {
+  constexpr std::size_t kMaxShown = 60;
+  std::string shown(name.substr(0, kMaxShown));
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  return name.size() > kMaxShown ? shown + "..." : shown;
+}
+
 std::string describe_quantization(const Quantization& quantization) {
   if (!quantization.is_quantized()) return "";
   if (quantization.is_per_axis()) {

@@ -4,12 +4,16 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "ir/model.h"
 
 namespace reef::ir {
 
 std::string describe_bytes(std::int64_t bytes);  // "512 B", "1.5 KiB", "3.4 MiB"
+
+// A name from a file, fit for a message: at most 60 characters, control characters replaced.
+std::string describe_name(std::string_view name);
 
 // "scale 0.0078125, zero point 128", "96 scales along dimension 0", "" when not quantized.
 std::string describe_quantization(const Quantization& quantization);

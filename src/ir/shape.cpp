@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/shape.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,6 +24,16 @@ std::optional<std::int64_t> Shape::checked_elements() const {
     result *= dim;
   }
   return is_zero ? 0 : result;
+}
+
+bool Shape::is_usable() const {
+  std::int64_t product = 1;
+  for (const std::int32_t dim : dims_) {
+    if (dim < 0) return false;
+    product *= dim > 0 ? dim : 1;
+    if (product > std::numeric_limits<std::int32_t>::max()) return false;
+  }
+  return true;
 }
 
 std::string Shape::to_string() const { return fmt::format("[{}]", fmt::join(dims_, ", ")); }

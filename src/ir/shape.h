@@ -30,7 +30,10 @@ class Shape {
 
   // Product of the sizes; nullopt if a size is negative (unknown) or the product exceeds 2^62.
   std::optional<std::int64_t> checked_elements() const;
-  // The same for shapes known to be valid, which those of tensors a kernel sees are.
+  // No negative size, and at most 2^31 - 1 elements even if empty dimensions had one: loops over some of the dimensions
+  // stay bounded. Tensors of any other shape are refused.
+  bool is_usable() const;
+  // Product of the sizes, for shapes known to be valid, which those of tensors a kernel sees are.
   std::int64_t elements() const { return product(0, rank()); }
   // Product of dimensions [from, to).
   std::int64_t product(int from, int to) const {

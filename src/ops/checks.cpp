@@ -164,8 +164,7 @@ Status infer_same_shape(InferContext& ctx) {
 }
 
 Status check_shape(const Shape& shape) {
-  const std::optional<std::int64_t> elements = shape.checked_elements();
-  REEF_REQUIRE(elements && *elements <= std::numeric_limits<std::int32_t>::max(),
+  REEF_REQUIRE(shape.is_usable(),
                "shape {} is negative or has more than 2^31 - 1 elements", shape.to_string());
   return ok_status();
 }

@@ -2,7 +2,9 @@
 #include "execute/cpu/interpreter.h"
 
 #include <map>
+#include <new>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -11,7 +13,22 @@
 
 namespace reef::cpu {
 namespace {
+constexpr std::size_t kMaxCallDepth = 64;    // of subgraphs; each level takes stack
 constexpr std::size_t kMaxIndicesShown = 8;  // in an error message
+constexpr std::string_view kEdgeTpuOp = "edgetpu-custom-op";
+
+// Runs `action`; memory that the system refuses becomes a Status.
+template <typename Action>
+Status without_exceptions(const Action& action) {
+  try {
+    return action();
+  } catch (const std::bad_alloc&) {
+    return make_error(StatusCode::kResourceExhausted, "the system has no more memory");
+  } catch (const std::length_error&) {
+    return make_error(StatusCode::kResourceExhausted, "more memory is needed than can be addressed");
+  }
+}
+
 }  // namespace
 
 class Interpreter::Impl : public ops::Environment {
@@ -33,8 +50,10 @@ class Interpreter::Impl : public ops::Environment {
       }
     }
     if (problems.empty()) return ok_status();
-    return unsupported("this version has no CPU kernel for {}; docs/ops.md lists what it can run",
-                       fmt::join(problems, ", "));
+    const bool is_compiled = problems[0].find(kEdgeTpuOp) != std::string::npos;
+    return unsupported("this version has no CPU kernel for {}; {}", fmt::join(problems, ", "),
+                       is_compiled ? "the file is compiled for the Edge TPU: run the model it was made from"
+                                   : "docs/ops.md lists what it can run");
   }
 
   SubgraphRunner& main() const { return *runners_[0]; }
@@ -47,10 +66,7 @@ class Interpreter::Impl : public ops::Environment {
   Status invoke() {
     REEF_REQUIRE(main().is_prepared(), "prepare() must be called before invoke()");
     pool_.set_deadline(options_.time_limit_seconds);
-    main().is_running = true;
-    const Status status = main().run();
-    main().is_running = false;
-    return status;
+    return main().run();
   }
 
   // ops::Environment
@@ -110,6 +126,7 @@ class Interpreter::Impl : public ops::Environment {
   Result<SubgraphRunner*> callee(std::int32_t index, std::span<const ops::Tensor* const> inputs) {
     REEF_REQUIRE(index >= 0 && index < subgraph_count(), "there is no subgraph {}; the model has {}", index,
                  subgraph_count());
+    REEF_REQUIRE(running_.size() < kMaxCallDepth, "subgraphs call each other more than {} deep", kMaxCallDepth);
     SubgraphRunner* const runner = runners_[static_cast<std::size_t>(index)].get();
     REEF_REQUIRE(!runner->is_running && index != 0, "subgraph {} would call itself; recursion is not supported", index);
     REEF_REQUIRE(inputs.size() == runner->graph().inputs.size(), "subgraph {} takes {} inputs, but {} are given", index,
@@ -155,7 +172,7 @@ Result<std::unique_ptr<Interpreter>> Interpreter::create(std::shared_ptr<const i
                                                          const InterpreterOptions& options) {
   REEF_REQUIRE(!model->subgraphs.empty(), "the model has no subgraph");
   auto impl = std::make_unique<Impl>(std::move(model), options);
-  REEF_RETURN_IF_ERROR(impl->bind());
+  REEF_RETURN_IF_ERROR(without_exceptions([&] { return impl->bind(); }));
   return std::unique_ptr<Interpreter>(new Interpreter(std::move(impl)));
 }
 
@@ -174,8 +191,12 @@ Status Interpreter::resize_input(int i, const ir::Shape& shape) {
   REEF_REQUIRE(i >= 0 && i < input_count(), "there is no input {}; the model has {}", i, input_count());
   return impl_->main().resize_input(i, shape);
 }
-Status Interpreter::prepare() { return impl_->prepare(); }
-Status Interpreter::invoke() { return impl_->invoke(); }
+Status Interpreter::prepare() {
+  return without_exceptions([&] { return impl_->prepare(); });
+}
+Status Interpreter::invoke() {
+  return without_exceptions([&] { return impl_->invoke(); });
+}
 
 void Interpreter::reset_variables() {
   for (const auto& runner : impl_->runners_) runner->reset_variables();

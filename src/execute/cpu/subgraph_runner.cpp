@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <unordered_set>
 
+#include "ir/describe.h"
 #include "ops/registry.h"
 
 namespace reef::cpu {
 namespace {
 
-constexpr std::int64_t kMaxElements = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxFoldedBytes = std::int64_t{64} << 20;
 constexpr std::size_t kConstantAlignment = 8;  // bytes; kernels read up to 8-byte elements in place
 constexpr std::int64_t kResourceHandleBytes = 4;
@@ -22,8 +23,7 @@ std::int64_t storage_bytes(const ops::Tensor& tensor) {
 }
 
 Status check_size(const ops::Tensor& tensor) {
-  const std::optional<std::int64_t> elements = tensor.shape.checked_elements();
-  REEF_REQUIRE(elements && *elements <= kMaxElements, "tensor '{}' would have shape {}; that is not a usable size",
+  REEF_REQUIRE(tensor.shape.is_usable(), "tensor '{}' would have shape {}; that is not a usable size",
                tensor.name, tensor.shape.to_string());
   return ok_status();
 }
@@ -75,6 +75,13 @@ Status SubgraphRunner::bind(std::map<std::string, std::vector<std::size_t>>& unk
     if (op.opaque_options || op.opaque_options_2) {
       return place(unsupported("its options are newer than this version and cannot be interpreted"), state);
     }
+    const std::unordered_set<std::int32_t> read(op.inputs.begin(), op.inputs.end());
+    for (const std::int32_t tensor : op.outputs) {
+      if (read.contains(tensor)) {
+        return place(invalid_input("tensor {} is both an input and an output; an op cannot write what it reads", tensor),
+                     state);
+      }
+    }
     for (const std::int32_t tensor : op.inputs) {
       state.inputs.push_back(tensor < 0 ? nullptr : &tensors_[index_of(tensor)]);
     }
@@ -95,16 +102,17 @@ Status SubgraphRunner::place(Status status, const OpState& state) const {
   if (status.ok()) return status;
   const auto index = state.op - graph_.operators.data();
   const std::string output =
-      state.op->outputs.empty() ? "" : fmt::format(" ('{}')", graph_.tensors[index_of(state.op->outputs[0])].name);
+      state.op->outputs.empty()
+          ? ""
+          : fmt::format(" ('{}')", ir::describe_name(graph_.tensors[index_of(state.op->outputs[0])].name));
   return status.in(fmt::format("op {} {}{}", index, state.op->type, output));
 }
 
 Status SubgraphRunner::resize_input(int i, const ir::Shape& shape) {
   const ir::Tensor& tensor = graph_.tensors[index_of(graph_.inputs[index_of(i)])];
-  REEF_REQUIRE(shape.checked_elements() && *shape.checked_elements() <= kMaxElements,
-               "input {} ('{}') cannot have shape {}", i, tensor.name, shape.to_string());
-  REEF_REQUIRE(constant_data(model_, tensor).empty(), "input {} ('{}') is a constant and cannot be resized", i,
-               tensor.name);
+  REEF_REQUIRE(shape.is_usable(), "input {} ('{}') cannot have shape {}", i, tensor.name, shape.to_string());
+  REEF_REQUIRE(constant_data(model_, tensor).empty() && !tensor.is_variable,
+               "input {} ('{}') is a constant or a variable and cannot be resized", i, tensor.name);
   input_shapes_[index_of(i)] = shape;
   tensors_[index_of(graph_.inputs[index_of(i)])].shape = shape;
   tensors_[index_of(graph_.inputs[index_of(i)])].data = nullptr;
@@ -193,7 +201,8 @@ Status SubgraphRunner::prepare_op(OpState& state) {
     const Status status = infer_and_prepare(state);
     if (status.code() != StatusCode::kDeferred) {
       REEF_RETURN_IF_ERROR(status);
-      return try_fold(state);
+      // A variable has a value already, but not the one it will have while running.
+      if (!state.value_deferred) return try_fold(state);
     }
     state.shape_deferred = state.value_deferred = true;
   }
