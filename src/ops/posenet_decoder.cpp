@@ -22,6 +22,8 @@ constexpr AttributeDoc kAttributes[] = {
     {"nms_radius", "pixels within which two key points of a kind are taken for one"},
 };
 constexpr std::string_view kTypes[] = {"uint8", "float32"};
+// Cells along an axis: positions are floats, which hold every whole number up to here.
+constexpr std::int32_t kMaxCells = 1 << 24;
 
 struct Settings {
   kernels::PoseSettings decoder;
@@ -87,6 +89,9 @@ void write_poses(const std::vector<kernels::Pose>& poses, float stride, RunConte
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Settings settings, settings_of(ctx));
   const Shape& cells = ctx.input(kHeatmaps).shape;
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(kHeatmaps), "input", 4, 4));
+  REEF_REQUIRE(cells[1] <= kMaxCells && cells[2] <= kMaxCells, "heat maps have shape {}; at most {} rows and columns are "
+               "supported", cells.to_string(), kMaxCells);
   QuantParams quantization[3];
   for (const auto& [i, channels] : {std::pair{kHeatmaps, kPoseKeypoints}, std::pair{kShortOffsets, 2 * kPoseKeypoints},
                                     std::pair{kMidOffsets, 4 * kPoseEdges}}) {
