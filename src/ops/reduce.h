@@ -8,6 +8,7 @@
 
 #include "kernels/reduce/reduce.h"
 #include "numeric/wrapping.h"
+#include "ops/checks.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -79,6 +80,38 @@ Kernel make_reduce_kernel() {
     });
     return ok_status();
   };
+}
+
+// Prepares REDUCE_MAX and REDUCE_MIN: `Function` of numbers, `OnBools` of bools.
+template <template <typename> typename Function, typename OnBools>
+Result<Kernel> prepare_extreme(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(check_reduce_without_rescaling(ctx));
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return make_reduce_kernel<float, Function<float>>();
+    case DataType::kInt8:
+      return make_reduce_kernel<std::int8_t, Function<std::int8_t>>();
+    case DataType::kUInt8:
+      return make_reduce_kernel<std::uint8_t, Function<std::uint8_t>>();
+    case DataType::kInt16:
+      return make_reduce_kernel<std::int16_t, Function<std::int16_t>>();
+    case DataType::kInt32:
+      return make_reduce_kernel<std::int32_t, Function<std::int32_t>>();
+    case DataType::kInt64:
+      return make_reduce_kernel<std::int64_t, Function<std::int64_t>>();
+    case DataType::kBool:
+      return make_reduce_kernel<std::uint8_t, OnBools>();
+    default:
+      return unsupported_types(ctx);
+  }
+}
+
+// Prepares REDUCE_ALL and REDUCE_ANY.
+template <typename Function>
+Result<Kernel> prepare_on_bools(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kBool}));
+  REEF_RETURN_IF_ERROR(check_reduce(ctx));
+  return make_reduce_kernel<std::uint8_t, Function>();
 }
 
 }  // namespace reef::ops
