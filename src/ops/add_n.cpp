@@ -39,7 +39,7 @@ Status run(RunContext& ctx) {
         if constexpr (std::is_floating_point_v<T>) {
           out[i] = limit_to(kFinite, out[i] + in[i]);
         } else {
-          out[i] = wrapping_sum(out[i], in[i]);
+          out[i] = numeric::wrapping_sum(out[i], in[i]);
         }
       }
     }

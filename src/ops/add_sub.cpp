@@ -32,9 +32,9 @@ Result<Kernel> prepare_plain(const PrepareContext& ctx, SumSign sign) {
     return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, a - b); });
   } else {
     if (sign == SumSign::kPlus) {
-      return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, wrapping_sum(a, b)); });
+      return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, numeric::wrapping_sum(a, b)); });
     }
-    return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, wrapping_difference(a, b)); });
+    return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, numeric::wrapping_difference(a, b)); });
   }
 }
 

@@ -157,7 +157,8 @@ const T* rows_of_x(const Product& p, const Tensor& x, std::vector<T>& storage) {
 
 // y's columns as padded 16-bit rows: matrix m, column n is row m * columns + n.
 PackedRows pack_y(const Product& p, const Tensor& y, std::int32_t zero_point) {
-  if (p.adj_y) return pack_rows(y, p.depth, zero_point);
+  // Without depth, y has no elements to tell the number of rows from; sums of nothing still need their rows.
+  if (p.adj_y && p.depth > 0) return pack_rows(y, p.depth, zero_point);
   PackedRows packed(p.y.matrices() * p.columns, p.depth);
   std::vector<std::int16_t> line(static_cast<std::size_t>(p.columns));
   for (std::int64_t m = 0; m < p.y.matrices(); ++m) {

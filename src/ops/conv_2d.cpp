@@ -131,10 +131,11 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const float* input = run_ctx.input(0).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
-    run_ctx.parallel_for(s.output_rows(), grain_for({s.x.output, s.output_channels, s.depth()}),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           kernels::convolve_float(s, input, *weights, finish, begin, end, output);
-                         });
+    const bool blocks_align = s.groups == 1 || s.group_outputs() % kernels::kColumnBlock == 0;
+    const std::int64_t channel_step = blocks_align ? kernels::kColumnBlock : s.group_outputs();
+    for_each_output_block(
+        run_ctx, s, s.output_rows(), static_cast<double>(s.depth()), channel_step,
+        [&](const kernels::OutputBlock& part) { kernels::convolve_float(s, input, *weights, finish, part, output); });
     return ok_status();
   });
 }
@@ -164,10 +165,10 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
     return pack_rows(bytes, depth, 0);
   });
   return Kernel([=](RunContext& run_ctx) {
+    if (run_ctx.output(0).elements() == 0) return ok_status();
     const auto rows = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
         quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
-    if (s.output_pixels() == 0) return ok_status();
     run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
                     hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
     return ok_status();

@@ -36,4 +36,16 @@ Result<kernels::ConvShape> conv_geometry(const OpContext& ctx) {
   return shape;
 }
 
+BlockSize output_block_size(const kernels::ConvShape& s, double products, std::int64_t channel_step) {
+  constexpr double kProductsPerBlock = 5e7;  // tens of milliseconds
+  constexpr std::int64_t kFewColumns = 4;    // that still share what is read of the weights
+  const double per_pixel = std::max(products, 1.0) * static_cast<double>(s.output_channels);
+  if (per_pixel * static_cast<double>(s.x.output) <= kProductsPerBlock) return {s.x.output, s.output_channels};
+  if (per_pixel * kFewColumns <= kProductsPerBlock) {
+    return {static_cast<std::int64_t>(kProductsPerBlock / per_pixel) / kFewColumns * kFewColumns, s.output_channels};
+  }
+  const double steps = kProductsPerBlock / (kFewColumns * std::max(products, 1.0) * static_cast<double>(channel_step));
+  return {kFewColumns, std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1) * channel_step};
+}
+
 }  // namespace reef::ops

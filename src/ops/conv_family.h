@@ -62,6 +62,33 @@ inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::
   };
 }
 
+// How the output of a convolution is cut into blocks: `columns` pixels of a row, `channels` channels.
+struct BlockSize {
+  std::int64_t columns = 1, channels = 1;
+};
+// Whole rows where these are short enough for time limits to be kept, which are looked at between blocks. `products`:
+// per output element. Channels are cut at multiples of `channel_step`.
+BlockSize output_block_size(const kernels::ConvShape& s, double products, std::int64_t channel_step);
+
+// body(OutputBlock) for all of output rows [0, rows), on all threads.
+template <typename Body>
+void for_each_output_block(const RunContext& ctx, const kernels::ConvShape& s, std::int64_t rows, double products,
+                           std::int64_t channel_step, const Body& body) {
+  if (s.x.output == 0 || s.output_channels == 0) return;
+  const BlockSize size = output_block_size(s, products, channel_step);
+  const std::int64_t across = (s.x.output + size.columns - 1) / size.columns;
+  const std::int64_t deep = (s.output_channels + size.channels - 1) / size.channels;
+  const auto products_each = static_cast<std::int64_t>(std::min(products, 1e18));
+  ctx.parallel_for(rows * across * deep, grain_for({size.columns, size.channels, products_each}),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const std::int64_t x = i / deep % across * size.columns, channel = i % deep * size.channels;
+                       body(kernels::OutputBlock{i / deep / across, x, std::min(x + size.columns, s.x.output), channel,
+                                                 std::min(channel + size.channels, s.output_channels)});
+                     }
+                   });
+}
+
 // Runs the integer kernel over the whole output. Channels are shared out too where pixels alone are few.
 template <typename In, typename Sink>
 void run_convolution(RunContext& ctx, const kernels::ConvShape& s, const In* input,

@@ -27,9 +27,9 @@ void run_slice(const T* input, T* output, std::int64_t along, std::int64_t inner
     const std::int64_t addend = exclusive ? at - step : at;
     for (std::int64_t j = 0; j < inner; ++j) {
       if (i == 0) {
-        output[at + j] = exclusive ? T{0} : wrapping_sum(T{0}, input[at + j]);
+        output[at + j] = exclusive ? T{0} : numeric::wrapping_sum(T{0}, input[at + j]);
       } else {
-        output[at + j] = wrapping_sum(output[at - step + j], input[addend + j]);
+        output[at + j] = numeric::wrapping_sum(output[at - step + j], input[addend + j]);
       }
     }
   }

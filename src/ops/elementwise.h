@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "ir/type.h"
+#include "numeric/wrapping.h"
 #include "ops/broadcast.h"
 #include "ops/checks.h"
 #include "ops/op_context.h"
@@ -31,22 +32,6 @@ Status infer_broadcast(InferContext& ctx);
 
 // Both inputs and the output have one type.
 Status require_uniform_types(const OpContext& ctx);
-
-// The same function of two's complement numbers that the machine computes, without signed overflow.
-template <typename T>
-using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
-template <typename T>
-T wrapping_sum(T a, T b) {
-  return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-}
-template <typename T>
-T wrapping_difference(T a, T b) {
-  return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
-}
-template <typename T>
-T wrapping_product(T a, T b) {
-  return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
-}
 
 // Limits of the fused activation on plain (not quantized) numbers. Apply with limit_to, which lets NaN through.
 template <typename T>

@@ -5,6 +5,7 @@
 // scale (one, or one per row). Such a table must be symmetric. Rows of int4 and int2 tables must fill whole bytes:
 // TFLite reads others from the wrong place.
 #include <cstring>
+#include <optional>
 
 #include "ops/op_def.h"
 #include "ops/weights.h"
@@ -74,13 +75,19 @@ Result<Kernel> prepare_dequantizing(const PrepareContext& ctx, std::int64_t colu
 Result<Kernel> prepare(PrepareContext& ctx) {
   const Tensor& table = ctx.input(kTable);
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kIds), "ids", {DataType::kInt32}));
-  const std::int64_t columns = table.shape.product(1, table.shape.rank());
   const int bits = ir::bits_per_element(table.type);
   REEF_REQUIRE(bits > 0, "table ('{}') is {}; a type of fixed size is needed", table.name, ir::type_name(table.type));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {table.type, DataType::kFloat32}));
+  const std::optional<std::int64_t> elements = table.shape.checked_elements();
+  REEF_REQUIRE(elements, "table ('{}') has shape {}, which is negative or too large", table.name,
+               table.shape.to_string());
+  if (*elements == 0) {  // its other dimensions may be of any size
+    return Kernel([](RunContext& run_ctx) { return for_each_id(run_ctx, [](std::int64_t, std::int64_t) {}); });
+  }
+  const std::int64_t columns = table.shape.product(1, table.shape.rank());
   REEF_REQUIRE(columns * bits % 8 == 0, "rows of table ('{}') are {} bits; whole bytes are needed", table.name,
                columns * bits);
   if (table.type == ctx.output(0).type) return prepare_copy(static_cast<std::size_t>(columns * bits / 8));
-  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {table.type, DataType::kFloat32}));
   return prepare_dequantizing(ctx, columns);
 }
 

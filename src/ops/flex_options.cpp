@@ -12,7 +12,9 @@
 namespace reef::ops {
 namespace {
 
-constexpr std::size_t kMaxBytes = 1 << 16;  // real options take some hundred
+// Real options take some hundred bytes. Entries may share their names' bytes, so their number and length are limited
+// too.
+constexpr std::size_t kMaxBytes = 1 << 16, kMaxEntries = 1024, kMaxNameBytes = 256;
 
 // Type numbers of the format.
 enum FlexType : int {
@@ -48,7 +50,7 @@ class FlexReader {
   std::optional<std::string_view> text_at(std::size_t at) const {
     if (at >= data_.size()) return std::nullopt;
     const auto* first = reinterpret_cast<const char*>(data_.data()) + at;
-    const void* end = std::memchr(first, 0, data_.size() - at);
+    const void* end = std::memchr(first, 0, std::min(data_.size() - at, kMaxNameBytes));
     if (end == nullptr) return std::nullopt;
     return std::string_view(first, static_cast<std::size_t>(static_cast<const char*>(end) - first));
   }
@@ -101,11 +103,12 @@ Result<FlexOptions> FlexOptions::parse(const Bytes& bytes) {
   const std::optional<std::size_t> keys = reader.target_of(*map - 3 * width, width);
   const std::optional<std::uint64_t> key_width = reader.unsigned_at(*map - 2 * width, width);
   const std::optional<std::uint64_t> count = reader.unsigned_at(*map - width, width);
-  if (!keys || !key_width || !is_width(*key_width) || !count || *count > size) return malformed();
+  if (!keys || !key_width || !is_width(*key_width) || !count || *count > kMaxEntries) return malformed();
+  const auto key_step = static_cast<std::size_t>(*key_width);
+  if (*keys < key_step || reader.unsigned_at(*keys - key_step, key_step) != count) return malformed();
   FlexOptions options;
   for (std::size_t i = 0; i < *count; ++i) {
-    const std::size_t key_at = *keys + i * static_cast<std::size_t>(*key_width);
-    const std::optional<std::size_t> key = reader.target_of(key_at, static_cast<std::size_t>(*key_width));
+    const std::optional<std::size_t> key = reader.target_of(*keys + i * key_step, key_step);
     const std::optional<std::string_view> name = key ? reader.text_at(*key) : std::nullopt;
     const std::size_t type_at = *map + static_cast<std::size_t>(*count) * width + i;
     if (!name || !reader.has(type_at, 1) || !reader.has(*map + i * width, width)) return malformed();
@@ -122,6 +125,15 @@ Result<std::int32_t> FlexOptions::get_int(std::string_view name, std::int32_t fa
   REEF_REQUIRE(found->second >= kMin && found->second <= kMax, "custom option '{}' is {}, which does not fit 32 bits",
                name, found->second);
   return static_cast<std::int32_t>(found->second);
+}
+
+Result<std::uint32_t> FlexOptions::get_uint32(std::string_view name, std::uint32_t fallback) const {
+  const auto found = numbers_.find(name);
+  if (found == numbers_.end()) return fallback;
+  constexpr double kMin = std::numeric_limits<std::int32_t>::min(), kMax = std::numeric_limits<std::uint32_t>::max();
+  REEF_REQUIRE(found->second >= kMin && found->second <= kMax, "custom option '{}' is {}, which does not fit 32 bits",
+               name, found->second);
+  return static_cast<std::uint32_t>(static_cast<std::int64_t>(found->second));
 }
 
 Result<float> FlexOptions::get_float(std::string_view name, float fallback) const {

@@ -23,6 +23,8 @@ class FlexOptions {
 
   // The number under `name`, or `fallback` where there is none; an error for one that the type asked for cannot hold.
   Result<std::int32_t> get_int(std::string_view name, std::int32_t fallback = 0) const;
+  // Negative numbers, as builders without unsigned types store large ones, wrap around.
+  Result<std::uint32_t> get_uint32(std::string_view name, std::uint32_t fallback = 0) const;
   Result<float> get_float(std::string_view name, float fallback = 0) const;
   bool get_bool(std::string_view name, bool fallback = false) const;
 

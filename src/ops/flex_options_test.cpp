@@ -2,6 +2,8 @@
 #include "ops/flex_options.h"
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <flatbuffers/flexbuffers.h>
 #include <gtest/gtest.h>
@@ -21,6 +23,7 @@ std::vector<std::uint8_t> sample() {
     builder.String("text", "words");
     builder.IndirectInt("indirect", -300);
     builder.Int("huge", std::int64_t{1} << 40);
+    builder.UInt("high", 4000000000u);
   });
   builder.Finish();
   return builder.GetBuffer();
@@ -33,6 +36,10 @@ TEST(FlexOptions, ReadsNumbersOfEveryKind) {
   EXPECT_EQ(*options->get_int("large"), 123456789);
   EXPECT_EQ(*options->get_int("unsigned"), 200);
   EXPECT_EQ(*options->get_int("indirect"), -300);
+  EXPECT_EQ(*options->get_uint32("small"), 4294967289u);
+  EXPECT_EQ(*options->get_uint32("high"), 4000000000u);
+  EXPECT_FALSE(options->get_int("high").ok());
+  EXPECT_FALSE(options->get_uint32("huge").ok());
   EXPECT_EQ(*options->get_float("float"), 0.25f);
   EXPECT_EQ(*options->get_float("double"), 0.1f);
   EXPECT_EQ(*options->get_float("small"), -7.0f);
@@ -48,6 +55,25 @@ TEST(FlexOptions, RefusesWhatIsNotAMap) {
   builder.Finish();
   EXPECT_FALSE(FlexOptions::parse(Bytes(builder.GetBuffer())).ok());
   EXPECT_FALSE(FlexOptions::parse(Bytes()).ok());
+}
+
+// Names and entries are copied out, and a small buffer can mention the same bytes many times.
+TEST(FlexOptions, LimitsNamesAndEntries) {
+  const auto map_with = [](int entries, std::size_t name_bytes) {
+    flexbuffers::Builder builder;
+    builder.Map([&] {
+      for (int i = 0; i < entries; ++i) {
+        const std::string number = std::to_string(i);
+        builder.Int((number + std::string(name_bytes - number.size(), 'x')).c_str(), i);
+      }
+    });
+    builder.Finish();
+    return FlexOptions::parse(Bytes(builder.GetBuffer()));
+  };
+  EXPECT_TRUE(map_with(1024, 8).ok());
+  EXPECT_FALSE(map_with(1025, 8).ok());
+  EXPECT_TRUE(map_with(1, 255).ok());
+  EXPECT_FALSE(map_with(1, 256).ok());
 }
 
 // Damaged bytes may be refused or read as something else, but must never be read beyond (run under the sanitizers).

@@ -112,8 +112,8 @@ Result<Kernel> quantized_kernel(PrepareContext& ctx) {
 
 template <typename T, typename Sum>
 struct PlainSumCombiner {
-  Sum start(T x) const { return wrapping_sum(Sum{0}, static_cast<Sum>(x)); }
-  Sum next(Sum sum, T x) const { return wrapping_sum(sum, static_cast<Sum>(x)); }
+  Sum start(T x) const { return numeric::wrapping_sum(Sum{0}, static_cast<Sum>(x)); }
+  Sum next(Sum sum, T x) const { return numeric::wrapping_sum(sum, static_cast<Sum>(x)); }
   Sum nothing() const { return 0; }
 };
 

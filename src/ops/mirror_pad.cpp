@@ -4,10 +4,10 @@
 // behind the last element they repeat the first one once the mirror is used up, before the first they read anything.)
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "ops/movement.h"
 #include "ops/op_def.h"
+#include "ops/pad_family.h"
 
 namespace reef::ops {
 namespace {
@@ -27,28 +27,9 @@ struct Mirror {
   }
 };
 
-Result<std::vector<std::int64_t>> paddings_of(const OpContext& ctx) {
-  const int rank = ctx.input(0).shape.rank();
-  REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 1, kMaxMovedRank));
-  REEF_REQUIRE(ctx.input(1).shape == Shape({rank, 2}), "paddings ('{}') have shape {}; [{}, 2] is needed",
-               ctx.input(1).name, ctx.input(1).shape.to_string(), rank);
-  REEF_ASSIGN_OR_RETURN(std::vector<std::int64_t> values, integers(ctx.input(1), "paddings"));
-  for (const std::int64_t value : values) {
-    REEF_REQUIRE(value >= 0 && value <= std::numeric_limits<std::int32_t>::max(),
-                 "paddings ('{}') contain {}; they must be 0 or more and fit 32 bits", ctx.input(1).name, value);
-  }
-  return values;
-}
-
-Result<Shape> padded_shape(const Shape& input, const std::vector<std::int64_t>& paddings) {
-  std::vector<std::int64_t> dims(input.begin(), input.end());
-  for (std::size_t d = 0; d < dims.size(); ++d) dims[d] += paddings[2 * d] + paddings[2 * d + 1];
-  return shape_from(dims);
-}
-
 Status infer(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx, 1, /*small_too=*/false));
   REEF_ASSIGN_OR_RETURN(Shape shape, padded_shape(ctx.input(0).shape, paddings));
   ctx.set_output_shape(0, std::move(shape));
   return ok_status();
@@ -56,7 +37,7 @@ Status infer(InferContext& ctx) {
 
 Status run(RunContext& ctx, std::int64_t edge) {
   const Tensor& input = ctx.input(0);
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx, 1, /*small_too=*/false));
   REEF_ASSIGN_OR_RETURN(const Shape shape, padded_shape(input.shape, paddings));
   REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), shape));
   REEF_ASSIGN_OR_RETURN(std::int64_t run_bytes, element_bytes(input, "input"));

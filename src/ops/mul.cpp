@@ -29,7 +29,7 @@ Result<Kernel> prepare_plain(const PrepareContext& ctx) {
   if constexpr (std::is_floating_point_v<T>) {
     return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, a * b); });
   } else {
-    return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, wrapping_product(a, b)); });
+    return binary_kernel<T>(ctx, [=](T a, T b) { return limit_to(range, numeric::wrapping_product(a, b)); });
   }
 }
 

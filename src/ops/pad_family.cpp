@@ -8,16 +8,14 @@
 #include "ops/quantization_match.h"
 
 namespace reef::ops {
-namespace {
 
-// paddings[2 * d] elements are put before dimension d, paddings[2 * d + 1] behind it.
-Result<std::vector<std::int64_t>> paddings_of(const OpContext& ctx) {
+Result<std::vector<std::int64_t>> paddings_of(const OpContext& ctx, int min_rank, bool small_too) {
   const Tensor& paddings = ctx.input(1);
-  REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", 0, kMaxMovedRank));
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(0), "input", min_rank, kMaxMovedRank));
   REEF_REQUIRE(paddings.shape == Shape({ctx.input(0).shape.rank(), 2}),
                "paddings ('{}') have shape {}; input '{}' of {} dimensions needs [{}, 2]", paddings.name,
                paddings.shape.to_string(), ctx.input(0).name, ctx.input(0).shape.rank(), ctx.input(0).shape.rank());
-  REEF_ASSIGN_OR_RETURN(std::vector<std::int64_t> values, integers(paddings, "paddings", /*small_too=*/true));
+  REEF_ASSIGN_OR_RETURN(std::vector<std::int64_t> values, integers(paddings, "paddings", small_too));
   for (const std::int64_t value : values) {
     REEF_REQUIRE(value >= 0 && value <= std::numeric_limits<std::int32_t>::max(),
                  "paddings ('{}') contain {}; they must be 0 or more and fit 32 bits", paddings.name, value);
@@ -31,11 +29,18 @@ Result<Shape> padded_shape(const Shape& input, const std::vector<std::int64_t>& 
   return shape_from(dims);
 }
 
+namespace {
+
+// PAD takes inputs without dimensions, and paddings of small types.
+Result<std::vector<std::int64_t>> pad_paddings_of(const OpContext& ctx) {
+  return paddings_of(ctx, 0, /*small_too=*/true);
+}
+
 Status run(RunContext& ctx, PadElement element) {
   const Tensor& input = ctx.input(0);
   Tensor& output = ctx.output(0);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, pad_paddings_of(ctx));
   REEF_ASSIGN_OR_RETURN(const Shape shape, padded_shape(input.shape, paddings));
   REEF_RETURN_IF_ERROR(require_output_shape(output, shape));
   if (output.elements() == 0) return ok_status();
@@ -75,7 +80,7 @@ Result<PadElement> zero_element(const Tensor& input, const Tensor& output) {
 
 Status infer_pad(InferContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_value(1));
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, paddings_of(ctx));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::int64_t> paddings, pad_paddings_of(ctx));
   REEF_ASSIGN_OR_RETURN(Shape shape, padded_shape(ctx.input(0).shape, paddings));
   ctx.set_output_shape(0, std::move(shape));
   return ok_status();

@@ -3,7 +3,7 @@
 // Not guaranteed: the order of people or key points with exactly equal scores, which is the C++ library's.
 #include "kernels/posenet/decode_poses.h"
 #include "ops/checks.h"
-#include "ops/custom_options.h"
+#include "ops/flex_options.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -22,6 +22,8 @@ constexpr AttributeDoc kAttributes[] = {
     {"nms_radius", "pixels within which two key points of a kind are taken for one"},
 };
 constexpr std::string_view kTypes[] = {"uint8", "float32"};
+// Cells along an axis: positions are floats, which hold every whole number up to here.
+constexpr std::int32_t kMaxCells = 1 << 24;
 
 struct Settings {
   kernels::PoseSettings decoder;
@@ -29,16 +31,16 @@ struct Settings {
 };
 
 Result<Settings> settings_of(const OpContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const std::int64_t stride = option_int(options, "stride");
-  REEF_REQUIRE(stride > 0 && stride <= INT32_MAX, "stride is {}; it must be positive", stride);
+  REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t stride, options.get_int("stride"));
+  REEF_REQUIRE(stride > 0, "stride is {}; it must be positive", stride);
   Settings settings;
   settings.stride = static_cast<float>(stride);
-  settings.decoder.max_poses = option_int(options, "max_detections");
-  REEF_REQUIRE(settings.decoder.max_poses >= 0 && settings.decoder.max_poses <= INT32_MAX, "max_detections is {}",
-               settings.decoder.max_poses);
-  settings.decoder.score_threshold = static_cast<float>(option_real(options, "score_threshold"));
-  settings.decoder.nms_radius = static_cast<float>(option_real(options, "nms_radius")) / settings.stride;
+  REEF_ASSIGN_OR_RETURN(settings.decoder.max_poses, options.get_int("max_detections"));
+  REEF_REQUIRE(settings.decoder.max_poses >= 0, "max_detections is {}", settings.decoder.max_poses);
+  REEF_ASSIGN_OR_RETURN(settings.decoder.score_threshold, options.get_float("score_threshold"));
+  REEF_ASSIGN_OR_RETURN(const float radius, options.get_float("nms_radius"));
+  settings.decoder.nms_radius = radius / settings.stride;
   return settings;
 }
 
@@ -87,14 +89,20 @@ void write_poses(const std::vector<kernels::Pose>& poses, float stride, RunConte
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Settings settings, settings_of(ctx));
   const Shape& cells = ctx.input(kHeatmaps).shape;
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(kHeatmaps), "input", 4, 4));
+  REEF_REQUIRE(cells[1] <= kMaxCells && cells[2] <= kMaxCells,
+               "heat maps have shape {}; at most {} rows and columns are "
+               "supported",
+               cells.to_string(), kMaxCells);
   QuantParams quantization[3];
   for (const auto& [i, channels] : {std::pair{kHeatmaps, kPoseKeypoints}, std::pair{kShortOffsets, 2 * kPoseKeypoints},
                                     std::pair{kMidOffsets, 4 * kPoseEdges}}) {
     const Tensor& tensor = ctx.input(i);
     REEF_RETURN_IF_ERROR(require_type(tensor, "input", {DataType::kUInt8, DataType::kFloat32}));
     REEF_RETURN_IF_ERROR(require_rank(tensor, "input", 4, 4));
-    REEF_REQUIRE(tensor.shape == Shape({1, cells[1], cells[2], channels}), "input {} has shape {}; [1, {}, {}, {}] is needed",
-                 i, tensor.shape.to_string(), cells[1], cells[2], channels);
+    REEF_REQUIRE(tensor.shape == Shape({1, cells[1], cells[2], channels}),
+                 "input {} has shape {}; [1, {}, {}, {}] is needed", i, tensor.shape.to_string(), cells[1], cells[2],
+                 channels);
     if (tensor.type == DataType::kUInt8) {
       REEF_ASSIGN_OR_RETURN(quantization[i], per_tensor_quantization(tensor, "input"));
     }

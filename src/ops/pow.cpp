@@ -24,7 +24,7 @@ T product(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
     return a * b;
   } else {
-    return wrapping_product(a, b);
+    return numeric::wrapping_product(a, b);
   }
 }
 

@@ -34,7 +34,8 @@ Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
   return binary_kernel<T, T, Alpha>(ctx, [=](T x, Alpha slope) {
     const std::int32_t value = x - in.zero_point;
     if (value >= 0) return static_cast<T>(result.finish(numeric::multiply(value, positive)));
-    const std::int32_t product = value * (slope - alpha.zero_point);
+    // 16-bit elements with zero points far from 0 exceed 32 bits.
+    const std::int32_t product = numeric::wrapping_mul(value, slope - alpha.zero_point);
     return static_cast<T>(result.finish(numeric::multiply(product, negative)));
   });
 }

@@ -66,7 +66,7 @@ Status run(RunContext& ctx) {
   T value = ctx.input(0).values<T>()[0];
   for (T& element : ctx.output(0).mutable_values<T>()) {
     element = value;
-    value = wrapping_sum(value, delta);
+    value = numeric::wrapping_sum(value, delta);
   }
   return ok_status();
 }

@@ -7,6 +7,8 @@
 #include <type_traits>
 
 #include "kernels/reduce/reduce.h"
+#include "numeric/wrapping.h"
+#include "ops/checks.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -24,26 +26,6 @@ Status check_reduce_without_rescaling(const OpContext& ctx);
 // The plan for the shapes and axes at hand; axes may be computed values, so this is done for every run.
 Result<kernels::ReducePlan> reduce_plan(const RunContext& ctx);
 
-// A sum or product that wraps around; plain for floats.
-template <typename T>
-T wrapping_sum(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return a + b;
-  } else {
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)));
-  }
-}
-template <typename T>
-T wrapping_product(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return a * b;
-  } else {
-    // 64 bits keep 16-bit factors from being promoted to int, where their product could overflow.
-    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-  }
-}
-
 // Combines with `Function::combine`, starting from `Function::identity`. When everything is reduced to one element,
 // TFLite starts from the first element instead, which shows in the sign of zeros and in NaN.
 template <typename T, typename Function>
@@ -57,12 +39,12 @@ struct IdentityCombiner {
 template <typename T>
 struct SumFunction {
   static T identity() { return T{0}; }
-  static T combine(T a, T b) { return wrapping_sum(b, a); }
+  static T combine(T a, T b) { return numeric::wrapping_sum(b, a); }
 };
 template <typename T>
 struct ProductFunction {
   static T identity() { return T{1}; }
-  static T combine(T a, T b) { return wrapping_product(b, a); }
+  static T combine(T a, T b) { return numeric::wrapping_product(b, a); }
 };
 template <typename T>
 struct MaxFunction {
@@ -98,6 +80,38 @@ Kernel make_reduce_kernel() {
     });
     return ok_status();
   };
+}
+
+// Prepares REDUCE_MAX and REDUCE_MIN: `Function` of numbers, `OnBools` of bools.
+template <template <typename> typename Function, typename OnBools>
+Result<Kernel> prepare_extreme(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(check_reduce_without_rescaling(ctx));
+  switch (ctx.input(0).type) {
+    case DataType::kFloat32:
+      return make_reduce_kernel<float, Function<float>>();
+    case DataType::kInt8:
+      return make_reduce_kernel<std::int8_t, Function<std::int8_t>>();
+    case DataType::kUInt8:
+      return make_reduce_kernel<std::uint8_t, Function<std::uint8_t>>();
+    case DataType::kInt16:
+      return make_reduce_kernel<std::int16_t, Function<std::int16_t>>();
+    case DataType::kInt32:
+      return make_reduce_kernel<std::int32_t, Function<std::int32_t>>();
+    case DataType::kInt64:
+      return make_reduce_kernel<std::int64_t, Function<std::int64_t>>();
+    case DataType::kBool:
+      return make_reduce_kernel<std::uint8_t, OnBools>();
+    default:
+      return unsupported_types(ctx);
+  }
+}
+
+// Prepares REDUCE_ALL and REDUCE_ANY.
+template <typename Function>
+Result<Kernel> prepare_on_bools(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kBool}));
+  REEF_RETURN_IF_ERROR(check_reduce(ctx));
+  return make_reduce_kernel<std::uint8_t, Function>();
 }
 
 }  // namespace reef::ops

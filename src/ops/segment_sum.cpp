@@ -54,7 +54,7 @@ Status run(RunContext& ctx) {
   std::fill(output.begin(), output.end(), T{0});
   for (const std::int32_t id : ids) {
     T* sums = output.data() + id * slice;
-    for (std::int64_t i = 0; i < slice; ++i) sums[i] = wrapping_sum(sums[i], from[i]);
+    for (std::int64_t i = 0; i < slice; ++i) sums[i] = numeric::wrapping_sum(sums[i], from[i]);
     from += slice;
   }
   return ok_status();

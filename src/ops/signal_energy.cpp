@@ -3,7 +3,7 @@
 // original leaves as it was, is 0.
 #include "kernels/signal/audio_features.h"
 #include "ops/checks.h"
-#include "ops/custom_options.h"
+#include "ops/flex_options.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -22,10 +22,11 @@ Status infer(InferContext& ctx) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "spectrum", {DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "energy", {DataType::kUInt32}));
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const std::int64_t start = option_int(options, "start_index"), end = option_int(options, "end_index");
-  REEF_REQUIRE(start >= 0 && end <= ctx.output(0).elements(), "frequencies {} to {} are wanted; there are {}", start, end,
-               ctx.output(0).elements());
+  REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t start, options.get_int("start_index"));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t end, options.get_int("end_index"));
+  REEF_REQUIRE(start >= 0 && end <= ctx.output(0).elements(), "frequencies {} to {} are wanted; there are {}", start,
+               end, ctx.output(0).elements());
   return Kernel([start, end](RunContext& run) {
     kernels::spectrum_energy(run.input(0).values<std::int16_t>(), start, end,
                              run.output(0).mutable_values<std::uint32_t>().data());

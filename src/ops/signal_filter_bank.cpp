@@ -2,7 +2,7 @@
 // SignalFilterBank (TFLite-Micro): energies gathered into channels by overlapping triangular filters.
 #include "kernels/signal/audio_features.h"
 #include "ops/checks.h"
-#include "ops/custom_options.h"
+#include "ops/flex_options.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -13,8 +13,8 @@ constexpr AttributeDoc kAttributes[] = {{"num_channels", "channels; the tables h
 constexpr std::string_view kTypes[] = {"uint32 (int16 weights, uint64 result)"};
 
 Status infer(InferContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const std::int64_t channels = option_int(options, "num_channels");
+  REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t channels, options.get_int("num_channels"));
   REEF_REQUIRE(channels >= 0 && channels < INT32_MAX, "num_channels is {}", channels);
   ctx.set_output_shape(0, {static_cast<std::int32_t>(channels)});
   return ok_status();
@@ -27,14 +27,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "table", {DataType::kInt16}));
   }
   for (const int i : {kStarts, kWeightStarts, kWidths}) {
-    REEF_REQUIRE(ctx.input(i).elements() > ctx.output(0).elements(), "table {} has {} entries for {} channels; one more than "
-                 "channels is needed", i, ctx.input(i).elements(), ctx.output(0).elements());
+    REEF_REQUIRE(ctx.input(i).elements() > ctx.output(0).elements(),
+                 "table {} has {} entries for {} channels; one more than "
+                 "channels is needed",
+                 i, ctx.input(i).elements(), ctx.output(0).elements());
   }
   return Kernel([](RunContext& run) {
     const auto table = [&run](int i) { return run.input(i).values<std::int16_t>(); };
-    return kernels::run_filter_bank({table(kWeights), table(kUnweights), table(kStarts), table(kWeightStarts), table(kWidths)},
-                                    run.input(kEnergy).values<std::uint32_t>(),
-                                    run.output(0).mutable_values<std::uint64_t>());
+    return kernels::run_filter_bank(
+        {table(kWeights), table(kUnweights), table(kStarts), table(kWeightStarts), table(kWidths)},
+        run.input(kEnergy).values<std::uint32_t>(), run.output(0).mutable_values<std::uint64_t>());
   });
 }
 

@@ -2,7 +2,7 @@
 // SignalFilterBankLog (TFLite-Micro): scaled natural logarithms of channels.
 #include "kernels/signal/audio_features.h"
 #include "ops/checks.h"
-#include "ops/custom_options.h"
+#include "ops/flex_options.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -20,10 +20,10 @@ Status infer(InferContext& ctx) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kUInt32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt16}));
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const std::int64_t bits = option_int(options, "input_correction_bits");
+  REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t bits, options.get_int("input_correction_bits"));
   REEF_REQUIRE(bits >= 0 && bits <= 31, "input_correction_bits is {}; 0 to 31 is possible", bits);
-  const auto scale = static_cast<std::uint32_t>(option_int(options, "output_scale"));
+  REEF_ASSIGN_OR_RETURN(const std::uint32_t scale, options.get_uint32("output_scale"));
   return Kernel([bits, scale](RunContext& run) {
     std::int16_t* output = run.output(0).mutable_values<std::int16_t>().data();
     for (const std::uint32_t x : run.input(0).values<std::uint32_t>()) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SignalFilterBankSpectralSubtraction (TFLite-Micro): takes a running estimate of the noise off every channel. The estimate
-// persists from one invocation to the next; it is kept among the environment's variables, so that resetting those forgets it.
+// SignalFilterBankSpectralSubtraction (TFLite-Micro): takes a running estimate of the noise off every channel. The
+// estimate persists from one invocation to the next; it is kept among the environment's variables, so that resetting
+// those forgets it.
 #include "kernels/signal/audio_features.h"
 #include "ops/checks.h"
-#include "ops/custom_options.h"
+#include "ops/flex_options.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -30,25 +31,24 @@ Status infer(InferContext& ctx) {
 }
 
 Result<kernels::NoiseSubtraction> settings_of(const OpContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const auto number = [&options](std::string_view name) { return static_cast<std::uint32_t>(option_int(options, name)); };
-  const std::int64_t channels = option_int(options, "num_channels");
+  REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t channels, options.get_int("num_channels"));
   REEF_REQUIRE(channels == ctx.input(0).elements(), "num_channels is {}, but the input has {}", channels,
                ctx.input(0).elements());
-  const std::int64_t smoothing_bits = option_int(options, "smoothing_bits");
-  const std::int64_t subtraction_bits = option_int(options, "spectral_subtraction_bits");
+  REEF_ASSIGN_OR_RETURN(const std::int64_t smoothing_bits, options.get_int("smoothing_bits"));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t subtraction_bits, options.get_int("spectral_subtraction_bits"));
   REEF_REQUIRE(smoothing_bits >= 0 && smoothing_bits <= 31 && subtraction_bits >= 0 && subtraction_bits <= 63,
                "smoothing_bits is {} and spectral_subtraction_bits {}; up to 31 and 63 are possible", smoothing_bits,
                subtraction_bits);
   kernels::NoiseSubtraction settings;
-  settings.smoothing[0] = number("smoothing");
-  settings.smoothing[1] = number("alternate_smoothing");
-  settings.one_minus_smoothing[0] = number("one_minus_smoothing");
-  settings.one_minus_smoothing[1] = number("alternate_one_minus_smoothing");
-  settings.min_signal_remaining = number("min_signal_remaining");
+  REEF_ASSIGN_OR_RETURN(settings.smoothing[0], options.get_uint32("smoothing"));
+  REEF_ASSIGN_OR_RETURN(settings.smoothing[1], options.get_uint32("alternate_smoothing"));
+  REEF_ASSIGN_OR_RETURN(settings.one_minus_smoothing[0], options.get_uint32("one_minus_smoothing"));
+  REEF_ASSIGN_OR_RETURN(settings.one_minus_smoothing[1], options.get_uint32("alternate_one_minus_smoothing"));
+  REEF_ASSIGN_OR_RETURN(settings.min_signal_remaining, options.get_uint32("min_signal_remaining"));
   settings.smoothing_bits = static_cast<int>(smoothing_bits);
   settings.spectral_subtraction_bits = static_cast<int>(subtraction_bits);
-  settings.clamping = option_bool(options, "clamping");
+  settings.clamping = options.get_bool("clamping");
   return settings;
 }
 

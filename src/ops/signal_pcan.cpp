@@ -2,7 +2,7 @@
 // SignalPCAN (TFLite-Micro): per-channel gain control by the estimate of the noise, through a table.
 #include "kernels/signal/audio_features.h"
 #include "ops/checks.h"
-#include "ops/custom_options.h"
+#include "ops/flex_options.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -21,12 +21,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   for (const int i : {kSignal, kNoise}) REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "input", {DataType::kUInt32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kTable), "table", {DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kSignal), ctx.output(0)));
-  REEF_REQUIRE(ctx.input(kSignal).elements() == ctx.input(kNoise).elements(), "signal and noise have {} and {} channels",
-               ctx.input(kSignal).elements(), ctx.input(kNoise).elements());
+  REEF_REQUIRE(ctx.input(kSignal).elements() == ctx.input(kNoise).elements(),
+               "signal and noise have {} and {} channels", ctx.input(kSignal).elements(), ctx.input(kNoise).elements());
   REEF_REQUIRE(ctx.input(kTable).elements() >= static_cast<std::int64_t>(kernels::kGainTableEntries),
                "the table has {} entries; {} are needed", ctx.input(kTable).elements(), kernels::kGainTableEntries);
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const std::int64_t shift = option_int(options, "snr_shift");
+  REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t shift, options.get_int("snr_shift"));
   REEF_REQUIRE(shift >= 0 && shift <= 63, "snr_shift is {}; 0 to 63 is possible", shift);
   return Kernel([shift](RunContext& run) {
     const auto signal = run.input(kSignal).values<std::uint32_t>(), noise = run.input(kNoise).values<std::uint32_t>();

@@ -5,7 +5,7 @@
 
 #include "kernels/signal/rfft.h"
 #include "ops/checks.h"
-#include "ops/custom_options.h"
+#include "ops/flex_options.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -17,8 +17,8 @@ constexpr AttributeDoc kAttributes[] = {{"fft_length", "length of the transform:
 constexpr std::string_view kTypes[] = {"int16", "int32", "float32"};
 
 Result<std::int64_t> fft_length(const OpContext& ctx) {
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const std::int64_t length = option_int(options, "fft_length");
+  REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t length, options.get_int("fft_length"));
   REEF_REQUIRE(length >= 4 && length <= kMaxLength && (length & (length - 1)) == 0,
                "fft_length is {}; a power of two from 4 to {} is needed", length, kMaxLength);
   const Shape& shape = ctx.input(0).shape;
@@ -55,10 +55,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int64_t length, fft_length(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
-    case DataType::kInt16: return make_kernel<std::int16_t>(length);
-    case DataType::kInt32: return make_kernel<std::int32_t>(length);
-    case DataType::kFloat32: return make_kernel<float>(length);
-    default: return unsupported_types(ctx);
+    case DataType::kInt16:
+      return make_kernel<std::int16_t>(length);
+    case DataType::kInt32:
+      return make_kernel<std::int32_t>(length);
+    case DataType::kFloat32:
+      return make_kernel<float>(length);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

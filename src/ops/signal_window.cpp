@@ -2,7 +2,7 @@
 // SignalWindow (TFLite-Micro): every frame of audio times a window, shifted down.
 #include "kernels/signal/audio_features.h"
 #include "ops/checks.h"
-#include "ops/custom_options.h"
+#include "ops/flex_options.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -24,8 +24,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   const std::int64_t window = ctx.input(kWindow).elements();
   REEF_REQUIRE(window > 0 && ctx.input(kInput).elements() % window == 0, "{} samples are not frames of {}",
                ctx.input(kInput).elements(), window);
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const std::int64_t shift = option_int(options, "shift");
+  REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
+  REEF_ASSIGN_OR_RETURN(const std::int64_t shift, options.get_int("shift"));
   REEF_REQUIRE(shift >= 0 && shift <= 31, "shift is {}; 0 to 31 is possible", shift);
   return Kernel([shift](RunContext& run) {
     kernels::apply_window(run.input(kInput).values<std::int16_t>(), run.input(kWindow).values<std::int16_t>(),

@@ -18,6 +18,7 @@ namespace {
 
 using kernels::ConvAxis;
 using kernels::ConvShape;
+using kernels::OutputBlock;
 using kernels::PackedColumns;
 using kernels::PackedRows;
 using kernels::Rounding;
@@ -81,17 +82,22 @@ Result<ConvShape> shape_of(const OpContext& ctx) {
                kMaxDepth);
   REEF_ASSIGN_OR_RETURN(s.y, transpose_axis(input.shape[1], out[1], weights.shape[1], a.get_int("stride_h"), padding));
   REEF_ASSIGN_OR_RETURN(s.x, transpose_axis(input.shape[2], out[2], weights.shape[2], a.get_int("stride_w"), padding));
+  // Nothing comes of pixels without channels, of which an empty tensor can have any number.
+  if (s.input_channels == 0) s.y.input = s.x.input = 0;
   return s;
 }
 
-// Input pixels that an output pixel receives from, roughly: windows overlap window / stride times along each axis.
-std::int64_t overlaps(const ConvShape& s) {
-  const auto overlap = [](const ConvAxis& axis) { return (axis.window + axis.stride - 1) / axis.stride; };
-  return overlap(s.y) * overlap(s.x);
+// Products per output element, roughly: windows overlap window / stride times along each axis.
+double products_per_output(const ConvShape& s) {
+  const auto overlap = [](const ConvAxis& axis) {
+    return static_cast<double>(std::min((axis.window + axis.stride - 1) / axis.stride, axis.input));
+  };
+  return overlap(s.y) * overlap(s.x) * static_cast<double>(s.input_channels);
 }
 
 // Row tap * output_channels + o holds weights[o, tap, :].
 PackedRows pack_by_tap(const Tensor& weights, const ConvShape& s, std::int32_t zero_point) {
+  if (weights.elements() == 0) return PackedRows(0, s.input_channels);
   PackedRows packed(s.taps() * s.output_channels, s.input_channels);
   for (std::int64_t o = 0; o < s.output_channels; ++o) {
     for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
@@ -122,19 +128,18 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, R
       for (std::int64_t i = 0; i < pixels; ++i) {
         kernels::widen(input + (batch * pixels + i) * s.input_channels, s.input_channels, zero_point, image.row(i));
       }
-      run_ctx.parallel_for(
-          s.y.output, grain_for({s.x.output, s.output_channels, s.input_channels, overlaps(s)}),
-          [&](std::int64_t begin, std::int64_t end) {
-            std::vector<std::int64_t> sums(static_cast<std::size_t>(s.output_channels));
-            for (std::int64_t i = begin * s.x.output; i < end * s.x.output; ++i) {
-              std::fill(sums.begin(), sums.end(), std::int64_t{0});
-              kernels::for_each_source(s, i / s.x.output, i % s.x.output, [&](std::int64_t pixel, std::int64_t tap) {
-                kernels::add_row_products(image.row(pixel), 0, 1, weights->row(tap * s.output_channels),
-                                          weights->stride, s.output_channels, weights->stride, run, sums.data(), 0);
-              });
-              sink(batch * s.y.output * s.x.output + i, std::int64_t{0}, sums.data(), s.output_channels);
-            }
+      for_each_output_block(run_ctx, s, s.y.output, products_per_output(s), 1, [&](const OutputBlock& part) {
+        const std::int64_t first = part.channel_begin, count = part.channel_end - first;
+        std::vector<std::int64_t> sums(static_cast<std::size_t>(count));
+        for (std::int64_t x = part.x_begin; x < part.x_end; ++x) {
+          std::fill(sums.begin(), sums.end(), std::int64_t{0});
+          kernels::for_each_source(s, part.row, x, [&](std::int64_t pixel, std::int64_t tap) {
+            kernels::add_row_products(image.row(pixel), 0, 1, weights->row(tap * s.output_channels + first),
+                                      weights->stride, count, weights->stride, run, sums.data(), 0);
           });
+          sink((batch * s.y.output + part.row) * s.x.output + x, first, sums.data(), count);
+        }
+      });
     }
     return ok_status();
   });
@@ -172,6 +177,7 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
   const FromTensor<PackedColumns> packed(ctx.input(kWeights), [s](const Tensor& weights) {
+    if (weights.elements() == 0) return PackedColumns(0, s.output_channels, s.input_channels);
     PackedColumns result(s.taps(), s.output_channels, s.input_channels);
     const float* from = weights.values<float>().data();
     for (std::int64_t o = 0; o < s.output_channels; ++o) {
@@ -186,16 +192,16 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const float* input = run_ctx.input(kInput).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
-    run_ctx.parallel_for(s.output_rows(), grain_for({s.x.output, s.output_channels, s.input_channels, overlaps(s)}),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           kernels::transpose_convolve_float(s, input, *weights, finish, begin, end, output);
-                         });
+    for_each_output_block(
+        run_ctx, s, s.output_rows(), products_per_output(s), kernels::kColumnBlock,
+        [&](const OutputBlock& part) { kernels::transpose_convolve_float(s, input, *weights, finish, part, output); });
     return ok_status();
   });
 }
 
 // Weights as [tap][input channel][output channel], so that hybrid sums run across output channels.
 std::vector<std::int16_t> pack_by_channel(const Tensor& weights, const ConvShape& s) {
+  if (weights.elements() == 0) return {};
   const PackedRows rows = pack_by_tap(weights, s, 0);
   std::vector<std::int16_t> packed;
   packed.reserve(static_cast<std::size_t>(weights.elements()));
@@ -207,8 +213,8 @@ std::vector<std::int16_t> pack_by_channel(const Tensor& weights, const ConvShape
   return packed;
 }
 
-// sums[o] += (x - zero_point) * w[o] * channel_scales[o] * scale, rounding after every step.
-void add_hybrid_products(std::int32_t x, const std::int16_t* w, const std::vector<float>& channel_scales, float scale,
+// sums[o] += x * w[o] * channel_scales[o] * scale, rounding after every step.
+void add_hybrid_products(std::int32_t x, const std::int16_t* w, const float* channel_scales, float scale,
                          std::vector<float>& sums) {
   for (std::size_t o = 0; o < sums.size(); ++o) {
     sums[o] += static_cast<float>(x * w[o]) * channel_scales[o] * scale;
@@ -233,27 +239,26 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
         quantize_rows(run_ctx.input(kInput).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, hybrid.range);
-    run_ctx.parallel_for(s.output_rows(), grain_for({4, s.x.output, s.output_channels, s.input_channels, overlaps(s)}),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           std::vector<float> sums(static_cast<std::size_t>(s.output_channels));
-                           for (std::int64_t i = begin * s.x.output; i < end * s.x.output; ++i) {
-                             const std::int64_t row = i / s.x.output, batch = row / s.y.output;
-                             const std::int8_t* image = quantized.values.data() + batch * s.input_batch_size();
-                             const auto b = static_cast<std::size_t>(batch);
-                             std::fill(sums.begin(), sums.end(), 0.0f);
-                             kernels::for_each_source(
-                                 s, row % s.y.output, i % s.x.output, [&](std::int64_t pixel, std::int64_t tap) {
-                                   for (std::int64_t c = 0; c < s.input_channels; ++c) {
-                                     add_hybrid_products(image[pixel * s.input_channels + c] - quantized.zero_points[b],
-                                                         w->data() + (tap * s.input_channels + c) * s.output_channels,
-                                                         hybrid.channel_scales, quantized.scales[b], sums);
-                                   }
-                                 });
-                             for (std::int64_t o = 0; o < s.output_channels; ++o) {
-                               output[i * s.output_channels + o] = finish(sums[static_cast<std::size_t>(o)], o);
-                             }
-                           }
-                         });
+    for_each_output_block(run_ctx, s, s.output_rows(), 4 * products_per_output(s), 1, [&](const OutputBlock& part) {
+      const std::int64_t first = part.channel_begin, batch = part.row / s.y.output;
+      const std::int8_t* image = quantized.values.data() + batch * s.input_batch_size();
+      const auto b = static_cast<std::size_t>(batch);
+      std::vector<float> sums(static_cast<std::size_t>(part.channel_end - first));
+      for (std::int64_t x = part.x_begin; x < part.x_end; ++x) {
+        std::fill(sums.begin(), sums.end(), 0.0f);
+        kernels::for_each_source(s, part.row % s.y.output, x, [&](std::int64_t pixel, std::int64_t tap) {
+          for (std::int64_t c = 0; c < s.input_channels; ++c) {
+            add_hybrid_products(image[pixel * s.input_channels + c] - quantized.zero_points[b],
+                                w->data() + (tap * s.input_channels + c) * s.output_channels + first,
+                                hybrid.channel_scales.data() + first, quantized.scales[b], sums);
+          }
+        });
+        float* to = output + (part.row * s.x.output + x) * s.output_channels;
+        for (std::int64_t o = first; o < part.channel_end; ++o) {
+          to[o] = finish(sums[static_cast<std::size_t>(o - first)], o);
+        }
+      }
+    });
     return ok_status();
   });
 }
@@ -262,6 +267,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const ConvShape s, shape_of(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kInput), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_plain_storage(ctx.input(kWeights)));
+  if (ctx.output(0).elements() == 0) return Kernel([](RunContext&) { return ok_status(); });
   switch (ctx.input(kInput).type) {
     case DataType::kFloat32:
       return ctx.input(kWeights).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);

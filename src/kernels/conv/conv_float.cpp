@@ -43,60 +43,65 @@ void store(const FloatSums<Pixels>& sums, const FloatOutput& finish, std::int64_
   }
 }
 
-}  // namespace
+// Pixels [x_begin, x_end) of output row `row`, `width` channels from `channel`, all of one group and block of weights.
+struct FloatSegment {
+  std::int64_t row, x_begin, x_end, channel, width;
+  const float* group_input;
+  const float* weights;
+};
 
-void convolve_float(const ConvShape& s, const float* input, const PackedColumns& weights, const FloatOutput& finish,
-                    std::int64_t row_begin, std::int64_t row_end, float* output) {
+void convolve_segment(const ConvShape& s, const FloatSegment& segment, const FloatOutput& finish, float* output) {
   const auto whole = [&](std::int64_t x) {
     const TapRange xs = s.x.inside(x);
     return xs.begin == 0 && xs.end == s.x.window;
   };
-  for (std::int64_t row = row_begin; row < row_end; ++row) {
-    const std::int64_t out_y = row % s.y.output;
-    const TapRange ys = s.y.inside(out_y);
-    const float* image = input + row / s.y.output * s.input_batch_size();
-    float* out_row = output + row * s.x.output * s.output_channels;
-    for (std::int64_t group = 0; group < s.groups; ++group) {
-      const float* group_input = image + group * s.group_inputs();
-      for (std::int64_t b = 0; b < weights.blocks; ++b) {
-        const std::int64_t channel = group * s.group_outputs() + b * kColumnBlock;
-        const std::int64_t width = std::min(kColumnBlock, s.group_outputs() - b * kColumnBlock);
-        const float* block = weights.block(group, b);
-        for (std::int64_t x = 0; x < s.x.output;) {
-          float* pixel = out_row + x * s.output_channels;
-          const std::int64_t origin_y = s.y.origin(out_y), origin_x = s.x.origin(x);
-          if (x + kPixelsTogether <= s.x.output && whole(x) && whole(x + kPixelsTogether - 1)) {
-            FloatSums<kPixelsTogether> sums;
-            add_window(s, group_input, ys, s.x.inside(x), origin_y, origin_x, block, sums);
-            store(sums, finish, channel, width, pixel, s.output_channels);
-            x += kPixelsTogether;
-          } else {
-            FloatSums<1> sums;
-            add_window(s, group_input, ys, s.x.inside(x), origin_y, origin_x, block, sums);
-            store(sums, finish, channel, width, pixel, s.output_channels);
-            ++x;
-          }
-        }
-      }
+  const std::int64_t out_y = segment.row % s.y.output, origin_y = s.y.origin(out_y);
+  const TapRange ys = s.y.inside(out_y);
+  for (std::int64_t x = segment.x_begin; x < segment.x_end;) {
+    float* pixel = output + (segment.row * s.x.output + x) * s.output_channels;
+    const std::int64_t origin_x = s.x.origin(x);
+    if (x + kPixelsTogether <= segment.x_end && whole(x) && whole(x + kPixelsTogether - 1)) {
+      FloatSums<kPixelsTogether> sums;
+      add_window(s, segment.group_input, ys, s.x.inside(x), origin_y, origin_x, segment.weights, sums);
+      store(sums, finish, segment.channel, segment.width, pixel, s.output_channels);
+      x += kPixelsTogether;
+    } else {
+      FloatSums<1> sums;
+      add_window(s, segment.group_input, ys, s.x.inside(x), origin_y, origin_x, segment.weights, sums);
+      store(sums, finish, segment.channel, segment.width, pixel, s.output_channels);
+      ++x;
     }
   }
 }
 
+}  // namespace
+
+void convolve_float(const ConvShape& s, const float* input, const PackedColumns& weights, const FloatOutput& finish,
+                    const OutputBlock& part, float* output) {
+  const float* image = input + part.row / s.y.output * s.input_batch_size();
+  for (std::int64_t channel = part.channel_begin; channel < part.channel_end;) {
+    const std::int64_t group = channel / s.group_outputs(), in_group = channel % s.group_outputs();
+    const std::int64_t width = std::min(kColumnBlock, s.group_outputs() - in_group);
+    convolve_segment(s,
+                     {part.row, part.x_begin, part.x_end, channel, width, image + group * s.group_inputs(),
+                      weights.block(group, in_group / kColumnBlock)},
+                     finish, output);
+    channel += width;
+  }
+}
+
 void transpose_convolve_float(const ConvShape& s, const float* input, const PackedColumns& weights,
-                              const FloatOutput& finish, std::int64_t row_begin, std::int64_t row_end, float* output) {
-  for (std::int64_t row = row_begin; row < row_end; ++row) {
-    const std::int64_t out_y = row % s.y.output;
-    const float* image = input + row / s.y.output * s.input_batch_size();
-    for (std::int64_t b = 0; b < weights.blocks; ++b) {
-      for (std::int64_t out_x = 0; out_x < s.x.output; ++out_x) {
-        FloatSums<1> sums;
-        for_each_source(s, out_y, out_x, [&](std::int64_t pixel, std::int64_t tap) {
-          sums.add(image + pixel * s.input_channels, 0, weights.block(tap, b), s.input_channels);
-        });
-        float* to = output + (row * s.x.output + out_x) * s.output_channels;
-        store(sums, finish, b * kColumnBlock, std::min(kColumnBlock, s.output_channels - b * kColumnBlock), to,
-              s.output_channels);
-      }
+                              const FloatOutput& finish, const OutputBlock& part, float* output) {
+  const std::int64_t out_y = part.row % s.y.output;
+  const float* image = input + part.row / s.y.output * s.input_batch_size();
+  for (std::int64_t channel = part.channel_begin; channel < part.channel_end; channel += kColumnBlock) {
+    for (std::int64_t out_x = part.x_begin; out_x < part.x_end; ++out_x) {
+      FloatSums<1> sums;
+      for_each_source(s, out_y, out_x, [&](std::int64_t pixel, std::int64_t tap) {
+        sums.add(image + pixel * s.input_channels, 0, weights.block(tap, channel / kColumnBlock), s.input_channels);
+      });
+      float* to = output + (part.row * s.x.output + out_x) * s.output_channels;
+      store(sums, finish, channel, std::min(kColumnBlock, part.channel_end - channel), to, s.output_channels);
     }
   }
 }

@@ -9,14 +9,15 @@
 
 namespace reef::kernels {
 
-// Output rows [row_begin, row_end) of batches * y.output. Weights: one matrix per group, depth() rows in the order
-// [y][x][channel].
+// One part of the output, whose channels begin and end where blocks of kColumnBlock channels of a group do. Weights:
+// one matrix per group, depth() rows in the order [y][x][channel].
 void convolve_float(const ConvShape& s, const float* input, const PackedColumns& weights, const FloatOutput& finish,
-                    std::int64_t row_begin, std::int64_t row_end, float* output);
+                    const OutputBlock& part, float* output);
 
 // Transposed convolution; `s` describes the forward convolution's window over the output image: s.y.input is this op's
-// input size, s.y.output its output size. Weights: one matrix per window position, depth = input channels.
+// input size, s.y.output its output size. Weights: one matrix per window position, depth = input channels. The part's
+// first channel is a multiple of kColumnBlock.
 void transpose_convolve_float(const ConvShape& s, const float* input, const PackedColumns& weights,
-                              const FloatOutput& finish, std::int64_t row_begin, std::int64_t row_end, float* output);
+                              const FloatOutput& finish, const OutputBlock& part, float* output);
 
 }  // namespace reef::kernels

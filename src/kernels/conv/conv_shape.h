@@ -41,4 +41,11 @@ struct ConvShape {
   std::int64_t input_batch_size() const { return y.input * x.input * input_channels; }
 };
 
+// Part of an output: pixels [x_begin, x_end) of row `row` of batches * y.output, channels [channel_begin, channel_end).
+struct OutputBlock {
+  std::int64_t row = 0;
+  std::int64_t x_begin = 0, x_end = 0;
+  std::int64_t channel_begin = 0, channel_end = 0;
+};
+
 }  // namespace reef::kernels

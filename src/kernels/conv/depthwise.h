@@ -48,13 +48,14 @@ void for_each_tap(const ConvShape& s, const In* image, std::int64_t out_y, std::
   }
 }
 
-// Output rows [row_begin, row_end) of batches * y.output. weights: [position][output channel], zero points subtracted.
-// sink(pixel, first_channel, sums, count) receives exact sums. `run`: products that fit a 32-bit sum.
+// One part of the output, whose channels begin and end at multiples of the depth multiplier. weights:
+// [position][output channel], zero points subtracted. sink(pixel, first_channel, sums, count) receives exact sums.
+// `run`: products that fit a 32-bit sum.
 template <typename In, typename Sink>
 void depthwise_convolve(const ConvShape& s, const In* input, std::span<const std::int32_t> zero_points,
-                        const std::int16_t* weights, std::int64_t run, std::int64_t row_begin, std::int64_t row_end,
-                        const Sink& sink) {
-  const std::int64_t channels = s.output_channels, multiplier = channels / s.input_channels;
+                        const std::int16_t* weights, std::int64_t run, const OutputBlock& block, const Sink& sink) {
+  const std::int64_t multiplier = s.output_channels / s.input_channels;
+  const std::int64_t channels = block.channel_end - block.channel_begin, first_input = block.channel_begin / multiplier;
   std::vector<std::int32_t> part(static_cast<std::size_t>(channels));
   std::vector<std::int64_t> sums(static_cast<std::size_t>(channels));
   std::vector<In> repeated(static_cast<std::size_t>(multiplier > 1 ? channels : 0));
@@ -62,32 +63,32 @@ void depthwise_convolve(const ConvShape& s, const In* input, std::span<const std
     for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += part[c];
     std::fill(part.begin(), part.end(), 0);
   };
-  for (std::int64_t row = row_begin; row < row_end; ++row) {
-    const std::int64_t batch = row / s.y.output;
-    const std::int32_t zero_point = zero_point_of_batch(zero_points, batch);
-    for (std::int64_t out_x = 0; out_x < s.x.output; ++out_x) {
-      std::fill(sums.begin(), sums.end(), std::int64_t{0});
-      std::int64_t in_part = 0;
-      for_each_tap(s, input + batch * s.input_batch_size(), row % s.y.output, out_x,
-                   [&](const In* x, std::int64_t tap) {
-                     if (multiplier > 1) {
-                       repeat_channels(x, s.input_channels, multiplier, repeated.data());
-                       x = repeated.data();
-                     }
-                     add_channel_products(x, zero_point, weights + tap * channels, channels, part.data());
-                     if (++in_part == run) {
-                       flush();
-                       in_part = 0;
-                     }
-                   });
-      flush();
-      sink(row * s.x.output + out_x, std::int64_t{0}, sums.data(), channels);
-    }
+  const std::int64_t batch = block.row / s.y.output;
+  const std::int32_t zero_point = zero_point_of_batch(zero_points, batch);
+  const In* image = input + batch * s.input_batch_size();
+  for (std::int64_t out_x = block.x_begin; out_x < block.x_end; ++out_x) {
+    std::fill(sums.begin(), sums.end(), std::int64_t{0});
+    std::int64_t in_part = 0;
+    for_each_tap(s, image, block.row % s.y.output, out_x, [&](const In* x, std::int64_t tap) {
+      x += first_input;
+      if (multiplier > 1) {
+        repeat_channels(x, channels / multiplier, multiplier, repeated.data());
+        x = repeated.data();
+      }
+      add_channel_products(x, zero_point, weights + tap * s.output_channels + block.channel_begin, channels,
+                           part.data());
+      if (++in_part == run) {
+        flush();
+        in_part = 0;
+      }
+    });
+    flush();
+    sink(block.row * s.x.output + out_x, block.channel_begin, sums.data(), channels);
   }
 }
 
 // The same on floats. weights: [position][output channel].
 void depthwise_convolve_float(const ConvShape& s, const float* input, const float* weights, const FloatOutput& finish,
-                              std::int64_t row_begin, std::int64_t row_end, float* output);
+                              const OutputBlock& block, float* output);
 
 }  // namespace reef::kernels
