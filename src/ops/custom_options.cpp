@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reader for the part of FlexBuffers that custom ops use, written for hostile bytes. The format is described at
 // https://flatbuffers.dev/internals: values are found by offsets that point backwards; the last two bytes give the
-// root's type and width. The library's own verifier does not check that keys end and that a map has as many keys as values.
+// root's type and width. The library's own verifier does not check that keys end and that a map has as many keys as
+// values.
 #include "ops/custom_options.h"
 
 #include <bit>
@@ -17,13 +18,28 @@ namespace {
 
 // Numbers of the format's types.
 enum FlexType {
-  kInt = 1, kUInt = 2, kFloat = 3, kKey = 4, kString = 5, kIndirectInt = 6, kIndirectUInt = 7, kIndirectFloat = 8, kMap = 9,
-  kVector = 10, kVectorInt = 11, kVectorUInt = 12, kVectorFloat = 13, kBool = 26, kVectorBool = 36
+  kInt = 1,
+  kUInt = 2,
+  kFloat = 3,
+  kKey = 4,
+  kString = 5,
+  kIndirectInt = 6,
+  kIndirectUInt = 7,
+  kIndirectFloat = 8,
+  kMap = 9,
+  kVector = 10,
+  kVectorInt = 11,
+  kVectorUInt = 12,
+  kVectorFloat = 13,
+  kBool = 26,
+  kVectorBool = 36
 };
 
 constexpr std::size_t kMaxOptions = 1024;
 
-Status broken(std::string_view what) { return invalid_input("the op's custom options are no FlexBuffers map: {}", what); }
+Status broken(std::string_view what) {
+  return invalid_input("the op's custom options are no FlexBuffers map: {}", what);
+}
 
 class FlexReader {
  public:
@@ -123,17 +139,32 @@ class FlexReader {
 
   Status read_value(const Slot& s, const std::string& key, ir::Attributes& result) {
     switch (s.type) {
-      case kInt: result.set(key, signed_at(s.at, s.width)); return ok_status();
-      case kUInt: result.set(key, static_cast<std::int64_t>(unsigned_at(s.at, s.width))); return ok_status();
-      case kBool: result.set(key, unsigned_at(s.at, s.width) != 0); return ok_status();
+      case kInt:
+        result.set(key, signed_at(s.at, s.width));
+        return ok_status();
+      case kUInt:
+        result.set(key, static_cast<std::int64_t>(unsigned_at(s.at, s.width)));
+        return ok_status();
+      case kBool:
+        result.set(key, unsigned_at(s.at, s.width) != 0);
+        return ok_status();
       case kFloat:
         if (const auto real = real_at(s.at, s.width)) result.set(key, *real);
         return ok_status();
-      case kIndirectInt: case kIndirectUInt: case kIndirectFloat: return read_indirect(s, key, result);
-      case kString: return read_string(s, key, result);
-      case kVector: case kVectorInt: case kVectorUInt: case kVectorFloat: case kVectorBool:
+      case kIndirectInt:
+      case kIndirectUInt:
+      case kIndirectFloat:
+        return read_indirect(s, key, result);
+      case kString:
+        return read_string(s, key, result);
+      case kVector:
+      case kVectorInt:
+      case kVectorUInt:
+      case kVectorFloat:
+      case kVectorBool:
         return read_vector(s, key, result);
-      default: return ok_status();
+      default:
+        return ok_status();
     }
   }
 
@@ -148,7 +179,8 @@ class FlexReader {
     REEF_ASSIGN_OR_RETURN(const std::size_t at, follow(s));
     if (at < s.own_width) return broken("a string has no size");
     const std::uint64_t length = unsigned_at(at - s.own_width, s.own_width);
-    if (length > bytes_.size() || !inside(at, static_cast<std::size_t>(length))) return broken("a string leads outside");
+    if (length > bytes_.size() || !inside(at, static_cast<std::size_t>(length)))
+      return broken("a string leads outside");
     REEF_RETURN_IF_ERROR(spend(static_cast<std::size_t>(length)));
     result.set(key, std::string(reinterpret_cast<const char*>(bytes_.data() + at), static_cast<std::size_t>(length)));
     return ok_status();

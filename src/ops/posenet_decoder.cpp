@@ -93,8 +93,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     const Tensor& tensor = ctx.input(i);
     REEF_RETURN_IF_ERROR(require_type(tensor, "input", {DataType::kUInt8, DataType::kFloat32}));
     REEF_RETURN_IF_ERROR(require_rank(tensor, "input", 4, 4));
-    REEF_REQUIRE(tensor.shape == Shape({1, cells[1], cells[2], channels}), "input {} has shape {}; [1, {}, {}, {}] is needed",
-                 i, tensor.shape.to_string(), cells[1], cells[2], channels);
+    REEF_REQUIRE(tensor.shape == Shape({1, cells[1], cells[2], channels}),
+                 "input {} has shape {}; [1, {}, {}, {}] is needed", i, tensor.shape.to_string(), cells[1], cells[2],
+                 channels);
     if (tensor.type == DataType::kUInt8) {
       REEF_ASSIGN_OR_RETURN(quantization[i], per_tensor_quantization(tensor, "input"));
     }

@@ -24,8 +24,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "energy", {DataType::kUInt32}));
   REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
   const std::int64_t start = option_int(options, "start_index"), end = option_int(options, "end_index");
-  REEF_REQUIRE(start >= 0 && end <= ctx.output(0).elements(), "frequencies {} to {} are wanted; there are {}", start, end,
-               ctx.output(0).elements());
+  REEF_REQUIRE(start >= 0 && end <= ctx.output(0).elements(), "frequencies {} to {} are wanted; there are {}", start,
+               end, ctx.output(0).elements());
   return Kernel([start, end](RunContext& run) {
     kernels::spectrum_energy(run.input(0).values<std::int16_t>(), start, end,
                              run.output(0).mutable_values<std::uint32_t>().data());

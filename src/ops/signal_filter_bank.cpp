@@ -27,14 +27,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "table", {DataType::kInt16}));
   }
   for (const int i : {kStarts, kWeightStarts, kWidths}) {
-    REEF_REQUIRE(ctx.input(i).elements() > ctx.output(0).elements(), "table {} has {} entries for {} channels; one more than "
-                 "channels is needed", i, ctx.input(i).elements(), ctx.output(0).elements());
+    REEF_REQUIRE(ctx.input(i).elements() > ctx.output(0).elements(),
+                 "table {} has {} entries for {} channels; one more than "
+                 "channels is needed",
+                 i, ctx.input(i).elements(), ctx.output(0).elements());
   }
   return Kernel([](RunContext& run) {
     const auto table = [&run](int i) { return run.input(i).values<std::int16_t>(); };
-    return kernels::run_filter_bank({table(kWeights), table(kUnweights), table(kStarts), table(kWeightStarts), table(kWidths)},
-                                    run.input(kEnergy).values<std::uint32_t>(),
-                                    run.output(0).mutable_values<std::uint64_t>());
+    return kernels::run_filter_bank(
+        {table(kWeights), table(kUnweights), table(kStarts), table(kWeightStarts), table(kWidths)},
+        run.input(kEnergy).values<std::uint32_t>(), run.output(0).mutable_values<std::uint64_t>());
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SignalFilterBankSpectralSubtraction (TFLite-Micro): takes a running estimate of the noise off every channel. The estimate
-// persists from one invocation to the next; it is kept among the environment's variables, so that resetting those forgets it.
+// SignalFilterBankSpectralSubtraction (TFLite-Micro): takes a running estimate of the noise off every channel. The
+// estimate persists from one invocation to the next; it is kept among the environment's variables, so that resetting
+// those forgets it.
 #include "kernels/signal/audio_features.h"
 #include "ops/checks.h"
 #include "ops/custom_options.h"
@@ -31,7 +32,9 @@ Status infer(InferContext& ctx) {
 
 Result<kernels::NoiseSubtraction> settings_of(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const auto number = [&options](std::string_view name) { return static_cast<std::uint32_t>(option_int(options, name)); };
+  const auto number = [&options](std::string_view name) {
+    return static_cast<std::uint32_t>(option_int(options, name));
+  };
   const std::int64_t channels = option_int(options, "num_channels");
   REEF_REQUIRE(channels == ctx.input(0).elements(), "num_channels is {}, but the input has {}", channels,
                ctx.input(0).elements());

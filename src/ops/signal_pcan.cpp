@@ -21,8 +21,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   for (const int i : {kSignal, kNoise}) REEF_RETURN_IF_ERROR(require_type(ctx.input(i), "input", {DataType::kUInt32}));
   REEF_RETURN_IF_ERROR(require_type(ctx.input(kTable), "table", {DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(kSignal), ctx.output(0)));
-  REEF_REQUIRE(ctx.input(kSignal).elements() == ctx.input(kNoise).elements(), "signal and noise have {} and {} channels",
-               ctx.input(kSignal).elements(), ctx.input(kNoise).elements());
+  REEF_REQUIRE(ctx.input(kSignal).elements() == ctx.input(kNoise).elements(),
+               "signal and noise have {} and {} channels", ctx.input(kSignal).elements(), ctx.input(kNoise).elements());
   REEF_REQUIRE(ctx.input(kTable).elements() >= static_cast<std::int64_t>(kernels::kGainTableEntries),
                "the table has {} entries; {} are needed", ctx.input(kTable).elements(), kernels::kGainTableEntries);
   REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));

@@ -55,10 +55,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const std::int64_t length, fft_length(ctx));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
-    case DataType::kInt16: return make_kernel<std::int16_t>(length);
-    case DataType::kInt32: return make_kernel<std::int32_t>(length);
-    case DataType::kFloat32: return make_kernel<float>(length);
-    default: return unsupported_types(ctx);
+    case DataType::kInt16:
+      return make_kernel<std::int16_t>(length);
+    case DataType::kInt32:
+      return make_kernel<std::int32_t>(length);
+    case DataType::kFloat32:
+      return make_kernel<float>(length);
+    default:
+      return unsupported_types(ctx);
   }
 }
 
