@@ -39,7 +39,7 @@ std::vector<std::uint8_t> decode_base64(const std::string& text) {
 
 std::vector<std::byte> to_bytes(const std::vector<std::uint8_t>& data) {
   std::vector<std::byte> result(data.size());
-  std::memcpy(result.data(), data.data(), data.size());
+  if (!data.empty()) std::memcpy(result.data(), data.data(), data.size());
   return result;
 }
 

@@ -18,6 +18,9 @@ namespace reef::testing {
 namespace {
 
 constexpr std::uint32_t kFirstSeed = 12345;  // of golden.json's generator; input i takes kFirstSeed + i
+// Its recorded output is uninitialized memory in part and differs from one run of that runtime to the next
+// (docs/numerics.md), so nothing can be compared with it.
+constexpr std::string_view kUndefinedRecording = "tflite/tflite_micro/dtln_noise_suppression.tflite";
 constexpr double kMaxArenaRatio = 1.2;       // arena bytes / largest live set
 
 std::string digest_of(const ops::Tensor& tensor) {
@@ -57,11 +60,12 @@ TEST(ZooGolden, EveryRecordedModelGivesTheRecordedOutputs) {
   ASSERT_TRUE(golden.contains("models"));
   int passed = 0;
   for (const auto& [path, recorded] : golden.at("models").items()) {
+    if (path == kUndefinedRecording) continue;
     const Status status = run_golden(zoo + "/" + path, recorded, 2);
     EXPECT_TRUE(status.ok()) << path << ": " << status.message();
     passed += status.ok();
   }
-  std::printf("%d of %zu recorded models are equal\n", passed, golden.at("models").size());
+  std::printf("%d of %zu recorded models are equal, 1 left out\n", passed, golden.at("models").size());
 }
 
 }  // namespace

@@ -166,6 +166,7 @@ Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
     }
     json["outputs"].push_back(std::move(output));
   }
+  for (const std::string& note : interpreter.notes()) json["notes"].push_back(note);
   const cpu::MemoryReport memory = interpreter.memory();
   json["memory"] = {{"arena_bytes", memory.arena_bytes},
                     {"largest_live_set_bytes", memory.largest_live_set_bytes},
@@ -249,6 +250,9 @@ Status run(const RunOptions& options) {
   cpu::Interpreter& interpreter = **created;
   for (const std::string& shape : options.shapes) REEF_RETURN_IF_ERROR(apply_shape(shape, interpreter));
   REEF_RETURN_IF_ERROR(interpreter.prepare().in(options.model));
+  for (const std::string& note : interpreter.notes()) {
+    fmt::print(stderr, "reef: note: {}; --tflite current follows those\n", note);
+  }
   std::vector<std::string> sources;
   REEF_RETURN_IF_ERROR(fill_inputs(options, interpreter, sources));
   // The first run computes what is written out; stateful models would give other results later.

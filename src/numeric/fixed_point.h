@@ -16,13 +16,12 @@
 
 namespace reef::numeric {
 
-// round(a * b / 2^31), halves away from zero; the one overflow (both are INT32_MIN) saturates.
+// round(a * b / 2^31), halves upwards; the one overflow (both are INT32_MIN) saturates. gemmlowp's definition nudges by sign
+// and truncates, which comes to the same for every product.
 inline std::int32_t saturating_rounding_doubling_high_mul(std::int32_t a, std::int32_t b) {
   if (a == b && a == std::numeric_limits<std::int32_t>::min()) return std::numeric_limits<std::int32_t>::max();
   const std::int64_t product = static_cast<std::int64_t>(a) * b;
-  const std::int64_t nudge = product >= 0 ? (std::int64_t{1} << 30) : 1 - (std::int64_t{1} << 30);
-  // Division, not a shift: truncation towards zero after the nudge is what makes halves round away from zero.
-  return static_cast<std::int32_t>((product + nudge) / (std::int64_t{1} << 31));
+  return static_cast<std::int32_t>((product + (std::int64_t{1} << 30)) >> 31);
 }
 
 // round(x / 2^exponent), halves away from zero. 0 <= exponent <= 31.

@@ -50,6 +50,20 @@ void search(const T* input, std::int64_t along, std::int64_t stride, std::int64_
   }
 }
 
+// The same for one neighbour, which is the usual case: the axis is the last dimension.
+template <typename T, typename Index, bool kWantMax, bool kNanLoses>
+void search_row(const T* input, std::int64_t along, Index* output) {
+  T best = input[0];
+  std::int64_t at = 0;
+  for (std::int64_t i = 1; i < along; ++i) {
+    const T candidate = input[i];
+    const bool wins = better<T, kWantMax, kNanLoses>(candidate, best);
+    best = wins ? candidate : best;
+    at = wins ? i : at;
+  }
+  *output = static_cast<Index>(at);
+}
+
 template <typename T, typename Index, bool kWantMax, bool kNanLoses>
 Status run(RunContext& ctx) {
   const Tensor& axis = ctx.input(1);
@@ -63,6 +77,10 @@ Status run(RunContext& ctx) {
   const std::int64_t per_unit = std::max<std::int64_t>(e.along * std::min(e.inner, kBlock), 1);
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 15) / per_unit);
   ctx.parallel_for(e.outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; e.inner == 1 && row < end; ++row) {
+      search_row<T, Index, kWantMax, kNanLoses>(input + row * e.along, e.along, output + row);
+    }
+    if (e.inner == 1) return;
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t outer = unit / blocks;
       const std::int64_t first = unit % blocks * kBlock;

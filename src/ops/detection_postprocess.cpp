@@ -162,31 +162,42 @@ struct Candidate {
   float score = 0;
 };
 
+// The boxes that remain of one class.
+std::vector<Candidate> detect_class(const Detector& detector, std::int32_t klass, std::int32_t max_boxes) {
+  std::vector<float> scores(detector.boxes.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    scores[i] = detector.class_scores(static_cast<std::int32_t>(i))[static_cast<std::size_t>(klass)];
+  }
+  std::vector<Candidate> candidates;
+  for (const std::int32_t box : kernels::suppress_overlaps(detector.ctx.environment()->threads(), detector.boxes,
+                                                           scores, detector.limits(max_boxes))) {
+    candidates.push_back({box, klass, scores[static_cast<std::size_t>(box)]});
+  }
+  return candidates;
+}
+
 void detect_regular(Detector& detector) {
+  constexpr std::int32_t kClassesAtOnce = 256;  // bounds memory; the result does not depend on it
   const Options& options = detector.options;
   const std::int32_t per_class = std::min(options.detections_per_class, options.max_detections);
-  std::vector<std::vector<Candidate>> by_class(static_cast<std::size_t>(options.num_classes));
-  detector.ctx.parallel_for(options.num_classes, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<float> scores(detector.boxes.size());
-    for (std::int64_t klass = begin; klass < end; ++klass) {
-      for (std::size_t i = 0; i < scores.size(); ++i) {
-        scores[i] = detector.class_scores(static_cast<std::int32_t>(i))[static_cast<std::size_t>(klass)];
-      }
-      for (const std::int32_t box : kernels::suppress_overlaps(detector.ctx.environment()->threads(), detector.boxes,
-                                                               scores, detector.limits(per_class))) {
-        by_class[static_cast<std::size_t>(klass)].push_back(
-            {box, static_cast<std::int32_t>(klass), scores[static_cast<std::size_t>(box)]});
-      }
-    }
-  });
-  // Class after class: of equal scores the earlier class comes first, and the list never grows beyond its limit.
   std::vector<Candidate> best;
-  for (const std::vector<Candidate>& candidates : by_class) {
-    const auto middle = static_cast<std::ptrdiff_t>(best.size());
-    best.insert(best.end(), candidates.begin(), candidates.end());
-    std::inplace_merge(best.begin(), best.begin() + middle, best.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
-    best.resize(std::min(best.size(), static_cast<std::size_t>(options.max_detections)));
+  for (std::int64_t first = 0; first < options.num_classes; first += kClassesAtOnce) {
+    const std::int64_t count = std::min<std::int64_t>(kClassesAtOnce, options.num_classes - first);
+    std::vector<std::vector<Candidate>> by_class(static_cast<std::size_t>(count));
+    detector.ctx.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        by_class[static_cast<std::size_t>(i)] = detect_class(detector, static_cast<std::int32_t>(first + i), per_class);
+      }
+    });
+    // Class after class: of equal scores the earlier class comes first, and the list never grows beyond its limit.
+    for (const std::vector<Candidate>& candidates : by_class) {
+      const auto middle = static_cast<std::ptrdiff_t>(best.size());
+      best.insert(best.end(), candidates.begin(), candidates.end());
+      std::inplace_merge(best.begin(), best.begin() + middle, best.end(),
+                         [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+      best.resize(std::min(best.size(), static_cast<std::size_t>(options.max_detections)));
+    }
+    if (detector.ctx.environment()->threads().past_deadline()) return;  // the interpreter reports it
   }
   for (const Candidate& candidate : best) {
     detector.put(detector.count++, candidate.box, candidate.klass, candidate.score);

@@ -105,6 +105,14 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, R
   });
 }
 
+// Version 12 of the op is what a model says that needs a scale per channel; 2.9 knows versions up to 9. So a model that
+// asks for it is computed as it means to be, whatever release is followed.
+constexpr std::int32_t kFirstVersionWithChannelScales = 12;
+
+bool follows_2_9(const PrepareContext& ctx) {
+  return as_in_2_9(ctx) && ctx.op().version < kFirstVersionWithChannelScales;
+}
+
 // Fixed-point scaling as in 2.9, of weights that have one scale; see the head comment for those that have several.
 template <typename In, typename Out>
 Result<Kernel> kernel_of_2_9(const PrepareContext& ctx, const ConvShape& s, const Tensor* bias) {
@@ -112,6 +120,7 @@ Result<Kernel> kernel_of_2_9(const PrepareContext& ctx, const ConvShape& s, cons
   constexpr Rounding kRounding = sizeof(In) == 2 ? Rounding::kFixedPoint48 : Rounding::kFixedPoint32;
   if (weights.quantization->is_per_axis()) {
     REEF_RETURN_IF_ERROR(channel_scales(weights, 0).status());
+    ctx.note("TFLite 2.9 takes these weights, which have a scale per channel, for zeros; newer releases compute the layer");
     return quantized_kernel<In, Out>(ctx, s, kRounding, {0.0}, 0);
   }
   REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
@@ -140,11 +149,11 @@ Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
                ctx.input(1).name);
   REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
   if (ctx.output(0).type == DataType::kUInt8) {
-    return as_in_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::uint8_t>(ctx, s, bias)
+    return follows_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::uint8_t>(ctx, s, bias)
                           : current_kernel<std::uint8_t, std::uint8_t>(ctx, s, bias, Rounding::kReal32);
   }
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
-  return as_in_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::int16_t>(ctx, s, bias)
+  return follows_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::int16_t>(ctx, s, bias)
                         : current_kernel<std::uint8_t, std::int16_t>(ctx, s, bias, Rounding::kReal32);
 }
 
@@ -153,7 +162,7 @@ Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt8}));
   REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
-  if (weights.type == DataType::kInt8 && as_in_2_9(ctx)) return kernel_of_2_9<std::int8_t, std::int8_t>(ctx, s, bias);
+  if (weights.type == DataType::kInt8 && follows_2_9(ctx)) return kernel_of_2_9<std::int8_t, std::int8_t>(ctx, s, bias);
   if (weights.type != DataType::kInt8) REEF_RETURN_IF_ERROR(require_symmetric(weights));
   return current_kernel<std::int8_t, std::int8_t>(ctx, s, bias, Rounding::kReal32);
 }
@@ -182,7 +191,7 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   const bool wraps =
       bias != nullptr ? bias->type == DataType::kInt32 : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
   if (weights.type == DataType::kInt16) return int16_weights_kernel(ctx, s, bias);
-  if (weights.type == DataType::kInt8 && !wraps && as_in_2_9(ctx)) {
+  if (weights.type == DataType::kInt8 && !wraps && follows_2_9(ctx)) {
     return kernel_of_2_9<std::int16_t, std::int16_t>(ctx, s, bias);
   }
   return current_kernel<std::int16_t, std::int16_t>(ctx, s, bias, wraps ? Rounding::kReal32 : Rounding::kReal64);

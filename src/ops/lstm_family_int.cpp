@@ -80,6 +80,9 @@ Status set_output_factors(const PrepareContext& ctx, const LstmPositions& at, ke
       numeric::make_multiplier(static_cast<float>(std::ldexp(1.0, -15) / hidden.scale * std::ldexp(1.0, -15)));
   lstm.projection_factor = numeric::make_multiplier(projection_scale * hidden.scale / state.scale);
   const bool subtracts = ctx.environment()->tflite_release() == TfliteRelease::k2_9 || has(ctx, at.projection);
+  if (ctx.environment()->tflite_release() == TfliteRelease::k2_9 && !has(ctx, at.projection) && hidden.zero_point != 0) {
+    ctx.note("TFLite 2.9 subtracts the hidden state's zero point instead of adding it; newer releases add it");
+  }
   lstm.hidden_offset = subtracts ? -hidden.zero_point : hidden.zero_point;
   lstm.projection_offset = subtracts ? hidden.zero_point : -hidden.zero_point;
   return ok_status();

@@ -13,6 +13,7 @@ std::vector<std::int64_t> widen(const Tensor& tensor) {
 }  // namespace
 
 Status InferContext::require_value(int i) const {
+  if (!input(i).is_constant) used_changing_values_ = true;
   if (input(i).data == nullptr && input(i).shape.elements() != 0) {
     return make_error(StatusCode::kDeferred, "the value of input {} ('{}') is known only at run time", i, input(i).name);
   }

@@ -133,8 +133,13 @@ class InferContext : public OpContext {
   Result<std::vector<std::int64_t>> ints(int i) const;
   // Any tensor's values, or kDeferred. Check the type first.
   Status require_value(int i) const;
+  // Whether the shapes rest on values that may differ next time.
+  bool used_changing_values() const { return used_changing_values_; }
 
   void set_output_shape(int i, Shape shape) { outputs_[static_cast<std::size_t>(i)]->shape = std::move(shape); }
+
+ private:
+  mutable bool used_changing_values_ = false;
 };
 
 class PrepareContext : public OpContext {
@@ -146,8 +151,13 @@ class PrepareContext : public OpContext {
   void request_scratch(std::int64_t bytes) { scratch_bytes_ = bytes; }
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
+  // Something the user should know about this op, such as that the release followed computes it wrongly.
+  void note(std::string sentence) const { notes_.push_back(std::move(sentence)); }
+  const std::vector<std::string>& notes() const { return notes_; }
+
  private:
   std::int64_t scratch_bytes_ = 0;
+  mutable std::vector<std::string> notes_;
 };
 
 class RunContext : public OpContext {

@@ -183,6 +183,12 @@ void Interpreter::reset_variables() {
   impl_->initialized_.clear();
 }
 
+std::vector<std::string> Interpreter::notes() const {
+  std::vector<std::string> all;
+  for (const auto& runner : impl_->runners_) all.insert(all.end(), runner->notes().begin(), runner->notes().end());
+  return all;
+}
+
 MemoryReport Interpreter::memory() const {
   MemoryReport report;
   report.arena_bytes = impl_->main().arena_bytes();

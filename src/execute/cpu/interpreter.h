@@ -66,6 +66,8 @@ class Interpreter {
   Status invoke();
   void reset_variables();  // to zero, as at the start
 
+  // Sentences about ops whose results deserve attention; known after prepare.
+  std::vector<std::string> notes() const;
   MemoryReport memory() const;
   std::vector<OpTiming> timings() const;  // in execution order; empty unless options.profile
 

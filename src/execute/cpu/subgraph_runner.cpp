@@ -170,6 +170,7 @@ Status SubgraphRunner::reset_tensors() {
 
 Status SubgraphRunner::prepare() {
   prepared_ = false;
+  notes_.clear();
   arena_.release();
   REEF_RETURN_IF_ERROR(reset_tensors());
   for (OpState& state : ops_) {
@@ -221,11 +222,16 @@ Status SubgraphRunner::check_outputs(OpState& state) {
 
 Status SubgraphRunner::infer_and_prepare(OpState& state) {
   ops::InferContext infer(*state.op, state.inputs, state.outputs, &environment_);
-  REEF_RETURN_IF_ERROR(state.def->infer(infer));
+  const Status inferred = state.def->infer(infer);
+  if (infer.used_changing_values()) state.value_deferred = true;
+  REEF_RETURN_IF_ERROR(inferred);
   REEF_RETURN_IF_ERROR(check_outputs(state));
   ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
   prepare.set_intermediates(state.intermediates);
   REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
+  if (!prepared_) {  // not again for every invocation
+    for (const std::string& note : prepare.notes()) notes_.push_back(place(invalid_input("{}", note), state).message());
+  }
   state.scratch_bytes = prepare.scratch_bytes();
   state.prepared_for.clear();
   for (const ops::Tensor* input : state.inputs) state.prepared_for.push_back(input ? input->shape : ir::Shape());
@@ -371,6 +377,7 @@ Status SubgraphRunner::prepare_deferred(OpState& state) {
     const Status status = infer_and_prepare(state);
     if (status.code() == StatusCode::kDeferred) {
       // The kernel sizes its outputs itself.
+      state.value_deferred = true;
       for (ops::Tensor* output : state.outputs) output->shape = ir::Shape({0});
       ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
       prepare.set_intermediates(state.intermediates);

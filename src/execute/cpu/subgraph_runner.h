@@ -38,6 +38,9 @@ class SubgraphRunner {
   void reset_variables();
   Status resize_output(ops::Tensor& tensor, const ir::Shape& shape);
 
+  // What ops had to say when they were prepared, with their places.
+  const std::vector<std::string>& notes() const { return notes_; }
+
   bool is_running = false;  // guards against a subgraph that calls itself
   std::int64_t arena_bytes() const { return arena_.bytes(); }
   std::int64_t largest_live_set_bytes() const { return largest_live_set_bytes_; }
@@ -84,6 +87,7 @@ class SubgraphRunner {
   std::vector<bool> dynamic_;   // shape known only at run time; memory in own_memory_
   std::vector<std::unique_ptr<Block>> own_memory_;  // variables, folded values, dynamic tensors, misaligned constants
   std::vector<OpState> ops_;
+  std::vector<std::string> notes_;
   Block arena_;
   Block dynamic_scratch_;
   std::int64_t largest_live_set_bytes_ = 0;

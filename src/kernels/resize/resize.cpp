@@ -80,17 +80,19 @@ T blend(T lower_left, T upper_left, T lower_right, T upper_right, const Position
 }
 
 template <typename T, typename Weight>
-void blend_row(const ResizeGeometry& g, const T* image, const Position<Weight>& y, const Position<Weight>* columns,
+void blend_row(const ResizeGeometry& g, const T* image, const Position<Weight> y, const Position<Weight>* columns,
                std::int64_t column_count, T* output) {
-  const T* const lower_row = image + y.lower * g.input_width * g.channels;
-  const T* const upper_row = image + y.upper * g.input_width * g.channels;
-  for (std::int64_t i = 0; i < column_count; ++i, output += g.channels) {
+  // By value, because stores of single bytes might change anything that is behind a reference.
+  const std::int64_t channels = g.channels;
+  const T* const lower_row = image + y.lower * g.input_width * channels;
+  const T* const upper_row = image + y.upper * g.input_width * channels;
+  for (std::int64_t i = 0; i < column_count; ++i, output += channels) {
     const Position<Weight> x = columns[i];
-    const T* const lower_left = lower_row + x.lower * g.channels;
-    const T* const upper_left = upper_row + x.lower * g.channels;
-    const T* const lower_right = lower_row + x.upper * g.channels;
-    const T* const upper_right = upper_row + x.upper * g.channels;
-    for (std::int64_t c = 0; c < g.channels; ++c) {
+    const T* const lower_left = lower_row + x.lower * channels;
+    const T* const upper_left = upper_row + x.lower * channels;
+    const T* const lower_right = lower_row + x.upper * channels;
+    const T* const upper_right = upper_row + x.upper * channels;
+    for (std::int64_t c = 0; c < channels; ++c) {
       output[c] = blend<T>(lower_left[c], upper_left[c], lower_right[c], upper_right[c], y, x);
     }
   }

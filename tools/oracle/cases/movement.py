@@ -340,6 +340,19 @@ def slice_case(name, shape, begin, size, dtype="int8", index_type="int32", **ext
     return case("SLICE", name, dtype, shape, [np.array(begin, index_type), np.array(size, index_type)], result_shape=[], **extra)
 
 
+def slice_after_reshape():
+    """Input of a shape known only at run time, and other bounds in the second invocation than in the first."""
+    m = Model()
+    x, shape, begin, size = (m.input("x", "int8", [6]), m.input("shape", "int32", [2]), m.input("begin", "int32", [2]),
+                             m.input("size", "int32", [2]))
+    middle = m.tensor("middle", "int8", [])
+    m.op("RESHAPE", [x, shape], [middle])
+    m.op("SLICE", [middle, begin, size], [m.output("y", "int8", [])])
+    data = np.arange(6, dtype=np.int8)
+    inputs = [data, i32(2, 3), i32(0, 1), i32(2, 2), data, i32(2, 3), i32(1, 0), i32(1, -1), data, i32(3, 2), i32(1, 0), i32(2, 1)]
+    return "SLICE", "bounds_change", m, inputs, {"invocations": 3}
+
+
 def slice_cases():
     for dtype in ("float32", "int8", "uint8", "int16", "int32", "int64", "bool", "uint32"):
         yield slice_case(dtype, [3, 4, 2], [1, 0, 1], [2, 3, 1], dtype)
@@ -353,6 +366,7 @@ def slice_cases():
     yield slice_case("int64_indices", [3, 4], [1, 2], [2, -1], index_type="int64")
     yield slice_case("computed", [3, 4], [1, 2], [2, -1], dynamic=[0, 1])
     yield slice_case("computed_begin", [3, 4], [1, 2], [2, -1], dynamic=[0])
+    yield slice_after_reshape()
     for name, begin, size in (("begin", [-1, 0], [1, 1]), ("size", [0, 0], [-2, 1]), ("beyond", [2, 0], [2, 1]),
                               ("begin_beyond", [0, 5], [1, -1])):
         yield slice_case(f"refused_{name}", [3, 4], begin, size, options=REFUSED)
