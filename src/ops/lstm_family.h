@@ -34,7 +34,6 @@ inline constexpr int kFullLstmInputsWithoutNorm = 20;  // older models
 struct LstmSequence {
   std::int64_t steps = 1, batches = 1;
   bool time_major = false;  // [steps, batches, ..] or [batches, steps, ..]
-  bool backward = false;    // from the last step to the first
 
   // Distance of neighbouring steps' and batch entries' rows, for rows of `length`.
   std::int64_t step_stride(std::int64_t length) const { return time_major ? batches * length : length; }
