@@ -28,7 +28,8 @@ Result<std::string> digest_of_features(const std::string& path) {
     const std::span<std::byte> input = interpreter->input_bytes(0);
     REEF_REQUIRE(input.size() == noise.size(), "the input takes {} bytes", input.size());
     for (std::size_t i = 0; i < noise.size(); i += 2) {
-      const auto sample = static_cast<std::int16_t>(std::to_integer<int>(noise[i]) | std::to_integer<int>(noise[i + 1]) << 8);
+      const auto sample =
+          static_cast<std::int16_t>(std::to_integer<int>(noise[i]) | std::to_integer<int>(noise[i + 1]) << 8);
       const int quieter = sample >> kShifts[n];
       input[i] = static_cast<std::byte>(quieter & 0xFF);
       input[i + 1] = static_cast<std::byte>((quieter >> 8) & 0xFF);

@@ -89,7 +89,8 @@ TEST_F(CommandLine, OutputsAreTheSameForAnyThreadCountAndTwice) {
 }
 
 TEST_F(CommandLine, JsonIsOneObject) {
-  for (const std::string& arguments : {"run " + kModel + " --json --bench 2 --profile", "inspect " + kModel + " --json"}) {
+  for (const std::string& arguments :
+       {"run " + kModel + " --json --bench 2 --profile", "inspect " + kModel + " --json"}) {
     const Outcome outcome = reef(arguments);
     EXPECT_EQ(outcome.exit_code, 0);
     const auto json = nlohmann::json::parse(outcome.text, nullptr, false);

@@ -41,7 +41,8 @@ TEST(Hostile, TruncatedFilesGiveErrors) {
   for (const std::string& path : files_to_damage()) {
     const std::vector<std::uint8_t> whole = bytes_of(path);
     for (int i = 0; i < cuts; ++i) {
-      const auto size = static_cast<std::ptrdiff_t>(whole.size() * static_cast<std::size_t>(i) / static_cast<std::size_t>(cuts));
+      const auto size =
+          static_cast<std::ptrdiff_t>(whole.size() * static_cast<std::size_t>(i) / static_cast<std::size_t>(cuts));
       const Status status = read_and_run({whole.begin(), whole.begin() + size}, {});
       EXPECT_FALSE(!status.ok() && status.message().empty());
       ++(status.ok() ? runs : errors);

@@ -93,7 +93,9 @@ TEST_P(ShippedModel, EveryLayerEqualsTheRecordedRuntime) {
       const std::string want = digests[static_cast<std::size_t>(i)].get<std::string>();
       // The last op of the float model is SOFTMAX, whose exponential belongs to the C library.
       if (is_float && i + 1 == interpreter->output_count()) continue;
-      EXPECT_EQ(exposed.subgraphs[0].operators[static_cast<std::size_t>(i)].type + " " + digest(output.data, output.bytes), want);
+      EXPECT_EQ(
+          exposed.subgraphs[0].operators[static_cast<std::size_t>(i)].type + " " + digest(output.data, output.bytes),
+          want);
     }
   }
 }
@@ -124,7 +126,8 @@ TEST(ShippedPictures, TheProgramSeesWhatTheyShow) {
   for (const auto& entry : std::filesystem::directory_iterator(kFolder + "images")) {
     const std::string name = entry.path().filename().string();
     const std::string command = std::string(REEF_PROGRAM) + " run " + kFolder + "reef_creatures_int8.tflite --image '" +
-                                entry.path().string() + "' --labels " + kFolder + "reef_creatures_labels.txt --top 1 --json";
+                                entry.path().string() + "' --labels " + kFolder +
+                                "reef_creatures_labels.txt --top 1 --json";
     std::FILE* pipe = ::popen(command.c_str(), "r");
     ASSERT_NE(pipe, nullptr);
     std::string text;

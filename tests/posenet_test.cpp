@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole PoseNet model with its decoder against the poses that Coral recorded for the same picture: every number of the
-// record has six digits, and all of them must be equal.
+// A whole PoseNet model with its decoder against the poses that Coral recorded for the same picture: every number of
+// the record has six digits, and all of them must be equal.
 //
 // Coral's test resizes the picture with TFLite's optimized float RESIZE_BILINEAR (half-pixel centers) and cuts off the
 // fractions. Ours is the same arithmetic in the same order; TFLite's reference kernel differs by one in 11729 samples.

@@ -89,7 +89,8 @@ Status compare_floats(const RecordedTensor& expected, const std::byte* data, dou
     std::memcpy(&want, expected.data.data() + i * sizeof(T), sizeof(T));
     std::memcpy(&got, data + i * sizeof(T), sizeof(T));
     if (std::memcmp(&want, &got, sizeof(T)) == 0 || (std::isnan(want) && std::isnan(got))) continue;
-    if (std::abs(static_cast<double>(want) - got) <= tolerance * std::max(1.0, std::abs(static_cast<double>(want)))) continue;
+    if (std::abs(static_cast<double>(want) - got) <= tolerance * std::max(1.0, std::abs(static_cast<double>(want))))
+      continue;
     return invalid_input("element {} of {} is {:.9g}; the runtime has {:.9g}", i, count, got, want);
   }
   return ok_status();
@@ -154,8 +155,10 @@ Result<std::vector<VectorCase>> read_vector_file(const std::string& path) {
 
 Status compare(const RecordedTensor& expected, ir::DataType type, const ir::Shape& shape, const std::byte* data,
                double float_tolerance) {
-  REEF_REQUIRE(type == expected.type, "type is {}; the runtime has {}", ir::type_name(type), ir::type_name(expected.type));
-  REEF_REQUIRE(shape == expected.shape, "shape is {}; the runtime has {}", shape.to_string(), expected.shape.to_string());
+  REEF_REQUIRE(type == expected.type, "type is {}; the runtime has {}", ir::type_name(type),
+               ir::type_name(expected.type));
+  REEF_REQUIRE(shape == expected.shape, "shape is {}; the runtime has {}", shape.to_string(),
+               expected.shape.to_string());
   if (type == ir::DataType::kFloat32) return compare_floats<float>(expected, data, float_tolerance);
   if (type == ir::DataType::kFloat64) return compare_floats<double>(expected, data, float_tolerance);
   return compare_bytes(expected, data);
@@ -184,7 +187,8 @@ Status replay(const VectorCase& vector, int threads) {
       const std::span<std::byte> target = interpreter->input_bytes(static_cast<int>(i));
       const std::vector<std::byte>& source = vector.inputs[first_input + i].data;
       if (target.empty() && interpreter->input(static_cast<int>(i)).is_constant) continue;
-      REEF_REQUIRE(target.size() == source.size(), "input {} takes {} bytes, {} recorded", i, target.size(), source.size());
+      REEF_REQUIRE(target.size() == source.size(), "input {} takes {} bytes, {} recorded", i, target.size(),
+                   source.size());
       std::copy(source.begin(), source.end(), target.begin());
     }
     REEF_RETURN_IF_ERROR(interpreter->invoke());
@@ -192,8 +196,9 @@ Status replay(const VectorCase& vector, int threads) {
     REEF_REQUIRE(vector.outputs.size() >= (run + 1) * outputs, "{} outputs recorded", vector.outputs.size());
     for (std::size_t i = 0; i < outputs; ++i) {
       const ops::Tensor& got = interpreter->output(static_cast<int>(i));
-      REEF_RETURN_IF_ERROR(compare(vector.outputs[run * outputs + i], got.type, got.shape, got.data, vector.float_tolerance)
-                               .in(fmt::format("invocation {}, output {}", run, i)));
+      REEF_RETURN_IF_ERROR(
+          compare(vector.outputs[run * outputs + i], got.type, got.shape, got.data, vector.float_tolerance)
+              .in(fmt::format("invocation {}, output {}", run, i)));
     }
   }
   return ok_status();

@@ -24,11 +24,11 @@ struct VectorCase {
   std::string name;
   Bytes model;
   int invocations = 1;
-  std::vector<RecordedTensor> inputs;   // one set, or one set per invocation
-  std::vector<RecordedTensor> outputs;  // of the first invocation, then of the second, ...
-  double float_tolerance = 0;           // |a - b| <= tolerance * max(1, |b|); 0: equal bits
+  std::vector<RecordedTensor> inputs;                         // one set, or one set per invocation
+  std::vector<RecordedTensor> outputs;                        // of the first invocation, then of the second, ...
+  double float_tolerance = 0;                                 // |a - b| <= tolerance * max(1, |b|); 0: equal bits
   ops::TfliteRelease release = ops::TfliteRelease::kCurrent;  // which runtime recorded it
-  bool runtime_refused = false;         // the recording runtime returned an error
+  bool runtime_refused = false;                               // the recording runtime returned an error
 };
 
 Result<std::vector<VectorCase>> read_vector_file(const std::string& path);

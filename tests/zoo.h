@@ -29,6 +29,6 @@ inline std::vector<std::string> tflite_files(const std::string& folder) {
 
 }  // namespace reef::testing
 
-#define REEF_SKIP_WITHOUT_ZOO(folder)                                                              \
-  const std::string folder = ::reef::testing::zoo_folder();                                        \
+#define REEF_SKIP_WITHOUT_ZOO(folder)                       \
+  const std::string folder = ::reef::testing::zoo_folder(); \
   if (folder.empty()) GTEST_SKIP() << "the model collection is absent: set REEF_ZOO to its folder"

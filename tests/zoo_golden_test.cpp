@@ -21,7 +21,7 @@ constexpr std::uint32_t kFirstSeed = 12345;  // of golden.json's generator; inpu
 // Its recorded output is uninitialized memory in part and differs from one run of that runtime to the next
 // (docs/numerics.md), so nothing can be compared with it.
 constexpr std::string_view kUndefinedRecording = "tflite/tflite_micro/dtln_noise_suppression.tflite";
-constexpr double kMaxArenaRatio = 1.2;       // arena bytes / largest live set
+constexpr double kMaxArenaRatio = 1.2;  // arena bytes / largest live set
 
 std::string digest_of(const ops::Tensor& tensor) {
   return sha256_hex({reinterpret_cast<const std::uint8_t*>(tensor.data), tensor.bytes});
@@ -47,8 +47,9 @@ Status run_golden(const std::string& path, const nlohmann::json& recorded, int t
     REEF_REQUIRE(digest_of(interpreter->output(i)) == want, "output {} ('{}') differs", i, interpreter->output(i).name);
   }
   const cpu::MemoryReport memory = interpreter->memory();
-  REEF_REQUIRE(static_cast<double>(memory.arena_bytes) <= kMaxArenaRatio * static_cast<double>(memory.largest_live_set_bytes),
-               "the arena takes {} bytes for a largest live set of {}", memory.arena_bytes, memory.largest_live_set_bytes);
+  REEF_REQUIRE(
+      static_cast<double>(memory.arena_bytes) <= kMaxArenaRatio * static_cast<double>(memory.largest_live_set_bytes),
+      "the arena takes {} bytes for a largest live set of {}", memory.arena_bytes, memory.largest_live_set_bytes);
   return ok_status();
 }
 

@@ -53,13 +53,15 @@ std::string value_text(const ir::AttributeValue& value) {
 
 Json value_json(const ir::AttributeValue& value) {
   if (const auto* name = std::get_if<ir::EnumName>(&value)) return name->name;
-  return std::visit([](const auto& v) -> Json {
-    if constexpr (std::is_same_v<std::decay_t<decltype(v)>, ir::EnumName>) {
-      return v.name;
-    } else {
-      return v;
-    }
-  }, value);
+  return std::visit(
+      [](const auto& v) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, ir::EnumName>) {
+          return v.name;
+        } else {
+          return v;
+        }
+      },
+      value);
 }
 
 Json tensor_json(const ir::Model& model, const ir::Tensor& tensor) {
@@ -75,8 +77,8 @@ Json tensor_json(const ir::Model& model, const ir::Tensor& tensor) {
 }
 
 Json op_json(const ir::Operator& op) {
-  Json json = {{"type", op.type},     {"custom", op.is_custom()},  {"version", op.version},
-               {"inputs", op.inputs}, {"outputs", op.outputs},     {"runs_on_cpu", ops::find_op(op) != nullptr}};
+  Json json = {{"type", op.type},     {"custom", op.is_custom()}, {"version", op.version},
+               {"inputs", op.inputs}, {"outputs", op.outputs},    {"runs_on_cpu", ops::find_op(op) != nullptr}};
   for (const ir::Attribute& attribute : op.attributes) json["attributes"][attribute.name] = value_json(attribute.value);
   if (!op.custom_options.empty()) json["custom_options_bytes"] = op.custom_options.size();
   if (op.opaque_options || op.opaque_options_2) json["options_newer_than_this_version"] = true;
@@ -128,9 +130,11 @@ void print_ops(const ir::Subgraph& graph) {
     std::vector<std::string> inputs, outputs, attributes;
     for (const std::int32_t t : op.inputs) inputs.push_back(tensor_reference(graph, t));
     for (const std::int32_t t : op.outputs) outputs.push_back(tensor_reference(graph, t));
-    for (const ir::Attribute& a : op.attributes) attributes.push_back(fmt::format("{}={}", a.name, value_text(a.value)));
+    for (const ir::Attribute& a : op.attributes)
+      attributes.push_back(fmt::format("{}={}", a.name, value_text(a.value)));
     if (!op.custom_options.empty()) {
-      attributes.push_back(fmt::format("{} of custom options", ir::describe_bytes(static_cast<std::int64_t>(op.custom_options.size()))));
+      attributes.push_back(
+          fmt::format("{} of custom options", ir::describe_bytes(static_cast<std::int64_t>(op.custom_options.size()))));
     }
     fmt::print("  {:>4}  {}{} ({}) -> {}{}{}{}\n", i, op.is_custom() ? "custom " : "", op.type, fmt::join(inputs, ", "),
                fmt::join(outputs, ", "), attributes.empty() ? "" : "  {", fmt::join(attributes, ", "),
@@ -143,14 +147,16 @@ void print_tensors(const ir::Model& model, const ir::Subgraph& graph) {
     const ir::Tensor& tensor = graph.tensors[i];
     const std::size_t constant = constant_data(model, tensor).size();
     fmt::print("  %{:<4} {:<28} {:<10} '{}'  {}\n", i, shape_and_type(tensor),
-               tensor.is_variable ? "variable" : constant ? ir::describe_bytes(static_cast<std::int64_t>(constant)) : "computed",
+               tensor.is_variable ? "variable"
+               : constant         ? ir::describe_bytes(static_cast<std::int64_t>(constant))
+                                  : "computed",
                tensor.name, ir::describe_quantization(tensor.quantization));
   }
 }
 
 void print_summary(const InspectOptions& options, const ir::Model& model, std::size_t file_bytes) {
-  fmt::print("{}: TFLite model, {}, schema version {}\n", options.model, ir::describe_bytes(static_cast<std::int64_t>(file_bytes)),
-             model.version);
+  fmt::print("{}: TFLite model, {}, schema version {}\n", options.model,
+             ir::describe_bytes(static_cast<std::int64_t>(file_bytes)), model.version);
   if (!model.description.empty()) fmt::print("description: {}\n", model.description);
   fmt::print("constants: {} in {} buffers\n", ir::describe_bytes(ir::constant_bytes(model)), model.buffers.size());
   for (const ir::Metadata& metadata : model.metadata) {
@@ -194,7 +200,8 @@ void add_inspect(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a model file");
   command->add_option("model", options->model, "A .tflite file")->required();
   command->add_flag("--tensors", options->tensors, "List every tensor too");
-  auto* text = command->add_flag("--text", options->text, "Print the whole model in Reef's text form (docs/formats/ir_text.md)");
+  auto* text =
+      command->add_flag("--text", options->text, "Print the whole model in Reef's text form (docs/formats/ir_text.md)");
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)")->excludes(text);
   command->footer("Example:\n  reef inspect models/reef_creatures_int8.tflite --tensors");
   command->callback([options, &action] { action = [options] { return inspect(*options); }; });

@@ -74,7 +74,8 @@ Status apply_shape(const std::string& text, cpu::Interpreter& interpreter) {
 
 Status fill_inputs(const RunOptions& options, cpu::Interpreter& interpreter, std::vector<std::string>& sources) {
   REEF_REQUIRE(static_cast<int>(options.inputs.size()) <= interpreter.input_count(),
-               "{} --in files are given, but the model's number of inputs is {}", options.inputs.size(), interpreter.input_count());
+               "{} --in files are given, but the model's number of inputs is {}", options.inputs.size(),
+               interpreter.input_count());
   for (int i = 0; i < interpreter.input_count(); ++i) {
     const ops::Tensor& tensor = interpreter.input(i);
     const std::span<std::byte> target = interpreter.input_bytes(i);
@@ -128,7 +129,9 @@ struct Ranked {
 std::vector<Ranked> top_values(const std::vector<double>& values, int count) {
   std::vector<Ranked> ranked;
   for (std::size_t i = 0; i < values.size(); ++i) ranked.push_back({i, values[i]});
-  const auto larger = [](const Ranked& a, const Ranked& b) { return a.value != b.value ? a.value > b.value : a.index < b.index; };
+  const auto larger = [](const Ranked& a, const Ranked& b) {
+    return a.value != b.value ? a.value > b.value : a.index < b.index;
+  };
   const std::size_t kept = std::min(ranked.size(), static_cast<std::size_t>(std::max(count, 0)));
   std::erase_if(ranked, [](const Ranked& r) { return std::isnan(r.value); });
   std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(std::min(kept, ranked.size())),
@@ -144,7 +147,8 @@ std::string label_of(const ops::Tensor& tensor, std::size_t index, const std::ve
 }
 
 Json tensor_json(const ops::Tensor& tensor) {
-  Json json = {{"name", std::string(tensor.name)}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}};
+  Json json = {
+      {"name", std::string(tensor.name)}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}};
   if (tensor.quantization->scale.size() == 1) {
     json["scale"] = tensor.quantization->scale[0];
     json["zero_point"] = tensor.quantization->zero_point.empty() ? 0 : tensor.quantization->zero_point[0];
@@ -152,8 +156,9 @@ Json tensor_json(const ops::Tensor& tensor) {
   return json;
 }
 
-Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter, const std::vector<std::string>& sources,
-                 const BenchResult& bench, const std::vector<std::string>& labels) {
+Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
+                 const std::vector<std::string>& sources, const BenchResult& bench,
+                 const std::vector<std::string>& labels) {
   Json json = {{"model", options.model}, {"device", options.device}, {"threads", options.threads}};
   for (int i = 0; i < interpreter.input_count(); ++i) {
     Json input = tensor_json(interpreter.input(i));
@@ -180,10 +185,16 @@ Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
                     {"largest_live_set_bytes", memory.largest_live_set_bytes},
                     {"other_bytes", memory.other_bytes},
                     {"peak_bytes", memory.peak_bytes}};
-  json["time"] = {{"kind", "measured"}, {"runs", bench.runs},     {"median_ms", bench.median_ms},
-                  {"min_ms", bench.min_ms}, {"max_ms", bench.max_ms}};
+  json["time"] = {{"kind", "measured"},
+                  {"runs", bench.runs},
+                  {"median_ms", bench.median_ms},
+                  {"min_ms", bench.min_ms},
+                  {"max_ms", bench.max_ms}};
   for (const cpu::OpTiming& op : interpreter.timings()) {
-    json["ops"].push_back({{"subgraph", op.subgraph}, {"index", op.op_index}, {"type", op.type}, {"output", op.output_name},
+    json["ops"].push_back({{"subgraph", op.subgraph},
+                           {"index", op.op_index},
+                           {"type", op.type},
+                           {"output", op.output_name},
                            {"mean_ms", op.total_ms / static_cast<double>(op.calls)}});
   }
   return json;
@@ -214,8 +225,9 @@ void print_output(const cpu::Interpreter& interpreter, int i, int top, const std
   }
 }
 
-void print_report(const RunOptions& options, const cpu::Interpreter& interpreter, const std::vector<std::string>& sources,
-                  const BenchResult& bench, const std::vector<std::string>& labels) {
+void print_report(const RunOptions& options, const cpu::Interpreter& interpreter,
+                  const std::vector<std::string>& sources, const BenchResult& bench,
+                  const std::vector<std::string>& labels) {
   for (int i = 0; i < interpreter.input_count(); ++i) {
     const ops::Tensor& tensor = interpreter.input(i);
     fmt::print("input {} '{}' {} {} from {}\n", i, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string(),
@@ -270,8 +282,9 @@ Status run(const RunOptions& options) {
     REEF_ASSIGN_OR_RETURN(bench, run_bench(options.bench, interpreter));
   }
   if (options.json) {
-    fmt::print("{}\n", report_json(options, interpreter, sources, bench, labels)
-                           .dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print(
+        "{}\n",
+        report_json(options, interpreter, sources, bench, labels).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_report(options, interpreter, sources, bench, labels);
   }
@@ -291,7 +304,8 @@ void add_run(CLI::App& app, Action& action) {
       ->expected(2);
   command->add_option("--seed", options->seed, "Seed of the pseudo-random fill of inputs without a file")
       ->capture_default_str();
-  command->add_option("--input-shape", options->shapes, "Resize an input first: name:1,224,224,3")->allow_extra_args(false);
+  command->add_option("--input-shape", options->shapes, "Resize an input first: name:1,224,224,3")
+      ->allow_extra_args(false);
   command->add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)");
   command->add_option("--labels", options->labels, "Text file with one label a line");
   command->add_option("--top", options->top, "How many of the largest values to show")

@@ -11,9 +11,10 @@ constexpr int kExitInputError = 1;
 constexpr int kExitUsage = 2;
 
 int run(int argc, char** argv) {
-  CLI::App app("Reef: open toolbox for the Coral Edge TPU.\n"
-               "Example: reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg "
-               "--labels models/reef_creatures_labels.txt");
+  CLI::App app(
+      "Reef: open toolbox for the Coral Edge TPU.\n"
+      "Example: reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg "
+      "--labels models/reef_creatures_labels.txt");
   app.name("reef");
   app.set_version_flag("--version", "reef " REEF_VERSION);
   app.require_subcommand(1);

@@ -60,13 +60,21 @@ Status store_sample(const ops::Tensor& tensor, const PixelScaling& scaling, std:
       store(target, i, scaling.is_set ? quantize<std::uint8_t>(real, *tensor.quantization) : sample);
       return ok_status();
     case DataType::kInt8:
-      store(target, i, scaling.is_set ? quantize<std::int8_t>(real, *tensor.quantization)
-                                      : static_cast<std::int8_t>(sample - 128));
+      store(
+          target, i,
+          scaling.is_set ? quantize<std::int8_t>(real, *tensor.quantization) : static_cast<std::int8_t>(sample - 128));
       return ok_status();
-    case DataType::kInt16: store(target, i, quantize<std::int16_t>(real, *tensor.quantization)); return ok_status();
-    case DataType::kFloat32: store(target, i, static_cast<float>(real)); return ok_status();
-    case DataType::kFloat16: store(target, i, numeric::float_to_half(static_cast<float>(real))); return ok_status();
-    default: return unsupported("a picture cannot be stored in '{}', which is {}", tensor.name, ir::type_name(tensor.type));
+    case DataType::kInt16:
+      store(target, i, quantize<std::int16_t>(real, *tensor.quantization));
+      return ok_status();
+    case DataType::kFloat32:
+      store(target, i, static_cast<float>(real));
+      return ok_status();
+    case DataType::kFloat16:
+      store(target, i, numeric::float_to_half(static_cast<float>(real)));
+      return ok_status();
+    default:
+      return unsupported("a picture cannot be stored in '{}', which is {}", tensor.name, ir::type_name(tensor.type));
   }
 }
 
@@ -124,13 +132,20 @@ Result<std::vector<double>> as_reals(const ops::Tensor& tensor) {
       const auto values = tensor.values<float>();
       return std::vector<double>(values.begin(), values.end());
     }
-    case DataType::kUInt8: return dequantize<std::uint8_t>(tensor);
-    case DataType::kInt8: return dequantize<std::int8_t>(tensor);
-    case DataType::kInt16: return dequantize<std::int16_t>(tensor);
-    case DataType::kInt32: return dequantize<std::int32_t>(tensor);
-    case DataType::kInt64: return dequantize<std::int64_t>(tensor);
-    case DataType::kBool: return dequantize<std::uint8_t>(tensor);
-    default: return unsupported("'{}' is {}; its values cannot be ranked", tensor.name, ir::type_name(tensor.type));
+    case DataType::kUInt8:
+      return dequantize<std::uint8_t>(tensor);
+    case DataType::kInt8:
+      return dequantize<std::int8_t>(tensor);
+    case DataType::kInt16:
+      return dequantize<std::int16_t>(tensor);
+    case DataType::kInt32:
+      return dequantize<std::int32_t>(tensor);
+    case DataType::kInt64:
+      return dequantize<std::int64_t>(tensor);
+    case DataType::kBool:
+      return dequantize<std::uint8_t>(tensor);
+    default:
+      return unsupported("'{}' is {}; its values cannot be ranked", tensor.name, ir::type_name(tensor.type));
   }
 }
 
@@ -144,7 +159,8 @@ Result<std::vector<std::string>> load_labels(const std::string& path) {
     std::size_t index = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), index);
     const auto digits = static_cast<std::size_t>(end - line.data());
-    if (error == std::errc() && digits < line.size() && std::string_view(" \t,:").find(line[digits]) != std::string_view::npos) {
+    if (error == std::errc() && digits < line.size() &&
+        std::string_view(" \t,:").find(line[digits]) != std::string_view::npos) {
       line.erase(0, line.find_first_not_of(" \t,:", digits));
       next = index;
     }

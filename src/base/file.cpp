@@ -48,7 +48,7 @@ Status write_all(int fd, std::span<const std::uint8_t> data, const std::string& 
 Result<Bytes> read_file(const std::string& path, std::uint64_t max_bytes) {
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return io_error(path, "open");
-  struct stat info{};
+  struct stat info {};
   if (::fstat(file.get(), &info) != 0) return io_error(path, "read");
   if (!S_ISREG(info.st_mode)) return invalid_input("'{}' is not a regular file", path);
   const auto size = static_cast<std::uint64_t>(info.st_size);

@@ -94,10 +94,10 @@ class [[nodiscard]] Result {
 #define REEF_CONCAT(a, b) REEF_CONCAT_INNER(a, b)
 
 // Returns from the enclosing function when `expression` (a Status) is an error.
-#define REEF_RETURN_IF_ERROR(expression)              \
-  do {                                                \
-    ::reef::Status reef_status_ = (expression);       \
-    if (!reef_status_.ok()) return reef_status_;      \
+#define REEF_RETURN_IF_ERROR(expression)         \
+  do {                                           \
+    ::reef::Status reef_status_ = (expression);  \
+    if (!reef_status_.ok()) return reef_status_; \
   } while (false)
 
 // REEF_ASSIGN_OR_RETURN(auto x, f()): x is f()'s value, or the enclosing function returns f()'s error.
@@ -109,7 +109,7 @@ class [[nodiscard]] Result {
   declaration = std::move(result).value()
 
 // Returns kInvalidInput with a formatted sentence unless `condition` holds: for checks on foreign data.
-#define REEF_REQUIRE(condition, ...)                              \
-  do {                                                            \
-    if (!(condition)) return ::reef::invalid_input(__VA_ARGS__);  \
+#define REEF_REQUIRE(condition, ...)                             \
+  do {                                                           \
+    if (!(condition)) return ::reef::invalid_input(__VA_ARGS__); \
   } while (false)

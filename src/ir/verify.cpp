@@ -195,8 +195,8 @@ class Verifier {
                    "shape itself",
                    tensor.shape.to_string());
     }
-    REEF_REQUIRE(elements && tensor.shape.is_usable(),
-                 "shape {} has 2^31 elements or more (sizes of 0 counted as 1)", tensor.shape.to_string());
+    REEF_REQUIRE(elements && tensor.shape.is_usable(), "shape {} has 2^31 elements or more (sizes of 0 counted as 1)",
+                 tensor.shape.to_string());
     REEF_RETURN_IF_ERROR(check_signature_shape(tensor));
     REEF_REQUIRE(in_range(tensor.buffer, model_.buffers.size()), "its buffer is {}, but {}", tensor.buffer,
                  only(model_.buffers.size(), "buffer"));

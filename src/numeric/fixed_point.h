@@ -16,8 +16,8 @@
 
 namespace reef::numeric {
 
-// round(a * b / 2^31), halves upwards; the one overflow (both are INT32_MIN) saturates. gemmlowp's definition nudges by sign
-// and truncates, which comes to the same for every product.
+// round(a * b / 2^31), halves upwards; the one overflow (both are INT32_MIN) saturates. gemmlowp's definition nudges by
+// sign and truncates, which comes to the same for every product.
 inline std::int32_t saturating_rounding_doubling_high_mul(std::int32_t a, std::int32_t b) {
   if (a == b && a == std::numeric_limits<std::int32_t>::min()) return std::numeric_limits<std::int32_t>::max();
   const std::int64_t product = static_cast<std::int64_t>(a) * b;

@@ -56,7 +56,8 @@ TEST(FixedPoint, MultiplyIsWithinOneOfTheExactProduct) {
   std::mt19937 random(2);
   for (int i = 0; i < 100000; ++i) {
     const auto x = static_cast<std::int32_t>(random()) >> (random() % 24);
-    const double real = std::ldexp(0.5 + static_cast<double>(random()) / 8589934592.0, -static_cast<int>(random() % 20));
+    const double real =
+        std::ldexp(0.5 + static_cast<double>(random()) / 8589934592.0, -static_cast<int>(random() % 20));
     ASSERT_NEAR(multiply(x, make_multiplier(real)), x * real, 1.0 + 1e-9 * std::abs(x * real));
   }
 }

@@ -5,8 +5,8 @@
 // up by its upper 9 bits in a table of 513 samples and interpolated linearly by its lower 7; the samples are shifted by
 // half of the error that interpolation makes in the middle of the step, which halves the largest error.
 //
-// Both follow TFLite (internal/common.h, LUTPopulate and LUTLookup) rounding by rounding; the answers also depend on the
-// C library's exp, tanh ..., as TFLite's do.
+// Both follow TFLite (internal/common.h, LUTPopulate and LUTLookup) rounding by rounding; the answers also depend on
+// the C library's exp, tanh ..., as TFLite's do.
 #pragma once
 
 #include <algorithm>

@@ -2,9 +2,9 @@
 // CAST: numbers as numbers of another type; quantization does not take part.
 //
 // Between integers the low bits are kept. From floating point to integers values are truncated and saturate, and NaN
-// becomes the largest integer: TFLite does so since 2.20; before, it left those cases to the machine. float16 and bfloat16
-// go through float32. Packed 2- and 4-bit integers are cast from and to float32 only. Complex, string and uint64 tensors
-// are not supported.
+// becomes the largest integer: TFLite does so since 2.20; before, it left those cases to the machine. float16 and
+// bfloat16 go through float32. Packed 2- and 4-bit integers are cast from and to float32 only. Complex, string and
+// uint64 tensors are not supported.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -20,8 +20,9 @@ namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"in_data_type", "ignored: the input tensor's type counts"},
                                         {"out_data_type", "ignored: the output tensor's type counts"}};
-constexpr std::string_view kTypes[] = {"any of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32, float64",
-                                       "int4, uint4, int2 from and to float32"};
+constexpr std::string_view kTypes[] = {
+    "any of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32, float64",
+    "int4, uint4, int2 from and to float32"};
 
 // Element types whose bit pattern differs from their C++ arithmetic type.
 struct Half {
@@ -77,19 +78,44 @@ To converted(From from) {
 template <typename Visitor>
 bool visit_type(DataType type, Visitor visitor) {
   switch (type) {
-    case DataType::kBool: visitor(Bool{}); return true;
-    case DataType::kInt8: visitor(std::int8_t{}); return true;
-    case DataType::kUInt8: visitor(std::uint8_t{}); return true;
-    case DataType::kInt16: visitor(std::int16_t{}); return true;
-    case DataType::kUInt16: visitor(std::uint16_t{}); return true;
-    case DataType::kInt32: visitor(std::int32_t{}); return true;
-    case DataType::kUInt32: visitor(std::uint32_t{}); return true;
-    case DataType::kInt64: visitor(std::int64_t{}); return true;
-    case DataType::kFloat16: visitor(Half{}); return true;
-    case DataType::kBFloat16: visitor(BFloat16{}); return true;
-    case DataType::kFloat32: visitor(float{}); return true;
-    case DataType::kFloat64: visitor(double{}); return true;
-    default: return false;
+    case DataType::kBool:
+      visitor(Bool{});
+      return true;
+    case DataType::kInt8:
+      visitor(std::int8_t{});
+      return true;
+    case DataType::kUInt8:
+      visitor(std::uint8_t{});
+      return true;
+    case DataType::kInt16:
+      visitor(std::int16_t{});
+      return true;
+    case DataType::kUInt16:
+      visitor(std::uint16_t{});
+      return true;
+    case DataType::kInt32:
+      visitor(std::int32_t{});
+      return true;
+    case DataType::kUInt32:
+      visitor(std::uint32_t{});
+      return true;
+    case DataType::kInt64:
+      visitor(std::int64_t{});
+      return true;
+    case DataType::kFloat16:
+      visitor(Half{});
+      return true;
+    case DataType::kBFloat16:
+      visitor(BFloat16{});
+      return true;
+    case DataType::kFloat32:
+      visitor(float{});
+      return true;
+    case DataType::kFloat64:
+      visitor(double{});
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -15,8 +15,8 @@ constexpr std::string_view kActivationAttribute = "fused_activation_function";
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Status unsupported_activation(std::string_view name) {
-  return unsupported("fused activation {} is not supported here; use NONE, RELU, RELU6 or RELU_N1_TO_1, or a separate op",
-                     name);
+  return unsupported(
+      "fused activation {} is not supported here; use NONE, RELU, RELU6 or RELU_N1_TO_1, or a separate op", name);
 }
 
 // Real limits of a fused activation.
@@ -51,8 +51,8 @@ Status require_same_type(const Tensor& a, const Tensor& b) {
 Status require_rank(const Tensor& tensor, std::string_view role, int min_rank, int max_rank) {
   if (tensor.shape.rank() >= min_rank && tensor.shape.rank() <= max_rank) return ok_status();
   if (min_rank == max_rank) {
-    return invalid_input("{} ('{}') has shape {}; {} dimensions are needed", role, tensor.name, tensor.shape.to_string(),
-                         min_rank);
+    return invalid_input("{} ('{}') has shape {}; {} dimensions are needed", role, tensor.name,
+                         tensor.shape.to_string(), min_rank);
   }
   return invalid_input("{} ('{}') has shape {}; {} to {} dimensions are needed", role, tensor.name,
                        tensor.shape.to_string(), min_rank, max_rank);
@@ -72,14 +72,22 @@ Status unsupported_types(const OpContext& ctx) {
 
 IntRange type_range(DataType type) {
   switch (type) {
-    case DataType::kInt4: return {-8, 7};
-    case DataType::kInt2: return {-2, 1};
-    case DataType::kUInt4: return {0, 15};
-    case DataType::kInt8: return {-128, 127};
-    case DataType::kUInt8: return {0, 255};
-    case DataType::kInt16: return {-32768, 32767};
-    case DataType::kUInt16: return {0, 65535};
-    default: return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
+    case DataType::kInt4:
+      return {-8, 7};
+    case DataType::kInt2:
+      return {-2, 1};
+    case DataType::kUInt4:
+      return {0, 15};
+    case DataType::kInt8:
+      return {-128, 127};
+    case DataType::kUInt8:
+      return {0, 255};
+    case DataType::kInt16:
+      return {-32768, 32767};
+    case DataType::kUInt16:
+      return {0, 65535};
+    default:
+      return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
   }
 }
 
@@ -88,8 +96,8 @@ Result<QuantParams> per_tensor_quantization(const Tensor& tensor, std::string_vi
   REEF_REQUIRE(q.scale.size() == 1 && q.zero_point.size() <= 1,
                "{} ('{}') needs per-tensor quantization, but has {} scales and {} zero points", role, tensor.name,
                q.scale.size(), q.zero_point.size());
-  REEF_REQUIRE(std::isfinite(q.scale[0]) && q.scale[0] > 0, "{} ('{}') has scale {}; it must be positive and finite", role,
-               tensor.name, q.scale[0]);
+  REEF_REQUIRE(std::isfinite(q.scale[0]) && q.scale[0] > 0, "{} ('{}') has scale {}; it must be positive and finite",
+               role, tensor.name, q.scale[0]);
   const std::int64_t zero_point = q.zero_point.empty() ? 0 : q.zero_point[0];
   const IntRange range = type_range(tensor.type);
   REEF_REQUIRE(zero_point >= range.min && zero_point <= range.max, "{} ('{}') has zero point {}, outside of {}'s range",
@@ -104,7 +112,8 @@ Result<std::vector<float>> channel_scales(const Tensor& weights, int axis) {
                "weights ('{}') have {} scales for {} channels; one, or one per channel, is needed", weights.name,
                q.scale.size(), channels);
   REEF_REQUIRE(q.scale.size() == 1 || q.dimension == axis,
-               "weights ('{}') are quantized along dimension {}; dimension {} is needed", weights.name, q.dimension, axis);
+               "weights ('{}') are quantized along dimension {}; dimension {} is needed", weights.name, q.dimension,
+               axis);
   for (const float scale : q.scale) {
     REEF_REQUIRE(std::isfinite(scale) && scale > 0, "weights ('{}') have scale {}; it must be positive and finite",
                  weights.name, scale);
@@ -164,8 +173,7 @@ Status infer_same_shape(InferContext& ctx) {
 }
 
 Status check_shape(const Shape& shape) {
-  REEF_REQUIRE(shape.is_usable(),
-               "shape {} is negative or has more than 2^31 - 1 elements", shape.to_string());
+  REEF_REQUIRE(shape.is_usable(), "shape {} is negative or has more than 2^31 - 1 elements", shape.to_string());
   return ok_status();
 }
 

@@ -51,16 +51,21 @@ Result<Kernel> packed(const OpContext& ctx) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
   switch (ctx.input(0).type) {
-    case DataType::kInt8: return whole_bytes<std::int8_t>(ctx);
-    case DataType::kUInt8: return whole_bytes<std::uint8_t>(ctx);
+    case DataType::kInt8:
+      return whole_bytes<std::int8_t>(ctx);
+    case DataType::kUInt8:
+      return whole_bytes<std::uint8_t>(ctx);
     case DataType::kInt16:
       REEF_REQUIRE(!ctx.input(0).quantization->is_per_axis(), "int16 cannot be dequantized per channel");
       return whole_bytes<std::int16_t>(ctx);
     case DataType::kInt4:
     case DataType::kUInt4:
-    case DataType::kInt2: return packed(ctx);
-    case DataType::kFloat16: return map_kernel<std::uint16_t, float>(numeric::half_to_float);
-    default: return unsupported_types(ctx);
+    case DataType::kInt2:
+      return packed(ctx);
+    case DataType::kFloat16:
+      return map_kernel<std::uint16_t, float>(numeric::half_to_float);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

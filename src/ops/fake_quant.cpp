@@ -21,7 +21,8 @@ constexpr std::string_view kTypes[] = {"float32"};
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kFloat32}));
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  if (ctx.attributes().get_bool("narrow_range")) return unsupported("narrow_range is meant for weights; set it to false");
+  if (ctx.attributes().get_bool("narrow_range"))
+    return unsupported("narrow_range is meant for weights; set it to false");
   const std::int64_t num_bits = ctx.attributes().get_int("num_bits");
   REEF_REQUIRE(num_bits >= 2 && num_bits <= 16, "num_bits is {}; it must be 2 to 16", num_bits);
   const auto min = static_cast<float>(ctx.attributes().get_float("min"));

@@ -120,7 +120,8 @@ Result<Kernel> kernel_of_2_9(const PrepareContext& ctx, const ConvShape& s, cons
   constexpr Rounding kRounding = sizeof(In) == 2 ? Rounding::kFixedPoint48 : Rounding::kFixedPoint32;
   if (weights.quantization->is_per_axis()) {
     REEF_RETURN_IF_ERROR(channel_scales(weights, 0).status());
-    ctx.note("TFLite 2.9 takes these weights, which have a scale per channel, for zeros; newer releases compute the layer");
+    ctx.note(
+        "TFLite 2.9 takes these weights, which have a scale per channel, for zeros; newer releases compute the layer");
     return quantized_kernel<In, Out>(ctx, s, kRounding, {0.0}, 0);
   }
   REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
@@ -150,11 +151,11 @@ Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
   REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
   if (ctx.output(0).type == DataType::kUInt8) {
     return follows_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::uint8_t>(ctx, s, bias)
-                          : current_kernel<std::uint8_t, std::uint8_t>(ctx, s, bias, Rounding::kReal32);
+                            : current_kernel<std::uint8_t, std::uint8_t>(ctx, s, bias, Rounding::kReal32);
   }
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
   return follows_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::int16_t>(ctx, s, bias)
-                        : current_kernel<std::uint8_t, std::int16_t>(ctx, s, bias, Rounding::kReal32);
+                          : current_kernel<std::uint8_t, std::int16_t>(ctx, s, bias, Rounding::kReal32);
 }
 
 Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {

@@ -22,8 +22,8 @@ Status infer(InferContext& ctx) {
   if (then_shapes != else_shapes) {
     return make_error(StatusCode::kDeferred, "the branches give different shapes");
   }
-  REEF_REQUIRE(static_cast<int>(then_shapes.size()) == ctx.output_count(), "the branches have {} results for {} outputs",
-               then_shapes.size(), ctx.output_count());
+  REEF_REQUIRE(static_cast<int>(then_shapes.size()) == ctx.output_count(),
+               "the branches have {} results for {} outputs", then_shapes.size(), ctx.output_count());
   for (int i = 0; i < ctx.output_count(); ++i) ctx.set_output_shape(i, then_shapes[static_cast<std::size_t>(i)]);
   return ok_status();
 }

@@ -53,9 +53,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
       return row_kernel<float>([](const float* in, std::int64_t rows, std::int64_t depth, float* out) {
         kernels::l2_normalize(in, rows, depth, out);
       });
-    case DataType::kInt8: return normalize_8bit<std::int8_t>(ctx, 0);
-    case DataType::kUInt8: return normalize_8bit<std::uint8_t>(ctx, 128);
-    default: return unsupported_types(ctx);
+    case DataType::kInt8:
+      return normalize_8bit<std::int8_t>(ctx, 0);
+    case DataType::kUInt8:
+      return normalize_8bit<std::uint8_t>(ctx, 128);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

@@ -37,9 +37,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
         kernels::log_softmax(in, rows, out);
         return true;
       });
-    case DataType::kInt8: return log_softmax_8bit<std::int8_t>(ctx);
-    case DataType::kUInt8: return log_softmax_8bit<std::uint8_t>(ctx);
-    default: return unsupported_types(ctx);
+    case DataType::kInt8:
+      return log_softmax_8bit<std::int8_t>(ctx);
+    case DataType::kUInt8:
+      return log_softmax_8bit<std::uint8_t>(ctx);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

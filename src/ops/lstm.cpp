@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LSTM: one step of a long short-term memory, in two forms that the attribute "kernel_type" tells apart.
 //
-// FULL has the operands of UNIDIRECTIONAL_SEQUENCE_LSTM and its arithmetic, with states in variables. BASIC has one matrix
-// for all gates; it takes the previous output and state as inputs and gives the new ones as outputs, beside two temporary
-// results. Where those inputs are variables, the new values are also copied into them, as TFLite does.
+// FULL has the operands of UNIDIRECTIONAL_SEQUENCE_LSTM and its arithmetic, with states in variables. BASIC has one
+// matrix for all gates; it takes the previous output and state as inputs and gives the new ones as outputs, beside two
+// temporary results. Where those inputs are variables, the new values are also copied into them, as TFLite does.
 #include <cmath>
 #include <cstring>
 
@@ -40,7 +40,8 @@ Result<bool> is_basic(const OpContext& ctx) {
     return true;
   }
   REEF_REQUIRE(ctx.input_count() == kFullLstmInputs || ctx.input_count() == kFullLstmInputsWithoutNorm,
-               "{} inputs are given; {} or {} are needed", ctx.input_count(), kFullLstmInputs, kFullLstmInputsWithoutNorm);
+               "{} inputs are given; {} or {} are needed", ctx.input_count(), kFullLstmInputs,
+               kFullLstmInputsWithoutNorm);
   REEF_REQUIRE(ctx.output_count() == 1, "the full kernel has one output, not {}", ctx.output_count());
   return false;
 }
@@ -140,8 +141,8 @@ Result<Kernel> prepare_basic(const PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams bias, per_tensor_quantization(ctx.input(kBias), "bias"));
   REEF_ASSIGN_OR_RETURN(const QuantParams state, per_tensor_quantization(ctx.output(kState), "state"));
   const float exponent = std::log2(state.scale);
-  REEF_REQUIRE(std::abs(exponent + 11) < 1e-3f, "the state ('{}') has scale {}; 2^-11 is needed", ctx.output(kState).name,
-               state.scale);
+  REEF_REQUIRE(std::abs(exponent + 11) < 1e-3f, "the state ('{}') has scale {}; 2^-11 is needed",
+               ctx.output(kState).name, state.scale);
   const numeric::Multiplier factor = numeric::make_multiplier(4096.0 * static_cast<double>(bias.scale));
   return Kernel([sizes, factor, zero_point = weights.zero_point](RunContext& run) {
     kernels::BasicLstmInt lstm;

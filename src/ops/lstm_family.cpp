@@ -45,10 +45,10 @@ Result<LstmTypes> lstm_types(const OpContext& ctx, const LstmPositions& at) {
   const DataType input = ctx.input(at.input).type;
   const DataType weights = ctx.input(at.gates[kernels::kOutputGate].input_weights).type;
   const DataType real = DataType::kFloat32;
-  if (input == real && (weights == real || ir::is_integer_8(weights))) return LstmTypes{weights, weights, real, real, real, real};
+  if (input == real && (weights == real || ir::is_integer_8(weights)))
+    return LstmTypes{weights, weights, real, real, real, real};
   if (input == DataType::kInt8 && weights == DataType::kInt8) {
-    return LstmTypes{weights,          DataType::kInt16, DataType::kInt32,
-                     DataType::kInt16, DataType::kInt8,  DataType::kInt16};
+    return LstmTypes{weights, DataType::kInt16, DataType::kInt32, DataType::kInt16, DataType::kInt8, DataType::kInt16};
   }
   return unsupported_types(ctx);
 }
@@ -106,7 +106,8 @@ Result<Activation> recurrent_activation(const ir::Attributes& attributes) {
 
 Result<LstmSizes> lstm_sizes(const OpContext& ctx, const LstmPositions& at, std::int64_t batches, std::int64_t inputs) {
   const LstmGatePositions& gate = at.gates[kernels::kOutputGate];
-  REEF_REQUIRE(has(ctx, gate.input_weights) && has(ctx, gate.recurrent_weights), "weights of the output gate are missing");
+  REEF_REQUIRE(has(ctx, gate.input_weights) && has(ctx, gate.recurrent_weights),
+               "weights of the output gate are missing");
   const Tensor& input_weights = ctx.input(gate.input_weights);
   const Tensor& recurrent_weights = ctx.input(gate.recurrent_weights);
   REEF_RETURN_IF_ERROR(require_rank(input_weights, "weights of the output gate", 2, 2));
@@ -131,29 +132,31 @@ Status check_lstm_operands(const OpContext& ctx, const LstmPositions& at, const 
   for (const LstmGatePositions& gate : at.gates) {
     REEF_RETURN_IF_ERROR(check_operand(ctx, gate.input_weights, "input weights", types.weights, {cells, inputs}));
     REEF_RETURN_IF_ERROR(check_operand(ctx, gate.aux_weights, "auxiliary weights", types.weights, {cells, aux}));
-    REEF_RETURN_IF_ERROR(check_operand(ctx, gate.recurrent_weights, "recurrent weights", types.weights, {cells, outputs}));
+    REEF_RETURN_IF_ERROR(
+        check_operand(ctx, gate.recurrent_weights, "recurrent weights", types.weights, {cells, outputs}));
     REEF_RETURN_IF_ERROR(check_operand(ctx, gate.peephole, "peephole weights", types.peephole, {cells}));
     REEF_RETURN_IF_ERROR(check_operand(ctx, gate.bias, "gate biases", types.bias, {cells}));
     REEF_RETURN_IF_ERROR(check_operand(ctx, gate.layer_norm, "normalization coefficients", types.layer_norm, {cells}));
   }
   REEF_RETURN_IF_ERROR(check_operand(ctx, at.projection, "projection weights", types.weights, {outputs, cells}));
   REEF_RETURN_IF_ERROR(check_operand(ctx, at.projection_bias, "projection biases", types.bias, {outputs}));
-  REEF_REQUIRE(has(ctx, at.projection) || outputs == cells, "without a projection, {} cells cannot give {} outputs", cells,
-               outputs);
+  REEF_REQUIRE(has(ctx, at.projection) || outputs == cells, "without a projection, {} cells cannot give {} outputs",
+               cells, outputs);
   REEF_RETURN_IF_ERROR(
       check_state(ctx, at.output_state, "output state", types.output_state, sizes.batches * sizes.outputs));
   return check_state(ctx, at.cell_state, "cell state", types.cell_state, sizes.batches * sizes.cells);
 }
 
-Result<kernels::LstmFloat> float_lstm_parameters(const OpContext& ctx, const LstmPositions& at, const LstmSizes& sizes) {
+Result<kernels::LstmFloat> float_lstm_parameters(const OpContext& ctx, const LstmPositions& at,
+                                                 const LstmSizes& sizes) {
   kernels::LstmFloat lstm;
   lstm.sizes = sizes;
   REEF_ASSIGN_OR_RETURN(lstm.activation, recurrent_activation(ctx.attributes()));
   lstm.functions = float_functions(ctx);
   lstm.cell_clip = static_cast<float>(ctx.attributes().get_float("cell_clip"));
   lstm.projection_clip = static_cast<float>(ctx.attributes().get_float("proj_clip"));
-  REEF_REQUIRE(lstm.cell_clip >= 0 && lstm.projection_clip >= 0, "cell_clip is {} and proj_clip {}; neither may be negative",
-               lstm.cell_clip, lstm.projection_clip);
+  REEF_REQUIRE(lstm.cell_clip >= 0 && lstm.projection_clip >= 0,
+               "cell_clip is {} and proj_clip {}; neither may be negative", lstm.cell_clip, lstm.projection_clip);
   lstm.quantizer = float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
   lstm.is_hybrid = ctx.input(at.gates[kernels::kOutputGate].input_weights).type != DataType::kFloat32;
   if (!lstm.is_hybrid) return lstm;

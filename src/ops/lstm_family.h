@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM share: where their many operands are, the checks
-// on them, and the kernels that run a cell over a sequence.
+// What LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and BIDIRECTIONAL_SEQUENCE_LSTM share: where their many operands are, the
+// checks on them, and the kernels that run a cell over a sequence.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ struct LstmPositions {
 
 // Of LSTM (full kernel) and UNIDIRECTIONAL_SEQUENCE_LSTM.
 inline constexpr LstmPositions kFullLstm = {
-    0, -1, {{1, -1, 5, 9, 12, 20}, {2, -1, 6, 10, 13, 21}, {3, -1, 7, -1, 14, 22}, {4, -1, 8, 11, 15, 23}}, 16, 17, 18, 19};
-inline constexpr int kFullLstmInputs = 24;            // with layer normalization's coefficients
+    0,  -1, {{1, -1, 5, 9, 12, 20}, {2, -1, 6, 10, 13, 21}, {3, -1, 7, -1, 14, 22}, {4, -1, 8, 11, 15, 23}}, 16, 17,
+    18, 19};
+inline constexpr int kFullLstmInputs = 24;             // with layer normalization's coefficients
 inline constexpr int kFullLstmInputsWithoutNorm = 20;  // older models
 
 // A sequence as it lies in memory.
 struct LstmSequence {
   std::int64_t steps = 1, batches = 1;
   bool time_major = false;  // [steps, batches, ..] or [batches, steps, ..]
-  bool backward = false;    // from the last step to the first
 
   // Distance of neighbouring steps' and batch entries' rows, for rows of `length`.
   std::int64_t step_stride(std::int64_t length) const { return time_major ? batches * length : length; }
@@ -60,9 +60,11 @@ Result<Kernel> prepare_float_lstm(const PrepareContext& ctx, const LstmPositions
 Result<Kernel> prepare_int_lstm(const PrepareContext& ctx, const LstmPositions& at, const kernels::LstmSizes& sizes,
                                 const LstmSequence& sequence);
 
-// ---- Used by the parts of this family --------------------------------------------------------------------------------
+// ---- Used by the parts of this family
+// --------------------------------------------------------------------------------
 
-// A float LSTM with everything but pointers, and the pointers of this run. `recovered` holds peephole weights as floats.
+// A float LSTM with everything but pointers, and the pointers of this run. `recovered` holds peephole weights as
+// floats.
 Result<kernels::LstmFloat> float_lstm_parameters(const OpContext& ctx, const LstmPositions& at,
                                                  const kernels::LstmSizes& sizes);
 void bind_float_lstm(const RunContext& ctx, const LstmPositions& at, kernels::LstmFloat& lstm,

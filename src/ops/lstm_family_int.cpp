@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fully quantized LSTM of lstm_family.h: multipliers from scales, and the loop over a sequence.
 //
-// The scale and zero point of the hidden state, in front of the projection, come with the fifth of the op's intermediate
-// tensors; with layer normalization the first four give the scales of the gates' sums.
-// TFLite 2.9.1 subtracts the hidden state's zero point where later releases add it, and corrects for that in the
-// projection; models without a projection and with another zero point than 0 therefore give other results there.
+// The scale and zero point of the hidden state, in front of the projection, come with the fifth of the op's
+// intermediate tensors; with layer normalization the first four give the scales of the gates' sums. TFLite 2.9.1
+// subtracts the hidden state's zero point where later releases add it, and corrects for that in the projection; models
+// without a projection and with another zero point than 0 therefore give other results there.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,8 @@ Result<int> cell_scale_exponent(const Tensor& cell_state) {
   const float exact = std::log(q.scale) * (1.0f / std::log(2.0f));
   const float rounded = std::round(exact);
   REEF_REQUIRE(std::abs(rounded - exact) < 1e-3f && rounded >= -15 && rounded <= -9,
-               "the cell state ('{}') has scale {}; a power of two from 2^-15 to 2^-9 is needed", cell_state.name, q.scale);
+               "the cell state ('{}') has scale {}; a power of two from 2^-15 to 2^-9 is needed", cell_state.name,
+               q.scale);
   return static_cast<int>(rounded);
 }
 
@@ -79,7 +80,8 @@ Status set_output_factors(const PrepareContext& ctx, const LstmPositions& at, ke
       numeric::make_multiplier(static_cast<float>(std::ldexp(1.0, -15) / hidden.scale * std::ldexp(1.0, -15)));
   lstm.projection_factor = numeric::make_multiplier(projection_scale * hidden.scale / state.scale);
   const bool subtracts = ctx.environment()->tflite_release() == TfliteRelease::k2_9 || has(ctx, at.projection);
-  if (ctx.environment()->tflite_release() == TfliteRelease::k2_9 && !has(ctx, at.projection) && hidden.zero_point != 0) {
+  if (ctx.environment()->tflite_release() == TfliteRelease::k2_9 && !has(ctx, at.projection) &&
+      hidden.zero_point != 0) {
     ctx.note("TFLite 2.9 subtracts the hidden state's zero point instead of adding it; newer releases add it");
   }
   lstm.hidden_offset = subtracts ? -hidden.zero_point : hidden.zero_point;
@@ -87,7 +89,8 @@ Status set_output_factors(const PrepareContext& ctx, const LstmPositions& at, ke
   return ok_status();
 }
 
-Result<kernels::LstmInt> int_lstm_parameters(const PrepareContext& ctx, const LstmPositions& at, const LstmSizes& sizes) {
+Result<kernels::LstmInt> int_lstm_parameters(const PrepareContext& ctx, const LstmPositions& at,
+                                             const LstmSizes& sizes) {
   kernels::LstmInt lstm;
   lstm.sizes = sizes;
   REEF_ASSIGN_OR_RETURN(lstm.cell_scale_exponent, cell_scale_exponent(ctx.input(at.cell_state)));
@@ -124,16 +127,18 @@ Result<Kernel> prepare_int_lstm(const PrepareContext& ctx, const LstmPositions& 
                                 const LstmSequence& sequence) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt8}));
   if (ctx.intermediate(kIntermediates) != nullptr) {
-    return unsupported("a quantized LSTM with 8-bit gates (more than {} intermediate tensors) is not supported; convert the "
-                       "model again with 16-bit gates",
-                       kIntermediates);
+    return unsupported(
+        "a quantized LSTM with 8-bit gates (more than {} intermediate tensors) is not supported; convert the "
+        "model again with 16-bit gates",
+        kIntermediates);
   }
   for (int i = 0; i < kIntermediates; ++i) {
     REEF_REQUIRE(ctx.intermediate(i) != nullptr, "a quantized LSTM needs {} intermediate tensors for its scales",
                  kIntermediates);
   }
   REEF_REQUIRE(!has(ctx, at.gates[kernels::kOutputGate].peephole) || sizes.outputs <= sizes.cells,
-               "a quantized LSTM with peephole cannot have more outputs ({}) than cells ({})", sizes.outputs, sizes.cells);
+               "a quantized LSTM with peephole cannot have more outputs ({}) than cells ({})", sizes.outputs,
+               sizes.cells);
   REEF_ASSIGN_OR_RETURN(kernels::LstmInt parameters, int_lstm_parameters(ctx, at, sizes));
   parameters.batch_at_once = sequence.time_major;
   return Kernel([=](RunContext& run) {

@@ -4,12 +4,12 @@
 //   prepare  everything but the values: check once, precompute once, return the kernel
 //   run      values in, values out
 //
-// Guarantees that whoever drives an op (execute/cpu) gives in `prepare` and `run`, so that kernels need not repeat them:
-// arity is within the OpDef's bounds; every present tensor of fixed element size has a valid shape, at most 2^31 - 1
-// elements and exactly byte_size(shape, type) bytes; output memory does not overlap input memory; while a kernel runs,
-// data pointers are never null (also for tensors without elements) and aligned to 8 bytes at least.
-// Nothing else is promised: types, ranks, attribute values, quantization and index values come from the file and must
-// be checked by the op before use.
+// Guarantees that whoever drives an op (execute/cpu) gives in `prepare` and `run`, so that kernels need not repeat
+// them: arity is within the OpDef's bounds; every present tensor of fixed element size has a valid shape, at most 2^31
+// - 1 elements and exactly byte_size(shape, type) bytes; output memory does not overlap input memory; while a kernel
+// runs, data pointers are never null (also for tensors without elements) and aligned to 8 bytes at least. Nothing else
+// is promised: types, ranks, attribute values, quantization and index values come from the file and must be checked by
+// the op before use.
 #pragma once
 
 #include <cstddef>
@@ -125,8 +125,8 @@ class InferContext : public OpContext {
  public:
   using OpContext::OpContext;
 
-  // infer may return kDeferred: before the model runs it means "ask again when the inputs' values exist"; if it still does
-  // so then, the kernel itself gives its outputs their shapes with RunContext::resize_output.
+  // infer may return kDeferred: before the model runs it means "ask again when the inputs' values exist"; if it still
+  // does so then, the kernel itself gives its outputs their shapes with RunContext::resize_output.
 
   // Values of a small integer tensor (shape, axes, paddings; int8 to int64). kDeferred when they are known only at run
   // time: return that status as it is and the op will be asked again when the values exist.
@@ -152,7 +152,7 @@ class PrepareContext : public OpContext {
   std::int64_t scratch_bytes() const { return scratch_bytes_; }
 
   // Something the user should know about this op, such as that the release followed computes it wrongly.
-  void note(std::string sentence) const { notes_.push_back(std::move(sentence)); }
+  void note(std::string_view sentence) const;
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

@@ -44,7 +44,7 @@ struct OpDef {
   bool has_state = false;          // reads or changes something beside its operands: never folded at load time
   bool value_from_shapes = false;  // the result depends on the input's shape alone (SHAPE, RANK)
 
-  Status (*infer)(InferContext&) = nullptr;             // output shapes from inputs
+  Status (*infer)(InferContext&) = nullptr;              // output shapes from inputs
   Result<Kernel> (*prepare)(PrepareContext&) = nullptr;  // checks everything, returns the kernel
 
   std::span<const ChipRule> chip_rules = {};  // empty: no rules written, the op is treated as CPU-only
@@ -53,7 +53,8 @@ struct OpDef {
 // Refuses an incomplete op while compiling: a throw is not a constant expression.
 consteval OpDef define(OpDef def) {
   if (def.name.empty() || def.summary.empty()) throw "an op needs a name and a summary";
-#ifndef __SANITIZE_ADDRESS__  // under the sanitizers gcc does not take the address of a function in another file for non-null
+#ifndef __SANITIZE_ADDRESS__  // under the sanitizers gcc does not take the address of a function in another file for
+                              // non-null
   if (def.infer == nullptr || def.prepare == nullptr) throw "an op needs infer and prepare";
 #endif
   if (def.types.empty()) throw "an op needs the list of types it supports";

@@ -74,19 +74,30 @@ Result<Kernel> requantize_to(const OpContext& ctx) {
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   switch (ctx.input(0).type) {
-    case DataType::kInt8: return requantize_to<std::int8_t, std::int8_t, std::uint8_t>(ctx);
-    case DataType::kUInt8: return requantize_to<std::uint8_t, std::int8_t, std::uint8_t>(ctx);
-    case DataType::kInt16: return requantize_to<std::int16_t, std::int8_t, std::int16_t, std::int32_t>(ctx);
-    case DataType::kInt32: return requantize_to<std::int32_t, std::int8_t, std::int16_t>(ctx);
-    case DataType::kFloat32: break;
-    default: return unsupported_types(ctx);
+    case DataType::kInt8:
+      return requantize_to<std::int8_t, std::int8_t, std::uint8_t>(ctx);
+    case DataType::kUInt8:
+      return requantize_to<std::uint8_t, std::int8_t, std::uint8_t>(ctx);
+    case DataType::kInt16:
+      return requantize_to<std::int16_t, std::int8_t, std::int16_t, std::int32_t>(ctx);
+    case DataType::kInt32:
+      return requantize_to<std::int32_t, std::int8_t, std::int16_t>(ctx);
+    case DataType::kFloat32:
+      break;
+    default:
+      return unsupported_types(ctx);
   }
   switch (ctx.output(0).type) {
-    case DataType::kInt8: return from_float<std::int8_t>(ctx);
-    case DataType::kUInt8: return from_float<std::uint8_t>(ctx);
-    case DataType::kInt16: return from_float<std::int16_t>(ctx);
-    case DataType::kInt4: return from_float_to_int4(ctx);
-    default: return unsupported_types(ctx);
+    case DataType::kInt8:
+      return from_float<std::int8_t>(ctx);
+    case DataType::kUInt8:
+      return from_float<std::uint8_t>(ctx);
+    case DataType::kInt16:
+      return from_float<std::int16_t>(ctx);
+    case DataType::kInt4:
+      return from_float_to_int4(ctx);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SignalFilterBankSquareRoot (TFLite-Micro): rounded square roots, shifted down by the bits that SignalFftAutoScale gave.
+// SignalFilterBankSquareRoot (TFLite-Micro): rounded square roots, shifted down by the bits that SignalFftAutoScale
+// gave.
 #include "kernels/signal/audio_features.h"
 #include "ops/checks.h"
 #include "ops/op_def.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SOFTMAX: exp(beta * x) divided by its sum, along the last dimension.
 //
-// 8-bit tensors in fixed point, 16-bit ones by tables (see kernels/activation/softmax.h). Results cover the output's type
-// from one end to the other, which fixes the output's quantization: scale 1/256 and the lowest number as zero point for
-// 8 bits, 1/32768 and 0 for int16. For uint8 and for 8 bits to int16, TFLite takes that on trust, and so do we.
+// 8-bit tensors in fixed point, 16-bit ones by tables (see kernels/activation/softmax.h). Results cover the output's
+// type from one end to the other, which fixes the output's quantization: scale 1/256 and the lowest number as zero
+// point for 8 bits, 1/32768 and 0 for int16. For uint8 and for 8 bits to int16, TFLite takes that on trust, and so do
+// we.
 #include <cmath>
 #include <cstdint>
 
@@ -16,13 +17,14 @@ namespace reef::ops {
 namespace {
 
 constexpr AttributeDoc kAttributes[] = {{"beta", "factor of the exponent; positive for quantized tensors"}};
-constexpr std::string_view kTypes[] = {"float32", "float16", "int8 to int8 or int16", "uint8 to uint8 or int16", "int16"};
+constexpr std::string_view kTypes[] = {"float32", "float16", "int8 to int8 or int16", "uint8 to uint8 or int16",
+                                       "int16"};
 
 Status require_output(const Tensor& output, float scale, std::int32_t zero_point) {
   REEF_ASSIGN_OR_RETURN(const QuantParams q, per_tensor_quantization(output, "output"));
   REEF_REQUIRE(std::abs(q.scale - scale) <= 0.001f * scale && q.zero_point == zero_point,
-               "output '{}' has scale {} and zero point {}; SOFTMAX needs {} and {}", output.name, q.scale, q.zero_point,
-               scale, zero_point);
+               "output '{}' has scale {} and zero point {}; SOFTMAX needs {} and {}", output.name, q.scale,
+               q.zero_point, scale, zero_point);
   return ok_status();
 }
 
@@ -31,7 +33,8 @@ Result<Kernel> softmax_8bit(const OpContext& ctx, float beta) {
   REEF_ASSIGN_OR_RETURN(const QuantParams input, per_tensor_quantization(ctx.input(0), "input"));
   if (ctx.output(0).type == DataType::kInt8) REEF_RETURN_IF_ERROR(require_output(ctx.output(0), 1.0f / 256, -128));
   const auto scaling = kernels::difference_scaling(beta, input.scale);
-  REEF_REQUIRE(scaling.has_value(), "beta {} times the input's scale {} is too small or not a number", beta, input.scale);
+  REEF_REQUIRE(scaling.has_value(), "beta {} times the input's scale {} is too small or not a number", beta,
+               input.scale);
   return softmax_kernel<In, Out>([scaling = *scaling](const In* in, kernels::Rows rows, Out* out) {
     return kernels::softmax_8bit(in, rows, scaling, out);
   });
@@ -42,11 +45,10 @@ Result<Kernel> softmax_16bit(const OpContext& ctx, float beta) {
   REEF_ASSIGN_OR_RETURN(const QuantParams input, per_tensor_quantization(ctx.input(0), "input"));
   REEF_REQUIRE(input.zero_point == 0, "the input's zero point is {}; int16 needs 0", input.zero_point);
   REEF_REQUIRE(std::isfinite(beta) && beta >= 0, "beta is {}; it must be positive", beta);
-  return softmax_kernel<std::int16_t, std::int16_t>(
-      [tables = kernels::softmax16_tables(input.scale, beta)](const std::int16_t* in, kernels::Rows rows,
-                                                              std::int16_t* out) {
-        return kernels::softmax_16bit(in, rows, tables, out);
-      });
+  return softmax_kernel<std::int16_t, std::int16_t>([tables = kernels::softmax16_tables(input.scale, beta)](
+                                                        const std::int16_t* in, kernels::Rows rows, std::int16_t* out) {
+    return kernels::softmax_16bit(in, rows, tables, out);
+  });
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -66,10 +68,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
               kernels::softmax_half(in, rows, beta, out);
               return true;
             });
-      case DataType::kInt8: return softmax_8bit<std::int8_t, std::int8_t>(ctx, beta);
-      case DataType::kUInt8: return softmax_8bit<std::uint8_t, std::uint8_t>(ctx, beta);
-      case DataType::kInt16: return softmax_16bit(ctx, beta);
-      default: return unsupported_types(ctx);
+      case DataType::kInt8:
+        return softmax_8bit<std::int8_t, std::int8_t>(ctx, beta);
+      case DataType::kUInt8:
+        return softmax_8bit<std::uint8_t, std::uint8_t>(ctx, beta);
+      case DataType::kInt16:
+        return softmax_16bit(ctx, beta);
+      default:
+        return unsupported_types(ctx);
     }
   }
   if (from == DataType::kInt8 && to == DataType::kInt16) return softmax_8bit<std::int8_t, std::int16_t>(ctx, beta);

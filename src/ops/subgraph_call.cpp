@@ -20,8 +20,8 @@ Result<std::vector<const Tensor*>> call_arguments(const OpContext& ctx, int firs
 Result<std::int32_t> subgraph_attribute(const OpContext& ctx, std::string_view name) {
   REEF_REQUIRE(ctx.environment() != nullptr, "control flow can be resolved only inside an interpreter");
   const std::int64_t index = ctx.attributes().get_int(name, -1);
-  REEF_REQUIRE(index > 0 && index < ctx.environment()->subgraph_count(), "{} is {}, but the model has subgraphs 0 to {}",
-               name, index, ctx.environment()->subgraph_count() - 1);
+  REEF_REQUIRE(index > 0 && index < ctx.environment()->subgraph_count(),
+               "{} is {}, but the model has subgraphs 0 to {}", name, index, ctx.environment()->subgraph_count() - 1);
   return static_cast<std::int32_t>(index);
 }
 
@@ -33,8 +33,8 @@ Status store_results(RunContext& ctx, std::span<const OwnedTensor> results) {
     REEF_REQUIRE(result.type == ctx.output(i).type, "result {} of the subgraph is {}, but output '{}' is {}", i,
                  ir::type_name(result.type), ctx.output(i).name, ir::type_name(ctx.output(i).type));
     REEF_RETURN_IF_ERROR(ctx.resize_output(i, result.shape));
-    REEF_REQUIRE(ctx.output(i).bytes == result.data.size(), "result {} of the subgraph has {} bytes, {} are expected", i,
-                 result.data.size(), ctx.output(i).bytes);
+    REEF_REQUIRE(ctx.output(i).bytes == result.data.size(), "result {} of the subgraph has {} bytes, {} are expected",
+                 i, result.data.size(), ctx.output(i).bytes);
     if (!result.data.empty()) std::memcpy(ctx.output(i).data, result.data.data(), result.data.size());
   }
   return ok_status();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// SVDF: a layer with memory, factored into filters over the features and filters over time; see kernels/recurrent/svdf.h.
+// SVDF: a layer with memory, factored into filters over the features and filters over time; see
+// kernels/recurrent/svdf.h.
 //
-// The state is a variable. With int8 input it is int16 in TFLite; TFLite-Micro also has int8 state and time weights, which
-// TFLite's kernel does not check for and reads as if they were int16, past their end. Here both mean what TFLite-Micro
-// takes them to mean.
+// The state is a variable. With int8 input it is int16 in TFLite; TFLite-Micro also has int8 state and time weights,
+// which TFLite's kernel does not check for and reads as if they were int16, past their end. Here both mean what
+// TFLite-Micro takes them to mean (since its fix of 2026: a state beyond the range of int8 saturates; before, it
+// wrapped around).
 #include "kernels/recurrent/svdf.h"
 
 #include "ops/checks.h"
@@ -29,7 +31,8 @@ constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or 
 Result<SvdfSizes> sizes_of(const OpContext& ctx) {
   REEF_REQUIRE(ctx.has_input(kFeatures) && ctx.has_input(kTime) && ctx.has_input(kState),
                "weights over features, weights over time and the state are all needed");
-  for (const int i : {kInput, kFeatures, kTime, kState}) REEF_RETURN_IF_ERROR(require_rank(ctx.input(i), "operand", 2, 2));
+  for (const int i : {kInput, kFeatures, kTime, kState})
+    REEF_RETURN_IF_ERROR(require_rank(ctx.input(i), "operand", 2, 2));
   const Tensor& input = ctx.input(kInput);
   SvdfSizes s;
   s.batches = input.shape[0];
@@ -87,13 +90,14 @@ Result<Kernel> prepare_float(const PrepareContext& ctx, const SvdfSizes& s) {
       svdf.time = run.input(kTime).values<float>().data();
     } else {
       svdf.features.quantized = reinterpret_cast<const std::int8_t*>(run.input(kFeatures).data);
-      for (const std::int8_t q : run.input(kTime).values<std::int8_t>()) time.push_back(time_scale * static_cast<float>(q));
+      for (const std::int8_t q : run.input(kTime).values<std::int8_t>())
+        time.push_back(time_scale * static_cast<float>(q));
       svdf.time = time.data();
     }
     svdf.bias = float_bias(run, kBias);
     kernels::run_svdf(svdf, run.input(kInput).values<float>().data(),
-                      run.variable(kState).mutable_values<float>().data(),
-                      run.output(0).mutable_values<float>().data(), parallel(run));
+                      run.variable(kState).mutable_values<float>().data(), run.output(0).mutable_values<float>().data(),
+                      parallel(run));
     return ok_status();
   });
 }
@@ -132,12 +136,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const SvdfSizes s, sizes_of(ctx));
   REEF_REQUIRE(ctx.input(kState).is_variable, "the state ('{}') is not a variable", ctx.input(kState).name);
   switch (ctx.input(kInput).type) {
-    case DataType::kFloat32: return prepare_float(ctx, s);
+    case DataType::kFloat32:
+      return prepare_float(ctx, s);
     case DataType::kInt8:
       REEF_RETURN_IF_ERROR(require_type(ctx.input(kState), "state", {DataType::kInt16, DataType::kInt8}));
       if (ctx.input(kState).type == DataType::kInt16) return prepare_int<std::int16_t>(ctx, s);
       return prepare_int<std::int8_t>(ctx, s);
-    default: return unsupported_types(ctx);
+    default:
+      return unsupported_types(ctx);
   }
 }
 

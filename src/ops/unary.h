@@ -12,7 +12,6 @@
 
 namespace reef::ops {
 
-
 // Elements a thread takes at a time: a table lookup an element gives tens of microseconds, an exponential hundreds.
 inline constexpr std::int64_t kUnaryGrain = 1 << 14;
 
@@ -68,8 +67,8 @@ Result<Kernel> table8_kernel(const OpContext& ctx, Function function) {
 template <typename Function>
 Result<Kernel> table16_kernel(const OpContext& ctx, Function function) {
   REEF_ASSIGN_OR_RETURN(const UnaryQuantization q, unary_quantization(ctx));
-  const auto table = numeric::make_table16<float>(q.input.scale, q.input.zero_point, q.output.scale, q.output.zero_point,
-                                                  function);
+  const auto table =
+      numeric::make_table16<float>(q.input.scale, q.input.zero_point, q.output.scale, q.output.zero_point, function);
   return map_kernel<std::int16_t, std::int16_t>([table](std::int16_t x) { return numeric::look_up(x, table); });
 }
 

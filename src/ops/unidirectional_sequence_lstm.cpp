@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // UNIDIRECTIONAL_SEQUENCE_LSTM: a long short-term memory over a sequence.
 //
-// The two states are variables: they keep their values from one invocation to the next. See lstm_family_int.cpp for where
-// TFLite's releases differ; on floats they differ in the last bits (their vectorized tanh and logistic functions do).
+// The two states are variables: they keep their values from one invocation to the next. See lstm_family_int.cpp for
+// where TFLite's releases differ; on floats they differ in the last bits (their vectorized tanh and logistic functions
+// do).
 #include "ops/checks.h"
 #include "ops/lstm_family.h"
 #include "ops/op_def.h"
@@ -23,7 +24,8 @@ constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or 
 
 Result<LstmSequence> sequence_of(const OpContext& ctx) {
   REEF_REQUIRE(ctx.input_count() == kFullLstmInputs || ctx.input_count() == kFullLstmInputsWithoutNorm,
-               "{} inputs are given; {} or {} are needed", ctx.input_count(), kFullLstmInputs, kFullLstmInputsWithoutNorm);
+               "{} inputs are given; {} or {} are needed", ctx.input_count(), kFullLstmInputs,
+               kFullLstmInputsWithoutNorm);
   const Tensor& input = ctx.input(0);
   REEF_RETURN_IF_ERROR(require_rank(input, "input", 3, 3));
   LstmSequence sequence;

@@ -11,8 +11,8 @@ Result<WindowAxis> window_axis(std::int64_t input_size, std::int64_t window, std
                "input size {}, window {}, stride {} and dilation {} must all be at least 1", input_size, window, stride,
                dilation);
   constexpr std::int64_t kLimit = std::int64_t{1} << 31;  // keeps products below in 64 bits
-  REEF_REQUIRE(window < kLimit && stride < kLimit && dilation < kLimit, "window {}, stride {} or dilation {} is too large",
-               window, stride, dilation);
+  REEF_REQUIRE(window < kLimit && stride < kLimit && dilation < kLimit,
+               "window {}, stride {} or dilation {} is too large", window, stride, dilation);
   const std::int64_t reach = (window - 1) * dilation + 1;
   std::int64_t output = 0;
   if (padding == "SAME") {

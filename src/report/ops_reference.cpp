@@ -19,9 +19,9 @@ std::string arity_text(ops::Arity arity) {
 }
 
 std::string op_section(const ops::OpDef& op) {
-  std::string text = fmt::format("### {}{}\n\n{} Inputs: {}. Outputs: {}. Types: {}.\n", op.name,
-                                 op.is_custom ? " (custom op)" : "", op.summary, arity_text(op.inputs),
-                                 arity_text(op.outputs), fmt::join(op.types, "; "));
+  std::string text =
+      fmt::format("### {}{}\n\n{} Inputs: {}. Outputs: {}. Types: {}.\n", op.name, op.is_custom ? " (custom op)" : "",
+                  op.summary, arity_text(op.inputs), arity_text(op.outputs), fmt::join(op.types, "; "));
   if (!op.attributes.empty()) text += "\n| attribute | meaning |\n| --- | --- |\n";
   for (const ops::AttributeDoc& row : op.attributes) text += fmt::format("| `{}` | {} |\n", row.name, row.meaning);
   for (const ops::ChipRule& rule : op.chip_rules) text += fmt::format("\n- Edge TPU: {}\n", rule.says);
@@ -35,7 +35,8 @@ std::string ops_reference() {
   std::sort(ops.begin(), ops.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   std::string text = fmt::format(
       "# Operations\n\n"
-      "Generated from `src/ops/*.cpp` by `make docs`; a test fails when it is stale. {} operations run on the CPU, integers\n"
+      "Generated from `src/ops/*.cpp` by `make docs`; a test fails when it is stale. {} operations run on the CPU, "
+      "integers\n"
       "bit for bit as TFLite's reference kernels. \"hybrid\" means float32 activations with integer weights.\n\n",
       ops.size());
   for (const ops::OpDef* op : ops) text += op_section(*op);

@@ -12,9 +12,7 @@ namespace {
 // Placement is quadratic in the number of items; above this many, one order has to do.
 constexpr std::size_t kManyItems = 20000;
 
-std::int64_t round_up(std::int64_t bytes) {
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
-}
+std::int64_t round_up(std::int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
 bool lives_overlap(const ArenaItem& a, const ArenaItem& b) { return a.first <= b.last && b.first <= a.last; }
 

@@ -2,8 +2,8 @@
 // Places tensors with known lifetimes into one block of memory.
 //
 // Problem: tensors that are alive at the same time must not overlap; the block should be as small as possible. The
-// optimum is NP-hard to find. Approach: several greedy orders (by size, by lifetime, by pressure), each tensor put at the
-// lowest offset that is free during its life; the smallest result wins. Deterministic. Not guaranteed optimal; the
+// optimum is NP-hard to find. Approach: several greedy orders (by size, by lifetime, by pressure), each tensor put at
+// the lowest offset that is free during its life; the smallest result wins. Deterministic. Not guaranteed optimal; the
 // lower bound (the largest sum of bytes alive at once) is returned with the result so that the distance can be seen.
 #pragma once
 
@@ -21,8 +21,8 @@ struct ArenaItem {
 };
 
 struct ArenaPlan {
-  std::vector<std::int64_t> offsets;       // one per item, multiples of kArenaAlignment
-  std::int64_t bytes = 0;                  // size of the block
+  std::vector<std::int64_t> offsets;        // one per item, multiples of kArenaAlignment
+  std::int64_t bytes = 0;                   // size of the block
   std::int64_t largest_live_set_bytes = 0;  // the lower bound, with every item rounded up to the alignment
 };
 

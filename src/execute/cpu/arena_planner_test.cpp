@@ -16,8 +16,8 @@ void expect_sound(const std::vector<ArenaItem>& items, const ArenaPlan& plan) {
     EXPECT_LE(plan.offsets[i] + items[i].bytes, plan.bytes);
     for (std::size_t k = 0; k < i; ++k) {
       const bool same_time = items[i].first <= items[k].last && items[k].first <= items[i].last;
-      const bool same_place = plan.offsets[i] < plan.offsets[k] + items[k].bytes &&
-                              plan.offsets[k] < plan.offsets[i] + items[i].bytes;
+      const bool same_place =
+          plan.offsets[i] < plan.offsets[k] + items[k].bytes && plan.offsets[k] < plan.offsets[i] + items[i].bytes;
       EXPECT_FALSE(same_time && same_place) << i << " and " << k;
     }
   }

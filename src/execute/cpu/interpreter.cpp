@@ -46,7 +46,8 @@ class Interpreter::Impl : public ops::Environment {
         const std::size_t count = indices.size();
         if (count > kMaxIndicesShown) indices.resize(kMaxIndicesShown);
         problems.push_back(fmt::format("{} ({}op{} {}{})", type, i > 0 ? fmt::format("subgraph {}, ", i) : "",
-                                       count > 1 ? "s" : "", fmt::join(indices, ", "), count > indices.size() ? ", ..." : ""));
+                                       count > 1 ? "s" : "", fmt::join(indices, ", "),
+                                       count > indices.size() ? ", ..." : ""));
       }
     }
     if (problems.empty()) return ok_status();
@@ -133,8 +134,8 @@ class Interpreter::Impl : public ops::Environment {
                  runner->graph().inputs.size(), inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const ops::Tensor& target = runner->input(static_cast<int>(i));
-      REEF_REQUIRE(inputs[i] != nullptr && inputs[i]->type == target.type, "input {} of subgraph {} must be {}", i, index,
-                   ir::type_name(target.type));
+      REEF_REQUIRE(inputs[i] != nullptr && inputs[i]->type == target.type, "input {} of subgraph {} must be {}", i,
+                   index, ir::type_name(target.type));
     }
     return runner;
   }

@@ -3,11 +3,10 @@
 //
 //   create -> [resize_input ...] -> prepare -> { fill input(i), invoke, read output(i) } ...
 //
-// Shapes are inferred and kernels prepared once; tensors whose shapes are known then live in one planned arena. Ops whose
-// shapes depend on values are inferred and prepared while running, with memory from the heap. Ops with constant inputs
-// alone are computed at prepare.
-// Safe on hostile models: memory and time are bounded by the options, and every failure is a Status.
-// One interpreter may be used by one thread at a time; separate interpreters are independent.
+// Shapes are inferred and kernels prepared once; tensors whose shapes are known then live in one planned arena. Ops
+// whose shapes depend on values are inferred and prepared while running, with memory from the heap. Ops with constant
+// inputs alone are computed at prepare. Safe on hostile models: memory and time are bounded by the options, and every
+// failure is a Status. One interpreter may be used by one thread at a time; separate interpreters are independent.
 #pragma once
 
 #include <cstdint>

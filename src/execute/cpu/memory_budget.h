@@ -19,10 +19,11 @@ class MemoryBudget {
 
   Status take(std::int64_t bytes) {
     if (bytes > limit_ - used_) {
-      return make_error(StatusCode::kResourceExhausted,
-                        "{} more bytes are needed, with {} in use and a limit of {}; raise the memory limit if the model "
-                        "can be trusted",
-                        bytes, used_, limit_);
+      return make_error(
+          StatusCode::kResourceExhausted,
+          "{} more bytes are needed, with {} in use and a limit of {}; raise the memory limit if the model "
+          "can be trusted",
+          bytes, used_, limit_);
     }
     used_ += bytes;
     peak_ = std::max(peak_, used_);

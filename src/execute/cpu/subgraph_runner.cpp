@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Preparing and running one subgraph. Order of things: bind (look ops up, once), prepare (infer shapes and prepare
+// kernels in op order, fold what is constant, then place all tensors of known shape), run (kernels in op order; ops
+// whose shapes were not known are inferred and prepared here, with memory of their own).
 #include "execute/cpu/subgraph_runner.h"
 
 #include <algorithm>
@@ -23,13 +26,13 @@ std::int64_t storage_bytes(const ops::Tensor& tensor) {
 }
 
 Status check_size(const ops::Tensor& tensor) {
-  REEF_REQUIRE(tensor.shape.is_usable(), "tensor '{}' would have shape {}; that is not a usable size",
-               tensor.name, tensor.shape.to_string());
+  REEF_REQUIRE(tensor.shape.is_usable(), "tensor '{}' would have shape {}; that is not a usable size", tensor.name,
+               tensor.shape.to_string());
   return ok_status();
 }
 
-// The value of a variable before the first invocation: zero, which for int8 is the zero point. TFLite takes the raw number
-// 0 for all other types.
+// The value of a variable before the first invocation: zero, which for int8 is the zero point. TFLite takes the raw
+// number 0 for all other types.
 void clear_variable(const ops::Tensor& tensor, Block& memory) {
   const ir::Quantization& q = *tensor.quantization;
   const bool has_zero_point = tensor.type == ir::DataType::kInt8 && q.scale.size() == 1 && q.zero_point.size() == 1;
@@ -78,8 +81,8 @@ Status SubgraphRunner::bind(std::map<std::string, std::vector<std::size_t>>& unk
     const std::unordered_set<std::int32_t> read(op.inputs.begin(), op.inputs.end());
     for (const std::int32_t tensor : op.outputs) {
       if (read.contains(tensor)) {
-        return place(invalid_input("tensor {} is both an input and an output; an op cannot write what it reads", tensor),
-                     state);
+        return place(
+            invalid_input("tensor {} is both an input and an output; an op cannot write what it reads", tensor), state);
       }
     }
     for (const std::int32_t tensor : op.inputs) {
@@ -124,8 +127,9 @@ Status SubgraphRunner::bind_constant(std::size_t i) {
   const Bytes& data = constant_data(model_, graph_.tensors[i]);
   ops::Tensor& tensor = tensors_[i];
   if (graph_.tensors[i].sparsity) {
-    return unsupported("constant '{}' is stored sparsely, which this version does not run; convert the model without sparsity",
-                       tensor.name);
+    return unsupported(
+        "constant '{}' is stored sparsely, which this version does not run; convert the model without sparsity",
+        tensor.name);
   }
   tensor.is_constant = true;
   tensor.bytes = ir::bits_per_element(tensor.type) == 0 ? data.size() : static_cast<std::size_t>(storage_bytes(tensor));
@@ -195,7 +199,9 @@ Status SubgraphRunner::prepare() {
 Status SubgraphRunner::prepare_op(OpState& state) {
   state.folded = state.shape_deferred = state.value_deferred = false;
   state.kernel = nullptr;
-  const auto is_dynamic = [&](const ops::Tensor* t) { return t && dynamic_[static_cast<std::size_t>(t - tensors_.data())]; };
+  const auto is_dynamic = [&](const ops::Tensor* t) {
+    return t && dynamic_[static_cast<std::size_t>(t - tensors_.data())];
+  };
   state.shape_deferred = std::any_of(state.inputs.begin(), state.inputs.end(), is_dynamic);
   if (!state.shape_deferred) {
     const Status status = infer_and_prepare(state);
@@ -252,7 +258,8 @@ Status SubgraphRunner::infer_and_prepare(OpState& state) {
 Status SubgraphRunner::try_fold(OpState& state) {
   if (state.def->has_state || state.outputs.empty() || state.inputs.empty()) return ok_status();
   const auto is_known = [](const ops::Tensor* t) { return t == nullptr || t->is_constant; };
-  if (!state.def->value_from_shapes && !std::all_of(state.inputs.begin(), state.inputs.end(), is_known)) return ok_status();
+  if (!state.def->value_from_shapes && !std::all_of(state.inputs.begin(), state.inputs.end(), is_known))
+    return ok_status();
   std::int64_t bytes = state.scratch_bytes;
   for (const ops::Tensor* output : state.outputs) {
     bytes += storage_bytes(*output);

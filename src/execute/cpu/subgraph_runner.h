@@ -52,7 +52,7 @@ class SubgraphRunner {
     ops::Kernel kernel;
     std::int64_t scratch_bytes = 0;
     std::byte* scratch = nullptr;
-    bool folded = false;         // computed at prepare, nothing to do at run
+    bool folded = false;          // computed at prepare, nothing to do at run
     bool shape_deferred = false;  // inferred and prepared at run time because an input shape or value was unknown
     bool value_deferred = false;  // ... because its own shape inference needs a value: prepared anew each time
     std::vector<ir::Shape> prepared_for;  // input shapes the kernel was prepared with
@@ -84,7 +84,7 @@ class SubgraphRunner {
   std::vector<ops::Tensor> tensors_;
   std::vector<ir::Shape> input_shapes_;  // as asked for with resize_input
   // Per tensor:
-  std::vector<bool> dynamic_;   // shape known only at run time; memory in own_memory_
+  std::vector<bool> dynamic_;                       // shape known only at run time; memory in own_memory_
   std::vector<std::unique_ptr<Block>> own_memory_;  // variables, folded values, dynamic tensors, misaligned constants
   std::vector<OpState> ops_;
   std::vector<std::string> notes_;

@@ -40,12 +40,15 @@ std::vector<Taps> triangle_taps(int source_size, int target_size) {
       taps.weights.push_back(weight);
       sum += weight;
     }
-    for (double& weight : taps.weights) weight = sum > 0 ? weight / sum : 1.0 / static_cast<double>(taps.weights.size());
+    for (double& weight : taps.weights)
+      weight = sum > 0 ? weight / sum : 1.0 / static_cast<double>(taps.weights.size());
   }
   return all;
 }
 
-std::uint8_t to_sample(double value) { return static_cast<std::uint8_t>(std::clamp(std::floor(value + 0.5), 0.0, 255.0)); }
+std::uint8_t to_sample(double value) {
+  return static_cast<std::uint8_t>(std::clamp(std::floor(value + 0.5), 0.0, 255.0));
+}
 
 // Resamples along one axis of a [outer, size, inner] array.
 std::vector<std::uint8_t> resample(const std::vector<std::uint8_t>& source, std::size_t outer, std::size_t size,
@@ -102,10 +105,10 @@ Image resize(const Image& source, int width, int height) {
   target.channels = source.channels;
   const auto channels = static_cast<std::size_t>(source.channels);
   const std::vector<std::uint8_t> narrow =
-      resample(source.samples, static_cast<std::size_t>(source.height), static_cast<std::size_t>(source.width), channels,
-               triangle_taps(source.width, width));
-  target.samples = resample(narrow, 1, static_cast<std::size_t>(source.height), static_cast<std::size_t>(width) * channels,
-                            triangle_taps(source.height, height));
+      resample(source.samples, static_cast<std::size_t>(source.height), static_cast<std::size_t>(source.width),
+               channels, triangle_taps(source.width, width));
+  target.samples = resample(narrow, 1, static_cast<std::size_t>(source.height),
+                            static_cast<std::size_t>(width) * channels, triangle_taps(source.height, height));
   return target;
 }
 

@@ -23,8 +23,8 @@ struct Image {
 Result<Image> decode(const Bytes& file, int channels);
 Result<Image> load(const std::string& path, int channels);
 
-// Triangle (bilinear) filter whose support grows when shrinking, so that no pixel is skipped: what Pillow calls BILINEAR.
-// Equal results on every machine: plain double arithmetic in a fixed order. Sizes must be at least 1.
+// Triangle (bilinear) filter whose support grows when shrinking, so that no pixel is skipped: what Pillow calls
+// BILINEAR. Equal results on every machine: plain double arithmetic in a fixed order. Sizes must be at least 1.
 Image resize(const Image& source, int width, int height);
 
 }  // namespace reef::image

@@ -8,8 +8,9 @@ namespace {
 
 // A 2 x 2, 24-bit BMP: red green / blue white (stored bottom row first, BGR, rows padded to 4 bytes).
 std::vector<std::uint8_t> tiny_bmp() {
-  std::vector<std::uint8_t> bmp = {'B', 'M', 70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0,
-                                   1,   0,   24, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  std::vector<std::uint8_t> bmp = {'B', 'M', 70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0,  0,
+                                   2,   0,   0,  0, 2, 0, 0, 0, 1, 0, 24, 0, 0, 0, 0,  0, 16, 0,
+                                   0,   0,   0,  0, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0, 0,  0, 0,  0};
   for (const int value : {255, 0, 0, 255, 255, 255, 0, 0, 0, 0, 255, 0, 255, 0, 0, 0}) {
     bmp.push_back(static_cast<std::uint8_t>(value));
   }
@@ -27,14 +28,16 @@ TEST(Image, DecodesBmpTopRowFirst) {
 TEST(Image, DamagedFilesAreRefusedAtEveryLength) {
   const std::vector<std::uint8_t> whole = tiny_bmp();
   for (std::size_t size = 0; size < 54; ++size) {
-    EXPECT_FALSE(decode(Bytes(std::vector<std::uint8_t>(whole.begin(), whole.begin() + static_cast<long>(size))), 3).ok());
+    EXPECT_FALSE(
+        decode(Bytes(std::vector<std::uint8_t>(whole.begin(), whole.begin() + static_cast<long>(size))), 3).ok());
   }
 }
 
 // Expected values from Pillow's Image.resize(..., BILINEAR).
 TEST(Image, ShrinkingEqualsPillow) {
   EXPECT_EQ(resize(Image{4, 1, 1, {0, 100, 200, 100}}, 2, 1).samples, (std::vector<std::uint8_t>{71, 143}));
-  EXPECT_EQ(resize(Image{7, 1, 1, {10, 20, 30, 250, 7, 90, 1}}, 3, 1).samples, (std::vector<std::uint8_t>{19, 118, 40}));
+  EXPECT_EQ(resize(Image{7, 1, 1, {10, 20, 30, 250, 7, 90, 1}}, 3, 1).samples,
+            (std::vector<std::uint8_t>{19, 118, 40}));
 }
 
 TEST(Image, EnlargingInterpolates) {

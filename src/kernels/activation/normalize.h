@@ -21,8 +21,8 @@ struct LocalResponseParams {
   std::int64_t radius = 5;
   double bias = 1, alpha = 1, beta = 0.5;
 };
-// x / (bias + alpha * sum of squares of the neighbours c - radius .. c + radius - 1)^beta. The upper neighbour at distance
-// `radius` is left out: so does TFLite's reference kernel.
+// x / (bias + alpha * sum of squares of the neighbours c - radius .. c + radius - 1)^beta. The upper neighbour at
+// distance `radius` is left out: so does TFLite's reference kernel.
 void local_response_normalize(const float* input, std::int64_t rows, std::int64_t depth,
                               const LocalResponseParams& params, float* output);
 

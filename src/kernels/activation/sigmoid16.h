@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LOGISTIC and TANH of 16-bit numbers, as TFLite's 16x8 reference kernels compute them.
 //
-// Both read one table of logistic(i / 24), 0 <= i < 256, with 16 fractional bits, and interpolate: logistic directly, tanh
-// through tanh(x) = 2 * logistic(2x) - 1. Inputs are first brought to a scale of 1 / (3 * 4096). Beyond 10.6 both saturate.
+// Both read one table of logistic(i / 24), 0 <= i < 256, with 16 fractional bits, and interpolate: logistic directly,
+// tanh through tanh(x) = 2 * logistic(2x) - 1. Inputs are first brought to a scale of 1 / (3 * 4096). Beyond 10.6 both
+// saturate.
 #pragma once
 
 #include <cstdint>

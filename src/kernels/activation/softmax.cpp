@@ -14,7 +14,7 @@ namespace {
 
 using numeric::Fixed;
 
-constexpr int kDifferenceBits = 5;   // integer bits of scaled differences
+constexpr int kDifferenceBits = 5;    // integer bits of scaled differences
 constexpr int kAccumulatorBits = 12;  // integer bits of sums of exponentials
 using Difference = Fixed<std::int32_t, kDifferenceBits>;
 using Accumulator = Fixed<std::int32_t, kAccumulatorBits>;
@@ -22,7 +22,8 @@ using Accumulator = Fixed<std::int32_t, kAccumulatorBits>;
 // TFLite's QuantizeMultiplier, without the limit of 30 on the shift that make_multiplier sets: 31 occurs here.
 numeric::Multiplier unlimited_multiplier(double real) {
   int shift = 0;
-  auto mantissa = static_cast<std::int64_t>(std::round(std::frexp(real, &shift) * static_cast<double>(std::int64_t{1} << 31)));
+  auto mantissa =
+      static_cast<std::int64_t>(std::round(std::frexp(real, &shift) * static_cast<double>(std::int64_t{1} << 31)));
   if (mantissa == (std::int64_t{1} << 31)) {
     mantissa /= 2;
     ++shift;
@@ -130,8 +131,8 @@ bool softmax_8bit(const In* input, Rows rows, const DifferenceScaling& scaling, 
       const std::int32_t difference = in[c] - maximum;
       std::int32_t result = kLowest;
       if (difference >= scaling.minimum) {
-        result += numeric::rounding_divide_by_power_of_two(
-            (reciprocal.value * exponentials.values[-difference]).raw, exponent);
+        result += numeric::rounding_divide_by_power_of_two((reciprocal.value * exponentials.values[-difference]).raw,
+                                                           exponent);
       }
       out[c] = numeric::saturate<Out>(result);
     }
@@ -146,7 +147,8 @@ template bool softmax_8bit(const std::uint8_t*, Rows, const DifferenceScaling&, 
 Softmax16Tables softmax16_tables(float input_scale, float beta) {
   constexpr std::int32_t kRange = 65535;
   Softmax16Tables tables;
-  tables.exp = numeric::make_table16<double>(10.0 / kRange, 32767, 2.0 / kRange, 0, [](double x) { return std::exp(x); });
+  tables.exp =
+      numeric::make_table16<double>(10.0 / kRange, 32767, 2.0 / kRange, 0, [](double x) { return std::exp(x); });
   tables.one_over_one_plus_x =
       numeric::make_table16<double>(1.0 / kRange, -32768, 2.0 / kRange, 0, [](double x) { return 1.0 / (1.0 + x); });
   tables.input_factor = numeric::make_multiplier(input_scale * beta / (10.0 / 65535.0));

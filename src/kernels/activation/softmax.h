@@ -2,8 +2,9 @@
 // SOFTMAX and LOG_SOFTMAX of rows, as TFLite's reference kernels compute them.
 //
 // 8-bit rows go through fixed point: differences from the row's maximum as Q5.26, their exponentials summed as Q12.19.
-// That sum holds rows of fewer than 4096 equal maxima; TFLite stops or wraps beyond, these functions say so by returning
-// false (what they wrote to that row is then unspecified). 16-bit rows use tables. Floats follow the definition.
+// That sum holds rows of fewer than 4096 equal maxima; TFLite stops or wraps beyond, these functions say so by
+// returning false (what they wrote to that row is then unspecified). 16-bit rows use tables. Floats follow the
+// definition.
 #pragma once
 
 #include <cstdint>

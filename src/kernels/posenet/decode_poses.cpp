@@ -14,8 +14,9 @@ constexpr int kRefinementSteps = 5;
 constexpr int kLocalMaximumRadius = 1;
 
 // The skeleton: edge i leads from the first to the second key point, edge i + kPoseEdges back.
-// 0 nose, 1/2 eyes, 3/4 ears, 5/6 shoulders, 7/8 elbows, 9/10 wrists, 11/12 hips, 13/14 knees, 15/16 ankles; left first.
-constexpr int kEdges[kPoseEdges][2] = {{0, 1}, {1, 3}, {0, 2},  {2, 4},  {0, 5},   {5, 7},   {7, 9},   {5, 11},
+// 0 nose, 1/2 eyes, 3/4 ears, 5/6 shoulders, 7/8 elbows, 9/10 wrists, 11/12 hips, 13/14 knees, 15/16 ankles; left
+// first.
+constexpr int kEdges[kPoseEdges][2] = {{0, 1},   {1, 3},   {0, 2}, {2, 4}, {0, 5},  {5, 7},  {7, 9},   {5, 11},
                                        {11, 13}, {13, 15}, {0, 6}, {6, 8}, {8, 10}, {6, 12}, {12, 14}, {14, 16}};
 
 struct Candidate {
@@ -119,8 +120,10 @@ void decode_from(const PoseFields& fields, const Candidate& root, Pose& pose) {
 }
 
 bool is_local_maximum(const PoseFields& fields, std::int32_t y, std::int32_t x, int keypoint, float score) {
-  for (std::int32_t v = std::max(y - kLocalMaximumRadius, 0); v <= std::min(y + kLocalMaximumRadius, fields.height - 1); ++v) {
-    for (std::int32_t u = std::max(x - kLocalMaximumRadius, 0); u <= std::min(x + kLocalMaximumRadius, fields.width - 1); ++u) {
+  for (std::int32_t v = std::max(y - kLocalMaximumRadius, 0); v <= std::min(y + kLocalMaximumRadius, fields.height - 1);
+       ++v) {
+    for (std::int32_t u = std::max(x - kLocalMaximumRadius, 0);
+         u <= std::min(x + kLocalMaximumRadius, fields.width - 1); ++u) {
       const std::int64_t cell = std::int64_t{v} * fields.width + u;
       if (fields.scores[static_cast<std::size_t>(cell * kPoseKeypoints + keypoint)] > score) return false;
     }
@@ -137,8 +140,9 @@ BestFirst find_roots(const PoseFields& fields, float lowest_score) {
         const float score = fields.scores[static_cast<std::size_t>(cell * kPoseKeypoints + k)];
         if (!(score >= lowest_score) || !is_local_maximum(fields, y, x, k, score)) continue;
         const float* offsets = fields.short_offsets.data() + cell * 2 * kPoseKeypoints;
-        roots.push({moved(fields, {static_cast<float>(y), static_cast<float>(x)}, offsets[k], offsets[k + kPoseKeypoints]),
-                    k, score});
+        roots.push(
+            {moved(fields, {static_cast<float>(y), static_cast<float>(x)}, offsets[k], offsets[k + kPoseKeypoints]), k,
+             score});
       }
     }
   }

@@ -4,8 +4,8 @@
 //
 // A local maximum of any key point's heat map is a root. From it, neighbouring key points are found by following the
 // mid-range offsets along the skeleton's edges and refining with the short-range offsets; whichever has the highest
-// score is continued from first. Roots too close to the same key point of an earlier person are dropped, and overlapping
-// key points do not count for a person's score.
+// score is continued from first. Roots too close to the same key point of an earlier person are dropped, and
+// overlapping key points do not count for a person's score.
 #pragma once
 
 #include <cstdint>

@@ -56,8 +56,8 @@ ReducedArgument reduce(float x) {
 
 // The logistic function is exp(x) / (1 + exp(x)) in both releases, with another exp(x) in each.
 struct Logistic29 {
-  static constexpr std::int64_t kVector = 8;    // floats in a vector, which is aligned to its size
-  static constexpr float kLargest = 18;         // exp is taken of nothing larger
+  static constexpr std::int64_t kVector = 8;  // floats in a vector, which is aligned to its size
+  static constexpr float kLargest = 18;       // exp is taken of nothing larger
   static float vector_exp(float x) {
     if (x < -104.0f) return 0;
     const auto [m, r] = reduce(x);
@@ -108,20 +108,25 @@ void map(float* values, std::int64_t count, F f) {
 void activate(Activation activation, FloatFunctions functions, ArrayPlace place, float* values, std::int64_t count) {
   const bool as_in_2_9 = functions == FloatFunctions::kTflite29;
   switch (activation) {
-    case Activation::kNone: return;
-    case Activation::kRelu: return map(values, count, [](float x) { return x < 0 ? 0.0f : x; });
-    case Activation::kReluN1To1: return map(values, count, [](float x) { return std::max(-1.0f, std::min(x, 1.0f)); });
-    case Activation::kRelu6: return map(values, count, [](float x) { return std::max(0.0f, std::min(x, 6.0f)); });
-    case Activation::kTanh: 
+    case Activation::kNone:
+      return;
+    case Activation::kRelu:
+      return map(values, count, [](float x) { return x < 0 ? 0.0f : x; });
+    case Activation::kReluN1To1:
+      return map(values, count, [](float x) { return std::max(-1.0f, std::min(x, 1.0f)); });
+    case Activation::kRelu6:
+      return map(values, count, [](float x) { return std::max(0.0f, std::min(x, 6.0f)); });
+    case Activation::kTanh:
       return map(values, count, as_in_2_9 ? tanh_of_2_9 : tanh_of_current);
-    case Activation::kSignBit: return map(values, count, [](float x) { return std::signbit(x) ? 1.0f : 0.0f; });
-    case Activation::kSigmoid: 
+    case Activation::kSignBit:
+      return map(values, count, [](float x) { return std::signbit(x) ? 1.0f : 0.0f; });
+    case Activation::kSigmoid:
       if (as_in_2_9) return logistic<Logistic29>(place, values, count);
       return logistic<LogisticCurrent>(place, values, count);
   }
 }
 
-float add_dot_product(FloatFunctions functions, float start, const float* a, const float* b, std::int64_t count) {
+float add_dot_product(SumOrder order, float start, const float* a, const float* b, std::int64_t count) {
   Float4 sums = {};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -130,7 +135,7 @@ float add_dot_product(FloatFunctions functions, float start, const float* a, con
     std::memcpy(&y, b + i, sizeof y);
     sums += x * y;
   }
-  if (functions == FloatFunctions::kTflite29) {
+  if (order == SumOrder::kTailLast) {
     float result = start + (((sums[0] + sums[1]) + sums[2]) + sums[3]);
     for (; i < count; ++i) result += a[i] * b[i];
     return result;
@@ -176,7 +181,7 @@ void VectorBatch::quantize(FloatQuantizer quantizer) {
 
 float VectorBatch::add_product(float start, const WeightMatrix& matrix, std::int64_t row, std::int64_t index) const {
   if (matrix.real != nullptr) {
-    return add_dot_product(functions_, start, matrix.real + row * length_, values_ + index * stride_, length_);
+    return add_dot_product(order_, start, matrix.real + row * length_, values_ + index * stride_, length_);
   }
   const auto sum = static_cast<std::int32_t>(
       int_dot_product(quantized_.data() + index * length_, matrix.quantized + row * length_, length_));

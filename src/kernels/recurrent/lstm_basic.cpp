@@ -51,7 +51,9 @@ void run_basic_lstm(const BasicLstmFloat& lstm, const ParallelFor& parallel_for)
     for (std::int64_t row = begin; row < end; ++row) {
       for (std::int64_t b = 0; b < s.batches; ++b) {
         lstm.gates[b * kGates * s.cells + row] =
-            add_dot_product(FloatFunctions::kCurrent, 0.0f, lstm.weights + row * s.depth(), lstm.joined + b * s.depth(), s.depth()) + lstm.bias[row];
+            add_dot_product(SumOrder::kTailLast, 0.0f, lstm.weights + row * s.depth(), lstm.joined + b * s.depth(),
+                            s.depth()) +
+            lstm.bias[row];
       }
     }
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of the basic LSTM: one matrix for all gates, no options. Gates lie in the order input, new input, forget, output.
+// One step of the basic LSTM: one matrix for all gates, no options. Gates lie in the order input, new input, forget,
+// output.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ struct BasicLstmSizes {
 // `joined` the joined inputs, [batches, inputs + cells].
 struct BasicLstmFloat {
   BasicLstmSizes sizes;
-  const float *input = nullptr, *weights = nullptr, *bias = nullptr, *previous_output = nullptr, *previous_state = nullptr;
+  const float *input = nullptr, *weights = nullptr, *bias = nullptr, *previous_output = nullptr,
+              *previous_state = nullptr;
   float *output = nullptr, *state = nullptr, *joined = nullptr, *gates = nullptr;
 };
 void run_basic_lstm(const BasicLstmFloat& lstm, const ParallelFor& parallel_for);

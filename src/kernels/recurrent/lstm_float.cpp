@@ -12,12 +12,16 @@ std::int64_t rows_per_chunk(std::int64_t products_per_row) {
   return std::max<std::int64_t>(1, kProductsPerChunk / std::max<std::int64_t>(1, products_per_row));
 }
 
+SumOrder sum_order(const LstmFloat& lstm) {
+  return lstm.functions == FloatFunctions::kTflite29 ? SumOrder::kTailLast : SumOrder::kStartLast;
+}
+
 // gates[k][batch][cell] = everything in front of peephole and activation.
 void multiply_gates(const LstmFloat& lstm, const LstmFloatStep& step, float* gates, const ParallelFor& parallel_for) {
   const LstmSizes& s = lstm.sizes;
-  VectorBatch input(lstm.functions, step.input, s.batches, s.inputs, step.input_stride);
-  VectorBatch aux(lstm.functions, step.aux_input, s.batches, s.aux_inputs, step.aux_stride);
-  VectorBatch state(lstm.functions, step.output_state, s.batches, s.outputs, s.outputs);
+  VectorBatch input(sum_order(lstm), step.input, s.batches, s.inputs, step.input_stride);
+  VectorBatch aux(sum_order(lstm), step.aux_input, s.batches, s.aux_inputs, step.aux_stride);
+  VectorBatch state(sum_order(lstm), step.output_state, s.batches, s.outputs, s.outputs);
   if (lstm.is_hybrid) {
     input.quantize(lstm.quantizer);
     if (step.aux_input != nullptr) aux.quantize(lstm.quantizer);
@@ -91,7 +95,7 @@ void update_cells(const LstmFloat& lstm, std::int64_t batch, float* cell_state, 
 
 void project(const LstmFloat& lstm, const float* hidden, float* output_state, const ParallelFor& parallel_for) {
   const LstmSizes& s = lstm.sizes;
-  VectorBatch vectors(lstm.functions, hidden, s.batches, s.cells, s.cells);
+  VectorBatch vectors(sum_order(lstm), hidden, s.batches, s.cells, s.cells);
   if (lstm.projection.quantized != nullptr) vectors.quantize(lstm.quantizer);
   parallel_for(s.outputs, rows_per_chunk(s.batches * s.cells), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {

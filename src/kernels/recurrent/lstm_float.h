@@ -3,8 +3,8 @@
 //
 //   gate_k = f_k(W_k x + A_k aux + R_k h + p_k * c + b_k)          k: input, forget, cell, output
 //   c = clip(forget * c + input * cell);  h = output * f(c);  h = clip(P h + b)   (with a projection)
-// Without an input gate (CIFG) input = 1 - forget. With layer normalization the sum is normalized, scaled, and only then
-// the bias is added.
+// Without an input gate (CIFG) input = 1 - forget. With layer normalization the sum is normalized, scaled, and only
+// then the bias is added.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ std::int64_t rows_per_chunk(std::int64_t products_per_row) {
   return std::max<std::int64_t>(1, kProductsPerChunk / std::max<std::int64_t>(1, products_per_row));
 }
 
-void widen_rows(const std::int8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t length, std::int32_t offset,
-                std::vector<std::int16_t>& result) {
+void widen_rows(const std::int8_t* rows, std::int64_t stride, std::int64_t count, std::int64_t length,
+                std::int32_t offset, std::vector<std::int16_t>& result) {
   result.resize(static_cast<std::size_t>(count * length));
   for (std::int64_t r = 0; r < count; ++r) {
     for (std::int64_t i = 0; i < length; ++i) {
@@ -43,8 +43,8 @@ void multiply_gates(const LstmInt& lstm, LstmIntWorkspace& w, const ParallelFor&
       if (gate.input == nullptr) continue;
       const std::int32_t bias = gate.layer_norm != nullptr ? 0 : gate.bias[row];
       for (std::int64_t b = 0; b < s.batches; ++b) {
-        const std::int32_t from_input =
-            scaled_product(w.input.data() + b * s.inputs, gate.input + row * s.inputs, s.inputs, bias, gate.input_factor);
+        const std::int32_t from_input = scaled_product(w.input.data() + b * s.inputs, gate.input + row * s.inputs,
+                                                       s.inputs, bias, gate.input_factor);
         const std::int16_t sum = numeric::saturate<std::int16_t>(from_input);
         const std::int32_t from_state = scaled_product(w.state.data() + b * s.outputs, gate.recurrent + row * s.outputs,
                                                        s.outputs, 0, gate.recurrent_factor);
@@ -77,15 +77,16 @@ void normalize(const LstmIntGate& gate, std::int64_t cells, std::int16_t* values
     const std::int32_t rescaled = numeric::multiply(shifted, inverse_deviation);
     const std::int64_t weighted =
         numeric::wrapping_add(numeric::wrapping_mul(rescaled, gate.layer_norm[c]), gate.bias[c]);
-    const auto rounded = static_cast<std::int32_t>((weighted > 0 ? weighted + 512 : weighted - 512) / (1 << kExtraBits));
+    const auto rounded =
+        static_cast<std::int32_t>((weighted > 0 ? weighted + 512 : weighted - 512) / (1 << kExtraBits));
     values[c] = numeric::saturate<std::int16_t>(numeric::multiply(rounded, factor));
   }
 }
 
 // Peephole and layer normalization of one gate of one batch entry.
 //
-// The reference walks over batches * outputs numbers here, where it means batches * cells: with fewer outputs than cells
-// the last cells get no peephole and, if the batch is processed at once, the weights are out of step.
+// The reference walks over batches * outputs numbers here, where it means batches * cells: with fewer outputs than
+// cells the last cells get no peephole and, if the batch is processed at once, the weights are out of step.
 void finish_sum(const LstmInt& lstm, const LstmIntGate& gate, std::int64_t batch, const std::int16_t* cell_state,
                 std::int16_t* values) {
   const LstmSizes& s = lstm.sizes;
@@ -101,7 +102,8 @@ void finish_sum(const LstmInt& lstm, const LstmIntGate& gate, std::int64_t batch
   if (gate.layer_norm != nullptr) normalize(gate, s.cells, values);
 }
 
-// From the gates' sums to the new cell state and the hidden state, which is left in w.hidden with the projection's offset.
+// From the gates' sums to the new cell state and the hidden state, which is left in w.hidden with the projection's
+// offset.
 void update_cells(const LstmInt& lstm, std::int64_t batch, std::int16_t* cell_state, LstmIntWorkspace& w) {
   const std::int64_t cells = lstm.sizes.cells;
   std::int16_t* at[kLstmGates];
@@ -136,14 +138,15 @@ void update_cells(const LstmInt& lstm, std::int64_t batch, std::int16_t* cell_st
   }
 }
 
-void project(const LstmInt& lstm, const LstmIntWorkspace& w, std::int8_t* output_state, const ParallelFor& parallel_for) {
+void project(const LstmInt& lstm, const LstmIntWorkspace& w, std::int8_t* output_state,
+             const ParallelFor& parallel_for) {
   const LstmSizes& s = lstm.sizes;
   parallel_for(s.outputs, rows_per_chunk(s.batches * s.cells), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int32_t bias = lstm.projection_bias != nullptr ? lstm.projection_bias[row] : 0;
       for (std::int64_t b = 0; b < s.batches; ++b) {
-        const std::int32_t scaled = scaled_product(w.hidden.data() + b * s.cells, lstm.projection + row * s.cells, s.cells,
-                                                   bias, lstm.projection_factor);
+        const std::int32_t scaled = scaled_product(w.hidden.data() + b * s.cells, lstm.projection + row * s.cells,
+                                                   s.cells, bias, lstm.projection_factor);
         std::int8_t value = numeric::saturate<std::int8_t>(numeric::wrapping_add(scaled, lstm.output_state_zero_point));
         if (lstm.projection_clip > 0) {
           value = std::max(std::min(lstm.projection_clip, value), static_cast<std::int8_t>(-lstm.projection_clip));
@@ -156,24 +159,33 @@ void project(const LstmInt& lstm, const LstmIntWorkspace& w, std::int8_t* output
 
 template <int kBits>
 void tanh_of(const std::int16_t* values, std::int64_t count, std::int16_t* result) {
-  for (std::int64_t i = 0; i < count; ++i) result[i] = numeric::tanh(numeric::Fixed<std::int16_t, kBits>{values[i]}).raw;
+  for (std::int64_t i = 0; i < count; ++i)
+    result[i] = numeric::tanh(numeric::Fixed<std::int16_t, kBits>{values[i]}).raw;
 }
 
 }  // namespace
 
 void logistic_q3(std::int16_t* values, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) values[i] = numeric::logistic(numeric::Fixed<std::int16_t, 3>{values[i]}).raw;
+  for (std::int64_t i = 0; i < count; ++i)
+    values[i] = numeric::logistic(numeric::Fixed<std::int16_t, 3>{values[i]}).raw;
 }
 
 void tanh_q15(int integer_bits, const std::int16_t* values, std::int64_t count, std::int16_t* result) {
   switch (integer_bits) {
-    case 0: return tanh_of<0>(values, count, result);
-    case 1: return tanh_of<1>(values, count, result);
-    case 2: return tanh_of<2>(values, count, result);
-    case 3: return tanh_of<3>(values, count, result);
-    case 4: return tanh_of<4>(values, count, result);
-    case 5: return tanh_of<5>(values, count, result);
-    default: return tanh_of<6>(values, count, result);
+    case 0:
+      return tanh_of<0>(values, count, result);
+    case 1:
+      return tanh_of<1>(values, count, result);
+    case 2:
+      return tanh_of<2>(values, count, result);
+    case 3:
+      return tanh_of<3>(values, count, result);
+    case 4:
+      return tanh_of<4>(values, count, result);
+    case 5:
+      return tanh_of<5>(values, count, result);
+    default:
+      return tanh_of<6>(values, count, result);
   }
 }
 
@@ -193,8 +205,7 @@ void run_lstm_step(const LstmInt& lstm, const LstmIntStep& step, LstmIntWorkspac
     project(lstm, w, step.output_state, parallel_for);
   } else {
     for (std::int64_t i = 0; i < s.batches * s.cells; ++i) {
-      step.output_state[i] =
-          static_cast<std::int8_t>(w.hidden[static_cast<std::size_t>(i)] - lstm.projection_offset);
+      step.output_state[i] = static_cast<std::int8_t>(w.hidden[static_cast<std::size_t>(i)] - lstm.projection_offset);
     }
   }
   for (std::int64_t b = 0; b < s.batches; ++b) {

@@ -56,7 +56,8 @@ struct LstmIntWorkspace {
 void run_lstm_step(const LstmInt& lstm, const LstmIntStep& step, LstmIntWorkspace& workspace,
                    const ParallelFor& parallel_for);
 
-// ---- Shared with the other integer kernels ---------------------------------------------------------------------------
+// ---- Shared with the other integer kernels
+// ---------------------------------------------------------------------------
 
 // Q0.15 of the logistic function of Q3.12 numbers, in place.
 void logistic_q3(std::int16_t* values, std::int64_t count);

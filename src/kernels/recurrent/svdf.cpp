@@ -9,9 +9,6 @@
 namespace reef::kernels {
 namespace {
 
-// Both releases add up in the older order here.
-constexpr FloatFunctions kOrderOfSums = FloatFunctions::kTflite29;
-
 constexpr std::int64_t kProductsPerChunk = 1 << 17;  // some 50 us of work
 
 std::int64_t filters_per_chunk(const SvdfSizes& s) {
@@ -29,7 +26,8 @@ void run_integer(const SvdfInt<State>& svdf, const std::int8_t* input, State* st
                  const ParallelFor& parallel_for) {
   const SvdfSizes& s = svdf.sizes;
   std::vector<std::int16_t> widened(static_cast<std::size_t>(s.batches * s.inputs));
-  for (std::size_t i = 0; i < widened.size(); ++i) widened[i] = static_cast<std::int16_t>(input[i] - svdf.input_zero_point);
+  for (std::size_t i = 0; i < widened.size(); ++i)
+    widened[i] = static_cast<std::int16_t>(input[i] - svdf.input_zero_point);
   std::vector<std::int32_t> by_filter(static_cast<std::size_t>(s.batches * s.filters));
   parallel_for(s.batches * s.filters, filters_per_chunk(s), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -61,7 +59,7 @@ void run_integer(const SvdfInt<State>& svdf, const std::int8_t* input, State* st
 
 void run_svdf(const SvdfFloat& svdf, const float* input, float* state, float* output, const ParallelFor& parallel_for) {
   const SvdfSizes& s = svdf.sizes;
-  VectorBatch vectors(kOrderOfSums, input, s.batches, s.inputs, s.inputs);
+  VectorBatch vectors(SumOrder::kTailLast, input, s.batches, s.inputs, s.inputs);
   if (svdf.features.quantized != nullptr) vectors.quantize(svdf.quantizer);
   std::vector<float> by_filter(static_cast<std::size_t>(s.batches * s.filters));
   parallel_for(s.batches * s.filters, filters_per_chunk(s), [&](std::int64_t begin, std::int64_t end) {
@@ -70,7 +68,8 @@ void run_svdf(const SvdfFloat& svdf, const float* input, float* state, float* ou
       float* memory = state + i * s.memory;
       forget_oldest(memory, s.memory);
       memory[s.memory - 1] = vectors.add_product(0.0f, svdf.features, filter, i / s.filters);
-      by_filter[static_cast<std::size_t>(i)] = add_dot_product(kOrderOfSums, 0.0f, svdf.time + filter * s.memory, memory, s.memory);
+      by_filter[static_cast<std::size_t>(i)] =
+          add_dot_product(SumOrder::kTailLast, 0.0f, svdf.time + filter * s.memory, memory, s.memory);
     }
   });
   for (std::int64_t i = 0; i < s.batches * s.units(); ++i) {

@@ -20,9 +20,9 @@ struct SvdfSizes {
 
 struct SvdfFloat {
   SvdfSizes sizes;
-  WeightMatrix features;         // filters x inputs
-  const float* time = nullptr;   // filters x memory
-  const float* bias = nullptr;   // units, or null
+  WeightMatrix features;        // filters x inputs
+  const float* time = nullptr;  // filters x memory
+  const float* bias = nullptr;  // units, or null
   Activation activation = Activation::kNone;
   FloatFunctions functions = FloatFunctions::kCurrent;
   FloatQuantizer quantizer = FloatQuantizer::kSymmetric;

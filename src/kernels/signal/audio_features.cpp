@@ -94,7 +94,8 @@ int scale_up_for_fft(std::span<const std::int16_t> input, std::int16_t* output) 
   return bits;
 }
 
-void spectrum_energy(std::span<const std::int16_t> spectrum, std::int64_t first, std::int64_t end, std::uint32_t* energy) {
+void spectrum_energy(std::span<const std::int16_t> spectrum, std::int64_t first, std::int64_t end,
+                     std::uint32_t* energy) {
   const auto count = static_cast<std::int64_t>(spectrum.size() / 2);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int32_t real = spectrum[static_cast<std::size_t>(2 * i)];
@@ -105,7 +106,8 @@ void spectrum_energy(std::span<const std::int16_t> spectrum, std::int64_t first,
   }
 }
 
-Status run_filter_bank(const FilterBank& bank, std::span<const std::uint32_t> energy, std::span<std::uint64_t> channels) {
+Status run_filter_bank(const FilterBank& bank, std::span<const std::uint32_t> energy,
+                       std::span<std::uint64_t> channels) {
   std::uint64_t weighted = 0, unweighted = 0;
   for (std::size_t i = 0; i <= channels.size(); ++i) {
     const std::int64_t start = bank.starts[i], weight_start = bank.weight_starts[i];
@@ -152,7 +154,8 @@ void subtract_noise(const NoiseSubtraction& settings, std::span<const std::uint3
   }
 }
 
-std::uint32_t pcan(std::uint32_t signal, std::uint32_t noise_estimate, std::span<const std::int16_t> table, int snr_shift) {
+std::uint32_t pcan(std::uint32_t signal, std::uint32_t noise_estimate, std::span<const std::int16_t> table,
+                   int snr_shift) {
   constexpr int kSnrBits = 12, kOutputBits = 6;  // fractional bits
   const auto gain = static_cast<std::uint32_t>(std::int32_t{gain_for(noise_estimate, table)});
   const auto snr = static_cast<std::uint32_t>((std::uint64_t{signal} * gain) >> snr_shift);

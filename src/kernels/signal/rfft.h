@@ -2,8 +2,8 @@
 // The Fourier transform of real numbers, on int16, int32 or float, as TFLite-Micro's signal library computes it.
 //
 // That library uses kissfft, whose fixed-point form divides by the radix in every stage and rounds every product; the
-// order of stages (radix 4 first, one radix 2 last) therefore shows in the results, and we keep it. The result is scaled by
-// 1 / length for integers. Lengths are powers of two.
+// order of stages (radix 4 first, one radix 2 last) therefore shows in the results, and we keep it. The result is
+// scaled by 1 / length for integers. Lengths are powers of two.
 #pragma once
 
 #include <cmath>
@@ -89,7 +89,9 @@ class RealFft {
   static Complex subtract(Complex a, Complex b) {
     return {N::subtract(a.real, b.real), N::subtract(a.imaginary, b.imaginary)};
   }
-  static Complex divide(Complex a, int divisor) { return {N::divide(a.real, divisor), N::divide(a.imaginary, divisor)}; }
+  static Complex divide(Complex a, int divisor) {
+    return {N::divide(a.real, divisor), N::divide(a.imaginary, divisor)};
+  }
 
   // A transform of `count` numbers, `stride` apart.
   void transform(Complex* out, const Complex* in, std::int64_t count, std::int64_t stride) const {
@@ -129,7 +131,8 @@ class RealFft {
       out[i] = add(a_plus_c, b_plus_d);
       out[i + 2 * part] = subtract(a_plus_c, b_plus_d);
       out[i + part] = {N::add(a_minus_c.real, b_minus_d.imaginary), N::subtract(a_minus_c.imaginary, b_minus_d.real)};
-      out[i + 3 * part] = {N::subtract(a_minus_c.real, b_minus_d.imaginary), N::add(a_minus_c.imaginary, b_minus_d.real)};
+      out[i + 3 * part] = {N::subtract(a_minus_c.real, b_minus_d.imaginary),
+                           N::add(a_minus_c.imaginary, b_minus_d.real)};
     }
   }
 
@@ -150,8 +153,10 @@ class RealFft {
   }
   static T half_difference(T a, T b) {
     if constexpr (sizeof(T) == 2) return static_cast<T>((a - b) >> 1);
-    if constexpr (std::is_same_v<T, float>) return (a - b) * 0.5f;
-    else return static_cast<T>(N::subtract(a, b) >> 1);
+    if constexpr (std::is_same_v<T, float>)
+      return (a - b) * 0.5f;
+    else
+      return static_cast<T>(N::subtract(a, b) >> 1);
   }
 
   Complex twiddle(std::int64_t i) const { return twiddles_[static_cast<std::size_t>(i)]; }

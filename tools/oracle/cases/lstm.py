@@ -134,7 +134,49 @@ def step_cases():
     yield basic_case("basic_uint8_zero_point_0", True, (2, 4, 8), weights_zero_point=0)
 
 
+def bidirectional_case(name, kind, *, batch=2, steps=3, n_input=5, cells=(6, 6), aux=None, merge=False,
+                       time_major=False, options=None, fields=None, **cell):
+    """aux: length of the auxiliary input, or None. (Without weights of its own, the runtime reads uninitialized memory.)"""
+    rng = seeded("BIDIRECTIONAL_SEQUENCE_LSTM " + name)
+    m = Model()
+    outputs = [3 if cell.get("projection") else n for n in cells]
+    both = [Lstm(m, rng, kind, (batch, n_input, c, o), prefix=p, **cell) for p, c, o in zip("fb", cells, outputs)]
+    front = [steps, batch] if time_major else [batch, steps]
+    x = m.input("x", "float32", front + [n_input])
+    extra = m.input("a", "float32", front + [aux]) if aux else None
+    weights = []
+    for lstm in both:
+        for w, gate in zip(lstm.input_weights, "ifco"):
+            weights.append(lstm.weights(f"{gate}_a", [lstm.n_cell, aux]) if aux and w is not None else None)
+    operands = [x, *both[0].operands(x, with_norms=False)[1:18], *both[1].operands(x, with_norms=False)[1:18]]
+    for lstm in both:
+        operands += [lstm.output_state, lstm.cell_state]
+    shapes = [front + [sum(outputs)]] if merge else [front + [o] for o in outputs]
+    results = [m.output(f"y{i}", "float32", shape) for i, shape in enumerate(shapes)]
+    fields = {"fused_activation_function": "TANH", "merge_outputs": merge, "time_major": time_major, **(fields or {})}
+    m.op("BIDIRECTIONAL_SEQUENCE_LSTM", [*operands, extra, *weights], results, **fields)
+    draws = []
+    for _ in range(2):
+        draws.append(rng.uniform(-1, 1, front + [n_input]).astype(np.float32))
+        if aux:
+            draws.append(rng.uniform(-1, 1, front + [aux]).astype(np.float32))
+    return "BIDIRECTIONAL_SEQUENCE_LSTM", name, m, draws, {"invocations": 2, **(options or {})}
+
+
+def bidirectional_cases():
+    for kind in ("float", "hybrid"):
+        yield bidirectional_case(f"{kind}_plain", kind)
+        yield bidirectional_case(f"{kind}_plain_2_9", kind, options=OLD, cells=(9, 9))
+        yield bidirectional_case(f"{kind}_merged_time_major", kind, merge=True, time_major=True)
+        yield bidirectional_case(f"{kind}_cifg_peephole", kind, cifg=True, peephole=True)
+        yield bidirectional_case(f"{kind}_aux_beside", kind, aux=4,
+                                 fields={"asymmetric_quantize_inputs": kind == "hybrid"})
+    yield bidirectional_case("float_projection_clips", "float", projection=True, projection_bias=True,
+                             fields={"cell_clip": 0.25, "proj_clip": 0.1})
+
+
 def cases():
     yield from float_cases()
     yield from int8_cases()
     yield from step_cases()
+    yield from bidirectional_cases()

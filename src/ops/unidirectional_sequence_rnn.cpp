@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// UNIDIRECTIONAL_SEQUENCE_RNN: a plain recurrent network over a sequence. The state is a variable.
+#include "ops/checks.h"
+#include "ops/op_def.h"
+#include "ops/rnn_family.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr AttributeDoc kAttributes[] = {
+    {"time_major", "the input is [time, batch, features] instead of [batch, time, features]"},
+    {"fused_activation_function", "activation of the output, usually TANH"},
+    {"asymmetric_quantize_inputs", "float activations meet int8 weights with a zero point"},
+};
+constexpr std::string_view kTypes[] = {"float32", "hybrid (float32 with int8 or uint8 weights)"};
+
+Status infer(InferContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_rank(ctx.input(kRnnInput), "input", 3, 3));
+  Shape shape = ctx.input(kRnnInput).shape;
+  REEF_ASSIGN_OR_RETURN(const std::int64_t units, rnn_units(ctx, shape[2]));
+  shape[2] = static_cast<std::int32_t>(units);
+  ctx.set_output_shape(0, std::move(shape));
+  return ok_status();
+}
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  const Shape& shape = ctx.input(kRnnInput).shape;
+  LstmSequence sequence;
+  sequence.time_major = ctx.attributes().get_bool("time_major");
+  sequence.batches = shape[sequence.time_major ? 1 : 0];
+  sequence.steps = shape[sequence.time_major ? 0 : 1];
+  return prepare_rnn(ctx, shape[2], sequence);
+}
+
+}  // namespace
+
+extern const OpDef unidirectional_sequence_rnn_op;
+constinit const OpDef unidirectional_sequence_rnn_op = define({.name = "UNIDIRECTIONAL_SEQUENCE_RNN",
+                                                               .summary = "Plain recurrent network over a sequence.",
+                                                               .inputs = {kRnnInputs, kRnnInputs},
+                                                               .attributes = kAttributes,
+                                                               .types = kTypes,
+                                                               .has_state = true,
+                                                               .infer = infer,
+                                                               .prepare = prepare});
+
+}  // namespace reef::ops
