@@ -22,14 +22,9 @@ Status infer(InferContext& ctx) {
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "spectrum", {DataType::kInt16}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "energy", {DataType::kUInt32}));
-<<<<<<< HEAD
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
   REEF_ASSIGN_OR_RETURN(const std::int64_t start, options.get_int("start_index"));
   REEF_ASSIGN_OR_RETURN(const std::int64_t end, options.get_int("end_index"));
-=======
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const std::int64_t start = option_int(options, "start_index"), end = option_int(options, "end_index");
->>>>>>> ops-recur
   REEF_REQUIRE(start >= 0 && end <= ctx.output(0).elements(), "frequencies {} to {} are wanted; there are {}", start,
                end, ctx.output(0).elements());
   return Kernel([start, end](RunContext& run) {

@@ -31,16 +31,8 @@ Status infer(InferContext& ctx) {
 }
 
 Result<kernels::NoiseSubtraction> settings_of(const OpContext& ctx) {
-<<<<<<< HEAD
   REEF_ASSIGN_OR_RETURN(const FlexOptions options, FlexOptions::parse(ctx.op().custom_options));
   REEF_ASSIGN_OR_RETURN(const std::int64_t channels, options.get_int("num_channels"));
-=======
-  REEF_ASSIGN_OR_RETURN(const ir::Attributes options, custom_options(ctx));
-  const auto number = [&options](std::string_view name) {
-    return static_cast<std::uint32_t>(option_int(options, name));
-  };
-  const std::int64_t channels = option_int(options, "num_channels");
->>>>>>> ops-recur
   REEF_REQUIRE(channels == ctx.input(0).elements(), "num_channels is {}, but the input has {}", channels,
                ctx.input(0).elements());
   REEF_ASSIGN_OR_RETURN(const std::int64_t smoothing_bits, options.get_int("smoothing_bits"));
