@@ -210,7 +210,7 @@ void print_profile(const cpu::Interpreter& interpreter) {
     const double share = total > 0 ? op.total_ms / total : 0;
     fmt::print("  {:>4}  {:<26} {:>9.3f} ms  {:>5.1f}% {:<20} {}\n", op.op_index, op.type,
                op.total_ms / static_cast<double>(op.calls), 100 * share,
-               std::string(static_cast<std::size_t>(share * 20 + 0.5), '#'), op.output_name);
+               std::string(static_cast<std::size_t>(share * 20 + 0.5), '#'), ir::describe_name(op.output_name));
   }
 }
 

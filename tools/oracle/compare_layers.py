@@ -93,6 +93,12 @@ def run_reference(runtime, model, inputs):
     return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 
 
+def reef_arguments(args):
+    """Reef follows the release of the runtime it is compared with."""
+    release = "2.9" if args.golden_runtime == "tflite29" else "current"
+    return ["--tflite", release, *args.reef_arg]
+
+
 def run_reef(program, arguments, model, inputs, count, folder):
     """The bytes of out0.bin, out1.bin ... that `reef run` leaves."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +170,7 @@ def compare(args, folder):
     except (ValueError, RuntimeError, record.RuntimeDied) as error:
         raise CannotCompare(f"the reference runtime does not run this model: {error}") from error
     if not args.isolate:
-        outputs = run_reef(args.reef, args.reef_arg, rewritten, inputs, len(rows), folder)
+        outputs = run_reef(args.reef, reef_arguments(args), rewritten, inputs, len(rows), folder)
         for (index, tensor), expected, raw in zip(rows, values, outputs):
             yield index, names[index], tensors[tensor], expected, *difference(expected, raw)
         return
@@ -174,7 +180,7 @@ def compare(args, folder):
             continue
         try:
             single, fed = isolate(rewritten, rows, values, inputs, index)
-            outputs = run_reef(args.reef, args.reef_arg, single, fed, len(own), folder / f"op{index}")
+            outputs = run_reef(args.reef, reef_arguments(args), single, fed, len(own), folder / f"op{index}")
         except CannotCompare as error:
             yield index, name, tensors[own[0][0]], own[0][1], None, str(error).strip().splitlines()[-1]
             continue
