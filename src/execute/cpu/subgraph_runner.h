@@ -16,6 +16,11 @@
 
 namespace reef::cpu {
 
+// Bytes a tensor takes in memory; strings and variants have no fixed size and hold nothing until an op gives them some.
+std::int64_t storage_bytes(const ops::Tensor& tensor);
+// Refuses shapes that no tensor can have.
+Status check_size(const ops::Tensor& tensor);
+
 class SubgraphRunner {
  public:
   // Everything referenced must outlive the runner.
