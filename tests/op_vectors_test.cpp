@@ -3,6 +3,7 @@
 // Integers must be equal to the bit, floats within each case's recorded tolerance.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,9 @@ TEST_P(OpVectors, EqualRecordedRuntime) {
 
 // PosenetDecoderOp is in no runtime that can be recorded; tests/posenet_test.cpp compares it with published poses.
 TEST(OpVectorFiles, EveryOpHasRecordedCases) {
+  std::set<std::string_view> names;
   for (const ops::OpDef* op : ops::all_ops()) {
+    EXPECT_TRUE(names.insert(op->name).second) << op->name << " is listed twice in ops.def";
     if (op->name == "PosenetDecoderOp") continue;
     const auto cases = read_vector_file(REEF_SOURCE_DIR "/tests/vectors/" + std::string(op->name) + ".jsonl");
     EXPECT_TRUE(cases.ok() && !cases->empty()) << op->name << " has no recorded cases";
