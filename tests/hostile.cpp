@@ -6,6 +6,7 @@
 #include "execute/cpu/interpreter.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
+#include "ir/pseudo_random.h"
 #include "ir/verify.h"
 
 namespace reef::testing {
@@ -22,9 +23,7 @@ Status read_and_run(std::vector<std::uint8_t> file, const HostileLimits& limits)
                         cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), options));
   REEF_RETURN_IF_ERROR(interpreter->prepare());
   for (int i = 0; i < interpreter->input_count(); ++i) {
-    const std::span<std::byte> target = interpreter->input_bytes(i);
-    std::uint32_t state = 1;
-    for (std::byte& value : target) value = static_cast<std::byte>((state = state * 1664525u + 1013904223u) >> 24);
+    ir::fill_pseudo_random(interpreter->input(i).type, 1, interpreter->input_bytes(i));
   }
   return interpreter->invoke();
 }

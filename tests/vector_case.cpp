@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "execute/cpu/interpreter.h"
 #include "formats/tflite/reader.h"
+#include "ir/pseudo_random.h"
 #include "ir/verify.h"
 
 namespace reef::testing {
@@ -120,21 +121,9 @@ Status compare_bytes(const RecordedTensor& expected, const std::byte* data) {
 }  // namespace
 
 std::vector<std::byte> lcg_fill(ir::DataType type, std::int64_t elements, std::uint32_t seed) {
-  std::uint32_t state = seed;
-  const auto next = [&] { return state = state * 1664525u + 1013904223u; };
-  const auto count = static_cast<std::size_t>(elements);
-  if (type == ir::DataType::kFloat32 || type == ir::DataType::kInt32) {
-    std::vector<std::byte> data(count * 4);
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint32_t s = next();
-      const float real = static_cast<float>(s >> 8) / 16777216.0f;
-      const std::uint32_t whole = s >> 24;
-      std::memcpy(data.data() + i * 4, type == ir::DataType::kFloat32 ? static_cast<const void*>(&real) : &whole, 4);
-    }
-    return data;
-  }
-  std::vector<std::byte> data((count * static_cast<std::size_t>(ir::bits_per_element(type)) + 7) / 8);
-  for (std::byte& value : data) value = static_cast<std::byte>(next() >> 24);
+  std::vector<std::byte> data(
+      (static_cast<std::size_t>(elements) * static_cast<std::size_t>(ir::bits_per_element(type)) + 7) / 8);
+  ir::fill_pseudo_random(type, seed, data);
   return data;
 }
 

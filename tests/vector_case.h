@@ -33,7 +33,7 @@ struct VectorCase {
 
 Result<std::vector<VectorCase>> read_vector_file(const std::string& path);
 
-// Little-endian elements from the generator described in tools/oracle/record.py.
+// `elements` elements from ir::fill_pseudo_random; whole models of recorded digests prove that it is the recorder's.
 std::vector<std::byte> lcg_fill(ir::DataType type, std::int64_t elements, std::uint32_t seed);
 
 // Replays `vector` on `threads` threads. The status says what differs, or why the model does not run.

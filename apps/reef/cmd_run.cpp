@@ -16,6 +16,7 @@
 #include "execute/cpu/interpreter.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
+#include "ir/pseudo_random.h"
 #include "tensor_io.h"
 
 namespace reef::app {
@@ -90,7 +91,7 @@ Status fill_inputs(const RunOptions& options, cpu::Interpreter& interpreter, std
       sources.push_back(options.image);
     } else {
       const auto seed = options.seed + static_cast<std::uint32_t>(i);
-      fill_pseudo_random(seed, tensor, target);
+      ir::fill_pseudo_random(tensor.type, seed, target);
       sources.push_back(fmt::format("pseudo-random, seed {}", seed));
     }
   }
@@ -271,7 +272,7 @@ Status run(const RunOptions& options) {
   for (const std::string& shape : options.shapes) REEF_RETURN_IF_ERROR(apply_shape(shape, interpreter));
   REEF_RETURN_IF_ERROR(interpreter.prepare().in(options.model));
   for (const std::string& note : interpreter.notes()) {
-    fmt::print(stderr, "reef: note: {}; --tflite current follows those\n", note);
+    fmt::print(stderr, "reef: note: {}; add --tflite current to compute it as newer releases do\n", note);
   }
   std::vector<std::string> sources;
   REEF_RETURN_IF_ERROR(fill_inputs(options, interpreter, sources));

@@ -114,18 +114,6 @@ Status fill_from_image(const std::string& path, const PixelScaling& scaling, con
   return ok_status();
 }
 
-void fill_pseudo_random(std::uint32_t seed, const ops::Tensor& tensor, std::span<std::byte> target) {
-  std::uint32_t state = seed;
-  const auto next = [&] { return state = state * 1664525u + 1013904223u; };
-  if (tensor.type == DataType::kFloat32) {
-    for (std::size_t i = 0; i < target.size() / 4; ++i) store(target, i, static_cast<float>(next() >> 8) / 16777216.0f);
-  } else if (tensor.type == DataType::kInt32) {
-    for (std::size_t i = 0; i < target.size() / 4; ++i) store(target, i, next() >> 24);
-  } else {
-    for (std::byte& value : target) value = static_cast<std::byte>(next() >> 24);
-  }
-}
-
 Result<std::vector<double>> as_reals(const ops::Tensor& tensor) {
   switch (tensor.type) {
     case DataType::kFloat32: {

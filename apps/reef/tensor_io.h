@@ -26,10 +26,6 @@ struct PixelScaling {
 Status fill_from_image(const std::string& path, const PixelScaling& scaling, const ops::Tensor& tensor,
                        std::span<std::byte> target);
 
-// The pseudo-random sequence that Reef's tests and recorded vectors use: s = s * 1664525 + 1013904223 (mod 2^32) per
-// element; 8-bit types take s >> 24, float32 (s >> 8) / 2^24, int32 s >> 24, others bytewise s >> 24.
-void fill_pseudo_random(std::uint32_t seed, const ops::Tensor& tensor, std::span<std::byte> target);
-
 // Elements as real numbers (dequantized where the tensor is quantized). Fails for types that are not numbers.
 Result<std::vector<double>> as_reals(const ops::Tensor& tensor);
 

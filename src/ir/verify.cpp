@@ -21,19 +21,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/describe.h"
+
 namespace reef::ir {
 namespace {
-
-// Names are foreign bytes: shown short and without control characters.
-std::string shown(std::string_view name) {
-  constexpr std::size_t kLongest = 80;
-  std::string result(name.substr(0, kLongest));
-  for (char& c : result) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  if (name.size() > kLongest) result += "...";
-  return result;
-}
 
 bool in_range(std::int64_t index, std::size_t count) { return index >= 0 && static_cast<std::uint64_t>(index) < count; }
 
@@ -43,7 +34,7 @@ std::string only(std::size_t count, std::string_view what) {
 }
 
 std::string tensor_place(const Subgraph& graph, std::int64_t index) {
-  return fmt::format("tensor {} '{}'", index, shown(graph.tensors[static_cast<std::size_t>(index)].name));
+  return fmt::format("tensor {} '{}'", index, describe_name(graph.tensors[static_cast<std::size_t>(index)].name));
 }
 
 Status check_opaque(const OpaqueTable& table, std::string_view what) {
@@ -86,12 +77,12 @@ class Verifier {
     REEF_REQUIRE(!model_.subgraphs.empty(), "the model has no subgraph; it needs at least one");
     for (std::size_t i = 0; i < model_.subgraphs.size(); ++i) {
       const Status status = check_subgraph(model_.subgraphs[i]);
-      if (!status.ok()) return status.in(fmt::format("subgraph {} '{}'", i, shown(model_.subgraphs[i].name)));
+      if (!status.ok()) return status.in(fmt::format("subgraph {} '{}'", i, describe_name(model_.subgraphs[i].name)));
     }
     REEF_RETURN_IF_ERROR(check_metadata());
     for (std::size_t i = 0; i < model_.signatures.size(); ++i) {
       const Status status = check_signature(model_.signatures[i]);
-      if (!status.ok()) return status.in(fmt::format("signature {} '{}'", i, shown(model_.signatures[i].key)));
+      if (!status.ok()) return status.in(fmt::format("signature {} '{}'", i, describe_name(model_.signatures[i].key)));
     }
     return ok_status();
   }
@@ -117,7 +108,7 @@ class Verifier {
     REEF_RETURN_IF_ERROR(check_inputs(graph));
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
       const Status status = check_operator(graph, i);
-      if (!status.ok()) return status.in(fmt::format("op {} {}", i, shown(graph.operators[i].type)));
+      if (!status.ok()) return status.in(fmt::format("op {} {}", i, describe_name(graph.operators[i].type)));
     }
     return check_outputs(graph);
   }
@@ -184,7 +175,7 @@ class Verifier {
     if (writer == kConstant) return "is a constant";
     if (writer == kInput) return "is an input of the graph";
     return fmt::format("op {} {} already writes", writer,
-                       shown(graph.operators[static_cast<std::size_t>(writer)].type));
+                       describe_name(graph.operators[static_cast<std::size_t>(writer)].type));
   }
 
   Status check_tensor(const Subgraph& graph, const Tensor& tensor) {
@@ -346,7 +337,7 @@ class Verifier {
     for (std::size_t i = 0; i < model_.metadata.size(); ++i) {
       const Metadata& row = model_.metadata[i];
       REEF_REQUIRE(in_range(row.buffer, model_.buffers.size()), "metadata {} '{}': its buffer is {}, but {}", i,
-                   shown(row.name), row.buffer, only(model_.buffers.size(), "buffer"));
+                   describe_name(row.name), row.buffer, only(model_.buffers.size(), "buffer"));
     }
     for (std::size_t i = 0; i < model_.metadata_buffers.size(); ++i) {
       const std::int32_t buffer = model_.metadata_buffers[i];
@@ -363,8 +354,8 @@ class Verifier {
     for (const auto* rows : {&signature.inputs, &signature.outputs}) {
       for (const SignatureTensor& row : *rows) {
         REEF_REQUIRE(in_range(row.tensor, tensors), "{} '{}' is tensor {} of subgraph {}, but {}",
-                     rows == &signature.inputs ? "input" : "output", shown(row.name), row.tensor, signature.subgraph,
-                     only(tensors, "tensor"));
+                     rows == &signature.inputs ? "input" : "output", describe_name(row.name), row.tensor,
+                     signature.subgraph, only(tensors, "tensor"));
       }
     }
     return ok_status();

@@ -67,4 +67,13 @@ Status infer_same_shape(InferContext& ctx);
 // Checks the element count and bytes of a shape computed from foreign numbers before it is used.
 Status check_shape(const Shape& shape);
 
+// make.template operator()<T>() for the T among Ts whose type is `type`; an error naming the op's types if none is.
+template <typename... Ts, typename Make>
+Result<Kernel> for_element_type(const OpContext& ctx, DataType type, const Make& make) {
+  Result<Kernel> result = Status(StatusCode::kUnsupported, "");
+  const bool found = ((type == ir::data_type_of<Ts> ? (result = make.template operator()<Ts>(), true) : false) || ...);
+  if (!found) return unsupported_types(ctx);
+  return result;
+}
+
 }  // namespace reef::ops

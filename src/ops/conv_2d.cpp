@@ -23,9 +23,8 @@ namespace {
 using kernels::ConvShape;
 using kernels::PackedColumns;
 using kernels::PackedRows;
-using kernels::Rounding;
 
-constexpr int kBias = 2;
+constexpr ConvOperands kOperands = {};
 constexpr AttributeDoc kAttributes[] = {
     {"padding", "SAME or VALID"},
     {"stride_h", "rows the window moves by"},
@@ -62,55 +61,6 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-template <typename T>
-Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, Rounding rounding,
-                                const std::vector<double>& factors, std::int32_t weights_zero_point) {
-  REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
-  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer, make_requantizer(ctx, rounding, factors));
-  const FromTensor<PackedRows> packed(ctx.input(1), [depth = s.depth(), weights_zero_point](const Tensor& weights) {
-    return pack_rows(weights, depth, weights_zero_point);
-  });
-  const std::int64_t run = sizeof(T) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
-  return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
-    const auto weights = packed.get(run_ctx.input(1));
-    const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
-    run_convolution(run_ctx, s, run_ctx.input(0).values<T>().data(), {&zero_point, 1}, *weights, run,
-                    requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels));
-    return ok_status();
-  });
-}
-
-Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kUInt8}));
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
-  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), ctx.input(1), bias, ctx.output(0)));
-  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(ctx.input(1), "weights"));
-  return quantized_kernel<std::uint8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
-}
-
-Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4}));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors,
-                        channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
-  return quantized_kernel<std::int8_t>(ctx, s, Rounding::kFixedPoint32, factors, 0);
-}
-
-Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4}));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(0)));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias,
-                        optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
-  const bool wraps =
-      bias != nullptr ? bias->type == DataType::kInt32 : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors,
-                        channel_factors(ctx.input(0), ctx.input(1), 0, ctx.output(0)));
-  return quantized_kernel<std::int16_t>(ctx, s, wraps ? Rounding::kFixedPoint32 : Rounding::kFixedPoint48, factors, 0);
-}
-
 PackedColumns pack_float(const Tensor& weights, const ConvShape& s) {
   PackedColumns packed(s.groups, s.group_outputs(), s.depth());
   const float* from = weights.values<float>().data();
@@ -123,14 +73,14 @@ PackedColumns pack_float(const Tensor& weights, const ConvShape& s) {
 }
 
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
   const FromTensor<PackedColumns> packed(ctx.input(1), [s](const Tensor& weights) { return pack_float(weights, s); });
   return Kernel([=](RunContext& run_ctx) {
     const auto weights = packed.get(run_ctx.input(1));
     const float* input = run_ctx.input(0).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
-    const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
+    const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
     const bool blocks_align = s.groups == 1 || s.group_outputs() % kernels::kColumnBlock == 0;
     const std::int64_t channel_step = blocks_align ? kernels::kColumnBlock : s.group_outputs();
     for_each_output_block(
@@ -142,13 +92,8 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
 
 Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(1);
-  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8, DataType::kUInt8, DataType::kInt4}));
-  REEF_RETURN_IF_ERROR(require_symmetric(weights));
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
-  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
-  HybridOutput hybrid;
-  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
-  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
+  REEF_ASSIGN_OR_RETURN(HybridOutput hybrid, hybrid_output(ctx, kOperands, s.output_channels,
+                                                           {DataType::kInt8, DataType::kUInt8, DataType::kInt4}));
   // Scales that are all alike count as one.
   const std::vector<float>& scales = weights.quantization->scale;
   const bool per_channel = weights.type != DataType::kUInt8 &&
@@ -159,18 +104,15 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
     return unsupported("groups need one scale per channel when weights are {} and activations float32",
                        ir::type_name(weights.type));
   }
-  const FromTensor<PackedRows> packed(weights, [depth = s.depth()](const Tensor& tensor) {
-    Tensor bytes = tensor;  // TFLite reads uint8 weights as int8 here
-    if (bytes.type == DataType::kUInt8) bytes.type = DataType::kInt8;
-    return pack_rows(bytes, depth, 0);
-  });
+  const FromTensor<PackedRows> packed = hybrid_rows(weights, s.depth());
   return Kernel([=](RunContext& run_ctx) {
     if (run_ctx.output(0).elements() == 0) return ok_status();
     const auto rows = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
         quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
-    run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
-                    hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
+    run_convolution(
+        run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
+        hybrid_sink(run_ctx, hybrid, quantized.scales, kOperands.bias, s.y.output * s.x.output, s.output_channels));
     return ok_status();
   });
 }
@@ -182,12 +124,21 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
       return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
-    case DataType::kUInt8:
-      return prepare_uint8(ctx, s);
-    case DataType::kInt8:
-      return prepare_int8(ctx, s);
-    case DataType::kInt16:
-      return prepare_int16(ctx, s);
+    case DataType::kUInt8: {
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kOperands, s.output_channels));
+      return dense_kernel<std::uint8_t, std::uint8_t>(ctx, s, kOperands, scaling);
+    }
+    case DataType::kInt8: {
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
+                            int8_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8, DataType::kInt4}));
+      return dense_kernel<std::int8_t, std::int8_t>(ctx, s, kOperands, scaling);
+    }
+    case DataType::kInt16: {
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
+                            int16_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8, DataType::kInt4},
+                                          {DataType::kInt32, DataType::kInt64}));
+      return dense_kernel<std::int16_t, std::int16_t>(ctx, s, kOperands, scaling);
+    }
     default:
       return unsupported_types(ctx);
   }

@@ -48,4 +48,65 @@ BlockSize output_block_size(const kernels::ConvShape& s, double products, std::i
   return {kFewColumns, std::max<std::int64_t>(static_cast<std::int64_t>(steps), 1) * channel_step};
 }
 
+Result<IntScaling> uint8_scaling(const OpContext& ctx, const ConvOperands& at, std::int64_t channels) {
+  const Tensor& weights = ctx.input(at.weights);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kUInt8}));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, at.bias, {DataType::kInt32}, channels));
+  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(at.input), weights, bias, ctx.output(0)));
+  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
+  return IntScaling{kernels::Rounding::kFixedPoint32, {factor}, w.zero_point};
+}
+
+Result<IntScaling> int8_scaling(const OpContext& ctx, const ConvOperands& at, std::int64_t channels,
+                                std::initializer_list<DataType> weight_types) {
+  const Tensor& weights = ctx.input(at.weights);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", weight_types));
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, at.bias, {DataType::kInt32}, channels).status());
+  IntScaling scaling;
+  REEF_ASSIGN_OR_RETURN(scaling.factors, channel_factors(ctx.input(at.input), weights, at.weights_axis, ctx.output(0)));
+  return scaling;
+}
+
+Result<IntScaling> int16_scaling(const OpContext& ctx, const ConvOperands& at, std::int64_t channels,
+                                 std::initializer_list<DataType> weight_types,
+                                 std::initializer_list<DataType> bias_types) {
+  const Tensor& weights = ctx.input(at.weights);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", weight_types));
+  for (const Tensor* tensor : {&weights, &ctx.input(at.input), &ctx.output(0)}) {
+    REEF_RETURN_IF_ERROR(require_symmetric(*tensor));
+  }
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, at.bias, bias_types, channels));
+  const bool may_wrap = std::find(bias_types.begin(), bias_types.end(), DataType::kInt32) != bias_types.end();
+  IntScaling scaling;
+  if (!may_wrap || !sums_wrap(ctx, bias)) scaling.rounding = kernels::Rounding::kFixedPoint48;
+  REEF_ASSIGN_OR_RETURN(scaling.factors, channel_factors(ctx.input(at.input), weights, at.weights_axis, ctx.output(0)));
+  return scaling;
+}
+
+bool sums_wrap(const OpContext& ctx, const Tensor* bias) {
+  return bias != nullptr ? bias->type == DataType::kInt32 : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
+}
+
+Result<HybridOutput> hybrid_output(const OpContext& ctx, const ConvOperands& at, std::int64_t channels,
+                                   std::initializer_list<DataType> weight_types) {
+  const Tensor& weights = ctx.input(at.weights);
+  REEF_RETURN_IF_ERROR(require_type(weights, "weights", weight_types));
+  REEF_RETURN_IF_ERROR(require_symmetric(weights));
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, at.bias, {DataType::kFloat32}, channels).status());
+  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
+  HybridOutput hybrid;
+  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
+  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, at.weights_axis));
+  return hybrid;
+}
+
+FromTensor<kernels::PackedRows> hybrid_rows(const Tensor& weights, std::int64_t depth) {
+  return FromTensor<kernels::PackedRows>(weights, [depth](const Tensor& tensor) {
+    Tensor bytes = tensor;
+    if (bytes.type == DataType::kUInt8) bytes.type = DataType::kInt8;
+    return pack_rows(bytes, depth, 0);
+  });
+}
+
 }  // namespace reef::ops

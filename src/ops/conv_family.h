@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CONV_2D and DEPTHWISE_CONV_2D share: sizes from attributes, and the last step of each kind of kernel.
+// What CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED share: sizes from attributes, checks of weights
+// and bias with the scaling that follows from them, and the last step of each kind of kernel.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,32 @@ Result<kernels::ConvAxis> conv_axis(std::int64_t input, std::int64_t window, std
                                     std::string_view padding);
 // Both axes from the attributes; weights are [.., height, width, ..]. Channels are left to the caller.
 Result<kernels::ConvShape> conv_geometry(const OpContext& ctx);
+
+// Which inputs of an op are which, and the dimension of the weights that counts output channels.
+struct ConvOperands {
+  int input = 0, weights = 1, bias = 2;
+  int weights_axis = 0;
+};
+
+// How integer sums become outputs.
+struct IntScaling {
+  kernels::Rounding rounding = kernels::Rounding::kFixedPoint32;
+  std::vector<double> factors;  // one, or one per output channel
+  std::int32_t weights_zero_point = 0;
+};
+
+// The scaling of fixed-point convolutions, after checking weights and bias; nothing else is left to check for them.
+// uint8: one scale for all weights, which have a zero point.
+Result<IntScaling> uint8_scaling(const OpContext& ctx, const ConvOperands& at, std::int64_t channels);
+// int8: a scale per channel or one for all.
+Result<IntScaling> int8_scaling(const OpContext& ctx, const ConvOperands& at, std::int64_t channels,
+                                std::initializer_list<DataType> weight_types);
+// int16: the same; a 32-bit bias, where `bias_types` allow it, means that sums wrap at 32 bits.
+Result<IntScaling> int16_scaling(const OpContext& ctx, const ConvOperands& at, std::int64_t channels,
+                                 std::initializer_list<DataType> weight_types,
+                                 std::initializer_list<DataType> bias_types);
+// Whether sums of int16 activations wrap at 32 bits: so says a 32-bit bias or, without one, an attribute.
+bool sums_wrap(const OpContext& ctx, const Tensor* bias);
 
 // A float bias and the fused activation, for this run.
 inline kernels::FloatOutput float_output(const OpContext& ctx, int bias_index, FloatRange range) {
@@ -44,6 +72,10 @@ struct HybridOutput {
   FloatRange range;
   bool scales_first = true;  // sum * (channel scale * batch scale) rather than (sum * channel scale) * batch scale
 };
+
+// The scales and activation of a hybrid op, after checking weights and bias.
+Result<HybridOutput> hybrid_output(const OpContext& ctx, const ConvOperands& at, std::int64_t channels,
+                                   std::initializer_list<DataType> weight_types);
 
 // The same for hybrid ops. `pixels`: output pixels per batch.
 inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::vector<float>& batch_scales,
@@ -106,6 +138,32 @@ void run_convolution(RunContext& ctx, const kernels::ConvShape& s, const In* inp
       kernels::convolve(s, input, zero_points, weights, run, pixel, std::min(pixel + tile, s.output_pixels()), channel,
                         std::min(channel + width, s.output_channels), sink);
     }
+  });
+}
+
+// Weights of a hybrid op as rows. TFLite reads uint8 weights as int8 here.
+FromTensor<kernels::PackedRows> hybrid_rows(const Tensor& weights, std::int64_t depth);
+
+// The integer kernel of ops whose weights are rows of `s.depth()`: CONV_2D and FULLY_CONNECTED.
+template <typename In, typename Out>
+Result<Kernel> dense_kernel(const PrepareContext& ctx, const kernels::ConvShape& s, const ConvOperands& at,
+                            const IntScaling& scaling) {
+  REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(at.input), "input"));
+  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
+                        make_requantizer(ctx, scaling.rounding, scaling.factors));
+  const FromTensor<kernels::PackedRows> packed(
+      ctx.input(at.weights), [depth = s.depth(), zero_point = scaling.weights_zero_point](const Tensor& weights) {
+        return pack_rows(weights, depth, zero_point);
+      });
+  const std::int64_t run = sizeof(In) == 1                                  ? kernels::kRunOf8BitProducts
+                           : ctx.input(at.weights).type == DataType::kInt16 ? kernels::kRunOf16BitProducts
+                                                                            : kernels::kRunOf16By8BitProducts;
+  return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
+    const auto weights = packed.get(run_ctx.input(at.weights));
+    const std::vector<std::int64_t> bias = bias_values(run_ctx, at.bias);
+    run_convolution(run_ctx, s, run_ctx.input(at.input).values<In>().data(), {&zero_point, 1}, *weights, run,
+                    requantizing_sink<Out>(run_ctx, requantizer, bias, s.output_channels));
+    return ok_status();
   });
 }
 

@@ -17,10 +17,9 @@ namespace reef::ops {
 namespace {
 
 using kernels::ConvShape;
-using kernels::Rounding;
 using Weights16 = std::vector<std::int16_t>;
 
-constexpr int kBias = 2;
+constexpr ConvOperands kOperands = {.weights_axis = 3};
 constexpr AttributeDoc kAttributes[] = {
     {"padding", "SAME or VALID"},
     {"stride_h", "rows the window moves by"},
@@ -73,57 +72,29 @@ void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<con
 }
 
 template <typename T>
-Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, Rounding rounding,
-                                const std::vector<double>& factors, std::int32_t weights_zero_point) {
+Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
-  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer, make_requantizer(ctx, rounding, factors));
-  const FromTensor<Weights16> packed = widened(ctx.input(1), weights_zero_point);
+  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
+                        make_requantizer(ctx, scaling.rounding, scaling.factors));
+  const FromTensor<Weights16> packed = widened(ctx.input(1), scaling.weights_zero_point);
   const std::int64_t run = sizeof(T) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
   return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
     const auto weights = packed.get(run_ctx.input(1));
-    const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
+    const std::vector<std::int64_t> bias = bias_values(run_ctx, kOperands.bias);
     run_int(run_ctx, s, run_ctx.input(0).values<T>().data(), {&zero_point, 1}, *weights, run,
             requantizing_sink<T>(run_ctx, requantizer, bias, s.output_channels));
     return ok_status();
   });
 }
 
-Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kUInt8}));
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
-  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), ctx.input(1), bias, ctx.output(0)));
-  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(ctx.input(1), "weights"));
-  return quantized_kernel<std::uint8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
-}
-
-Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8, DataType::kInt4}));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors,
-                        channel_factors(ctx.input(0), ctx.input(1), 3, ctx.output(0)));
-  return quantized_kernel<std::int8_t>(ctx, s, Rounding::kFixedPoint32, factors, 0);
-}
-
-Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(require_type(ctx.input(1), "weights", {DataType::kInt8}));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(1)));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.input(0)));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt64}, s.output_channels).status());
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors,
-                        channel_factors(ctx.input(0), ctx.input(1), 3, ctx.output(0)));
-  return quantized_kernel<std::int16_t>(ctx, s, Rounding::kFixedPoint48, factors, 0);
-}
-
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
   return Kernel([=](RunContext& run_ctx) {
     const float* input = run_ctx.input(0).values<float>().data();
     const float* weights = run_ctx.input(1).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
-    const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
+    const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
     for_each_output_block(run_ctx, s, s.output_rows(), products_per_output(s), s.output_channels / s.input_channels,
                           [&](const kernels::OutputBlock& block) {
                             kernels::depthwise_convolve_float(s, input, weights, finish, block, output);
@@ -134,13 +105,7 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
 
 Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(1);
-  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8}));
-  REEF_RETURN_IF_ERROR(require_symmetric(weights));
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
-  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
-  HybridOutput hybrid;
-  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
-  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 3));
+  REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid, hybrid_output(ctx, kOperands, s.output_channels, {DataType::kInt8}));
   const FromTensor<Weights16> packed = widened(weights, 0);
   const kernels::FloatQuantizer quantizer = float_quantizer(ctx, true);
   return Kernel([=](RunContext& run_ctx) {
@@ -149,7 +114,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
     const QuantizedRows quantized =
         quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.input_batch_size(), quantizer);
     run_int(run_ctx, s, quantized.values.data(), quantized.zero_points, *values, kernels::kRunOf8BitProducts,
-            hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, s.y.output * s.x.output, s.output_channels));
+            hybrid_sink(run_ctx, hybrid, quantized.scales, kOperands.bias, s.y.output * s.x.output, s.output_channels));
     return ok_status();
   });
 }
@@ -161,12 +126,20 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
       return ctx.input(1).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
-    case DataType::kUInt8:
-      return prepare_uint8(ctx, s);
-    case DataType::kInt8:
-      return prepare_int8(ctx, s);
-    case DataType::kInt16:
-      return prepare_int16(ctx, s);
+    case DataType::kUInt8: {
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kOperands, s.output_channels));
+      return quantized_kernel<std::uint8_t>(ctx, s, scaling);
+    }
+    case DataType::kInt8: {
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
+                            int8_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8, DataType::kInt4}));
+      return quantized_kernel<std::int8_t>(ctx, s, scaling);
+    }
+    case DataType::kInt16: {
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
+                            int16_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8}, {DataType::kInt64}));
+      return quantized_kernel<std::int16_t>(ctx, s, scaling);
+    }
     default:
       return unsupported_types(ctx);
   }

@@ -94,15 +94,6 @@ Kernel binary_kernel(const OpContext& ctx, F f) {
   };
 }
 
-// make.template operator()<T>() for the T among Ts whose type is `type`; an error naming the op's types if none is.
-template <typename... Ts, typename Make>
-Result<Kernel> for_element_type(const OpContext& ctx, DataType type, const Make& make) {
-  Result<Kernel> result = Status(StatusCode::kUnsupported, "");
-  const bool found = ((type == ir::data_type_of<Ts> ? (result = make.template operator()<Ts>(), true) : false) || ...);
-  if (!found) return unsupported_types(ctx);
-  return result;
-}
-
 // For ops that divide: an error if any of the divisors is `zero`.
 template <typename T>
 Status require_no_zero(const Tensor& divisors, T zero) {

@@ -24,7 +24,7 @@ using kernels::PackedColumns;
 using kernels::PackedRows;
 using kernels::Rounding;
 
-constexpr int kBias = 2;
+constexpr ConvOperands kOperands = {};
 constexpr AttributeDoc kAttributes[] = {
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"},
     {"weights_format", "DEFAULT; SHUFFLED4x16INT8 is not supported"},
@@ -85,34 +85,6 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-template <typename In, typename Out>
-Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, Rounding rounding,
-                                const std::vector<double>& factors, std::int32_t weights_zero_point) {
-  REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
-  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer, make_requantizer(ctx, rounding, factors));
-  const FromTensor<PackedRows> packed(ctx.input(1), [depth = s.depth(), weights_zero_point](const Tensor& weights) {
-    return pack_rows(weights, depth, weights_zero_point);
-  });
-  const std::int64_t run = sizeof(In) == 1                         ? kernels::kRunOf8BitProducts
-                           : ctx.input(1).type == DataType::kInt16 ? kernels::kRunOf16BitProducts
-                                                                   : kernels::kRunOf16By8BitProducts;
-  return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
-    const auto weights = packed.get(run_ctx.input(1));
-    const std::vector<std::int64_t> bias = bias_values(run_ctx, kBias);
-    run_convolution(run_ctx, s, run_ctx.input(0).values<In>().data(), {&zero_point, 1}, *weights, run,
-                    requantizing_sink<Out>(run_ctx, requantizer, bias, s.output_channels));
-    return ok_status();
-  });
-}
-
-// Version 12 of the op is what a model says that needs a scale per channel; 2.9 knows versions up to 9. So a model that
-// asks for it is computed as it means to be, whatever release is followed.
-constexpr std::int32_t kFirstVersionWithChannelScales = 12;
-
-bool follows_2_9(const PrepareContext& ctx) {
-  return as_in_2_9(ctx) && ctx.op().version < kFirstVersionWithChannelScales;
-}
-
 // Fixed-point scaling as in 2.9, of weights that have one scale; see the head comment for those that have several.
 template <typename In, typename Out>
 Result<Kernel> kernel_of_2_9(const PrepareContext& ctx, const ConvShape& s, const Tensor* bias) {
@@ -121,12 +93,12 @@ Result<Kernel> kernel_of_2_9(const PrepareContext& ctx, const ConvShape& s, cons
   if (weights.quantization->is_per_axis()) {
     REEF_RETURN_IF_ERROR(channel_scales(weights, 0).status());
     ctx.note(
-        "TFLite 2.9 takes these weights, which have a scale per channel, for zeros; newer releases compute the layer");
-    return quantized_kernel<In, Out>(ctx, s, kRounding, {0.0}, 0);
+        "TFLite 2.9 takes weights with a scale per channel for zeros, so every output of this layer is its zero point");
+    return dense_kernel<In, Out>(ctx, s, kOperands, {kRounding, {0.0}, 0});
   }
   REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
   REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
-  return quantized_kernel<In, Out>(ctx, s, kRounding, {factor}, w.zero_point);
+  return dense_kernel<In, Out>(ctx, s, kOperands, {kRounding, {factor}, w.zero_point});
 }
 
 // Scaling in double, as in the current release.
@@ -136,11 +108,11 @@ Result<Kernel> current_kernel(const PrepareContext& ctx, const ConvShape& s, con
   REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(ctx.input(0), weights, 0, ctx.output(0)));
   if (weights.quantization->is_per_axis()) {
     REEF_RETURN_IF_ERROR(require_symmetric(weights));
-    return quantized_kernel<In, Out>(ctx, s, rounding, factors, 0);
+    return dense_kernel<In, Out>(ctx, s, kOperands, {rounding, factors, 0});
   }
   REEF_RETURN_IF_ERROR(tensor_factor(ctx.input(0), weights, bias, ctx.output(0)).status());  // checks the bias's scale
   REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
-  return quantized_kernel<In, Out>(ctx, s, rounding, {factors[0]}, w.zero_point);
+  return dense_kernel<In, Out>(ctx, s, kOperands, {rounding, {factors[0]}, w.zero_point});
 }
 
 Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
@@ -148,22 +120,22 @@ Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kUInt8, DataType::kInt16}));
   REEF_REQUIRE(!ctx.input(1).quantization->is_per_axis(), "weights ('{}') are uint8; they must have a single scale",
                ctx.input(1).name);
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kOperands.bias, {DataType::kInt32}, s.output_channels));
   if (ctx.output(0).type == DataType::kUInt8) {
-    return follows_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::uint8_t>(ctx, s, bias)
-                            : current_kernel<std::uint8_t, std::uint8_t>(ctx, s, bias, Rounding::kReal32);
+    return as_in_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::uint8_t>(ctx, s, bias)
+                          : current_kernel<std::uint8_t, std::uint8_t>(ctx, s, bias, Rounding::kReal32);
   }
   REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
-  return follows_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::int16_t>(ctx, s, bias)
-                          : current_kernel<std::uint8_t, std::int16_t>(ctx, s, bias, Rounding::kReal32);
+  return as_in_2_9(ctx) ? kernel_of_2_9<std::uint8_t, std::int16_t>(ctx, s, bias)
+                        : current_kernel<std::uint8_t, std::int16_t>(ctx, s, bias, Rounding::kReal32);
 }
 
 Result<Kernel> prepare_int8(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(1);
   REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8, DataType::kInt4, DataType::kInt2}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kInt8}));
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
-  if (weights.type == DataType::kInt8 && follows_2_9(ctx)) return kernel_of_2_9<std::int8_t, std::int8_t>(ctx, s, bias);
+  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kOperands.bias, {DataType::kInt32}, s.output_channels));
+  if (weights.type == DataType::kInt8 && as_in_2_9(ctx)) return kernel_of_2_9<std::int8_t, std::int8_t>(ctx, s, bias);
   if (weights.type != DataType::kInt8) REEF_RETURN_IF_ERROR(require_symmetric(weights));
   return current_kernel<std::int8_t, std::int8_t>(ctx, s, bias, Rounding::kReal32);
 }
@@ -176,7 +148,7 @@ Result<Kernel> int16_weights_kernel(const PrepareContext& ctx, const ConvShape& 
     REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(0), weights, bias, ctx.output(0)));
     factors = {factor};
   }
-  return quantized_kernel<std::int16_t, std::int16_t>(ctx, s, Rounding::kFixedPoint48, factors, 0);
+  return dense_kernel<std::int16_t, std::int16_t>(ctx, s, kOperands, {Rounding::kFixedPoint48, factors, 0});
 }
 
 Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
@@ -188,11 +160,10 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
     REEF_RETURN_IF_ERROR(require_symmetric(*tensor));
   }
   REEF_ASSIGN_OR_RETURN(const Tensor* bias,
-                        optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
-  const bool wraps =
-      bias != nullptr ? bias->type == DataType::kInt32 : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
+                        optional_bias(ctx, kOperands.bias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
+  const bool wraps = sums_wrap(ctx, bias);
   if (weights.type == DataType::kInt16) return int16_weights_kernel(ctx, s, bias);
-  if (weights.type == DataType::kInt8 && !wraps && follows_2_9(ctx)) {
+  if (weights.type == DataType::kInt8 && !wraps && as_in_2_9(ctx)) {
     return kernel_of_2_9<std::int16_t, std::int16_t>(ctx, s, bias);
   }
   return current_kernel<std::int16_t, std::int16_t>(ctx, s, bias, wraps ? Rounding::kReal32 : Rounding::kReal64);
@@ -208,14 +179,14 @@ PackedColumns pack_float(const Tensor& weights) {
 }
 
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
+  REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
   const FromTensor<PackedColumns> packed(ctx.input(1), pack_float);
   return Kernel([=](RunContext& run_ctx) {
     const auto weights = packed.get(run_ctx.input(1));
     const float* input = run_ctx.input(0).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
-    const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
+    const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
     run_ctx.parallel_for(weights->blocks, grain_for({s.batches, kernels::kColumnBlock, s.depth()}),
                          [&](std::int64_t begin, std::int64_t end) {
                            kernels::multiply_columns(input, s.depth(), s.batches, *weights, 0, begin, end, finish,
@@ -226,29 +197,19 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
 }
 
 Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
-  const Tensor& weights = ctx.input(1);
-  REEF_RETURN_IF_ERROR(
-      require_type(weights, "weights", {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kInt2}));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
-  REEF_RETURN_IF_ERROR(require_symmetric(weights));
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
-  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
-  HybridOutput hybrid;
-  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
-  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
+  REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid,
+                        hybrid_output(ctx, kOperands, s.output_channels,
+                                      {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kInt2}));
   const kernels::FloatQuantizer quantizer =
       float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
-  const FromTensor<PackedRows> packed(weights, [depth = s.depth()](const Tensor& tensor) {
-    Tensor bytes = tensor;  // TFLite reads uint8 weights as int8 here
-    if (bytes.type == DataType::kUInt8) bytes.type = DataType::kInt8;
-    return pack_rows(bytes, depth, 0);
-  });
+  const FromTensor<PackedRows> packed = hybrid_rows(ctx.input(1), s.depth());
   return Kernel([=](RunContext& run_ctx) {
     const auto rows = packed.get(run_ctx.input(1));
     const QuantizedRows quantized =
         quantize_rows(run_ctx.input(0).values<float>().data(), s.batches, s.depth(), quantizer);
     run_convolution(run_ctx, s, quantized.values.data(), quantized.zero_points, *rows, kernels::kRunOf8BitProducts,
-                    hybrid_sink(run_ctx, hybrid, quantized.scales, kBias, 1, s.output_channels));
+                    hybrid_sink(run_ctx, hybrid, quantized.scales, kOperands.bias, 1, s.output_channels));
     return ok_status();
   });
 }

@@ -82,7 +82,7 @@ Status set_output_factors(const PrepareContext& ctx, const LstmPositions& at, ke
   const bool subtracts = ctx.environment()->tflite_release() == TfliteRelease::k2_9 || has(ctx, at.projection);
   if (ctx.environment()->tflite_release() == TfliteRelease::k2_9 && !has(ctx, at.projection) &&
       hidden.zero_point != 0) {
-    ctx.note("TFLite 2.9 subtracts the hidden state's zero point instead of adding it; newer releases add it");
+    ctx.note("TFLite 2.9 subtracts the hidden state's zero point where it should be added");
   }
   lstm.hidden_offset = subtracts ? -hidden.zero_point : hidden.zero_point;
   lstm.projection_offset = subtracts ? hidden.zero_point : -hidden.zero_point;

@@ -7,9 +7,9 @@
 // Guarantees that whoever drives an op (execute/cpu) gives in `prepare` and `run`, so that kernels need not repeat
 // them: arity is within the OpDef's bounds; every present tensor of fixed element size has a valid shape, at most 2^31
 // - 1 elements and exactly byte_size(shape, type) bytes; output memory does not overlap input memory; while a kernel
-// runs, data pointers are never null (also for tensors without elements) and aligned to 8 bytes at least. Nothing else
-// is promised: types, ranks, attribute values, quantization and index values come from the file and must be checked by
-// the op before use.
+// runs, data pointers are never null (also for tensors without elements; but see OpDef::value_from_shapes) and aligned
+// to 8 bytes at least. Nothing else is promised: types, ranks, attribute values, quantization and index values come
+// from the file and must be checked by the op before use.
 #pragma once
 
 #include <cstddef>

@@ -41,8 +41,10 @@ struct OpDef {
   // Supported element types, in words for docs/ops.md: "float32", "int8 (per-channel weights)", "hybrid", ...
   std::span<const std::string_view> types = {};
   bool is_custom = false;
-  bool has_state = false;          // reads or changes something beside its operands: never folded at load time
-  bool value_from_shapes = false;  // the result depends on the input's shape alone (SHAPE, RANK)
+  bool has_state = false;  // reads or changes something beside its operands: never folded at load time
+  // The result depends on the input's shape alone (SHAPE, RANK): it is computed before the model runs, with the input's
+  // data still null, so that shapes derived from it are static.
+  bool value_from_shapes = false;
 
   Status (*infer)(InferContext&) = nullptr;              // output shapes from inputs
   Result<Kernel> (*prepare)(PrepareContext&) = nullptr;  // checks everything, returns the kernel

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/pool/pool.h"
+#include "ops/checks.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -14,6 +15,8 @@ inline constexpr AttributeDoc kPoolAttributes[] = {
     {"filter_width", "width of the window, at least 1"},
     {"filter_height", "height of the window, at least 1"},
     {"fused_activation_function", "NONE, RELU, RELU6 or RELU_N1_TO_1"}};
+
+inline constexpr std::string_view kPoolTypes[] = {"float32", "int8", "uint8", "int16"};
 
 Status infer_pool(InferContext& ctx);
 
@@ -36,6 +39,17 @@ Result<Kernel> make_pool_kernel(const OpContext& ctx, Pool pool) {
                      [&](std::int64_t begin, std::int64_t end) { pool(geometry, input, limits, output, begin, end); });
     return ok_status();
   });
+}
+
+// The same for any of kPoolTypes; pool.template operator()<T>(...) calls the function for elements of type T.
+template <typename Pool>
+Result<Kernel> prepare_pool(const OpContext& ctx, Pool pool) {
+  REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t>(
+      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> {
+        return make_pool_kernel<T>(ctx,
+                                   [pool](const auto&... arguments) { pool.template operator()<T>(arguments...); });
+      });
 }
 
 }  // namespace reef::ops

@@ -27,6 +27,7 @@ extern const OpDef rank_op;
 constinit const OpDef rank_op = define({.name = "RANK",
                                         .summary = "Gives the number of dimensions.",
                                         .types = kTypes,
+                                        .value_from_shapes = true,
                                         .infer = infer,
                                         .prepare = prepare});
 

@@ -35,6 +35,7 @@ constinit const OpDef shape_op = define({.name = "SHAPE",
                                          .summary = "Gives the sizes of a tensor's dimensions.",
                                          .attributes = kAttributes,
                                          .types = kTypes,
+                                         .value_from_shapes = true,
                                          .infer = infer,
                                          .prepare = prepare});
 

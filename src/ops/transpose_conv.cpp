@@ -21,9 +21,9 @@ using kernels::ConvShape;
 using kernels::OutputBlock;
 using kernels::PackedColumns;
 using kernels::PackedRows;
-using kernels::Rounding;
 
 constexpr int kOutputShape = 0, kWeights = 1, kInput = 2, kBias = 3;
+constexpr ConvOperands kOperands = {.input = kInput, .weights = kWeights, .bias = kBias};
 constexpr AttributeDoc kAttributes[] = {
     {"padding", "SAME or VALID"},
     {"stride_h", "output rows between windows of neighbouring input rows"},
@@ -109,13 +109,14 @@ PackedRows pack_by_tap(const Tensor& weights, const ConvShape& s, std::int32_t z
 }
 
 template <typename T>
-Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, Rounding rounding,
-                                const std::vector<double>& factors, std::int32_t weights_zero_point) {
+Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(kInput), "input"));
-  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer, make_requantizer(ctx, rounding, factors));
-  const FromTensor<PackedRows> packed(ctx.input(kWeights), [s, weights_zero_point](const Tensor& weights) {
-    return pack_by_tap(weights, s, weights_zero_point);
-  });
+  REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
+                        make_requantizer(ctx, scaling.rounding, scaling.factors));
+  const FromTensor<PackedRows> packed(ctx.input(kWeights),
+                                      [s, zero_point = scaling.weights_zero_point](const Tensor& weights) {
+                                        return pack_by_tap(weights, s, zero_point);
+                                      });
   const std::int64_t run = sizeof(T) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
   return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
     const auto weights = packed.get(run_ctx.input(kWeights));
@@ -143,34 +144,6 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, R
     }
     return ok_status();
   });
-}
-
-Result<Kernel> prepare_uint8(PrepareContext& ctx, const ConvShape& s) {
-  const Tensor& weights = ctx.input(kWeights);
-  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kUInt8}));
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias, optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels));
-  REEF_ASSIGN_OR_RETURN(const double factor, tensor_factor(ctx.input(kInput), weights, bias, ctx.output(0)));
-  REEF_ASSIGN_OR_RETURN(const QuantParams w, per_tensor_quantization(weights, "weights"));
-  return quantized_kernel<std::uint8_t>(ctx, s, Rounding::kFixedPoint32, {factor}, w.zero_point);
-}
-
-Result<Kernel> prepare_signed(PrepareContext& ctx, const ConvShape& s) {
-  const Tensor& input = ctx.input(kInput);
-  const Tensor& weights = ctx.input(kWeights);
-  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8}));
-  REEF_RETURN_IF_ERROR(require_symmetric(weights));
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> factors, channel_factors(input, weights, 0, ctx.output(0)));
-  if (input.type == DataType::kInt8) {
-    REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kInt32}, s.output_channels).status());
-    return quantized_kernel<std::int8_t>(ctx, s, Rounding::kFixedPoint32, factors, 0);
-  }
-  REEF_RETURN_IF_ERROR(require_symmetric(input));
-  REEF_RETURN_IF_ERROR(require_symmetric(ctx.output(0)));
-  REEF_ASSIGN_OR_RETURN(const Tensor* bias,
-                        optional_bias(ctx, kBias, {DataType::kInt32, DataType::kInt64}, s.output_channels));
-  const bool wraps =
-      bias != nullptr ? bias->type == DataType::kInt32 : ctx.attributes().get_enum("quantized_bias_type") == "INT32";
-  return quantized_kernel<std::int16_t>(ctx, s, wraps ? Rounding::kFixedPoint32 : Rounding::kFixedPoint48, factors, 0);
 }
 
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
@@ -223,14 +196,8 @@ void add_hybrid_products(std::int32_t x, const std::int16_t* w, const float* cha
 
 Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
   const Tensor& weights = ctx.input(kWeights);
-  REEF_RETURN_IF_ERROR(require_type(weights, "weights", {DataType::kInt8}));
-  REEF_RETURN_IF_ERROR(require_symmetric(weights));
-  REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
-  REEF_REQUIRE(weights.quantization->is_quantized(), "weights ('{}') have no quantization", weights.name);
+  REEF_ASSIGN_OR_RETURN(const HybridOutput hybrid, hybrid_output(ctx, kOperands, s.output_channels, {DataType::kInt8}));
   const kernels::FloatQuantizer quantizer = float_quantizer(ctx, true);
-  HybridOutput hybrid;
-  REEF_ASSIGN_OR_RETURN(hybrid.range, float_activation_range(ctx.attributes()));
-  REEF_ASSIGN_OR_RETURN(hybrid.channel_scales, channel_scales(weights, 0));
   const FromTensor<std::vector<std::int16_t>> packed(weights,
                                                      [s](const Tensor& tensor) { return pack_by_channel(tensor, s); });
   return Kernel([=](RunContext& run_ctx) {
@@ -271,11 +238,21 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   switch (ctx.input(kInput).type) {
     case DataType::kFloat32:
       return ctx.input(kWeights).type == DataType::kFloat32 ? prepare_float(ctx, s) : prepare_hybrid(ctx, s);
-    case DataType::kUInt8:
-      return prepare_uint8(ctx, s);
-    case DataType::kInt8:
-    case DataType::kInt16:
-      return prepare_signed(ctx, s);
+    case DataType::kUInt8: {
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling, uint8_scaling(ctx, kOperands, s.output_channels));
+      return quantized_kernel<std::uint8_t>(ctx, s, scaling);
+    }
+    case DataType::kInt8: {
+      REEF_ASSIGN_OR_RETURN(const IntScaling scaling,
+                            int8_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8}));
+      return quantized_kernel<std::int8_t>(ctx, s, scaling);
+    }
+    case DataType::kInt16: {
+      REEF_ASSIGN_OR_RETURN(
+          const IntScaling scaling,
+          int16_scaling(ctx, kOperands, s.output_channels, {DataType::kInt8}, {DataType::kInt32, DataType::kInt64}));
+      return quantized_kernel<std::int16_t>(ctx, s, scaling);
+    }
     default:
       return unsupported_types(ctx);
   }

@@ -108,22 +108,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   REEF_RETURN_IF_ERROR(require_type(ctx.output(1), "indices", {DataType::kInt32, DataType::kInt64}));
   const DataType index_type = ctx.output(1).type;
-  switch (ctx.input(0).type) {
-    case DataType::kFloat32:
-      return choose<float>(index_type);
-    case DataType::kInt8:
-      return choose<std::int8_t>(index_type);
-    case DataType::kUInt8:
-      return choose<std::uint8_t>(index_type);
-    case DataType::kInt16:
-      return choose<std::int16_t>(index_type);
-    case DataType::kInt32:
-      return choose<std::int32_t>(index_type);
-    case DataType::kInt64:
-      return choose<std::int64_t>(index_type);
-    default:
-      return unsupported_types(ctx);
-  }
+  return for_element_type<float, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(
+      ctx, ctx.input(0).type, [&]<typename T>() -> Result<Kernel> { return choose<T>(index_type); });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "execute/cpu/interpreter.h"
 
+#include <algorithm>
 #include <map>
 #include <new>
 #include <set>
@@ -51,7 +52,10 @@ class Interpreter::Impl : public ops::Environment {
       }
     }
     if (problems.empty()) return ok_status();
-    const bool is_compiled = problems[0].find(kEdgeTpuOp) != std::string::npos;
+    const auto is_edge_tpu_op = [](const std::string& problem) {
+      return problem.find(kEdgeTpuOp) != std::string::npos;
+    };
+    const bool is_compiled = std::any_of(problems.begin(), problems.end(), is_edge_tpu_op);
     return unsupported("this version has no CPU kernel for {}; {}", fmt::join(problems, ", "),
                        is_compiled ? "the file is compiled for the Edge TPU: run the model it was made from"
                                    : "docs/ops.md lists what it can run");

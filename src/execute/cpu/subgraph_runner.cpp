@@ -195,18 +195,9 @@ Status SubgraphRunner::try_fold(OpState& state) {
   }
   Block scratch;
   REEF_RETURN_IF_ERROR(scratch.allocate(budget_, state.scratch_bytes));
-  std::vector<std::byte> placeholder(kArenaAlignment);
-  // An op whose value depends on shapes alone must not read data; give it something harmless all the same.
-  std::vector<ops::Tensor*> without_data;
-  for (ops::Tensor* input : state.inputs) {
-    if (input && input->data == nullptr) without_data.push_back(input);
-  }
-  for (ops::Tensor* input : without_data) input->data = placeholder.data();
   ops::RunContext run(*state.op, state.inputs, state.outputs, &environment_,
                       {scratch.data(), static_cast<std::size_t>(scratch.bytes())});
-  const Status status = state.kernel(run);
-  for (ops::Tensor* input : without_data) input->data = nullptr;
-  REEF_RETURN_IF_ERROR(status);
+  REEF_RETURN_IF_ERROR(state.kernel(run));
   for (ops::Tensor* output : state.outputs) output->is_constant = true;
   state.folded = true;
   state.kernel = nullptr;

@@ -35,7 +35,7 @@ std::string_view guess_what_it_is(std::string_view text) {
   if (first != text.npos && text[first] == '<') return "it is a web page or XML: download the raw file instead";
   // ONNX is a protobuf message that starts with field 1, its version, followed by field 2 or 7 (producer, graph).
   if (text.size() > 3 && text[0] == 0x08 && text[1] >= 2 && text[1] < 32 && (text[2] == 0x12 || text[2] == 0x3a)) {
-    return "it looks like an ONNX model";
+    return "it looks like an ONNX model, which this version does not read: convert it to TFLite first";
   }
   if (text.size() >= 8 && text.substr(4, 4) == "DWN1") {
     return "it is an Edge TPU executable taken out of a model: give the model";

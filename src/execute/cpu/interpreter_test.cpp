@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the interpreter does beyond calling kernels: shapes known early, shapes known late, resizing, notes.
+#include "execute/cpu/interpreter.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "ir/verify.h"
+
+namespace reef::cpu {
+namespace {
+
+ir::Tensor tensor(ir::DataType type, ir::Shape shape) {
+  ir::Tensor result;
+  result.type = type;
+  result.shape = std::move(shape);
+  return result;
+}
+
+ir::Operator op(const char* type, std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs) {
+  ir::Operator result;
+  result.type = type;
+  result.inputs = std::move(inputs);
+  result.outputs = std::move(outputs);
+  return result;
+}
+
+// y = RESHAPE(x, SHAPE(like)): the new shape is computed, but from a shape.
+ir::Model reshape_like() {
+  ir::Model model;
+  model.buffers.resize(1);
+  ir::Subgraph graph;
+  graph.tensors = {tensor(ir::DataType::kFloat32, {2, 3}), tensor(ir::DataType::kInt8, {3, 2}),
+                   tensor(ir::DataType::kInt32, {2}), tensor(ir::DataType::kFloat32, {3, 2})};
+  graph.inputs = {0, 1};
+  graph.outputs = {3};
+  graph.operators = {op("SHAPE", {1}, {2}), op("RESHAPE", {0, 2}, {3})};
+  model.subgraphs.push_back(std::move(graph));
+  return model;
+}
+
+std::unique_ptr<Interpreter> created(ir::Model model) {
+  EXPECT_TRUE(ir::verify(model).ok());
+  auto interpreter = Interpreter::create(std::make_shared<const ir::Model>(std::move(model)));
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status().message();
+  return std::move(*interpreter);
+}
+
+TEST(Interpreter, ShapesComputedFromShapesAreKnownBeforeRunning) {
+  const auto interpreter = created(reshape_like());
+  ASSERT_TRUE(interpreter->prepare().ok());
+  // Memory for the output is planned: its shape did not wait for a run.
+  EXPECT_EQ(interpreter->output(0).shape, ir::Shape({3, 2}));
+  EXPECT_NE(interpreter->output(0).data, nullptr);
+  ASSERT_TRUE(interpreter->invoke().ok());
+}
+
+TEST(Interpreter, ResizedInputsChangeWhatFollowsFromThem) {
+  const auto interpreter = created(reshape_like());
+  ASSERT_TRUE(interpreter->resize_input(1, {1, 6}).ok());
+  EXPECT_FALSE(interpreter->invoke().ok()) << "prepare comes first";
+  ASSERT_TRUE(interpreter->prepare().ok());
+  for (std::size_t i = 0; i < 6; ++i) {
+    const auto value = static_cast<float>(i);
+    std::memcpy(interpreter->input_bytes(0).data() + 4 * i, &value, 4);
+  }
+  ASSERT_TRUE(interpreter->invoke().ok());
+  EXPECT_EQ(interpreter->output(0).shape, ir::Shape({1, 6}));
+  EXPECT_EQ(interpreter->output(0).values<float>()[5], 5.0f);
+  ASSERT_TRUE(interpreter->resize_input(1, {4, 4}).ok());
+  const Status status = interpreter->prepare();
+  EXPECT_NE(status.message().find("op 1 RESHAPE"), std::string::npos) << status.message();
+}
+
+TEST(Interpreter, ShapesThatRestOnValuesWaitForThem) {
+  ir::Model model = reshape_like();
+  model.subgraphs[0].inputs = {0, 2};
+  model.subgraphs[0].operators.erase(model.subgraphs[0].operators.begin());
+  const auto interpreter = created(std::move(model));
+  ASSERT_TRUE(interpreter->prepare().ok());
+  for (const std::int32_t rows : {6, 2, 3}) {
+    const std::int32_t shape[] = {rows, 6 / rows};
+    std::memcpy(interpreter->input_bytes(1).data(), shape, sizeof(shape));
+    ASSERT_TRUE(interpreter->invoke().ok());
+    EXPECT_EQ(interpreter->output(0).shape, ir::Shape({rows, 6 / rows}));
+  }
+}
+
+TEST(Interpreter, UnknownOpsAreNamedTogether) {
+  ir::Model model = reshape_like();
+  for (ir::Operator& each : model.subgraphs[0].operators) each.type = "FROBNICATE";
+  const auto interpreter = Interpreter::create(std::make_shared<const ir::Model>(std::move(model)));
+  EXPECT_NE(interpreter.status().message().find("FROBNICATE (ops 0, 1)"), std::string::npos)
+      << interpreter.status().message();
+}
+
+}  // namespace
+}  // namespace reef::cpu
