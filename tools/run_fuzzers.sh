@@ -12,5 +12,5 @@ for fuzzer in "$folder"/fuzz_*; do
   mkdir -p "$corpus"
   if [[ "$name" == *reader* ]]; then cp "$root"/models/*.tflite "$corpus"/; fi
   echo "== $name, $seconds s"
-  "$fuzzer" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=20 -print_final_stats=1 "$corpus" "$root/fuzz/seeds" 2>&1 | tail -n 12
+  "$fuzzer" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=20 -print_final_stats=1 "$corpus" 2>&1 | tail -n 12
 done
