@@ -4,14 +4,20 @@
 #include <string>
 
 #include "base/file.h"
-#include "report/ops_reference.h"
+#include "report/documents.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::fprintf(stderr, "usage: make_docs SOURCE_DIR\n");
     return 2;
   }
-  const reef::Status status = reef::write_file(std::string(argv[1]) + "/docs/ops.md", reef::report::ops_reference());
-  if (!status.ok()) std::fprintf(stderr, "make_docs: %s\n", status.message().c_str());
-  return status.ok() ? 0 : 1;
+  for (const reef::report::Document& document : reef::report::kDocuments) {
+    const std::string path = std::string(argv[1]) + "/" + std::string(document.path);
+    const reef::Status status = reef::write_file(path, document.text());
+    if (!status.ok()) {
+      std::fprintf(stderr, "make_docs: %s\n", status.message().c_str());
+      return 1;
+    }
+  }
+  return 0;
 }

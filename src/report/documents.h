@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The documents that are generated from code, once: make_docs writes them, a test compares them with what is committed.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "report/machine_reference.h"
+#include "report/ops_reference.h"
+
+namespace reef::report {
+
+struct Document {
+  std::string_view path;  // below the source folder
+  std::string (*text)();
+};
+
+inline constexpr std::array kDocuments = {
+    Document{"docs/ops.md", ops_reference},
+    Document{"docs/hardware/machine.md", machine_reference},
+};
+
+}  // namespace reef::report
