@@ -4,13 +4,14 @@
 
 #include "base/file.h"
 #include "formats/darwinn/reader.h"
+#include "formats/darwinn/writer.h"
 #include "formats/tflite/reader.h"
 #include "zoo.h"
 
 namespace reef {
 namespace {
 
-TEST(ZooDarwinn, ReadsEveryPackage) {
+TEST(ZooDarwinn, WritesEveryPackageAsItWas) {
   REEF_SKIP_WITHOUT_ZOO(folder);
   int packages = 0;
   for (const std::string& path : testing::tflite_files(folder)) {
@@ -23,11 +24,15 @@ TEST(ZooDarwinn, ReadsEveryPackage) {
         const auto options = darwinn::read_custom_options(op.custom_options, &notes);
         EXPECT_TRUE(options.ok()) << path << ": " << options.status().message();
         EXPECT_TRUE(notes.empty()) << path << ": " << notes[0];
-        packages += options.ok();
+        if (!options.ok()) continue;
+        const auto bytes = darwinn::write_custom_options(*options);
+        ASSERT_TRUE(bytes.ok()) << path << ": " << bytes.status().message();
+        EXPECT_TRUE(Bytes(*bytes) == op.custom_options) << path;
+        ++packages;
       }
     }
   }
-  std::cout << packages << " packages read\n";
+  std::cout << packages << " packages read and written\n";
   EXPECT_GE(packages, 58);
 }
 

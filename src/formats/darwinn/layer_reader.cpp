@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/darwinn/table_reader.h"
+#include "formats/darwinn/executable_reader.h"
 
 namespace reef::darwinn {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <new>
 
-#include "formats/darwinn/table_reader.h"
+#include "formats/darwinn/executable_reader.h"
 #include "formats/darwinn/wire.h"
 #include "formats/flexbuffer/flex_view.h"
 
