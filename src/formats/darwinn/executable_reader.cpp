@@ -153,6 +153,10 @@ Executable read_executable_buffer(const FlatBuffer& buffer) {
   result.use_tpu_dram_for_parameters = table.flag(Executable::kUseTpuDramForParameters, "use_tpu_dram_for_parameters");
   result.estimated_cycles = table.number<std::int64_t>(Executable::kEstimatedCycles, "estimated_cycles");
   table.note_newer_fields(Executable::kEstimatedCycles + 1);
+  // The one default whose presence depends on the type (see new_executable): a value must not hide what is usual.
+  if (!result.serialized_model.empty()) {
+    result.written_defaults |= new_executable(result.type).written_defaults & field_set(Executable::kSerializedModel);
+  }
   if (table.ok() && result.chip != kChipName) {
     buffer.state().fail(
         unsupported("the program is for the chip '{}'; Reef knows only '{}', the Edge TPU of Coral "

@@ -57,7 +57,7 @@ struct FieldOffset {
   friend bool operator==(const FieldOffset&, const FieldOffset&) = default;
 };
 
-// Programs longer than the chip's instruction memory come in several chunks.
+// Long programs come in several chunks, of some 256 KiB each in the one file seen that has more than one.
 struct InstructionChunk {
   enum Field { kBitstream, kFieldOffsets };
   Bytes bitstream;
