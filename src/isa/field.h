@@ -52,7 +52,9 @@ struct Field {
   // Part of a loop nest, watcher or producer of this name: the whole name is then "group.name".
   std::string_view group = {};
   // What the field holds in every compiled program studied, where that is not 0. The assembler starts from it.
-  std::uint32_t usual = 0;
+  std::uint32_t usual = 0;  // as bits
+  // The value is the bits plus this: 1 where a field holds a count less one.
+  std::uint8_t plus = 0;
   std::span<const std::string_view> values = {};
 
   constexpr int end() const { return bit + width; }

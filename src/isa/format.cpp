@@ -250,7 +250,7 @@ const Field* sequence_field(Opcode opcode) {
 AddressUnitName address_unit_name(AddressUnit unit) {
   switch (unit) {
     case AddressUnit::kNarrowByte:
-      return {"narrow", "B"};
+      return {"narrow", "byte"};
     case AddressUnit::kNarrowWord:
       return {"narrow", "word"};
     case AddressUnit::kWideLine:

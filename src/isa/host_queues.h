@@ -11,6 +11,7 @@ namespace reef::isa::host_queues {
 
 using layout::field;
 using layout::flag;
+using layout::plus_one;
 using layout::with_values;
 
 // ---- 25: infeed ----
@@ -43,8 +44,8 @@ inline constexpr std::array kPopProducers = {kSignalPopRingProducer, kSignalPop}
 inline constexpr auto kPopWatchers = layout::watchers<2>({314, 4, 2, false, true, {0, 0}});
 inline constexpr Field kPopTiles =
     field("to_tiles", 409, 16, Kind::kTileMask, "tiles", "who receives the lines", Evidence::kExecuted);
-inline constexpr Field kPopLineWords =
-    field("line_words", 434, 6, Kind::kUnsigned, "words - 1", "words of 4 bytes per ring line", Evidence::kExecuted);
+inline constexpr Field kPopLineWords = plus_one(
+    field("line_words", 434, 6, Kind::kUnsigned, "words", "words of 4 bytes per ring line", Evidence::kExecuted));
 
 // ---- 27: outfeed ----
 
@@ -53,8 +54,8 @@ inline constexpr ProducerFields kSignalOutfeed =
     layout::producer({"signal_outfeed", 173, 2, true, static_cast<std::uint8_t>(ScalarCounter::kRingOutfeed), 0});
 // Waiting for LOOPBACK_POP is what marks an outfeed into the loop-back buffer.
 inline constexpr auto kOutfeedWatchers = layout::watchers<1>({176, 4, 2, false, true, {0, 0}});
-inline constexpr Field kOutfeedLineWords =
-    field("line_words", 222, 6, Kind::kUnsigned, "words - 1", "words of 4 bytes per ring line", Evidence::kObserved);
+inline constexpr Field kOutfeedLineWords = plus_one(
+    field("line_words", 222, 6, Kind::kUnsigned, "words", "words of 4 bytes per ring line", Evidence::kObserved));
 inline constexpr Field kToHost =
     flag("to_host", 228, "1: units of 8 bytes, straight to the host; 0: words of 4 bytes into a buffer",
          Evidence::kExecuted);

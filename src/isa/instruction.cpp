@@ -14,11 +14,12 @@ std::int64_t wrapping(std::uint64_t value) { return std::bit_cast<std::int64_t>(
 std::uint64_t modular(std::int64_t value) { return std::bit_cast<std::uint64_t>(value); }
 
 std::int64_t lowest(const Field& field) {
-  return field.kind == Kind::kSigned ? -(std::int64_t{1} << (field.width - 1)) : 0;
+  return (field.kind == Kind::kSigned ? -(std::int64_t{1} << (field.width - 1)) : 0) + field.plus;
 }
 std::int64_t highest(const Field& field) {
-  return field.kind == Kind::kSigned ? (std::int64_t{1} << (field.width - 1)) - 1
-                                     : static_cast<std::int64_t>(field.mask());
+  return (field.kind == Kind::kSigned ? (std::int64_t{1} << (field.width - 1)) - 1
+                                      : static_cast<std::int64_t>(field.mask())) +
+         field.plus;
 }
 
 }  // namespace
@@ -95,9 +96,9 @@ void Instruction::put(const Field& field, std::uint32_t value) {
 std::int64_t Instruction::get(const Field& field) const {
   const std::uint32_t value = bits(field);
   if (field.kind == Kind::kSigned && (value >> (field.width - 1) & 1) != 0) {
-    return static_cast<std::int64_t>(value) - (std::int64_t{1} << field.width);
+    return static_cast<std::int64_t>(value) - (std::int64_t{1} << field.width) + field.plus;
   }
-  return value;
+  return static_cast<std::int64_t>(value) + field.plus;
 }
 
 float Instruction::get_float(const Field& field) const { return std::bit_cast<float>(bits(field)); }
@@ -110,7 +111,7 @@ Status Instruction::set(const Field& field, std::int64_t value) {
   REEF_REQUIRE(field.end() <= common::kOpcode.bit || field.bit >= common::kOpcode.end() ||
                    (field == common::kOpcode && value == static_cast<std::int64_t>(opcode_)),
                "the opcode of an instruction cannot be changed");
-  put(field, static_cast<std::uint32_t>(modular(value)) & field.mask());
+  put(field, static_cast<std::uint32_t>(modular(value - field.plus)) & field.mask());
   return ok_status();
 }
 

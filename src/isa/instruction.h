@@ -67,7 +67,7 @@ class Instruction {
 
   // The bits of a field as an unsigned number. A field beyond the end of this instruction reads as 0.
   std::uint32_t bits(const Field& field) const;
-  // The same, sign-extended where the field is signed.
+  // The field's value: sign-extended where it is signed, plus one where it holds a count less one (Field::plus).
   std::int64_t get(const Field& field) const;
   bool test(const Field& field) const { return bits(field) != 0; }
   float get_float(const Field& field) const;

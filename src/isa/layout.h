@@ -337,6 +337,11 @@ constexpr Field with_values(Field base, std::span<const std::string_view> values
   base.values = values;
   return base;
 }
+// A count of at least 1 that is stored less one.
+constexpr Field plus_one(Field base) {
+  base.plus = 1;
+  return base;
+}
 constexpr Field with_usual(Field base, std::uint32_t usual) {
   base.usual = usual;
   return base;

@@ -8,6 +8,7 @@ namespace reef::isa::ring {
 
 using layout::field;
 using layout::flag;
+using layout::plus_one;
 
 // The only nest: lines read by a sender, lines written by a receiver.
 inline constexpr NestFields kSendIn = layout::nest({"in", AddressUnit::kWideLine, 62, 4, 16, 17, 16, 2});
@@ -33,15 +34,15 @@ inline constexpr auto kSendWatchers = layout::watchers<3>({343, 5, 2, true, fals
 
 // ---- 11, 12: receive ----
 
-// Header lines: before each pass of dimensions 0..header_level, header_lines + 1 lines go to the header's place.
+// Header lines: before each pass of header_level inner dimensions, header_lines lines go to the header's place.
 inline constexpr Field kHeader = flag("header", 267, "header lines precede every pass", Evidence::kExecuted);
 inline constexpr Field kHeaderLevel =
-    field("header_level", 268, 2, Kind::kUnsigned, "level - 1",
-          "header lines arrive before each pass of dimensions 0 to this one", Evidence::kExecuted);
+    plus_one(field("header_level", 268, 2, Kind::kUnsigned, "level",
+                   "header lines arrive before each pass of this many inner dimensions", Evidence::kExecuted));
 inline constexpr Field kHeaderFirst =
     field("header_first", 270, 16, Kind::kUnsigned, "line", "where the header goes", Evidence::kExecuted);
 inline constexpr Field kHeaderLines =
-    field("header_lines", 286, 16, Kind::kUnsigned, "lines - 1", "how long a header is", Evidence::kExecuted);
+    plus_one(field("header_lines", 286, 16, Kind::kUnsigned, "lines", "how long a header is", Evidence::kExecuted));
 inline constexpr Field kHeaderLast =
     field("header_last", 302, 16, Kind::kUnsigned, "line", "first line of the last header buffer", Evidence::kExecuted);
 inline constexpr Field kHeaderStep = field(
