@@ -206,6 +206,7 @@ class Printer {
     std::vector<std::string> items;
     for (const Field* field : loose_fields_of(in.opcode())) {
       bool wanted = in.bits(*field) != field->usual && !is_said(i, *field);
+      if (field->kind == Kind::kEnum) wanted = true;  // value 0 has a name worth reading
       if (in.opcode() == Opcode::kStart && *field == control::kStartLength) wanted = !is_said(i, *field);
       if (in.opcode() == Opcode::kBranch && *field == control::kBranchOffset) wanted = !is_said(i, *field);
       if (sequence != nullptr && *field == *sequence) {

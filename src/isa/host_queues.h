@@ -16,12 +16,13 @@ using layout::with_values;
 
 // ---- 25: infeed ----
 
-inline constexpr Field kInfeedActivations =
-    flag("activations", 12, "0: parameter buffer, 1: activation buffer", Evidence::kExecuted);
+inline constexpr std::string_view kInfeedBuffers[] = {"parameters", "activations"};
+inline constexpr Field kInfeedBuffer =
+    with_values(field("buffer", 12, 1, Kind::kEnum, "", "which buffer is filled", Evidence::kExecuted), kInfeedBuffers);
 inline constexpr NestFields kInfeedOut = layout::nest({"out", AddressUnit::kBufferUnit, 13, 3, 15, 16, 15, 2});
 inline constexpr ProducerFields kSignalInfeed = layout::choose_counter(
     layout::producer({"signal_infeed", 174, 2, true, static_cast<std::uint8_t>(ScalarCounter::kParameterInfeed), 0}),
-    kInfeedActivations,
+    kInfeedBuffer,
     {static_cast<std::uint8_t>(ScalarCounter::kParameterInfeed),
      static_cast<std::uint8_t>(ScalarCounter::kAvdataInfeed)});
 inline constexpr auto kInfeedWatchers = layout::watchers<1>({177, 4, 2, false, true, {0, 0}});
@@ -56,8 +57,12 @@ inline constexpr ProducerFields kSignalOutfeed =
 inline constexpr auto kOutfeedWatchers = layout::watchers<1>({176, 4, 2, false, true, {0, 0}});
 inline constexpr Field kOutfeedLineWords = plus_one(
     field("line_words", 222, 6, Kind::kUnsigned, "words", "words of 4 bytes per ring line", Evidence::kObserved));
-inline constexpr Field kToHost =
-    flag("to_host", 228, "1: units of 8 bytes, straight to the host; 0: words of 4 bytes into a buffer",
-         Evidence::kExecuted);
+inline constexpr std::string_view kOutfeedTargets[] = {"buffer", "host"};
+inline constexpr Field kOutfeedTarget = with_values(
+    field("target", 228, 1, Kind::kEnum, "",
+          "host: units of 8 bytes straight to the host; buffer: words of 4 bytes into the loop-back buffer or the "
+          "scalar core's memory",
+          Evidence::kExecuted),
+    kOutfeedTargets);
 
 }  // namespace reef::isa::host_queues

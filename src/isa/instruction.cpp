@@ -31,17 +31,15 @@ int Nest::significant_dims() const {
 }
 
 std::optional<std::int64_t> Nest::steps() const {
-  constexpr auto kMax = static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max());
-  unsigned __int128 all = 1;
-  unsigned __int128 lost_passes = 1;  // passes of dimension 0 that are shortened
-  for (int k = 0; k < kMaxDims; ++k) {
-    all *= dims[k].count;
-    if (k > 0 && k != static_cast<int>(clip_dim)) lost_passes *= dims[k].count;
-    if (all > kMax) return std::nullopt;
+  unsigned __int128 passes = 1;  // of dimension 0
+  for (int k = 1; k < kMaxDims; ++k) {
+    passes *= dims[k].count;
+    if (passes >> 80 != 0) return std::nullopt;
   }
-  if (clip_dim > 0 && clip_dim < kMaxDims && clip_steps < dims[0].count) {
-    all -= lost_passes * (dims[0].count - clip_steps);
-  }
+  const bool clips = clip_dim > 0 && clip_dim < kMaxDims;
+  const unsigned __int128 clipped = clips ? passes / dims[clip_dim].count : 0;
+  const unsigned __int128 all = (passes - clipped) * dims[0].count + clipped * clip_steps;
+  if (all > static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
   return static_cast<std::int64_t>(all);
 }
 
@@ -143,7 +141,7 @@ Nest Instruction::read_nest(const NestFields& fields) const {
   }
   nest.clip_steps = bits(fields.clip_limit) + 1;
   nest.clip_dim = bits(fields.clip_dim);
-  if (fields.has_addresses) nest.clip_deficit = bits(fields.clip_deficit);
+  if (fields.has_addresses) nest.clip_deficit = static_cast<std::int32_t>(get(fields.clip_deficit));
   return nest;
 }
 

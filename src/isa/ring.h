@@ -9,6 +9,7 @@ namespace reef::isa::ring {
 using layout::field;
 using layout::flag;
 using layout::plus_one;
+using layout::with_values;
 
 // The only nest: lines read by a sender, lines written by a receiver.
 inline constexpr NestFields kSendIn = layout::nest({"in", AddressUnit::kWideLine, 62, 4, 16, 17, 16, 2});
@@ -16,7 +17,9 @@ inline constexpr NestFields kReceiveOut = layout::nest({"out", AddressUnit::kWid
 
 // ---- 10: send ----
 
-inline constexpr Field kChannelB = flag("channel_b", 466, "0: ring channel A, 1: channel B", Evidence::kExecuted);
+inline constexpr std::string_view kChannels[] = {"a", "b"};
+inline constexpr Field kChannel =
+    with_values(field("channel", 466, 1, Kind::kEnum, "", "ring channel", Evidence::kExecuted), kChannels);
 inline constexpr Field kToTiles =
     field("to_tiles", 467, 16, Kind::kTileMask, "tiles", "who receives the lines", Evidence::kExecuted);
 inline constexpr Field kToScalar = flag("to_scalar", 483, "the scalar core receives them too", Evidence::kExecuted);
@@ -27,7 +30,7 @@ inline constexpr ProducerFields kSignalRingWrite =
 inline constexpr ProducerFields kSignalRingProducer = layout::choose_counter(
     layout::producer(
         {"signal_ring_producer", 339, 3, false, static_cast<std::uint8_t>(TileCounter::kRingProducerA), 0}),
-    kChannelB,
+    kChannel,
     {static_cast<std::uint8_t>(TileCounter::kRingProducerA), static_cast<std::uint8_t>(TileCounter::kRingProducerB)});
 inline constexpr std::array kSendProducers = {kSignalRingWrite, kSignalRingProducer};
 inline constexpr auto kSendWatchers = layout::watchers<3>({343, 5, 2, true, false, {0, 0}});

@@ -76,8 +76,8 @@ Status read_clip(Line& line, Nest& nest) {
   nest.clip_dim = static_cast<std::uint32_t>(dim);
   nest.clip_steps = static_cast<std::uint32_t>(steps);
   if (line.accept_word("short")) {
-    REEF_ASSIGN_OR_RETURN(const std::int64_t deficit, line.number("what is left out", 0, std::int64_t{1} << 20));
-    nest.clip_deficit = static_cast<std::uint32_t>(deficit);
+    REEF_ASSIGN_OR_RETURN(const std::int64_t deficit, line.number("what is left out", -(1 << 20), 1 << 20));
+    nest.clip_deficit = static_cast<std::int32_t>(deficit);
   }
   return ok_status();
 }
