@@ -111,6 +111,28 @@ TEST(DarwinnReader, ChecksThatFieldOffsetsLieInTheirChunk) {
   EXPECT_FALSE(read_executable(Bytes(must_write_executable(executable))).ok());
 }
 
+TEST(OutputLayout, FindsElementsAndSaysWhereItHasNone) {
+  // 3 x 3 elements of 2 channels on 2 x 2 tiles: 2 and 1 rows, 2 and 1 columns.
+  OutputLayout layout;
+  layout.y_to_tile = {0, 0, 2};
+  layout.x_to_tile = {0, 0, 1};
+  layout.tile_offset = {0, 8, 12, 16};
+  layout.x_to_local_offset = {0, 2, 0};
+  layout.y_to_local_row = {0, 1, 0};
+  layout.x_to_row_size = {4, 4, 2};
+  EXPECT_EQ(layout.index_of(0, 0), 0);
+  EXPECT_EQ(layout.index_of(1, 1), 6);
+  EXPECT_EQ(layout.index_of(1, 2), 10);
+  EXPECT_EQ(layout.index_of(2, 1), 14);
+  EXPECT_EQ(layout.index_of(2, 2), 16);
+  EXPECT_EQ(layout.index_of(3, 0), std::nullopt);
+  EXPECT_EQ(layout.index_of(0, 3), std::nullopt);
+  layout.y_to_tile[2] = 3;
+  EXPECT_EQ(layout.index_of(2, 2), std::nullopt);
+  layout.y_to_tile[2] = -2;
+  EXPECT_EQ(layout.index_of(2, 1), std::nullopt);
+}
+
 // ---- The map around the package ----
 
 Status map_error(const std::function<void(flexbuffers::Builder&)>& fill) {
