@@ -221,6 +221,21 @@ TEST(DarwinnReader, LimitsWhatSharedBytesDescribe) {
   EXPECT_EQ(read_executable(Bytes(bytes)).status().code(), StatusCode::kResourceExhausted);
 }
 
+// The same for time: tables may share a vtable of 60,000 bytes.
+TEST(DarwinnReader, LimitsTheWorkOnSharedVtables) {
+  FlatBufferBuilder builder;
+  const auto bits = builder.CreateVector(std::vector<std::uint8_t>(16));
+  const auto start = builder.StartTable();
+  builder.AddElement<std::uint8_t>(60000, 1);
+  const flatbuffers::Offset<fb::FieldOffset> field(builder.EndTable(start));
+  const auto fields = builder.CreateVector(std::vector(500000, field));
+  const auto chunks = builder.CreateVector(std::vector{fb::CreateInstructionChunk(builder, bits, fields)});
+  fb::ExecutableBuilder executable(builder);
+  executable.add_instruction_chunks(chunks);
+  const Buffer bytes = finished(builder, executable.Finish());
+  EXPECT_EQ(read_executable(Bytes(bytes)).status().code(), StatusCode::kResourceExhausted);
+}
+
 TEST(DarwinnReader, RefusesOffsetsThatLeadNowhere) {
   const Buffer whole = must_write_executable(make_full_options().package.executables[0]);
   const std::size_t table = flatbuffers::ReadScalar<std::uint32_t>(whole.data());
