@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "report/isa_reference.h"
 #include "report/ops_reference.h"
 
 int main(int argc, char** argv) {
@@ -11,7 +12,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: make_docs SOURCE_DIR\n");
     return 2;
   }
-  const reef::Status status = reef::write_file(std::string(argv[1]) + "/docs/ops.md", reef::report::ops_reference());
+  const std::string docs = std::string(argv[1]) + "/docs/";
+  reef::Status status = reef::write_file(docs + "ops.md", reef::report::ops_reference());
+  if (status.ok()) status = reef::write_file(docs + "hardware/isa.md", reef::report::isa_reference());
   if (!status.ok()) std::fprintf(stderr, "make_docs: %s\n", status.message().c_str());
   return status.ok() ? 0 : 1;
 }
