@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "isa/dma_trace.h"
 #include "isa/fence.h"
 #include "isa/frame.h"
 #include "isa/scalar.h"
@@ -107,18 +108,23 @@ class Printer {
     while (!bodies_.empty() && bodies_.back() == row) {
       bodies_.pop_back();
       out_ += indent() + "}\n";
+      trace_.forget();
     }
   }
 
   void print_label(int row) {
-    if (labels_.contains(row)) out_ += fmt::format("L{}:\n", row);
+    if (!labels_.contains(row)) return;
+    out_ += fmt::format("L{}:\n", row);
+    trace_.forget();
   }
 
   void end_first_line(std::size_t line_start, std::size_t i) {
-    if (options_.rows_as_comments) {
+    const std::string remark = trace_.follow(program_[i]);
+    if (options_.comments) {
       const std::size_t length = out_.size() - line_start;
       out_.append(length < kCommentColumn ? kCommentColumn - length : 1, ' ');
       fmt::format_to(std::back_inserter(out_), "; row {}", starts_[i]);
+      if (!remark.empty()) fmt::format_to(std::back_inserter(out_), ": {}", remark);
     }
     out_ += '\n';
   }
@@ -225,7 +231,12 @@ class Printer {
 
   void print_parts(const Instruction& in) {
     for (const NestFields& nest : nests(in.opcode())) {
-      if (!text::is_empty(in, nest)) statement(text::print_nest(in, nest));
+      if (text::is_empty(in, nest)) continue;
+      std::string line = text::print_nest(in, nest);
+      if (options_.comments && nest.unit == AddressUnit::kWideQuarter && in.test(nest.base)) {
+        line += fmt::format("  ; line {}", in.bits(nest.base) / 4);
+      }
+      statement(line);
     }
     int next_slot = 0;
     for (const WatcherFields& watcher : watchers(in.opcode())) {
@@ -262,6 +273,7 @@ class Printer {
   std::vector<int> bodies_;  // rows behind the open repeated bodies, innermost last
   std::uint32_t next_sequence_ = 0;
   bool sequence_printed_ = false;
+  DmaTrace trace_;
   std::string out_;
 };
 

@@ -137,9 +137,10 @@ inline constexpr Field kBias =
 inline constexpr Field kScalePerCell =
     flag("scale_per_cell", 2094, "the factors come from the line of float32 in scaling memory, one per cell",
          Evidence::kExecuted);
-inline constexpr Field kOddSymmetry = field(
-    "odd_symmetry", 2095, 2, Kind::kUnsigned, "",
-    "3: the activation is odd, sign(x) * table(|x|); other values than 0 and 3 do not occur", Evidence::kExecuted);
+inline constexpr Field kOddSymmetry =
+    field("odd_symmetry", 2095, 2, Kind::kUnsigned, "",
+          "3: the activation is odd, sign(x) * table(magnitude of x); other values than 0 and 3 do not occur",
+          Evidence::kExecuted);
 
 // Opcode 05 only.
 namespace resample {

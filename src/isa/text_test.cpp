@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "isa/assembler.h"
 #include "isa/disassembler.h"
 #include "isa/scalar.h"
@@ -16,7 +17,7 @@ namespace {
 
 void expect_survives(const Program& program) {
   for (const bool plain : {true, false}) {
-    const std::string text = disassemble(program, {.rows_as_comments = plain, .always_sequence = !plain});
+    const std::string text = disassemble(program, {.comments = plain, .always_sequence = !plain});
     const auto again = assemble(text);
     ASSERT_TRUE(again.ok()) << again.status().message() << "\n" << text;
     ASSERT_EQ(again->size(), program.size()) << text;
@@ -88,7 +89,7 @@ TEST(IsaText, Floats) {
 // ---- What the text looks like ----
 
 std::string text_of(const Instruction& instruction) {
-  return disassemble(std::vector{instruction}, {.rows_as_comments = false});
+  return disassemble(std::vector{instruction}, {.comments = false});
 }
 
 TEST(IsaText, ReadsAsWordsNotBits) {
@@ -144,7 +145,7 @@ TEST(IsaText, ControlFlowAndBundles) {
       "end\n";
   const auto program = assemble(text);
   ASSERT_TRUE(program.ok()) << program.status().message();
-  EXPECT_EQ(disassemble(*program, {.rows_as_comments = false}), text);
+  EXPECT_EQ(disassemble(*program, {.comments = false}), text);
   EXPECT_EQ((*program)[0].get(control::kStartLength), 7 * 128);
   EXPECT_EQ((*program)[2].get(control::kRepeatRows), 2);
   EXPECT_EQ((*program)[6].get(control::kBranchOffset), -5);
@@ -157,6 +158,28 @@ TEST(IsaText, SequenceNumbersCountOn) {
   EXPECT_EQ((*program)[1].get(tile::kSequence), 0);
   EXPECT_EQ((*program)[3].get(*sequence_field(Opcode::kTileFence)), 1);
   EXPECT_EQ((*program)[4].get(tile::kSequence), 9);
+}
+
+TEST(IsaText, DocumentedExampleIsCanonical) {
+  const auto file = read_file(REEF_SOURCE_DIR "/docs/hardware/assembly.md", 1 << 20);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const std::string document(reinterpret_cast<const char*>(file->data()), file->size());
+  const std::string mark = "```asm\n";
+  const std::size_t begin = document.find(mark) + mark.size();
+  const std::string example = document.substr(begin, document.find("```\n", begin) - begin);
+  const auto listing = parse_listing(example);
+  ASSERT_TRUE(listing.ok()) << listing.status().message();
+  EXPECT_EQ(print_listing(*listing, {.comments = false}), example);
+}
+
+TEST(IsaText, CommentsSayWhatADescriptorAsksFor) {
+  const auto program = assemble(
+      "scalar r8 = mov 784\nscalar r9 = mov 1 | dma.bytes = r8\nscalar r8 = mov 5 | dma.tag = r9\nscalar dma.issue\n"
+      "scalar r9 = load [r1]\nscalar dma.tag = r9\nscalar dma.issue\n");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const std::string text = disassemble(*program);
+  EXPECT_NE(text.find("; row 3: input, 784 bytes\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("; row 6\n"), std::string::npos) << text;
 }
 
 // ---- Complaints ----
