@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa/nest_shape.h"
+
+namespace reef::isa {
+namespace {
+
+// The largest nest of a compiled program has a few million steps.
+constexpr std::int64_t kMaxPositions = std::int64_t{1} << 32;
+
+}  // namespace
+
+Result<NestShape> nest_shape(const Nest& nest, int dims) {
+  NestShape shape;
+  shape.dims = dims;
+  shape.base = nest.base;
+  shape.clip_dim = static_cast<int>(nest.clip_dim) < dims ? static_cast<int>(nest.clip_dim) : 0;
+  shape.clip_steps = shape.clip_dim == 0 ? 1 : nest.clip_steps;
+  shape.inner_count = nest.dims[0].count;
+  shape.pass_lengths[0] = 1;
+  for (int k = 0; k < dims; ++k) {
+    const auto d = static_cast<std::size_t>(k);
+    shape.stride[d] = nest.dims[d].stride;
+    shape.count[d] = nest.dims[d].count;
+    if (k == 0) shape.count[0] = std::max<std::int64_t>(shape.count[0], shape.clip_steps);
+    shape.pass_lengths[d + 1] = shape.pass_lengths[d] * shape.count[d];  // factors are below 2^32 and 2^19
+    REEF_REQUIRE(shape.pass_lengths[d + 1] <= kMaxPositions, "a loop nest has more than {} steps", kMaxPositions);
+  }
+  shape.buffer_level = static_cast<int>(nest.buffer_level);
+  shape.buffer_stride = nest.buffer_stride;
+  shape.steps = nest.steps().value_or(0);
+  return shape;
+}
+
+void NestCursor::carry() {
+  position_ += shape_->count[0] - at_[0];
+  offset_ -= at_[0] * shape_->stride[0];
+  at_[0] = 0;
+  for (int k = 1; k < shape_->dims; ++k) {
+    const auto d = static_cast<std::size_t>(k);
+    ++at_[d];
+    offset_ += shape_->stride[d];
+    if (at_[d] < shape_->count[d]) return;
+    offset_ -= at_[d] * shape_->stride[d];
+    at_[d] = 0;
+  }
+}
+
+}  // namespace reef::isa

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loop nest ready to be walked: where passes begin and end, and the address of every step.
+//
+// Positions count steps as if nothing were clipped, so that position / pass_length(level) is the number of the pass. A
+// pass of level L is one complete traversal of dimensions 0 to L-1; level 0 is every single step. Watchers are asked at
+// the beginning of a pass, producers count at its end (docs/hardware/isa.md).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/status.h"
+#include "isa/instruction.h"
+
+namespace reef::isa {
+
+struct NestShape {
+  int dims = 0;
+  std::int64_t base = 0;
+  std::array<std::int64_t, kMaxDims> stride{};
+  std::array<std::int64_t, kMaxDims> count{};             // dimension 0: the longer of count and clip
+  std::array<std::int64_t, kMaxDims + 1> pass_lengths{};  // of level L
+  std::int64_t inner_count = 1;                           // of dimension 0 where it is not clipped
+  int clip_dim = 0;                                       // 0: no clip
+  std::int64_t clip_steps = 1;
+  int buffer_level = 0;
+  std::int64_t buffer_stride = 0;
+  std::int64_t steps = 0;  // that are really made
+
+  std::int64_t size() const { return pass_lengths[static_cast<std::size_t>(dims)]; }  // positions
+  std::int64_t pass_length(int level) const { return pass_lengths[static_cast<std::size_t>(std::min(level, dims))]; }
+  // Passes of `level` that are complete when everything before `position` is done.
+  std::int64_t passes_before(std::int64_t position, int level) const { return position / pass_length(level); }
+  // Passes of the double buffer made by the whole nest; 0 without one.
+  std::int64_t buffer_passes() const {
+    return buffer_stride == 0 ? 0 : (size() + pass_length(buffer_level) - 1) / pass_length(buffer_level);
+  }
+};
+
+// Refuses nests of more positions than any program could walk.
+Result<NestShape> nest_shape(const Nest& nest, int dims);
+
+// Stands on a step of a nest.
+class NestCursor {
+ public:
+  NestCursor() = default;
+  // `buffer_phase`: passes of the double buffer made by earlier instructions since it was last restarted.
+  NestCursor(const NestShape& shape, std::int64_t buffer_phase) : shape_(&shape), phase_(buffer_phase) { toggle(); }
+
+  bool done() const { return position_ >= shape_->size(); }
+  std::int64_t position() const { return position_; }
+  std::int64_t address() const { return shape_->base + offset_ + toggled_; }
+  // Steps of dimension 0 that follow at equal distances, this one included.
+  std::int64_t run() const { return limit() - at_[0]; }
+  // Precondition: steps <= run().
+  void advance(std::int64_t steps = 1) {
+    at_[0] += steps;
+    position_ += steps;
+    offset_ += steps * shape_->stride[0];
+    if (at_[0] >= limit()) carry();
+    if (shape_->buffer_stride != 0) toggle();
+  }
+  bool begins_pass(int level) const { return position_ % shape_->pass_length(level) == 0; }
+
+ private:
+  std::int64_t limit() const {
+    if (shape_->clip_dim == 0) return shape_->inner_count;
+    const auto clip = static_cast<std::size_t>(shape_->clip_dim);
+    return at_[clip] + 1 == shape_->count[clip] ? shape_->clip_steps : shape_->inner_count;
+  }
+  void carry();
+  void toggle() {
+    if (shape_->buffer_stride == 0) return;
+    const std::int64_t pass = position_ / shape_->pass_length(shape_->buffer_level) + phase_;
+    toggled_ = (pass & 1) != 0 ? shape_->buffer_stride : 0;
+  }
+
+  const NestShape* shape_ = nullptr;
+  std::array<std::int64_t, kMaxDims> at_{};
+  std::int64_t position_ = 0, offset_ = 0, toggled_ = 0, phase_ = 0;
+};
+
+}  // namespace reef::isa
