@@ -5,6 +5,7 @@
 
 #include "formats/darwinn/parameters/channel_lines.h"
 #include "formats/darwinn/parameters/from_operator.h"
+#include "formats/darwinn/parameters/little_endian.h"
 #include "formats/darwinn/parameters/loop_order.h"
 #include "formats/darwinn/parameters/lstm_gates.h"
 #include "formats/darwinn/parameters/row_hash.h"
@@ -25,8 +26,36 @@ std::vector<std::uint8_t> padded(std::vector<std::uint8_t> bytes) {
   return bytes;
 }
 
+// PAD of channels runs as a layer that copies them (read in the program of one network; its bytes were not compared).
+Result<SelectionMatrix> channel_padding_of(const ir::Model& model, const ir::Operator& op) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  REEF_REQUIRE(op.inputs.size() >= 2 && op.inputs[0] >= 0 && op.inputs[1] >= 0, "PAD lacks operands");
+  const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
+  const ir::Tensor& paddings = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
+  const Bytes& data = ir::constant_data(model, paddings);
+  if (paddings.type != ir::DataType::kInt32 || input.shape.rank() == 0 ||
+      data.size() != 8 * static_cast<std::size_t>(input.shape.rank())) {
+    return unsupported("the paddings are not a constant pair of int32 per dimension");
+  }
+  const auto last = static_cast<std::int64_t>(data.size());
+  const std::uint32_t before = load_u32(data.span(), last - 8), after = load_u32(data.span(), last - 4);
+  constexpr std::uint32_t kMost = 4096;
+  const auto channels = static_cast<std::uint32_t>(input.shape.last());
+  if (before + std::uint64_t{after} == 0 || before > kMost || after > kMost || channels == 0 || channels > kMost) {
+    return unsupported("the channels are not padded, or too many");
+  }
+  SelectionMatrix selection{LayerKind::kConvolution, input.shape.last(), std::vector<std::int32_t>(before, -1), true};
+  for (std::int32_t i = 0; i < input.shape.last(); ++i) selection.sources.push_back(i);
+  selection.sources.resize(selection.sources.size() + after, -1);
+  return selection;
+}
+
 Result<LayerParameters> layer_of(const ir::Model& model, const Candidate& candidate) {
   const ir::Operator& op = operator_of(model, candidate);
+  if (op.type == "PAD") {
+    REEF_ASSIGN_OR_RETURN(const SelectionMatrix selection, channel_padding_of(model, op));
+    return selection_layer(selection);
+  }
   if (has_layer_parameters(op)) {
     LayerOptions options;
     options.order = candidate.order;
@@ -79,6 +108,8 @@ class Collector {
         add_lstm(operators[i]);
       } else if (operators[i].type == "SOFTMAX") {
         add_softmax(operators[i]);
+      } else if (operators[i].type == "PAD") {
+        add_padding(operators[i]);
       } else {
         add_constants(operators[i]);
       }
@@ -146,6 +177,13 @@ class Collector {
     if (lstm->initial_output_bytes > 0 && static_cast<std::uint64_t>(lstm->initial_output_bytes) <= max_size_) {
       add(Candidate(ChunkKind::kConstant, std::string(kInitialOutput)));
     }
+  }
+
+  void add_padding(const ir::Operator& op) {
+    const Result<SelectionMatrix> selection = channel_padding_of(model_, op);
+    if (!selection.ok()) return;
+    const Result<LayerParameters> layer = selection_layer(*selection);
+    if (layer.ok()) add_part(ChunkKind::kSelection, "", *layer);
   }
 
   void add_softmax(const ir::Operator& op) {
