@@ -260,6 +260,54 @@ TEST(ZooParameters, EveryLayersConstantsAreInItsProgram) {
   EXPECT_GT(found, 0);
 }
 
+// ADD of two computed tensors: the same row, with the offset of the sum straddling its end.
+bool has_addition(const Rows& rows, const numeric::ChipAdd& add, numeric::ChipClamp clamp, std::int32_t zero_point) {
+  for (std::size_t row = 1; row + 1 < rows.size(); ++row) {
+    if (rows.bits(row, 29, 32) != std::bit_cast<std::uint32_t>(add.multiplier)) continue;
+    if (rows.bits(row, 61, 32) == std::bit_cast<std::uint32_t>(clamp.max) &&
+        rows.bits(row, 93, 32) == std::bit_cast<std::uint32_t>(clamp.min) &&
+        (rows.bits(row, 125, 3) | rows.bits(row + 1, 0, 29) << 3) == static_cast<std::uint32_t>(add.offset) &&
+        rows.bits(row + 1, 29, 32) == static_cast<std::uint32_t>(zero_point)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(ZooParameters, EveryAdditionsConstantsAreInItsProgram) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  int found = 0;
+  for (const std::string& path : compiled_files(zoo)) {
+    const Pair pair = load_pair(path);
+    const ir::Subgraph& graph = pair.source.subgraphs[0];
+    for (const ir::Operator& op : graph.operators) {
+      if (op.type != "ADD" || runs_on_cpu(pair, op)) continue;
+      const ir::Tensor& a = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
+      const ir::Tensor& b = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
+      const ir::Tensor& sum = graph.tensors[static_cast<std::size_t>(op.outputs[0])];
+      if (!ir::constant_data(pair.source, a).empty() || !ir::constant_data(pair.source, b).empty()) continue;
+      const auto zero_point = [](const ir::Tensor& tensor) {
+        const int shift = tensor.type == ir::DataType::kInt8 ? 128 : 0;
+        return static_cast<std::int32_t>(tensor.quantization.zero_point[0]) + shift;
+      };
+      ASSERT_EQ(op.attributes.get_enum("fused_activation_function", "NONE"), "NONE") << pair.name;
+      const auto add = numeric::chip_add(a.quantization.scale[0], zero_point(a), b.quantization.scale[0], zero_point(b),
+                                         sum.quantization.scale[0]);
+      ASSERT_TRUE(add.has_value());
+      const auto clamp =
+          numeric::chip_clamp(sum.quantization.scale[0], zero_point(sum), numeric::ChipActivation::kNone);
+      bool present = false;
+      for (const Executable& executable : pair.executables) {
+        present = present || has_addition(Rows(executable), *add, clamp, zero_point(sum));
+      }
+      EXPECT_TRUE(present) << pair.name << ": " << sum.name;
+      found += present;
+    }
+  }
+  fmt::print("{} additions have their multiplier, bounds, offset and zero point in the program\n", found);
+  EXPECT_GT(found, 0);
+}
+
 // One bit of the first weight of every layer changed: none of them may be found any more.
 TEST(ZooParameters, ChangedWeightsAreNotFound) {
   REEF_SKIP_WITHOUT_ZOO(zoo);

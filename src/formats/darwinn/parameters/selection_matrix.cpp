@@ -139,8 +139,13 @@ std::optional<SelectionMatrix> SelectionFinder::parse(std::size_t offset, std::s
 std::optional<SelectionFinder::Found> SelectionFinder::longest_at(std::size_t offset) const {
   const std::size_t first_row = offset / kChunkAlignment;
   if (offset % kChunkAlignment != 0 || first_row >= rows_) return std::nullopt;
+  const std::size_t next_one = ones_before_[first_row];
+  if (next_one == ones_.size()) return std::nullopt;
   std::optional<Found> best;
   const auto try_storage = [&](const Storage& storage) {
+    // Output 0 copies a byte of word 0 in all kinds: that one comes first, right behind the biases.
+    const std::size_t first_weight = offset + (storage.has_biases ? 4 * static_cast<std::size_t>(storage.cells) : 0);
+    if (ones_[next_one] < first_weight || ones_[next_one] >= first_weight + 4) return;
     for (std::int32_t words = 1; words <= kMaxSearchedWords; ++words) {
       const std::size_t lines = static_cast<std::size_t>(words + (storage.has_biases ? 1 : 0));
       const std::size_t bytes = lines * 4 * static_cast<std::size_t>(storage.cells * storage.groups);

@@ -18,7 +18,7 @@ namespace {
 using namespace reef;
 using namespace reef::darwinn;
 
-constexpr std::size_t kMaxChunk = 1 << 20;
+constexpr std::size_t kMaxChunk = 1 << 16;
 
 void check(bool holds) {
   if (!holds) std::abort();
