@@ -2,6 +2,7 @@
 #include "formats/darwinn/parameters/blob_candidates.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "formats/darwinn/parameters/channel_lines.h"
 #include "formats/darwinn/parameters/from_operator.h"
@@ -14,6 +15,7 @@
 namespace reef::darwinn {
 namespace {
 
+constexpr std::uint64_t kMaxTotalBytes = std::uint64_t{1} << 29;
 constexpr std::string_view kMaskRow = "with mask row";
 constexpr std::string_view kInitialOutput = "initial output";
 
@@ -98,10 +100,14 @@ class Collector {
  public:
   Collector(const ir::Model& model, std::size_t max_size) : model_(model), max_size_(max_size) {}
 
-  std::vector<Candidate> collect() {
+  Result<std::vector<Candidate>> collect() {
     const std::vector<ir::Operator>& operators = model_.subgraphs[0].operators;
     for (std::size_t i = 0; i < operators.size(); ++i) {
       op_ = static_cast<std::int32_t>(i);
+      if (total_bytes_ > kMaxTotalBytes) {
+        return make_error(StatusCode::kResourceExhausted, "the layers of the model come to more than {} bytes",
+                          kMaxTotalBytes);
+      }
       if (has_layer_parameters(operators[i])) {
         add_layer(operators[i]);
       } else if (operators[i].type == "UNIDIRECTIONAL_SEQUENCE_LSTM") {
@@ -123,6 +129,7 @@ class Collector {
   void add(Candidate candidate) {
     candidate.op = op_;
     const Result<std::vector<std::uint8_t>> bytes = candidate_bytes(model_, candidate);
+    if (bytes.ok()) total_bytes_ += bytes->size();
     if (!bytes.ok() || bytes->empty() || bytes->size() > max_size_) return;
     const RowHashes hashes(*bytes);
     candidate.size = bytes->size();
@@ -135,25 +142,36 @@ class Collector {
   }
 
   void add_layer(const ir::Operator& op) {
+    std::optional<Presence> added;
     for (const bool keep_zero_biases : {false, true}) {
       LayerOptions options;
       options.keep_zero_biases = keep_zero_biases;
       const Result<LayerParameters> layer = layer_parameters_of(model_, model_.subgraphs[0], op, options);
-      if (!layer.ok()) return;
+      if (!layer.ok() || added == layer->presence()) return;
+      added = layer->presence();
       const Result<std::size_t> size = packed_size(layer->shape, layer->presence());
       if (!size.ok() || *size > max_size_) return;
-      for (const std::int32_t block_words : {0, partial_sum_block_words(layer->shape), 1}) {
-        // Few output channels: lines are 4 wide as a rule, but wider ones have been seen.
-        for (const std::int32_t cells : {0, 16, kCellsPerTile}) {
-          if (cells != 0 && layer->shape.output_channels > 4) continue;
-          Candidate candidate(ChunkKind::kLayer);
-          candidate.shape = layer->shape;
-          candidate.presence = layer->presence();
-          candidate.order = LoopOrder{block_words};
-          candidate.shape.cells = cells;
-          add(std::move(candidate));
-        }
-      }
+      for (const std::int32_t block_words : possible_blocks(layer->shape)) add_widths(*layer, LoopOrder{block_words});
+    }
+  }
+
+  static std::vector<std::int32_t> possible_blocks(const LayerShape& shape) {
+    const bool one_order = shape.kind != LayerKind::kConvolution || shape.kernel_height * shape.kernel_width == 1 ||
+                           shape.input_channels <= kInputChannelsPerWord;
+    if (one_order) return {0};
+    return {0, partial_sum_block_words(shape), 1};
+  }
+
+  // Few output channels: lines are 4 wide as a rule, but wider ones have been seen.
+  void add_widths(const LayerParameters& layer, LoopOrder order) {
+    for (const std::int32_t cells : {0, 16, kCellsPerTile}) {
+      if (cells != 0 && layer.shape.output_channels > 4) continue;
+      Candidate candidate(ChunkKind::kLayer);
+      candidate.shape = layer.shape;
+      candidate.shape.cells = cells;
+      candidate.presence = layer.presence();
+      candidate.order = order;
+      add(std::move(candidate));
     }
   }
 
@@ -204,13 +222,14 @@ class Collector {
   const ir::Model& model_;
   std::size_t max_size_;
   std::int32_t op_ = 0;
+  std::uint64_t total_bytes_ = 0;
   std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-std::vector<Candidate> blob_candidates(const ir::Model& model, std::size_t max_size) {
-  if (model.subgraphs.empty()) return {};
+Result<std::vector<Candidate>> blob_candidates(const ir::Model& model, std::size_t max_size) {
+  if (model.subgraphs.empty()) return std::vector<Candidate>();
   return Collector(model, max_size).collect();
 }
 

@@ -168,6 +168,16 @@ TEST(BlobLayout, EqualLayersAreToldApartOrShared) {
   EXPECT_EQ(once->find(1), &once->chunks[0]);
 }
 
+// Many operators may name one tensor: a small file that stands for endless work.
+TEST(BlobLayout, EndlessModelsAreRefused) {
+  ModelBuilder b;
+  const std::int32_t weights = b.add({4096, 4096}, ByteVector(std::size_t{4096} * 4096, 1));
+  for (int i = 0; i < 200; ++i) b.op("FULLY_CONNECTED", {weights, -1}, {1, 4096});
+  const auto layout = locate(b.model(), ByteVector(std::size_t{17} << 20));
+  ASSERT_FALSE(layout.ok());
+  EXPECT_EQ(layout.status().code(), StatusCode::kResourceExhausted);
+}
+
 TEST(BlobLayout, AnyBlobIsAnswered) {
   const ir::Model model = small_model();
   EXPECT_FALSE(locate(model, ByteVector(63)).ok());
