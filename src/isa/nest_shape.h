@@ -61,6 +61,11 @@ class NestCursor {
     if (at_[0] >= limit()) carry();
     if (shape_->buffer_stride != 0) toggle();
   }
+  std::int64_t index(int dim) const { return at_[static_cast<std::size_t>(dim)]; }
+  bool at_last(int dim) const {
+    return at_[static_cast<std::size_t>(dim)] + 1 >=
+           (dim == 0 ? limit() : shape_->count[static_cast<std::size_t>(dim)]);
+  }
   bool begins_pass(int level) const { return position_ % shape_->pass_length(level) == 0; }
 
  private:

@@ -164,7 +164,7 @@ Result<OperationCode> ring_send_code(const Instruction& i) {
   code.waits = all_waits_of(i, r::kSendWatchers);
   code.ring_write = signal_of(i, r::kSignalRingWrite);
   code.ring_producer = signal_of(i, r::kSignalRingProducer);
-  code.channel = static_cast<int>(i.bits(r::kChannelB));
+  code.channel = static_cast<int>(i.bits(r::kChannel));
   code.to_tiles = static_cast<std::uint16_t>(i.bits(r::kToTiles));
   code.to_scalar = i.test(r::kToScalar);
   return OperationCode(std::move(code));
@@ -274,7 +274,7 @@ OperationCode scalar_fence_code(const Instruction& i) {
 Result<OperationCode> infeed_code(const Instruction& i) {
   namespace q = host_queues;
   Infeed code;
-  code.activations = i.test(q::kInfeedActivations);
+  code.activations = i.bits(q::kInfeedBuffer) != 0;
   REEF_ASSIGN_OR_RETURN(code.out, shape_of(i, q::kInfeedOut));
   code.waits = waits_of(i, q::kInfeedWatchers, false);
   code.signal = signal_of(i, q::kSignalInfeed);
@@ -304,7 +304,7 @@ Result<OperationCode> outfeed_code(const Instruction& i) {
   // An outfeed whose watcher names the loop-back counter, in use or not, fills the loop-back buffer.
   const Watcher watcher = i.read_watcher(q::kOutfeedWatchers[0]);
   code.loop_back = (watcher.counter & static_cast<std::uint32_t>(ScalarCounter::kLoopbackPop)) != 0;
-  code.unit_bytes = i.test(q::kToHost) ? 8 : 4;
+  code.unit_bytes = i.bits(q::kOutfeedTarget) != 0 ? 8 : 4;
   return OperationCode(std::move(code));
 }
 

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scalar core, dispatch and fences, and the loop that lets every unit move.
+//
+// The core hands out one tile instruction at a time and goes on when nothing else can move. On the chip it runs ahead;
+// how far is not known. A program whose result depends on it is a race, and the slowest core keeps the order that
+// programs of all compiler generations assume.
+#include "execute/device/chip.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "isa/scalar.h"
+
+namespace reef::device {
+namespace {
+
+constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
+// Units of the scalar core in a scalar fence's mask (bits 1 and 4 have no known unit).
+constexpr std::array<std::pair<std::uint32_t, int>, 3> kDrainBits = {{{1u << 0, 0}, {1u << 2, 1}, {1u << 3, 2}}};
+
+constexpr std::array<std::size_t, 3> kBufferBytes = {
+    std::size_t{chip::kParameterFifoUnits} * chip::kParameterFifoUnitBytes,
+    std::size_t{chip::kActivationFifoUnits} * chip::kActivationFifoUnitBytes,
+    std::size_t{chip::kLoopBackFifoWords} * 4};
+
+bool reached(std::uint16_t counter, std::int32_t threshold) {
+  return static_cast<std::int16_t>(static_cast<std::uint16_t>(counter - static_cast<std::uint32_t>(threshold))) >= 0;
+}
+
+}  // namespace
+
+Chip::Chip(const Options& options) : options_(options) {
+  for (int i = 0; i < chip::kTiles; ++i) {
+    tiles_.push_back(std::make_unique<Tile>());
+    tiles_.back()->number = i;
+  }
+  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].resize(kBufferBytes[i]);
+}
+
+bool Chip::fail(std::string message) {
+  if (failure_.ok()) failure_ = Status(StatusCode::kInvalidInput, std::move(message));
+  return false;
+}
+
+std::string Chip::place(std::uint32_t index) const { return program_->describe(index); }
+
+bool Chip::spend(std::int64_t steps) {
+  steps_ += steps;
+  if (steps_ <= options_.max_steps) return true;
+  failure_ = make_error(StatusCode::kResourceExhausted, "the program takes more than {} steps", options_.max_steps);
+  return false;
+}
+
+void Chip::count(Tile& tile, const isa::Signal& signal, std::int64_t passes) {
+  if (passes == 0) return;
+  auto& counter = tile.counters[signal.counter];
+  counter = static_cast<std::uint16_t>(counter + passes);
+  ++tile.version;
+}
+
+// Whose turn it is on the ring is known everywhere at once.
+void Chip::count_ring(int channel, std::int64_t passes) {
+  if (passes == 0) return;
+  const auto tile_counter =
+      static_cast<std::size_t>(isa::TileCounter::kRingProducerA) + static_cast<std::size_t>(channel);
+  for (auto& tile : tiles_) {
+    tile->counters[tile_counter] = static_cast<std::uint16_t>(tile->counters[tile_counter] + passes);
+    ++tile->version;
+  }
+  auto& own = scalar_counters_[static_cast<std::size_t>(isa::ScalarCounter::kRingProducerA) +
+                               static_cast<std::size_t>(channel)];
+  own = static_cast<std::uint16_t>(own + passes);
+}
+
+bool Chip::fence_passes(const isa::ScalarFence& fence) {
+  for (const auto& tile : tiles_) {
+    const bool is_awaited = fence.await_notify && (fence.notify_tiles >> tile->number & 1) != 0;
+    if (is_awaited && tile->notifications == 0) return false;
+  }
+  for (const isa::Wait& wait : fence.waits) {
+    if (!reached(scalar_counters_[wait.counter], wait.threshold)) return false;
+  }
+  for (const auto& [bit, unit] : kDrainBits) {
+    if ((fence.drain & bit) != 0 && !host_units_[static_cast<std::size_t>(unit)].idle()) return false;
+  }
+  for (const auto& tile : tiles_) {
+    if (fence.await_notify && (fence.notify_tiles >> tile->number & 1) != 0) --tile->notifications;
+  }
+  for (std::size_t k = 0; k < scalar_counters_.size(); ++k) {
+    if ((fence.reset >> k & 1) != 0) scalar_counters_[k] = static_cast<std::uint16_t>(fence.reset_to);
+  }
+  return true;
+}
+
+// Until an instruction went to a tile or a host unit, or a fence holds the core. True if anything was done.
+bool Chip::scalar_core_moves() {
+  bool moved = false;
+  while (core_.next < program_->instructions.size()) {
+    const std::size_t index = core_.next;
+    const isa::Instruction& instruction = program_->instructions[index];
+    const isa::Operation& operation = program_->operations[index];
+    failing_tile_ = -1;
+    failing_index_ = static_cast<std::uint32_t>(index);
+    std::size_t next = index + 1;
+    bool handed_out = false;
+    if (isa::is_tile_instruction(operation.opcode)) {
+      std::uint32_t tiles = operation.tiles;
+      if (operation.tiles_register >= 0) tiles = core_.reg(static_cast<unsigned>(operation.tiles_register));
+      for (auto& tile : tiles_) {
+        if ((tiles >> tile->number & 1) == 0) continue;
+        tile->dispatch.push_back(static_cast<std::uint32_t>(index));
+        ++tile->version;
+      }
+      handed_out = true;
+    } else if (const auto* fence = std::get_if<isa::ScalarFence>(&operation.code)) {
+      if (!fence_passes(*fence)) return moved;
+    } else if (!std::holds_alternative<std::monostate>(operation.code)) {
+      const int unit = operation.opcode == isa::Opcode::kInfeed ? kInfeed
+                       : operation.opcode == isa::Opcode::kPop  ? kPop
+                                                                : kOutfeed;
+      host_units_[static_cast<std::size_t>(unit)].queue.push_back(static_cast<std::uint32_t>(index));
+      handed_out = true;
+    } else if (operation.opcode == isa::Opcode::kScalar) {
+      if (!spend(1)) return false;
+      const Status status = core_.execute(instruction, *host_);
+      if (!status.ok()) return fail(status.message());
+    } else if (operation.opcode == isa::Opcode::kRepeat) {
+      core_.repeats_left = instruction.bits(isa::control::kRepeatCount);
+      core_.body_begin = next;
+      const std::int64_t rows = instruction.bits(isa::control::kRepeatRows);
+      const auto end = program_->at_row(program_->chunk_of[index], program_->row_of[index] + 1 + rows);
+      if (!end) return fail("the repeated body does not end at an instruction");
+      core_.body_end = *end;
+      if (core_.repeats_left == 0) next = core_.body_end;
+    } else if (operation.opcode == isa::Opcode::kBranch) {
+      const bool taken = !instruction.test(isa::control::kBranchPredicated) ||
+                         core_.predicate(instruction.bits(isa::control::kBranchPredicate)) ==
+                             instruction.test(isa::control::kBranchSense);
+      if (!spend(1)) return false;
+      if (taken) {
+        const auto target = program_->at_row(program_->chunk_of[index],
+                                             program_->row_of[index] + instruction.get(isa::control::kBranchOffset));
+        if (!target) return fail("the branch does not lead to an instruction");
+        next = *target;
+      }
+    } else if (operation.opcode == isa::Opcode::kHalt) {
+      next = program_->chunk_starts[program_->chunk_of[index] + 1];
+    }
+    if (core_.repeats_left > 0 && next == core_.body_end && --core_.repeats_left > 0) next = core_.body_begin;
+    core_.next = next;
+    moved = true;
+    if (handed_out) return true;
+  }
+  return moved;
+}
+
+bool Chip::dispatch(Tile& tile) {
+  bool moved = false;
+  while (!tile.dispatch.empty()) {
+    const std::uint32_t index = tile.dispatch.front();
+    const isa::Operation& operation = program_->operations[index];
+    if (const auto* fence = std::get_if<isa::TileFence>(&operation.code)) {
+      for (int u = 0; u < chip::kTileUnits; ++u) {
+        if ((fence->drain >> u & 1) != 0 && !tile.units[static_cast<std::size_t>(u)].idle()) return moved;
+      }
+      const auto producer = static_cast<std::size_t>(isa::TileCounter::kRingProducerA);
+      if (fence->await_producer_a && !reached(tile.counters[producer], fence->await_count)) return moved;
+      if (fence->await_producer_b && !reached(tile.counters[producer + 1], fence->await_count)) return moved;
+      // Only a fence for all units restarts the double buffers.
+      if (fence->drain == kAllTileUnits) {
+        for (Unit& unit : tile.units) unit.phases = {};
+      }
+      for (std::size_t k = 0; k < tile.counters.size(); ++k) {
+        if ((fence->reset >> k & 1) != 0) tile.counters[k] = static_cast<std::uint16_t>(fence->reset_to);
+      }
+      if (fence->notify) ++tile.notifications;
+    } else {
+      tile.units[static_cast<std::size_t>(isa::info(operation.opcode).unit)].queue.push_back(index);
+    }
+    tile.dispatch.pop_front();
+    ++tile.version;
+    moved = true;
+  }
+  return moved;
+}
+
+void Chip::finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second) {
+  if (first != nullptr) unit.phases.first += first->buffer_passes();
+  if (second != nullptr) unit.phases.second += second->buffer_passes();
+  unit.running.reset();
+  ++tile.version;
+}
+
+bool Chip::run_tile_unit(Tile& tile, int unit_index) {
+  Unit& unit = tile.units[static_cast<std::size_t>(unit_index)];
+  if (unit.idle() || unit.blocked_at == tile.version) return false;
+  bool moved = false;
+  while (!unit.idle() && failure_.ok()) {
+    if (!unit.running) {
+      unit.running.emplace();
+      unit.running->index = unit.queue.front();
+      unit.running->operation = &program_->operations[unit.queue.front()];
+      unit.queue.pop_front();
+    }
+    failing_tile_ = tile.number;
+    failing_index_ = unit.running->index;
+    const isa::OperationCode& code = unit.running->operation->code;
+    bool stepped = false;
+    if (std::holds_alternative<isa::TensorOperation>(code)) {
+      stepped = tensor(tile, unit);
+    } else if (const auto* table = std::get_if<isa::LoadActivation>(&code)) {
+      tile.table = table;
+      finish(tile, unit, nullptr, nullptr);
+      stepped = true;
+    } else if (const auto* send = std::get_if<isa::RingSend>(&code)) {
+      stepped = ring_send(tile, unit, *send);
+    } else if (const auto* receive = std::get_if<isa::RingReceive>(&code)) {
+      stepped = ring_receive(tile, unit, *receive);
+    } else if (const auto* to_wide = std::get_if<isa::NarrowToWide>(&code)) {
+      stepped = narrow_to_wide(tile, unit, *to_wide);
+    } else if (const auto* to_narrow = std::get_if<isa::WideToNarrow>(&code)) {
+      stepped =
+          to_narrow->to_scaling ? wide_to_scaling(tile, unit, *to_narrow) : wide_to_narrow(tile, unit, *to_narrow);
+    } else if (const auto* across = std::get_if<isa::Mesh>(&code)) {
+      stepped = mesh(tile, unit, *across, unit_index - static_cast<int>(isa::Unit::kMeshSouth));
+    }
+    if (!stepped) break;
+    moved = true;
+  }
+  unit.blocked_at = tile.version;
+  return moved;
+}
+
+// Everything that can move moves until nothing can; then the core takes its next step.
+bool Chip::sweep() {
+  bool moved = false;
+  for (auto& tile : tiles_) {
+    if (dispatch(*tile)) moved = true;
+    for (int u = 0; u < chip::kTileUnits && failure_.ok(); ++u) {
+      if (run_tile_unit(*tile, u)) moved = true;
+    }
+  }
+  if (!failure_.ok()) return false;
+  if (run_infeed()) moved = true;
+  if (run_pop()) moved = true;
+  if (run_outfeed()) moved = true;
+  return moved && failure_.ok();
+}
+
+Status Chip::run(const Program& program, HostMemory& host) {
+  program_ = &program;
+  host_ = &host;
+  core_.restart();
+  steps_ = 0;
+  failure_ = ok_status();
+  touch_all();
+  bool moved = true;
+  while (moved && failure_.ok()) {
+    moved = sweep();
+    if (!moved && failure_.ok()) moved = scalar_core_moves();
+  }
+  if (!failure_.ok()) {
+    std::string where = place(failing_index_);
+    if (failing_tile_ >= 0) where += fmt::format(" of tile {}", failing_tile_);
+    return failure_.code() == StatusCode::kResourceExhausted ? failure_ : failure_.in(where);
+  }
+  if (std::string message = standstill(); !message.empty())
+    return Status(StatusCode::kInvalidInput, std::move(message));
+  if (std::string message = left_over(); !message.empty()) return Status(StatusCode::kInvalidInput, std::move(message));
+  return ok_status();
+}
+
+}  // namespace reef::device

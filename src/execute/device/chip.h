@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The virtual Edge TPU: sixteen tiles, the scalar core and the host link, executing programs by the chip's own rules.
+//
+// Every unit is a queue that works in order and takes a step only when its waits are fulfilled; there is no other
+// ordering, and nothing but the program's bytes is known. A unit executes as many steps at once as its waits permit:
+// what they permit may happen at any moment, so this is one of the orders the chip could take. Programs whose result
+// depends on the order are races (see Options::order).
+//
+// What silicon would not forgive is an error that names instruction, tile and unit: addresses outside a memory, memory
+// that nothing wrote, a standstill, bytes left over at the end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "execute/device/memory.h"
+#include "execute/device/program.h"
+#include "execute/device/scalar_core.h"
+#include "isa/counters.h"
+#include "isa/opcode.h"
+
+namespace reef::device {
+
+struct Options {
+  std::int64_t max_steps = std::int64_t{1} << 40;  // of all units together; then the run ends with an error
+  // Reads of memory that nothing wrote are errors. Off: they read zeros.
+  bool check_unwritten = true;
+};
+
+// Passes of double buffers that instructions of a unit have made since the last restart.
+struct BufferPhases {
+  std::int64_t first = 0, second = 0, out = 0, scaling = 0;
+};
+
+// An instruction that a unit is executing. `first` and `second` are its nests: source and destination, or for the
+// tensor unit loops and none.
+struct Running {
+  std::uint32_t index = 0;  // of the instruction
+  const isa::Operation* operation = nullptr;
+  isa::NestCursor first, second;
+  bool header_done = false;    // the cursors are set; ring receive: the header of this pass has arrived
+  std::int64_t line_word = 0;  // wide to narrow: words of the line that are behind
+  std::int64_t lines_to_leave = 0;
+  std::int64_t skipped_at = -1;  // position before which words have been skipped
+};
+
+struct TensorRun;  // tensor_unit.h
+
+struct Unit {
+  std::deque<std::uint32_t> queue;
+  std::optional<Running> running;
+  std::shared_ptr<TensorRun> tensor;
+  BufferPhases phases;
+  std::uint64_t blocked_at = ~std::uint64_t{0};  // version of the tile when it could not move
+  bool idle() const { return queue.empty() && !running; }
+};
+
+using SharedLine = std::shared_ptr<const Line>;
+
+struct Tile {
+  int number = 0;
+  NarrowMemory narrow;
+  WideMemory wide;
+  ScalingMemory scaling;
+  std::array<std::uint16_t, chip::kTileCounters> counters{};
+  std::array<Unit, chip::kTileUnits> units;
+  std::deque<std::uint32_t> dispatch;
+  std::array<std::deque<SharedLine>, 2> ring;      // lines on their way to this tile, by channel
+  std::array<std::deque<std::uint32_t>, 4> links;  // words on their way to this tile, by mesh instruction
+  const isa::LoadActivation* table = nullptr;
+  std::uint64_t version = 0;  // changes with everything that could let a unit move
+  int notifications = 0;
+};
+
+// A unit of the scalar core that moves data.
+struct HostUnit {
+  std::deque<std::uint32_t> queue;
+  std::optional<Running> running;
+  std::vector<std::uint8_t> pending;  // pop: bytes of an unfinished line
+  bool idle() const { return queue.empty() && !running; }
+};
+
+class Chip {
+ public:
+  explicit Chip(const Options& options = {});
+
+  // Runs a program to its end. Memories keep what earlier programs left; counters are the programs' own business.
+  Status run(const Program& program, HostMemory& host);
+
+  const Tile& tile(int number) const { return *tiles_[static_cast<std::size_t>(number)]; }
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  friend struct TensorUnit;
+  enum HostUnitIndex { kInfeed, kPop, kOutfeed };
+
+  // chip.cpp
+  bool sweep();
+  bool scalar_core_moves();
+  bool dispatch(Tile& tile);
+  bool fence_passes(const isa::ScalarFence& fence);
+  bool run_tile_unit(Tile& tile, int unit);
+  void finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second);
+  void count(Tile& tile, const isa::Signal& signal, std::int64_t passes);
+  void count_ring(int channel, std::int64_t passes);
+  void touch_all() {
+    for (auto& tile : tiles_) ++tile->version;
+  }
+  bool spend(std::int64_t steps);
+  bool fail(std::string message);  // always false
+  std::string place(std::uint32_t index) const;
+  std::string standstill() const;
+  std::string left_over() const;
+
+  // movers.cpp
+  bool ring_send(Tile& tile, Unit& unit, const isa::RingSend& op);
+  bool ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op);
+  bool narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op);
+  bool wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
+  bool wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
+  bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction);
+  bool store_line(Tile& tile, std::int64_t address, const Line& line);
+  const std::uint8_t* load_line(Tile& tile, std::int64_t address);
+  void send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
+
+  // host_units.cpp
+  bool run_infeed();
+  bool run_pop();
+  bool run_outfeed();
+  bool start_host_unit(HostUnit& unit);
+
+  // tensor_unit.cpp
+  bool tensor(Tile& tile, Unit& unit);
+
+  Options options_;
+  std::vector<std::unique_ptr<Tile>> tiles_;
+  ScalarCore core_;
+  std::array<std::uint16_t, chip::kScalarCounters> scalar_counters_{};
+  std::array<HostUnit, 3> host_units_;
+  std::array<std::vector<std::uint8_t>, 3> buffers_;  // parameters, activations, loop-back
+  std::deque<SharedLine> to_scalar_;                  // lines that the ring brought to the scalar core
+  std::size_t to_scalar_byte_ = 0;                    // of the first of them
+  const Program* program_ = nullptr;
+  HostMemory* host_ = nullptr;
+  std::int64_t steps_ = 0;
+  int failing_tile_ = -1;
+  std::uint32_t failing_index_ = 0;
+  Status failure_;
+};
+
+}  // namespace reef::device

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "execute/device/device.h"
+
+#include <algorithm>
+
+#include "isa/scalar.h"
+
+namespace reef::device {
+namespace {
+
+// Host buffers get addresses in the order in which they are added; this is that order.
+constexpr std::size_t kParametersBuffer = 0, kScratchBuffer = 1, kFirstLayerBuffer = 2;
+
+std::size_t element_bytes(darwinn::DataType type) {
+  switch (type) {
+    case darwinn::DataType::kUint8:
+    case darwinn::DataType::kInt8:
+      return 1;
+    case darwinn::DataType::kInt32:
+    case darwinn::DataType::kFloat32:
+      return 4;
+    default:
+      return 2;
+  }
+}
+
+bool is_signed(darwinn::DataType type) {
+  return type == darwinn::DataType::kInt8 || type == darwinn::DataType::kInt16 || type == darwinn::DataType::kInt32;
+}
+
+// The chip knows only unsigned numbers: the runtime flips the top bit of every signed element on the way in and out.
+void flip_signs(std::span<std::uint8_t> data, darwinn::DataType type) {
+  if (!is_signed(type)) return;
+  const std::size_t size = element_bytes(type);
+  for (std::size_t i = size - 1; i < data.size(); i += size) data[i] ^= 0x80;
+}
+
+std::optional<std::size_t> layer_index(const std::vector<darwinn::Layer>& layers, const std::string& name) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+Result<std::size_t> buffer_of(const darwinn::Executable& executable, const darwinn::AddressUse& use) {
+  std::optional<std::size_t> layer;
+  switch (use.base) {
+    case darwinn::BaseAddress::kParameter:
+      return kParametersBuffer;
+    case darwinn::BaseAddress::kScratch:
+      return kScratchBuffer;
+    case darwinn::BaseAddress::kInput:
+      layer = layer_index(executable.input_layers, use.name);
+      break;
+    case darwinn::BaseAddress::kOutput:
+      layer = layer_index(executable.output_layers, use.name);
+      if (layer) *layer += executable.input_layers.size();
+      break;
+  }
+  REEF_REQUIRE(layer.has_value(), "the program addresses a layer '{}' that the package does not have", use.name);
+  return kFirstLayerBuffer + *layer;
+}
+
+// Writes the addresses that HostMemory will give into the immediates that the package says.
+Status patch_addresses(const darwinn::Executable& executable, Program& program) {
+  HostMemory addresses;
+  std::vector<std::uint64_t> address;
+  const std::size_t buffers = kFirstLayerBuffer + executable.input_layers.size() + executable.output_layers.size();
+  for (std::size_t i = 0; i < buffers; ++i) address.push_back(addresses.add("", {}));
+  for (std::size_t c = 0; c < executable.instruction_chunks.size(); ++c) {
+    for (const darwinn::FieldOffset& field : executable.instruction_chunks[c].field_offsets) {
+      if (!field.use) continue;
+      REEF_ASSIGN_OR_RETURN(const std::size_t buffer, buffer_of(executable, *field.use));
+      const auto index = program.at_row(c, field.bit_offset / isa::kRowBits);
+      const bool fits = index && program.instructions[*index].opcode() == isa::Opcode::kScalar &&
+                        field.bit_offset % isa::kRowBits == isa::bundle::kAluOperand.bit;
+      REEF_REQUIRE(fits, "the package wants an address at bit {} of chunk {}, which is no scalar instruction's operand",
+                   field.bit_offset, c);
+      const bool upper = field.use->half == darwinn::AddressHalf::kUpper;
+      const std::uint64_t value = upper ? address[buffer] >> 32 : address[buffer] & 0xffffffff;
+      REEF_RETURN_IF_ERROR(
+          program.instructions[*index].set(isa::bundle::kAluOperand, static_cast<std::int64_t>(value)));
+    }
+  }
+  return ok_status();
+}
+
+Result<Program> ready_program(const darwinn::Executable& executable) {
+  REEF_ASSIGN_OR_RETURN(Program program, decode_program(executable));
+  REEF_RETURN_IF_ERROR(patch_addresses(executable, program));
+  return program;
+}
+
+std::vector<std::uint8_t> copy_of(std::span<const std::uint8_t> data) { return {data.begin(), data.end()}; }
+
+Result<std::vector<std::uint8_t>> gathered(const darwinn::Layer& layer, const std::vector<std::uint8_t>& buffer) {
+  const auto size = static_cast<std::int64_t>(element_bytes(layer.data_type));
+  std::vector<std::uint8_t> tensor(static_cast<std::size_t>(tensor_bytes(layer)));
+  const auto* info = std::get_if<darwinn::OutputInfo>(&layer.info);
+  if (info == nullptr || !info->layout) {
+    REEF_REQUIRE(tensor.size() <= buffer.size(), "output '{}' is larger than what is sent for it", layer.name);
+    std::copy_n(buffer.begin(), tensor.size(), tensor.begin());
+    return tensor;
+  }
+  auto to = tensor.begin();
+  for (std::int32_t y = 0; y < layer.y_dim; ++y) {
+    for (std::int32_t x = 0; x < layer.x_dim; ++x) {
+      const auto first = info->layout->index_of(y, x);
+      const std::int64_t bytes = layer.z_dim * size;
+      REEF_REQUIRE(first && (*first + layer.z_dim) * size <= static_cast<std::int64_t>(buffer.size()),
+                   "the layout of output '{}' puts element ({}, {}) outside of its buffer", layer.name, y, x);
+      std::copy_n(buffer.begin() + *first * size, bytes, to);
+      to += bytes;
+    }
+  }
+  return tensor;
+}
+
+}  // namespace
+
+std::int64_t tensor_bytes(const darwinn::Layer& layer) {
+  return std::int64_t{layer.y_dim} * layer.x_dim * layer.z_dim *
+         static_cast<std::int64_t>(element_bytes(layer.data_type));
+}
+
+Result<std::shared_ptr<const LoadedPackage>> LoadedPackage::load(darwinn::Package package) {
+  std::shared_ptr<LoadedPackage> loaded(new LoadedPackage);
+  loaded->package_ = std::move(package);
+  for (const darwinn::Executable& executable : loaded->package_.executables) {
+    if (executable.type == darwinn::ExecutableType::kParameterCaching) {
+      loaded->caching_ = &executable;
+    } else if (loaded->execution_ == nullptr || executable.type == darwinn::ExecutableType::kExecutionOnly) {
+      loaded->execution_ = &executable;
+    }
+  }
+  REEF_REQUIRE(loaded->execution_ != nullptr, "the package has no program to run");
+  REEF_ASSIGN_OR_RETURN(loaded->execution_program_, ready_program(*loaded->execution_));
+  if (loaded->caching_ != nullptr) {
+    REEF_ASSIGN_OR_RETURN(loaded->caching_program_, ready_program(*loaded->caching_));
+  }
+  return std::shared_ptr<const LoadedPackage>(std::move(loaded));
+}
+
+Status Device::cache(const LoadedPackage& package) {
+  HostMemory host;
+  host.add("parameters", copy_of(package.caching_->parameters.span()));
+  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(package.caching_->scratch_size_bytes)));
+  return chip_.run(package.caching_program_, host).in("parameter caching");
+}
+
+Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr<const LoadedPackage>& package,
+                                                           const std::vector<std::span<const std::uint8_t>>& inputs) {
+  const darwinn::Executable& execution = *package->execution_;
+  if (package->caching_ != nullptr) {
+    const std::uint64_t token = package->caching_->parameter_caching_token;
+    if (token != token_) cached_.clear();
+    token_ = token;
+    if (!cached_.contains(package)) {
+      REEF_RETURN_IF_ERROR(cache(*package));
+      cached_.insert(package);
+    }
+  }
+  REEF_REQUIRE(inputs.size() == execution.input_layers.size(), "the package has {} inputs, {} were given",
+               execution.input_layers.size(), inputs.size());
+  HostMemory host;
+  host.add("parameters", copy_of(execution.parameters.span()));
+  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(execution.scratch_size_bytes)));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const darwinn::Layer& layer = execution.input_layers[i];
+    REEF_REQUIRE(
+        static_cast<std::int64_t>(inputs[i].size()) == tensor_bytes(layer) && tensor_bytes(layer) <= layer.size_bytes,
+        "input '{}' takes {} bytes, {} were given", layer.name, tensor_bytes(layer), inputs[i].size());
+    std::vector<std::uint8_t> data = copy_of(inputs[i]);
+    flip_signs(data, layer.data_type);
+    data.resize(static_cast<std::size_t>(layer.size_bytes));
+    host.add(layer.name, std::move(data));
+  }
+  for (const darwinn::Layer& layer : execution.output_layers) {
+    host.add(layer.name, std::vector<std::uint8_t>(static_cast<std::size_t>(layer.size_bytes)));
+  }
+  REEF_RETURN_IF_ERROR(chip_.run(package->execution_program_, host));
+  std::vector<std::vector<std::uint8_t>> outputs;
+  for (std::size_t i = 0; i < execution.output_layers.size(); ++i) {
+    const darwinn::Layer& layer = execution.output_layers[i];
+    REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> tensor,
+                          gathered(layer, host.buffer(kFirstLayerBuffer + inputs.size() + i).bytes));
+    flip_signs(tensor, layer.data_type);
+    outputs.push_back(std::move(tensor));
+  }
+  return outputs;
+}
+
+}  // namespace reef::device

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A virtual Edge TPU as its driver sees it: load a package, give it tensors, take tensors.
+//
+// Parameters are cached as on the real one: a package's parameter-caching program runs when its token is not that of
+// what the chip holds. Packages that were compiled together share a token and stay side by side.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "execute/device/chip.h"
+#include "formats/darwinn/package.h"
+
+namespace reef::device {
+
+// A package made ready: programs decoded, addresses of host buffers filled in. Several devices may use one.
+class LoadedPackage {
+ public:
+  static Result<std::shared_ptr<const LoadedPackage>> load(darwinn::Package package);
+
+  const darwinn::Executable& execution() const { return *execution_; }
+  const darwinn::Executable* caching() const { return caching_; }
+  const std::vector<darwinn::Layer>& inputs() const { return execution_->input_layers; }
+  const std::vector<darwinn::Layer>& outputs() const { return execution_->output_layers; }
+
+ private:
+  friend class Device;
+  LoadedPackage() = default;
+  darwinn::Package package_;
+  const darwinn::Executable* execution_ = nullptr;
+  const darwinn::Executable* caching_ = nullptr;
+  Program execution_program_, caching_program_;
+};
+
+// Bytes of a layer's tensor, without padding: y * x * z elements.
+std::int64_t tensor_bytes(const darwinn::Layer& layer);
+
+class Device {
+ public:
+  explicit Device(const Options& options = {}) : options_(options), chip_(options) {}
+
+  // Tensors as TFLite holds them, in the order of the layers. Runs the parameter-caching program first where needed.
+  Result<std::vector<std::vector<std::uint8_t>>> run(const std::shared_ptr<const LoadedPackage>& package,
+                                                     const std::vector<std::span<const std::uint8_t>>& inputs);
+
+  const Chip& chip() const { return chip_; }
+
+ private:
+  Status cache(const LoadedPackage& package);
+
+  Options options_;
+  Chip chip_;
+  std::uint64_t token_ = 0;
+  std::set<std::shared_ptr<const LoadedPackage>> cached_;  // all with token_
+};
+
+}  // namespace reef::device

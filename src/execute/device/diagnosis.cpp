@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a program stands still, and what it left behind.
+#include <fmt/ranges.h>
+
+#include "execute/device/chip.h"
+#include "execute/device/waits.h"
+
+namespace reef::device {
+namespace {
+
+// Waits of an operation together with the nest whose passes they count.
+struct GatedNest {
+  const isa::NestShape* nest;
+  const std::vector<isa::Wait>* waits;
+  std::int64_t position;
+};
+
+std::vector<GatedNest> gates_of(const Running& run) {
+  const isa::OperationCode& code = run.operation->code;
+  if (const auto* op = std::get_if<isa::TensorOperation>(&code))
+    return {{&op->loops, &op->waits, run.first.position()}};
+  if (const auto* op = std::get_if<isa::RingSend>(&code)) return {{&op->in, &op->waits, run.first.position()}};
+  if (const auto* op = std::get_if<isa::RingReceive>(&code)) return {{&op->out, &op->waits, run.second.position()}};
+  if (const auto* op = std::get_if<isa::NarrowToWide>(&code)) {
+    return {{&op->in, &op->in_waits, run.first.position()}, {&op->out, &op->out_waits, run.second.position()}};
+  }
+  if (const auto* op = std::get_if<isa::WideToNarrow>(&code)) {
+    return {{&op->in, &op->in_waits, run.first.position()}, {&op->out, &op->out_waits, run.second.position()}};
+  }
+  if (const auto* op = std::get_if<isa::Mesh>(&code)) {
+    return {{&op->in, &op->in_waits, run.first.position()}, {&op->out, &op->out_waits, run.second.position()}};
+  }
+  return {};
+}
+
+// "MESH_N_IN is 3, needs 4 (signalled by mesh_south)".
+std::string_view signaller(std::size_t counter) {
+  static constexpr std::array<std::string_view, chip::kTileCounters> kSignallers = {"a tensor instruction",
+                                                                                    "a tensor instruction",
+                                                                                    "a tensor instruction",
+                                                                                    "mesh_south",
+                                                                                    "mesh_west",
+                                                                                    "mesh_north",
+                                                                                    "mesh_east",
+                                                                                    "mesh_north",
+                                                                                    "mesh_east",
+                                                                                    "mesh_south",
+                                                                                    "mesh_west",
+                                                                                    "wide_to_narrow",
+                                                                                    "wide_to_narrow",
+                                                                                    "narrow_to_wide",
+                                                                                    "ring_receive_a",
+                                                                                    "ring_receive_b",
+                                                                                    "ring_send",
+                                                                                    "any tile's ring_send or a pop",
+                                                                                    "any tile's ring_send"};
+  return counter < kSignallers.size() ? kSignallers[counter] : "nothing";
+}
+
+std::vector<std::string> unmet_waits(const Running& run, std::span<const std::uint16_t> counters) {
+  std::vector<std::string> texts;
+  for (const GatedNest& gate : gates_of(run)) {
+    for (const isa::Wait& wait : *gate.waits) {
+      const std::int64_t length = gate.nest->pass_length(wait.level);
+      const std::int64_t pass = (gate.position + length - 1) / length;
+      const std::int64_t needed = wait.threshold + static_cast<std::int64_t>(wait.increment) * pass;
+      if (wait.counter >= counters.size()) {
+        texts.push_back(fmt::format("counter {} does not exist", wait.counter));
+        continue;
+      }
+      const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(counters[wait.counter] - needed));
+      if (ahead >= 0) continue;
+      texts.push_back(fmt::format("{} is {}, {} is needed (signalled by {})", isa::kTileCounterNames[wait.counter],
+                                  static_cast<std::int16_t>(counters[wait.counter]),
+                                  static_cast<std::int16_t>(static_cast<std::uint16_t>(needed)),
+                                  signaller(wait.counter)));
+    }
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::string Chip::standstill() const {
+  std::vector<std::string> stuck;
+  if (core_.next < program_->instructions.size()) {
+    stuck.push_back("the scalar core waits at " + place(static_cast<std::uint32_t>(core_.next)));
+  }
+  static constexpr std::array<std::string_view, 3> kHostUnits = {"infeed", "pop", "outfeed"};
+  for (std::size_t i = 0; i < host_units_.size(); ++i) {
+    if (host_units_[i].running) {
+      stuck.push_back(fmt::format("{} waits at {}", kHostUnits[i], place(host_units_[i].running->index)));
+    }
+  }
+  for (const auto& tile : tiles_) {
+    for (const Unit& unit : tile->units) {
+      if (!unit.running) continue;
+      std::vector<std::string> waits = unmet_waits(*unit.running, tile->counters);
+      stuck.push_back(fmt::format("tile {} {}: {}", tile->number, place(unit.running->index),
+                                  waits.empty() ? "no data arrives" : fmt::format("{}", fmt::join(waits, ", "))));
+    }
+    if (!tile->dispatch.empty()) {
+      stuck.push_back(fmt::format("tile {} holds at {}", tile->number, place(tile->dispatch.front())));
+    }
+  }
+  if (stuck.empty()) return "";
+  constexpr std::size_t kMost = 12;
+  const std::size_t total = stuck.size();
+  if (total > kMost) stuck.resize(kMost);
+  return fmt::format("the program stands still: {}{}", fmt::join(stuck, "; "),
+                     total > kMost ? fmt::format("; and {} more", total - kMost) : "");
+}
+
+std::string Chip::left_over() const {
+  for (const auto& tile : tiles_) {
+    for (std::size_t channel = 0; channel < tile->ring.size(); ++channel) {
+      if (!tile->ring[channel].empty()) {
+        return fmt::format("{} lines are left on ring channel {} for tile {}", tile->ring[channel].size(),
+                           channel == 0 ? "A" : "B", tile->number);
+      }
+    }
+    for (const auto& link : tile->links) {
+      if (!link.empty()) return fmt::format("{} words are left on a mesh link to tile {}", link.size(), tile->number);
+    }
+  }
+  if (!to_scalar_.empty()) return fmt::format("{} lines are left on the ring for the scalar core", to_scalar_.size());
+  return host_->left_over();
+}
+
+}  // namespace reef::device

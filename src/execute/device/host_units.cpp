@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The units between host and ring: infeed, pop, outfeed. Their buffers are addressed, not queues; what may be
+// overwritten is decided by waits alone.
+#include <algorithm>
+
+#include "execute/device/chip.h"
+#include "execute/device/waits.h"
+
+namespace reef::device {
+namespace {
+
+constexpr std::array<std::int64_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
+
+void add(std::array<std::uint16_t, chip::kScalarCounters>& counters, const isa::Signal& signal, std::int64_t passes) {
+  if (passes != 0) counters[signal.counter] = static_cast<std::uint16_t>(counters[signal.counter] + passes);
+}
+
+}  // namespace
+
+bool Chip::start_host_unit(HostUnit& unit) {
+  if (unit.running) return true;
+  if (unit.queue.empty()) return false;
+  unit.running.emplace();
+  unit.running->index = unit.queue.front();
+  unit.running->operation = &program_->operations[unit.queue.front()];
+  unit.queue.pop_front();
+  unit.pending.clear();
+  const isa::OperationCode& code = unit.running->operation->code;
+  if (const auto* infeed = std::get_if<isa::Infeed>(&code)) unit.running->first = isa::NestCursor(infeed->out, 0);
+  if (const auto* pop = std::get_if<isa::Pop>(&code)) unit.running->first = isa::NestCursor(pop->in, 0);
+  if (const auto* outfeed = std::get_if<isa::Outfeed>(&code)) unit.running->first = isa::NestCursor(outfeed->out, 0);
+  return true;
+}
+
+bool Chip::run_infeed() {
+  HostUnit& unit = host_units_[kInfeed];
+  bool moved = false;
+  while (start_host_unit(unit)) {
+    Running& run = *unit.running;
+    const auto& op = std::get<isa::Infeed>(run.operation->code);
+    const Purpose stream = op.activations ? Purpose::kInput : Purpose::kParameters;
+    auto& buffer = buffers_[op.activations ? 1 : 0];
+    const std::int64_t unit_bytes = kUnitBytes[op.activations ? 1 : 0];
+    const std::int64_t units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
+    const std::int64_t from = run.first.position();
+    const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
+    auto ready = static_cast<std::int64_t>(host_->available(stream));
+    while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
+      const std::int64_t at = (op.out.base + run.first.position()) % units;
+      host_->take(stream, buffer.data() + at * unit_bytes, static_cast<std::size_t>(unit_bytes));
+      ready -= unit_bytes;
+      run.first.advance();
+    }
+    const std::int64_t to = run.first.position();
+    if (!spend(to - from)) return false;
+    add(scalar_counters_, op.signal, signalled(op.signal, op.out, from, to));
+    if (to > from) moved = true;
+    if (!run.first.done()) break;
+    unit.running.reset();
+    moved = true;
+  }
+  return moved;
+}
+
+bool Chip::run_pop() {
+  HostUnit& unit = host_units_[kPop];
+  bool moved = false;
+  while (start_host_unit(unit)) {
+    Running& run = *unit.running;
+    const auto& op = std::get<isa::Pop>(run.operation->code);
+    const auto& buffer = buffers_[static_cast<std::size_t>(op.source)];
+    const std::int64_t unit_bytes = kUnitBytes[static_cast<std::size_t>(op.source)];
+    const std::int64_t units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
+    const std::int64_t from = run.first.position();
+    const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
+    while (!run.first.done() && run.first.position() < end) {
+      const auto at = buffer.begin() + (op.in.base + run.first.position()) % units * unit_bytes;
+      unit.pending.insert(unit.pending.end(), at, at + unit_bytes);
+      run.first.advance();
+      const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
+      while (unit.pending.size() >= line_bytes || (run.first.done() && !unit.pending.empty())) {
+        auto line = std::make_shared<Line>();
+        const std::size_t part = std::min(line_bytes, unit.pending.size());
+        std::copy_n(unit.pending.begin(), part, line->begin());
+        std::fill(line->begin() + static_cast<std::ptrdiff_t>(part), line->end(), std::uint8_t{0});
+        unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
+        send_line(op.to_tiles, 0, false, std::move(line));
+      }
+    }
+    const std::int64_t to = run.first.position();
+    if (!spend(to - from)) return false;
+    add(scalar_counters_, op.signal, signalled(op.signal, op.in, from, to));
+    count_ring(0, signalled(op.ring_producer, op.in, from, to));
+    if (to > from) moved = true;
+    if (!run.first.done()) break;
+    unit.running.reset();
+    moved = true;
+  }
+  return moved;
+}
+
+// Lines from the ring go to the host, to the loop-back buffer, or to the scalar core's memory. What is left of a line
+// at the end of the instruction is padding.
+bool Chip::run_outfeed() {
+  HostUnit& unit = host_units_[kOutfeed];
+  bool moved = false;
+  while (start_host_unit(unit)) {
+    Running& run = *unit.running;
+    const auto& op = std::get<isa::Outfeed>(run.operation->code);
+    const std::int64_t from = run.first.position();
+    const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
+    while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
+      const std::uint8_t* data = to_scalar_.front()->data() + to_scalar_byte_;
+      const std::int64_t address = op.out.base + run.first.position();
+      if (op.unit_bytes == 8) {
+        host_->put(data, 8);
+      } else if (op.loop_back) {
+        std::copy_n(data, 4, buffers_[2].begin() + address % chip::kLoopBackFifoWords * 4);
+      } else {
+        auto& memory = core_.memory();
+        std::memcpy(&memory[static_cast<std::size_t>(address) % memory.size()], data, 4);
+      }
+      to_scalar_byte_ += static_cast<std::size_t>(op.unit_bytes);
+      if (to_scalar_byte_ >= kLineBytes) {
+        to_scalar_.pop_front();
+        to_scalar_byte_ = 0;
+      }
+      run.first.advance();
+    }
+    const std::int64_t to = run.first.position();
+    if (!spend(to - from)) return false;
+    add(scalar_counters_, op.signal, signalled(op.signal, op.out, from, to));
+    if (to > from) moved = true;
+    if (!run.first.done()) break;
+    if (to_scalar_byte_ != 0) {
+      to_scalar_.pop_front();
+      to_scalar_byte_ = 0;
+    }
+    unit.running.reset();
+    moved = true;
+  }
+  return moved;
+}
+
+}  // namespace reef::device

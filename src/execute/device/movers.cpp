@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// The units of a tile that move data: ring, narrow to wide, wide to narrow and scaling, mesh.
+#include <algorithm>
+
+#include "execute/device/chip.h"
+#include "execute/device/waits.h"
+
+namespace reef::device {
+namespace {
+
+// Neighbour that a mesh instruction sends to, by direction south, west, north, east; -1 beyond the edge.
+int neighbour(int tile, int direction) {
+  const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+  switch (direction) {
+    case 0:
+      return row + 1 < chip::kTileRows ? tile + chip::kTileColumns : -1;
+    case 1:
+      return column > 0 ? tile - 1 : -1;
+    case 2:
+      return row > 0 ? tile - chip::kTileColumns : -1;
+    default:
+      return column + 1 < chip::kTileColumns ? tile + 1 : -1;
+  }
+}
+
+void transpose_bytes(Line& line) {
+  const Line in = line;
+  for (int group = 0; group < kLineBytes; group += 16) {
+    for (int i = 0; i < 4; ++i) {
+      for (int j = 0; j < 4; ++j)
+        line[static_cast<std::size_t>(group + 4 * i + j)] = in[static_cast<std::size_t>(group + 4 * j + i)];
+    }
+  }
+}
+
+void transpose_halves(Line& line) {
+  for (std::size_t group = 0; group < kLineBytes; group += 8) {
+    std::swap(line[group + 2], line[group + 4]);
+    std::swap(line[group + 3], line[group + 5]);
+  }
+}
+
+}  // namespace
+
+bool Chip::store_line(Tile& tile, std::int64_t address, const Line& line) {
+  if (!WideMemory::holds(address))
+    return fail(fmt::format("writes line {} of wide memory, which has {}", address, chip::kWideLines));
+  tile.wide.set_line(address, line);
+  return true;
+}
+
+const std::uint8_t* Chip::load_line(Tile& tile, std::int64_t address) {
+  if (!WideMemory::holds(address)) {
+    fail(fmt::format("reads line {} of wide memory, which has {}", address, chip::kWideLines));
+    return nullptr;
+  }
+  if (options_.check_unwritten && !tile.wide.is_written(address)) {
+    fail(fmt::format("reads line {} of wide memory, which nothing wrote", address));
+    return nullptr;
+  }
+  return tile.wide.line(address);
+}
+
+void Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
+  for (auto& tile : tiles_) {
+    if ((tiles >> tile->number & 1) == 0) continue;
+    tile->ring[static_cast<std::size_t>(channel)].push_back(line);
+    ++tile->version;
+  }
+  if (to_scalar) to_scalar_.push_back(std::move(line));
+}
+
+bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
+  Running& run = *unit.running;
+  if (run.first.position() == 0 && !run.header_done) {
+    run.first = isa::NestCursor(op.in, unit.phases.first);
+    run.header_done = true;
+  }
+  const std::int64_t from = run.first.position();
+  const std::int64_t end = permitted_end(op.in, op.waits, tile.counters, from);
+  if (end <= from) return false;
+  while (!run.first.done() && run.first.position() < end) {
+    const std::uint8_t* line = load_line(tile, run.first.address());
+    if (line == nullptr) return false;
+    auto copy = std::make_shared<Line>();
+    std::copy_n(line, kLineBytes, copy->begin());
+    send_line(op.to_tiles, op.channel, op.to_scalar, std::move(copy));
+    run.first.advance();
+  }
+  const std::int64_t to = run.first.position();
+  if (!spend(to - from)) return false;
+  count(tile, op.ring_write, signalled(op.ring_write, op.in, from, to));
+  count_ring(op.channel, signalled(op.ring_producer, op.in, from, to));
+  if (run.first.done()) finish(tile, unit, &op.in, nullptr);
+  return true;
+}
+
+bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
+  Running& run = *unit.running;
+  auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
+  if (run.second.position() == 0 && !run.header_done) run.second = isa::NestCursor(op.out, unit.phases.first);
+  const std::int64_t from = run.second.position();
+  const std::int64_t end = permitted_end(op.out, op.waits, tile.counters, from);
+  bool moved = false;
+  while (!run.second.done() && run.second.position() < end && !lines.empty()) {
+    if (op.has_header && !run.header_done && run.second.begins_pass(op.header_level)) {
+      if (static_cast<std::int64_t>(lines.size()) < op.header_lines) break;
+      const std::int64_t pass = run.second.position() / op.out.pass_length(op.header_level) + unit.phases.scaling;
+      const std::int64_t first = op.header_first + op.header_step * (pass % op.header_buffers);
+      for (std::int64_t k = 0; k < op.header_lines; ++k) {
+        if (!store_line(tile, first + k, *lines.front())) return false;
+        lines.pop_front();
+      }
+      run.header_done = moved = true;
+      continue;
+    }
+    if (!store_line(tile, run.second.address(), *lines.front())) return false;
+    lines.pop_front();
+    run.second.advance();
+    run.header_done = false;
+    moved = true;
+  }
+  const std::int64_t to = run.second.position();
+  if (!spend(to - from)) return false;
+  count(tile, op.read, signalled(op.read, op.out, from, to));
+  if (run.second.done()) {
+    if (op.has_header) {
+      unit.phases.scaling +=
+          (op.out.size() + op.out.pass_length(op.header_level) - 1) / op.out.pass_length(op.header_level);
+    }
+    finish(tile, unit, &op.out, nullptr);
+  }
+  return moved;
+}
+
+bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
+  Running& run = *unit.running;
+  if (!run.header_done) {
+    run.first = isa::NestCursor(op.in, unit.phases.first);
+    run.second = isa::NestCursor(op.out, unit.phases.second);
+    run.header_done = true;
+  }
+  const std::int64_t base =
+      op.base_register < 0 ? 0 : static_cast<std::int64_t>(core_.reg(static_cast<unsigned>(op.base_register)));
+  bool moved = false;
+  while (!run.second.done()) {
+    const std::int64_t from_line = run.second.position(), from_word = run.first.position();
+    if (permitted_end(op.out, op.out_waits, tile.counters, from_line) <= from_line) break;
+    // A line must be readable as a whole.
+    const std::int64_t line_end = op.in.pass_length(op.line_level) * (from_word / op.in.pass_length(op.line_level) + 1);
+    isa::NestCursor words = run.first;
+    Line line{};
+    int filled = 0;
+    const std::int64_t readable = permitted_end(op.in, op.in_waits, tile.counters, from_word);
+    bool is_held = false;
+    while (!words.done() && filled < kLineWords && words.position() < line_end) {
+      if (words.position() >= readable) {
+        is_held = true;
+        break;
+      }
+      const std::int64_t address = words.address() + base;
+      if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
+      if (options_.check_unwritten && !tile.narrow.is_written(address)) {
+        return fail(fmt::format("reads word {} of narrow memory, which nothing wrote", address));
+      }
+      const std::uint32_t word = tile.narrow.word(address);
+      std::memcpy(line.data() + 4 * filled++, &word, 4);
+      words.advance();
+    }
+    if (is_held) break;
+    run.first = words;
+    if (op.transpose) op.halves ? transpose_halves(line) : transpose_bytes(line);
+    if (!store_line(tile, run.second.address(), line) || !spend(filled + 1)) return false;
+    run.second.advance();
+    count(tile, op.signal, signalled(op.signal, op.out, from_line, run.second.position()));
+    moved = true;
+  }
+  if (run.second.done()) {
+    finish(tile, unit, &op.in, &op.out);
+    moved = true;
+  }
+  return moved;
+}
+
+bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
+  Running& run = *unit.running;
+  if (!run.header_done) {
+    run.first = isa::NestCursor(op.in, unit.phases.first);
+    run.second = isa::NestCursor(op.out, unit.phases.second);
+    run.header_done = true;
+  }
+  const std::int64_t from = run.second.position();
+  bool moved = false;
+  while (!run.second.done()) {
+    const std::int64_t line_position = run.first.position(), step_position = run.second.position();
+    if (permitted_end(op.in, op.in_waits, tile.counters, line_position) <= line_position) break;
+    if (permitted_end(op.out, op.out_waits, tile.counters, step_position) <= step_position) break;
+    // One line for each pass of dimension 0.
+    const std::int64_t within = step_position % op.out.count[0];
+    const std::uint8_t* line = load_line(tile, run.first.address());
+    if (line == nullptr) return false;
+    if (!ScalingMemory::holds(run.second.address()) || 8 * within + 8 > kLineBytes) {
+      return fail(fmt::format("writes step {} of scaling memory", run.second.address()));
+    }
+    tile.scaling.set_step(run.second.address(), line + 8 * within);
+    run.second.advance();
+    if (run.second.position() % op.out.count[0] == 0) run.first.advance();
+    moved = true;
+  }
+  const std::int64_t to = run.second.position();
+  if (!spend(to - from)) return false;
+  count(tile, op.signal, signalled(op.signal, op.out, from, to));
+  if (run.second.done()) {
+    finish(tile, unit, &op.in, &op.out);
+    moved = true;
+  }
+  return moved;
+}
+
+// `Running::header_done` says that the cursors are set; `word` (in the unit) is the place in the current line.
+bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
+  Running& run = *unit.running;
+  if (!run.header_done) {
+    run.first = isa::NestCursor(op.in, unit.phases.first);
+    run.second = isa::NestCursor(op.out, unit.phases.second);
+    run.header_done = true;
+    run.line_word = 0;
+    run.skipped_at = -1;
+  }
+  const std::int64_t from = run.second.position();
+  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  const std::int64_t line_pass = op.out.pass_length(op.line_level);
+  bool moved = false;
+  while (!run.second.done() && run.second.position() < end) {
+    const std::int64_t position = run.second.position();
+    if (op.skip_words > 0 && run.skipped_at != position && run.second.begins_pass(op.skip_level)) {
+      run.line_word += op.skip_words;
+      run.skipped_at = position;
+      while (run.line_word >= kLineWords) {
+        run.line_word -= kLineWords;
+        ++run.lines_to_leave;
+      }
+    }
+    while (run.lines_to_leave > 0 && !run.first.done()) {
+      // A line that is passed over must have been there.
+      if (permitted_end(op.in, op.in_waits, tile.counters, run.first.position()) <= run.first.position()) break;
+      run.first.advance();
+      --run.lines_to_leave;
+      moved = true;
+    }
+    if (run.lines_to_leave > 0) break;
+    if (permitted_end(op.in, op.in_waits, tile.counters, run.first.position()) <= run.first.position()) break;
+    const std::uint8_t* line = load_line(tile, run.first.address());
+    if (line == nullptr) return false;
+    const std::int64_t address = run.second.address();
+    if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
+    std::uint32_t word;
+    std::memcpy(&word, line + 4 * run.line_word, 4);
+    tile.narrow.set_word(address, word);
+    run.second.advance();
+    moved = true;
+    if (++run.line_word == kLineWords || run.second.position() % line_pass == 0) {
+      run.line_word = 0;
+      ++run.lines_to_leave;
+    }
+  }
+  while (run.lines_to_leave > 0 && !run.first.done()) {
+    if (permitted_end(op.in, op.in_waits, tile.counters, run.first.position()) <= run.first.position()) break;
+    run.first.advance();
+    --run.lines_to_leave;
+  }
+  const std::int64_t to = run.second.position();
+  if (!spend(to - from)) return false;
+  count(tile, op.signal, signalled(op.signal, op.out, from, to));
+  if (run.second.done()) {
+    finish(tile, unit, &op.in, &op.out);
+    moved = true;
+  }
+  return moved;
+}
+
+bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction) {
+  Running& run = *unit.running;
+  if (!run.header_done) {
+    run.first = isa::NestCursor(op.in, unit.phases.first);
+    run.second = isa::NestCursor(op.out, unit.phases.second);
+    run.header_done = true;
+  }
+  bool moved = false;
+  if (op.sends && !run.first.done()) {
+    const std::int64_t from = run.first.position();
+    const std::int64_t end = permitted_end(op.in, op.in_waits, tile.counters, from);
+    const int to_tile = neighbour(tile.number, direction);
+    while (!run.first.done() && run.first.position() < end) {
+      const std::int64_t address = run.first.address();
+      if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
+      if (options_.check_unwritten && to_tile >= 0 && !tile.narrow.is_written(address)) {
+        return fail(fmt::format("reads word {} of narrow memory, which nothing wrote", address));
+      }
+      if (to_tile >= 0) {
+        tiles_[static_cast<std::size_t>(to_tile)]->links[static_cast<std::size_t>(direction)].push_back(
+            tile.narrow.word(address));
+      }
+      run.first.advance();
+    }
+    const std::int64_t to = run.first.position();
+    if (to > from) {
+      if (to_tile >= 0) ++tiles_[static_cast<std::size_t>(to_tile)]->version;
+      if (!spend(to - from)) return false;
+      count(tile, op.sent, signalled(op.sent, op.in, from, to));
+      moved = true;
+    }
+  }
+  if (op.receives && !run.second.done()) {
+    auto& link = tile.links[static_cast<std::size_t>(direction)];
+    const std::int64_t from = run.second.position();
+    const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+    while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
+      const std::int64_t address = run.second.address();
+      if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
+      tile.narrow.set_word(address, op.fills ? op.fill_value : link.front());
+      if (!op.fills) link.pop_front();
+      run.second.advance();
+    }
+    const std::int64_t to = run.second.position();
+    if (to > from) {
+      if (!spend(to - from)) return false;
+      count(tile, op.received, signalled(op.received, op.out, from, to));
+      moved = true;
+    }
+  }
+  if ((!op.sends || run.first.done()) && (!op.receives || run.second.done())) {
+    finish(tile, unit, op.sends ? &op.in : nullptr, op.receives ? &op.out : nullptr);
+    moved = true;
+  }
+  return moved;
+}
+
+}  // namespace reef::device

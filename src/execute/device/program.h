@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program decoded once, ready to be executed many times.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "formats/darwinn/package.h"
+#include "isa/operation.h"
+#include "isa/program.h"
+
+namespace reef::device {
+
+// The instructions of all chunks in one list: tiles may still be at work on one chunk when the core begins the next.
+struct Program {
+  isa::Program instructions;
+  std::vector<isa::Operation> operations;  // one for each
+  std::vector<std::int32_t> row_of;        // in its chunk
+  std::vector<std::size_t> chunk_of;
+  std::vector<std::size_t> chunk_starts;  // first instruction of each chunk; at the end, the number of instructions
+
+  // The instruction that begins at a row of a chunk.
+  std::optional<std::size_t> at_row(std::size_t chunk, std::int64_t row) const;
+  // "row 228 (multiply_add)", with the chunk if there are several.
+  std::string describe(std::size_t index) const;
+};
+
+Result<Program> decode_program(const darwinn::Executable& executable);
+
+}  // namespace reef::device

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scalar core's registers and memory, and the host's side of the link.
+//
+// The core computes addresses and asks the host for transfers: four words (address, size, purpose) and "issue". Old
+// compilers also let it compute softmax and push results to the host word by word.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "isa/instruction.h"
+
+namespace reef::device {
+
+// What a transfer is for; numbers as in the descriptor's tag (libedgetpu names them).
+enum class Purpose : std::uint8_t { kInput = 1, kParameters = 2, kOutput = 3, kInterrupt = 4 };
+
+// Buffers of the host under made-up addresses, and the transfers a program asked for, in order.
+class HostMemory {
+ public:
+  struct Buffer {
+    std::string name;
+    std::uint64_t address = 0;
+    std::vector<std::uint8_t> bytes;
+  };
+
+  // Returns the address it got. Buffers lie far apart, so that an address belongs to one of them or to none.
+  std::uint64_t add(std::string name, std::vector<std::uint8_t> bytes);
+  Buffer& buffer(std::size_t index) { return buffers_[index]; }
+
+  Status issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag);
+
+  // Bytes that requested transfers have ready for the chip. A transfer from memory waits for all transfers to it that
+  // were asked for earlier.
+  std::size_t available(Purpose stream);
+  void take(Purpose stream, std::uint8_t* to, std::size_t bytes);
+  // Bytes for the host, claimed by output transfers in the order of both.
+  void put(const std::uint8_t* data, std::size_t bytes);
+
+  int interrupts() const { return interrupts_; }
+  std::string left_over() const;  // what was asked for and not used, or sent and not asked for; empty: nothing
+  void forget_transfers();
+
+ private:
+  struct Transfer {
+    std::size_t buffer = 0;
+    std::uint64_t offset = 0, bytes = 0, done = 0;
+    std::uint64_t after_outputs = 0;  // output transfers that must be complete first
+  };
+  std::deque<Transfer>& stream(Purpose purpose) { return purpose == Purpose::kParameters ? parameters_ : inputs_; }
+  void claim();
+
+  std::vector<Buffer> buffers_;
+  std::deque<Transfer> inputs_, parameters_, outputs_;
+  std::uint64_t outputs_issued_ = 0, outputs_complete_ = 0;
+  std::deque<std::uint8_t> sent_;
+  int interrupts_ = 0;
+};
+
+class ScalarCore {
+ public:
+  static constexpr std::size_t kMemoryWords = 4096;
+
+  // Where the core stands.
+  std::size_t chunk = 0, next = 0;
+  // Of the running repeat: instructions [body_begin, body_end) and how often they are still to be run.
+  std::size_t body_begin = 0, body_end = 0;
+  std::uint32_t repeats_left = 0;
+
+  void restart() {
+    chunk = next = body_begin = body_end = 0;
+    repeats_left = 0;
+  }
+  Status execute(const isa::Instruction& bundle, HostMemory& host);
+  bool predicate(unsigned number) const { return predicates_[number & 31] != 0; }
+  std::uint32_t reg(unsigned number) const { return registers_[number & 31]; }
+  // Whether an instruction's predicate lets it act.
+  bool acts(const isa::Instruction& instruction) const;
+  std::vector<std::uint32_t>& memory() { return memory_; }
+
+ private:
+  Status store(const isa::Instruction& bundle, HostMemory& host);
+  void compute(const isa::Instruction& bundle, std::array<std::uint32_t, 32>& registers,
+               std::array<std::uint8_t, 32>& predicates) const;
+
+  std::array<std::uint32_t, 32> registers_{};
+  std::array<std::uint8_t, 32> predicates_{};
+  std::array<std::uint32_t, 4> descriptor_{};
+  std::vector<std::uint32_t> memory_ = std::vector<std::uint32_t>(kMemoryWords);
+};
+
+}  // namespace reef::device
