@@ -38,6 +38,10 @@ int main(int argc, char** argv) {
       printf("%s ok %.0f+%.0f ms same %d steps %ld", path.c_str(), ms, ms2, out2.ok() && *out == *out2, (long)dev.chip().steps());
       for (auto& v : *out) printf(" %zu:%s", v.size(), sha256_hex(v).substr(0, 8).c_str());
       printf("\n");
+      if (const char* dir = getenv("DUMP")) {
+        for (size_t i = 0; i < in.size(); ++i) (void)write_file(std::string(dir) + "/in" + std::to_string(i) + ".bin", in[i]);
+        for (size_t i = 0; i < out->size(); ++i) (void)write_file(std::string(dir) + "/out" + std::to_string(i) + ".bin", (*out)[i]);
+      }
     }
   }
 }

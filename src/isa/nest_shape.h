@@ -30,12 +30,16 @@ struct NestShape {
 
   std::int64_t size() const { return pass_lengths[static_cast<std::size_t>(dims)]; }  // positions
   std::int64_t pass_length(int level) const { return pass_lengths[static_cast<std::size_t>(std::min(level, dims))]; }
-  // Passes of `level` that are complete when everything before `position` is done.
-  std::int64_t passes_before(std::int64_t position, int level) const { return position / pass_length(level); }
-  // Passes of the double buffer made by the whole nest; 0 without one.
-  std::int64_t buffer_passes() const {
-    return buffer_stride == 0 ? 0 : (size() + pass_length(buffer_level) - 1) / pass_length(buffer_level);
+  // Of the last step that is really made.
+  std::int64_t last_position() const { return size() - count[0] + (clip_dim > 0 ? clip_steps : inner_count) - 1; }
+  // Passes of `level` that are complete when everything before `position` is done. Steps that are clipped away at the
+  // very end do not count.
+  std::int64_t passes_before(std::int64_t position, int level) const {
+    return position >= size() ? last_position() / pass_length(level) + 1 : position / pass_length(level);
   }
+  std::int64_t passes(int level) const { return passes_before(size(), level); }
+  // Passes of the double buffer made by the whole nest; 0 without one.
+  std::int64_t buffer_passes() const { return buffer_stride == 0 ? 0 : passes(buffer_level); }
 };
 
 // Refuses nests of more positions than any program could walk.

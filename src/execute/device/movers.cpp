@@ -125,8 +125,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   count(tile, op.read, signalled(op.read, op.out, from, to));
   if (run.second.done()) {
     if (op.has_header) {
-      unit.phases.scaling +=
-          (op.out.size() + op.out.pass_length(op.header_level) - 1) / op.out.pass_length(op.header_level);
+      unit.phases.scaling += op.out.passes(op.header_level);
     }
     finish(tile, unit, &op.out, nullptr);
   }

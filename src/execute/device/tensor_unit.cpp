@@ -269,8 +269,7 @@ struct TensorUnit {
   }
 
   void finish() {
-    const std::int64_t length = op.loops.pass_length(op.scaling_level);
-    unit.phases.scaling += (op.loops.size() + length - 1) / length;
+    unit.phases.scaling += op.loops.passes(op.scaling_level);
     unit.phases.out += op.out.buffer_passes();
     chip.finish(tile, unit, &op.in, &op.param);
   }
