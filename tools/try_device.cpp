@@ -18,7 +18,6 @@ int main(int argc, char** argv) {
       auto loaded = device::LoadedPackage::load(options->package);
       if (!loaded.ok()) { printf("%s LOAD %s\n", path.c_str(), loaded.status().message().c_str()); continue; }
       device::Options o;
-      if (getenv("NOCHECK")) o.check_unwritten = false;
       device::Device dev(o);
       std::vector<std::vector<uint8_t>> in;
       std::vector<std::span<const uint8_t>> spans;

@@ -31,6 +31,17 @@ Result<NestShape> nest_shape(const Nest& nest, int dims) {
   return shape;
 }
 
+void NestCursor::seek(std::int64_t position) {
+  position_ = position;
+  offset_ = 0;
+  for (int k = 0; k < shape_->dims; ++k) {
+    const auto d = static_cast<std::size_t>(k);
+    at_[d] = position / shape_->pass_lengths[d] % shape_->count[d];
+    offset_ += at_[d] * shape_->stride[d];
+  }
+  toggle();
+}
+
 void NestCursor::carry() {
   position_ += shape_->count[0] - at_[0];
   offset_ -= at_[0] * shape_->stride[0];

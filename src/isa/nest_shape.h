@@ -52,6 +52,9 @@ class NestCursor {
   // `buffer_phase`: passes of the double buffer made by earlier instructions since it was last restarted.
   NestCursor(const NestShape& shape, std::int64_t buffer_phase) : shape_(&shape), phase_(buffer_phase) { toggle(); }
 
+  // Stands on another position, which must be one of a step that is made, or the end.
+  void seek(std::int64_t position);
+
   bool done() const { return position_ >= shape_->size(); }
   std::int64_t position() const { return position_; }
   std::int64_t address() const { return shape_->base + offset_ + toggled_; }

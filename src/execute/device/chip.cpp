@@ -254,6 +254,7 @@ Status Chip::run(const Program& program, HostMemory& host) {
   core_.restart();
   steps_ = 0;
   failure_ = ok_status();
+  first_unknown_.clear();
   touch_all();
   bool moved = true;
   while (moved && failure_.ok()) {

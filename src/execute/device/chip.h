@@ -29,8 +29,6 @@ namespace reef::device {
 
 struct Options {
   std::int64_t max_steps = std::int64_t{1} << 40;  // of all units together; then the run ends with an error
-  // Reads of memory that nothing wrote are errors. Off: they read zeros.
-  bool check_unwritten = true;
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
@@ -71,8 +69,8 @@ struct Tile {
   std::array<std::uint16_t, chip::kTileCounters> counters{};
   std::array<Unit, chip::kTileUnits> units;
   std::deque<std::uint32_t> dispatch;
-  std::array<std::deque<SharedLine>, 2> ring;      // lines on their way to this tile, by channel
-  std::array<std::deque<std::uint32_t>, 4> links;  // words on their way to this tile, by mesh instruction
+  std::array<std::deque<SharedLine>, 2> ring;  // lines on their way to this tile, by channel
+  std::array<std::deque<Word>, 4> links;       // words on their way to this tile, by mesh instruction
   const isa::LoadActivation* table = nullptr;
   std::uint64_t version = 0;  // changes with everything that could let a unit move
   int notifications = 0;
@@ -95,6 +93,8 @@ class Chip {
 
   const Tile& tile(int number) const { return *tiles_[static_cast<std::size_t>(number)]; }
   std::int64_t steps() const { return steps_; }
+  // Where the last program first computed with memory that nothing wrote; empty: nowhere.
+  const std::string& first_unknown() const { return first_unknown_; }
 
  private:
   friend struct TensorUnit;
@@ -114,6 +114,7 @@ class Chip {
   }
   bool spend(std::int64_t steps);
   bool fail(std::string message);  // always false
+  void note_unknown();
   std::string place(std::uint32_t index) const;
   std::string standstill() const;
   std::string left_over() const;
@@ -126,7 +127,7 @@ class Chip {
   bool wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
   bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction);
   bool store_line(Tile& tile, std::int64_t address, const Line& line);
-  const std::uint8_t* load_line(Tile& tile, std::int64_t address);
+  const Line* load_line(Tile& tile, std::int64_t address);
   void send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
 
   // host_units.cpp
@@ -149,6 +150,7 @@ class Chip {
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;
   std::int64_t steps_ = 0;
+  std::string first_unknown_;
   int failing_tile_ = -1;
   std::uint32_t failing_index_ = 0;
   Status failure_;

@@ -176,14 +176,20 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
     host.add(layer.name, std::move(data));
   }
   for (const darwinn::Layer& layer : execution.output_layers) {
-    host.add(layer.name, std::vector<std::uint8_t>(static_cast<std::size_t>(layer.size_bytes)));
+    host.add(layer.name, std::vector<std::uint8_t>(static_cast<std::size_t>(layer.size_bytes)), false);
   }
   REEF_RETURN_IF_ERROR(chip_.run(package->execution_program_, host));
   std::vector<std::vector<std::uint8_t>> outputs;
   for (std::size_t i = 0; i < execution.output_layers.size(); ++i) {
     const darwinn::Layer& layer = execution.output_layers[i];
-    REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> tensor,
-                          gathered(layer, host.buffer(kFirstLayerBuffer + inputs.size() + i).bytes));
+    const HostMemory::Buffer& buffer = host.buffer(kFirstLayerBuffer + inputs.size() + i);
+    REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> tensor, gathered(layer, buffer.bytes));
+    REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> known, gathered(layer, buffer.known));
+    const auto unknown = std::find(known.begin(), known.end(), 0);
+    REEF_REQUIRE(unknown == known.end(),
+                 "byte {} of output '{}' depends on memory that nothing wrote; {} is the first to compute with such",
+                 unknown - known.begin(), layer.name,
+                 chip_.first_unknown().empty() ? "no instruction" : chip_.first_unknown());
     flip_signs(tensor, layer.data_type);
     outputs.push_back(std::move(tensor));
   }

@@ -89,7 +89,9 @@ std::string Chip::standstill() const {
   static constexpr std::array<std::string_view, 3> kHostUnits = {"infeed", "pop", "outfeed"};
   for (std::size_t i = 0; i < host_units_.size(); ++i) {
     if (host_units_[i].running) {
-      stuck.push_back(fmt::format("{} waits at {} position {} counters {}", kHostUnits[i], place(host_units_[i].running->index), host_units_[i].running->first.position(), fmt::join(scalar_counters_, ",")));
+      stuck.push_back(fmt::format("{} waits at {} position {} counters {}", kHostUnits[i],
+                                  place(host_units_[i].running->index), host_units_[i].running->first.position(),
+                                  fmt::join(scalar_counters_, ",")));
     }
   }
   for (const auto& tile : tiles_) {

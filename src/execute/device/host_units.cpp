@@ -81,8 +81,8 @@ bool Chip::run_pop() {
       while (unit.pending.size() >= line_bytes || (run.first.done() && !unit.pending.empty())) {
         auto line = std::make_shared<Line>();
         const std::size_t part = std::min(line_bytes, unit.pending.size());
-        std::copy_n(unit.pending.begin(), part, line->begin());
-        std::fill(line->begin() + static_cast<std::ptrdiff_t>(part), line->end(), std::uint8_t{0});
+        std::copy_n(unit.pending.begin(), part, line->bytes.begin());
+        std::fill_n(line->known.begin(), part, std::uint8_t{1});
         unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
         send_line(op.to_tiles, 0, false, std::move(line));
       }
@@ -110,10 +110,11 @@ bool Chip::run_outfeed() {
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
-      const std::uint8_t* data = to_scalar_.front()->data() + to_scalar_byte_;
+      const std::uint8_t* data = to_scalar_.front()->bytes.data() + to_scalar_byte_;
+      const std::uint8_t* known = to_scalar_.front()->known.data() + to_scalar_byte_;
       const std::int64_t address = op.out.base + run.first.position();
       if (op.unit_bytes == 8) {
-        host_->put(data, 8);
+        host_->put(data, known, 8);
       } else if (op.loop_back) {
         std::copy_n(data, 4, buffers_[2].begin() + address % chip::kLoopBackFifoWords * 4);
       } else {

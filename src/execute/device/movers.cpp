@@ -23,17 +23,18 @@ int neighbour(int tile, int direction) {
   }
 }
 
-void transpose_bytes(Line& line) {
-  const Line in = line;
-  for (int group = 0; group < kLineBytes; group += 16) {
-    for (int i = 0; i < 4; ++i) {
-      for (int j = 0; j < 4; ++j)
-        line[static_cast<std::size_t>(group + 4 * i + j)] = in[static_cast<std::size_t>(group + 4 * j + i)];
+// 4x4 bytes of every four words.
+void transpose_bytes(std::array<std::uint8_t, kLineBytes>& line) {
+  const auto in = line;
+  for (std::size_t group = 0; group < kLineBytes; group += 16) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      for (std::size_t j = 0; j < 4; ++j) line[group + 4 * i + j] = in[group + 4 * j + i];
     }
   }
 }
 
-void transpose_halves(Line& line) {
+// 2x2 halves of every two words.
+void transpose_halves(std::array<std::uint8_t, kLineBytes>& line) {
   for (std::size_t group = 0; group < kLineBytes; group += 8) {
     std::swap(line[group + 2], line[group + 4]);
     std::swap(line[group + 3], line[group + 5]);
@@ -49,16 +50,10 @@ bool Chip::store_line(Tile& tile, std::int64_t address, const Line& line) {
   return true;
 }
 
-const std::uint8_t* Chip::load_line(Tile& tile, std::int64_t address) {
-  if (!WideMemory::holds(address)) {
-    fail(fmt::format("reads line {} of wide memory, which has {}", address, chip::kWideLines));
-    return nullptr;
-  }
-  if (options_.check_unwritten && !tile.wide.is_written(address)) {
-    fail(fmt::format("reads line {} of wide memory, which nothing wrote", address));
-    return nullptr;
-  }
-  return tile.wide.line(address);
+const Line* Chip::load_line(Tile& tile, std::int64_t address) {
+  if (WideMemory::holds(address)) return &tile.wide.line(address);
+  fail(fmt::format("reads line {} of wide memory, which has {}", address, chip::kWideLines));
+  return nullptr;
 }
 
 void Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
@@ -80,11 +75,9 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   const std::int64_t end = permitted_end(op.in, op.waits, tile.counters, from);
   if (end <= from) return false;
   while (!run.first.done() && run.first.position() < end) {
-    const std::uint8_t* line = load_line(tile, run.first.address());
+    const Line* line = load_line(tile, run.first.address());
     if (line == nullptr) return false;
-    auto copy = std::make_shared<Line>();
-    std::copy_n(line, kLineBytes, copy->begin());
-    send_line(op.to_tiles, op.channel, op.to_scalar, std::move(copy));
+    send_line(op.to_tiles, op.channel, op.to_scalar, std::make_shared<Line>(*line));
     run.first.advance();
   }
   const std::int64_t to = run.first.position();
@@ -159,16 +152,18 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
       }
       const std::int64_t address = words.address() + base;
       if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
-      if (options_.check_unwritten && !tile.narrow.is_written(address)) {
-        return fail(fmt::format("reads word {} of narrow memory, which nothing wrote", address));
-      }
-      const std::uint32_t word = tile.narrow.word(address);
-      std::memcpy(line.data() + 4 * filled++, &word, 4);
+      const Word word = tile.narrow.word(address);
+      std::memcpy(line.bytes.data() + 4 * filled, &word.value, 4);
+      std::memcpy(line.known.data() + 4 * filled++, &word.known, 4);
       words.advance();
     }
     if (is_held) break;
     run.first = words;
-    if (op.transpose) op.halves ? transpose_halves(line) : transpose_bytes(line);
+    if (op.transpose) {
+      const auto transpose = op.halves ? transpose_halves : transpose_bytes;
+      transpose(line.bytes);
+      transpose(line.known);
+    }
     if (!store_line(tile, run.second.address(), line) || !spend(filled + 1)) return false;
     run.second.advance();
     count(tile, op.signal, signalled(op.signal, op.out, from_line, run.second.position()));
@@ -196,12 +191,12 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
     if (permitted_end(op.out, op.out_waits, tile.counters, step_position) <= step_position) break;
     // One line for each pass of dimension 0.
     const std::int64_t within = step_position % op.out.count[0];
-    const std::uint8_t* line = load_line(tile, run.first.address());
+    const Line* line = load_line(tile, run.first.address());
     if (line == nullptr) return false;
     if (!ScalingMemory::holds(run.second.address()) || 8 * within + 8 > kLineBytes) {
       return fail(fmt::format("writes step {} of scaling memory", run.second.address()));
     }
-    tile.scaling.set_step(run.second.address(), line + 8 * within);
+    tile.scaling.set_step(run.second.address(), line->bytes.data() + 8 * within, line->known.data() + 8 * within);
     run.second.advance();
     if (run.second.position() % op.out.count[0] == 0) run.first.advance();
     moved = true;
@@ -249,12 +244,13 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
     }
     if (run.lines_to_leave > 0) break;
     if (permitted_end(op.in, op.in_waits, tile.counters, run.first.position()) <= run.first.position()) break;
-    const std::uint8_t* line = load_line(tile, run.first.address());
+    const Line* line = load_line(tile, run.first.address());
     if (line == nullptr) return false;
     const std::int64_t address = run.second.address();
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
-    std::uint32_t word;
-    std::memcpy(&word, line + 4 * run.line_word, 4);
+    Word word;
+    std::memcpy(&word.value, line->bytes.data() + 4 * run.line_word, 4);
+    std::memcpy(&word.known, line->known.data() + 4 * run.line_word, 4);
     tile.narrow.set_word(address, word);
     run.second.advance();
     moved = true;
@@ -293,9 +289,6 @@ bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction) {
     while (!run.first.done() && run.first.position() < end) {
       const std::int64_t address = run.first.address();
       if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
-      if (options_.check_unwritten && to_tile >= 0 && !tile.narrow.is_written(address)) {
-        return fail(fmt::format("reads word {} of narrow memory, which nothing wrote", address));
-      }
       if (to_tile >= 0) {
         tiles_[static_cast<std::size_t>(to_tile)]->links[static_cast<std::size_t>(direction)].push_back(
             tile.narrow.word(address));
@@ -317,7 +310,7 @@ bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction) {
     while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
       const std::int64_t address = run.second.address();
       if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
-      tile.narrow.set_word(address, op.fills ? op.fill_value : link.front());
+      tile.narrow.set_word(address, op.fills ? Word{op.fill_value, kAllKnown} : link.front());
       if (!op.fills) link.pop_front();
       run.second.advance();
     }

@@ -4,6 +4,12 @@
 #include <algorithm>
 
 namespace reef::device {
+namespace {
+
+// Partial sums fill at most a tile's wide memory.
+constexpr std::int64_t kMaxSlots = 1 << 16;
+
+}  // namespace
 
 std::optional<std::size_t> Program::at_row(std::size_t chunk, std::int64_t row) const {
   const auto begin = row_of.begin() + static_cast<std::ptrdiff_t>(chunk_starts[chunk]);
@@ -32,6 +38,12 @@ Result<Program> decode_program(const darwinn::Executable& executable) {
         return operation.status().in(
             fmt::format("chunk {} row {} ({})", c, row, isa::info(instruction.opcode()).mnemonic));
       }
+      const auto* tensor = std::get_if<isa::TensorOperation>(&operation->code);
+      if (tensor != nullptr && slots_of(*tensor, operation->opcode) > kMaxSlots) {
+        return make_error(StatusCode::kResourceExhausted, "chunk {} row {} keeps more than {} results under way", c,
+                          row, kMaxSlots);
+      }
+      program.plans.push_back(tensor == nullptr ? TensorPlan{} : plan_tensor(*tensor, operation->opcode));
       program.operations.push_back(std::move(*operation));
       program.row_of.push_back(row);
       program.chunk_of.push_back(c);

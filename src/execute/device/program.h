@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "execute/device/tensor_plan.h"
 #include "formats/darwinn/package.h"
 #include "isa/operation.h"
 #include "isa/program.h"
@@ -18,6 +19,7 @@ namespace reef::device {
 struct Program {
   isa::Program instructions;
   std::vector<isa::Operation> operations;  // one for each
+  std::vector<TensorPlan> plans;           // one for each; of use for tensor instructions
   std::vector<std::int32_t> row_of;        // in its chunk
   std::vector<std::size_t> chunk_of;
   std::vector<std::size_t> chunk_starts;  // first instruction of each chunk; at the end, the number of instructions

@@ -125,9 +125,11 @@ Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host) {
       return ok_status();
     }
     case b::Store::kPush: {
+      // The core's own memory is taken to be known: programs fill it before they read it.
+      static constexpr std::array<std::uint8_t, 4> kKnown = {1, 1, 1, 1};
       std::array<std::uint8_t, 4> bytes{};
       for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
-      host.put(bytes.data(), bytes.size());
+      host.put(bytes.data(), kKnown.data(), bytes.size());
       return ok_status();
     }
     case b::Store::kDescriptor:
@@ -165,9 +167,11 @@ Status ScalarCore::execute(const isa::Instruction& bundle, HostMemory& host) {
 
 // ---- The host ----
 
-std::uint64_t HostMemory::add(std::string name, std::vector<std::uint8_t> bytes) {
+std::uint64_t HostMemory::add(std::string name, std::vector<std::uint8_t> bytes, bool is_known) {
   const std::uint64_t address = kFirstAddress + buffers_.size() * kAddressStep;
-  buffers_.push_back({std::move(name), address, std::move(bytes)});
+  std::vector<std::uint8_t> known;
+  if (!is_known) known.resize(bytes.size());
+  buffers_.push_back({std::move(name), address, std::move(bytes), std::move(known)});
   return address;
 }
 
@@ -225,8 +229,9 @@ void HostMemory::take(Purpose purpose, std::uint8_t* to, std::size_t bytes) {
   }
 }
 
-void HostMemory::put(const std::uint8_t* data, std::size_t bytes) {
+void HostMemory::put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) {
   sent_.insert(sent_.end(), data, data + bytes);
+  sent_known_.insert(sent_known_.end(), known, known + bytes);
   claim();
 }
 
@@ -234,9 +239,12 @@ void HostMemory::claim() {
   while (!outputs_.empty() && !sent_.empty()) {
     Transfer& transfer = outputs_.front();
     const std::size_t part = std::min<std::size_t>(sent_.size(), transfer.bytes - transfer.done);
-    auto* to = buffers_[transfer.buffer].bytes.data() + transfer.offset + transfer.done;
-    std::copy_n(sent_.begin(), part, to);
+    Buffer& buffer = buffers_[transfer.buffer];
+    const std::size_t at = transfer.offset + transfer.done;
+    std::copy_n(sent_.begin(), part, buffer.bytes.data() + at);
+    if (!buffer.known.empty()) std::copy_n(sent_known_.begin(), part, buffer.known.data() + at);
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(part));
+    sent_known_.erase(sent_known_.begin(), sent_known_.begin() + static_cast<std::ptrdiff_t>(part));
     transfer.done += part;
     if (transfer.done < transfer.bytes) return;
     outputs_.pop_front();
@@ -264,6 +272,7 @@ void HostMemory::forget_transfers() {
   parameters_.clear();
   outputs_.clear();
   sent_.clear();
+  sent_known_.clear();
   outputs_issued_ = outputs_complete_ = 0;
   interrupts_ = 0;
 }

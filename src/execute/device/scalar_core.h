@@ -26,10 +26,11 @@ class HostMemory {
     std::string name;
     std::uint64_t address = 0;
     std::vector<std::uint8_t> bytes;
+    std::vector<std::uint8_t> known;  // 1 where a byte's value is known; empty: all are
   };
 
   // Returns the address it got. Buffers lie far apart, so that an address belongs to one of them or to none.
-  std::uint64_t add(std::string name, std::vector<std::uint8_t> bytes);
+  std::uint64_t add(std::string name, std::vector<std::uint8_t> bytes, bool is_known = true);
   Buffer& buffer(std::size_t index) { return buffers_[index]; }
 
   Status issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag);
@@ -39,7 +40,7 @@ class HostMemory {
   std::size_t available(Purpose stream);
   void take(Purpose stream, std::uint8_t* to, std::size_t bytes);
   // Bytes for the host, claimed by output transfers in the order of both.
-  void put(const std::uint8_t* data, std::size_t bytes);
+  void put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes);
 
   int interrupts() const { return interrupts_; }
   std::string left_over() const;  // what was asked for and not used, or sent and not asked for; empty: nothing
@@ -57,7 +58,7 @@ class HostMemory {
   std::vector<Buffer> buffers_;
   std::deque<Transfer> inputs_, parameters_, outputs_;
   std::uint64_t outputs_issued_ = 0, outputs_complete_ = 0;
-  std::deque<std::uint8_t> sent_;
+  std::deque<std::uint8_t> sent_, sent_known_;
   int interrupts_ = 0;
 };
 

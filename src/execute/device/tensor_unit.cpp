@@ -3,11 +3,15 @@
 //
 // An instruction makes its steps in order. A step adds the products of a few input elements with the parameters of each
 // cell; a group of steps makes one result of `cells` elements. Which steps form a group: see TensorOperation.
+// Regular instructions are computed as matrix products (tensor_plan.h) as long as all their operands are known; the
+// others step by step, following which results depend on memory that nothing wrote.
 #include "execute/device/tensor_unit.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "execute/device/waits.h"
+#include "kernels/cells/cell_products.h"
 #include "numeric/chip_tensor.h"
 
 namespace reef::device {
@@ -16,21 +20,7 @@ namespace {
 using isa::TensorOperation;
 
 constexpr int kMaxCells = chip::kCells;
-
-// Dimensions that are summed, if they are the innermost ones: then one result is under way at a time.
-bool reduces_innermost(const TensorOperation& op, isa::Opcode opcode) {
-  if (op.group_level >= 0 || opcode == isa::Opcode::kResample) return true;
-  return (op.reduce_dims & (op.reduce_dims + 1)) == 0;
-}
-
-std::int64_t slots_of(const TensorOperation& op, isa::Opcode opcode) {
-  if (reduces_innermost(op, opcode)) return 1;
-  std::int64_t slots = 1;
-  for (int d = 0; d < op.loops.dims; ++d) {
-    if ((op.reduce_dims >> d & 1) == 0) slots *= op.loops.count[static_cast<std::size_t>(d)];
-  }
-  return slots;
-}
+constexpr std::int64_t kMaxBatch = 64;  // rows of a matrix at once
 
 std::int64_t slot_at(const TensorOperation& op, const isa::NestCursor& loops) {
   std::int64_t slot = 0, size = 1;
@@ -42,85 +32,110 @@ std::int64_t slot_at(const TensorOperation& op, const isa::NestCursor& loops) {
   return slot;
 }
 
+bool all_at_last(const isa::NestCursor& cursor, std::uint32_t dims) {
+  for (int d = 0; dims != 0; ++d, dims >>= 1) {
+    if ((dims & 1) != 0 && !cursor.at_last(d)) return false;
+  }
+  return true;
+}
+
 // Before the cursors move on: whether this step is the last of its result.
 bool ends_result(const TensorOperation& op, isa::Opcode opcode, const isa::NestCursor& loops,
                  const isa::NestCursor& psum) {
   if (opcode == isa::Opcode::kResample) return loops.at_last(0) && loops.at_last(1);
-  if (op.group_level >= 0) {
-    for (int d = 0; d < std::min(op.group_level, op.psum.dims); ++d) {
-      if (!psum.at_last(d)) return false;
-    }
-    return true;
-  }
-  for (int d = 0; d < op.loops.dims; ++d) {
-    if ((op.reduce_dims >> d & 1) != 0 && !loops.at_last(d)) return false;
-  }
-  return true;
+  if (op.group_level < 0) return all_at_last(loops, op.reduce_dims);
+  return all_at_last(psum, (1u << std::min(op.group_level, op.psum.dims)) - 1);
 }
 
 std::int32_t element(const std::uint8_t* bytes, bool is_16, int index) {
   return is_16 ? bytes[2 * index] | bytes[2 * index + 1] << 8 : bytes[index];
 }
 
-// The parameter that product `j` of a cell uses: a byte or a half of the cell's word, beginning at the lane.
-std::int32_t parameter(const std::uint8_t* word, const TensorOperation& op, int lane, int j) {
-  if (op.param_16) return element(word, true, op.products == 1 ? lane >> 1 : j);
-  return word[op.products == 4 ? j : (lane + j) & 3];
+// Where in a cell's word product `j` finds its parameter: a byte or a half, beginning at the lane.
+int parameter_index(const TensorOperation& op, int lane, int j) {
+  if (op.param_16) return op.products == 1 ? lane >> 1 : j;
+  return op.products == 4 ? j : (lane + j) & 3;
 }
 
 struct Operands {
   std::array<std::int32_t, 4> x{};  // input elements minus their zero point
-  const std::uint8_t* line = nullptr;
+  std::array<bool, 4> x_known{};
+  const Line* line = nullptr;
   int lane = 0;
-  const std::uint8_t* zero_line = nullptr;
+  const Line* zero_line = nullptr;
 };
 
-void multiply_add(const TensorOperation& op, const Operands& in, std::int32_t* sums) {
+bool element_is_known(const std::uint8_t* known, bool is_16, int index) {
+  return is_16 ? known[2 * index] != 0 && known[2 * index + 1] != 0 : known[index] != 0;
+}
+
+// A product is unknown unless both operands are known or one is known to be zero.
+bool multiply_add(const TensorOperation& op, const Operands& in, std::int32_t* sums, std::uint8_t* unknown) {
+  bool all_known = true;
   for (int c = 0; c < op.cells; ++c) {
     std::int32_t zero = op.param_zero;
-    if (in.zero_line != nullptr) std::memcpy(&zero, in.zero_line + 4 * c, 4);
+    if (in.zero_line != nullptr) std::memcpy(&zero, in.zero_line->bytes.data() + 4 * c, 4);
     auto sum = static_cast<std::uint32_t>(sums[c]);
     for (int j = 0; j < op.products; ++j) {
-      const std::int32_t w = parameter(in.line + 4 * c, op, in.lane, j) - zero;
-      sum += static_cast<std::uint32_t>(in.x[static_cast<std::size_t>(j)]) * static_cast<std::uint32_t>(w);
+      const auto k = static_cast<std::size_t>(j);
+      const int index = parameter_index(op, in.lane, j);
+      const std::int32_t w = element(in.line->bytes.data() + 4 * c, op.param_16, index) - zero;
+      const bool w_known = element_is_known(in.line->known.data() + 4 * c, op.param_16, index);
+      sum += static_cast<std::uint32_t>(in.x[k]) * static_cast<std::uint32_t>(w);
+      const bool is_known = (w_known && in.x_known[k]) || (w_known && w == 0) || (in.x_known[k] && in.x[k] == 0);
+      if (!is_known) {
+        unknown[c] = 1;
+        all_known = false;
+      }
     }
     sums[c] = static_cast<std::int32_t>(sum);
   }
+  return all_known;
 }
 
-// The usual case: 4 bytes times 4 bytes, one zero point.
-void multiply_add_bytes(const TensorOperation& op, const Operands& in, std::int32_t* sums) {
-  const std::int32_t x0 = in.x[0], x1 = in.x[1], x2 = in.x[2], x3 = in.x[3];
-  const std::int32_t base = -op.param_zero * (x0 + x1 + x2 + x3);
-  const std::uint8_t* w = in.line;
-  for (int c = 0; c < op.cells; ++c, w += 4) sums[c] += base + x0 * w[0] + x1 * w[1] + x2 * w[2] + x3 * w[3];
-}
-
-void reduce(const TensorOperation& op, isa::Opcode opcode, const Operands& in, std::int32_t* sums) {
-  for (int c = 0; c < op.cells; ++c) {
-    const std::uint8_t* word = in.line + 4 * c;
-    if (opcode == isa::Opcode::kMaximum) {
-      const std::int32_t value = op.param_16 ? element(word, true, in.lane >> 1) : word[in.lane];
-      sums[c] = std::max(sums[c], value);
-    } else {
-      for (int j = 0; j < op.products; ++j) sums[c] += parameter(word, op, in.lane, j);
+bool reduce(const TensorOperation& op, isa::Opcode opcode, const Operands& in, std::int32_t* sums,
+            std::uint8_t* unknown) {
+  bool all_known = true;
+  const auto use = [&](int c, int index) {
+    if (!element_is_known(in.line->known.data() + 4 * c, op.param_16, index)) {
+      unknown[c] = 1;
+      all_known = false;
     }
+    return element(in.line->bytes.data() + 4 * c, op.param_16, index);
+  };
+  for (int c = 0; c < op.cells; ++c) {
+    if (opcode == isa::Opcode::kMaximum) {
+      sums[c] = std::max(sums[c], use(c, op.param_16 ? in.lane >> 1 : in.lane));
+    } else {
+      for (int j = 0; j < op.products; ++j) sums[c] += use(c, parameter_index(op, in.lane, j));
+    }
+  }
+  return all_known;
+}
+
+// From scaled sums to stored numbers, where no table is involved. Written so that compilers make vectors of it: values
+// beyond +-2^20 saturate whatever they are, and adding 1.5 * 2^23 rounds to the nearest integer, half to even.
+void round_plain(const TensorOperation& op, const float* scaled, std::int32_t* values) {
+  constexpr float kLimit = 1 << 20, kMagic = 12582912.0f;
+  const float low = std::max(op.min, -kLimit), high = std::min(op.max, kLimit);
+  const std::int32_t limit = op.out_16 ? 65535 : 255;
+  for (int c = 0; c < op.cells; ++c) {
+    const float clamped = std::min(std::max(scaled[c], low), high);
+    const auto rounded = static_cast<std::int32_t>((clamped + kMagic) - kMagic);
+    values[c] = std::min(std::max(rounded + op.out_zero, 0), limit);
   }
 }
 
-// From a finished sum to the stored number.
-std::int32_t result_of(const TensorOperation& op, std::int64_t sum, float scale, const numeric::ChipTable* table) {
-  float value = static_cast<float>(numeric::chip_saturate(sum)) * scale;
-  if (op.activation && op.reciprocal_root) {
-    value = numeric::chip_reciprocal_root(*table, value);
+std::int32_t through_table(const TensorOperation& op, float scaled, const numeric::ChipTable& table) {
+  float value = scaled;
+  if (op.reciprocal_root) {
+    value = numeric::chip_reciprocal_root(table, value);
   } else {
     value = std::min(std::max(value, op.min), op.max);
-    if (op.activation) {
-      if (!op.odd_symmetry) {
-        value = table->at(value);
-      } else {
-        value = value == 0 ? 0.0f : std::copysign(1.0f, value) * table->at(std::fabs(value));
-      }
+    if (!op.odd_symmetry) {
+      value = table.at(value);
+    } else {
+      value = value == 0 ? 0.0f : std::copysign(1.0f, value) * table.at(std::fabs(value));
     }
   }
   return numeric::chip_round(value, op.out_zero, op.out_16 ? 65535 : 255);
@@ -128,7 +143,7 @@ std::int32_t result_of(const TensorOperation& op, std::int64_t sum, float scale,
 
 }  // namespace
 
-// Access to the chip for the functions below.
+// One instruction at work on one tile.
 struct TensorUnit {
   Chip& chip;
   Tile& tile;
@@ -136,6 +151,7 @@ struct TensorUnit {
   Running& run;
   TensorRun& work;
   const TensorOperation& op;
+  const TensorPlan& plan;
   isa::Opcode opcode;
 
   void start() {
@@ -144,31 +160,33 @@ struct TensorUnit {
     work.param = isa::NestCursor(op.param, unit.phases.second);
     work.psum = isa::NestCursor(op.psum, 0);
     work.out = isa::NestCursor(op.out, unit.phases.out);
-    work.slots = slots_of(op, opcode);
-    work.sums.assign(static_cast<std::size_t>(work.slots * op.cells), 0);
+    if (plan.is_regular) {
+      work.in_runs = isa::NestCursor(plan.in_runs, unit.phases.first);
+      work.param_runs = isa::NestCursor(plan.param_runs, unit.phases.second);
+      if (plan.outer_reduced != 0) work.slot_runs = isa::NestCursor(plan.slot_runs, 0);
+    }
+    work.width = kernels::padded_cells(op.cells);
+    work.sums.assign(static_cast<std::size_t>(slots_of(op, opcode) * work.width), 0);
+    work.unknown.clear();
     work.results = 0;
     run.header_done = true;
   }
 
-  int scaling_buffer() const {
-    return static_cast<int>((run.first.position() / op.loops.pass_length(op.scaling_level) + unit.phases.scaling) & 1);
+  int scaling_buffer(std::int64_t position) const {
+    return static_cast<int>((position / op.loops.pass_length(op.scaling_level) + unit.phases.scaling) & 1);
   }
+
+  // ---- Step by step ----
 
   bool load_input(Operands& operands) const {
     const int bytes = op.products * (op.in_16 ? 2 : 1);
     const std::int64_t address = work.in.address();
     if (!NarrowMemory::holds_bytes(address, bytes))
       return chip.fail(fmt::format("reads byte {} of narrow memory", address));
-    if (chip.options_.check_unwritten) {
-      for (std::int64_t w = address / 4; w <= (address + bytes - 1) / 4; ++w) {
-        if (!tile.narrow.is_written(w)) {
-          return chip.fail(fmt::format("reads byte {} of narrow memory, which nothing wrote", address));
-        }
-      }
-    }
-    const std::uint8_t* data = tile.narrow.data() + address;
     for (int j = 0; j < op.products; ++j) {
-      operands.x[static_cast<std::size_t>(j)] = element(data, op.in_16, j) - op.in_zero;
+      const auto k = static_cast<std::size_t>(j);
+      operands.x[k] = element(tile.narrow.bytes() + address, op.in_16, j) - op.in_zero;
+      operands.x_known[k] = element_is_known(tile.narrow.known() + address, op.in_16, j);
     }
     return true;
   }
@@ -179,86 +197,253 @@ struct TensorUnit {
     operands.lane = static_cast<int>(address & 3);
     if (operands.line == nullptr) return false;
     if (!op.has_zero_line) return true;
-    operands.zero_line = chip.load_line(tile, op.zero_line + op.zero_line_step * scaling_buffer());
+    operands.zero_line = chip.load_line(tile, op.zero_line + op.zero_line_step * scaling_buffer(run.first.position()));
     return operands.zero_line != nullptr;
   }
 
-  bool step(std::int32_t* sums) {
-    Operands operands;
+  bool step(std::int64_t slot) {
     if (opcode == isa::Opcode::kResample) return true;
+    Operands operands;
     if (opcode == isa::Opcode::kMultiplyAdd && !load_input(operands)) return false;
     if (!load_parameters(operands)) return false;
-    if (opcode != isa::Opcode::kMultiplyAdd) {
-      reduce(op, opcode, operands, sums);
-    } else if (op.products == 4 && !op.has_zero_line) {
-      multiply_add_bytes(op, operands, sums);
-    } else {
-      multiply_add(op, operands, sums);
+    if (work.unknown.empty()) work.unknown.resize(work.sums.size());
+    std::int32_t* sums = work.sums.data() + slot * work.width;
+    std::uint8_t* unknown = work.unknown.data() + slot * work.width;
+    const bool all_known = opcode == isa::Opcode::kMultiplyAdd ? multiply_add(op, operands, sums, unknown)
+                                                               : reduce(op, opcode, operands, sums, unknown);
+    if (!all_known) chip.note_unknown();
+    return true;
+  }
+
+  bool advance_by_steps(std::int64_t end) {
+    while (!run.first.done() && run.first.position() < end) {
+      const std::int64_t slot = work.sums.size() > static_cast<std::size_t>(work.width) ? slot_at(op, run.first) : 0;
+      if (!step(slot)) return false;
+      if (ends_result(op, opcode, run.first, work.psum) && !emit(slot, run.first.position())) return false;
+      run.first.advance();
+      if (opcode == isa::Opcode::kMultiplyAdd || opcode == isa::Opcode::kResample) work.in.advance();
+      if (opcode != isa::Opcode::kResample) work.param.advance();
+      work.psum.advance();
     }
     return true;
   }
 
-  bool emit(std::int32_t* sums) {
-    std::array<std::uint8_t, 2 * kMaxCells + 4> bytes{};
-    if (opcode == isa::Opcode::kResample) {
-      if (!resample(bytes.data())) return false;
-    } else {
-      if (op.activation && tile.table == nullptr) return chip.fail("applies an activation table that was never loaded");
-      numeric::ChipTable table;
-      if (op.activation) table = {tile.table->segments, tile.table->breaks};
-      const int buffer = scaling_buffer();
-      std::array<std::int32_t, kMaxCells> whole{};
+  // ---- By matrices ----
+
+  // False: some parameter is not known (or out of range), and the slow way is to be taken.
+  bool pack_weights(std::int64_t position) {
+    const auto pairs = 2 * plan.run_steps;
+    work.weights.assign(static_cast<std::size_t>(2 * pairs * work.width), 0);
+    const Line* zeros = nullptr;
+    if (op.has_zero_line) {
+      const std::int64_t line = op.zero_line + op.zero_line_step * scaling_buffer(position);
+      if (!WideMemory::holds(line) || tile.wide.known_bytes(line) < 4 * op.cells) return false;
+      zeros = &tile.wide.line(line);
+    }
+    std::array<std::int32_t, kMaxCells> zero{};
+    zero.fill(op.param_zero);
+    for (int c = 0; zeros != nullptr && c < op.cells; ++c) {
+      std::memcpy(&zero[static_cast<std::size_t>(c)], zeros->bytes.data() + 4 * c, 4);
+      if (zero[static_cast<std::size_t>(c)] < 0 || zero[static_cast<std::size_t>(c)] > 255) return false;
+    }
+    const std::int64_t base = work.param_runs.address();
+    for (std::size_t s = 0; s < plan.param_offsets.size(); ++s) {
+      const std::int64_t line = (base + plan.param_offsets[s]) >> 2;
+      if (!WideMemory::holds(line) || tile.wide.known_bytes(line) < 4 * op.cells) return false;
+      const std::uint8_t* bytes = tile.wide.line(line).bytes.data();
+      std::int16_t* low = work.weights.data() + s * 4 * static_cast<std::size_t>(work.width);
+      std::int16_t* high = low + 2 * work.width;
       for (int c = 0; c < op.cells; ++c) {
-        const std::int64_t sum = std::int64_t{sums[c]} + op.constant + (op.has_bias ? tile.scaling.bias(buffer, c) : 0);
-        whole[static_cast<std::size_t>(c)] = numeric::chip_saturate(sum);
-        const float scale = op.has_scales ? tile.scaling.scale(buffer, c) : op.scale;
-        const std::int32_t value = result_of(op, sum, scale, &table);
-        if (op.out_16) {
-          bytes[static_cast<std::size_t>(2 * c)] = static_cast<std::uint8_t>(value);
-          bytes[static_cast<std::size_t>(2 * c + 1)] = static_cast<std::uint8_t>(value >> 8);
-        } else {
-          bytes[static_cast<std::size_t>(c)] = static_cast<std::uint8_t>(value);
-        }
-        sums[c] = 0;
-      }
-      // The sums themselves are kept where they live in wide memory and nothing else reads them as weights.
-      if (!op.accumulate_inside && op.param_16 && !op.in_16 && !op.static_params) {
-        const std::int64_t line = work.psum.address() >> 2;
-        if (!WideMemory::holds(line)) return chip.fail(fmt::format("writes line {} of wide memory", line));
-        std::memcpy(tile.wide.mutable_line(line), whole.data(), static_cast<std::size_t>(4 * op.cells));
+        const std::int32_t z = zero[static_cast<std::size_t>(c)];
+        low[2 * c] = static_cast<std::int16_t>(bytes[4 * c] - z);
+        low[2 * c + 1] = static_cast<std::int16_t>(bytes[4 * c + 1] - z);
+        high[2 * c] = static_cast<std::int16_t>(bytes[4 * c + 2] - z);
+        high[2 * c + 1] = static_cast<std::int16_t>(bytes[4 * c + 3] - z);
       }
     }
-    return store(bytes.data());
+    return true;
+  }
+
+  // The inputs of one run. False: some are not known.
+  bool gather(std::int64_t base, std::int16_t* to) const {
+    const std::uint8_t* bytes = tile.narrow.bytes();
+    const std::uint8_t* known = tile.narrow.known();
+    const auto zero = static_cast<std::int16_t>(op.in_zero);
+    std::uint32_t all = kAllKnown;
+    for (const std::int32_t offset : plan.in_offsets) {
+      const std::int64_t address = base + offset;
+      if (!NarrowMemory::holds_bytes(address, 4)) return false;
+      std::uint32_t flags;
+      std::memcpy(&flags, known + address, 4);
+      all &= flags;
+      for (int j = 0; j < 4; ++j) *to++ = static_cast<std::int16_t>(bytes[address + j] - zero);
+    }
+    return all == kAllKnown;
+  }
+
+  // As many whole runs as can be done this way before `end`; returns how many.
+  std::int64_t advance_by_runs(std::int64_t end) {
+    const std::int64_t first = run.first.position() / plan.run_steps, last = end / plan.run_steps;
+    std::int64_t done = first;
+    while (done < last && chip.failure_.ok()) {
+      const std::int64_t batch = std::min({last - done, plan.shared_runs - done % plan.shared_runs, kMaxBatch});
+      const bool is_new = done == first || done % plan.shared_runs == 0;
+      work.in_runs.seek(done);
+      if (is_new) work.param_runs.seek(done);
+      if (is_new && !pack_weights(done * plan.run_steps)) break;
+      const std::int64_t rows = run_batch(done, batch);
+      done += rows;
+      if (rows < batch) break;
+    }
+    return done - first;
+  }
+
+  // Returns how many runs of the batch were done.
+  std::int64_t run_batch(std::int64_t first, std::int64_t batch) {
+    const auto columns = static_cast<std::size_t>(4 * plan.run_steps);
+    work.inputs.resize(columns * static_cast<std::size_t>(batch));
+    std::int64_t rows = 0;
+    for (; rows < batch; ++rows) {
+      if (!gather(work.in_runs.address(), work.inputs.data() + columns * static_cast<std::size_t>(rows))) break;
+      work.in_runs.advance();
+    }
+    if (plan.outer_reduced != 0) return accumulate(first, rows);
+    std::array<std::int32_t, kMaxBatch * kMaxCells> sums;
+    std::fill_n(sums.begin(), rows * work.width, 0);
+    kernels::add_cell_products(work.weights.data(), work.inputs.data(), rows, 2 * plan.run_steps, op.cells,
+                               sums.data());
+    for (std::int64_t r = 0; r < rows; ++r) {
+      if (!emit_sums(sums.data() + r * work.width, nullptr, (first + r) * plan.run_steps, -1)) return r;
+    }
+    return rows;
+  }
+
+  // Partial sums: results under way lie side by side, and are finished in the last pass.
+  std::int64_t accumulate(std::int64_t first, std::int64_t rows) {
+    const auto columns = static_cast<std::ptrdiff_t>(4 * plan.run_steps);
+    work.slot_runs.seek(first);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t slot = work.slot_runs.address();
+      kernels::add_cell_products(work.weights.data(), work.inputs.data() + r * columns, 1, 2 * plan.run_steps, op.cells,
+                                 work.sums.data() + slot * work.width);
+      if (all_at_last(work.slot_runs, plan.outer_reduced) && !emit(slot, (first + r) * plan.run_steps)) return r;
+      work.slot_runs.advance();
+    }
+    return rows;
+  }
+
+  // ---- Results ----
+
+  bool emit(std::int64_t slot, std::int64_t position) {
+    std::int32_t* sums = work.sums.data() + slot * work.width;
+    std::uint8_t* unknown = work.unknown.empty() ? nullptr : work.unknown.data() + slot * work.width;
+    if (!emit_sums(sums, unknown, position, work.psum.address())) return false;
+    std::fill_n(sums, work.width, 0);
+    if (unknown != nullptr) std::fill_n(unknown, work.width, std::uint8_t{0});
+    return true;
+  }
+
+  // `psum`: address of the partial sums, where these are results themselves.
+  bool emit_sums(const std::int32_t* sums, const std::uint8_t* unknown, std::int64_t position, std::int64_t psum) {
+    std::array<std::uint8_t, 2 * kMaxCells + 4> bytes{}, known{};
+    if (opcode == isa::Opcode::kResample) {
+      std::fill_n(known.begin(), 4, std::uint8_t{1});
+      return resample(bytes.data(), known.data()) && store(bytes.data(), known.data());
+    }
+    const int buffer = scaling_buffer(position);
+    std::array<std::int32_t, kMaxCells> whole{}, values{};
+    std::array<float, kMaxCells> scaled{};
+    for (int c = 0; c < op.cells; ++c) {
+      const auto k = static_cast<std::size_t>(c);
+      whole[k] = numeric::chip_saturate(std::int64_t{sums[c]} + op.constant +
+                                        (op.has_bias ? tile.scaling.bias(buffer, c) : 0));
+      scaled[k] = static_cast<float>(whole[k]) * (op.has_scales ? tile.scaling.scale(buffer, c) : op.scale);
+    }
+    if (!op.activation) {
+      round_plain(op, scaled.data(), values.data());
+    } else {
+      if (tile.table == nullptr) return chip.fail("applies an activation table that was never loaded");
+      const numeric::ChipTable table = {tile.table->segments, tile.table->breaks};
+      for (std::size_t c = 0; c < static_cast<std::size_t>(op.cells); ++c)
+        values[c] = through_table(op, scaled[c], table);
+    }
+    put_values(values.data(), unknown, buffer, bytes.data(), known.data());
+    // The sums themselves are results where they live in wide memory and nothing of this instruction is a weight.
+    if (!op.accumulate_inside && op.param_16 && !op.in_16 && !op.static_params &&
+        !store_sums(whole, unknown, psum >> 2)) {
+      return false;
+    }
+    return store(bytes.data(), known.data());
+  }
+
+  void put_values(const std::int32_t* values, const std::uint8_t* unknown, int buffer, std::uint8_t* bytes,
+                  std::uint8_t* known) const {
+    for (int c = 0; c < op.cells; ++c) {
+      bool is_known = unknown == nullptr || unknown[c] == 0;
+      if (op.has_bias && !tile.scaling.bias_is_known(buffer, c)) is_known = false;
+      if (op.has_scales && !tile.scaling.scale_is_known(buffer, c)) is_known = false;
+      if (op.out_16) {
+        bytes[2 * c] = static_cast<std::uint8_t>(values[c]);
+        bytes[2 * c + 1] = static_cast<std::uint8_t>(values[c] >> 8);
+        known[2 * c] = known[2 * c + 1] = is_known ? 1 : 0;
+      } else {
+        bytes[c] = static_cast<std::uint8_t>(values[c]);
+        known[c] = is_known ? 1 : 0;
+      }
+    }
+  }
+
+  bool store_sums(const std::array<std::int32_t, kMaxCells>& sums, const std::uint8_t* unknown, std::int64_t line) {
+    if (!WideMemory::holds(line)) return chip.fail(fmt::format("writes line {} of wide memory", line));
+    std::array<std::uint8_t, 4 * kMaxCells> known{};
+    for (int c = 0; c < op.cells; ++c) {
+      std::fill_n(known.begin() + 4 * c, 4, static_cast<std::uint8_t>(unknown == nullptr || unknown[c] == 0 ? 1 : 0));
+    }
+    tile.wide.set_words(line, sums.data(), known.data(), op.cells);
+    return true;
   }
 
   // The words of a result that the output nest does not clip.
-  bool store(const std::uint8_t* bytes) {
-    const std::int64_t end = (work.results + 1) * op.out_words;
+  bool store(const std::uint8_t* bytes, const std::uint8_t* known) {
+    const std::int64_t begin = work.results * op.out_words, end = begin + op.out_words;
     while (!work.out.done() && work.out.position() < end) {
-      const std::int64_t word = work.out.position() - work.results * op.out_words;
+      const std::int64_t word = work.out.position() - begin;
       const std::int64_t address = work.out.address();
       if (!NarrowMemory::holds_bytes(address, 4))
         return chip.fail(fmt::format("writes byte {} of narrow memory", address));
-      tile.narrow.set_bytes(address, bytes + 4 * word, 4);
+      std::uint32_t flags;
+      std::memcpy(&flags, known + 4 * word, 4);
+      tile.narrow.set_bytes(address, bytes + 4 * word, flags);
       work.out.advance();
     }
     ++work.results;
     return true;
   }
 
-  bool resample(std::uint8_t* out) const;
+  bool resample(std::uint8_t* out, std::uint8_t* known) const;
+
+  // ---- All of it ----
 
   bool advance(std::int64_t end) {
     const std::int64_t from = run.first.position(), from_param = work.param.position(), from_out = work.out.position();
     while (!run.first.done() && run.first.position() < end) {
-      std::int32_t* sums = work.sums.data();
-      if (work.slots > 1) sums += slot_at(op, run.first) * op.cells;
-      if (!step(sums)) return false;
-      if (ends_result(op, opcode, run.first, work.psum) && !emit(sums)) return false;
-      run.first.advance();
-      if (opcode == isa::Opcode::kMultiplyAdd || opcode == isa::Opcode::kResample) work.in.advance();
-      if (opcode != isa::Opcode::kResample) work.param.advance();
-      work.psum.advance();
+      const std::int64_t position = run.first.position();
+      std::int64_t next = end;
+      if (plan.is_regular) {
+        const std::int64_t aligned = (position + plan.run_steps - 1) / plan.run_steps * plan.run_steps;
+        if (aligned == position && end - position >= plan.run_steps) {
+          const std::int64_t runs = advance_by_runs(end);
+          if (!chip.failure_.ok()) return false;
+          if (runs > 0) {
+            seek(position + runs * plan.run_steps);
+            continue;
+          }
+          next = position + plan.run_steps;  // a run with something unknown in it
+        } else {
+          next = std::min(end, aligned == position ? end : aligned);
+        }
+      }
+      if (!advance_by_steps(next)) return false;
     }
     if (!chip.spend(run.first.position() - from)) return false;
     chip.count(tile, op.avdata, signalled(op.avdata, op.out, from_out, work.out.position()));
@@ -266,6 +451,13 @@ struct TensorUnit {
       chip.count(tile, op.parameters, signalled(op.parameters, op.param, from_param, work.param.position()));
     }
     return true;
+  }
+
+  void seek(std::int64_t position) {
+    run.first.seek(position);
+    work.in.seek(position);
+    work.param.seek(position);
+    work.psum.seek(position);
   }
 
   void finish() {
@@ -276,40 +468,44 @@ struct TensorUnit {
 };
 
 // Enlarges a picture: 4 channels of one output pixel from the nearest or the four surrounding input pixels.
-bool TensorUnit::resample(std::uint8_t* out) const {
-  const auto taps = op.loops.count[0] * op.loops.count[1];
+bool TensorUnit::resample(std::uint8_t* out, std::uint8_t* known) const {
   const std::int64_t j = work.results;
   const std::int64_t columns = op.loops.count[2], rows = op.loops.count[3];
   const std::int64_t px = op.x.phase + 2 * (j % columns), py = op.y.phase + 2 * (j / columns % rows);
   const std::int64_t fx = 2 * op.x.factor, fy = 2 * op.y.factor;
-  const std::int64_t base = work.in.address();  // all taps of a result start at one address
-  const auto at = [&](std::int64_t x, std::int64_t y) { return base + x * op.pixel_stride + y * op.row_stride; };
-  const auto readable = [&](std::int64_t address) { return NarrowMemory::holds_bytes(address, 4); };
-  (void)taps;
-  if (op.x.nearest) {
-    const std::int64_t address = at((px + op.x.factor) / fx, (py + op.y.factor) / fy);
-    if (!readable(address)) return chip.fail(fmt::format("reads byte {} of narrow memory", address));
-    std::copy_n(tile.narrow.data() + address, 4, out);
-    return true;
+  const std::int64_t x0 = op.x.nearest ? (px + op.x.factor) / fx : px / fx;
+  const std::int64_t y0 = op.x.nearest ? (py + op.y.factor) / fy : py / fy;
+  const std::int64_t wx = px % fx * 128 / fx, wy = py % fy * 128 / fy;
+  const int taps = op.x.nearest ? 1 : 2;
+  std::array<std::int64_t, 4> sums{};
+  for (int ty = 0; ty < taps; ++ty) {
+    for (int tx = 0; tx < taps; ++tx) {
+      const std::int64_t weight = op.x.nearest ? 1 : (tx == 0 ? 128 - wx : wx) * (ty == 0 ? 128 - wy : wy);
+      const std::int64_t address = work.in.address() + (x0 + tx) * op.pixel_stride + (y0 + ty) * op.row_stride;
+      if (!NarrowMemory::holds_bytes(address, 4))
+        return chip.fail(fmt::format("reads byte {} of narrow memory", address));
+      for (std::size_t c = 0; c < 4; ++c) {
+        sums[c] += weight * tile.narrow.bytes()[address + static_cast<std::int64_t>(c)];
+        if (weight != 0 && tile.narrow.known()[address + static_cast<std::int64_t>(c)] == 0) known[c] = 0;
+      }
+    }
   }
-  const std::int64_t x0 = px / fx, y0 = py / fy, wx = px % fx * 128 / fx, wy = py % fy * 128 / fy;
-  if (!readable(at(x0, y0)) || !readable(at(x0 + 1, y0 + 1))) return chip.fail("reads beyond narrow memory");
-  const std::uint8_t* data = tile.narrow.data();
-  for (int c = 0; c < 4; ++c) {
-    const auto pixel = [&](std::int64_t x, std::int64_t y) { return std::int64_t{data[at(x, y) + c]}; };
-    const std::int64_t top = pixel(x0, y0) * (128 - wx) + pixel(x0 + 1, y0) * wx;
-    const std::int64_t bottom = pixel(x0, y0 + 1) * (128 - wx) + pixel(x0 + 1, y0 + 1) * wx;
-    const auto sum = static_cast<float>(top * (128 - wy) + bottom * wy);
-    out[c] = static_cast<std::uint8_t>(numeric::chip_round(sum * op.scale, 0, 255));
+  for (std::size_t c = 0; c < 4; ++c) {
+    const float value = op.x.nearest ? static_cast<float>(sums[c]) : static_cast<float>(sums[c]) * op.scale;
+    out[c] = static_cast<std::uint8_t>(numeric::chip_round(value, 0, 255));
   }
   return true;
+}
+
+void Chip::note_unknown() {
+  if (first_unknown_.empty()) first_unknown_ = fmt::format("{} of tile {}", place(failing_index_), failing_tile_);
 }
 
 bool Chip::tensor(Tile& tile, Unit& unit) {
   Running& run = *unit.running;
   const auto& op = std::get<TensorOperation>(run.operation->code);
   if (!unit.tensor) unit.tensor = std::make_shared<TensorRun>();
-  TensorUnit work{*this, tile, unit, run, *unit.tensor, op, run.operation->opcode};
+  TensorUnit work{*this, tile, unit, run, *unit.tensor, op, program_->plans[run.index], run.operation->opcode};
   if (!run.header_done) work.start();
   const std::int64_t end = permitted_end(op.loops, op.waits, tile.counters, run.first.position());
   if (end <= run.first.position()) return false;

@@ -10,10 +10,14 @@
 namespace reef::device {
 
 struct TensorRun {
-  isa::NestCursor in, param, psum, out;  // the loops are Running::first
-  std::int64_t slots = 1;                // results under way at once
-  std::vector<std::int32_t> sums;        // slots x cells
-  std::int64_t results = 0;              // finished
+  isa::NestCursor in, param, psum, out;            // the loops are Running::first
+  isa::NestCursor in_runs, param_runs, slot_runs;  // of a regular instruction (tensor_plan.h)
+  int width = 0;                                   // cells, padded
+  std::vector<std::int32_t> sums;                  // slots x width
+  std::vector<std::uint8_t> unknown;  // slots x width: the sum depends on memory that nothing wrote; empty: none does
+  std::int64_t results = 0;           // finished
+  // Room for matrices of a batch.
+  std::vector<std::int16_t> weights, inputs;
 };
 
 }  // namespace reef::device

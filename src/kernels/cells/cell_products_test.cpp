@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cells/cell_products.h"
+
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace reef::kernels {
+namespace {
+
+TEST(CellProducts, EqualThePlainOnes) {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int> operand(-255, 255);
+  for (const int cells : {1, 4, 8, 12, 16, 24, 31, 32, 33, 40, 44, 48, 63, 64}) {
+    for (const int pairs : {1, 2, 9, 37}) {
+      for (const int rows : {1, 2, 7}) {
+        const std::size_t width = static_cast<std::size_t>(padded_cells(cells));
+        std::vector<std::int16_t> weights(2 * width * static_cast<std::size_t>(pairs));
+        std::vector<std::int16_t> inputs(static_cast<std::size_t>(2 * rows * pairs));
+        for (auto& w : weights) w = static_cast<std::int16_t>(operand(random));
+        for (auto& x : inputs) x = static_cast<std::int16_t>(random() % 3 == 0 ? 255 : operand(random));
+        std::vector<std::int32_t> expected(width * static_cast<std::size_t>(rows), 2147483000), sums = expected;
+        add_cell_products_reference(weights.data(), inputs.data(), rows, pairs, cells, expected.data());
+        add_cell_products(weights.data(), inputs.data(), rows, pairs, cells, sums.data());
+        EXPECT_EQ(sums, expected) << cells << " cells, " << pairs << " pairs, " << rows << " rows";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reef::kernels
