@@ -15,13 +15,11 @@ Result<NestShape> nest_shape(const Nest& nest, int dims) {
   shape.base = nest.base;
   shape.clip_dim = static_cast<int>(nest.clip_dim) < dims ? static_cast<int>(nest.clip_dim) : 0;
   shape.clip_steps = shape.clip_dim == 0 ? 1 : nest.clip_steps;
-  shape.inner_count = nest.dims[0].count;
   shape.pass_lengths[0] = 1;
   for (int k = 0; k < dims; ++k) {
     const auto d = static_cast<std::size_t>(k);
     shape.stride[d] = nest.dims[d].stride;
     shape.count[d] = nest.dims[d].count;
-    if (k == 0) shape.count[0] = std::max<std::int64_t>(shape.count[0], shape.clip_steps);
     shape.pass_lengths[d + 1] = shape.pass_lengths[d] * shape.count[d];  // factors are below 2^32 and 2^19
     REEF_REQUIRE(shape.pass_lengths[d + 1] <= kMaxPositions, "a loop nest has more than {} steps", kMaxPositions);
   }
@@ -43,6 +41,7 @@ void NestCursor::seek(std::int64_t position) {
 }
 
 void NestCursor::carry() {
+  const std::int64_t beyond = position_;
   position_ += shape_->count[0] - at_[0];
   offset_ -= at_[0] * shape_->stride[0];
   at_[0] = 0;
@@ -54,6 +53,7 @@ void NestCursor::carry() {
     offset_ -= at_[d] * shape_->stride[d];
     at_[d] = 0;
   }
+  position_ = std::max(beyond, shape_->size());  // done
 }
 
 }  // namespace reef::isa

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loop nest ready to be walked: where passes begin and end, and the address of every step.
 //
-// Positions count steps as if nothing were clipped, so that position / pass_length(level) is the number of the pass. A
-// pass of level L is one complete traversal of dimensions 0 to L-1; level 0 is every single step. Watchers are asked at
-// the beginning of a pass, producers count at its end (docs/hardware/isa.md).
+// Positions count steps as if nothing were clipped away, so that position / pass_length(level) is the number of the
+// pass. A pass of level L is one complete traversal of dimensions 0 to L-1; level 0 is every single step. Watchers are
+// asked at the beginning of a pass, producers count at its end (docs/hardware/isa.md).
 #pragma once
 
 #include <algorithm>
@@ -19,23 +19,30 @@ struct NestShape {
   int dims = 0;
   std::int64_t base = 0;
   std::array<std::int64_t, kMaxDims> stride{};
-  std::array<std::int64_t, kMaxDims> count{};             // dimension 0: the longer of count and clip
+  std::array<std::int64_t, kMaxDims> count{};
   std::array<std::int64_t, kMaxDims + 1> pass_lengths{};  // of level L
-  std::int64_t inner_count = 1;                           // of dimension 0 where it is not clipped
-  int clip_dim = 0;                                       // 0: no clip
+  // While dimension clip_dim is at its last index, dimension 0 makes so many steps: fewer than its count, or more.
+  int clip_dim = 0;  // 0: no clip
   std::int64_t clip_steps = 1;
   int buffer_level = 0;
   std::int64_t buffer_stride = 0;
   std::int64_t steps = 0;  // that are really made
 
-  std::int64_t size() const { return pass_lengths[static_cast<std::size_t>(dims)]; }  // positions
   std::int64_t pass_length(int level) const { return pass_lengths[static_cast<std::size_t>(std::min(level, dims))]; }
+  std::int64_t unclipped_size() const { return pass_length(dims); }
   // Of the last step that is really made.
-  std::int64_t last_position() const { return size() - count[0] + (clip_dim > 0 ? clip_steps : inner_count) - 1; }
+  std::int64_t last_position() const {
+    return unclipped_size() - count[0] + (clip_dim > 0 ? clip_steps : count[0]) - 1;
+  }
+  // Positions end here. A last run that is longer than the others belongs to the last pass of every level but 0.
+  std::int64_t size() const { return std::max(unclipped_size(), last_position() + 1); }
   // Passes of `level` that are complete when everything before `position` is done. Steps that are clipped away at the
   // very end do not count.
   std::int64_t passes_before(std::int64_t position, int level) const {
-    return position >= size() ? last_position() / pass_length(level) + 1 : position / pass_length(level);
+    if (level == 0) return position >= size() ? last_position() + 1 : position;
+    const std::int64_t length = pass_length(level);
+    if (position >= size()) return std::min(last_position(), unclipped_size() - 1) / length + 1;
+    return std::min(position / length, unclipped_size() / length - 1);
   }
   std::int64_t passes(int level) const { return passes_before(size(), level); }
   // Passes of the double buffer made by the whole nest; 0 without one.
@@ -73,18 +80,20 @@ class NestCursor {
     return at_[static_cast<std::size_t>(dim)] + 1 >=
            (dim == 0 ? limit() : shape_->count[static_cast<std::size_t>(dim)]);
   }
-  bool begins_pass(int level) const { return position_ % shape_->pass_length(level) == 0; }
+  bool begins_pass(int level) const {
+    return position_ % shape_->pass_length(level) == 0 && (level == 0 || at_[0] < shape_->count[0]);
+  }
 
  private:
   std::int64_t limit() const {
-    if (shape_->clip_dim == 0) return shape_->inner_count;
+    if (shape_->clip_dim == 0) return shape_->count[0];
     const auto clip = static_cast<std::size_t>(shape_->clip_dim);
-    return at_[clip] + 1 == shape_->count[clip] ? shape_->clip_steps : shape_->inner_count;
+    return at_[clip] + 1 == shape_->count[clip] ? shape_->clip_steps : shape_->count[0];
   }
   void carry();
   void toggle() {
     if (shape_->buffer_stride == 0) return;
-    const std::int64_t pass = position_ / shape_->pass_length(shape_->buffer_level) + phase_;
+    const std::int64_t pass = shape_->passes_before(position_, shape_->buffer_level) + phase_;
     toggled_ = (pass & 1) != 0 ? shape_->buffer_stride : 0;
   }
 

@@ -98,7 +98,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   while (!run.second.done() && run.second.position() < end && !lines.empty()) {
     if (op.has_header && !run.header_done && run.second.begins_pass(op.header_level)) {
       if (static_cast<std::int64_t>(lines.size()) < op.header_lines) break;
-      const std::int64_t pass = run.second.position() / op.out.pass_length(op.header_level) + unit.phases.scaling;
+      const std::int64_t pass = op.out.passes_before(run.second.position(), op.header_level) + unit.phases.scaling;
       const std::int64_t first = op.header_first + op.header_step * (pass % op.header_buffers);
       for (std::int64_t k = 0; k < op.header_lines; ++k) {
         if (!store_line(tile, first + k, *lines.front())) return false;
@@ -139,13 +139,12 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
     const std::int64_t from_line = run.second.position(), from_word = run.first.position();
     if (permitted_end(op.out, op.out_waits, tile.counters, from_line) <= from_line) break;
     // A line must be readable as a whole.
-    const std::int64_t line_end = op.in.pass_length(op.line_level) * (from_word / op.in.pass_length(op.line_level) + 1);
     isa::NestCursor words = run.first;
     Line line{};
     int filled = 0;
     const std::int64_t readable = permitted_end(op.in, op.in_waits, tile.counters, from_word);
     bool is_held = false;
-    while (!words.done() && filled < kLineWords && words.position() < line_end) {
+    while (!words.done() && filled < kLineWords && (filled == 0 || !words.begins_pass(op.line_level))) {
       if (words.position() >= readable) {
         is_held = true;
         break;
@@ -223,7 +222,6 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   }
   const std::int64_t from = run.second.position();
   const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
-  const std::int64_t line_pass = op.out.pass_length(op.line_level);
   bool moved = false;
   while (!run.second.done() && run.second.position() < end) {
     const std::int64_t position = run.second.position();
@@ -254,7 +252,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
     tile.narrow.set_word(address, word);
     run.second.advance();
     moved = true;
-    if (++run.line_word == kLineWords || run.second.position() % line_pass == 0) {
+    if (++run.line_word == kLineWords || run.second.begins_pass(op.line_level)) {
       run.line_word = 0;
       ++run.lines_to_leave;
     }

@@ -21,7 +21,6 @@ void set_lengths(NestShape& nest) {
     const auto d = static_cast<std::size_t>(k);
     nest.pass_lengths[d + 1] = nest.pass_lengths[d] * nest.count[d];
   }
-  nest.inner_count = nest.count[0];
   nest.steps = nest.size();
 }
 

@@ -16,15 +16,16 @@ inline std::int64_t permitted_end(const isa::NestShape& nest, std::span<const is
   std::int64_t end = nest.size();
   for (const isa::Wait& wait : waits) {
     const std::int64_t length = nest.pass_length(wait.level);
+    const std::int64_t passes = wait.level == 0 ? nest.size() : nest.unclipped_size() / length;
     const std::int64_t pass = (position + length - 1) / length;  // the first that has not begun
+    if (pass >= passes) continue;                                // all have
     if (wait.counter >= counters.size()) return position;        // a counter that does not exist is never reached
     const auto needed = static_cast<std::uint32_t>(wait.threshold) + wait.increment * static_cast<std::uint32_t>(pass);
     const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(counters[wait.counter] - needed));
-    if (ahead < 0) {
-      end = std::min(end, pass * length);
-    } else if (wait.increment != 0) {
-      end = std::min(end, (pass + ahead / wait.increment + 1) * length);
-    }
+    std::int64_t permitted = pass;
+    if (ahead >= 0)
+      permitted = wait.increment == 0 ? passes : pass + ahead / static_cast<std::int64_t>(wait.increment) + 1;
+    if (permitted < passes) end = std::min(end, permitted * length);
   }
   return end;
 }
