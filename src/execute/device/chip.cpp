@@ -107,9 +107,14 @@ bool Chip::scalar_core_moves() {
     if (isa::is_tile_instruction(operation.opcode)) {
       std::uint32_t tiles = operation.tiles;
       if (operation.tiles_register >= 0) tiles = core_.reg(static_cast<unsigned>(operation.tiles_register));
+      std::uint32_t register_base = 0;
+      const auto* mover = std::get_if<isa::NarrowToWide>(&operation.code);
+      if (mover != nullptr && mover->base_register >= 0) {
+        register_base = core_.reg(static_cast<unsigned>(mover->base_register));
+      }
       for (auto& tile : tiles_) {
         if ((tiles >> tile->number & 1) == 0) continue;
-        tile->dispatch.push_back(static_cast<std::uint32_t>(index));
+        tile->dispatch.push_back({static_cast<std::uint32_t>(index), register_base});
         ++tile->version;
       }
       handed_out = true;
@@ -158,8 +163,7 @@ bool Chip::scalar_core_moves() {
 bool Chip::dispatch(Tile& tile) {
   bool moved = false;
   while (!tile.dispatch.empty()) {
-    const std::uint32_t index = tile.dispatch.front();
-    const isa::Operation& operation = program_->operations[index];
+    const isa::Operation& operation = program_->operations[tile.dispatch.front().index];
     if (const auto* fence = std::get_if<isa::TileFence>(&operation.code)) {
       for (int u = 0; u < chip::kTileUnits; ++u) {
         if ((fence->drain >> u & 1) != 0 && !tile.units[static_cast<std::size_t>(u)].idle()) return moved;
@@ -176,7 +180,7 @@ bool Chip::dispatch(Tile& tile) {
       }
       if (fence->notify) ++tile.notifications;
     } else {
-      tile.units[static_cast<std::size_t>(isa::info(operation.opcode).unit)].queue.push_back(index);
+      tile.units[static_cast<std::size_t>(isa::info(operation.opcode).unit)].queue.push_back(tile.dispatch.front());
     }
     tile.dispatch.pop_front();
     ++tile.version;
@@ -199,8 +203,9 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
   while (!unit.idle() && failure_.ok()) {
     if (!unit.running) {
       unit.running.emplace();
-      unit.running->index = unit.queue.front();
-      unit.running->operation = &program_->operations[unit.queue.front()];
+      unit.running->index = unit.queue.front().index;
+      unit.running->register_base = unit.queue.front().register_base;
+      unit.running->operation = &program_->operations[unit.queue.front().index];
       unit.queue.pop_front();
     }
     failing_tile_ = tile.number;

@@ -36,10 +36,17 @@ struct BufferPhases {
   std::int64_t first = 0, second = 0, out = 0, scaling = 0;
 };
 
+// An instruction on its way to a unit.
+struct Issued {
+  std::uint32_t index = 0;
+  std::uint32_t register_base = 0;  // what the scalar register that some instructions name held when it was issued
+};
+
 // An instruction that a unit is executing. `first` and `second` are its nests: source and destination, or for the
 // tensor unit loops and none.
 struct Running {
   std::uint32_t index = 0;  // of the instruction
+  std::uint32_t register_base = 0;
   const isa::Operation* operation = nullptr;
   isa::NestCursor first, second;
   bool header_done = false;    // the cursors are set; ring receive: the header of this pass has arrived
@@ -51,7 +58,7 @@ struct Running {
 struct TensorRun;  // tensor_unit.h
 
 struct Unit {
-  std::deque<std::uint32_t> queue;
+  std::deque<Issued> queue;
   std::optional<Running> running;
   std::shared_ptr<TensorRun> tensor;
   BufferPhases phases;
@@ -68,7 +75,7 @@ struct Tile {
   ScalingMemory scaling;
   std::array<std::uint16_t, chip::kTileCounters> counters{};
   std::array<Unit, chip::kTileUnits> units;
-  std::deque<std::uint32_t> dispatch;
+  std::deque<Issued> dispatch;
   std::array<std::deque<SharedLine>, 2> ring;  // lines on their way to this tile, by channel
   std::array<std::deque<Word>, 4> links;       // words on their way to this tile, by mesh instruction
   const isa::LoadActivation* table = nullptr;

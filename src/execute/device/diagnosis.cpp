@@ -89,9 +89,7 @@ std::string Chip::standstill() const {
   static constexpr std::array<std::string_view, 3> kHostUnits = {"infeed", "pop", "outfeed"};
   for (std::size_t i = 0; i < host_units_.size(); ++i) {
     if (host_units_[i].running) {
-      stuck.push_back(fmt::format("{} waits at {} position {} counters {}", kHostUnits[i],
-                                  place(host_units_[i].running->index), host_units_[i].running->first.position(),
-                                  fmt::join(scalar_counters_, ",")));
+      stuck.push_back(fmt::format("{} waits at {}", kHostUnits[i], place(host_units_[i].running->index)));
     }
   }
   for (const auto& tile : tiles_) {
@@ -102,7 +100,7 @@ std::string Chip::standstill() const {
                                   waits.empty() ? "no data arrives" : fmt::format("{}", fmt::join(waits, ", "))));
     }
     if (!tile->dispatch.empty()) {
-      stuck.push_back(fmt::format("tile {} holds at {}", tile->number, place(tile->dispatch.front())));
+      stuck.push_back(fmt::format("tile {} holds at {}", tile->number, place(tile->dispatch.front().index)));
     }
   }
   if (stuck.empty()) return "";

@@ -132,8 +132,8 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
     run.second = isa::NestCursor(op.out, unit.phases.second);
     run.header_done = true;
   }
-  const std::int64_t base =
-      op.base_register < 0 ? 0 : static_cast<std::int64_t>(core_.reg(static_cast<unsigned>(op.base_register)));
+  // The register holds the whole address, not a distance.
+  const std::int64_t base = op.base_register < 0 ? 0 : std::int64_t{run.register_base} - op.in.base;
   bool moved = false;
   while (!run.second.done()) {
     const std::int64_t from_line = run.second.position(), from_word = run.first.position();
