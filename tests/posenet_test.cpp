@@ -15,6 +15,7 @@
 #include "execute/cpu/interpreter.h"
 #include "formats/image/image.h"
 #include "formats/tflite/reader.h"
+#include "runtime/edge_tpu_op.h"
 #include "zoo.h"
 
 namespace reef::testing {
@@ -76,11 +77,11 @@ std::vector<std::string> describe_poses(const cpu::Interpreter& interpreter, int
   return lines;
 }
 
-TEST(Posenet, DecodesThePosesThatCoralRecorded) {
-  REEF_SKIP_WITHOUT_ZOO(zoo);
-  auto model = tflite::load_model(zoo + "/pairs/posenet_481_641/source.tflite");
+void expect_recorded_poses(const std::string& zoo, const std::string& file, const std::string& record_file,
+                           const cpu::InterpreterOptions& options) {
+  auto model = tflite::load_model(zoo + "/pairs/posenet_481_641/" + file);
   ASSERT_TRUE(model.ok()) << model.status().message();
-  auto interpreter = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model).value()), {});
+  auto interpreter = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model).value()), options);
   ASSERT_TRUE(interpreter.ok()) << interpreter.status().message();
   cpu::Interpreter& posenet = **interpreter;
   const Status prepared = posenet.prepare();
@@ -95,13 +96,26 @@ TEST(Posenet, DecodesThePosesThatCoralRecorded) {
   const Status ran = posenet.invoke();
   ASSERT_TRUE(ran.ok()) << ran.message();
 
-  std::ifstream record(zoo + "/silicon/posenet_481_641_reference.csv");
+  std::ifstream record(zoo + "/silicon/" + record_file);
   std::string line;
   std::getline(record, line);  // names of the columns
   std::vector<std::string> expected;
   while (std::getline(record, line)) expected.push_back(line);
   ASSERT_EQ(expected.size(), 34u) << "two people of 17 key points";
   EXPECT_EQ(describe_poses(posenet, width, height), expected);
+}
+
+TEST(Posenet, DecodesThePosesThatCoralRecordedOnACpu) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  expect_recorded_poses(zoo, "source.tflite", "posenet_481_641_reference.csv", {});
+}
+
+// The one record of real silicon there is: Google's binary on the virtual device gives the same numbers.
+TEST(Posenet, DecodesThePosesThatCoralRecordedOnAnEdgeTpu) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  cpu::InterpreterOptions options;
+  options.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>()));
+  expect_recorded_poses(zoo, "v15_edgetpu.tflite", "posenet_481_641_edgetpu_reference.csv", options);
 }
 
 }  // namespace

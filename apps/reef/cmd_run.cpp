@@ -17,6 +17,7 @@
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
 #include "ir/pseudo_random.h"
+#include "runtime/edge_tpu_op.h"
 #include "tensor_io.h"
 
 namespace reef::app {
@@ -35,6 +36,7 @@ struct RunOptions {
   std::string labels;
   int top = 5;
   std::string device = "cpu";
+  std::int64_t max_steps = 0;
   int threads = 1;
   int bench = 0;
   bool profile = false;
@@ -250,9 +252,6 @@ void print_report(const RunOptions& options, const cpu::Interpreter& interpreter
 }
 
 Status run(const RunOptions& options) {
-  if (options.device != "cpu") {
-    return unsupported("device '{}' is not available in this version; use --device cpu", options.device);
-  }
   REEF_REQUIRE(options.mean_std.empty() || options.mean_std[1] != 0, "--mean-std: the second number must not be 0");
   std::vector<std::string> labels;
   if (!options.labels.empty()) {
@@ -266,6 +265,11 @@ Status run(const RunOptions& options) {
   interpreter_options.max_memory_bytes = static_cast<std::int64_t>(options.memory_limit_gib * (1 << 30));
   interpreter_options.tflite_release =
       options.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
+  if (options.device == "virtual") {
+    device::Options device_options;
+    if (options.max_steps > 0) device_options.max_steps = options.max_steps;
+    interpreter_options.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>(device_options)));
+  }
   auto created = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), interpreter_options);
   if (!created.ok()) return created.status().in(options.model);
   cpu::Interpreter& interpreter = **created;
@@ -312,7 +316,13 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--top", options->top, "How many of the largest values to show")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_option("--device", options->device, "cpu")->capture_default_str();
+  command
+      ->add_option("--device", options->device,
+                   "cpu, or virtual: a virtual Edge TPU for the compiled part of an _edgetpu.tflite")
+      ->check(CLI::IsMember({"cpu", "virtual"}))
+      ->capture_default_str();
+  command->add_option("--max-steps", options->max_steps, "Steps after which the virtual device gives up")
+      ->check(CLI::PositiveNumber);
   command->add_option("--threads", options->threads, "Threads")->check(CLI::Range(1, 256))->capture_default_str();
   command->add_option("--bench", options->bench, "Then time this many further runs")->check(CLI::NonNegativeNumber);
   command->add_flag("--profile", options->profile, "Show the time of every op");

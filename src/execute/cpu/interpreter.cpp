@@ -42,7 +42,7 @@ class Interpreter::Impl : public ops::Environment {
     for (std::int32_t i = 0; i < subgraph_count(); ++i) {
       runners_.push_back(std::make_unique<SubgraphRunner>(*model_, i, *this, budget_, options_.profile));
       std::map<std::string, std::vector<std::size_t>> unknown;
-      REEF_RETURN_IF_ERROR(runners_.back()->bind(unknown));
+      REEF_RETURN_IF_ERROR(runners_.back()->bind(options_.foreign_ops, unknown));
       for (auto& [type, indices] : unknown) {
         const std::size_t count = indices.size();
         if (count > kMaxIndicesShown) indices.resize(kMaxIndicesShown);
@@ -57,8 +57,9 @@ class Interpreter::Impl : public ops::Environment {
     };
     const bool is_compiled = std::any_of(problems.begin(), problems.end(), is_edge_tpu_op);
     return unsupported("this version has no CPU kernel for {}; {}", fmt::join(problems, ", "),
-                       is_compiled ? "the file is compiled for the Edge TPU: run the model it was made from"
-                                   : "docs/ops.md lists what it can run");
+                       is_compiled
+                           ? "the file is compiled for the Edge TPU: add --device virtual to run it on a virtual one"
+                           : "docs/ops.md lists what it can run");
   }
 
   SubgraphRunner& main() const { return *runners_[0]; }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,12 +22,20 @@
 
 namespace reef::cpu {
 
+// A custom op that is executed elsewhere, such as on an Edge TPU. Its tensors have the shapes that the model says;
+// `prepare` returns what runs it.
+struct ForeignOp {
+  std::string type;  // custom code
+  std::function<Result<ops::Kernel>(ops::PrepareContext&)> prepare;
+};
+
 struct InterpreterOptions {
   int threads = 1;
   std::int64_t max_memory_bytes = std::int64_t{4} << 30;  // tensors and scratch; the model itself is not counted
   double time_limit_seconds = 0;                          // per prepare and per invoke; 0: none
   bool profile = false;                                   // measure each op
   ops::TfliteRelease tflite_release = ops::TfliteRelease::k2_9;
+  std::vector<ForeignOp> foreign_ops;
 };
 
 struct OpTiming {

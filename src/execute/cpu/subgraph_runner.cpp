@@ -17,7 +17,37 @@ namespace {
 
 constexpr std::int64_t kMaxFoldedBytes = std::int64_t{64} << 20;
 
+Status keep_shapes(ops::InferContext&) { return ok_status(); }
+Result<ops::Kernel> never_prepare(ops::PrepareContext&) {
+  return internal_error("an op that is executed elsewhere has no kernel here");
+}
+constexpr std::string_view kAnyType[] = {"any"};
+// What the runner needs to know about an op that is executed elsewhere: it keeps shapes, and is never folded.
+constinit const ops::OpDef kForeignOp = ops::define({.name = "foreign op",
+                                                     .summary = "Executed elsewhere.",
+                                                     .inputs = {0, ops::kAnyNumber},
+                                                     .outputs = {0, ops::kAnyNumber},
+                                                     .types = kAnyType,
+                                                     .is_custom = true,
+                                                     .has_state = true,
+                                                     .infer = keep_shapes,
+                                                     .prepare = never_prepare});
+
 }  // namespace
+
+void SubgraphRunner::find(const std::vector<ForeignOp>& foreign_ops, OpState& state) {
+  state.def = ops::find_op(*state.op);
+  if (state.def != nullptr || !state.op->is_custom()) return;
+  for (const ForeignOp& foreign : foreign_ops) {
+    if (foreign.type != state.op->type) continue;
+    state.foreign = &foreign;
+    state.def = &kForeignOp;
+  }
+}
+
+Result<ops::Kernel> SubgraphRunner::make_kernel(const OpState& state, ops::PrepareContext& context) {
+  return state.foreign != nullptr ? state.foreign->prepare(context) : state.def->prepare(context);
+}
 
 SubgraphRunner::SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment,
                                MemoryBudget& budget, bool profile)
@@ -40,13 +70,14 @@ SubgraphRunner::SubgraphRunner(const ir::Model& model, std::int32_t index, ops::
   for (const std::int32_t input : graph_.inputs) input_shapes_.push_back(tensors_[index_of(input)].shape);
 }
 
-Status SubgraphRunner::bind(std::map<std::string, std::vector<std::size_t>>& unknown) {
+Status SubgraphRunner::bind(const std::vector<ForeignOp>& foreign_ops,
+                            std::map<std::string, std::vector<std::size_t>>& unknown) {
   ops_.resize(graph_.operators.size());
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     OpState& state = ops_[i];
     const ir::Operator& op = graph_.operators[i];
     state.op = &op;
-    state.def = ops::find_op(op);
+    find(foreign_ops, state);
     if (state.def == nullptr) {
       unknown[(op.is_custom() ? "custom op " : "") + op.type].push_back(i);
       continue;
@@ -163,7 +194,7 @@ Status SubgraphRunner::infer_and_prepare(OpState& state) {
   REEF_RETURN_IF_ERROR(check_outputs(state));
   ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
   prepare.set_intermediates(state.intermediates);
-  REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
+  REEF_ASSIGN_OR_RETURN(state.kernel, make_kernel(state, prepare));
   if (!prepared_) {  // not again for every invocation
     for (const std::string& note : prepare.notes()) notes_.push_back(place(invalid_input("{}", note), state).message());
   }
@@ -243,7 +274,7 @@ Status SubgraphRunner::prepare_deferred(OpState& state) {
       for (ops::Tensor* output : state.outputs) output->shape = ir::Shape({0});
       ops::PrepareContext prepare(*state.op, state.inputs, state.outputs, &environment_);
       prepare.set_intermediates(state.intermediates);
-      REEF_ASSIGN_OR_RETURN(state.kernel, state.def->prepare(prepare));
+      REEF_ASSIGN_OR_RETURN(state.kernel, make_kernel(state, prepare));
       state.scratch_bytes = prepare.scratch_bytes();
     } else {
       REEF_RETURN_IF_ERROR(status);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "execute/cpu/interpreter.h"
 #include "execute/cpu/memory_budget.h"
 #include "ir/model.h"
 #include "ops/op_def.h"
@@ -28,7 +29,7 @@ class SubgraphRunner {
                  bool profile);
 
   // Looks every op up and checks its arity; adds the index of each op that cannot be run to `unknown`, by its type.
-  Status bind(std::map<std::string, std::vector<std::size_t>>& unknown);
+  Status bind(const std::vector<ForeignOp>& foreign_ops, std::map<std::string, std::vector<std::size_t>>& unknown);
 
   const ir::Subgraph& graph() const { return graph_; }
   ops::Tensor& input(int i) { return tensors_[index_of(graph_.inputs[index_of(i)])]; }
@@ -53,6 +54,7 @@ class SubgraphRunner {
   struct OpState {
     const ir::Operator* op = nullptr;
     const ops::OpDef* def = nullptr;
+    const ForeignOp* foreign = nullptr;  // executed elsewhere
     std::vector<ops::Tensor*> inputs, outputs, intermediates;
     ops::Kernel kernel;
     std::int64_t scratch_bytes = 0;
@@ -72,6 +74,8 @@ class SubgraphRunner {
   Status place(Status status, const OpState& state) const;
   Status reset_tensors();
   Status bind_constant(std::size_t tensor);
+  static void find(const std::vector<ForeignOp>& foreign_ops, OpState& state);
+  static Result<ops::Kernel> make_kernel(const OpState& state, ops::PrepareContext& context);
   Status prepare_op(OpState& state);
   Status infer_and_prepare(OpState& state);
   Status check_outputs(OpState& state);
