@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "execute/device/cell_products.h"
 #include "execute/device/waits.h"
-#include "kernels/cells/cell_products.h"
 #include "numeric/chip_tensor.h"
 
 namespace reef::device {
@@ -165,7 +165,7 @@ struct TensorUnit {
       work.param_runs = isa::NestCursor(plan.param_runs, unit.phases.second);
       if (plan.outer_reduced != 0) work.slot_runs = isa::NestCursor(plan.slot_runs, 0);
     }
-    work.width = kernels::padded_cells(op.cells);
+    work.width = padded_cells(op.cells);
     work.sums.assign(static_cast<std::size_t>(slots_of(op, opcode) * work.width), 0);
     work.unknown.clear();
     work.results = 0;
@@ -310,8 +310,7 @@ struct TensorUnit {
     if (plan.outer_reduced != 0) return accumulate(first, rows);
     std::array<std::int32_t, kMaxBatch * kMaxCells> sums;
     std::fill_n(sums.begin(), rows * work.width, 0);
-    kernels::add_cell_products(work.weights.data(), work.inputs.data(), rows, 2 * plan.run_steps, op.cells,
-                               sums.data());
+    add_cell_products(work.weights.data(), work.inputs.data(), rows, 2 * plan.run_steps, op.cells, sums.data());
     for (std::int64_t r = 0; r < rows; ++r) {
       if (!emit_sums(sums.data() + r * work.width, nullptr, (first + r) * plan.run_steps, -1)) return r;
     }
@@ -324,8 +323,8 @@ struct TensorUnit {
     work.slot_runs.seek(first);
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t slot = work.slot_runs.address();
-      kernels::add_cell_products(work.weights.data(), work.inputs.data() + r * columns, 1, 2 * plan.run_steps, op.cells,
-                                 work.sums.data() + slot * work.width);
+      add_cell_products(work.weights.data(), work.inputs.data() + r * columns, 1, 2 * plan.run_steps, op.cells,
+                        work.sums.data() + slot * work.width);
       if (all_at_last(work.slot_runs, plan.outer_reduced) && !emit(slot, (first + r) * plan.run_steps)) return r;
       work.slot_runs.advance();
     }

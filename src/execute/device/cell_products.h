@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace reef::kernels {
+namespace reef::device {
 
 // Cells are padded to this many.
 inline constexpr int kCellBlock = 8;
@@ -24,4 +24,4 @@ void add_cell_products(const std::int16_t* weights, const std::int16_t* inputs, 
 void add_cell_products_reference(const std::int16_t* weights, const std::int16_t* inputs, std::ptrdiff_t rows,
                                  std::ptrdiff_t pairs, int cells, std::int32_t* sums);
 
-}  // namespace reef::kernels
+}  // namespace reef::device

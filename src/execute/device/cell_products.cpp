@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cells/cell_products.h"
+#include "execute/device/cell_products.h"
 
 #include <cstring>
 
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-namespace reef::kernels {
+namespace reef::device {
 
 void add_cell_products_reference(const std::int16_t* weights, const std::int16_t* inputs, std::ptrdiff_t rows,
                                  std::ptrdiff_t pairs, int cells, std::int32_t* sums) {
@@ -98,4 +98,4 @@ void add_cell_products(const std::int16_t* weights, const std::int16_t* inputs, 
 }
 #endif
 
-}  // namespace reef::kernels
+}  // namespace reef::device

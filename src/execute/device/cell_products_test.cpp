@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cells/cell_products.h"
+#include "execute/device/cell_products.h"
 
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace reef::kernels {
+namespace reef::device {
 namespace {
 
 TEST(CellProducts, EqualThePlainOnes) {
@@ -30,4 +30,4 @@ TEST(CellProducts, EqualThePlainOnes) {
 }
 
 }  // namespace
-}  // namespace reef::kernels
+}  // namespace reef::device
