@@ -52,10 +52,9 @@ class NarrowMemory {
     std::memcpy(bytes_.data() + 4 * index, &word.value, 4);
     std::memcpy(known_.data() + 4 * index, &word.known, 4);
   }
-  // Four bytes at any address.
-  void set_bytes(std::int64_t first, const std::uint8_t* bytes, std::uint32_t known) {
-    std::memcpy(bytes_.data() + first, bytes, 4);
-    std::memcpy(known_.data() + first, &known, 4);
+  void set_bytes(std::int64_t first, const std::uint8_t* bytes, const std::uint8_t* known, std::size_t count) {
+    std::memcpy(bytes_.data() + first, bytes, count);
+    std::memcpy(known_.data() + first, known, count);
   }
   const std::uint8_t* bytes() const { return bytes_.data(); }
   const std::uint8_t* known() const { return known_.data(); }
@@ -98,30 +97,29 @@ class WideMemory {
 // float32 scales in words 0 to 63 and a second buffer in 64 to 127; int32 biases in 128 to 191 and 192 to 255.
 class ScalingMemory {
  public:
-  static constexpr int kSteps = 256;  // of 8 bytes
+  static constexpr int kSteps = 128;  // of 8 bytes
   static bool holds(std::int64_t step) { return step >= 0 && step < kSteps; }
   void set_step(std::int64_t step, const std::uint8_t* bytes, const std::uint8_t* known) {
-    std::memcpy(bytes_.data() + 8 * step, bytes, 8);
-    std::memcpy(known_.data() + 8 * step, known, 8);
+    std::memcpy(reinterpret_cast<std::uint8_t*>(words_.data()) + 8 * step, bytes, 8);
+    for (std::int64_t word = 2 * step; word < 2 * step + 2; ++word, known += 4) {
+      std::uint32_t flags;
+      std::memcpy(&flags, known, 4);
+      std::uint64_t& mask = known_[static_cast<std::size_t>(word / chip::kCells)];
+      const std::uint64_t bit = std::uint64_t{1} << word % chip::kCells;
+      mask = flags == kAllKnown ? mask | bit : mask & ~bit;
+    }
   }
-  float scale(int buffer, int cell) const { return read<float>(256 * buffer + 4 * cell); }
-  std::int32_t bias(int buffer, int cell) const { return read<std::int32_t>(512 + 256 * buffer + 4 * cell); }
-  bool scale_is_known(int buffer, int cell) const { return is_known(256 * buffer + 4 * cell); }
-  bool bias_is_known(int buffer, int cell) const { return is_known(512 + 256 * buffer + 4 * cell); }
+  // One number per cell, and which of them are known.
+  const float* scales(int buffer) const {
+    return reinterpret_cast<const float*>(words_.data()) + chip::kCells * buffer;
+  }
+  const std::int32_t* biases(int buffer) const { return words_.data() + chip::kCells * (2 + buffer); }
+  std::uint64_t known_scales(int buffer) const { return known_[static_cast<std::size_t>(buffer)]; }
+  std::uint64_t known_biases(int buffer) const { return known_[static_cast<std::size_t>(2 + buffer)]; }
 
  private:
-  template <typename T>
-  T read(int byte) const {
-    T value;
-    std::memcpy(&value, bytes_.data() + byte, sizeof value);
-    return value;
-  }
-  bool is_known(int byte) const {
-    std::uint32_t known;
-    std::memcpy(&known, known_.data() + byte, 4);
-    return known == kAllKnown;
-  }
-  std::array<std::uint8_t, 8 * kSteps> bytes_{}, known_{};
+  std::array<std::int32_t, 2 * kSteps> words_{};
+  std::array<std::uint64_t, 4> known_{};
 };
 
 }  // namespace reef::device

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "execute/device/cell_products.h"
 #include "execute/device/waits.h"
@@ -20,6 +21,7 @@ namespace {
 using isa::TensorOperation;
 
 constexpr int kMaxCells = chip::kCells;
+using ResultBytes = std::array<std::uint8_t, 2 * kMaxCells + 4>;
 constexpr std::int64_t kMaxBatch = 64;  // rows of a matrix at once
 
 std::int64_t slot_at(const TensorOperation& op, const isa::NestCursor& loops) {
@@ -113,16 +115,25 @@ bool reduce(const TensorOperation& op, isa::Opcode opcode, const Operands& in, s
   return all_known;
 }
 
-// From scaled sums to stored numbers, where no table is involved. Written so that compilers make vectors of it: values
-// beyond +-2^20 saturate whatever they are, and adding 1.5 * 2^23 rounds to the nearest integer, half to even.
+// Both without branches, so that compilers make vectors of them.
+// a + b, saturated.
+std::int32_t saturating_sum(std::int32_t a, std::int32_t b) {
+  const auto sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+  const std::int32_t overflows = (a ^ sum) & (b ^ sum);
+  return overflows < 0 ? (a < 0 ? std::numeric_limits<std::int32_t>::min() : std::numeric_limits<std::int32_t>::max())
+                       : sum;
+}
+
+// From scaled sums to stored numbers, where no table is involved. Values beyond +-2^20 saturate whatever they are, and
+// adding 1.5 * 2^23 rounds to the nearest integer, half to even.
 void round_plain(const TensorOperation& op, const float* scaled, std::int32_t* values) {
   constexpr float kLimit = 1 << 20, kMagic = 12582912.0f;
   const float low = std::max(op.min, -kLimit), high = std::min(op.max, kLimit);
-  const std::int32_t limit = op.out_16 ? 65535 : 255;
+  const std::int32_t limit = op.out_16 ? 65535 : 255, zero = op.out_zero;
   for (int c = 0; c < op.cells; ++c) {
     const float clamped = std::min(std::max(scaled[c], low), high);
     const auto rounded = static_cast<std::int32_t>((clamped + kMagic) - kMagic);
-    values[c] = std::min(std::max(rounded + op.out_zero, 0), limit);
+    values[c] = std::min(std::max(rounded + zero, 0), limit);
   }
 }
 
@@ -344,19 +355,26 @@ struct TensorUnit {
 
   // `psum`: address of the partial sums, where these are results themselves.
   bool emit_sums(const std::int32_t* sums, const std::uint8_t* unknown, std::int64_t position, std::int64_t psum) {
-    std::array<std::uint8_t, 2 * kMaxCells + 4> bytes{}, known{};
+    ResultBytes bytes, known;
     if (opcode == isa::Opcode::kResample) {
       std::fill_n(known.begin(), 4, std::uint8_t{1});
       return resample(bytes.data(), known.data()) && store(bytes.data(), known.data());
     }
     const int buffer = scaling_buffer(position);
-    std::array<std::int32_t, kMaxCells> whole{}, values{};
-    std::array<float, kMaxCells> scaled{};
+    std::array<std::int32_t, kMaxCells> whole, values;
+    std::array<float, kMaxCells> scaled;
+    // In this order; no evidence tells what saturates in between, and no program comes near.
+    const std::int32_t* biases = tile.scaling.biases(buffer);
+    for (int c = 0; c < op.cells; ++c) {
+      whole[static_cast<std::size_t>(c)] = saturating_sum(sums[c], op.constant);
+    }
+    for (int c = 0; op.has_bias && c < op.cells; ++c) {
+      whole[static_cast<std::size_t>(c)] = saturating_sum(whole[static_cast<std::size_t>(c)], biases[c]);
+    }
+    const float* scales = tile.scaling.scales(buffer);
     for (int c = 0; c < op.cells; ++c) {
       const auto k = static_cast<std::size_t>(c);
-      whole[k] = numeric::chip_saturate(std::int64_t{sums[c]} + op.constant +
-                                        (op.has_bias ? tile.scaling.bias(buffer, c) : 0));
-      scaled[k] = static_cast<float>(whole[k]) * (op.has_scales ? tile.scaling.scale(buffer, c) : op.scale);
+      scaled[k] = static_cast<float>(whole[k]) * (op.has_scales ? scales[c] : op.scale);
     }
     if (!op.activation) {
       round_plain(op, scaled.data(), values.data());
@@ -366,7 +384,8 @@ struct TensorUnit {
       for (std::size_t c = 0; c < static_cast<std::size_t>(op.cells); ++c)
         values[c] = through_table(op, scaled[c], table);
     }
-    put_values(values.data(), unknown, buffer, bytes.data(), known.data());
+    put_values(values.data(), bytes.data());
+    put_known(unknown, buffer, known.data());
     // The sums themselves are results where they live in wide memory and nothing of this instruction is a weight.
     if (!op.accumulate_inside && op.param_16 && !op.in_16 && !op.static_params &&
         !store_sums(whole, unknown, psum >> 2)) {
@@ -375,19 +394,30 @@ struct TensorUnit {
     return store(bytes.data(), known.data());
   }
 
-  void put_values(const std::int32_t* values, const std::uint8_t* unknown, int buffer, std::uint8_t* bytes,
-                  std::uint8_t* known) const {
-    for (int c = 0; c < op.cells; ++c) {
-      bool is_known = unknown == nullptr || unknown[c] == 0;
-      if (op.has_bias && !tile.scaling.bias_is_known(buffer, c)) is_known = false;
-      if (op.has_scales && !tile.scaling.scale_is_known(buffer, c)) is_known = false;
-      if (op.out_16) {
+  void put_values(const std::int32_t* values, std::uint8_t* bytes) const {
+    if (op.out_16) {
+      for (int c = 0; c < op.cells; ++c) {
         bytes[2 * c] = static_cast<std::uint8_t>(values[c]);
         bytes[2 * c + 1] = static_cast<std::uint8_t>(values[c] >> 8);
-        known[2 * c] = known[2 * c + 1] = is_known ? 1 : 0;
-      } else {
-        bytes[c] = static_cast<std::uint8_t>(values[c]);
-        known[c] = is_known ? 1 : 0;
+      }
+    } else {
+      for (int c = 0; c < op.cells; ++c) bytes[c] = static_cast<std::uint8_t>(values[c]);
+    }
+    const int end = op.cells * (op.out_16 ? 2 : 1);
+    std::fill(bytes + end, bytes + 4 * op.out_words, std::uint8_t{0});
+  }
+
+  void put_known(const std::uint8_t* unknown, int buffer, std::uint8_t* known) const {
+    const int size = op.out_16 ? 2 : 1;
+    std::fill(known, known + 4 * op.out_words, std::uint8_t{1});
+    std::uint64_t used = op.cells == kMaxCells ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
+    std::uint64_t missing = 0;
+    if (op.has_bias) missing |= used & ~tile.scaling.known_biases(buffer);
+    if (op.has_scales) missing |= used & ~tile.scaling.known_scales(buffer);
+    if (missing == 0 && unknown == nullptr) return;
+    for (int c = 0; c < op.cells; ++c) {
+      if ((missing >> c & 1) != 0 || (unknown != nullptr && unknown[c] != 0)) {
+        std::fill_n(known + c * size, size, std::uint8_t{0});
       }
     }
   }
@@ -402,18 +432,19 @@ struct TensorUnit {
     return true;
   }
 
-  // The words of a result that the output nest does not clip.
+  // The words of a result that the output nest does not clip, several at once where they lie side by side.
   bool store(const std::uint8_t* bytes, const std::uint8_t* known) {
     const std::int64_t begin = work.results * op.out_words, end = begin + op.out_words;
     while (!work.out.done() && work.out.position() < end) {
       const std::int64_t word = work.out.position() - begin;
+      const std::int64_t words =
+          op.out.stride[0] == 4 ? std::min(work.out.run(), op.out_words - word) : std::int64_t{1};
       const std::int64_t address = work.out.address();
-      if (!NarrowMemory::holds_bytes(address, 4))
+      if (!NarrowMemory::holds_bytes(address, 4 * words)) {
         return chip.fail(fmt::format("writes byte {} of narrow memory", address));
-      std::uint32_t flags;
-      std::memcpy(&flags, known + 4 * word, 4);
-      tile.narrow.set_bytes(address, bytes + 4 * word, flags);
-      work.out.advance();
+      }
+      tile.narrow.set_bytes(address, bytes + 4 * word, known + 4 * word, static_cast<std::size_t>(4 * words));
+      work.out.advance(words);
     }
     ++work.results;
     return true;
