@@ -183,11 +183,11 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
     run.header_done = true;
   }
   const std::int64_t from = run.second.position();
+  const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
+  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
   bool moved = false;
-  while (!run.second.done()) {
-    const std::int64_t line_position = run.first.position(), step_position = run.second.position();
-    if (permitted_end(op.in, op.in_waits, tile.counters, line_position) <= line_position) break;
-    if (permitted_end(op.out, op.out_waits, tile.counters, step_position) <= step_position) break;
+  while (!run.second.done() && run.second.position() < end && run.first.position() < line_end) {
+    const std::int64_t step_position = run.second.position();
     // One line for each pass of dimension 0.
     const std::int64_t within = step_position % op.out.count[0];
     const Line* line = load_line(tile, run.first.address());
@@ -222,6 +222,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   }
   const std::int64_t from = run.second.position();
   const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
   bool moved = false;
   while (!run.second.done() && run.second.position() < end) {
     const std::int64_t position = run.second.position();
@@ -235,13 +236,13 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
     }
     while (run.lines_to_leave > 0 && !run.first.done()) {
       // A line that is passed over must have been there.
-      if (permitted_end(op.in, op.in_waits, tile.counters, run.first.position()) <= run.first.position()) break;
+      if (run.first.position() >= line_end) break;
       run.first.advance();
       --run.lines_to_leave;
       moved = true;
     }
     if (run.lines_to_leave > 0) break;
-    if (permitted_end(op.in, op.in_waits, tile.counters, run.first.position()) <= run.first.position()) break;
+    if (run.first.position() >= line_end) break;
     const Line* line = load_line(tile, run.first.address());
     if (line == nullptr) return false;
     const std::int64_t address = run.second.address();
@@ -258,7 +259,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
     }
   }
   while (run.lines_to_leave > 0 && !run.first.done()) {
-    if (permitted_end(op.in, op.in_waits, tile.counters, run.first.position()) <= run.first.position()) break;
+    if (run.first.position() >= line_end) break;
     run.first.advance();
     --run.lines_to_leave;
   }

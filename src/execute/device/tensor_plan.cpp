@@ -127,8 +127,8 @@ std::int64_t slots_of(const TensorOperation& op, isa::Opcode opcode) {
 TensorPlan plan_tensor(const TensorOperation& op, isa::Opcode opcode) {
   TensorPlan plan;
   constexpr std::int32_t kMaxByte = 255;
-  const bool are_bytes = opcode == isa::Opcode::kMultiplyAdd && op.products == 4 && !op.in_16 && !op.param_16 &&
-                         op.in_zero <= kMaxByte && op.param_zero <= kMaxByte;
+  const bool are_bytes = opcode == isa::Opcode::kMultiplyAdd && !op.in_16 && !op.param_16 && op.in_zero <= kMaxByte &&
+                         op.param_zero <= kMaxByte;
   if (!are_bytes || is_clipped(op)) return plan;
   const int inner_dims = std::countr_one(op.reduce_dims);
   plan.run_steps = op.group_level >= 0 ? op.psum.pass_length(op.group_level) : op.loops.pass_length(inner_dims);
@@ -146,6 +146,7 @@ TensorPlan plan_tensor(const TensorOperation& op, isa::Opcode opcode) {
   plan.in_offsets = offsets_of(op.in, plan.run_steps);
   plan.param_offsets = offsets_of(op.param, plan.run_steps);
   plan.shared_runs = shared_runs(op, plan.param_runs, plan.run_steps);
+  plan.operands = (plan.run_steps * op.products + 1) / 2 * 2;
   plan.is_regular = true;
   return plan;
 }

@@ -16,6 +16,7 @@ namespace reef::device {
 struct TensorPlan {
   bool is_regular = false;  // else: step by step
   std::int64_t run_steps = 1;
+  std::int64_t operands = 4;                // input elements of a run, padded to an even number
   std::int64_t shared_runs = 1;             // aligned groups of so many runs use the same parameters
   std::vector<std::int32_t> in_offsets;     // bytes, one per step
   std::vector<std::int32_t> param_offsets;  // quarter lines

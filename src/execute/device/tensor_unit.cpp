@@ -176,7 +176,9 @@ struct TensorUnit {
       work.param_runs = isa::NestCursor(plan.param_runs, unit.phases.second);
       if (plan.outer_reduced != 0) work.slot_runs = isa::NestCursor(plan.slot_runs, 0);
     }
+    work.are_stale = false;
     work.width = padded_cells(op.cells);
+    work.weights.clear();
     work.sums.assign(static_cast<std::size_t>(slots_of(op, opcode) * work.width), 0);
     work.unknown.clear();
     work.results = 0;
@@ -227,6 +229,12 @@ struct TensorUnit {
   }
 
   bool advance_by_steps(std::int64_t end) {
+    if (work.are_stale) {
+      work.in.seek(run.first.position());
+      work.param.seek(run.first.position());
+      work.psum.seek(run.first.position());
+      work.are_stale = false;
+    }
     while (!run.first.done() && run.first.position() < end) {
       const std::int64_t slot = work.sums.size() > static_cast<std::size_t>(work.width) ? slot_at(op, run.first) : 0;
       if (!step(slot)) return false;
@@ -241,35 +249,54 @@ struct TensorUnit {
 
   // ---- By matrices ----
 
+  // Zero points of the cells' parameters. False: some are not known, or no bytes.
+  bool load_zeros(std::int64_t position, std::array<std::int32_t, kMaxCells>& zeros) const {
+    zeros.fill(op.param_zero);
+    if (!op.has_zero_line) return true;
+    const std::int64_t line = op.zero_line + op.zero_line_step * scaling_buffer(position);
+    if (!WideMemory::holds(line) || tile.wide.known_bytes(line) < 4 * op.cells) return false;
+    std::memcpy(zeros.data(), tile.wide.line(line).bytes.data(), static_cast<std::size_t>(4 * op.cells));
+    return std::all_of(zeros.begin(), zeros.begin() + op.cells, [](std::int32_t z) { return z >= 0 && z <= 255; });
+  }
+
+  // Operand `index` of a run for all cells: byte `lane` of each word.
+  void pack_operand(const std::uint8_t* line, int lane, const std::int32_t* zeros, std::size_t index) const {
+    std::int16_t* to = work.weights.data() + index / 2 * 2 * static_cast<std::size_t>(work.width) + index % 2;
+    for (int c = 0; c < op.cells; ++c) to[2 * c] = static_cast<std::int16_t>(line[4 * c + lane] - zeros[c]);
+  }
+
+  // The usual case, two operands at once.
+  void pack_word(const std::uint8_t* line, const std::int32_t* zeros, std::size_t step) const {
+    std::int16_t* low = work.weights.data() + step * 4 * static_cast<std::size_t>(work.width);
+    std::int16_t* high = low + 2 * work.width;
+    for (int c = 0; c < op.cells; ++c) {
+      low[2 * c] = static_cast<std::int16_t>(line[4 * c] - zeros[c]);
+      low[2 * c + 1] = static_cast<std::int16_t>(line[4 * c + 1] - zeros[c]);
+      high[2 * c] = static_cast<std::int16_t>(line[4 * c + 2] - zeros[c]);
+      high[2 * c + 1] = static_cast<std::int16_t>(line[4 * c + 3] - zeros[c]);
+    }
+  }
+
   // False: some parameter is not known (or out of range), and the slow way is to be taken.
   bool pack_weights(std::int64_t position) {
-    const auto pairs = 2 * plan.run_steps;
-    work.weights.assign(static_cast<std::size_t>(2 * pairs * work.width), 0);
-    const Line* zeros = nullptr;
-    if (op.has_zero_line) {
-      const std::int64_t line = op.zero_line + op.zero_line_step * scaling_buffer(position);
-      if (!WideMemory::holds(line) || tile.wide.known_bytes(line) < 4 * op.cells) return false;
-      zeros = &tile.wide.line(line);
-    }
-    std::array<std::int32_t, kMaxCells> zero{};
-    zero.fill(op.param_zero);
-    for (int c = 0; zeros != nullptr && c < op.cells; ++c) {
-      std::memcpy(&zero[static_cast<std::size_t>(c)], zeros->bytes.data() + 4 * c, 4);
-      if (zero[static_cast<std::size_t>(c)] < 0 || zero[static_cast<std::size_t>(c)] > 255) return false;
-    }
+    const auto size = static_cast<std::size_t>(plan.operands * work.width);
+    if (work.weights.size() != size) work.weights.assign(size, 0);
+    std::array<std::int32_t, kMaxCells> zeros;
+    if (!load_zeros(position, zeros)) return false;
     const std::int64_t base = work.param_runs.address();
     for (std::size_t s = 0; s < plan.param_offsets.size(); ++s) {
-      const std::int64_t line = (base + plan.param_offsets[s]) >> 2;
+      const std::int64_t address = base + plan.param_offsets[s];
+      const std::int64_t line = address >> 2;
       if (!WideMemory::holds(line) || tile.wide.known_bytes(line) < 4 * op.cells) return false;
       const std::uint8_t* bytes = tile.wide.line(line).bytes.data();
-      std::int16_t* low = work.weights.data() + s * 4 * static_cast<std::size_t>(work.width);
-      std::int16_t* high = low + 2 * work.width;
-      for (int c = 0; c < op.cells; ++c) {
-        const std::int32_t z = zero[static_cast<std::size_t>(c)];
-        low[2 * c] = static_cast<std::int16_t>(bytes[4 * c] - z);
-        low[2 * c + 1] = static_cast<std::int16_t>(bytes[4 * c + 1] - z);
-        high[2 * c] = static_cast<std::int16_t>(bytes[4 * c + 2] - z);
-        high[2 * c + 1] = static_cast<std::int16_t>(bytes[4 * c + 3] - z);
+      if (op.products == 4) {
+        pack_word(bytes, zeros.data(), s);
+        continue;
+      }
+      for (int j = 0; j < op.products; ++j) {
+        const int lane = parameter_index(op, static_cast<int>(address & 3), j);
+        pack_operand(bytes, lane, zeros.data(),
+                     s * static_cast<std::size_t>(op.products) + static_cast<std::size_t>(j));
       }
     }
     return true;
@@ -280,26 +307,39 @@ struct TensorUnit {
     const std::uint8_t* bytes = tile.narrow.bytes();
     const std::uint8_t* known = tile.narrow.known();
     const auto zero = static_cast<std::int16_t>(op.in_zero);
-    std::uint32_t all = kAllKnown;
+    if (op.products == 4) {
+      std::uint32_t all = kAllKnown;
+      for (const std::int32_t offset : plan.in_offsets) {
+        const std::int64_t address = base + offset;
+        if (!NarrowMemory::holds_bytes(address, 4)) return false;
+        std::uint32_t flags;
+        std::memcpy(&flags, known + address, 4);
+        all &= flags;
+        for (int j = 0; j < 4; ++j) *to++ = static_cast<std::int16_t>(bytes[address + j] - zero);
+      }
+      return all == kAllKnown;
+    }
+    std::uint8_t all = 1;
     for (const std::int32_t offset : plan.in_offsets) {
       const std::int64_t address = base + offset;
-      if (!NarrowMemory::holds_bytes(address, 4)) return false;
-      std::uint32_t flags;
-      std::memcpy(&flags, known + address, 4);
-      all &= flags;
-      for (int j = 0; j < 4; ++j) *to++ = static_cast<std::int16_t>(bytes[address + j] - zero);
+      if (!NarrowMemory::holds_bytes(address, op.products)) return false;
+      for (int j = 0; j < op.products; ++j) {
+        all &= known[address + j];
+        *to++ = static_cast<std::int16_t>(bytes[address + j] - zero);
+      }
     }
-    return all == kAllKnown;
+    if (plan.run_steps * op.products < plan.operands) *to = 0;
+    return all == 1;
   }
 
   // As many whole runs as can be done this way before `end`; returns how many.
   std::int64_t advance_by_runs(std::int64_t end) {
     const std::int64_t first = run.first.position() / plan.run_steps, last = end / plan.run_steps;
     std::int64_t done = first;
+    work.in_runs.seek(first);
     while (done < last && chip.failure_.ok()) {
       const std::int64_t batch = std::min({last - done, plan.shared_runs - done % plan.shared_runs, kMaxBatch});
       const bool is_new = done == first || done % plan.shared_runs == 0;
-      work.in_runs.seek(done);
       if (is_new) work.param_runs.seek(done);
       if (is_new && !pack_weights(done * plan.run_steps)) break;
       const std::int64_t rows = run_batch(done, batch);
@@ -311,7 +351,7 @@ struct TensorUnit {
 
   // Returns how many runs of the batch were done.
   std::int64_t run_batch(std::int64_t first, std::int64_t batch) {
-    const auto columns = static_cast<std::size_t>(4 * plan.run_steps);
+    const auto columns = static_cast<std::size_t>(plan.operands);
     work.inputs.resize(columns * static_cast<std::size_t>(batch));
     std::int64_t rows = 0;
     for (; rows < batch; ++rows) {
@@ -321,7 +361,7 @@ struct TensorUnit {
     if (plan.outer_reduced != 0) return accumulate(first, rows);
     std::array<std::int32_t, kMaxBatch * kMaxCells> sums;
     std::fill_n(sums.begin(), rows * work.width, 0);
-    add_cell_products(work.weights.data(), work.inputs.data(), rows, 2 * plan.run_steps, op.cells, sums.data());
+    add_cell_products(work.weights.data(), work.inputs.data(), rows, plan.operands / 2, op.cells, sums.data());
     for (std::int64_t r = 0; r < rows; ++r) {
       if (!emit_sums(sums.data() + r * work.width, nullptr, (first + r) * plan.run_steps, -1)) return r;
     }
@@ -330,11 +370,11 @@ struct TensorUnit {
 
   // Partial sums: results under way lie side by side, and are finished in the last pass.
   std::int64_t accumulate(std::int64_t first, std::int64_t rows) {
-    const auto columns = static_cast<std::ptrdiff_t>(4 * plan.run_steps);
+    const auto columns = static_cast<std::ptrdiff_t>(plan.operands);
     work.slot_runs.seek(first);
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t slot = work.slot_runs.address();
-      add_cell_products(work.weights.data(), work.inputs.data() + r * columns, 1, 2 * plan.run_steps, op.cells,
+      add_cell_products(work.weights.data(), work.inputs.data() + r * columns, 1, plan.operands / 2, op.cells,
                         work.sums.data() + slot * work.width);
       if (all_at_last(work.slot_runs, plan.outer_reduced) && !emit(slot, (first + r) * plan.run_steps)) return r;
       work.slot_runs.advance();
@@ -455,7 +495,9 @@ struct TensorUnit {
   // ---- All of it ----
 
   bool advance(std::int64_t end) {
-    const std::int64_t from = run.first.position(), from_param = work.param.position(), from_out = work.out.position();
+    const std::int64_t from = run.first.position(), from_out = work.out.position();
+    // Regular instructions have no clips: all nests are at the same position.
+    const std::int64_t from_param = plan.is_regular ? from : work.param.position();
     while (!run.first.done() && run.first.position() < end) {
       const std::int64_t position = run.first.position();
       std::int64_t next = end;
@@ -465,7 +507,8 @@ struct TensorUnit {
           const std::int64_t runs = advance_by_runs(end);
           if (!chip.failure_.ok()) return false;
           if (runs > 0) {
-            seek(position + runs * plan.run_steps);
+            run.first.seek(position + runs * plan.run_steps);
+            work.are_stale = true;
             continue;
           }
           next = position + plan.run_steps;  // a run with something unknown in it
@@ -478,16 +521,11 @@ struct TensorUnit {
     if (!chip.spend(run.first.position() - from)) return false;
     chip.count(tile, op.avdata, signalled(op.avdata, op.out, from_out, work.out.position()));
     if (opcode != isa::Opcode::kResample) {
-      chip.count(tile, op.parameters, signalled(op.parameters, op.param, from_param, work.param.position()));
+      chip.count(tile, op.parameters,
+                 signalled(op.parameters, op.param, from_param,
+                           plan.is_regular ? run.first.position() : work.param.position()));
     }
     return true;
-  }
-
-  void seek(std::int64_t position) {
-    run.first.seek(position);
-    work.in.seek(position);
-    work.param.seek(position);
-    work.psum.seek(position);
   }
 
   void finish() {

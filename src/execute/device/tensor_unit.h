@@ -12,6 +12,7 @@ namespace reef::device {
 struct TensorRun {
   isa::NestCursor in, param, psum, out;            // the loops are Running::first
   isa::NestCursor in_runs, param_runs, slot_runs;  // of a regular instruction (tensor_plan.h)
+  bool are_stale = false;                          // `in`, `param` and `psum` do not stand where the loops do
   int width = 0;                                   // cells, padded
   std::vector<std::int32_t> sums;                  // slots x width
   std::vector<std::uint8_t> unknown;  // slots x width: the sum depends on memory that nothing wrote; empty: none does
