@@ -98,7 +98,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   while (!run.second.done() && run.second.position() < end && !lines.empty()) {
     if (op.has_header && !run.header_done && run.second.begins_pass(op.header_level)) {
       if (static_cast<std::int64_t>(lines.size()) < op.header_lines) break;
-      const std::int64_t pass = op.out.passes_before(run.second.position(), op.header_level) + unit.phases.scaling;
+      const std::int64_t pass = op.out.passes_before(run.second.position(), op.header_level);
       const std::int64_t first = op.header_first + op.header_step * (pass % op.header_buffers);
       for (std::int64_t k = 0; k < op.header_lines; ++k) {
         if (!store_line(tile, first + k, *lines.front())) return false;
@@ -117,9 +117,6 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   if (!spend(to - from)) return false;
   count(tile, op.read, signalled(op.read, op.out, from, to));
   if (run.second.done()) {
-    if (op.has_header) {
-      unit.phases.scaling += op.out.passes(op.header_level);
-    }
     finish(tile, unit, &op.out, nullptr);
   }
   return moved;
