@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chip_reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "chip_reference_op.h"
+
+namespace reef::testing {
+namespace {
+
+// How much higher the chip's codes are than TFLite's.
+std::int32_t code_offset(ir::DataType type) {
+  if (type == ir::DataType::kInt8) return 128;
+  return type == ir::DataType::kInt16 ? 32768 : 0;
+}
+
+template <typename T>
+void append(const std::uint8_t* bytes, std::size_t size, std::vector<std::int32_t>& codes) {
+  for (std::size_t i = 0; i + sizeof(T) <= size; i += sizeof(T)) {
+    T element;
+    std::memcpy(&element, bytes + i, sizeof(T));
+    codes.push_back(static_cast<std::int32_t>(element) + code_offset(ir::data_type_of<T>));
+  }
+}
+
+bool is_known_type(ir::DataType type) {
+  return ir::is_integer_8(type) || type == ir::DataType::kInt16 || type == ir::DataType::kInt32;
+}
+
+std::int32_t find_tensor(const ir::Subgraph& graph, const std::string& name) {
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    if (graph.tensors[i].name == name) return static_cast<std::int32_t>(i);
+  }
+  return -1;
+}
+
+// The key of a wanted value: a tensor, or -1 - variable; nullopt where there is no such name.
+std::optional<std::int32_t> find_value(const ir::Subgraph& graph, const std::string& name) {
+  if (const std::int32_t tensor = find_tensor(graph, name); tensor >= 0) return tensor;
+  const std::string suffix = kVariableOutputSuffix;
+  if (!name.ends_with(suffix)) return std::nullopt;
+  const std::int32_t variable = find_tensor(graph, name.substr(0, name.size() - suffix.size()));
+  if (variable < 0) return std::nullopt;
+  return -1 - variable;
+}
+
+// Which ops are to be computed, and constants and given values that they need put into `values`.
+class Selection {
+ public:
+  Selection(const ir::Model& model, const ir::Subgraph& graph) : model_(model), graph_(graph) {}
+
+  Result<std::vector<bool>> select(const std::vector<std::int32_t>& wanted, std::map<std::int32_t, ChipValue>& values) {
+    std::set<std::int32_t> open(wanted.begin(), wanted.end());
+    std::vector<bool> selected(graph_.operators.size());
+    for (std::size_t i = graph_.operators.size(); i-- > 0;) {
+      const ir::Operator& op = graph_.operators[i];
+      const auto is_open = [&](std::int32_t tensor) { return open.contains(tensor) && !values.contains(tensor); };
+      const auto changes = [&](std::int32_t tensor) { return tensor >= 0 && open.contains(-1 - tensor); };
+      selected[i] = std::any_of(op.outputs.begin(), op.outputs.end(), is_open) ||
+                    std::any_of(op.inputs.begin(), op.inputs.end(), changes);
+      if (!selected[i]) continue;
+      for (const std::int32_t input : op.inputs) {
+        if (input >= 0) open.insert(input);
+      }
+      for (const std::int32_t output : op.outputs) open.erase(output);
+    }
+    for (const std::int32_t tensor : open) {
+      if (tensor >= 0 && !values.contains(tensor)) REEF_RETURN_IF_ERROR(add_constant(tensor, values));
+    }
+    return selected;
+  }
+
+ private:
+  Status add_constant(std::int32_t index, std::map<std::int32_t, ChipValue>& values) {
+    const ir::Tensor& tensor = graph_.tensors[static_cast<std::size_t>(index)];
+    const Bytes& data = ir::constant_data(model_, tensor);
+    REEF_REQUIRE(!data.empty(), "tensor '{}' is neither given, constant nor computed", tensor.name);
+    if (!is_known_type(tensor.type))
+      return unsupported("the chip has no {} ('{}')", ir::type_name(tensor.type), tensor.name);
+    values[index] = chip_value(tensor, data.data(), data.size());
+    return ok_status();
+  }
+
+  const ir::Model& model_;
+  const ir::Subgraph& graph_;
+};
+
+const std::map<std::string_view, ChipOpFunction>& all_ops() {
+  static const auto* ops = [] {
+    auto* table = new std::map<std::string_view, ChipOpFunction>;
+    for (const auto& part :
+         {chip_sum_ops(), chip_elementwise_ops(), chip_movement_ops(), chip_softmax_ops(), chip_lstm_ops()}) {
+      for (const ChipOpEntry& entry : part) table->emplace(entry.type, entry.function);
+    }
+    return table;
+  }();
+  return *ops;
+}
+
+Status evaluate(ChipOp& op, const std::string& type) {
+  const auto found = all_ops().find(type);
+  if (found == all_ops().end()) return unsupported("it is not known how the chip computes it");
+  for (std::size_t i = 0; i < op.outputs(); ++i) {
+    if (!is_known_type(op.output(i).type)) return unsupported("the chip has no {}", ir::type_name(op.output(i).type));
+  }
+  return found->second(op);
+}
+
+}  // namespace
+
+ChipValue chip_value(const ir::Tensor& tensor, const std::uint8_t* bytes, std::size_t size) {
+  ChipValue value;
+  value.shape = tensor.shape;
+  if (tensor.type == ir::DataType::kUInt8) append<std::uint8_t>(bytes, size, value.codes);
+  if (tensor.type == ir::DataType::kInt8) append<std::int8_t>(bytes, size, value.codes);
+  if (tensor.type == ir::DataType::kInt16) append<std::int16_t>(bytes, size, value.codes);
+  if (tensor.type == ir::DataType::kInt32) append<std::int32_t>(bytes, size, value.codes);
+  return value;
+}
+
+std::vector<std::uint8_t> tflite_bytes(const ir::Tensor& tensor, const ChipValue& value) {
+  const auto size = static_cast<std::size_t>(ir::bits_per_element(tensor.type) / 8);
+  std::vector<std::uint8_t> bytes;
+  for (const std::int32_t code : value.codes) {
+    const auto element = static_cast<std::uint32_t>(code - code_offset(tensor.type));
+    for (std::size_t i = 0; i < size; ++i) bytes.push_back(static_cast<std::uint8_t>(element >> (8 * i)));
+  }
+  return bytes;
+}
+
+Result<ChipQuantization> ChipOp::quantization(const ir::Tensor& tensor) const {
+  const ir::Quantization& q = tensor.quantization;
+  REEF_REQUIRE(!q.scale.empty() && q.scale.size() == q.zero_point.size(), "tensor '{}' is not quantized", tensor.name);
+  ChipQuantization result{q.scale, {}, q.dimension};
+  for (std::size_t i = 0; i < q.scale.size(); ++i) {
+    REEF_REQUIRE(std::isfinite(q.scale[i]) && q.scale[i] > 0, "a scale of tensor '{}' is {}", tensor.name, q.scale[i]);
+    result.zeros.push_back(static_cast<std::int32_t>(q.zero_point[i]) + code_offset(tensor.type));
+  }
+  return result;
+}
+
+Result<numeric::ChipActivation> ChipOp::fused_activation() const {
+  const std::string_view name = attributes().get_enum("fused_activation_function", "NONE");
+  if (name == "NONE") return numeric::ChipActivation::kNone;
+  if (name == "RELU") return numeric::ChipActivation::kRelu;
+  if (name == "RELU6") return numeric::ChipActivation::kRelu6;
+  if (name == "RELU_N1_TO_1") return numeric::ChipActivation::kReluN1To1;
+  return unsupported("it is not known how the chip computes a fused {}", name);
+}
+
+std::int32_t requantized(std::int64_t sum, float multiplier, numeric::ChipClamp clamp, std::int32_t zero,
+                         std::int32_t limit) {
+  const auto low = std::int64_t{std::numeric_limits<std::int32_t>::min()};
+  const auto high = std::int64_t{std::numeric_limits<std::int32_t>::max()};
+  const auto saturated = static_cast<float>(std::min(std::max(sum, low), high));
+  const float scaled = saturated * multiplier;
+  const float clamped = std::min(std::max(scaled, clamp.min), clamp.max);
+  const double code = double{std::nearbyint(clamped)} + zero;
+  return static_cast<std::int32_t>(std::min(std::max(code, 0.0), static_cast<double>(limit)));
+}
+
+Result<std::vector<std::int32_t>> rescaled(const std::vector<std::int32_t>& codes, const ChipQuantization& from,
+                                           const ChipQuantization& to, numeric::ChipActivation activation) {
+  if (from == to && activation == numeric::ChipActivation::kNone) return codes;
+  const float multiplier = numeric::chip_rescale_multiplier(from.scale(), to.scale());
+  const numeric::ChipClamp clamp = numeric::chip_clamp(to.scale(), to.zero(), activation);
+  std::vector<std::int32_t> result;
+  result.reserve(codes.size());
+  for (const std::int32_t code : codes) result.push_back(requantized(code - from.zero(), multiplier, clamp, to.zero()));
+  return result;
+}
+
+Result<NamedBytes> evaluate_as_chip(const ir::Model& model, const NamedBytes& given,
+                                    const std::vector<std::string>& wanted, const ChipReferenceOptions& options) {
+  REEF_REQUIRE(!model.subgraphs.empty(), "the model has no graph");
+  const ir::Subgraph& graph = model.subgraphs[0];
+  std::map<std::int32_t, ChipValue> values;
+  for (const auto& [name, bytes] : given) {
+    const std::int32_t index = find_tensor(graph, name);
+    REEF_REQUIRE(index >= 0, "the source has no tensor '{}'", name);
+    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    REEF_REQUIRE(static_cast<std::int64_t>(bytes.size()) == ir::byte_size(tensor.shape, tensor.type).value_or(-1),
+                 "tensor '{}' does not take {} bytes", name, bytes.size());
+    values[index] = chip_value(tensor, bytes.data(), bytes.size());
+  }
+  std::vector<std::int32_t> keys;
+  for (const std::string& name : wanted) {
+    const auto key = find_value(graph, name);
+    REEF_REQUIRE(key.has_value(), "the source has no tensor '{}'", name);
+    keys.push_back(*key);
+  }
+  REEF_ASSIGN_OR_RETURN(const std::vector<bool> selected, Selection(model, graph).select(keys, values));
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    if (!selected[i]) continue;
+    const ir::Operator& op = graph.operators[i];
+    ChipOp chip_op(model, graph, op, values, options);
+    REEF_RETURN_IF_ERROR(evaluate(chip_op, op.type).in(fmt::format("op {} {}", i, op.type)));
+  }
+  NamedBytes results;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    REEF_REQUIRE(values.contains(keys[i]), "no op computes '{}'", wanted[i]);
+    const std::int32_t tensor = keys[i] < 0 ? -1 - keys[i] : keys[i];
+    results[wanted[i]] = tflite_bytes(graph.tensors[static_cast<std::size_t>(tensor)], values.at(keys[i]));
+  }
+  return results;
+}
+
+}  // namespace reef::testing

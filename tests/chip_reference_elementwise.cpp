@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that treat every element alike.
+#include <algorithm>
+#include <cmath>
+
+#include "chip_reference_op.h"
+#include "numeric/chip_tables.h"
+
+namespace reef::testing {
+namespace {
+
+using numeric::ChipActivation;
+using numeric::ChipClamp;
+
+// Scales of an op of one or two inputs and its output.
+struct Scales {
+  ChipQuantization a, b, out;
+  ChipClamp clamp;
+};
+
+Result<Scales> scales(const ChipOp& op) {
+  Scales s;
+  REEF_ASSIGN_OR_RETURN(s.a, op.quantization(op.input(0)));
+  if (op.has(1)) {
+    REEF_ASSIGN_OR_RETURN(s.b, op.quantization(op.input(1)));
+  }
+  REEF_ASSIGN_OR_RETURN(s.out, op.quantization(op.output()));
+  REEF_ASSIGN_OR_RETURN(const ChipActivation activation, op.fused_activation());
+  s.clamp = numeric::chip_clamp(s.out.scale(), s.out.zero(), activation);
+  return s;
+}
+
+Status require_equal_shapes(const ChipOp& op) {
+  if (op.value(0).shape == op.value(1).shape) return ok_status();
+  return unsupported("it is not known how the chip computes it for shapes {} and {}", op.value(0).shape.to_string(),
+                     op.value(1).shape.to_string());
+}
+
+// A constant operand: one number, or one per channel.
+struct Constant {
+  const ChipValue* value = nullptr;
+  std::int32_t zero = 0;
+  std::int32_t at(std::size_t element) const { return value->codes[element % value->codes.size()] - zero; }
+};
+
+Result<Constant> constant(const ChipOp& op, std::size_t i, const ChipQuantization& q) {
+  const ChipValue& value = op.value(i);
+  const auto elements = static_cast<std::int64_t>(value.codes.size());
+  if (elements != 1 && elements != op.output().shape.last()) {
+    return unsupported("it is not known how the chip computes it with a constant of shape {}", value.shape.to_string());
+  }
+  REEF_REQUIRE(q.scales.size() == 1, "a constant with several scales");
+  return Constant{&value, q.zero()};
+}
+
+// ---- ADD, SUB, MUL ----
+
+Status add_tensors(ChipOp& op, const Scales& s) {
+  REEF_RETURN_IF_ERROR(require_equal_shapes(op));
+  const auto add = numeric::chip_add(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), s.out.scale());
+  REEF_REQUIRE(add.has_value(), "scales that cannot be added");
+  const auto &a = op.value(0).codes, &b = op.value(1).codes;
+  std::vector<std::int32_t> codes;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::int64_t sum = std::int64_t{add->a_weight} * a[i] + std::int64_t{add->b_weight} * b[i] + add->offset;
+    codes.push_back(requantized(sum, add->multiplier, s.clamp, s.out.zero()));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+// The constant becomes a bias in units of the input's scale, and the sum is brought to the output's.
+Status add_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable, const ChipQuantization& of_constant,
+                    std::int32_t sign, const Scales& s) {
+  REEF_ASSIGN_OR_RETURN(const Constant addend, constant(op, 1 - variable, of_constant));
+  const float multiplier = numeric::chip_rescale_multiplier(in.scale(), s.out.scale());
+  std::vector<std::int32_t> codes;
+  const auto& x = op.value(variable).codes;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto bias = numeric::chip_constant_bias(sign * addend.at(i), of_constant.scale(), in.scale());
+    REEF_REQUIRE(bias.has_value(), "a constant that is no 32-bit bias");
+    codes.push_back(requantized(std::int64_t{x[i]} - in.zero() + *bias, multiplier, s.clamp, s.out.zero()));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+Status add(ChipOp& op) {
+  REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
+  if (op.is_constant(1)) return add_constant(op, s.a, 0, s.b, 1, s);
+  if (op.is_constant(0)) return add_constant(op, s.b, 1, s.a, 1, s);
+  return add_tensors(op, s);
+}
+
+Status sub(ChipOp& op) {
+  REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
+  if (!op.is_constant(1)) return unsupported("no program is known that subtracts a computed tensor");
+  return add_constant(op, s.a, 0, s.b, -1, s);
+}
+
+Status mul_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable, const ChipQuantization& of_constant,
+                    const Scales& s) {
+  REEF_ASSIGN_OR_RETURN(const Constant factor, constant(op, 1 - variable, of_constant));
+  std::vector<std::int32_t> codes;
+  const auto& x = op.value(variable).codes;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float multiplier =
+        numeric::chip_constant_product_multiplier(in.scale(), of_constant.scale(), factor.at(i), s.out.scale());
+    codes.push_back(requantized(x[i] - in.zero(), multiplier, s.clamp, s.out.zero()));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+Status mul(ChipOp& op) {
+  REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
+  if (op.is_constant(1)) return mul_constant(op, s.a, 0, s.b, s);
+  if (op.is_constant(0)) return mul_constant(op, s.b, 1, s.a, s);
+  REEF_RETURN_IF_ERROR(require_equal_shapes(op));
+  const float multiplier = numeric::chip_product_multiplier(s.a.scale(), s.b.scale(), s.out.scale());
+  const auto &a = op.value(0).codes, &b = op.value(1).codes;
+  std::vector<std::int32_t> codes;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::int64_t product = std::int64_t{a[i] - s.a.zero()} * (b[i] - s.b.zero());
+    codes.push_back(requantized(product, multiplier, s.clamp, s.out.zero()));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+// ---- Maximum ----
+
+// a - 2 * min(round((a - b) / 2), 0): one more or less than the maximum where b - a is odd and positive. Which operand
+// is `a` is the compiler's choice; in the one model studied (23 of these) it is the second.
+Status maximum(ChipOp& op) {
+  REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
+  REEF_RETURN_IF_ERROR(require_equal_shapes(op));
+  if (!(s.a == s.b) || !(s.a == s.out)) {
+    return unsupported("it is not known how the chip takes the maximum of tensors of different scales");
+  }
+  const float half = (1.0f / s.out.scale()) * (s.out.scale() / 2.0f);  // not always 0.5
+  const auto &a = op.value(1).codes, &b = op.value(0).codes;
+  constexpr std::int32_t kZero = 128;
+  std::vector<std::int32_t> codes;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::int32_t negative = requantized(a[i] - b[i], half, {.max = 0, .min = -128}, kZero) - kZero;
+    codes.push_back(requantized(a[i] - 2 * negative - s.out.zero(), 1.0f, s.clamp, s.out.zero()));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+// ---- One input ----
+
+Status rescale_with(ChipOp& op, ChipActivation activation) {
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(0)));
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
+  if (!ir::is_integer_8(op.input(0).type) || !ir::is_integer_8(op.output().type)) {
+    return unsupported("it is known for 8-bit tensors only");
+  }
+  REEF_ASSIGN_OR_RETURN(std::vector<std::int32_t> codes, rescaled(op.value(0).codes, from, to, activation));
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+Status quantize(ChipOp& op) { return rescale_with(op, ChipActivation::kNone); }
+Status relu(ChipOp& op) { return rescale_with(op, ChipActivation::kRelu); }
+Status relu6(ChipOp& op) { return rescale_with(op, ChipActivation::kRelu6); }
+
+Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale)) {
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(0)));
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
+  const numeric::ChipFunction table = function(to.scale());
+  std::vector<std::int32_t> codes;
+  for (const std::int32_t code : op.value(0).codes) {
+    const float argument = static_cast<float>(code - from.zero()) * from.scale();
+    codes.push_back(numeric::chip_round(table.at(argument), to.zero(), 255));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+Status logistic(ChipOp& op) { return by_table(op, numeric::chip_logistic); }
+Status tanh(ChipOp& op) { return by_table(op, numeric::chip_tanh); }
+
+// The positive part and the negative part times alpha, each rounded, then added.
+Status prelu(ChipOp& op) {
+  REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
+  if (!op.is_constant(1)) return unsupported("it is not known how the chip computes it with a computed slope");
+  REEF_ASSIGN_OR_RETURN(const Constant slope, constant(op, 1, s.b));
+  const float positive = numeric::chip_rescale_multiplier(s.a.scale(), s.out.scale());
+  const std::int32_t zero = s.out.zero();
+  std::vector<std::int32_t> codes;
+  const auto& x = op.value(0).codes;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::int32_t value = x[i] - s.a.zero();
+    const float negative =
+        numeric::chip_constant_product_multiplier(s.a.scale(), s.b.scale(), slope.at(i), s.out.scale());
+    const ChipClamp above = {.max = s.clamp.max, .min = 0};
+    const std::int32_t sum =
+        requantized(value, positive, above, zero) + requantized(std::min(value, 0), negative, s.clamp, zero) - 2 * zero;
+    codes.push_back(requantized(sum, 1.0f, s.clamp, zero));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+}  // namespace
+
+// MINIMUM is absent: no compiled example of it is known.
+std::vector<ChipOpEntry> chip_elementwise_ops() {
+  return {{"ADD", add},   {"SUB", sub},     {"MUL", mul},           {"MAXIMUM", maximum}, {"QUANTIZE", quantize},
+          {"RELU", relu}, {"RELU6", relu6}, {"LOGISTIC", logistic}, {"TANH", tanh},       {"PRELU", prelu}};
+}
+
+}  // namespace reef::testing

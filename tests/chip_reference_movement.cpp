@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that put elements elsewhere, and resizing. Codes are copied; only CONCATENATION may change their scale.
+#include <algorithm>
+#include <cmath>
+
+#include "chip_reference_op.h"
+
+namespace reef::testing {
+namespace {
+
+// Row-major positions of all elements of `shape`, in order.
+class Positions {
+ public:
+  explicit Positions(const ir::Shape& shape) : shape_(shape), at_(static_cast<std::size_t>(shape.rank())) {}
+  const std::vector<std::int64_t>& at() const { return at_; }
+  void advance() {
+    for (std::size_t d = at_.size(); d-- > 0;) {
+      if (++at_[d] < shape_[static_cast<int>(d)]) return;
+      at_[d] = 0;
+    }
+  }
+
+ private:
+  const ir::Shape& shape_;
+  std::vector<std::int64_t> at_;
+};
+
+std::size_t offset(const ir::Shape& shape, const std::vector<std::int64_t>& at) {
+  std::int64_t result = 0;
+  for (int d = 0; d < shape.rank(); ++d) result = result * shape[d] + at[static_cast<std::size_t>(d)];
+  return static_cast<std::size_t>(result);
+}
+
+Status require_same_quantization(const ChipOp& op, const ir::Tensor& a, const ir::Tensor& b) {
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(a));
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(b));
+  if (from == to) return ok_status();
+  return unsupported("it is not known how the chip changes the scale with it");
+}
+
+// Every element of output `i` from where `source` says; nullopt: the zero point.
+template <typename Source>
+Status gather(ChipOp& op, std::size_t data, std::size_t i, const Source& source) {
+  REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(data), op.output(i)));
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization q, op.quantization(op.input(data)));
+  const ChipValue& in = op.value(data);
+  std::vector<std::int32_t> codes;
+  Positions position(op.output(i).shape);
+  for (std::int64_t n = op.output(i).shape.elements(); n > 0; --n, position.advance()) {
+    std::vector<std::int64_t> from = source(position.at());
+    bool is_inside = true;
+    for (int d = 0; d < in.shape.rank(); ++d) {
+      const std::int64_t at = from[static_cast<std::size_t>(d)];
+      is_inside = is_inside && at >= 0 && at < in.shape[d];
+    }
+    codes.push_back(is_inside ? in.codes[offset(in.shape, from)] : q.zero());
+  }
+  op.set(i, std::move(codes));
+  return ok_status();
+}
+
+Status reshape(ChipOp& op) {
+  REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(0), op.output()));
+  REEF_REQUIRE(op.value(0).shape.elements() == op.output().shape.elements(), "the number of elements changes");
+  op.set(0, op.value(0).codes);
+  return ok_status();
+}
+
+Status pad(ChipOp& op) {
+  const ChipValue& padding = op.value(1);
+  REEF_REQUIRE(padding.codes.size() == 2 * static_cast<std::size_t>(op.value(0).shape.rank()), "{} numbers of padding",
+               padding.codes.size());
+  return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
+    for (std::size_t d = 0; d < at.size(); ++d) at[d] -= padding.codes[2 * d];
+    return at;
+  });
+}
+
+Status transpose(ChipOp& op) {
+  const ChipValue& order = op.value(1);
+  const auto rank = static_cast<std::size_t>(op.value(0).shape.rank());
+  REEF_REQUIRE(order.codes.size() == rank, "{} dimensions in the order", order.codes.size());
+  for (const std::int32_t d : order.codes) {
+    REEF_REQUIRE(d >= 0 && static_cast<std::size_t>(d) < rank, "there is no dimension {}", d);
+  }
+  return gather(op, 0, 0, [&](const std::vector<std::int64_t>& at) {
+    std::vector<std::int64_t> from(rank);
+    for (std::size_t d = 0; d < rank; ++d) from[static_cast<std::size_t>(order.codes[d])] = at[d];
+    return from;
+  });
+}
+
+Status slice(ChipOp& op) {
+  const ChipValue& begin = op.value(1);
+  REEF_REQUIRE(begin.codes.size() == static_cast<std::size_t>(op.value(0).shape.rank()), "{} starts",
+               begin.codes.size());
+  return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
+    for (std::size_t d = 0; d < at.size(); ++d) at[d] += begin.codes[d];
+    return at;
+  });
+}
+
+Status strided_slice(ChipOp& op) {
+  const ChipValue &in = op.value(0), &begin = op.value(1), &strides = op.value(3);
+  const ir::Attributes& attributes = op.attributes();
+  const auto rank = static_cast<std::size_t>(in.shape.rank());
+  REEF_REQUIRE(begin.codes.size() == rank && strides.codes.size() == rank, "starts and strides of other dimensions");
+  for (const std::string_view mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    if (attributes.get_int(mask) != 0) return unsupported("it is not known how the chip computes it with {}", mask);
+  }
+  const std::int64_t mask = attributes.get_int("begin_mask");
+  return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t size = in.shape[static_cast<int>(d)], stride = strides.codes[d];
+      std::int64_t first = begin.codes[d] < 0 ? begin.codes[d] + size : begin.codes[d];
+      if ((mask >> d & 1) != 0) first = stride < 0 ? size - 1 : 0;
+      at[d] = first + at[d] * stride;
+    }
+    return at;
+  });
+}
+
+Status split(ChipOp& op) {
+  const int rank = op.value(1).shape.rank();
+  REEF_REQUIRE(op.value(0).codes.size() == 1, "one dimension is split");
+  const int axis = op.value(0).codes[0] < 0 ? op.value(0).codes[0] + rank : op.value(0).codes[0];
+  REEF_REQUIRE(axis >= 0 && axis < rank, "there is no dimension {}", axis);
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < op.outputs(); ++i) {
+    REEF_RETURN_IF_ERROR(gather(op, 1, i, [&](std::vector<std::int64_t> at) {
+      at[static_cast<std::size_t>(axis)] += before;
+      return at;
+    }));
+    before += op.output(i).shape[axis];
+  }
+  return ok_status();
+}
+
+Status concatenation(ChipOp& op) {
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
+  REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, op.fused_activation());
+  const ir::Shape& shape = op.output().shape;
+  auto axis = static_cast<int>(op.attributes().get_int("axis"));
+  if (axis < 0) axis += shape.rank();
+  REEF_REQUIRE(axis >= 0 && axis < shape.rank(), "there is no dimension {}", axis);
+  std::vector<std::int32_t> codes(static_cast<std::size_t>(shape.elements()));
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < op.inputs(); ++i) {
+    REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(i)));
+    REEF_ASSIGN_OR_RETURN(const std::vector<std::int32_t> part, rescaled(op.value(i).codes, from, to, activation));
+    Positions position(op.value(i).shape);
+    for (const std::int32_t code : part) {
+      std::vector<std::int64_t> at = position.at();
+      at[static_cast<std::size_t>(axis)] += before;
+      codes[offset(shape, at)] = code;
+      position.advance();
+    }
+    before += op.value(i).shape[axis];
+  }
+  REEF_REQUIRE(before == shape[axis], "the inputs do not fill the output");
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+// ---- Resizing by two, the only factor seen in a program ----
+
+struct Tap {
+  std::int64_t low = 0, high = 0;
+  std::int64_t weight = 0;  // of `high`, in 1/128
+};
+
+// Between the centers of two pixels, beyond the border the pixel itself.
+Tap tap(std::int64_t target, std::int64_t size) {
+  const std::int64_t quarters = 2 * target - 1;  // position in the source, in quarters of a pixel
+  const std::int64_t low = quarters < 0 ? -1 : quarters / 4;
+  Tap result{low, low + 1, (quarters - 4 * low) * 128 / 4};
+  result.low = std::clamp<std::int64_t>(result.low, 0, size - 1);
+  result.high = std::clamp<std::int64_t>(result.high, 0, size - 1);
+  return result;
+}
+
+Status require_factor_two(const ChipOp& op) {
+  const ir::Shape &from = op.value(0).shape, &to = op.output().shape;
+  REEF_REQUIRE(from.rank() == 4 && to.rank() == 4, "tensors of four dimensions are needed");
+  if (to[1] == 2 * from[1] && to[2] == 2 * from[2] && !op.attributes().get_bool("align_corners")) return ok_status();
+  return unsupported("it is not known how the chip resizes by other factors than 2 or with align_corners");
+}
+
+Status resize_bilinear(ChipOp& op) {
+  REEF_RETURN_IF_ERROR(require_factor_two(op));
+  if (!op.attributes().get_bool("half_pixel_centers")) {
+    return unsupported("it is not known how the chip resizes without half_pixel_centers");
+  }
+  REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(0), op.output()));
+  const ChipValue& in = op.value(0);
+  std::vector<std::int32_t> codes;
+  Positions position(op.output().shape);
+  for (std::int64_t n = op.output().shape.elements(); n > 0; --n, position.advance()) {
+    const std::vector<std::int64_t>& at = position.at();
+    const Tap y = tap(at[1], in.shape[1]), x = tap(at[2], in.shape[2]);
+    const auto code = [&](std::int64_t iy, std::int64_t ix) {
+      return std::int64_t{in.codes[offset(in.shape, {at[0], iy, ix, at[3]})]};
+    };
+    const std::int64_t above = code(y.low, x.low) * (128 - x.weight) + code(y.low, x.high) * x.weight;
+    const std::int64_t below = code(y.high, x.low) * (128 - x.weight) + code(y.high, x.high) * x.weight;
+    const std::int64_t sum = above * (128 - y.weight) + below * y.weight;
+    codes.push_back(requantized(sum, 0x1p-14f, {.max = 255, .min = 0}, 0));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+// With a factor of two, half_pixel_centers makes no difference.
+Status resize_nearest_neighbor(ChipOp& op) {
+  REEF_RETURN_IF_ERROR(require_factor_two(op));
+  return gather(op, 0, 0, [](std::vector<std::int64_t> at) {
+    at[1] /= 2;
+    at[2] /= 2;
+    return at;
+  });
+}
+
+}  // namespace
+
+std::vector<ChipOpEntry> chip_movement_ops() {
+  return {{"RESHAPE", reshape},
+          {"SQUEEZE", reshape},
+          {"EXPAND_DIMS", reshape},
+          {"PAD", pad},
+          {"TRANSPOSE", transpose},
+          {"SLICE", slice},
+          {"STRIDED_SLICE", strided_slice},
+          {"SPLIT", split},
+          {"CONCATENATION", concatenation},
+          {"RESIZE_BILINEAR", resize_bilinear},
+          {"RESIZE_NEAREST_NEIGHBOR", resize_nearest_neighbor}};
+}
+
+}  // namespace reef::testing
