@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Custom options in the form of a FlexBuffers map from names to numbers.
-//
-// The format is read here rather than by FlexBuffers' own header, whose verifier lets keys without an end pass and
-// whose conversions pull in its library. Every read is checked against the buffer; names are looked for one after the
-// other.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the tables of one Executable. Failures go to the buffer's ReadState.
+#pragma once
+
+#include "formats/darwinn/wire.h"
+
+namespace reef::darwinn {
+
+Executable read_executable_buffer(const FlatBuffer& buffer);
+std::vector<Layer> read_layers(Table& executable, int slot, const char* name);
+std::optional<AddressUse> read_address_use(Table& parent, int slot);
+
+}  // namespace reef::darwinn
