@@ -20,6 +20,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   reef::app::Action action;
   reef::app::add_inspect(app, action);
+  reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
   const auto is_asked_for = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_asked_for).empty()) {

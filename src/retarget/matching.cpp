@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "retarget/matching.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "ir/describe.h"
+#include "isa/mesh.h"
+#include "retarget/roles.h"
+
+namespace reef::retarget {
+
+namespace {
+
+// Tensor ops tried, with repetition. A network without ambiguity takes as many as it has; beyond this the deepest
+// contradiction found is reported.
+constexpr int kMaxTries = 200000;
+
+}  // namespace
+
+bool Operand::is_stage(std::int32_t op, int stage) const {
+  return tensors.empty() && !stages.empty() &&
+         std::all_of(stages.begin(), stages.end(), [&](const Label& s) { return s == Label::of_stage(op, stage); });
+}
+
+std::span<const std::uint8_t> Template::blob(Origin origin) const {
+  if (origin == Origin::kStreamed) return execution.executable->parameters.span();
+  return caching ? caching->executable->parameters.span() : std::span<const std::uint8_t>();
+}
+
+std::uint32_t Template::fill_value(std::uint32_t instruction) const {
+  return execution.program[instruction].bits(isa::mesh::kFillValue);
+}
+
+Operand operand_of(const Template& compiled, const SearchState& state, const Sources& sources) {
+  Labels labels;
+  for (const std::uint32_t layer : sources.inputs) {
+    if (layer < compiled.input_tensors.size()) labels.insert(Label::tensor(compiled.input_tensors[layer]));
+  }
+  for (const std::uint32_t value : sources.values) {
+    const auto known = state.labels.find(value);
+    if (known != state.labels.end()) labels.insert(known->second.begin(), known->second.end());
+  }
+  for (const std::uint32_t fill : sources.fills) labels.insert(Label::fill(fill));
+  Operand operand;
+  for (const Label& label : labels) {
+    if (label.kind == Label::Kind::kTensor) operand.tensors.push_back(label.number);
+    if (label.kind == Label::Kind::kStage) operand.stages.push_back(label);
+    if (label.kind == Label::Kind::kFill) operand.fills.push_back(static_cast<std::uint32_t>(label.number));
+  }
+  return operand;
+}
+
+void set_all(Choice& choice, const Requantization& constants) {
+  choice.set(Constant::kParamZero, static_cast<std::uint32_t>(constants.param_zero));
+  choice.set(Constant::kInZero, static_cast<std::uint32_t>(constants.in_zero));
+  choice.set(Constant::kOutZero, static_cast<std::uint32_t>(constants.out_zero));
+  choice.set(Constant::kScale, float_bits(constants.scale));
+  choice.set(Constant::kMax, float_bits(constants.clamp.max));
+  choice.set(Constant::kMin, float_bits(constants.clamp.min));
+  choice.set(Constant::kAddend, static_cast<std::uint32_t>(constants.addend));
+}
+
+void fill_with_zero_point(Choice& choice, const std::vector<std::uint32_t>& fills, const ChipTensor& tensor) {
+  const std::uint32_t word = static_cast<std::uint32_t>(tensor.zero_point & 0xff) * 0x01010101u;
+  for (const std::uint32_t fill : fills) choice.fills.push_back({fill, word});
+}
+
+namespace {
+
+class Search {
+ public:
+  Search(const Template& compiled, const Network& network, const MatchOptions& options)
+      : compiled_(compiled), network_(network), options_(options) {}
+
+  Result<Matching> run();
+
+ private:
+  struct Frame {
+    std::vector<Choice> choices;
+    std::size_t next = 0;
+    // To take the current choice back.
+    std::vector<std::uint32_t> added_fills;
+    std::optional<std::int32_t> added_zero;
+    bool is_applied = false;
+  };
+
+  std::vector<Choice> candidates(std::size_t index, std::vector<std::string>& reasons);
+  bool agrees(std::size_t index, const Choice& choice, std::string& reason) const;
+  bool zero_points_agree(std::size_t index, const Choice& choice, std::string& reason) const;
+  bool equals_template(std::size_t index, const Choice& choice, std::string& reason) const;
+  void apply(std::size_t index, Frame& frame);
+  void take_back(std::size_t index, Frame& frame);
+  std::vector<std::string> what_is_missing() const;
+  std::vector<std::string> check_outputs() const;
+  std::vector<std::string> check_chunks() const;
+  Status failure() const;
+
+  const Template& compiled_;
+  const Network& network_;
+  const MatchOptions& options_;
+  SearchState state_;
+  std::vector<Frame> frames_;
+  std::size_t deepest_ = 0;
+  bool has_failure_ = false;
+  std::vector<std::string> reasons_;  // at the deepest point
+  Operand deepest_input_;
+};
+
+std::vector<Choice> Search::candidates(std::size_t index, std::vector<std::string>& reasons) {
+  const OpView& op = compiled_.ops[index];
+  RoleContext context(compiled_, network_, state_, op);
+  if (op.is_copy() && op.trace->input.from_blob()) {
+    offer_constants(context);
+  } else if (op.is_copy()) {
+    Choice copy;
+    copy.role = "copy";
+    copy.writes_zero = false;
+    for (const std::int32_t t : context.input.tensors) copy.label.insert(Label::tensor(t));
+    for (const Label& stage : context.input.stages) copy.label.insert(stage);
+    for (const std::uint32_t fill : context.input.fills) copy.label.insert(Label::fill(fill));
+    context.offer(std::move(copy));
+  } else {
+    offer_layers(context);
+    offer_lstm_gates(context);
+    offer_selections(context);
+    offer_additions(context);
+    offer_elementwise(context);
+    offer_products(context);
+    offer_pools(context);
+    offer_resamplings(context);
+    offer_softmax(context);
+    offer_maximum(context);
+    offer_prelu(context);
+    offer_lstm(context);
+  }
+  std::vector<Choice> agreeing;
+  for (Choice& choice : context.offers) {
+    std::string reason;
+    if (agrees(index, choice, reason)) {
+      agreeing.push_back(std::move(choice));
+    } else {
+      const std::string what = choice.op < 0 ? choice.role : network_.describe(choice.op) + ", " + choice.role;
+      reasons.push_back(what + ": " + reason);
+    }
+  }
+  reasons.insert(reasons.end(), context.reasons.begin(), context.reasons.end());
+  return agreeing;
+}
+
+// The template's own zero points: what is written with one must be read with the same.
+bool Search::zero_points_agree(std::size_t index, const Choice& choice, std::string& reason) const {
+  const OpView& op = compiled_.ops[index];
+  RoleContext context(compiled_, network_, state_, op);
+  const std::pair<std::optional<Constant>, const Operand*> kUses[] = {{choice.input_zero, &context.input},
+                                                                      {choice.parameter_zero, &context.parameters}};
+  for (const auto& [constant, operand] : kUses) {
+    if (!constant) continue;
+    for (const std::int32_t t : operand->tensors) {
+      const auto known = state_.zero_points.find(t);
+      if (known == state_.zero_points.end() || known->second == op.bits(*constant)) continue;
+      reason = fmt::format("the template writes '{}' with zero point {} and reads it here with {}",
+                           ir::describe_name(network_.tensor(t).name), known->second, op.bits(*constant));
+      return false;
+    }
+  }
+  if (!choice.writes_zero) return true;
+  for (const Label& label : choice.label) {
+    if (label.kind != Label::Kind::kTensor) continue;
+    const auto known = state_.zero_points.find(label.number);
+    if (known == state_.zero_points.end() || known->second == op.bits(Constant::kOutZero)) continue;
+    reason =
+        fmt::format("the template writes '{}' with zero points {} and {}",
+                    ir::describe_name(network_.tensor(label.number).name), known->second, op.bits(Constant::kOutZero));
+    return false;
+  }
+  return true;
+}
+
+bool Search::equals_template(std::size_t index, const Choice& choice, std::string& reason) const {
+  const OpView& op = compiled_.ops[index];
+  for (int k = 0; k < kConstants; ++k) {
+    const auto& value = choice.constants[static_cast<std::size_t>(k)];
+    if (!value || *value == op.constants[static_cast<std::size_t>(k)]) continue;
+    reason = fmt::format("its {} would be {:#x}, the template has {:#x}", constant_field(static_cast<Constant>(k)).name,
+                         *value, op.constants[static_cast<std::size_t>(k)]);
+    return false;
+  }
+  for (const FillValue& fill : choice.fills) {
+    if (compiled_.fill_value(fill.instruction) == fill.value) continue;
+    reason = fmt::format("the constant of instruction {} would be {:#x}, the template has {:#x}", fill.instruction,
+                         fill.value, compiled_.fill_value(fill.instruction));
+    return false;
+  }
+  return true;
+}
+
+bool Search::agrees(std::size_t index, const Choice& choice, std::string& reason) const {
+  if (!options_.ops.empty() && options_.ops[index] != choice.op) {
+    reason = "another operator with the template's source";
+    return false;
+  }
+  std::map<std::uint32_t, std::uint32_t> own;
+  for (const FillValue& fill : choice.fills) {
+    const auto known = state_.fills.find(fill.instruction);
+    const auto [at, is_new] = own.emplace(fill.instruction, fill.value);
+    const std::uint32_t other = known != state_.fills.end() ? known->second : at->second;
+    if (other == fill.value) continue;
+    reason = fmt::format("instruction {} stores one constant where {:#x} and {:#x} are needed", fill.instruction, other,
+                         fill.value);
+    return false;
+  }
+  if (!choice.part.empty() && state_.used_parts.count({choice.op, choice.part}) > 0) {
+    reason = "has been found already";
+    return false;
+  }
+  if (!zero_points_agree(index, choice, reason)) return false;
+  return !options_.must_be_equal || equals_template(index, choice, reason);
+}
+
+void Search::apply(std::size_t index, Frame& frame) {
+  Choice& choice = frame.choices[frame.next];
+  const OpView& op = compiled_.ops[index];
+  state_.labels[op.instruction] = choice.label;
+  if (choice.new_chunk) {
+    choice.chunk = static_cast<std::int32_t>(state_.chunks.size());
+    state_.chunks.push_back(*choice.new_chunk);
+  }
+  if (choice.op >= 0) state_.used_ops.insert(choice.op);
+  if (!choice.part.empty()) state_.used_parts.insert({choice.op, choice.part});
+  if (!choice.words_part.empty()) state_.used_words.emplace_back(choice.op, choice.words_part);
+  frame.added_fills.clear();
+  for (const FillValue& fill : choice.fills) {
+    if (state_.fills.emplace(fill.instruction, fill.value).second) frame.added_fills.push_back(fill.instruction);
+  }
+  frame.added_zero.reset();
+  if (choice.writes_zero && choice.label.size() == 1 && choice.label.begin()->kind == Label::Kind::kTensor) {
+    const std::int32_t t = choice.label.begin()->number;
+    if (state_.zero_points.emplace(t, op.bits(Constant::kOutZero)).second) frame.added_zero = t;
+  }
+  frame.is_applied = true;
+}
+
+void Search::take_back(std::size_t index, Frame& frame) {
+  const Choice& choice = frame.choices[frame.next];
+  state_.labels.erase(compiled_.ops[index].instruction);
+  if (choice.new_chunk) state_.chunks.pop_back();
+  if (choice.op >= 0) state_.used_ops.erase(state_.used_ops.find(choice.op));
+  if (!choice.part.empty()) state_.used_parts.erase(state_.used_parts.find({choice.op, choice.part}));
+  if (!choice.words_part.empty()) state_.used_words.pop_back();
+  for (const std::uint32_t fill : frame.added_fills) state_.fills.erase(fill);
+  if (frame.added_zero) state_.zero_points.erase(*frame.added_zero);
+  frame.is_applied = false;
+  ++frame.next;
+}
+
+std::vector<std::string> Search::check_outputs() const {
+  std::vector<std::string> problems;
+  for (const OutputTrace& output : compiled_.trace.outputs) {
+    const auto& layers = compiled_.execution.executable->output_layers;
+    const auto at = std::find_if(layers.begin(), layers.end(), [&](const auto& l) { return l.name == output.layer; });
+    const auto layer = static_cast<std::size_t>(at - layers.begin());
+    if (at == layers.end() || layer >= compiled_.output_tensors.size()) continue;
+    const std::int32_t wanted = compiled_.output_tensors[layer];
+    if (wanted < 0) continue;
+    for (const std::int32_t t : operand_of(compiled_, state_, output.sources).tensors) {
+      if (network_.is_also(t).count(wanted) > 0) continue;
+      // Softmax of old compilers runs on the scalar core: what leaves the tiles is its input.
+      bool is_softmax = false;
+      for (const std::int32_t k : network_.chip_ops()) {
+        const ir::Operator& op = network_.op(k);
+        is_softmax = is_softmax || (op.type == "SOFTMAX" && network_.is_also(t).count(op.inputs[0]) > 0 &&
+                                    network_.is_also(op.outputs[0]).count(wanted) > 0);
+      }
+      if (is_softmax) continue;
+      problems.push_back(fmt::format("output '{}' of the template is '{}' in the model, not '{}'",
+                                     ir::describe_name(output.layer), ir::describe_name(network_.tensor(t).name),
+                                     ir::describe_name(network_.tensor(wanted).name)));
+    }
+  }
+  return problems;
+}
+
+// Every weight of a layer must be read by some op.
+std::vector<std::string> Search::check_chunks() const {
+  std::vector<std::string> problems;
+  std::vector<OffsetSet> read(state_.chunks.size());
+  for (std::size_t i = 0; i < frames_.size() && i < compiled_.ops.size(); ++i) {
+    const Choice& choice = frames_[i].choices[frames_[i].next];
+    if (choice.chunk < 0) continue;
+    const TensorOpTrace& trace = *compiled_.ops[i].trace;
+    for (const Sources* sources : {&trace.parameters, &trace.biases, &trace.multipliers, &trace.zero_points}) {
+      for (const auto& [first, end] : RoleContext::offsets_of(*sources).runs()) {
+        for (std::uint32_t word = first / 4; word < (end + 3) / 4; ++word) {
+          read[static_cast<std::size_t>(choice.chunk)].add(word);
+        }
+      }
+    }
+  }
+  for (std::size_t c = 0; c < read.size(); ++c) {
+    const LayerChunk& chunk = state_.chunks[c];
+    if (!chunk.parameters) continue;
+    read[c].finish();
+    const std::uint64_t words = read[c].size();
+    const std::uint64_t needed = words_needed(*chunk.parameters);
+    if (words >= needed) continue;
+    problems.push_back(fmt::format("the template reads {} of the {} parameter words of {}", words, needed,
+                                   network_.describe(chunk.op)));
+  }
+  return problems;
+}
+
+std::vector<std::string> Search::what_is_missing() const {
+  std::vector<std::string> problems;
+  for (const std::int32_t k : network_.chip_ops()) {
+    const ir::Operator& op = network_.op(k);
+    if (state_.used_ops.count(k) > 0 || network_.is_free(k) || op.type == "SOFTMAX") continue;
+    if (Network::only_moves(op)) {
+      problems.push_back(fmt::format("{} changes the quantization, but the template has no instruction for that",
+                                     network_.describe(k)));
+    } else {
+      problems.push_back(fmt::format("{} has no instruction in the template", network_.describe(k)));
+    }
+  }
+  for (std::string& problem : check_outputs()) problems.push_back(std::move(problem));
+  for (std::string& problem : check_chunks()) problems.push_back(std::move(problem));
+  return problems;
+}
+
+Status Search::failure() const {
+  std::vector<std::string> shown(
+      reasons_.begin(), reasons_.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(reasons_.size(), 6)));
+  if (reasons_.size() > shown.size()) shown.push_back(fmt::format("and {} more", reasons_.size() - shown.size()));
+  if (deepest_ >= compiled_.ops.size()) {
+    return invalid_input("the template does not compute this model: {}", fmt::join(shown, "; "));
+  }
+  std::vector<std::string> read;
+  for (const std::int32_t t : deepest_input_.tensors) {
+    read.push_back(fmt::format("'{}'", ir::describe_name(network_.tensor(t).name)));
+  }
+  return invalid_input("the architectures differ at {} of the template, which reads {}: {}",
+                       describe(compiled_.ops[deepest_]),
+                       read.empty() ? "nothing known" : fmt::format("{}", fmt::join(read, ", ")),
+                       shown.empty() ? std::string("no operator of the model looks like it")
+                                     : fmt::format("{}", fmt::join(shown, "; ")));
+}
+
+Result<Matching> Search::run() {
+  const std::size_t count = compiled_.ops.size();
+  for (std::size_t layer = 0; layer < compiled_.input_tensors.size(); ++layer) {
+    const auto& numerics = compiled_.execution.executable->input_layers[layer].numerics;
+    if (numerics && compiled_.input_tensors[layer] >= 0) {
+      state_.zero_points[compiled_.input_tensors[layer]] = static_cast<std::uint32_t>(numerics->zero_point);
+    }
+  }
+  int tries = 0;
+  while (true) {
+    const std::size_t index = frames_.size();
+    std::vector<std::string> reasons;
+    bool is_dead_end = false;
+    if (index == count) {
+      reasons = what_is_missing();
+      if (reasons.empty()) break;
+      is_dead_end = true;
+    } else {
+      Frame frame;
+      frame.choices = candidates(index, reasons);
+      is_dead_end = frame.choices.empty();
+      if (!is_dead_end) {
+        frames_.push_back(std::move(frame));
+        apply(index, frames_.back());
+      }
+    }
+    if (is_dead_end) {
+      if (!has_failure_ || index > deepest_) {
+        deepest_ = index;
+        reasons_ = std::move(reasons);
+        has_failure_ = true;
+        if (index < count) deepest_input_ = RoleContext(compiled_, network_, state_, compiled_.ops[index]).input;
+      }
+      // Back to the last tensor op that has another candidate.
+      while (!frames_.empty()) {
+        take_back(frames_.size() - 1, frames_.back());
+        if (frames_.back().next < frames_.back().choices.size()) break;
+        frames_.pop_back();
+      }
+      if (frames_.empty()) return failure();
+      apply(frames_.size() - 1, frames_.back());
+    }
+    if (++tries > kMaxTries) return failure();
+  }
+  Matching matching;
+  for (Frame& frame : frames_) matching.choices.push_back(std::move(frame.choices[frame.next]));
+  matching.chunks = std::move(state_.chunks);
+  matching.fills = std::move(state_.fills);
+  return matching;
+}
+
+}  // namespace
+
+Result<Matching> match(const Template& compiled, const Network& network, const MatchOptions& options) {
+  return Search(compiled, network, options).run();
+}
+
+}  // namespace reef::retarget

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "retarget/network.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "ir/describe.h"
+
+namespace reef::retarget {
+
+namespace {
+
+constexpr std::array<std::string_view, 17> kMovers = {"RESHAPE",
+                                                      "SQUEEZE",
+                                                      "EXPAND_DIMS",
+                                                      "QUANTIZE",
+                                                      "PAD",
+                                                      "CONCATENATION",
+                                                      "SPLIT",
+                                                      "SPLIT_V",
+                                                      "STRIDED_SLICE",
+                                                      "SLICE",
+                                                      "TRANSPOSE",
+                                                      "PACK",
+                                                      "UNPACK",
+                                                      "TILE",
+                                                      "SPACE_TO_DEPTH",
+                                                      "DEPTH_TO_SPACE",
+                                                      "SPACE_TO_BATCH_ND"};
+
+}  // namespace
+
+std::optional<ChipTensor> chip_tensor(const ir::Tensor& tensor) {
+  const ir::Quantization& q = tensor.quantization;
+  if (q.scale.size() != 1 || !(q.scale[0] > 0) || !std::isfinite(q.scale[0])) return std::nullopt;
+  const std::int64_t zero_point = q.zero_point.empty() ? 0 : q.zero_point[0];
+  std::int64_t shift = 0, top = 255;
+  switch (tensor.type) {
+    case ir::DataType::kUInt8:
+      break;
+    case ir::DataType::kInt8:
+      shift = 128;
+      break;
+    case ir::DataType::kInt16:
+      shift = 32768;
+      top = 65535;
+      break;
+    default:
+      return std::nullopt;
+  }
+  if (zero_point < -shift || zero_point > top - shift) return std::nullopt;
+  return ChipTensor{q.scale[0], static_cast<std::int32_t>(zero_point + shift)};
+}
+
+std::string describe_op(const ir::Subgraph& graph, std::int32_t index) {
+  const ir::Operator& op = graph.operators[static_cast<std::size_t>(index)];
+  std::string name;
+  if (!op.outputs.empty() && op.outputs[0] >= 0) name = graph.tensors[static_cast<std::size_t>(op.outputs[0])].name;
+  return fmt::format("op {} {} '{}'", index, op.type, ir::describe_name(name));
+}
+
+std::optional<numeric::ChipActivation> fused_activation(const ir::Operator& op) {
+  const std::string_view name = op.attributes.get_enum("fused_activation_function", "NONE");
+  if (name == "NONE") return numeric::ChipActivation::kNone;
+  if (name == "RELU") return numeric::ChipActivation::kRelu;
+  if (name == "RELU6") return numeric::ChipActivation::kRelu6;
+  if (name == "RELU_N1_TO_1") return numeric::ChipActivation::kReluN1To1;
+  return std::nullopt;
+}
+
+bool Network::only_moves(const ir::Operator& op) {
+  return std::find(kMovers.begin(), kMovers.end(), op.type) != kMovers.end();
+}
+
+bool Network::same_quantization(std::int32_t a, std::int32_t b) const {
+  const auto first = chip(a), second = chip(b);
+  return first && second && *first == *second;
+}
+
+bool Network::is_free(std::int32_t index) const {
+  const ir::Operator& o = op(index);
+  const bool keeps_size = o.type.starts_with("RESIZE_") && tensor(o.inputs[0]).shape == tensor(o.outputs[0]).shape;
+  if (!only_moves(o) && !keeps_size) return false;
+  for (const std::int32_t input : o.inputs) {
+    if (input < 0 || is_constant(input)) continue;
+    for (const std::int32_t output : o.outputs) {
+      if (!same_quantization(input, output)) return false;
+    }
+  }
+  return true;
+}
+
+Network::Network(const ir::Model& model, std::vector<std::int32_t> chip_ops)
+    : model_(&model), chip_ops_(std::move(chip_ops)), also_(graph().tensors.size()) {
+  for (std::size_t t = 0; t < also_.size(); ++t) also_[t].insert(static_cast<std::int32_t>(t));
+  // Operators stand in execution order, so that what an operator's output also is is known when going backwards.
+  for (auto it = chip_ops_.rbegin(); it != chip_ops_.rend(); ++it) {
+    const ir::Operator& o = op(*it);
+    const bool keeps_size = o.type.starts_with("RESIZE_") && tensor(o.inputs[0]).shape == tensor(o.outputs[0]).shape;
+    if (!only_moves(o) && !keeps_size) continue;
+    for (const std::int32_t input : o.inputs) {
+      if (input < 0 || is_constant(input)) continue;
+      for (const std::int32_t output : o.outputs) {
+        if (!same_quantization(input, output)) continue;
+        const std::set<std::int32_t>& further = also_[static_cast<std::size_t>(output)];
+        also_[static_cast<std::size_t>(input)].insert(further.begin(), further.end());
+      }
+    }
+  }
+}
+
+bool Network::all_are(const std::vector<std::int32_t>& tensors, std::int32_t whole) const {
+  return !tensors.empty() &&
+         std::all_of(tensors.begin(), tensors.end(), [&](std::int32_t t) { return is_also(t).count(whole) > 0; });
+}
+
+}  // namespace reef::retarget
