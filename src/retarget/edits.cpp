@@ -143,8 +143,11 @@ class Editor {
       change.what = what;
     }
     change.bytes += static_cast<std::uint32_t>(bytes.size());
-    report_.replaced_parameter_bytes += static_cast<std::int64_t>(bytes.size());
+    std::vector<bool>& written = blob == Origin::kCached ? cached_written_ : streamed_written_;
+    written.resize(target.size());
     for (std::size_t k = 0; k < bytes.size(); ++k) {
+      report_.replaced_parameter_bytes += written[offset + k] ? 0 : 1;
+      written[offset + k] = true;
       if (target[offset + k] == bytes[k]) continue;
       target[offset + k] = bytes[k];
       ++change.changed;
@@ -186,6 +189,7 @@ class Editor {
   const Matching& matching_;
   Report& report_;
   NewContent content_;
+  std::vector<bool> cached_written_, streamed_written_;
   std::map<std::pair<Origin, std::string>, ParameterChange> changes_;
 };
 

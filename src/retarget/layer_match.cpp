@@ -2,10 +2,13 @@
 #include "retarget/layer_match.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <numeric>
 
 #include "formats/darwinn/parameters/from_operator.h"
 #include "formats/darwinn/parameters/layer_geometry.h"
+#include "ir/describe.h"
 
 namespace reef::retarget {
 
@@ -171,6 +174,103 @@ std::string check_kernel(const Network& network, std::int32_t k, const OpView& v
   if (!along_row && !along_column) {
     return fmt::format("it has stride {}x{} and dilation {}x{}, the template another stride or dilation", stride_h,
                        stride_w, dilation_h, dilation_w);
+  }
+  return "";
+}
+
+namespace {
+
+// First steps by kernel position and word of channels, as addresses order them.
+std::vector<const FirstStep*> by_position(const OpView& op) {
+  std::vector<const FirstStep*> steps;
+  for (const FirstStep& step : op.trace->first) steps.push_back(&step);
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const FirstStep* a, const FirstStep* b) { return a->input_address < b->input_address; });
+  return steps;
+}
+
+struct Padding {
+  std::int64_t top = 0, left = 0;
+};
+
+// SAME padding, and that of a PAD operator in front, which the compiler folds into the layer.
+std::optional<Padding> padding_of(const Network& network, std::int32_t k) {
+  const ir::Operator& op = network.op(k);
+  const ir::Shape &in = network.tensor(op.inputs[0]).shape, &out = network.tensor(op.outputs[0]).shape;
+  const ir::Shape& weights = network.tensor(op.inputs[1]).shape;
+  if (in.rank() != 4 || out.rank() != 4 || weights.rank() != 4) return std::nullopt;
+  Padding padding;
+  if (op.attributes.get_enum("padding") == "SAME") {
+    const auto before = [&](int axis, std::string_view stride, std::string_view dilation) {
+      const std::int64_t reach = (weights[axis] - 1) * op.attributes.get_int(dilation, 1) + 1;
+      const std::int64_t total = (out[axis] - 1) * op.attributes.get_int(stride, 1) + reach - in[axis];
+      return std::max<std::int64_t>(total, 0) / 2;
+    };
+    padding.top = before(1, "stride_h", "dilation_h_factor");
+    padding.left = before(2, "stride_w", "dilation_w_factor");
+  }
+  for (const std::int32_t other : network.chip_ops()) {
+    const ir::Operator& pad = network.op(other);
+    if (pad.type != "PAD" || pad.outputs[0] != op.inputs[0]) continue;
+    const ir::Tensor& amounts = network.tensor(pad.inputs[1]);
+    const Bytes& data = ir::constant_data(network.model(), amounts);
+    if (amounts.type != ir::DataType::kInt32 || data.size() != 32) return std::nullopt;
+    std::array<std::int32_t, 8> values;
+    std::memcpy(values.data(), data.data(), data.size());
+    padding.top += values[2];
+    padding.left += values[4];
+  }
+  return padding;
+}
+
+}  // namespace
+
+std::string check_padding(const RoleContext& context, std::int32_t k, const darwinn::LayerShape& shape) {
+  const TensorOpTrace& trace = *context.op.trace;
+  if (shape.kind == darwinn::LayerKind::kFullyConnected || (trace.tiles & 1) == 0) return "";
+  const auto padding = padding_of(context.network, k);
+  if (!padding) return "";
+  const ir::Attributes& attributes = context.network.op(k).attributes;
+  const std::int64_t words = shape.kind == darwinn::LayerKind::kDepthwise ? 1 : (shape.input_channels + 3) / 4;
+  const std::vector<const FirstStep*> steps = by_position(context.op);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Origin origin = tag_origin(steps[i]->input);
+    if (origin == Origin::kUnwritten) return "";
+    const std::int64_t position = static_cast<std::int64_t>(i) / words;
+    const std::int64_t y = position / shape.kernel_width * attributes.get_int("dilation_h_factor", 1);
+    const std::int64_t x = position % shape.kernel_width * attributes.get_int("dilation_w_factor", 1);
+    const bool is_padding = y < padding->top || x < padding->left;
+    if (origin == Origin::kValue) {
+      // A copy may have moved padding and data alike.
+      const auto label = context.state.labels.find(tag_number(steps[i]->input));
+      if (label == context.state.labels.end()) return "";
+      for (const Label& part : label->second) {
+        if (part.kind == Label::Kind::kFill) return "";
+      }
+    }
+    if ((origin == Origin::kFill) != is_padding) {
+      return fmt::format("it is padded by {} rows above and {} columns to the left; the template pads otherwise",
+                         padding->top, padding->left);
+    }
+  }
+  return "";
+}
+
+std::string check_channels(const RoleContext& context, std::int32_t k, const darwinn::LayerShape& shape) {
+  if (shape.kind == darwinn::LayerKind::kDepthwise || context.input.tensors.size() < 2) return "";
+  const Network& network = context.network;
+  const std::int32_t whole = network.op(k).inputs[0];
+  const std::int64_t words = (shape.input_channels + 3) / 4;
+  const std::vector<const FirstStep*> steps = by_position(context.op);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    Sources source;
+    source.add(steps[i]->input);
+    const std::int64_t channel = 4 * (static_cast<std::int64_t>(i) % words);
+    for (const std::int32_t t : operand_of(context.compiled, context.state, source).tensors) {
+      if (network.may_supply(t, whole, channel)) continue;
+      return fmt::format("its input channel {} does not come from '{}', as it does in the template", channel,
+                         ir::describe_name(network.tensor(t).name));
+    }
   }
   return "";
 }

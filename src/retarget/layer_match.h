@@ -28,4 +28,10 @@ LayerFit fit_layer(const RoleContext& context, std::int32_t op, darwinn::LayerSh
 // Compares kernel shape, dilation and stride with the addresses that the op visits. Returns what differs, or nothing.
 std::string check_kernel(const Network& network, std::int32_t op, const OpView& view, const darwinn::LayerShape& shape);
 
+// Compares the padding above and to the left of the first result with what the op reads there.
+std::string check_padding(const RoleContext& context, std::int32_t op, const darwinn::LayerShape& shape);
+
+// Compares which tensor each input channel comes from, where the input is put together from several.
+std::string check_channels(const RoleContext& context, std::int32_t op, const darwinn::LayerShape& shape);
+
 }  // namespace reef::retarget

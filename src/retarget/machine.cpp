@@ -18,12 +18,14 @@ int unit_of(isa::Opcode opcode) { return static_cast<int>(isa::info(opcode).unit
 
 }  // namespace
 
-Tile::Tile()
-    : narrow(kNarrowBytes + 8),
-      wide(kWideLines * kLineBytes),
-      line_version(kWideLines, 1),
-      recorded_version(kWideLines * 4),
-      recorded_run(kWideLines * 4) {}
+void Tile::allocate() {
+  if (!narrow.empty()) return;
+  narrow.resize(kNarrowBytes + 8);
+  wide.resize(kWideLines * kLineBytes);
+  line_version.assign(kWideLines, 1);
+  recorded_version.resize(kWideLines * 4);
+  recorded_run.resize(kWideLines * 4);
+}
 
 bool Machine::may_step(const std::vector<Wait>& waits, const NestWalk& walk, std::span<const std::uint16_t> counters) {
   for (const Wait& wait : waits) {
@@ -83,7 +85,9 @@ bool Machine::scalar_core_step() {
     const auto index = static_cast<std::uint32_t>(next_);
     if (instruction.tiles != 0) {
       for (int t = 0; t < kTiles; ++t) {
-        if ((instruction.tiles >> t & 1) != 0) tiles_[static_cast<std::size_t>(t)]->dispatch.push_back(index);
+        if ((instruction.tiles >> t & 1) == 0) continue;
+        tiles_[static_cast<std::size_t>(t)]->dispatch.push_back(index);
+        if (instruction.opcode != isa::Opcode::kTileFence) tiles_[static_cast<std::size_t>(t)]->allocate();
       }
     } else if (const auto* fence = std::get_if<ScalarFenceCode>(&instruction.code)) {
       if (!fence_passes(*fence)) return false;

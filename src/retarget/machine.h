@@ -70,7 +70,8 @@ struct Unit {
 };
 
 struct Tile {
-  Tile();
+  // Memories exist from the first instruction on that may touch them.
+  void allocate();
   int number = 0;
   std::vector<Tag> narrow;  // kNarrowBytes
   std::vector<Tag> wide;    // kWideLines * kLineBytes

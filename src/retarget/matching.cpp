@@ -7,6 +7,7 @@
 
 #include "ir/describe.h"
 #include "isa/mesh.h"
+#include "retarget/layer_match.h"
 #include "retarget/roles.h"
 
 namespace reef::retarget {
@@ -15,7 +16,7 @@ namespace {
 
 // Tensor ops tried, with repetition. A network without ambiguity takes as many as it has; beyond this the deepest
 // contradiction found is reported.
-constexpr int kMaxTries = 200000;
+constexpr int kMaxTries = 20000;
 
 }  // namespace
 
@@ -95,6 +96,7 @@ class Search {
   std::vector<std::string> what_is_missing() const;
   std::vector<std::string> check_outputs() const;
   std::vector<std::string> check_chunks() const;
+  std::vector<std::string> check_results() const;
   Status failure() const;
 
   const Template& compiled_;
@@ -311,6 +313,40 @@ std::vector<std::string> Search::check_chunks() const {
   return problems;
 }
 
+// A layer must make as many results as its output has. More only where the network is cut into pieces, which compute
+// the seams twice: then some tile runs the layer more than once.
+std::vector<std::string> Search::check_results() const {
+  struct Work {
+    std::uint64_t results = 0;
+    std::uint32_t tiles = 0;
+    bool in_pieces = false;
+  };
+  std::map<std::int32_t, Work> work;
+  for (std::size_t i = 0; i < compiled_.ops.size(); ++i) {
+    const Choice& choice = frames_[i].choices[frames_[i].next];
+    if (choice.chunk < 0 && !choice.new_chunk) continue;
+    const LayerChunk& chunk = state_.chunks[static_cast<std::size_t>(choice.chunk)];
+    if (!chunk.parameters || !chunk.part.empty()) continue;
+    Work& done = work[chunk.op];
+    const TensorOpTrace& trace = *compiled_.ops[i].trace;
+    done.in_pieces = done.in_pieces || (done.tiles & trace.tiles) != 0;
+    done.tiles |= trace.tiles;
+    done.results += trace.results;
+  }
+  std::vector<std::string> problems;
+  for (const auto& [k, done] : work) {
+    const ir::Shape& shape = network_.tensor(network_.op(k).outputs[0]).shape;
+    const std::int64_t channels = shape.last();
+    const bool by_words = layer_shape_of(network_, k).kind == darwinn::LayerKind::kDepthwise;
+    const std::int64_t groups = by_words ? (channels + 3) / 4 : (channels + 63) / 64;
+    const auto needed = static_cast<std::uint64_t>(shape.elements() / std::max<std::int64_t>(channels, 1) * groups);
+    if (done.results == needed || (done.in_pieces && done.results > needed)) continue;
+    problems.push_back(fmt::format("{} has an output of {}, for which {} results are needed; the template makes {}",
+                                   network_.describe(k), shape.to_string(), needed, done.results));
+  }
+  return problems;
+}
+
 std::vector<std::string> Search::what_is_missing() const {
   std::vector<std::string> problems;
   for (const std::int32_t k : network_.chip_ops()) {
@@ -325,6 +361,7 @@ std::vector<std::string> Search::what_is_missing() const {
   }
   for (std::string& problem : check_outputs()) problems.push_back(std::move(problem));
   for (std::string& problem : check_chunks()) problems.push_back(std::move(problem));
+  for (std::string& problem : check_results()) problems.push_back(std::move(problem));
   return problems;
 }
 
@@ -333,13 +370,13 @@ Status Search::failure() const {
       reasons_.begin(), reasons_.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(reasons_.size(), 6)));
   if (reasons_.size() > shown.size()) shown.push_back(fmt::format("and {} more", reasons_.size() - shown.size()));
   if (deepest_ >= compiled_.ops.size()) {
-    return invalid_input("the template does not compute this model: {}", fmt::join(shown, "; "));
+    return invalid_input("the model does not fit the template: {}", fmt::join(shown, "; "));
   }
   std::vector<std::string> read;
   for (const std::int32_t t : deepest_input_.tensors) {
     read.push_back(fmt::format("'{}'", ir::describe_name(network_.tensor(t).name)));
   }
-  return invalid_input("the architectures differ at {} of the template, which reads {}: {}",
+  return invalid_input("the model does not fit the template at its {}, which reads {}: {}",
                        describe(compiled_.ops[deepest_]),
                        read.empty() ? "nothing known" : fmt::format("{}", fmt::join(read, ", ")),
                        shown.empty() ? std::string("no operator of the model looks like it")

@@ -95,7 +95,12 @@ bool Network::is_free(std::int32_t index) const {
 }
 
 Network::Network(const ir::Model& model, std::vector<std::int32_t> chip_ops)
-    : model_(&model), chip_ops_(std::move(chip_ops)), also_(graph().tensors.size()) {
+    : model_(&model), chip_ops_(std::move(chip_ops)), also_(graph().tensors.size()), producer_(graph().tensors.size(), -1) {
+  for (const std::int32_t k : chip_ops_) {
+    for (const std::int32_t t : op(k).outputs) {
+      if (t >= 0) producer_[static_cast<std::size_t>(t)] = k;
+    }
+  }
   for (std::size_t t = 0; t < also_.size(); ++t) also_[t].insert(static_cast<std::int32_t>(t));
   // Operators stand in execution order, so that what an operator's output also is is known when going backwards.
   for (auto it = chip_ops_.rbegin(); it != chip_ops_.rend(); ++it) {
@@ -116,6 +121,48 @@ Network::Network(const ir::Model& model, std::vector<std::int32_t> chip_ops)
 bool Network::all_are(const std::vector<std::int32_t>& tensors, std::int32_t whole) const {
   return !tensors.empty() &&
          std::all_of(tensors.begin(), tensors.end(), [&](std::int32_t t) { return is_also(t).count(whole) > 0; });
+}
+
+bool Network::may_supply(std::int32_t part, std::int32_t whole, std::int64_t channel) const {
+  // Operators stand in execution order: each turn goes to an earlier one.
+  while (whole != part) {
+    const std::int32_t k = producer_[static_cast<std::size_t>(whole)];
+    if (k < 0 || !only_moves(op(k))) return false;
+    const ir::Operator& move = op(k);
+    const int rank = tensor(whole).shape.rank();
+    if (move.type == "CONCATENATION") {
+      std::int64_t axis = move.attributes.get_int("axis");
+      if (axis < 0) axis += rank;
+      if (axis != rank - 1) return is_also(part).count(whole) > 0;
+      std::int32_t next = -1;
+      for (const std::int32_t input : move.inputs) {
+        const std::int64_t channels = tensor(input).shape.last();
+        if (channel < channels) {
+          next = input;
+          break;
+        }
+        channel -= channels;
+      }
+      if (next < 0) return false;
+      whole = next;
+    } else if ((move.type == "QUANTIZE" || move.type == "PAD") && tensor(move.inputs[0]).shape.rank() == rank &&
+               rank > 0 && tensor(move.inputs[0]).shape.last() == tensor(whole).shape.last()) {
+      whole = move.inputs[0];
+    } else {
+      return is_also(part).count(whole) > 0;
+    }
+  }
+  return true;
+}
+
+bool Network::is_padded(std::int32_t t) const {
+  while (true) {
+    const std::int32_t k = producer_[static_cast<std::size_t>(t)];
+    if (k < 0 || !only_moves(op(k))) return false;
+    if (op(k).type == "PAD") return true;
+    t = op(k).inputs[0];
+    if (t < 0) return false;
+  }
 }
 
 }  // namespace reef::retarget

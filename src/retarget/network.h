@@ -49,6 +49,11 @@ class Network {
   // The tensors that tensor `index` is without any arithmetic: itself, and what operators that only move bytes make of
   // it without changing its quantization.
   const std::set<std::int32_t>& is_also(std::int32_t index) const { return also_[static_cast<std::size_t>(index)]; }
+  // Whether channel `channel` of `whole` may come from tensor `part` through operators that only move bytes. Told
+  // exactly where tensors are joined or cut along their channels; other moves are taken to be possible.
+  bool may_supply(std::int32_t part, std::int32_t whole, std::int64_t channel) const;
+  // A PAD operator made it, possibly with other moves behind.
+  bool is_padded(std::int32_t tensor) const;
   // All of `tensors`, of which there is at least one, are parts of `whole`.
   bool all_are(const std::vector<std::int32_t>& tensors, std::int32_t whole) const;
 
@@ -58,6 +63,7 @@ class Network {
   const ir::Model* model_;
   std::vector<std::int32_t> chip_ops_;
   std::vector<std::set<std::int32_t>> also_;
+  std::vector<std::int32_t> producer_;  // operator on the chip that makes each tensor; -1: none
 };
 
 }  // namespace reef::retarget

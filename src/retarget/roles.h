@@ -19,6 +19,9 @@ struct SearchState {
   std::multiset<std::pair<std::int32_t, std::string>> used_parts;
   std::map<std::int32_t, std::uint32_t> zero_points;             // the template's, by model tensor
   std::vector<std::pair<std::int32_t, std::string>> used_words;  // Choice::words_part, in order
+  // Layers packed before, by operator and form: backtracking asks for the same ones again.
+  std::shared_ptr<std::map<std::string, std::shared_ptr<const darwinn::LayerParameters>>> packed_layers =
+      std::make_shared<std::map<std::string, std::shared_ptr<const darwinn::LayerParameters>>>();
 };
 
 // What an operand is made of, as far as it is known.

@@ -240,7 +240,14 @@ void offer_additions(RoleContext& context) {
       context.reject(k, "the template's weights of the two operands cannot be told apart");
       continue;
     }
-    fill_with_zero_point(choice, context.input.fills, *a);
+    // Padding belongs to the operand that a PAD operator made.
+    const bool pads_second = network.is_padded(op.inputs[1]) && !network.is_padded(op.inputs[0]);
+    fill_with_zero_point(choice, context.input.fills, pads_second ? *b : *a);
+    if (!context.input.fills.empty() && network.is_padded(op.inputs[0]) && network.is_padded(op.inputs[1]) &&
+        a->zero_point != b->zero_point) {
+      context.reject(k, "both operands are padded, with different zero points");
+      continue;
+    }
     context.offer(std::move(choice));
   }
 }

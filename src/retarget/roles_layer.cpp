@@ -113,17 +113,34 @@ void offer_known_chunk(RoleContext& context, const LayerChunk& chunk, std::int32
   if (complete_layer(context, chunk.op, *chunk.parameters, choice)) context.offer(std::move(choice));
 }
 
+Result<std::shared_ptr<const darwinn::LayerParameters>> parameters_of(const RoleContext& context, std::int32_t k,
+                                                                      const LayerFit& fit) {
+  const darwinn::Presence presence = presence_of(context.op);
+  const std::string form = fmt::format("{} {} {} {}{}{}", k, fit.order.block_words, fit.shape.cells,
+                                       presence.multipliers, presence.biases, presence.zero_points);
+  auto& known = (*context.state.packed_layers)[form];
+  if (!known) {
+    const Network& network = context.network;
+    REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters layer,
+                          darwinn::layer_parameters_of(network.model(), network.graph(), network.op(k),
+                                                       {.order = fit.order, .presence = presence}));
+    layer.shape.cells = fit.shape.cells;
+    known = std::make_shared<const darwinn::LayerParameters>(std::move(layer));
+  }
+  return known;
+}
+
 void offer_new_chunk(RoleContext& context, std::int32_t k, const ChunkReads& reads) {
   const Network& network = context.network;
-  LayerFit fit = fit_layer(context, k, layer_shape_of(network, k), reads.first);
+  const LayerFit fit = fit_layer(context, k, layer_shape_of(network, k), reads.first);
   if (!fit.reason.empty()) return context.reject(k, "{}", fit.reason);
-  const std::string geometry = check_kernel(network, k, context.op, fit.shape);
-  if (!geometry.empty()) return context.reject(k, "{}", geometry);
-  auto parameters = darwinn::layer_parameters_of(network.model(), network.graph(), network.op(k),
-                                                 {.order = fit.order, .presence = presence_of(context.op)});
+  for (const std::string& difference : {check_kernel(network, k, context.op, fit.shape),
+                                        check_padding(context, k, fit.shape), check_channels(context, k, fit.shape)}) {
+    if (!difference.empty()) return context.reject(k, "{}", difference);
+  }
+  const auto parameters = parameters_of(context, k, fit);
   if (!parameters.ok()) return context.reject(k, "{}", parameters.status().message());
-  parameters->shape.cells = fit.shape.cells;
-  const auto bytes = darwinn::packed_size(parameters->shape, parameters->presence());
+  const auto bytes = darwinn::packed_size((*parameters)->shape, (*parameters)->presence());
   if (!bytes.ok()) return context.reject(k, "{}", bytes.status().message());
   if (reads.end > reads.first + *bytes) {
     return context.reject(k, "its parameters take {} bytes, the template reads {}", *bytes, reads.end - reads.first);
@@ -135,7 +152,7 @@ void offer_new_chunk(RoleContext& context, std::int32_t k, const ChunkReads& rea
   LayerChunk chunk;
   chunk.range = {reads.blob, reads.first, static_cast<std::uint32_t>(*bytes)};
   chunk.op = k;
-  chunk.parameters = std::make_shared<darwinn::LayerParameters>(std::move(parameters).value());
+  chunk.parameters = *parameters;
   if (!complete_layer(context, k, *chunk.parameters, choice)) return;
   choice.new_chunk = std::move(chunk);
   context.offer(std::move(choice));
