@@ -110,6 +110,24 @@ Result<Machine::Job> job_of(const DecodedExecutable& decoded, Origin parameters)
   return job;
 }
 
+// A layer may come in several transfers.
+void collect_outputs(const darwinn::Executable& executable, const std::vector<Machine::Output>& pieces, Trace& trace) {
+  for (const Machine::Output& piece : pieces) {
+    const std::string& name = executable.output_layers[piece.layer].name;
+    auto at = std::find_if(trace.outputs.begin(), trace.outputs.end(),
+                           [&](const OutputTrace& output) { return output.layer == name; });
+    if (at == trace.outputs.end()) {
+      trace.outputs.push_back({name, {}, {}});
+      at = std::prev(trace.outputs.end());
+    }
+    const auto offset = static_cast<std::size_t>(piece.offset);
+    at->bytes.resize(std::max(at->bytes.size(), offset + piece.bytes.size()));
+    std::copy(piece.bytes.begin(), piece.bytes.end(), at->bytes.begin() + piece.offset);
+    for (const Tag tag : piece.bytes) at->sources.add(tag);
+  }
+  for (OutputTrace& output : trace.outputs) output.sources.finish();
+}
+
 void find_unread_fills(const DecodedExecutable& execution, const Machine::Job& job, Trace& trace) {
   std::set<std::uint32_t> read;
   for (const TensorOpTrace& op : trace.tensor_ops) {
@@ -136,7 +154,7 @@ Result<DecodedExecutable> decode_executable(const darwinn::Executable& executabl
     decoded.chunk_starts.push_back(decoded.program.size());
     decoded.program.insert(decoded.program.end(), program->begin(), program->end());
   }
-  REEF_REQUIRE(decoded.program.size() <= kMaxTagNumber, "the program has {} instructions", decoded.program.size());
+  REEF_REQUIRE(decoded.program.size() <= kMaxInstructions, "the program has {} instructions", decoded.program.size());
   return decoded;
 }
 
@@ -151,10 +169,7 @@ Result<Trace> follow(const DecodedExecutable* caching, const DecodedExecutable& 
   REEF_RETURN_IF_ERROR(machine.run(job).in("execution program"));
   Trace trace;
   trace.tensor_ops = machine.take_traces();
-  for (auto& [layer, sources] : machine.take_outputs()) {
-    sources.finish();
-    trace.outputs.push_back({execution.executable->output_layers[layer].name, std::move(sources)});
-  }
+  collect_outputs(*execution.executable, machine.take_outputs(), trace);
   find_unread_fills(execution, job, trace);
   return trace;
 }

@@ -234,7 +234,7 @@ std::string check_padding(const RoleContext& context, std::int32_t k, const darw
   const std::int64_t words = shape.kind == darwinn::LayerKind::kDepthwise ? 1 : (shape.input_channels + 3) / 4;
   const std::vector<const FirstStep*> steps = by_position(context.op);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const Origin origin = tag_origin(steps[i]->input);
+    const Origin origin = tag_origin(steps[i]->inputs[0]);
     if (origin == Origin::kUnwritten) return "";
     const std::int64_t position = static_cast<std::int64_t>(i) / words;
     const std::int64_t y = position / shape.kernel_width * attributes.get_int("dilation_h_factor", 1);
@@ -242,7 +242,7 @@ std::string check_padding(const RoleContext& context, std::int32_t k, const darw
     const bool is_padding = y < padding->top || x < padding->left;
     if (origin == Origin::kValue) {
       // A copy may have moved padding and data alike.
-      const auto label = context.state.labels.find(tag_number(steps[i]->input));
+      const auto label = context.state.labels.find(value_instruction(steps[i]->inputs[0]));
       if (label == context.state.labels.end()) return "";
       for (const Label& part : label->second) {
         if (part.kind == Label::Kind::kFill) return "";
@@ -263,13 +263,15 @@ std::string check_channels(const RoleContext& context, std::int32_t k, const dar
   const std::int64_t words = (shape.input_channels + 3) / 4;
   const std::vector<const FirstStep*> steps = by_position(context.op);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    Sources source;
-    source.add(steps[i]->input);
-    const std::int64_t channel = 4 * (static_cast<std::int64_t>(i) % words);
-    for (const std::int32_t t : operand_of(context.compiled, context.state, source).tensors) {
-      if (network.may_supply(t, whole, channel)) continue;
-      return fmt::format("its input channel {} does not come from '{}', as it does in the template", channel,
-                         ir::describe_name(network.tensor(t).name));
+    for (std::int64_t lane = 0; lane < 4; ++lane) {
+      const std::int64_t channel = 4 * (static_cast<std::int64_t>(i) % words) + lane;
+      if (channel >= shape.input_channels) break;
+      const Tag tag = steps[i]->inputs[static_cast<std::size_t>(lane)];
+      for (const std::int32_t t : operand_of(context.compiled, context.state, tag).tensors) {
+        if (network.may_supply(t, whole, channel)) continue;
+        return fmt::format("its input channel {} does not come from '{}', as it does in the template", channel,
+                           ir::describe_name(network.tensor(t).name));
+      }
     }
   }
   return "";

@@ -55,6 +55,7 @@ struct Running {
   bool position_known = false;
   std::int32_t trace = -1;                         // tensor unit: index of the op's trace
   std::int64_t first_address = 0;                  // input address of the first result
+  std::vector<Tag> cell_tags;                      // plain copies: which input byte each cell takes
   std::int64_t recorded_pass = -1, last_pass = 0;  // of the scaling level
 };
 
@@ -114,7 +115,12 @@ class Machine {
 
   // Of the last program.
   std::vector<TensorOpTrace> take_traces();
-  std::vector<std::pair<std::uint32_t, Sources>> take_outputs() { return std::move(outputs_); }
+  struct Output {
+    std::uint32_t layer = 0;
+    std::int64_t offset = 0;
+    std::vector<Tag> bytes;
+  };
+  std::vector<Output> take_outputs() { return std::move(outputs_); }
 
  private:
   enum HostUnit { kInfeedUnit, kPopUnit, kOutfeedUnit };
@@ -172,6 +178,8 @@ class Machine {
   Status record_parameters(Tile& tile, Running& running, const TensorCode& code);
   void record_first(Tile& tile, Running& running, const TensorCode& code);
   Status finish_result(Tile& tile, const Unit& unit, Running& running);
+  Status store_result(Tile& tile, Running& running, const TensorCode& code);
+  void record_copy(const Tile& tile, Running& running, const TensorCode& code) const;
   bool is_last_of_result(const Running& running) const;
   int result_number(const Running& running) const;
 
@@ -199,7 +207,7 @@ class Machine {
   std::int64_t lines_in_flight_ = 0, words_in_flight_ = 0;
   std::vector<TensorOpTrace> traces_;
   std::vector<std::int32_t> trace_of_;  // by instruction; -1: none yet
-  std::vector<std::pair<std::uint32_t, Sources>> outputs_;
+  std::vector<Output> outputs_;
 };
 
 }  // namespace reef::retarget

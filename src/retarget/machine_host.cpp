@@ -204,8 +204,9 @@ void Machine::attribute_outputs() {
       }
     }
     if (transfer.kind == HostTransfer::Kind::kOutput) {
-      outputs_.emplace_back(transfer.layer, Sources());
-      for (; at < end; ++at) outputs_.back().second.add(sent_[at]);
+      outputs_.push_back({transfer.layer, transfer.offset,
+                          std::vector<Tag>(sent_.begin() + static_cast<std::ptrdiff_t>(at),
+                                           sent_.begin() + static_cast<std::ptrdiff_t>(end))});
     }
     at = end;
   }

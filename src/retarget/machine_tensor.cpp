@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMultiplierBytes = 256;  // of one half of the scaling memory
 constexpr int kBiasStart = 512;
+constexpr Tag kMixed = ~Tag{0};  // of a cell that takes more than one byte
 
 }  // namespace
 
@@ -111,7 +112,9 @@ void Machine::record_first(Tile& tile, Running& running, const TensorCode& code)
   FirstStep step;
   step.parameter = line[param & 3];
   step.input_address = static_cast<std::int32_t>(address);
-  step.input = address >= 0 && address < kNarrowBytes ? tile.narrow[static_cast<std::size_t>(address)] : 0;
+  if (address >= 0 && address < kNarrowBytes) {
+    std::copy_n(tile.narrow.begin() + address, step.inputs.size(), step.inputs.begin());
+  }
   if (code.param_16) step.words.assign(line, line + 4 * code.cells);
   trace.first.push_back(std::move(step));
 }
@@ -124,15 +127,16 @@ Status Machine::record_step(Tile& tile, Running& running) {
     REEF_REQUIRE(address >= 0 && address < kNarrowBytes, "narrow byte {} does not exist", address);
     const int bytes = running.code->opcode == isa::Opcode::kResample ? 4 : code.products * (code.in_16 ? 2 : 1);
     // An op that works in place and visits a result twice would seem to read itself.
-    const Tag own = make_tag(Origin::kValue, running.instruction);
     for (int k = 0; k < bytes; ++k) {
       const Tag tag = tile.narrow[static_cast<std::size_t>(address + k)];
-      if (tag != own) trace.input.add(tag);
+      const bool is_own = tag_origin(tag) == Origin::kValue && value_instruction(tag) == running.instruction;
+      if (!is_own) trace.input.add(tag);
     }
   }
   if (running.code->opcode == isa::Opcode::kResample) return ok_status();
   REEF_RETURN_IF_ERROR(record_parameters(tile, running, code));
   record_first(tile, running, code);
+  if (code.is_plain) record_copy(tile, running, code);
   if (!code.has_zero_line) return ok_status();
   const std::int64_t buffer =
       (running.a.pass(code.scaling_level) + tile.units[static_cast<std::size_t>(isa::Unit::kTensor)].phase.scaling) & 1;
@@ -143,6 +147,57 @@ Status Machine::record_step(Tile& tile, Running& running) {
     trace.zero_points.add(tile.wide[static_cast<std::size_t>(line * kLineBytes + k)]);
   }
   return ok_status();
+}
+
+Status Machine::store_result(Tile& tile, Running& running, const TensorCode& code) {
+  const auto tag_of = [&](int cell) {
+    const Tag own = value_tag(running.instruction, cell & 63);
+    if (!code.is_plain || cell >= code.cells) return own;
+    const Tag copied = running.cell_tags[static_cast<std::size_t>(cell)];
+    return copied != 0 && copied != kMixed ? copied : own;
+  };
+  if (code.psum_to_line) {
+    const std::int64_t line = running.psum.address() >> 2;
+    REEF_REQUIRE(line >= 0 && line < kWideLines, "wide line {} does not exist", line);
+    for (int cell = 0; cell < code.cells; ++cell) {
+      std::fill_n(tile.wide.begin() + line * kLineBytes + 4 * cell, 4, tag_of(cell));
+    }
+    ++tile.line_version[static_cast<std::size_t>(line)];
+  }
+  const int bytes_per_cell = code.out_words * 4 >= 2 * code.cells && code.out_words > (code.cells + 3) / 4 ? 2 : 1;
+  while (!running.out.done() && running.out.index() / code.out_words == running.results) {
+    const std::int64_t address = running.out.address();
+    REEF_REQUIRE(address >= 0 && address < kNarrowBytes, "narrow byte {} does not exist", address);
+    const auto word = static_cast<int>(running.out.index() % code.out_words);
+    for (int k = 0; k < 4; ++k) {
+      tile.narrow[static_cast<std::size_t>(address + k)] = tag_of((4 * word + k) / bytes_per_cell);
+    }
+    running.out.advance();
+    count(tile, code.avdata, running.out);
+  }
+  if (code.is_plain) running.cell_tags.assign(static_cast<std::size_t>(code.cells), 0);
+  return ok_status();
+}
+
+// Which input byte each cell takes: the one whose weight, a byte of a constant word, is 1.
+void Machine::record_copy(const Tile& tile, Running& running, const TensorCode& code) const {
+  const std::int64_t address = running.param.address();
+  const Tag* line = &tile.wide[static_cast<std::size_t>((address >> 2) * kLineBytes)];
+  running.cell_tags.resize(static_cast<std::size_t>(code.cells));
+  for (int cell = 0; cell < code.cells; ++cell) {
+    Tag& taken = running.cell_tags[static_cast<std::size_t>(cell)];
+    for (int k = 0; k < code.products; ++k) {
+      const int lane = code.products == 4 ? k : static_cast<int>((address + k) & 3);
+      const Tag weight = line[4 * cell + lane];
+      std::uint32_t value = 2;  // unknown: not a copy
+      if (tag_origin(weight) == Origin::kFill) {
+        value = std::get<MeshCode>(job_->program[tag_number(weight)].code).fill_value >> (8 * lane) & 0xff;
+      }
+      if (value == 0) continue;
+      const Tag input = tile.narrow[static_cast<std::size_t>(running.b.address() + k)];
+      taken = value == 1 && taken == 0 && input != 0 ? input : kMixed;
+    }
+  }
 }
 
 Status Machine::finish_result(Tile& tile, const Unit& unit, Running& running) {
@@ -157,20 +212,7 @@ Status Machine::finish_result(Tile& tile, const Unit& unit, Running& running) {
       if (code.has_multipliers) trace.multipliers.add(tile.scaling[static_cast<std::size_t>(at)]);
     }
   }
-  const Tag tag = make_tag(Origin::kValue, running.instruction);
-  if (code.psum_to_line) {
-    const std::int64_t line = running.psum.address() >> 2;
-    REEF_REQUIRE(line >= 0 && line < kWideLines, "wide line {} does not exist", line);
-    std::fill_n(tile.wide.begin() + line * kLineBytes, 4 * code.cells, tag);
-    ++tile.line_version[static_cast<std::size_t>(line)];
-  }
-  while (!running.out.done() && running.out.index() / code.out_words == running.results) {
-    const std::int64_t address = running.out.address();
-    REEF_REQUIRE(address >= 0 && address < kNarrowBytes, "narrow byte {} does not exist", address);
-    std::fill_n(tile.narrow.begin() + address, 4, tag);
-    running.out.advance();
-    count(tile, code.avdata, running.out);
-  }
+  REEF_RETURN_IF_ERROR(store_result(tile, running, code));
   ++running.results;
   ++trace.results;
   if (code.has_activation && tile.has_table) {

@@ -34,6 +34,20 @@ std::uint32_t Template::fill_value(std::uint32_t instruction) const {
   return execution.program[instruction].bits(isa::mesh::kFillValue);
 }
 
+namespace {
+
+Operand split(const Labels& labels) {
+  Operand operand;
+  for (const Label& label : labels) {
+    if (label.kind == Label::Kind::kTensor) operand.tensors.push_back(label.number);
+    if (label.kind == Label::Kind::kStage) operand.stages.push_back(label);
+    if (label.kind == Label::Kind::kFill) operand.fills.push_back(static_cast<std::uint32_t>(label.number));
+  }
+  return operand;
+}
+
+}  // namespace
+
 Operand operand_of(const Template& compiled, const SearchState& state, const Sources& sources) {
   Labels labels;
   for (const std::uint32_t layer : sources.inputs) {
@@ -44,13 +58,20 @@ Operand operand_of(const Template& compiled, const SearchState& state, const Sou
     if (known != state.labels.end()) labels.insert(known->second.begin(), known->second.end());
   }
   for (const std::uint32_t fill : sources.fills) labels.insert(Label::fill(fill));
-  Operand operand;
-  for (const Label& label : labels) {
-    if (label.kind == Label::Kind::kTensor) operand.tensors.push_back(label.number);
-    if (label.kind == Label::Kind::kStage) operand.stages.push_back(label);
-    if (label.kind == Label::Kind::kFill) operand.fills.push_back(static_cast<std::uint32_t>(label.number));
+  return split(labels);
+}
+
+Operand operand_of(const Template& compiled, const SearchState& state, Tag tag) {
+  if (tag_origin(tag) == Origin::kValue) {
+    const auto known = state.cell_labels.find(value_instruction(tag));
+    if (known != state.cell_labels.end()) {
+      const auto cell = static_cast<std::size_t>(value_cell(tag));
+      return cell < known->second.size() ? split(known->second[cell]) : Operand();
+    }
   }
-  return operand;
+  Sources sources;
+  sources.add(tag);
+  return operand_of(compiled, state, sources);
 }
 
 void set_all(Choice& choice, const Requantization& constants) {
@@ -70,6 +91,21 @@ void fill_with_zero_point(Choice& choice, const std::vector<std::uint32_t>& fill
 
 namespace {
 
+// Byte of an output layer's data at which its first pixel starts.
+std::int64_t first_pixel_offset(const darwinn::Layer& layer) {
+  const auto* info = std::get_if<darwinn::OutputInfo>(&layer.info);
+  if (info == nullptr || !info->layout) return 0;
+  const darwinn::OutputLayout& l = *info->layout;
+  if (l.y_to_tile.empty() || l.x_to_tile.empty() || l.y_to_local_row.empty() || l.x_to_row_bytes.empty() ||
+      l.x_to_local_offset.empty()) {
+    return 0;
+  }
+  const std::int64_t tile = std::int64_t{l.y_to_tile[0]} + l.x_to_tile[0];
+  if (tile < 0 || tile >= static_cast<std::int64_t>(l.tile_offset.size())) return -1;
+  return l.tile_offset[static_cast<std::size_t>(tile)] + std::int64_t{l.y_to_local_row[0]} * l.x_to_row_bytes[0] +
+         l.x_to_local_offset[0];
+}
+
 class Search {
  public:
   Search(const Template& compiled, const Network& network, const MatchOptions& options)
@@ -88,12 +124,14 @@ class Search {
   };
 
   std::vector<Choice> candidates(std::size_t index, std::vector<std::string>& reasons);
+  void add_missing_requantizations(const RoleContext& context, std::vector<std::string>& reasons) const;
   bool agrees(std::size_t index, const Choice& choice, std::string& reason) const;
   bool zero_points_agree(std::size_t index, const Choice& choice, std::string& reason) const;
   bool equals_template(std::size_t index, const Choice& choice, std::string& reason) const;
   void apply(std::size_t index, Frame& frame);
   void take_back(std::size_t index, Frame& frame);
   std::vector<std::string> what_is_missing() const;
+  std::int32_t softmax_input_of(std::int32_t output) const;
   std::vector<std::string> check_outputs() const;
   std::vector<std::string> check_chunks() const;
   std::vector<std::string> check_results() const;
@@ -148,7 +186,25 @@ std::vector<Choice> Search::candidates(std::size_t index, std::vector<std::strin
     }
   }
   reasons.insert(reasons.end(), context.reasons.begin(), context.reasons.end());
+  if (agreeing.empty()) add_missing_requantizations(context, reasons);
   return agreeing;
+}
+
+// Operators that move bytes are free while they do not change the quantization.
+void Search::add_missing_requantizations(const RoleContext& context, std::vector<std::string>& reasons) const {
+  std::vector<std::int32_t> read = context.input.tensors;
+  read.insert(read.end(), context.parameters.tensors.begin(), context.parameters.tensors.end());
+  for (const std::int32_t k : network_.chip_ops()) {
+    if (!Network::only_moves(network_.op(k)) || network_.is_free(k)) continue;
+    for (const std::int32_t input : network_.op(k).inputs) {
+      const bool is_read = std::any_of(read.begin(), read.end(), [&](std::int32_t t) {
+        return input >= 0 && network_.is_also(t).count(input) > 0;
+      });
+      if (!is_read) continue;
+      reasons.push_back(network_.describe(k) + ": it changes the quantization, but the template has no instruction for it");
+      break;
+    }
+  }
 }
 
 // The template's own zero points: what is written with one must be read with the same.
@@ -225,6 +281,7 @@ void Search::apply(std::size_t index, Frame& frame) {
   Choice& choice = frame.choices[frame.next];
   const OpView& op = compiled_.ops[index];
   state_.labels[op.instruction] = choice.label;
+  if (!choice.cell_labels.empty()) state_.cell_labels[op.instruction] = choice.cell_labels;
   if (choice.new_chunk) {
     choice.chunk = static_cast<std::int32_t>(state_.chunks.size());
     state_.chunks.push_back(*choice.new_chunk);
@@ -247,6 +304,7 @@ void Search::apply(std::size_t index, Frame& frame) {
 void Search::take_back(std::size_t index, Frame& frame) {
   const Choice& choice = frame.choices[frame.next];
   state_.labels.erase(compiled_.ops[index].instruction);
+  state_.cell_labels.erase(compiled_.ops[index].instruction);
   if (choice.new_chunk) state_.chunks.pop_back();
   if (choice.op >= 0) state_.used_ops.erase(state_.used_ops.find(choice.op));
   if (!choice.part.empty()) state_.used_parts.erase(state_.used_parts.find({choice.op, choice.part}));
@@ -257,28 +315,44 @@ void Search::take_back(std::size_t index, Frame& frame) {
   ++frame.next;
 }
 
+// Softmax of old compilers runs on the scalar core: what leaves the tiles is its input.
+std::int32_t Search::softmax_input_of(std::int32_t output) const {
+  for (const std::int32_t k : network_.chip_ops()) {
+    const ir::Operator& op = network_.op(k);
+    const bool is_it = op.type == "SOFTMAX" && state_.used_ops.count(k) == 0 && op.inputs[0] >= 0 &&
+                       network_.is_also(op.outputs[0]).count(output) > 0;
+    if (is_it) return op.inputs[0];
+  }
+  return -1;
+}
+
 std::vector<std::string> Search::check_outputs() const {
   std::vector<std::string> problems;
+  const auto& layers = compiled_.execution.executable->output_layers;
   for (const OutputTrace& output : compiled_.trace.outputs) {
-    const auto& layers = compiled_.execution.executable->output_layers;
     const auto at = std::find_if(layers.begin(), layers.end(), [&](const auto& l) { return l.name == output.layer; });
     const auto layer = static_cast<std::size_t>(at - layers.begin());
-    if (at == layers.end() || layer >= compiled_.output_tensors.size()) continue;
-    const std::int32_t wanted = compiled_.output_tensors[layer];
-    if (wanted < 0) continue;
+    if (at == layers.end() || layer >= compiled_.output_tensors.size() || compiled_.output_tensors[layer] < 0) continue;
+    const std::int32_t softmax = softmax_input_of(compiled_.output_tensors[layer]);
+    const std::int32_t wanted = softmax >= 0 ? softmax : compiled_.output_tensors[layer];
+    const std::string what = fmt::format("output '{}' of the template", ir::describe_name(output.layer));
     for (const std::int32_t t : operand_of(compiled_, state_, output.sources).tensors) {
       if (network_.is_also(t).count(wanted) > 0) continue;
-      // Softmax of old compilers runs on the scalar core: what leaves the tiles is its input.
-      bool is_softmax = false;
-      for (const std::int32_t k : network_.chip_ops()) {
-        const ir::Operator& op = network_.op(k);
-        is_softmax = is_softmax || (op.type == "SOFTMAX" && network_.is_also(t).count(op.inputs[0]) > 0 &&
-                                    network_.is_also(op.outputs[0]).count(wanted) > 0);
-      }
-      if (is_softmax) continue;
-      problems.push_back(fmt::format("output '{}' of the template is '{}' in the model, not '{}'",
-                                     ir::describe_name(output.layer), ir::describe_name(network_.tensor(t).name),
+      problems.push_back(fmt::format("{} is '{}' in the model, not '{}'", what,
+                                     ir::describe_name(network_.tensor(t).name),
                                      ir::describe_name(network_.tensor(wanted).name)));
+    }
+    // Where each channel of the first pixel comes from.
+    for (std::int64_t z = 0; z < at->z_dim && problems.empty(); ++z) {
+      const std::int64_t offset = first_pixel_offset(*at) + z;
+      if (offset < 0 || offset >= static_cast<std::int64_t>(output.bytes.size())) break;
+      const Tag tag = output.bytes[static_cast<std::size_t>(offset)];
+      for (const std::int32_t t : operand_of(compiled_, state_, tag).tensors) {
+        if (network_.may_supply(t, wanted, z)) continue;
+        problems.push_back(fmt::format("channel {} of {} is '{}' in the model, which belongs elsewhere", z, what,
+                                       ir::describe_name(network_.tensor(t).name)));
+        break;
+      }
     }
   }
   return problems;

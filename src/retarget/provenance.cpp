@@ -44,13 +44,15 @@ void Sources::add(Tag tag) {
     default:
       break;
   }
-  if (tag == last_) return;
-  last_ = tag;
+  const bool is_value = tag_origin(tag) == Origin::kValue;
+  const Tag key = is_value ? value_tag(value_instruction(tag), 0) : tag;
+  if (key == last_) return;
+  last_ = key;
   switch (tag_origin(tag)) {
     case Origin::kInput:
       return insert_sorted(inputs, number);
     case Origin::kValue:
-      return insert_sorted(values, number);
+      return insert_sorted(values, value_instruction(tag));
     case Origin::kFill:
       return insert_sorted(fills, number);
     default:

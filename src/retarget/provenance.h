@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,7 +17,8 @@
 
 namespace reef::retarget {
 
-// What a byte is. The number means: an offset in the blob, an index of an input layer, an index of an instruction.
+// What a byte is. The number means: an offset in the blob, an index of an input layer, an index of an instruction; for
+// values an index of an instruction and the cell that made it.
 enum class Origin : std::uint8_t {
   kUnwritten = 0,
   kCached = 1,    // byte of the parameter-caching program's parameters
@@ -34,6 +36,14 @@ constexpr Tag make_tag(Origin origin, std::uint32_t number) {
 }
 constexpr Origin tag_origin(Tag tag) { return static_cast<Origin>(tag >> 28); }
 constexpr std::uint32_t tag_number(Tag tag) { return tag & kMaxTagNumber; }
+
+inline constexpr int kCellBits = 6;
+inline constexpr std::uint32_t kMaxInstructions = kMaxTagNumber >> kCellBits;
+constexpr Tag value_tag(std::uint32_t instruction, int cell) {
+  return make_tag(Origin::kValue, instruction << kCellBits | static_cast<std::uint32_t>(cell));
+}
+constexpr std::uint32_t value_instruction(Tag tag) { return tag_number(tag) >> kCellBits; }
+constexpr int value_cell(Tag tag) { return static_cast<int>(tag & ((1u << kCellBits) - 1)); }
 
 // A set of byte offsets: half-open intervals, ascending and apart once `finish` has been called.
 class OffsetSet {
@@ -78,7 +88,7 @@ struct Sources {
 // One step of a tensor op's first result, on the lowest tile that executes it.
 struct FirstStep {
   Tag parameter = 0;               // of the first byte that the first cell takes
-  Tag input = 0;                   // of the first input byte
+  std::array<Tag, 4> inputs{};     // of the input bytes; how many are read depends on the op
   std::int32_t input_address = 0;  // bytes of narrow memory
   std::vector<Tag> words;          // 16-bit parameters only: per cell, of its four bytes
 };
@@ -98,7 +108,8 @@ struct TensorOpTrace {
 // What leaves the chip for one output layer.
 struct OutputTrace {
   std::string layer;
-  Sources sources;
+  std::vector<Tag> bytes;  // as the host receives them
+  Sources sources;         // of all of them
 };
 
 struct Trace {

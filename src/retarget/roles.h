@@ -13,6 +13,7 @@ namespace reef::retarget {
 // What has been chosen so far, as far as rules may look at it.
 struct SearchState {
   std::map<std::uint32_t, Labels> labels;  // of values, by instruction
+  std::map<std::uint32_t, std::vector<Labels>> cell_labels;  // the same by cell, where cells differ
   std::vector<LayerChunk> chunks;
   std::map<std::uint32_t, std::uint32_t> fills;
   std::multiset<std::int32_t> used_ops;
@@ -26,6 +27,9 @@ struct SearchState {
 
 // What an operand is made of, as far as it is known.
 Operand operand_of(const Template& compiled, const SearchState& state, const Sources& sources);
+
+// The same for one byte.
+Operand operand_of(const Template& compiled, const SearchState& state, Tag tag);
 
 // 32-bit words that the ops of a layer must read for it to be complete.
 std::uint64_t words_needed(const darwinn::LayerParameters& layer);

@@ -34,9 +34,7 @@ bool add_weight_fills(const RoleContext& context, std::int32_t k, const numeric:
   const Network& network = context.network;
   const ir::Operator& op = network.op(k);
   for (const FirstStep& step : context.op.trace->first) {
-    Sources source;
-    source.add(step.input);
-    const Operand operand = operand_of(context.compiled, context.state, source);
+    const Operand operand = operand_of(context.compiled, context.state, step.inputs[0]);
     std::int32_t weight = -1;
     if (network.all_are(operand.tensors, op.inputs[0]) || (operand.tensors.empty() && !operand.fills.empty())) {
       weight = weights.a_weight;

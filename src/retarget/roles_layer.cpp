@@ -179,6 +179,27 @@ void offer_layers(RoleContext& context) {
   }
 }
 
+namespace {
+
+// Which tensor each cell of a selection takes its byte from, by the first result.
+void label_cells(const RoleContext& context, std::span<const std::uint8_t> blob, Choice& choice) {
+  choice.cell_labels.resize(static_cast<std::size_t>(context.op.cells));
+  for (const FirstStep& step : context.op.trace->first) {
+    const std::uint32_t line = tag_number(step.parameter);
+    for (std::size_t cell = 0; cell < choice.cell_labels.size(); ++cell) {
+      for (std::size_t lane = 0; lane < step.inputs.size(); ++lane) {
+        const std::size_t at = line + 4 * cell + lane;
+        if (at >= blob.size() || blob[at] == 0) continue;
+        for (const std::int32_t t : operand_of(context.compiled, context.state, step.inputs[lane]).tensors) {
+          choice.cell_labels[cell].insert(Label::tensor(t));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
 // Matrices of zeros and ones move bytes; the compiler makes them up. They stay as they are.
 void offer_selections(RoleContext& context) {
   const OpView& op = context.op;
@@ -204,6 +225,7 @@ void offer_selections(RoleContext& context) {
   Choice choice;
   choice.role = "selection of bytes";
   for (const std::int32_t t : context.input.tensors) choice.label.insert(Label::tensor(t));
+  if (context.input.tensors.size() > 1) label_cells(context, blob, choice);
   choice.input_zero = Constant::kInZero;
   set_all(choice, elementwise(*tensor, *tensor, numeric::ChipActivation::kNone));
   fill_with_zero_point(choice, context.input.fills, *tensor);

@@ -57,6 +57,16 @@ int products_per_step(bool in_16, bool param_16, int lanes_off) {
   return in_16 && param_16 ? 1 : in_16 || param_16 ? 2 : 4;
 }
 
+bool is_plain_copy(const Instruction& i) {
+  namespace t = isa::tensor_op;
+  constexpr std::uint32_t kOne = 0x3f800000, kPlusInfinity = 0x7f800000, kMinusInfinity = 0xff800000;
+  return i.opcode() == Opcode::kMultiplyAdd && !i.test(t::kIn16) && !i.test(t::kParam16) && !i.test(t::kOut16) &&
+         i.bits(t::kScale) == kOne && i.bits(t::kMax) == kPlusInfinity && i.bits(t::kMin) == kMinusInfinity &&
+         i.bits(t::kParamZero) == 0 && i.bits(t::kInZero) == 0 && i.bits(t::kOutZero) == 0 &&
+         i.bits(t::kConstant) == 0 && !i.test(t::kBias) && !i.test(t::kScalePerCell) && !i.test(t::kParamZeroLine) &&
+         !i.test(t::kActivation);
+}
+
 Result<UnitCode> tensor_code(const Instruction& i) {
   namespace t = isa::tensor_op;
   TensorCode code;
@@ -90,6 +100,7 @@ Result<UnitCode> tensor_code(const Instruction& i) {
   code.has_activation = !resamples && i.test(t::kActivation);
   code.zero_line = i.bits(t::kParamZeroFirst);
   code.zero_line_step = static_cast<std::int64_t>(i.bits(t::kParamZeroLast)) - code.zero_line;
+  code.is_plain = is_plain_copy(i);
   const bool needs_input = i.opcode() == Opcode::kMultiplyAdd || resamples;
   if (needs_input && code.in.steps != code.loops.steps) {
     return invalid_input("the input nest makes {} steps, the loops {}", code.in.steps, code.loops.steps);
@@ -176,6 +187,7 @@ Result<UnitCode> mesh_code(const Instruction& i) {
   namespace m = isa::mesh;
   MeshCode code;
   code.fills = i.test(m::kFill);
+  code.fill_value = i.bits(m::kFillValue);
   code.sends = is_present(i.read_nest(m::kIn));
   code.receives = code.fills || is_present(i.read_nest(m::kOut));
   REEF_ASSIGN_OR_RETURN(code.in, shape_of(i, m::kIn));

@@ -38,6 +38,8 @@ struct TensorCode {
   std::uint32_t reduce_dims = 0;
   bool has_bias = false, has_multipliers = false, has_zero_line = false, has_activation = false;
   std::int64_t zero_line = 0, zero_line_step = 0;
+  // Bytes as they are: each result byte is an input byte, if the parameters are zeros and ones.
+  bool is_plain = false;
 };
 
 struct TableCode {};
@@ -86,6 +88,7 @@ struct MeshCode {
   std::vector<Wait> in_waits, out_waits;
   Signal sent, received;
   int from = 0;  // tile number of the neighbour that words come from, minus the own one
+  std::uint32_t fill_value = 0;
 };
 
 struct TileFenceCode {
