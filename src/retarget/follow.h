@@ -27,7 +27,7 @@ struct DecodedExecutable {
 Result<DecodedExecutable> decode_executable(const darwinn::Executable& executable);
 
 // More than the largest known network takes.
-inline constexpr std::int64_t kMaxFollowedSteps = std::int64_t{1} << 33;
+inline constexpr std::int64_t kMaxFollowedSteps = std::int64_t{1} << 32;
 
 // `caching` may be null. Fails where the programs do not run to their end, with the instruction they stop at.
 Result<Trace> follow(const DecodedExecutable* caching, const DecodedExecutable& execution,

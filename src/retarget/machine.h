@@ -157,7 +157,6 @@ class Machine {
   void feed_host();
   void attribute_outputs();
   Tag next_host_byte(bool activations);
-  Status send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
   bool start_host(HostUnit unit);
 
   // machine_movers.cpp
@@ -169,6 +168,9 @@ class Machine {
   Result<bool> run_mesh(Tile& tile, Unit& unit, int direction);
   Result<bool> mesh_send(Tile& tile, Running& running, int direction);
   Result<bool> mesh_receive(Tile& tile, Running& running, int direction);
+  // Fails where too many lines are on their way: keeps foreign programs from filling the memory.
+  Result<std::shared_ptr<Line>> new_line();
+  void send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
   Status store_line(Tile& tile, std::int64_t line, std::span<const Tag> tags);
 
   // machine_tensor.cpp
@@ -204,7 +206,8 @@ class Machine {
   std::size_t sent_at_ = 0;
   Tag last_sent_ = 0;
   std::vector<Tag> scratch_;
-  std::int64_t lines_in_flight_ = 0, words_in_flight_ = 0;
+  std::shared_ptr<std::int64_t> lines_alive_ = std::make_shared<std::int64_t>(0);
+  std::int64_t words_in_flight_ = 0;
   std::vector<TensorOpTrace> traces_;
   std::vector<std::int32_t> trace_of_;  // by instruction; -1: none yet
   std::vector<Output> outputs_;

@@ -8,6 +8,7 @@ namespace reef::retarget {
 
 namespace {
 
+constexpr std::size_t kMaxSentBytes = std::size_t{1} << 26;     // more than any network's outputs
 constexpr std::array<std::int64_t, 3> kUnitBytes = {64, 8, 4};  // parameters, activations, loop-back
 
 bool uses_scratch(const std::vector<HostTransfer>& transfers) {
@@ -123,12 +124,12 @@ Result<bool> Machine::run_pop() {
       running.walk.advance();
       const auto line_bytes = static_cast<std::size_t>(code.line_bytes);
       while (running.buffer.size() >= line_bytes || (running.walk.done() && !running.buffer.empty())) {
-        auto line = std::make_shared<Line>();
+        REEF_ASSIGN_OR_RETURN(const std::shared_ptr<Line> line, new_line());
         line->fill(0);
         const auto taken = static_cast<std::ptrdiff_t>(std::min(line_bytes, running.buffer.size()));
         std::copy_n(running.buffer.begin(), taken, line->begin());
         running.buffer.erase(running.buffer.begin(), running.buffer.begin() + taken);
-        REEF_RETURN_IF_ERROR(send_line(code.to_tiles, 0, false, std::move(line)));
+        send_line(code.to_tiles, 0, false, line);
       }
       if (code.signal.enabled && running.walk.ended(code.signal.level)) ++scalar_counters_[code.signal.counter];
       if (code.ring_producer.enabled && running.walk.ended(code.ring_producer.level)) count_ring(0);
@@ -155,7 +156,6 @@ Result<bool> Machine::run_outfeed() {
         outgoing_bytes_.assign(outgoing_.front()->begin(), outgoing_.front()->end());
         outgoing_at_ = 0;
         outgoing_.pop_front();
-        --lines_in_flight_;
       }
       const auto first = outgoing_bytes_.begin() + static_cast<std::ptrdiff_t>(outgoing_at_);
       outgoing_at_ += unit_bytes;
@@ -164,6 +164,9 @@ Result<bool> Machine::run_outfeed() {
         const auto units = static_cast<std::int64_t>(buffer.size()) / 4;
         std::copy_n(first, 4, buffer.begin() + (code.out.base + running.walk.index()) % units * 4);
       } else {
+        if (sent_.size() > kMaxSentBytes) {
+          return make_error(StatusCode::kResourceExhausted, "more than {} bytes are sent to the host", kMaxSentBytes);
+        }
         sent_.insert(sent_.end(), first, first + code.unit_bytes);
         for (std::size_t k = 0; k < unit_bytes; ++k) {
           if (first[static_cast<std::ptrdiff_t>(k)] != 0) last_sent_ = first[static_cast<std::ptrdiff_t>(k)];

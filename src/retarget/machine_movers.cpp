@@ -47,21 +47,24 @@ Status Machine::store_line(Tile& tile, std::int64_t line, std::span<const Tag> t
   return ok_status();
 }
 
-Status Machine::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
+Result<std::shared_ptr<Line>> Machine::new_line() {
+  if (*lines_alive_ >= kMaxLinesInFlight) {
+    return make_error(StatusCode::kResourceExhausted, "more than {} ring lines are sent and not received",
+                      kMaxLinesInFlight);
+  }
+  ++*lines_alive_;
+  return std::shared_ptr<Line>(new Line(), [alive = lines_alive_](Line* line) {
+    --*alive;
+    delete line;
+  });
+}
+
+void Machine::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
   for (int t = 0; t < kTiles; ++t) {
-    if ((tiles >> t & 1) == 0) continue;
-    tiles_[static_cast<std::size_t>(t)]->ring[static_cast<std::size_t>(channel)].push_back(line);
-    ++lines_in_flight_;
+    if ((tiles >> t & 1) != 0)
+      tiles_[static_cast<std::size_t>(t)]->ring[static_cast<std::size_t>(channel)].push_back(line);
   }
-  if (to_scalar) {
-    outgoing_.push_back(std::move(line));
-    ++lines_in_flight_;
-  }
-  if (lines_in_flight_ > kMaxLinesInFlight * kTiles) {
-    return make_error(StatusCode::kResourceExhausted, "more than {} ring lines are sent and never received",
-                      kMaxLinesInFlight * kTiles);
-  }
-  return ok_status();
+  if (to_scalar) outgoing_.push_back(std::move(line));
 }
 
 Result<bool> Machine::run_ring_send(Tile& tile, Unit& unit) {
@@ -75,9 +78,9 @@ Result<bool> Machine::run_ring_send(Tile& tile, Unit& unit) {
   while (!running.a.done()) {
     if (!may_step(code.waits, running.a, tile.counters)) return moved;
     REEF_RETURN_IF_ERROR(check_line(running.a.address()));
-    auto line = std::make_shared<Line>();
+    REEF_ASSIGN_OR_RETURN(const std::shared_ptr<Line> line, new_line());
     std::copy_n(tile.wide.begin() + running.a.address() * kLineBytes, kLineBytes, line->begin());
-    REEF_RETURN_IF_ERROR(send_line(code.to_tiles, code.channel, code.to_scalar, std::move(line)));
+    send_line(code.to_tiles, code.channel, code.to_scalar, line);
     running.a.advance();
     count(tile, code.ring_write, running.a);
     if (code.ring_producer.enabled && running.a.ended(code.ring_producer.level)) count_ring(code.channel);
@@ -106,7 +109,6 @@ Result<bool> Machine::run_ring_receive(Tile& tile, Unit& unit) {
       for (std::int64_t k = 0; k < code.header_lines; ++k) {
         REEF_RETURN_IF_ERROR(store_line(tile, code.header_first + code.header_step * buffer + k, *ring.front()));
         ring.pop_front();
-        --lines_in_flight_;
       }
       running.header_done = moved = true;
       if (!spend(code.header_lines)) return moved;
@@ -114,7 +116,6 @@ Result<bool> Machine::run_ring_receive(Tile& tile, Unit& unit) {
     }
     REEF_RETURN_IF_ERROR(store_line(tile, running.a.address(), *ring.front()));
     ring.pop_front();
-    --lines_in_flight_;
     running.header_done = false;
     running.a.advance();
     count(tile, code.read, running.a);

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kMultiplierBytes = 256;  // of one half of the scaling memory
 constexpr int kBiasStart = 512;
-constexpr Tag kMixed = ~Tag{0};  // of a cell that takes more than one byte
+constexpr std::uint64_t kMaxFirstSteps = std::uint64_t{1} << 20;  // longer sums do not occur
+constexpr Tag kMixed = ~Tag{0};                                   // of a cell that takes more than one byte
 
 }  // namespace
 
@@ -106,7 +107,7 @@ void Machine::record_first(Tile& tile, Running& running, const TensorCode& code)
     return;
   }
   if (trace.steps_per_result == 0) running.first_address = address;
-  ++trace.steps_per_result;
+  if (++trace.steps_per_result > kMaxFirstSteps) return;
   const std::int64_t param = running.param.address();
   const Tag* line = &tile.wide[static_cast<std::size_t>((param >> 2) * kLineBytes)];
   FirstStep step;

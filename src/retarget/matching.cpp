@@ -7,7 +7,7 @@
 
 #include "ir/describe.h"
 #include "isa/mesh.h"
-#include "retarget/layer_match.h"
+#include "retarget/completeness.h"
 #include "retarget/roles.h"
 
 namespace reef::retarget {
@@ -91,21 +91,6 @@ void fill_with_zero_point(Choice& choice, const std::vector<std::uint32_t>& fill
 
 namespace {
 
-// Byte of an output layer's data at which its first pixel starts.
-std::int64_t first_pixel_offset(const darwinn::Layer& layer) {
-  const auto* info = std::get_if<darwinn::OutputInfo>(&layer.info);
-  if (info == nullptr || !info->layout) return 0;
-  const darwinn::OutputLayout& l = *info->layout;
-  if (l.y_to_tile.empty() || l.x_to_tile.empty() || l.y_to_local_row.empty() || l.x_to_row_bytes.empty() ||
-      l.x_to_local_offset.empty()) {
-    return 0;
-  }
-  const std::int64_t tile = std::int64_t{l.y_to_tile[0]} + l.x_to_tile[0];
-  if (tile < 0 || tile >= static_cast<std::int64_t>(l.tile_offset.size())) return -1;
-  return l.tile_offset[static_cast<std::size_t>(tile)] + std::int64_t{l.y_to_local_row[0]} * l.x_to_row_bytes[0] +
-         l.x_to_local_offset[0];
-}
-
 class Search {
  public:
   Search(const Template& compiled, const Network& network, const MatchOptions& options)
@@ -130,11 +115,6 @@ class Search {
   bool equals_template(std::size_t index, const Choice& choice, std::string& reason) const;
   void apply(std::size_t index, Frame& frame);
   void take_back(std::size_t index, Frame& frame);
-  std::vector<std::string> what_is_missing() const;
-  std::int32_t softmax_input_of(std::int32_t output) const;
-  std::vector<std::string> check_outputs() const;
-  std::vector<std::string> check_chunks() const;
-  std::vector<std::string> check_results() const;
   Status failure() const;
 
   const Template& compiled_;
@@ -197,11 +177,11 @@ void Search::add_missing_requantizations(const RoleContext& context, std::vector
   for (const std::int32_t k : network_.chip_ops()) {
     if (!Network::only_moves(network_.op(k)) || network_.is_free(k)) continue;
     for (const std::int32_t input : network_.op(k).inputs) {
-      const bool is_read = std::any_of(read.begin(), read.end(), [&](std::int32_t t) {
-        return input >= 0 && network_.is_also(t).count(input) > 0;
-      });
+      const bool is_read = std::any_of(
+          read.begin(), read.end(), [&](std::int32_t t) { return input >= 0 && network_.is_also(t).count(input) > 0; });
       if (!is_read) continue;
-      reasons.push_back(network_.describe(k) + ": it changes the quantization, but the template has no instruction for it");
+      reasons.push_back(network_.describe(k) +
+                        ": it changes the quantization, but the template has no instruction for it");
       break;
     }
   }
@@ -315,130 +295,6 @@ void Search::take_back(std::size_t index, Frame& frame) {
   ++frame.next;
 }
 
-// Softmax of old compilers runs on the scalar core: what leaves the tiles is its input.
-std::int32_t Search::softmax_input_of(std::int32_t output) const {
-  for (const std::int32_t k : network_.chip_ops()) {
-    const ir::Operator& op = network_.op(k);
-    const bool is_it = op.type == "SOFTMAX" && state_.used_ops.count(k) == 0 && op.inputs[0] >= 0 &&
-                       network_.is_also(op.outputs[0]).count(output) > 0;
-    if (is_it) return op.inputs[0];
-  }
-  return -1;
-}
-
-std::vector<std::string> Search::check_outputs() const {
-  std::vector<std::string> problems;
-  const auto& layers = compiled_.execution.executable->output_layers;
-  for (const OutputTrace& output : compiled_.trace.outputs) {
-    const auto at = std::find_if(layers.begin(), layers.end(), [&](const auto& l) { return l.name == output.layer; });
-    const auto layer = static_cast<std::size_t>(at - layers.begin());
-    if (at == layers.end() || layer >= compiled_.output_tensors.size() || compiled_.output_tensors[layer] < 0) continue;
-    const std::int32_t softmax = softmax_input_of(compiled_.output_tensors[layer]);
-    const std::int32_t wanted = softmax >= 0 ? softmax : compiled_.output_tensors[layer];
-    const std::string what = fmt::format("output '{}' of the template", ir::describe_name(output.layer));
-    for (const std::int32_t t : operand_of(compiled_, state_, output.sources).tensors) {
-      if (network_.is_also(t).count(wanted) > 0) continue;
-      problems.push_back(fmt::format("{} is '{}' in the model, not '{}'", what,
-                                     ir::describe_name(network_.tensor(t).name),
-                                     ir::describe_name(network_.tensor(wanted).name)));
-    }
-    // Where each channel of the first pixel comes from.
-    for (std::int64_t z = 0; z < at->z_dim && problems.empty(); ++z) {
-      const std::int64_t offset = first_pixel_offset(*at) + z;
-      if (offset < 0 || offset >= static_cast<std::int64_t>(output.bytes.size())) break;
-      const Tag tag = output.bytes[static_cast<std::size_t>(offset)];
-      for (const std::int32_t t : operand_of(compiled_, state_, tag).tensors) {
-        if (network_.may_supply(t, wanted, z)) continue;
-        problems.push_back(fmt::format("channel {} of {} is '{}' in the model, which belongs elsewhere", z, what,
-                                       ir::describe_name(network_.tensor(t).name)));
-        break;
-      }
-    }
-  }
-  return problems;
-}
-
-// Every weight of a layer must be read by some op.
-std::vector<std::string> Search::check_chunks() const {
-  std::vector<std::string> problems;
-  std::vector<OffsetSet> read(state_.chunks.size());
-  for (std::size_t i = 0; i < frames_.size() && i < compiled_.ops.size(); ++i) {
-    const Choice& choice = frames_[i].choices[frames_[i].next];
-    if (choice.chunk < 0) continue;
-    const TensorOpTrace& trace = *compiled_.ops[i].trace;
-    for (const Sources* sources : {&trace.parameters, &trace.biases, &trace.multipliers, &trace.zero_points}) {
-      for (const auto& [first, end] : RoleContext::offsets_of(*sources).runs()) {
-        for (std::uint32_t word = first / 4; word < (end + 3) / 4; ++word) {
-          read[static_cast<std::size_t>(choice.chunk)].add(word);
-        }
-      }
-    }
-  }
-  for (std::size_t c = 0; c < read.size(); ++c) {
-    const LayerChunk& chunk = state_.chunks[c];
-    if (!chunk.parameters) continue;
-    read[c].finish();
-    const std::uint64_t words = read[c].size();
-    const std::uint64_t needed = words_needed(*chunk.parameters);
-    if (words >= needed) continue;
-    problems.push_back(fmt::format("the template reads {} of the {} parameter words of {}", words, needed,
-                                   network_.describe(chunk.op)));
-  }
-  return problems;
-}
-
-// A layer must make as many results as its output has. More only where the network is cut into pieces, which compute
-// the seams twice: then some tile runs the layer more than once.
-std::vector<std::string> Search::check_results() const {
-  struct Work {
-    std::uint64_t results = 0;
-    std::uint32_t tiles = 0;
-    bool in_pieces = false;
-  };
-  std::map<std::int32_t, Work> work;
-  for (std::size_t i = 0; i < compiled_.ops.size(); ++i) {
-    const Choice& choice = frames_[i].choices[frames_[i].next];
-    if (choice.chunk < 0 && !choice.new_chunk) continue;
-    const LayerChunk& chunk = state_.chunks[static_cast<std::size_t>(choice.chunk)];
-    if (!chunk.parameters || !chunk.part.empty()) continue;
-    Work& done = work[chunk.op];
-    const TensorOpTrace& trace = *compiled_.ops[i].trace;
-    done.in_pieces = done.in_pieces || (done.tiles & trace.tiles) != 0;
-    done.tiles |= trace.tiles;
-    done.results += trace.results;
-  }
-  std::vector<std::string> problems;
-  for (const auto& [k, done] : work) {
-    const ir::Shape& shape = network_.tensor(network_.op(k).outputs[0]).shape;
-    const std::int64_t channels = shape.last();
-    const bool by_words = layer_shape_of(network_, k).kind == darwinn::LayerKind::kDepthwise;
-    const std::int64_t groups = by_words ? (channels + 3) / 4 : (channels + 63) / 64;
-    const auto needed = static_cast<std::uint64_t>(shape.elements() / std::max<std::int64_t>(channels, 1) * groups);
-    if (done.results == needed || (done.in_pieces && done.results > needed)) continue;
-    problems.push_back(fmt::format("{} has an output of {}, for which {} results are needed; the template makes {}",
-                                   network_.describe(k), shape.to_string(), needed, done.results));
-  }
-  return problems;
-}
-
-std::vector<std::string> Search::what_is_missing() const {
-  std::vector<std::string> problems;
-  for (const std::int32_t k : network_.chip_ops()) {
-    const ir::Operator& op = network_.op(k);
-    if (state_.used_ops.count(k) > 0 || network_.is_free(k) || op.type == "SOFTMAX") continue;
-    if (Network::only_moves(op)) {
-      problems.push_back(fmt::format("{} changes the quantization, but the template has no instruction for that",
-                                     network_.describe(k)));
-    } else {
-      problems.push_back(fmt::format("{} has no instruction in the template", network_.describe(k)));
-    }
-  }
-  for (std::string& problem : check_outputs()) problems.push_back(std::move(problem));
-  for (std::string& problem : check_chunks()) problems.push_back(std::move(problem));
-  for (std::string& problem : check_results()) problems.push_back(std::move(problem));
-  return problems;
-}
-
 Status Search::failure() const {
   std::vector<std::string> shown(
       reasons_.begin(), reasons_.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(reasons_.size(), 6)));
@@ -471,7 +327,9 @@ Result<Matching> Search::run() {
     std::vector<std::string> reasons;
     bool is_dead_end = false;
     if (index == count) {
-      reasons = what_is_missing();
+      std::vector<const Choice*> choices;
+      for (const Frame& frame : frames_) choices.push_back(&frame.choices[frame.next]);
+      reasons = what_is_missing(compiled_, network_, state_, choices);
       if (reasons.empty()) break;
       is_dead_end = true;
     } else {

@@ -104,10 +104,10 @@ struct BlobWords {
 
 // What one tensor op does.
 struct Choice {
-  std::int32_t op = -1;  // -1: it only moves bytes
-  std::string role;      // words
-  std::string part;      // at most one tensor op group may have it; empty: no such limit
-  Labels label;          // of the result
+  std::int32_t op = -1;             // -1: it only moves bytes
+  std::string role;                 // words
+  std::string part;                 // at most one tensor op group may have it; empty: no such limit
+  Labels label;                     // of the result
   std::vector<Labels> cell_labels;  // of each cell, where they differ; empty: all have `label`
   std::array<std::optional<std::uint32_t>, kConstants> constants;  // absent: does not depend on the model
   std::vector<FillValue> fills;

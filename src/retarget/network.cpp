@@ -95,7 +95,10 @@ bool Network::is_free(std::int32_t index) const {
 }
 
 Network::Network(const ir::Model& model, std::vector<std::int32_t> chip_ops)
-    : model_(&model), chip_ops_(std::move(chip_ops)), also_(graph().tensors.size()), producer_(graph().tensors.size(), -1) {
+    : model_(&model),
+      chip_ops_(std::move(chip_ops)),
+      also_(graph().tensors.size()),
+      producer_(graph().tensors.size(), -1) {
   for (const std::int32_t k : chip_ops_) {
     for (const std::int32_t t : op(k).outputs) {
       if (t >= 0) producer_[static_cast<std::size_t>(t)] = k;

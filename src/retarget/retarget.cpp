@@ -22,7 +22,7 @@ namespace {
 
 using darwinn::ExecutableType;
 
-Result<Template> open_template(const darwinn::Package& package) {
+Result<Template> open_template(const darwinn::Package& package, std::int64_t max_steps) {
   const darwinn::Executable* execution = package.find(ExecutableType::kExecutionOnly);
   if (execution == nullptr) execution = package.find(ExecutableType::kStandAlone);
   const darwinn::Executable* caching = package.find(ExecutableType::kParameterCaching);
@@ -36,7 +36,8 @@ Result<Template> open_template(const darwinn::Package& package) {
   if (caching != nullptr) {
     REEF_ASSIGN_OR_RETURN(compiled.caching, decode_executable(*caching));
   }
-  auto trace = follow(compiled.caching ? &*compiled.caching : nullptr, compiled.execution);
+  auto trace = follow(compiled.caching ? &*compiled.caching : nullptr, compiled.execution,
+                      max_steps > 0 ? max_steps : kMaxFollowedSteps);
   if (!trace.ok()) return trace.status().in("the template's programs cannot be followed");
   compiled.trace = std::move(trace).value();
   return compiled;
@@ -98,7 +99,7 @@ class Retargeter {
     auto options = darwinn::read_custom_options(op.custom_options);
     if (!options.ok()) return options.status().in("the template's package");
     custom_ = std::move(options).value();
-    REEF_ASSIGN_OR_RETURN(compiled_, open_template(custom_.package));
+    REEF_ASSIGN_OR_RETURN(compiled_, open_template(custom_.package, options_.max_steps));
     make_views(compiled_);
     bind_layers(alignment_);
     MatchOptions match_options;

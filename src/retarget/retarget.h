@@ -23,6 +23,8 @@ struct Options {
   // The model that the template was compiled from, if it is at hand: then everything that is going to be replaced must
   // first be found in the template as this model says, and layers that look alike are told apart by their content.
   const ir::Model* source = nullptr;
+  // Programs that take more steps than this are refused; 0: more than any known network takes.
+  std::int64_t max_steps = 0;
 };
 
 // A constant of an instruction that was replaced.

@@ -12,7 +12,7 @@ namespace reef::retarget {
 
 // What has been chosen so far, as far as rules may look at it.
 struct SearchState {
-  std::map<std::uint32_t, Labels> labels;  // of values, by instruction
+  std::map<std::uint32_t, Labels> labels;                    // of values, by instruction
   std::map<std::uint32_t, std::vector<Labels>> cell_labels;  // the same by cell, where cells differ
   std::vector<LayerChunk> chunks;
   std::map<std::uint32_t, std::uint32_t> fills;
