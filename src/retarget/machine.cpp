@@ -40,13 +40,14 @@ bool Machine::may_step(const std::vector<Wait>& waits, const NestWalk& walk, std
 }
 
 void Machine::count(Tile& tile, const Signal& signal, const NestWalk& walk) {
-  if (signal.enabled && walk.ended(signal.level)) ++tile.counters[signal.counter];
+  if (signal.enabled) tile.counters[signal.counter] += static_cast<std::uint16_t>(walk.ended(signal.level));
 }
 
-void Machine::count_ring(int channel) {
+void Machine::count_ring(int channel, std::int64_t passes) {
   const auto counter = static_cast<std::size_t>(isa::TileCounter::kRingProducerA) + static_cast<std::size_t>(channel);
-  for (const auto& tile : tiles_) ++tile->counters[counter];
-  ++scalar_counters_[static_cast<std::size_t>(isa::ScalarCounter::kRingProducerA) + static_cast<std::size_t>(channel)];
+  for (const auto& tile : tiles_) tile->counters[counter] += static_cast<std::uint16_t>(passes);
+  scalar_counters_[static_cast<std::size_t>(isa::ScalarCounter::kRingProducerA) + static_cast<std::size_t>(channel)] +=
+      static_cast<std::uint16_t>(passes);
 }
 
 Status Machine::place(Status status, std::uint32_t instruction) const {

@@ -148,7 +148,8 @@ class Machine {
   Status place(Status status, std::uint32_t instruction) const;
   static bool may_step(const std::vector<Wait>& waits, const NestWalk& walk, std::span<const std::uint16_t> counters);
   void count(Tile& tile, const Signal& signal, const NestWalk& walk);
-  void count_ring(int channel);
+  void count_ring(int channel, std::int64_t passes);
+  void count_host(const Signal& signal, const NestWalk& walk);
 
   // machine_host.cpp
   Result<bool> run_infeed();

@@ -19,6 +19,10 @@ bool uses_scratch(const std::vector<HostTransfer>& transfers) {
 
 }  // namespace
 
+void Machine::count_host(const Signal& signal, const NestWalk& walk) {
+  if (signal.enabled) scalar_counters_[signal.counter] += static_cast<std::uint16_t>(walk.ended(signal.level));
+}
+
 bool Machine::start_host(HostUnit unit) {
   HostQueue& queue = host_[unit];
   if (queue.running) return true;
@@ -87,7 +91,7 @@ Result<bool> Machine::run_infeed() {
         buffer[static_cast<std::size_t>(at + k)] = next_host_byte(code.activations);
       }
       running.walk.advance();
-      if (code.signal.enabled && running.walk.ended(code.signal.level)) ++scalar_counters_[code.signal.counter];
+      count_host(code.signal, running.walk);
       moved = true;
       if (!spend(1)) return moved;
     }
@@ -131,8 +135,8 @@ Result<bool> Machine::run_pop() {
         running.buffer.erase(running.buffer.begin(), running.buffer.begin() + taken);
         send_line(code.to_tiles, 0, false, line);
       }
-      if (code.signal.enabled && running.walk.ended(code.signal.level)) ++scalar_counters_[code.signal.counter];
-      if (code.ring_producer.enabled && running.walk.ended(code.ring_producer.level)) count_ring(0);
+      count_host(code.signal, running.walk);
+      if (code.ring_producer.enabled) count_ring(0, running.walk.ended(code.ring_producer.level));
       moved = true;
       if (!spend(1)) return moved;
     }
@@ -173,7 +177,7 @@ Result<bool> Machine::run_outfeed() {
         }
       }
       running.walk.advance();
-      if (code.signal.enabled && running.walk.ended(code.signal.level)) ++scalar_counters_[code.signal.counter];
+      count_host(code.signal, running.walk);
       moved = true;
       if (!spend(1)) return moved;
     }

@@ -83,7 +83,7 @@ Result<bool> Machine::run_ring_send(Tile& tile, Unit& unit) {
     send_line(code.to_tiles, code.channel, code.to_scalar, line);
     running.a.advance();
     count(tile, code.ring_write, running.a);
-    if (code.ring_producer.enabled && running.a.ended(code.ring_producer.level)) count_ring(code.channel);
+    if (code.ring_producer.enabled) count_ring(code.channel, running.a.ended(code.ring_producer.level));
     moved = true;
     if (!spend(1)) return moved;
   }
@@ -155,7 +155,7 @@ Result<bool> Machine::run_to_wide(Tile& tile, Unit& unit) {
     std::copy_n(tile.narrow.begin() + 4 * running.a.address(), 4, running.line.begin() + 4 * running.line_word);
     ++running.line_word;
     running.a.advance();
-    running.line_is_full = running.line_word == kLineWords || running.a.ended(code.line_level);
+    running.line_is_full = running.line_word == kLineWords || running.a.ended(code.line_level) != 0;
     moved = true;
     if (!spend(1)) return moved;
   }

@@ -52,6 +52,7 @@ void NestWalk::toggle() {
 }
 
 void NestWalk::advance() {
+  left_ = index_;
   ++step_;
   ++index_;
   ++at_[0];

@@ -51,9 +51,13 @@ class NestWalk {
     return index_ / shape_->pass_steps[static_cast<std::size_t>(clip_level(level))];
   }
 
-  // To the next step. Afterwards `ended(level)` says whether the step just left was the last of a pass.
+  // To the next step. Afterwards `ended(level)` is the number of passes that ended with the step just left: clipped
+  // steps count as made.
   void advance();
-  bool ended(int level) const { return done_ || begins_pass(level); }
+  std::int64_t ended(int level) const {
+    const std::int64_t steps = shape_->pass_steps[static_cast<std::size_t>(clip_level(level))];
+    return done_ ? 1 : index_ / steps - left_ / steps;
+  }
   // Passes of the buffer level made by a complete walk; 0 without a double buffer.
   std::uint32_t buffer_passes() const { return buffer_passes_; }
 
@@ -69,7 +73,7 @@ class NestWalk {
 
   const NestShape* shape_ = nullptr;
   std::array<std::int64_t, isa::kMaxDims> at_{};
-  std::int64_t index_ = 0, step_ = 0, toggled_ = 0;
+  std::int64_t index_ = 0, left_ = 0, step_ = 0, toggled_ = 0;  // left_: index of the step before
   std::uint64_t offset_ = 0;
   std::uint32_t phase_ = 0, buffer_passes_ = 0;
   bool done_ = false;
