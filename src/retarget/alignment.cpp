@@ -87,11 +87,19 @@ class Aligner {
     return ok_status();
   }
 
+  // A file may leave out what has its default: only what both say is compared.
+  static bool same_attributes(const ir::Attributes& a, const ir::Attributes& b) {
+    return std::all_of(a.begin(), a.end(), [&](const ir::Attribute& attribute) {
+      const ir::AttributeValue* other = b.find(attribute.name);
+      return other == nullptr || ir::same_value(attribute.value, *other);
+    });
+  }
+
   Status bind_op(std::int32_t compiled, std::int32_t source) {
     const ir::Operator &a = compiled_op(compiled), &b = source_op(source);
     const std::string what = describe_op(source_, source);
-    if (a.inputs.size() != b.inputs.size() || a.outputs.size() != b.outputs.size() || !(a.attributes == b.attributes) ||
-        a.custom_options != b.custom_options) {
+    if (a.inputs.size() != b.inputs.size() || a.outputs.size() != b.outputs.size() ||
+        !same_attributes(a.attributes, b.attributes) || a.custom_options != b.custom_options) {
       return invalid_input(
           "the architectures differ: {} has other operands or attributes than the template's operator {}, which runs "
           "on the CPU",
@@ -190,7 +198,10 @@ class Aligner {
       const auto producer = producer_.find(t);
       if (t < 0 || given.count(t) > 0 || producer == producer_.end() || taken_.count(producer->second) > 0) continue;
       if (!chip.insert(producer->second).second) continue;
-      for (const std::int32_t input : source_op(producer->second).inputs) wanted.push_back(input);
+      for (const std::int32_t input : source_op(producer->second).inputs) {
+        // Shapes that are computed, and the like, are no part of the network.
+        if (input >= 0 && chip_tensor(source_tensor(input))) wanted.push_back(input);
+      }
     }
     result_.chip_ops.assign(chip.begin(), chip.end());
   }

@@ -134,7 +134,7 @@ void Checker::check_results() {
     if (choice.chunk < 0) continue;
     const LayerChunk& chunk = state_.chunks[static_cast<std::size_t>(choice.chunk)];
     if (!chunk.parameters || !chunk.part.empty()) continue;
-    Work& done = work[chunk.op];
+    Work& done = work[choice.op];
     const TensorOpTrace& trace = *compiled_.ops[i].trace;
     done.in_pieces = done.in_pieces || (done.tiles & trace.tiles) != 0;
     done.tiles |= trace.tiles;

@@ -110,6 +110,7 @@ class Search {
 
   std::vector<Choice> candidates(std::size_t index, std::vector<std::string>& reasons);
   void add_missing_requantizations(const RoleContext& context, std::vector<std::string>& reasons) const;
+  void add_readers(const RoleContext& context, std::vector<std::string>& reasons) const;
   bool agrees(std::size_t index, const Choice& choice, std::string& reason) const;
   bool zero_points_agree(std::size_t index, const Choice& choice, std::string& reason) const;
   bool equals_template(std::size_t index, const Choice& choice, std::string& reason) const;
@@ -167,6 +168,7 @@ std::vector<Choice> Search::candidates(std::size_t index, std::vector<std::strin
   }
   reasons.insert(reasons.end(), context.reasons.begin(), context.reasons.end());
   if (agreeing.empty()) add_missing_requantizations(context, reasons);
+  if (agreeing.empty() && reasons.empty()) add_readers(context, reasons);
   return agreeing;
 }
 
@@ -183,6 +185,22 @@ void Search::add_missing_requantizations(const RoleContext& context, std::vector
       reasons.push_back(network_.describe(k) +
                         ": it changes the quantization, but the template has no instruction for it");
       break;
+    }
+  }
+}
+
+// Operators that read what the op reads, of which none has a rule that fits.
+void Search::add_readers(const RoleContext& context, std::vector<std::string>& reasons) const {
+  std::vector<std::int32_t> read = context.input.tensors;
+  read.insert(read.end(), context.parameters.tensors.begin(), context.parameters.tensors.end());
+  for (const std::int32_t k : network_.chip_ops()) {
+    const ir::Operator& op = network_.op(k);
+    const bool reads = std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t input) {
+      return std::any_of(read.begin(), read.end(),
+                         [&](std::int32_t t) { return input >= 0 && network_.is_also(t).count(input) > 0; });
+    });
+    if (reads && !network_.is_free(k)) {
+      reasons.push_back(network_.describe(k) + ": the template's instruction is none of those known for it");
     }
   }
 }

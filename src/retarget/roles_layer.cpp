@@ -97,13 +97,46 @@ bool complete_layer(RoleContext& context, std::int32_t k, const darwinn::LayerPa
   return true;
 }
 
+Result<std::shared_ptr<const darwinn::LayerParameters>> parameters_of(const RoleContext& context, std::int32_t k,
+                                                                      const LayerFit& fit);
+
+// The compiler keeps one copy of parameters that two layers have in common. The model's must then be the same, too.
+void offer_shared_chunk(RoleContext& context, const LayerChunk& chunk, std::int32_t index, const ChunkReads& reads) {
+  const Network& network = context.network;
+  bool is_read = false;
+  for (const std::int32_t k : network.chip_ops()) {
+    const ir::Operator& op = network.op(k);
+    if (!darwinn::has_layer_parameters(op) || op.inputs.size() < 2) continue;
+    if (!network.all_are(context.input.tensors, op.inputs[0])) continue;
+    is_read = true;
+    const LayerFit fit = fit_layer(context, k, layer_shape_of(network, k), reads.first);
+    if (!fit.reason.empty()) {
+      context.reject(k, "{}", fit.reason);
+      continue;
+    }
+    const auto parameters = parameters_of(context, k, fit);
+    const auto own =
+        parameters.ok() ? darwinn::pack(**parameters) : Result<std::vector<std::uint8_t>>(parameters.status());
+    const auto shared = darwinn::pack(*chunk.parameters);
+    if (!own.ok() || !shared.ok() || *own != *shared) {
+      context.reject(k, "the template has one set of parameters for it and {}; the model has two",
+                     network.describe(chunk.op));
+      continue;
+    }
+    Choice choice;
+    choice.chunk = index;
+    if (complete_layer(context, k, **parameters, choice)) context.offer(std::move(choice));
+  }
+  if (!is_read) context.reject(chunk.op, "its parameters are applied to something it does not read");
+}
+
 void offer_known_chunk(RoleContext& context, const LayerChunk& chunk, std::int32_t index, const ChunkReads& reads) {
   const OpView& op = context.op;
   const darwinn::Presence presence = presence_of(op);
   const Network& network = context.network;
   if (!chunk.parameters || !chunk.part.empty()) return;
   if (!context.input.tensors.empty() && !network.all_are(context.input.tensors, network.op(chunk.op).inputs[0])) {
-    return context.reject(chunk.op, "its parameters are applied to something it does not read");
+    return offer_shared_chunk(context, chunk, index, reads);
   }
   if (!(presence == chunk.parameters->presence()) || reads.end > chunk.range.offset + chunk.range.bytes) {
     return context.reject(chunk.op, "its parameters are read in two ways");
