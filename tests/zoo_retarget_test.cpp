@@ -219,6 +219,27 @@ TEST(ZooRetarget, TellsEqualBranchesApart) {
   EXPECT_NE(programs(Bytes(a->file)), programs(compiled));
 }
 
+// What carries a state to the next invocation has the state's quantization.
+TEST(ZooRetarget, StatesAreLayersToo) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  const std::string folder = zoo + "/pairs/keras_lstm_mnist_ptq/";
+  const ir::Model model = testing::vary(load(folder + "source.tflite"), 3);
+  const auto result = retarget::retarget(read(folder + "v15_edgetpu.tflite"), model);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const auto compiled = tflite::read_model(Bytes(result->file));
+  const auto options = darwinn::read_custom_options(compiled->subgraphs[0].operators[0].custom_options);
+  const darwinn::Executable& executable = options->package.executables[0];
+  int states = 0;
+  for (const darwinn::Layer& output : executable.output_layers) {
+    for (const darwinn::Layer& input : executable.input_layers) {
+      if (output.name != input.name + "_variable_output") continue;
+      EXPECT_EQ(output.numerics, input.numerics);
+      ++states;
+    }
+  }
+  EXPECT_EQ(states, 2);
+}
+
 // Damaged instructions end with a message or a result, whatever they say.
 TEST(ZooRetarget, SurvivesDamage) {
   REEF_SKIP_WITHOUT_ZOO(zoo);

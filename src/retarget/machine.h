@@ -178,6 +178,7 @@ class Machine {
   Result<bool> run_tensor(Tile& tile, Unit& unit);
   void start_tensor(Tile& tile, Unit& unit, Running& running);
   Status record_step(Tile& tile, Running& running);
+  Status record_samples(Tile& tile, Running& running, const TensorCode& code);
   Status record_parameters(Tile& tile, Running& running, const TensorCode& code);
   void record_first(Tile& tile, Running& running, const TensorCode& code);
   Status finish_result(Tile& tile, const Unit& unit, Running& running);

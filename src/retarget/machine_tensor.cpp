@@ -120,13 +120,34 @@ void Machine::record_first(Tile& tile, Running& running, const TensorCode& code)
   trace.first.push_back(std::move(step));
 }
 
+// The pixels that a result is made of; the input nest gives only the first pixel of the source.
+Status Machine::record_samples(Tile& tile, Running& running, const TensorCode& code) {
+  if (!running.a.begins_pass(2)) return ok_status();
+  const ResampleCode& r = code.resample;
+  const std::int64_t x = r.x_phase + 2 * running.a.dim_index(2), y = r.y_phase + 2 * running.a.dim_index(3);
+  const std::int64_t half = r.is_nearest ? 1 : 0;
+  const std::int64_t first_x = (x + half * r.x_factor) / (2 * r.x_factor);
+  const std::int64_t first_y = (y + half * r.y_factor) / (2 * r.y_factor);
+  Sources& sources = traces_[static_cast<std::size_t>(running.trace)].input;
+  for (std::int64_t dy = 0; dy < (r.is_nearest ? 1 : 2); ++dy) {
+    for (std::int64_t dx = 0; dx < (r.is_nearest ? 1 : 2); ++dx) {
+      const std::int64_t address =
+          running.b.address() + (first_x + dx) * r.pixel_stride + (first_y + dy) * r.row_stride;
+      REEF_REQUIRE(address >= 0 && address < kNarrowBytes, "narrow byte {} does not exist", address);
+      for (int k = 0; k < 4; ++k) sources.add(tile.narrow[static_cast<std::size_t>(address + k)]);
+    }
+  }
+  return ok_status();
+}
+
 Status Machine::record_step(Tile& tile, Running& running) {
   const auto& code = std::get<TensorCode>(running.code->code);
   TensorOpTrace& trace = traces_[static_cast<std::size_t>(running.trace)];
-  if (running.code->opcode == isa::Opcode::kMultiplyAdd || running.code->opcode == isa::Opcode::kResample) {
+  if (running.code->opcode == isa::Opcode::kResample) return record_samples(tile, running, code);
+  if (running.code->opcode == isa::Opcode::kMultiplyAdd) {
     const std::int64_t address = running.b.address();
     REEF_REQUIRE(address >= 0 && address < kNarrowBytes, "narrow byte {} does not exist", address);
-    const int bytes = running.code->opcode == isa::Opcode::kResample ? 4 : code.products * (code.in_16 ? 2 : 1);
+    const int bytes = code.products * (code.in_16 ? 2 : 1);
     // An op that works in place and visits a result twice would seem to read itself.
     for (int k = 0; k < bytes; ++k) {
       const Tag tag = tile.narrow[static_cast<std::size_t>(address + k)];
@@ -134,7 +155,6 @@ Status Machine::record_step(Tile& tile, Running& running) {
       if (!is_own) trace.input.add(tag);
     }
   }
-  if (running.code->opcode == isa::Opcode::kResample) return ok_status();
   REEF_RETURN_IF_ERROR(record_parameters(tile, running, code));
   record_first(tile, running, code);
   if (code.is_plain) record_copy(tile, running, code);

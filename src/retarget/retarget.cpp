@@ -2,7 +2,8 @@
 #include "retarget/retarget.h"
 
 #include <algorithm>
-#include <bit>
+#include <map>
+#include <string_view>
 
 #include "base/sha256.h"
 #include "formats/darwinn/reader.h"
@@ -51,17 +52,26 @@ void make_views(Template& compiled) {
   }
 }
 
-// Layers of the program belong to operands of the custom operator by name, or else by position.
-std::vector<std::int32_t> layer_tensors(const std::vector<darwinn::Layer>& layers, const ir::Subgraph& graph,
-                                        const std::vector<std::int32_t>& operands,
-                                        const std::vector<std::int32_t>& model_tensors) {
+// What the compiler calls the output that carries a state to the next invocation.
+constexpr std::string_view kStateOutput = "_variable_output";
+
+// Layers of the program belong to operands of the custom operator by name, or else by position. `states`: operands
+// whose new value is an output of the program, but not of the operator.
+Result<std::vector<std::int32_t>> layer_tensors(const std::vector<darwinn::Layer>& layers, const ir::Subgraph& graph,
+                                                const std::vector<std::int32_t>& operands,
+                                                const std::vector<std::int32_t>& model_tensors,
+                                                const std::map<std::string, std::int32_t>& states) {
   std::vector<std::int32_t> tensors;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     std::int32_t found = -1;
     for (std::size_t k = 0; k < operands.size(); ++k) {
       if (graph.tensors[static_cast<std::size_t>(operands[k])].name == layers[i].name) found = model_tensors[k];
     }
+    const auto state = states.find(layers[i].name);
+    if (found < 0 && state != states.end()) found = state->second;
     if (found < 0 && layers.size() == operands.size()) found = model_tensors[i];
+    REEF_REQUIRE(found >= 0, "the template's program has a layer '{}' that its operator does not have",
+                 ir::describe_name(layers[i].name));
     tensors.push_back(found);
   }
   return tensors;
@@ -101,7 +111,7 @@ class Retargeter {
     custom_ = std::move(options).value();
     REEF_ASSIGN_OR_RETURN(compiled_, open_template(custom_.package, options_.max_steps));
     make_views(compiled_);
-    bind_layers(alignment_);
+    REEF_RETURN_IF_ERROR(bind_layers(alignment_));
     MatchOptions match_options;
     if (options_.source != nullptr) {
       REEF_ASSIGN_OR_RETURN(match_options.ops, ops_of_source());
@@ -121,11 +131,19 @@ class Retargeter {
   ir::Operator& custom_op() { return graph().operators[static_cast<std::size_t>(alignment_.custom_op)]; }
   const ir::Subgraph& model_graph() const { return model_.subgraphs[0]; }
 
-  void bind_layers(const Alignment& alignment) {
+  Status bind_layers(const Alignment& alignment) {
     const darwinn::Executable& executable = *compiled_.execution.executable;
     const ir::Operator& op = custom_op();
-    compiled_.input_tensors = layer_tensors(executable.input_layers, graph(), op.inputs, alignment.inputs);
-    compiled_.output_tensors = layer_tensors(executable.output_layers, graph(), op.outputs, alignment.outputs);
+    std::map<std::string, std::int32_t> states;
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      const ir::Tensor& tensor = graph().tensors[static_cast<std::size_t>(op.inputs[k])];
+      if (tensor.is_variable) states[tensor.name + std::string(kStateOutput)] = alignment.inputs[k];
+    }
+    REEF_ASSIGN_OR_RETURN(compiled_.input_tensors,
+                          layer_tensors(executable.input_layers, graph(), op.inputs, alignment.inputs, {}));
+    REEF_ASSIGN_OR_RETURN(compiled_.output_tensors,
+                          layer_tensors(executable.output_layers, graph(), op.outputs, alignment.outputs, states));
+    return ok_status();
   }
 
   // The operator of each tensor op, found with the model that the template was compiled from.
@@ -133,7 +151,7 @@ class Retargeter {
     auto alignment = align(compiled_model_, *options_.source);
     if (!alignment.ok()) return alignment.status().in("template and --source");
     REEF_RETURN_IF_ERROR(same_structure(*options_.source, model_));
-    bind_layers(*alignment);
+    REEF_RETURN_IF_ERROR(bind_layers(*alignment));
     const Network network(*options_.source, alignment->chip_ops);
     auto matching = match(compiled_, network, {.must_be_equal = true, .ops = {}});
     if (!matching.ok()) return matching.status().in("the template was not compiled from --source");
@@ -143,7 +161,7 @@ class Retargeter {
     REEF_REQUIRE(difference.empty(), "the template was not compiled from --source: {}", difference);
     std::vector<std::int32_t> ops;
     for (const Choice& choice : matching->choices) ops.push_back(choice.op);
-    bind_layers(alignment_);
+    REEF_RETURN_IF_ERROR(bind_layers(alignment_));
     report_.notes.emplace_back("every constant and parameter of the template was first found to be that of its source");
     return ops;
   }
@@ -179,7 +197,7 @@ class Retargeter {
   }
 
   Status write_layer(darwinn::Layer& layer, std::int32_t t) {
-    if (t < 0 || !layer.numerics) return ok_status();
+    if (!layer.numerics) return ok_status();
     const ir::Tensor& tensor = model_graph().tensors[static_cast<std::size_t>(t)];
     const auto chip = chip_tensor(tensor);
     REEF_REQUIRE(chip.has_value(), "'{}' is not 8 or 16 bits wide with one scale", ir::describe_name(tensor.name));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "retarget/unit_code.h"
 
+#include <algorithm>
 #include <array>
 
 #include "isa/fence.h"
@@ -67,6 +68,19 @@ bool is_plain_copy(const Instruction& i) {
          !i.test(t::kActivation);
 }
 
+ResampleCode resample_code(const Instruction& i) {
+  namespace r = isa::tensor_op::resample;
+  ResampleCode code;
+  code.x_phase = static_cast<int>(i.bits(r::kXPhase));
+  code.y_phase = static_cast<int>(i.bits(r::kYPhase));
+  code.x_factor = std::max(static_cast<int>(i.bits(r::kXFactor)), 1);
+  code.y_factor = std::max(static_cast<int>(i.bits(r::kYFactor)), 1);
+  code.is_nearest = i.test(r::kXNearest);
+  code.pixel_stride = i.get(r::kPixelStride);
+  code.row_stride = i.bits(r::kRowStride);
+  return code;
+}
+
 Result<UnitCode> tensor_code(const Instruction& i) {
   namespace t = isa::tensor_op;
   TensorCode code;
@@ -94,6 +108,7 @@ Result<UnitCode> tensor_code(const Instruction& i) {
     code.group_level = static_cast<int>(i.bits(t::kPsumGroup2Level));
   }
   const bool resamples = i.opcode() == Opcode::kResample;
+  if (resamples) code.resample = resample_code(i);
   code.has_bias = !resamples && i.test(t::kBias);
   code.has_multipliers = !resamples && i.test(t::kScalePerCell);
   code.has_zero_line = !resamples && i.test(t::kParamZeroLine);

@@ -25,6 +25,13 @@ struct Signal {
   std::uint8_t level = 0;
 };
 
+// Where a resampling op reads: (phase + 2 * i) / (2 * factor) pixels from the first along each axis.
+struct ResampleCode {
+  int x_phase = 0, y_phase = 0, x_factor = 1, y_factor = 1;
+  bool is_nearest = false;
+  std::int64_t pixel_stride = 0, row_stride = 0;  // bytes
+};
+
 struct TensorCode {
   NestShape loops, in, out, param, psum;
   std::vector<Wait> waits;
@@ -38,6 +45,7 @@ struct TensorCode {
   std::uint32_t reduce_dims = 0;
   bool has_bias = false, has_multipliers = false, has_zero_line = false, has_activation = false;
   std::int64_t zero_line = 0, zero_line_step = 0;
+  ResampleCode resample;
   // Bytes as they are: each result byte is an input byte, if the parameters are zeros and ones.
   bool is_plain = false;
 };
