@@ -1,48 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as a user meets it: exit codes, messages, files.
-#include <array>
-#include <cstdio>
-#include <filesystem>
-
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "command_line.h"
 
 namespace reef::testing {
 namespace {
 
-struct Outcome {
-  int exit_code = -1;
-  std::string text;  // standard output and error together
-};
-
-Outcome reef(const std::string& arguments) {
-  Outcome outcome;
-  std::FILE* pipe = ::popen((std::string(REEF_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> chunk{};
-  for (std::size_t n; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) outcome.text.append(chunk.data(), n);
-  outcome.exit_code = WEXITSTATUS(::pclose(pipe));
-  return outcome;
-}
-
 const std::string kModel = REEF_SOURCE_DIR "/models/reef_creatures_int8.tflite";
 
-class CommandLine : public ::testing::Test {
- protected:
-  CommandLine() : folder_(std::filesystem::temp_directory_path() / ("reef_cli_test_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~CommandLine() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
-};
-
 TEST_F(CommandLine, HelpHasAnExample) {
-  for (const char* command : {"", "run", "inspect"}) {
+  for (const char* command : {"", "run", "inspect", "disasm", "asm"}) {
     const Outcome outcome = reef(std::string(command) + " --help");
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_NE(outcome.text.find("Example"), std::string::npos) << command;

@@ -59,6 +59,35 @@ TEST(ZooDarwinn, WritesEveryPackageAsItWas) {
   EXPECT_GE(packages, 58);
 }
 
+// Every element of every output has a place of its own in what the chip sends.
+TEST(ZooDarwinn, LayoutsPlaceEveryElement) {
+  REEF_SKIP_WITHOUT_ZOO(folder);
+  int layouts = 0;
+  for_each_package(folder, [&](const std::string& path, const Bytes&, ir::Model&, ir::Operator& op) {
+    const auto options = darwinn::read_custom_options(op.custom_options);
+    ASSERT_TRUE(options.ok()) << path;
+    for (const darwinn::Layer& layer : options->package.executables[0].output_layers) {
+      const auto* info = std::get_if<darwinn::OutputInfo>(&layer.info);
+      if (info == nullptr || !info->layout) continue;
+      std::vector<bool> is_taken(static_cast<std::size_t>(layer.size_bytes));
+      for (std::int32_t y = 0; y < layer.y_dim; ++y) {
+        for (std::int32_t x = 0; x < layer.x_dim; ++x) {
+          const auto index = info->layout->index_of(static_cast<std::size_t>(y), static_cast<std::size_t>(x));
+          ASSERT_TRUE(index && *index >= 0 && *index + layer.z_dim <= layer.size_bytes) << path << ' ' << layer.name;
+          for (std::int32_t z = 0; z < layer.z_dim; ++z) {
+            const auto place = static_cast<std::size_t>(*index + z);
+            ASSERT_FALSE(is_taken[place]) << path << ' ' << layer.name;
+            is_taken[place] = true;
+          }
+        }
+      }
+      ++layouts;
+    }
+  });
+  std::cout << layouts << " layouts\n";
+  EXPECT_GE(layouts, 69);
+}
+
 TEST(ZooDarwinn, PatchesOneParameter) {
   REEF_SKIP_WITHOUT_ZOO(folder);
   int patched_files = 0;

@@ -9,7 +9,9 @@
 
 #include "base/file.h"
 #include "commands.h"
+#include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
+#include "inspect_package.h"
 #include "ir/describe.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -76,12 +78,18 @@ Json tensor_json(const ir::Model& model, const ir::Tensor& tensor) {
   return json;
 }
 
+bool runs_on_edge_tpu(const ir::Operator& op) { return op.is_custom() && op.type == darwinn::kCustomOpName; }
+
 Json op_json(const ir::Operator& op) {
   Json json = {{"type", op.type},     {"custom", op.is_custom()}, {"version", op.version},
                {"inputs", op.inputs}, {"outputs", op.outputs},    {"runs_on_cpu", ops::find_op(op) != nullptr}};
   for (const ir::Attribute& attribute : op.attributes) json["attributes"][attribute.name] = value_json(attribute.value);
   if (!op.custom_options.empty()) json["custom_options_bytes"] = op.custom_options.size();
   if (op.opaque_options || op.opaque_options_2) json["options_newer_than_this_version"] = true;
+  if (runs_on_edge_tpu(op)) {
+    auto package = package_json(op.custom_options);
+    json["edge_tpu_package"] = package.ok() ? *package : Json{{"error", package.status().message()}};
+  }
   return json;
 }
 
@@ -142,6 +150,26 @@ void print_ops(const ir::Subgraph& graph) {
   }
 }
 
+// What the chip does and what it leaves to the CPU.
+void print_packages(const ir::Subgraph& graph) {
+  std::vector<std::string> on_cpu;
+  int packages = 0;
+  for (const ir::Operator& op : graph.operators) {
+    if (runs_on_edge_tpu(op))
+      ++packages;
+    else
+      on_cpu.push_back(op.type);
+  }
+  if (packages == 0) return;
+  fmt::print("  compiled for the Edge TPU: {} op{}; left to the CPU: {}\n", packages, packages == 1 ? "" : "s",
+             on_cpu.empty() ? "none" : fmt::format("{} ({})", on_cpu.size(), fmt::join(on_cpu, ", ")));
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    if (!runs_on_edge_tpu(graph.operators[i])) continue;
+    const auto text = describe_package(graph.operators[i].custom_options);
+    fmt::print("\nop {}\n{}", i, text.ok() ? *text : fmt::format("  cannot be read: {}\n", text.status().message()));
+  }
+}
+
 void print_tensors(const ir::Model& model, const ir::Subgraph& graph) {
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const ir::Tensor& tensor = graph.tensors[i];
@@ -173,6 +201,7 @@ void print_summary(const InspectOptions& options, const ir::Model& model, std::s
     print_io("input", graph, graph.inputs);
     print_io("output", graph, graph.outputs);
     print_ops(graph);
+    print_packages(graph);
     if (options.tensors) print_tensors(model, graph);
   }
 }
@@ -198,7 +227,7 @@ Status inspect(const InspectOptions& options) {
 void add_inspect(CLI::App& app, Action& action) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a model file");
-  command->add_option("model", options->model, "A .tflite file")->required();
+  command->add_option("model", options->model, "A .tflite or _edgetpu.tflite file")->required();
   command->add_flag("--tensors", options->tensors, "List every tensor too");
   auto* text =
       command->add_flag("--text", options->text, "Print the whole model in Reef's text form (docs/formats/ir_text.md)");

@@ -14,6 +14,8 @@ namespace reef::app {
 // What the chosen subcommand does; set by it when the command line has been parsed.
 using Action = std::function<Status()>;
 
+void add_asm(CLI::App& app, Action& action);
+void add_disasm(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_retarget(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);

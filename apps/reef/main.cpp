@@ -22,6 +22,8 @@ int run(int argc, char** argv) {
   reef::app::add_inspect(app, action);
   reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
+  reef::app::add_disasm(app, action);
+  reef::app::add_asm(app, action);
   const auto is_asked_for = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
   if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_asked_for).empty()) {
     std::fprintf(stderr, "reef: there is no command '%s'; `reef --help` lists them\n", argv[1]);

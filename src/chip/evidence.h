@@ -8,12 +8,13 @@
 namespace reef::chip {
 
 enum class Evidence : std::uint8_t {
-  kPublished,      // stated by the maker: data sheet, Coral's documentation
+  kPublished,      // stated by the maker, or published by others who measured it on a chip
   kRuntimeSource,  // stated in libedgetpu, Google's open runtime
-  kDecoded,   // read from compiled programs; another reading makes programs fail to parse, deadlock or compute wrong
-  kMeasured,  // fits times or outputs that others recorded from real devices
-  kInferred,  // pattern or statistics only; consistent with everything seen, not forced by it
-  kOpen,      // not known; the value is what every program seen has, or a guess that says so
+  kExecuted,       // an emulator that relies on it reproduces whole compiled programs; another reading breaks them
+  kObserved,       // holds without exception in the programs studied; nothing tells it from another reading
+  kMeasured,       // fits times or outputs that others recorded from real devices
+  kInferred,       // the only reading that makes sense of few occurrences, or a pattern
+  kUnknown,        // the value is what every program seen has, or a guess that says so
 };
 
 constexpr std::string_view evidence_name(Evidence evidence) {
@@ -22,16 +23,18 @@ constexpr std::string_view evidence_name(Evidence evidence) {
       return "published";
     case Evidence::kRuntimeSource:
       return "libedgetpu source";
-    case Evidence::kDecoded:
-      return "decoded";
+    case Evidence::kExecuted:
+      return "executed";
+    case Evidence::kObserved:
+      return "observed";
     case Evidence::kMeasured:
       return "measured by others";
     case Evidence::kInferred:
       return "inferred";
-    case Evidence::kOpen:
-      return "open";
+    case Evidence::kUnknown:
+      return "unknown";
   }
-  return "open";
+  return "unknown";
 }
 
 }  // namespace reef::chip

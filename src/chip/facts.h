@@ -14,7 +14,7 @@ struct Fact {
   std::string_view name;  // without the leading k
   double value = 0;
   std::string_view unit;
-  Evidence evidence = Evidence::kOpen;
+  Evidence evidence = Evidence::kUnknown;
   std::string_view source;  // what the evidence is
   std::string_view meaning;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Edge TPU ("beagle") as data: numbers as constants, counters and units as names.
+// The Edge TPU ("beagle") as data: numbers as constants, counters as names.
 //
 // A scalar core reads one stream of instructions. It hands those for tiles to the 16 tiles of a 4 x 4 grid, where ten
 // units per tile work through their queues in order, and keeps those that move data between host, FIFOs and ring.
@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 namespace reef::chip {
@@ -27,9 +28,9 @@ inline constexpr std::string_view kChipName = "beagle";
 
 // Counters of a tile, numbered as instructions name them (the order of libedgetpu's SyncCounter registers).
 enum class TileCounter : std::uint8_t {
-  kActivations = 0,  // libedgetpu: AVDATA. Words a tensor operation wrote.
-  kParameters,       // parameters a tensor operation is done with
-  kPartialSums,      // never used by any program seen
+  kAvdata = 0,   // activations: words a tensor operation wrote
+  kParameters,   // parameters a tensor operation is done with
+  kPartialSums,  // never used by any program seen
   kMeshNorthIn,
   kMeshEastIn,
   kMeshSouthIn,
@@ -47,38 +48,32 @@ enum class TileCounter : std::uint8_t {
   kRingProducerA,  // counted on every tile and on the scalar core at once: whose turn it is on the ring
   kRingProducerB,
 };
-std::string_view name(TileCounter counter);
+inline constexpr std::string_view kTileCounterNames[] = {
+    "AVDATA",      "PARAMETERS",     "PARTIAL_SUMS",    "MESH_N_IN",       "MESH_E_IN",
+    "MESH_S_IN",   "MESH_W_IN",      "MESH_N_OUT",      "MESH_E_OUT",      "MESH_S_OUT",
+    "MESH_W_OUT",  "WIDE_TO_NARROW", "WIDE_TO_SCALING", "NARROW_TO_WIDE",  "RING_READ_A",
+    "RING_READ_B", "RING_WRITE",     "RING_PRODUCER_A", "RING_PRODUCER_B",
+};
+static_assert(std::size(kTileCounterNames) == kTileCounters);
 
 // Counters of the scalar core. libedgetpu's register order has the two POP counters before the two INFEED ones;
 // instructions number them the other way round (decoded: programs deadlock under the register order).
 enum class ScalarCounter : std::uint8_t {
-  kActivationInfeed = 0,
+  kAvdataInfeed = 0,
   kParameterInfeed,
-  kActivationPop,
+  kAvdataPop,
   kParameterPop,
-  kLoopBackPop,  // libedgetpu: SCALAR_INFEED
+  kLoopbackPop,  // libedgetpu: SCALAR_INFEED
   kRingProducerA,
   kRingProducerB,
   kRingOutfeed,
   kScalarPipeline,  // never watched by any program seen
 };
-std::string_view name(ScalarCounter counter);
-
-// Units of a tile in the order of a tile fence's unit mask (bit 0 first). Bits 1 to 4 are named by elimination: which
-// of 1/2 and which of 3/4 is which is open (see docs/hardware/machine.md).
-enum class TileUnit : std::uint8_t {
-  kTensor = 0,
-  kWideToNarrow,
-  kRingProducer,
-  kRingConsumerA,
-  kRingConsumerB,
-  kNarrowToWide,
-  kMeshSouth,  // sends south, receives from north (op 15)
-  kMeshWest,   // op 16
-  kMeshNorth,  // op 17
-  kMeshEast,   // op 18
+inline constexpr std::string_view kScalarCounterNames[] = {
+    "AVDATA_INFEED",   "PARAMETER_INFEED", "AVDATA_POP",   "PARAMETER_POP",   "LOOPBACK_POP",
+    "RING_PRODUCER_A", "RING_PRODUCER_B",  "RING_OUTFEED", "SCALAR_PIPELINE",
 };
-std::string_view name(TileUnit unit);
+static_assert(std::size(kScalarCounterNames) == kScalarCounters);
 
 constexpr int tile_row(int tile) { return tile / kTileColumns; }
 constexpr int tile_column(int tile) { return tile % kTileColumns; }

@@ -10,7 +10,7 @@
 namespace reef::isa {
 
 struct DisassemblyOptions {
-  bool rows_as_comments = true;  // "; row 12" behind the first line of every instruction
+  bool comments = true;          // "; row 12" behind the first line of every instruction, and a few explanations
   bool always_sequence = false;  // sequence numbers even where the assembler would count to the same
 };
 

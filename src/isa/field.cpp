@@ -33,20 +33,4 @@ std::string_view kind_name(Kind kind) {
   return "?";
 }
 
-std::string_view evidence_name(Evidence evidence) {
-  switch (evidence) {
-    case Evidence::kExecuted:
-      return "executed";
-    case Evidence::kObserved:
-      return "observed";
-    case Evidence::kPublished:
-      return "published";
-    case Evidence::kInferred:
-      return "inferred";
-    case Evidence::kUnknown:
-      return "unknown";
-  }
-  return "?";
-}
-
 }  // namespace reef::isa

@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "chip/evidence.h"
+
 namespace reef::isa {
 
 enum class Kind : std::uint8_t {
@@ -29,14 +31,7 @@ enum class Kind : std::uint8_t {
   kRaw,       // purpose unknown; kept as it is
 };
 
-// How a meaning is known, strongest first.
-enum class Evidence : std::uint8_t {
-  kExecuted,   // an emulator that relies on it reproduces the outputs of whole compiled programs
-  kObserved,   // holds without exception in the compiled programs studied; no experiment tells it from another reading
-  kPublished,  // public source code or public measurements by others say so
-  kInferred,   // the only reading that makes sense of few occurrences
-  kUnknown,
-};
+using chip::Evidence;
 
 // The widest field has 32 bits.
 inline constexpr int kMaxFieldWidth = 32;
@@ -52,7 +47,9 @@ struct Field {
   // Part of a loop nest, watcher or producer of this name: the whole name is then "group.name".
   std::string_view group = {};
   // What the field holds in every compiled program studied, where that is not 0. The assembler starts from it.
-  std::uint32_t usual = 0;
+  std::uint32_t usual = 0;  // as bits
+  // The value is the bits plus this: 1 where a field holds a count less one.
+  std::uint8_t plus = 0;
   std::span<const std::string_view> values = {};
 
   constexpr int end() const { return bit + width; }
@@ -66,7 +63,6 @@ constexpr bool operator==(const Field& a, const Field& b) {
 }
 
 std::string_view kind_name(Kind kind);
-std::string_view evidence_name(Evidence evidence);
 
 constexpr Field raw(std::string_view name, int bit, int width, std::string_view meaning = {}, std::uint32_t usual = 0) {
   return {.name = name,

@@ -67,7 +67,7 @@ static_assert(kActivationFields.tiles(13 * kRowBits));
 constexpr auto kRingSendFields =
     FieldList::of(tile::kPrefix, ring::kSendIn, raw("raw_267", 267, 32), raw("raw_299", 299, 32),
                   raw("raw_331", 331, 3), raw("raw_334", 334, 1, kMaybeBaseFromRegister), ring::kSendProducers,
-                  ring::kSendWatchers, ring::kChannelB, ring::kToTiles, ring::kToScalar, raw("raw_484", 484, 28));
+                  ring::kSendWatchers, ring::kChannel, ring::kToTiles, ring::kToScalar, raw("raw_484", 484, 28));
 static_assert(kRingSendFields.tiles(4 * kRowBits));
 
 constexpr auto kRingReceiveFields = FieldList::of(
@@ -98,7 +98,7 @@ constexpr auto kMeshFields = mesh_fields(Opcode::kMeshSouth);
 static_assert(kMeshFields.tiles(6 * kRowBits));
 
 constexpr auto kInfeedFields =
-    FieldList::of(common::kPrefix, host_queues::kInfeedActivations, host_queues::kInfeedOut, host_queues::kSignalInfeed,
+    FieldList::of(common::kPrefix, host_queues::kInfeedBuffer, host_queues::kInfeedOut, host_queues::kSignalInfeed,
                   host_queues::kInfeedWatchers, raw("raw_216", 216, 32), raw("raw_248", 248, 8));
 static_assert(kInfeedFields.tiles(2 * kRowBits));
 
@@ -111,7 +111,7 @@ static_assert(kPopFields.tiles(4 * kRowBits));
 
 constexpr auto kOutfeedFields = FieldList::of(
     common::kPrefix, host_queues::kOutfeedOut, host_queues::kSignalOutfeed, host_queues::kOutfeedWatchers,
-    raw("raw_215", 215, 7), host_queues::kOutfeedLineWords, host_queues::kToHost, raw("raw_229", 229, 27));
+    raw("raw_215", 215, 7), host_queues::kOutfeedLineWords, host_queues::kOutfeedTarget, raw("raw_229", 229, 27));
 static_assert(kOutfeedFields.tiles(2 * kRowBits));
 
 // ---- Fences ----
@@ -250,7 +250,7 @@ const Field* sequence_field(Opcode opcode) {
 AddressUnitName address_unit_name(AddressUnit unit) {
   switch (unit) {
     case AddressUnit::kNarrowByte:
-      return {"narrow", "B"};
+      return {"narrow", "byte"};
     case AddressUnit::kNarrowWord:
       return {"narrow", "word"};
     case AddressUnit::kWideLine:

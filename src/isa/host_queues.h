@@ -11,16 +11,18 @@ namespace reef::isa::host_queues {
 
 using layout::field;
 using layout::flag;
+using layout::plus_one;
 using layout::with_values;
 
 // ---- 25: infeed ----
 
-inline constexpr Field kInfeedActivations =
-    flag("activations", 12, "0: parameter buffer, 1: activation buffer", Evidence::kExecuted);
+inline constexpr std::string_view kInfeedBuffers[] = {"parameters", "activations"};
+inline constexpr Field kInfeedBuffer =
+    with_values(field("buffer", 12, 1, Kind::kEnum, "", "which buffer is filled", Evidence::kExecuted), kInfeedBuffers);
 inline constexpr NestFields kInfeedOut = layout::nest({"out", AddressUnit::kBufferUnit, 13, 3, 15, 16, 15, 2});
 inline constexpr ProducerFields kSignalInfeed = layout::choose_counter(
     layout::producer({"signal_infeed", 174, 2, true, static_cast<std::uint8_t>(ScalarCounter::kParameterInfeed), 0}),
-    kInfeedActivations,
+    kInfeedBuffer,
     {static_cast<std::uint8_t>(ScalarCounter::kParameterInfeed),
      static_cast<std::uint8_t>(ScalarCounter::kAvdataInfeed)});
 inline constexpr auto kInfeedWatchers = layout::watchers<1>({177, 4, 2, false, true, {0, 0}});
@@ -43,8 +45,8 @@ inline constexpr std::array kPopProducers = {kSignalPopRingProducer, kSignalPop}
 inline constexpr auto kPopWatchers = layout::watchers<2>({314, 4, 2, false, true, {0, 0}});
 inline constexpr Field kPopTiles =
     field("to_tiles", 409, 16, Kind::kTileMask, "tiles", "who receives the lines", Evidence::kExecuted);
-inline constexpr Field kPopLineWords =
-    field("line_words", 434, 6, Kind::kUnsigned, "words - 1", "words of 4 bytes per ring line", Evidence::kExecuted);
+inline constexpr Field kPopLineWords = plus_one(
+    field("line_words", 434, 6, Kind::kUnsigned, "words", "words of 4 bytes per ring line", Evidence::kExecuted));
 
 // ---- 27: outfeed ----
 
@@ -53,10 +55,14 @@ inline constexpr ProducerFields kSignalOutfeed =
     layout::producer({"signal_outfeed", 173, 2, true, static_cast<std::uint8_t>(ScalarCounter::kRingOutfeed), 0});
 // Waiting for LOOPBACK_POP is what marks an outfeed into the loop-back buffer.
 inline constexpr auto kOutfeedWatchers = layout::watchers<1>({176, 4, 2, false, true, {0, 0}});
-inline constexpr Field kOutfeedLineWords =
-    field("line_words", 222, 6, Kind::kUnsigned, "words - 1", "words of 4 bytes per ring line", Evidence::kObserved);
-inline constexpr Field kToHost =
-    flag("to_host", 228, "1: units of 8 bytes, straight to the host; 0: words of 4 bytes into a buffer",
-         Evidence::kExecuted);
+inline constexpr Field kOutfeedLineWords = plus_one(
+    field("line_words", 222, 6, Kind::kUnsigned, "words", "words of 4 bytes per ring line", Evidence::kObserved));
+inline constexpr std::string_view kOutfeedTargets[] = {"buffer", "host"};
+inline constexpr Field kOutfeedTarget = with_values(
+    field("target", 228, 1, Kind::kEnum, "",
+          "host: units of 8 bytes straight to the host; buffer: words of 4 bytes into the loop-back buffer or the "
+          "scalar core's memory",
+          Evidence::kExecuted),
+    kOutfeedTargets);
 
 }  // namespace reef::isa::host_queues

@@ -14,11 +14,12 @@ std::int64_t wrapping(std::uint64_t value) { return std::bit_cast<std::int64_t>(
 std::uint64_t modular(std::int64_t value) { return std::bit_cast<std::uint64_t>(value); }
 
 std::int64_t lowest(const Field& field) {
-  return field.kind == Kind::kSigned ? -(std::int64_t{1} << (field.width - 1)) : 0;
+  return (field.kind == Kind::kSigned ? -(std::int64_t{1} << (field.width - 1)) : 0) + field.plus;
 }
 std::int64_t highest(const Field& field) {
-  return field.kind == Kind::kSigned ? (std::int64_t{1} << (field.width - 1)) - 1
-                                     : static_cast<std::int64_t>(field.mask());
+  return (field.kind == Kind::kSigned ? (std::int64_t{1} << (field.width - 1)) - 1
+                                      : static_cast<std::int64_t>(field.mask())) +
+         field.plus;
 }
 
 }  // namespace
@@ -30,17 +31,15 @@ int Nest::significant_dims() const {
 }
 
 std::optional<std::int64_t> Nest::steps() const {
-  constexpr auto kMax = static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max());
-  unsigned __int128 all = 1;
-  unsigned __int128 lost_passes = 1;  // passes of dimension 0 that are shortened
-  for (int k = 0; k < kMaxDims; ++k) {
-    all *= dims[k].count;
-    if (k > 0 && k != static_cast<int>(clip_dim)) lost_passes *= dims[k].count;
-    if (all > kMax) return std::nullopt;
+  unsigned __int128 passes = 1;  // of dimension 0
+  for (int k = 1; k < kMaxDims; ++k) {
+    passes *= dims[k].count;
+    if (passes >> 80 != 0) return std::nullopt;
   }
-  if (clip_dim > 0 && clip_dim < kMaxDims && clip_steps < dims[0].count) {
-    all -= lost_passes * (dims[0].count - clip_steps);
-  }
+  const bool clips = clip_dim > 0 && clip_dim < kMaxDims;
+  const unsigned __int128 clipped = clips ? passes / dims[clip_dim].count : 0;
+  const unsigned __int128 all = (passes - clipped) * dims[0].count + clipped * clip_steps;
+  if (all > static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
   return static_cast<std::int64_t>(all);
 }
 
@@ -95,9 +94,9 @@ void Instruction::put(const Field& field, std::uint32_t value) {
 std::int64_t Instruction::get(const Field& field) const {
   const std::uint32_t value = bits(field);
   if (field.kind == Kind::kSigned && (value >> (field.width - 1) & 1) != 0) {
-    return static_cast<std::int64_t>(value) - (std::int64_t{1} << field.width);
+    return static_cast<std::int64_t>(value) - (std::int64_t{1} << field.width) + field.plus;
   }
-  return value;
+  return static_cast<std::int64_t>(value) + field.plus;
 }
 
 float Instruction::get_float(const Field& field) const { return std::bit_cast<float>(bits(field)); }
@@ -110,7 +109,7 @@ Status Instruction::set(const Field& field, std::int64_t value) {
   REEF_REQUIRE(field.end() <= common::kOpcode.bit || field.bit >= common::kOpcode.end() ||
                    (field == common::kOpcode && value == static_cast<std::int64_t>(opcode_)),
                "the opcode of an instruction cannot be changed");
-  put(field, static_cast<std::uint32_t>(modular(value)) & field.mask());
+  put(field, static_cast<std::uint32_t>(modular(value - field.plus)) & field.mask());
   return ok_status();
 }
 
@@ -142,7 +141,7 @@ Nest Instruction::read_nest(const NestFields& fields) const {
   }
   nest.clip_steps = bits(fields.clip_limit) + 1;
   nest.clip_dim = bits(fields.clip_dim);
-  if (fields.has_addresses) nest.clip_deficit = bits(fields.clip_deficit);
+  if (fields.has_addresses) nest.clip_deficit = static_cast<std::int32_t>(get(fields.clip_deficit));
   return nest;
 }
 

@@ -25,10 +25,11 @@ struct Nest {
   std::array<Dim, kMaxDims> dims;  // dimensions that the hardware nest does not have stay {0, 1, false}
   std::uint32_t buffer_level = 0;
   std::int64_t buffer_stride = 0;
-  // While dimension clip_dim is at its last index, dimension 0 runs clip_steps steps. clip_dim 0 is no clip.
+  // While dimension clip_dim is at its last index, dimension 0 runs clip_steps steps, mostly fewer but
+  // sometimes more than dims[0].count. clip_dim 0 is no clip.
   std::uint32_t clip_steps = 1;
   std::uint32_t clip_dim = 0;
-  std::uint32_t clip_deficit = 0;
+  std::int32_t clip_deficit = 0;  // (dims[0].count - clip_steps) * dims[0].stride
 
   // Dimensions up to the last that is not {stride 0, count 1, unused}.
   int significant_dims() const;
@@ -67,7 +68,7 @@ class Instruction {
 
   // The bits of a field as an unsigned number. A field beyond the end of this instruction reads as 0.
   std::uint32_t bits(const Field& field) const;
-  // The same, sign-extended where the field is signed.
+  // The field's value: sign-extended where it is signed, plus one where it holds a count less one (Field::plus).
   std::int64_t get(const Field& field) const;
   bool test(const Field& field) const { return bits(field) != 0; }
   float get_float(const Field& field) const;

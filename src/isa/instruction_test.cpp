@@ -74,6 +74,8 @@ TEST(Instruction, ClippedSteps) {
   nest.clip_dim = 2;
   nest.clip_steps = 6;
   EXPECT_EQ(nest.steps(), 16 * 4 * 2 + 6 * 4);
+  nest.clip_steps = 20;
+  EXPECT_EQ(nest.steps(), 16 * 4 * 2 + 20 * 4);
 }
 
 TEST(Instruction, NestRefusals) {

@@ -246,9 +246,10 @@ constexpr NestFields nest(const NestShape& shape) {
   fields.clip_dim =
       at.next("clip_dim", shape.level_width, Kind::kUnsigned, "dimension",
               "clip: the dimension whose last index shortens dimension 0; 0 is no clip", Evidence::kExecuted);
-  fields.clip_deficit =
-      at.next("clip_deficit", shape.limit_width, Kind::kUnsigned, unit,
-              "clip: steps of dimension 0 that are left out, times the stride of dimension 0", Evidence::kObserved);
+  fields.clip_deficit = at.next("clip_deficit", shape.limit_width, Kind::kSigned, unit,
+                                "clip: (steps of dimension 0 - clipped steps) * stride of dimension 0; negative where "
+                                "the clip makes dimension 0 longer",
+                                Evidence::kObserved);
   return fields;
 }
 
@@ -335,6 +336,11 @@ constexpr Field flag(std::string_view name, int bit, std::string_view meaning, E
 }
 constexpr Field with_values(Field base, std::span<const std::string_view> values) {
   base.values = values;
+  return base;
+}
+// A count of at least 1 that is stored less one.
+constexpr Field plus_one(Field base) {
+  base.plus = 1;
   return base;
 }
 constexpr Field with_usual(Field base, std::uint32_t usual) {

@@ -11,6 +11,7 @@ namespace reef::isa::movers {
 
 using layout::field;
 using layout::flag;
+using layout::plus_one;
 
 enum NestIndex : std::uint8_t { kInNest, kOutNest };
 
@@ -46,12 +47,12 @@ inline constexpr NestFields kToNarrowOut = layout::nest({"out", AddressUnit::kNa
 inline constexpr std::array kToNarrowNests = {kToNarrowIn, kToNarrowOut};
 inline constexpr Field kSkip = flag("skip", 542, "words at the start of each line are skipped", Evidence::kExecuted);
 inline constexpr Field kSkipLevel =
-    field("skip_level", 543, 3, Kind::kUnsigned, "level - 1",
-          "words are skipped before each pass of dimensions 0 to this one of `out`", Evidence::kExecuted);
+    plus_one(field("skip_level", 543, 3, Kind::kUnsigned, "level",
+                   "words are skipped before each pass of this many inner dimensions of `out`", Evidence::kExecuted));
 inline constexpr Field kSkipFirst =
     field("skip_first", 546, 16, Kind::kUnsigned, "word", "start of what is skipped", Evidence::kObserved);
 inline constexpr Field kSkipWords =
-    field("skip_words", 562, 16, Kind::kUnsigned, "words - 1", "how many words are skipped", Evidence::kExecuted);
+    plus_one(field("skip_words", 562, 16, Kind::kUnsigned, "words", "how many words are skipped", Evidence::kExecuted));
 inline constexpr Field kSkipLast =
     field("skip_last", 578, 16, Kind::kUnsigned, "word", "end of what is skipped", Evidence::kObserved);
 inline constexpr Field kToScaling =

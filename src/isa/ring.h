@@ -8,6 +8,8 @@ namespace reef::isa::ring {
 
 using layout::field;
 using layout::flag;
+using layout::plus_one;
+using layout::with_values;
 
 // The only nest: lines read by a sender, lines written by a receiver.
 inline constexpr NestFields kSendIn = layout::nest({"in", AddressUnit::kWideLine, 62, 4, 16, 17, 16, 2});
@@ -15,7 +17,9 @@ inline constexpr NestFields kReceiveOut = layout::nest({"out", AddressUnit::kWid
 
 // ---- 10: send ----
 
-inline constexpr Field kChannelB = flag("channel_b", 466, "0: ring channel A, 1: channel B", Evidence::kExecuted);
+inline constexpr std::string_view kChannels[] = {"a", "b"};
+inline constexpr Field kChannel =
+    with_values(field("channel", 466, 1, Kind::kEnum, "", "ring channel", Evidence::kExecuted), kChannels);
 inline constexpr Field kToTiles =
     field("to_tiles", 467, 16, Kind::kTileMask, "tiles", "who receives the lines", Evidence::kExecuted);
 inline constexpr Field kToScalar = flag("to_scalar", 483, "the scalar core receives them too", Evidence::kExecuted);
@@ -26,22 +30,22 @@ inline constexpr ProducerFields kSignalRingWrite =
 inline constexpr ProducerFields kSignalRingProducer = layout::choose_counter(
     layout::producer(
         {"signal_ring_producer", 339, 3, false, static_cast<std::uint8_t>(TileCounter::kRingProducerA), 0}),
-    kChannelB,
+    kChannel,
     {static_cast<std::uint8_t>(TileCounter::kRingProducerA), static_cast<std::uint8_t>(TileCounter::kRingProducerB)});
 inline constexpr std::array kSendProducers = {kSignalRingWrite, kSignalRingProducer};
 inline constexpr auto kSendWatchers = layout::watchers<3>({343, 5, 2, true, false, {0, 0}});
 
 // ---- 11, 12: receive ----
 
-// Header lines: before each pass of dimensions 0..header_level, header_lines + 1 lines go to the header's place.
+// Header lines: before each pass of header_level inner dimensions, header_lines lines go to the header's place.
 inline constexpr Field kHeader = flag("header", 267, "header lines precede every pass", Evidence::kExecuted);
 inline constexpr Field kHeaderLevel =
-    field("header_level", 268, 2, Kind::kUnsigned, "level - 1",
-          "header lines arrive before each pass of dimensions 0 to this one", Evidence::kExecuted);
+    plus_one(field("header_level", 268, 2, Kind::kUnsigned, "level",
+                   "header lines arrive before each pass of this many inner dimensions", Evidence::kExecuted));
 inline constexpr Field kHeaderFirst =
     field("header_first", 270, 16, Kind::kUnsigned, "line", "where the header goes", Evidence::kExecuted);
 inline constexpr Field kHeaderLines =
-    field("header_lines", 286, 16, Kind::kUnsigned, "lines - 1", "how long a header is", Evidence::kExecuted);
+    plus_one(field("header_lines", 286, 16, Kind::kUnsigned, "lines", "how long a header is", Evidence::kExecuted));
 inline constexpr Field kHeaderLast =
     field("header_last", 302, 16, Kind::kUnsigned, "line", "first line of the last header buffer", Evidence::kExecuted);
 inline constexpr Field kHeaderStep = field(

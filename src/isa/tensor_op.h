@@ -12,6 +12,7 @@ namespace reef::isa::tensor_op {
 
 using layout::field;
 using layout::flag;
+using layout::plus_one;
 using layout::with_usual;
 using layout::with_values;
 
@@ -110,10 +111,10 @@ inline constexpr Field kReduceDims =
                       "loop dimensions that are summed into one result, unless psum_group or psum_group_2 is set",
                       Evidence::kExecuted),
                 layout::kDimNames);
-inline constexpr Field kLastCells = field("last_cells", 1934, 6, Kind::kUnsigned, "cells - 1",
-                                          "cells in use in the last block of channels", Evidence::kObserved);
-inline constexpr Field kCells =
-    field("cells", 1940, 6, Kind::kUnsigned, "cells - 1", "cells in use, each makes one channel", Evidence::kExecuted);
+inline constexpr Field kLastCells = plus_one(field("last_cells", 1934, 6, Kind::kUnsigned, "cells",
+                                                   "cells in use in the last block of channels", Evidence::kObserved));
+inline constexpr Field kCells = plus_one(
+    field("cells", 1940, 6, Kind::kUnsigned, "cells", "cells in use, each makes one channel", Evidence::kExecuted));
 inline constexpr Field kActivation =
     flag("activation", 1946, "the activation table is applied to the scaled, clamped value", Evidence::kExecuted);
 inline constexpr Field kReciprocalRoot =
@@ -136,9 +137,10 @@ inline constexpr Field kBias =
 inline constexpr Field kScalePerCell =
     flag("scale_per_cell", 2094, "the factors come from the line of float32 in scaling memory, one per cell",
          Evidence::kExecuted);
-inline constexpr Field kOddSymmetry = field(
-    "odd_symmetry", 2095, 2, Kind::kUnsigned, "",
-    "3: the activation is odd, sign(x) * table(|x|); other values than 0 and 3 do not occur", Evidence::kExecuted);
+inline constexpr Field kOddSymmetry =
+    field("odd_symmetry", 2095, 2, Kind::kUnsigned, "",
+          "3: the activation is odd, sign(x) * table(magnitude of x); other values than 0 and 3 do not occur",
+          Evidence::kExecuted);
 
 // Opcode 05 only.
 namespace resample {

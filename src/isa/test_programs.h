@@ -24,6 +24,7 @@ inline Instruction random_instruction(Opcode opcode, std::mt19937_64& random) {
     }
     Field plain = field;
     plain.kind = Kind::kRaw;
+    plain.plus = 0;
     static_cast<void>(instruction.set(plain, value).ok());
   }
   return instruction;

@@ -53,8 +53,9 @@ std::optional<std::int32_t> chip_constant_bias(std::int32_t constant_minus_zero_
 // chip's (0..255). An activation first limits the real value; kReluN1To1 is inferred from the others.
 ChipClamp chip_clamp(float scale, std::int32_t zero_point, ChipActivation activation);
 
-// Average pooling over `count` values. Two orders exist: windows smaller than the map, and whole maps in packages of
-// runtime version 10, divide last: (1/n) * (s_in * (1/s_out)); whole maps in later packages (1/s_out) * (s_in * (1/n)).
+// Average pooling over `count` values. Two orders exist. Whole maps by compilers of generation 15 and later divide by
+// the output scale last: (1/s_out) * (s_in * (1/n)). Whole maps by older ones, and windows smaller than the map, divide
+// by the count last: (1/n) * (s_in * (1/s_out)); for such windows no package with different scales tells the two apart.
 enum class ChipPoolOrder { kCountLast, kOutputLast };
 float chip_pool_multiplier(float input_scale, float output_scale, std::int32_t count, ChipPoolOrder order);
 

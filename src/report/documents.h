@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "report/isa_reference.h"
 #include "report/machine_reference.h"
 #include "report/ops_reference.h"
 
@@ -18,6 +19,7 @@ struct Document {
 
 inline constexpr std::array kDocuments = {
     Document{"docs/ops.md", ops_reference},
+    Document{"docs/hardware/isa.md", isa_reference},
     Document{"docs/hardware/machine.md", machine_reference},
 };
 

@@ -2,12 +2,14 @@
 #include "report/machine_reference.h"
 
 #include <cmath>
-#include <cstdint>
+#include <span>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "chip/facts.h"
 #include "chip/machine.h"
+#include "isa/opcode.h"
 
 namespace reef::report {
 namespace {
@@ -32,13 +34,20 @@ std::string fact_tables() {
   return text;
 }
 
-template <typename Name>
-std::string numbered(std::string_view title, std::string_view explanation, int count) {
+std::string numbered(std::string_view title, std::string_view explanation, std::span<const std::string_view> names) {
   std::string text = fmt::format("\n## {}\n\n{}\n\n| number | name |\n| --- | --- |\n", title, explanation);
-  for (int i = 0; i < count; ++i) {
-    text += fmt::format("| {} | `{}` |\n", i, chip::name(static_cast<Name>(static_cast<std::uint8_t>(i))));
-  }
+  for (std::size_t i = 0; i < names.size(); ++i) text += fmt::format("| {} | `{}` |\n", i, names[i]);
   return text;
+}
+
+constexpr std::string_view kUnitsExplained =
+    "Bits of a tile fence's unit mask. Bits 0, 5 and 6 to 9 are known from execution; which of 1 and 2 is which, and "
+    "which of 3\nand 4, is not: every program names them together.";
+
+std::vector<std::string_view> unit_names() {
+  std::vector<std::string_view> names;
+  for (int i = 0; i < chip::kTileUnits; ++i) names.push_back(isa::unit_name(static_cast<isa::Unit>(i)));
+  return names;
 }
 
 }  // namespace
@@ -49,21 +58,18 @@ std::string machine_reference() {
          "chip.\n"
          "`docs/hardware/README.md` explains the machine and what the words under \"known by\" mean.\n" +
          fact_tables() +
-         numbered<chip::TileCounter>("Counters of a tile",
-                                     "Numbered as instructions name them; the order of libedgetpu's `SyncCounter_*` "
-                                     "registers. `PARTIAL_SUMS` is never used by any program seen.",
-                                     chip::kTileCounters) +
-         numbered<chip::ScalarCounter>(
-             "Counters of the scalar core",
-             "libedgetpu's registers have the two POP counters before the two INFEED ones; instructions number them "
-             "the "
-             "other\nway round (decoded: under the register order a dense network deadlocks).",
-             chip::kScalarCounters) +
-         numbered<chip::TileUnit>(
-             "Units of a tile",
-             "Bits of a tile fence's unit mask. Bit 0, 5 and 6 to 9 are decoded; which of 1 and 2 is "
-             "which, and which of 3 and 4,\nis open: every program names them together.",
-             chip::kTileUnits);
+         numbered("Counters of a tile",
+                  "Numbered as instructions name them; the order of libedgetpu's `SyncCounter_*` registers (N, E, S, "
+                  "W: north, "
+                  "east, south, west). `PARTIAL_SUMS` is never used by any program seen.",
+                  chip::kTileCounterNames) +
+         numbered("Counters of the scalar core",
+                  "libedgetpu's registers have the two POP counters before the two INFEED ones; instructions number "
+                  "them the "
+                  "other\nway round (under the register order a dense network deadlocks). LOOPBACK_POP is libedgetpu's "
+                  "SCALAR_INFEED.",
+                  chip::kScalarCounterNames) +
+         numbered("Units of a tile", kUnitsExplained, unit_names());
 }
 
 }  // namespace reef::report

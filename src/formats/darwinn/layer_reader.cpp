@@ -27,8 +27,8 @@ std::optional<OutputLayout> read_layout(Table& parent) {
   result.tile_offset = table.values<std::int32_t>(OutputLayout::kTileOffset, "tile_offset");
   result.x_to_local_offset = table.values<std::int32_t>(OutputLayout::kXToLocalOffset, "x_to_local_offset");
   result.y_to_local_row = table.values<std::int32_t>(OutputLayout::kYToLocalRow, "y_to_local_row");
-  result.x_to_row_bytes = table.values<std::int32_t>(OutputLayout::kXToRowBytes, "x_to_row_bytes");
-  table.note_newer_fields(OutputLayout::kXToRowBytes + 1);
+  result.x_to_row_size = table.values<std::int32_t>(OutputLayout::kXToRowSize, "x_to_row_size");
+  table.note_newer_fields(OutputLayout::kXToRowSize + 1);
   return result;
 }
 

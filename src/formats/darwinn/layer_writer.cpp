@@ -24,7 +24,7 @@ Place write_layout(BufferWriter& buffer, const std::optional<OutputLayout>& layo
   write_values(buffer, table, OutputLayout::kTileOffset, layout->tile_offset);
   write_values(buffer, table, OutputLayout::kXToLocalOffset, layout->x_to_local_offset);
   write_values(buffer, table, OutputLayout::kYToLocalRow, layout->y_to_local_row);
-  write_values(buffer, table, OutputLayout::kXToRowBytes, layout->x_to_row_bytes);
+  write_values(buffer, table, OutputLayout::kXToRowSize, layout->x_to_row_size);
   return table.finish();
 }
 

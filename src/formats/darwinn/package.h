@@ -113,13 +113,24 @@ struct DmaHints {
 
 // ---- Inputs and outputs ----
 
-// Where the chip's bytes of an output go. Element (y, x, z) lies at
-//   tile_offset[y_to_tile[y] + x_to_tile[x]] + y_to_local_row[y] * x_to_row_bytes[x] + x_to_local_offset[x]
-//   + z * (bytes of an element).
+// Where the elements of an output are in what the chip sends, which is tile after tile. All in elements, not bytes: the
+// runtime multiplies by the size of one (and so does the only int16 output seen; Google's schema says bytes).
 struct OutputLayout {
-  enum Field { kYToTile, kXToTile, kTileOffset, kXToLocalOffset, kYToLocalRow, kXToRowBytes };
-  std::vector<std::int32_t> y_to_tile, x_to_tile, tile_offset, x_to_local_offset, y_to_local_row, x_to_row_bytes;
-  FieldSet written_defaults = field_set(kYToTile, kXToTile, kTileOffset, kXToLocalOffset, kYToLocalRow, kXToRowBytes);
+  enum Field { kYToTile, kXToTile, kTileOffset, kXToLocalOffset, kYToLocalRow, kXToRowSize };
+  std::vector<std::int32_t> y_to_tile, x_to_tile, tile_offset, x_to_local_offset, y_to_local_row, x_to_row_size;
+  FieldSet written_defaults = field_set(kYToTile, kXToTile, kTileOffset, kXToLocalOffset, kYToLocalRow, kXToRowSize);
+
+  // Index of element (y, x, 0); the other z follow. Nothing where the tables do not cover it.
+  std::optional<std::int64_t> index_of(std::size_t y, std::size_t x) const {
+    if (y >= y_to_tile.size() || y >= y_to_local_row.size() || x >= x_to_tile.size() || x >= x_to_local_offset.size() ||
+        x >= x_to_row_size.size()) {
+      return std::nullopt;
+    }
+    const std::int64_t tile = std::int64_t{y_to_tile[y]} + x_to_tile[x];
+    if (tile < 0 || tile >= static_cast<std::int64_t>(tile_offset.size())) return std::nullopt;
+    return tile_offset[static_cast<std::size_t>(tile)] + std::int64_t{y_to_local_row[y]} * x_to_row_size[x] +
+           x_to_local_offset[x];
+  }
   friend bool operator==(const OutputLayout&, const OutputLayout&) = default;
 };
 
@@ -149,7 +160,8 @@ struct OutputSlices {
   friend bool operator==(const OutputSlices&, const OutputSlices&) = default;
 };
 
-// real = dequantization_factor * (stored - zero_point). For int8 tensors, zero_point is the model's plus 128.
+// real = dequantization_factor * (stored - zero_point), where the chip stores unsigned numbers: for int8 and int16
+// tensors, zero_point is the model's plus 128 and 32768, and the runtime flips the highest bit of every element.
 struct Numerics {
   enum Field { kZeroPoint, kDequantizationFactor };
   std::int32_t zero_point = 0;

@@ -56,6 +56,10 @@ Package read_package_buffer(const FlatBuffer& buffer) {
   result.model_identifier = table.text(Package::kModelIdentifier, "model_identifier");
   table.note_newer_fields(Package::kModelIdentifier + 1);
   if (!executables.empty() && table.ok()) read_executables(buffer, executables, result);
+  // The list in it is what counts.
+  if (result.executables.empty() && table.has(Package::kMultiExecutable)) {
+    result.written_defaults |= field_set(Package::kMultiExecutable);
+  }
   return result;
 }
 

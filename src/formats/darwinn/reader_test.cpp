@@ -111,6 +111,28 @@ TEST(DarwinnReader, ChecksThatFieldOffsetsLieInTheirChunk) {
   EXPECT_FALSE(read_executable(Bytes(must_write_executable(executable))).ok());
 }
 
+TEST(OutputLayout, FindsElementsAndSaysWhereItHasNone) {
+  // 3 x 3 elements of 2 channels on 2 x 2 tiles: 2 and 1 rows, 2 and 1 columns.
+  OutputLayout layout;
+  layout.y_to_tile = {0, 0, 2};
+  layout.x_to_tile = {0, 0, 1};
+  layout.tile_offset = {0, 8, 12, 16};
+  layout.x_to_local_offset = {0, 2, 0};
+  layout.y_to_local_row = {0, 1, 0};
+  layout.x_to_row_size = {4, 4, 2};
+  EXPECT_EQ(layout.index_of(0, 0), 0);
+  EXPECT_EQ(layout.index_of(1, 1), 6);
+  EXPECT_EQ(layout.index_of(1, 2), 10);
+  EXPECT_EQ(layout.index_of(2, 1), 14);
+  EXPECT_EQ(layout.index_of(2, 2), 16);
+  EXPECT_EQ(layout.index_of(3, 0), std::nullopt);
+  EXPECT_EQ(layout.index_of(0, 3), std::nullopt);
+  layout.y_to_tile[2] = 3;
+  EXPECT_EQ(layout.index_of(2, 2), std::nullopt);
+  layout.y_to_tile[2] = -2;
+  EXPECT_EQ(layout.index_of(2, 1), std::nullopt);
+}
+
 // ---- The map around the package ----
 
 Status map_error(const std::function<void(flexbuffers::Builder&)>& fill) {
@@ -195,6 +217,21 @@ TEST(DarwinnReader, LimitsWhatSharedBytesDescribe) {
   const auto layers = builder.CreateVector(std::vector(100000, layer.Finish()));
   fb::ExecutableBuilder executable(builder);
   executable.add_output_layers(layers);
+  const Buffer bytes = finished(builder, executable.Finish());
+  EXPECT_EQ(read_executable(Bytes(bytes)).status().code(), StatusCode::kResourceExhausted);
+}
+
+// The same for time: tables may share a vtable of 60,000 bytes.
+TEST(DarwinnReader, LimitsTheWorkOnSharedVtables) {
+  FlatBufferBuilder builder;
+  const auto bits = builder.CreateVector(std::vector<std::uint8_t>(16));
+  const auto start = builder.StartTable();
+  builder.AddElement<std::uint8_t>(60000, 1);
+  const flatbuffers::Offset<fb::FieldOffset> field(builder.EndTable(start));
+  const auto fields = builder.CreateVector(std::vector(500000, field));
+  const auto chunks = builder.CreateVector(std::vector{fb::CreateInstructionChunk(builder, bits, fields)});
+  fb::ExecutableBuilder executable(builder);
+  executable.add_instruction_chunks(chunks);
   const Buffer bytes = finished(builder, executable.Finish());
   EXPECT_EQ(read_executable(Bytes(bytes)).status().code(), StatusCode::kResourceExhausted);
 }

@@ -62,7 +62,7 @@ inline Layer make_output_layer() {
                              .tile_offset = {0, 4},
                              .x_to_local_offset = {0, 0},
                              .y_to_local_row = {0},
-                             .x_to_row_bytes = {4, 4}};
+                             .x_to_row_size = {4, 4}};
   layer.info = info;
   layer.shape = TensorShape{.dimensions = {{0, 0}, {0, 0}, {0, 1}, {0, 3}}};
   return layer;

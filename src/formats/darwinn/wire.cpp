@@ -68,6 +68,8 @@ void Table::find_vtable() {
   if (table_bytes < 4 || !buffer.has(at_, table_bytes)) {
     return buffer.fail(at_, fmt::format("table {} claims {} bytes", kind_, table_bytes));
   }
+  // Looking for newer fields takes as long as the vtable is, which any number of tables may share.
+  if (!buffer.state().charge(vtable_bytes)) return;
   vtable_ = position;
   vtable_bytes_ = vtable_bytes;
   table_bytes_ = table_bytes;

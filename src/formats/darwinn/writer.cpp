@@ -29,7 +29,7 @@ std::uint64_t size_of(const Layer& layer) {
   if (output != nullptr && output->layout) {
     const OutputLayout& layout = *output->layout;
     bytes += 4 * (layout.y_to_tile.size() + layout.x_to_tile.size() + layout.tile_offset.size() +
-                  layout.x_to_local_offset.size() + layout.y_to_local_row.size() + layout.x_to_row_bytes.size());
+                  layout.x_to_local_offset.size() + layout.y_to_local_row.size() + layout.x_to_row_size.size());
   }
   if (output != nullptr && output->slices) {
     bytes += 4 * output->slices->offsets.size();

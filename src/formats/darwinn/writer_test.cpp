@@ -169,7 +169,7 @@ void expect_same(const fb::OutputInfo& wire, const OutputInfo& info) {
     EXPECT_EQ(values_of(wire.layout()->tile_offset()), info.layout->tile_offset);
     EXPECT_EQ(values_of(wire.layout()->x_to_local_offset()), info.layout->x_to_local_offset);
     EXPECT_EQ(values_of(wire.layout()->y_to_local_row()), info.layout->y_to_local_row);
-    EXPECT_EQ(values_of(wire.layout()->x_to_row_bytes()), info.layout->x_to_row_bytes);
+    EXPECT_EQ(values_of(wire.layout()->x_to_row_size()), info.layout->x_to_row_size);
   }
   ASSERT_EQ(wire.slices() != nullptr, info.slices.has_value());
   if (!info.slices) return;

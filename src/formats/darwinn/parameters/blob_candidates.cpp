@@ -2,9 +2,11 @@
 #include "formats/darwinn/parameters/blob_candidates.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "formats/darwinn/parameters/channel_lines.h"
 #include "formats/darwinn/parameters/from_operator.h"
+#include "formats/darwinn/parameters/little_endian.h"
 #include "formats/darwinn/parameters/loop_order.h"
 #include "formats/darwinn/parameters/lstm_gates.h"
 #include "formats/darwinn/parameters/row_hash.h"
@@ -13,6 +15,7 @@
 namespace reef::darwinn {
 namespace {
 
+constexpr std::uint64_t kMaxTotalBytes = std::uint64_t{1} << 29;
 constexpr std::string_view kMaskRow = "with mask row";
 constexpr std::string_view kInitialOutput = "initial output";
 
@@ -25,8 +28,36 @@ std::vector<std::uint8_t> padded(std::vector<std::uint8_t> bytes) {
   return bytes;
 }
 
+// PAD of channels runs as a layer that copies them (read in the program of one network; its bytes were not compared).
+Result<SelectionMatrix> channel_padding_of(const ir::Model& model, const ir::Operator& op) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  REEF_REQUIRE(op.inputs.size() >= 2 && op.inputs[0] >= 0 && op.inputs[1] >= 0, "PAD lacks operands");
+  const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
+  const ir::Tensor& paddings = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
+  const Bytes& data = ir::constant_data(model, paddings);
+  if (paddings.type != ir::DataType::kInt32 || input.shape.rank() == 0 ||
+      data.size() != 8 * static_cast<std::size_t>(input.shape.rank())) {
+    return unsupported("the paddings are not a constant pair of int32 per dimension");
+  }
+  const auto last = static_cast<std::int64_t>(data.size());
+  const std::uint32_t before = load_u32(data.span(), last - 8), after = load_u32(data.span(), last - 4);
+  constexpr std::uint32_t kMost = 4096;
+  const auto channels = static_cast<std::uint32_t>(input.shape.last());
+  if (before + std::uint64_t{after} == 0 || before > kMost || after > kMost || channels == 0 || channels > kMost) {
+    return unsupported("the channels are not padded, or too many");
+  }
+  SelectionMatrix selection{LayerKind::kConvolution, input.shape.last(), std::vector<std::int32_t>(before, -1), true};
+  for (std::int32_t i = 0; i < input.shape.last(); ++i) selection.sources.push_back(i);
+  selection.sources.resize(selection.sources.size() + after, -1);
+  return selection;
+}
+
 Result<LayerParameters> layer_of(const ir::Model& model, const Candidate& candidate) {
   const ir::Operator& op = operator_of(model, candidate);
+  if (op.type == "PAD") {
+    REEF_ASSIGN_OR_RETURN(const SelectionMatrix selection, channel_padding_of(model, op));
+    return selection_layer(selection);
+  }
   if (has_layer_parameters(op)) {
     LayerOptions options;
     options.order = candidate.order;
@@ -69,16 +100,22 @@ class Collector {
  public:
   Collector(const ir::Model& model, std::size_t max_size) : model_(model), max_size_(max_size) {}
 
-  std::vector<Candidate> collect() {
+  Result<std::vector<Candidate>> collect() {
     const std::vector<ir::Operator>& operators = model_.subgraphs[0].operators;
     for (std::size_t i = 0; i < operators.size(); ++i) {
       op_ = static_cast<std::int32_t>(i);
+      if (total_bytes_ > kMaxTotalBytes) {
+        return make_error(StatusCode::kResourceExhausted, "the layers of the model come to more than {} bytes",
+                          kMaxTotalBytes);
+      }
       if (has_layer_parameters(operators[i])) {
         add_layer(operators[i]);
       } else if (operators[i].type == "UNIDIRECTIONAL_SEQUENCE_LSTM") {
         add_lstm(operators[i]);
       } else if (operators[i].type == "SOFTMAX") {
         add_softmax(operators[i]);
+      } else if (operators[i].type == "PAD") {
+        add_padding(operators[i]);
       } else {
         add_constants(operators[i]);
       }
@@ -92,6 +129,7 @@ class Collector {
   void add(Candidate candidate) {
     candidate.op = op_;
     const Result<std::vector<std::uint8_t>> bytes = candidate_bytes(model_, candidate);
+    if (bytes.ok()) total_bytes_ += bytes->size();
     if (!bytes.ok() || bytes->empty() || bytes->size() > max_size_) return;
     const RowHashes hashes(*bytes);
     candidate.size = bytes->size();
@@ -104,25 +142,36 @@ class Collector {
   }
 
   void add_layer(const ir::Operator& op) {
+    std::optional<Presence> added;
     for (const bool keep_zero_biases : {false, true}) {
       LayerOptions options;
       options.keep_zero_biases = keep_zero_biases;
       const Result<LayerParameters> layer = layer_parameters_of(model_, model_.subgraphs[0], op, options);
-      if (!layer.ok()) return;
+      if (!layer.ok() || added == layer->presence()) return;
+      added = layer->presence();
       const Result<std::size_t> size = packed_size(layer->shape, layer->presence());
       if (!size.ok() || *size > max_size_) return;
-      for (const std::int32_t block_words : {0, partial_sum_block_words(layer->shape), 1}) {
-        // Few output channels: lines are 4 wide as a rule, but wider ones have been seen.
-        for (const std::int32_t cells : {0, 16, kCellsPerTile}) {
-          if (cells != 0 && layer->shape.output_channels > 4) continue;
-          Candidate candidate(ChunkKind::kLayer);
-          candidate.shape = layer->shape;
-          candidate.presence = layer->presence();
-          candidate.order = LoopOrder{block_words};
-          candidate.shape.cells = cells;
-          add(std::move(candidate));
-        }
-      }
+      for (const std::int32_t block_words : possible_blocks(layer->shape)) add_widths(*layer, LoopOrder{block_words});
+    }
+  }
+
+  static std::vector<std::int32_t> possible_blocks(const LayerShape& shape) {
+    const bool one_order = shape.kind != LayerKind::kConvolution || shape.kernel_height * shape.kernel_width == 1 ||
+                           shape.input_channels <= kInputChannelsPerWord;
+    if (one_order) return {0};
+    return {0, partial_sum_block_words(shape), 1};
+  }
+
+  // Few output channels: lines are 4 wide as a rule, but wider ones have been seen.
+  void add_widths(const LayerParameters& layer, LoopOrder order) {
+    for (const std::int32_t cells : {0, 16, kCellsPerTile}) {
+      if (cells != 0 && layer.shape.output_channels > 4) continue;
+      Candidate candidate(ChunkKind::kLayer);
+      candidate.shape = layer.shape;
+      candidate.shape.cells = cells;
+      candidate.presence = layer.presence();
+      candidate.order = order;
+      add(std::move(candidate));
     }
   }
 
@@ -148,6 +197,13 @@ class Collector {
     }
   }
 
+  void add_padding(const ir::Operator& op) {
+    const Result<SelectionMatrix> selection = channel_padding_of(model_, op);
+    if (!selection.ok()) return;
+    const Result<LayerParameters> layer = selection_layer(*selection);
+    if (layer.ok()) add_part(ChunkKind::kSelection, "", *layer);
+  }
+
   void add_softmax(const ir::Operator& op) {
     const Result<SoftmaxRows> softmax = softmax_rows_of(model_.subgraphs[0], op);
     if (!softmax.ok() || static_cast<std::size_t>(softmax->classes) > max_size_ / 16) return;
@@ -166,13 +222,14 @@ class Collector {
   const ir::Model& model_;
   std::size_t max_size_;
   std::int32_t op_ = 0;
+  std::uint64_t total_bytes_ = 0;
   std::vector<Candidate> candidates_;
 };
 
 }  // namespace
 
-std::vector<Candidate> blob_candidates(const ir::Model& model, std::size_t max_size) {
-  if (model.subgraphs.empty()) return {};
+Result<std::vector<Candidate>> blob_candidates(const ir::Model& model, std::size_t max_size) {
+  if (model.subgraphs.empty()) return std::vector<Candidate>();
   return Collector(model, max_size).collect();
 }
 

@@ -27,7 +27,8 @@ struct Candidate {
 };
 
 // Candidates of at most `max_size` bytes, in the order of the operators. Operators without parameters have none.
-std::vector<Candidate> blob_candidates(const ir::Model& model, std::size_t max_size);
+// Refused: a model whose operators share weights so often that the candidates come to more than 512 MiB.
+Result<std::vector<Candidate>> blob_candidates(const ir::Model& model, std::size_t max_size);
 
 // The bytes of a candidate of this model.
 Result<std::vector<std::uint8_t>> candidate_bytes(const ir::Model& model, const Candidate& candidate);

@@ -16,8 +16,8 @@ constexpr std::uint64_t kMaxComparisons = std::uint64_t{1} << 28;
 
 class Locator {
  public:
-  Locator(const ir::Model& model, std::span<const std::uint8_t> blob)
-      : model_(model), blob_(blob), hashes_(blob), selections_(blob), candidates_(blob_candidates(model, blob.size())) {
+  Locator(const ir::Model& model, std::span<const std::uint8_t> blob, std::vector<Candidate> candidates)
+      : model_(model), blob_(blob), hashes_(blob), selections_(blob), candidates_(std::move(candidates)) {
     for (std::size_t i = 0; i < candidates_.size(); ++i) by_first_row_[candidates_[i].first_row_hash].push_back(i);
     located_.resize(model.subgraphs.empty() ? 0 : model.subgraphs[0].operators.size());
   }
@@ -167,7 +167,8 @@ const BlobChunk* BlobLayout::find(std::int32_t op, std::string_view role) const 
 Result<BlobLayout> locate(const ir::Model& model, std::span<const std::uint8_t> blob) {
   REEF_REQUIRE(blob.size() % kChunkAlignment == 0, "a parameter blob of {} bytes is not made of rows of {}",
                blob.size(), kChunkAlignment);
-  return Locator(model, blob).run();
+  REEF_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, blob_candidates(model, blob.size()));
+  return Locator(model, blob, std::move(candidates)).run();
 }
 
 }  // namespace reef::darwinn

@@ -29,7 +29,7 @@ enum class ChunkKind {
   kSoftmax,       // softmax_rows.h
   kChannelLines,  // channel_lines.h
   kConstant,      // a constant tensor as it is, or the initial output of an LSTM
-  kSelection,     // selection_matrix.h; `op` is -1 unless an LSTM has such a matrix at this place
+  kSelection,     // selection_matrix.h; `op` is -1 unless it is a part of an LSTM or a PAD of channels
   kUnknown
 };
 inline constexpr std::size_t kChunkKinds = 6;

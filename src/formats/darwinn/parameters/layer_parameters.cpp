@@ -2,6 +2,7 @@
 #include "formats/darwinn/parameters/layer_parameters.h"
 
 #include <bit>
+#include <cstring>
 #include <limits>
 
 #include "formats/darwinn/parameters/layer_geometry.h"
@@ -24,23 +25,24 @@ std::size_t weight_count(const LayerShape& shape) {
          static_cast<std::size_t>(shape.output_channels) * inputs;
 }
 
-// visit(index into LayerParameters::weights, offset in the chunk) for every weight.
+// visit(index into LayerParameters::weights, offset in the chunk, count) for every run of weights that are neighbours
+// in both: the input channels of one word.
 template <typename Visit>
-void for_each_weight(const LayerShape& shape, const LayerGeometry& geometry, Visit visit) {
+void for_each_weight_run(const LayerShape& shape, const LayerGeometry& geometry, Visit visit) {
   std::size_t index = 0;
-  if (shape.kind == LayerKind::kDepthwise) {
+  const auto run = [&](std::int32_t output, std::int32_t ky, std::int32_t kx, std::int32_t input, std::int32_t count) {
+    const auto length = static_cast<std::size_t>(count);
+    visit(index, static_cast<std::size_t>(geometry.weight_offset(output, ky, kx, input)), length);
+    index += length;
+  };
+  const bool depthwise = shape.kind == LayerKind::kDepthwise;
+  // Depthwise tensors have their channels innermost, the others their output channels outermost.
+  for (std::int32_t output = 0; output < (depthwise ? 1 : shape.output_channels); ++output) {
     for (std::int32_t ky = 0; ky < shape.kernel_height; ++ky) {
       for (std::int32_t kx = 0; kx < shape.kernel_width; ++kx) {
-        for (std::int32_t c = 0; c < shape.output_channels; ++c) visit(index++, geometry.weight_offset(c, ky, kx, 0));
-      }
-    }
-    return;
-  }
-  for (std::int32_t output = 0; output < shape.output_channels; ++output) {
-    for (std::int32_t ky = 0; ky < shape.kernel_height; ++ky) {
-      for (std::int32_t kx = 0; kx < shape.kernel_width; ++kx) {
-        for (std::int32_t input = 0; input < shape.input_channels; ++input) {
-          visit(index++, geometry.weight_offset(output, ky, kx, input));
+        const std::int32_t step = depthwise ? 1 : kInputChannelsPerWord;
+        for (std::int32_t i = 0; i < shape.input_channels; i += step) {
+          run(depthwise ? i : output, ky, kx, i, std::min(step, shape.input_channels - i));
         }
       }
     }
@@ -211,8 +213,8 @@ Result<std::vector<std::uint8_t>> pack(const LayerParameters& layer) {
   std::vector<std::uint8_t> chunk(size);
   write_headers(layer, geometry, chunk);
   fill_padding(geometry, layer.weight_zero_point.value_or(0), chunk);
-  for_each_weight(layer.shape, geometry, [&](std::size_t index, std::int64_t offset) {
-    chunk[static_cast<std::size_t>(offset)] = layer.weights[index];
+  for_each_weight_run(layer.shape, geometry, [&](std::size_t index, std::size_t offset, std::size_t count) {
+    std::memcpy(&chunk[offset], &layer.weights[index], count);
   });
   return chunk;
 }
@@ -242,8 +244,8 @@ Result<LayerParameters> unpack(std::span<const std::uint8_t> chunk, const LayerS
     }
   }
   layer.weights.resize(weight_count(shape));
-  for_each_weight(shape, geometry, [&](std::size_t index, std::int64_t offset) {
-    layer.weights[index] = chunk[static_cast<std::size_t>(offset)];
+  for_each_weight_run(shape, geometry, [&](std::size_t index, std::size_t offset, std::size_t count) {
+    std::memcpy(&layer.weights[index], &chunk[offset], count);
   });
   REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> again, pack(layer));
   REEF_RETURN_IF_ERROR(first_difference(chunk, again));

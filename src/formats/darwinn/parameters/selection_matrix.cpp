@@ -109,11 +109,12 @@ SelectionFinder::SelectionFinder(std::span<const std::uint8_t> blob)
 
 // Where the ones stand says which output copies which input; the shape then follows from the kind of selection.
 std::optional<SelectionMatrix> SelectionFinder::parse(std::size_t offset, std::size_t size, const Storage& storage,
-                                                      std::int32_t words) const {
+                                                      std::int32_t words, bool& hopeless) const {
   const std::size_t first = ones_before_[offset / kChunkAlignment];
   const std::size_t last = ones_before_[(offset + size) / kChunkAlignment];
   const std::size_t most = static_cast<std::size_t>(storage.cells * storage.groups);
-  if (first == last || last - first > most) return std::nullopt;
+  hopeless = last - first > most;
+  if (first == last || hopeless) return std::nullopt;
   const std::size_t line_bytes = 4 * static_cast<std::size_t>(storage.cells);
   const std::size_t header_bytes = storage.has_biases ? line_bytes : 0;
   const std::size_t group_bytes = header_bytes + static_cast<std::size_t>(words) * line_bytes;
@@ -124,7 +125,10 @@ std::optional<SelectionMatrix> SelectionFinder::parse(std::size_t offset, std::s
     if (in_group < header_bytes || at / group_bytes >= static_cast<std::size_t>(storage.groups)) return std::nullopt;
     const std::size_t output = at / group_bytes * static_cast<std::size_t>(storage.cells) + in_group % line_bytes / 4;
     const auto source = static_cast<std::int32_t>((in_group - header_bytes) / line_bytes * 4 + in_group % 4);
-    if (output < selection.sources.size()) return std::nullopt;  // sources ascend in all kinds
+    if (output < selection.sources.size()) {  // sources ascend in all kinds
+      hopeless = at < group_bytes;            // more words would leave this one where it is
+      return std::nullopt;
+    }
     selection.sources.resize(output, -1);
     selection.sources.push_back(source);
   }
@@ -139,8 +143,13 @@ std::optional<SelectionMatrix> SelectionFinder::parse(std::size_t offset, std::s
 std::optional<SelectionFinder::Found> SelectionFinder::longest_at(std::size_t offset) const {
   const std::size_t first_row = offset / kChunkAlignment;
   if (offset % kChunkAlignment != 0 || first_row >= rows_) return std::nullopt;
+  const std::size_t next_one = ones_before_[first_row];
+  if (next_one == ones_.size()) return std::nullopt;
   std::optional<Found> best;
   const auto try_storage = [&](const Storage& storage) {
+    // Output 0 copies a byte of word 0 in all kinds: that one comes first, right behind the biases.
+    const std::size_t first_weight = offset + (storage.has_biases ? 4 * static_cast<std::size_t>(storage.cells) : 0);
+    if (ones_[next_one] < first_weight || ones_[next_one] >= first_weight + 4) return;
     for (std::int32_t words = 1; words <= kMaxSearchedWords; ++words) {
       const std::size_t lines = static_cast<std::size_t>(words + (storage.has_biases ? 1 : 0));
       const std::size_t bytes = lines * 4 * static_cast<std::size_t>(storage.cells * storage.groups);
@@ -148,7 +157,9 @@ std::optional<SelectionFinder::Found> SelectionFinder::longest_at(std::size_t of
       if (end_row > rows_ || others_before_[end_row] != others_before_[first_row]) return;
       const std::size_t size = (end_row - first_row) * kChunkAlignment;
       if (best && size <= best->size) continue;
-      std::optional<SelectionMatrix> selection = parse(offset, size, storage, words);
+      bool hopeless = false;
+      std::optional<SelectionMatrix> selection = parse(offset, size, storage, words, hopeless);
+      if (hopeless) return;
       if (!selection || cells_per_line(selection->shape()) != storage.cells) continue;
       const Result<std::size_t> needed = packed_size(selection->shape(), selection->presence());
       if (needed.ok() && *needed == size) best = Found{std::move(*selection), size};

@@ -66,8 +66,9 @@ class SelectionFinder {
     bool has_biases;
     std::int32_t cells, groups;
   };
-  std::optional<SelectionMatrix> parse(std::size_t offset, std::size_t size, const Storage& storage,
-                                       std::int32_t words) const;
+  // hopeless: no larger number of words can succeed either.
+  std::optional<SelectionMatrix> parse(std::size_t offset, std::size_t size, const Storage& storage, std::int32_t words,
+                                       bool& hopeless) const;
 
   std::size_t rows_ = 0;
   std::vector<std::size_t> ones_;             // offsets of bytes equal to 1, ascending

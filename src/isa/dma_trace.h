@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows constants through scalar bundles to say, in a comment, what a DMA descriptor asks for. Only straight code is
+// followed; whatever is not certain is left out. Addresses are not shown: the host writes them into the program.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "isa/instruction.h"
+
+namespace reef::isa {
+
+class DmaTrace {
+ public:
+  // Takes the next instruction of the program. Gives words for a bundle that issues a descriptor, else nothing.
+  std::string follow(const Instruction& instruction);
+  // Control may arrive from elsewhere: nothing is known any more.
+  void forget();
+
+ private:
+  std::string describe() const;
+
+  std::array<std::optional<std::uint32_t>, 32> registers_;
+  std::array<std::optional<std::uint32_t>, 4> descriptor_;
+};
+
+}  // namespace reef::isa
