@@ -2,6 +2,7 @@
 #include "retarget/completeness.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/describe.h"
 #include "retarget/layer_match.h"
@@ -10,19 +11,11 @@ namespace reef::retarget {
 
 namespace {
 
-// Byte of an output layer's data at which its first pixel starts.
-std::int64_t first_pixel_offset(const darwinn::Layer& layer) {
+// Where an output layer's first pixel starts, in elements; nothing where the tables do not say.
+std::optional<std::int64_t> first_pixel(const darwinn::Layer& layer) {
   const auto* info = std::get_if<darwinn::OutputInfo>(&layer.info);
-  if (info == nullptr || !info->layout) return 0;
-  const darwinn::OutputLayout& l = *info->layout;
-  if (l.y_to_tile.empty() || l.x_to_tile.empty() || l.y_to_local_row.empty() || l.x_to_row_bytes.empty() ||
-      l.x_to_local_offset.empty()) {
-    return 0;
-  }
-  const std::int64_t tile = std::int64_t{l.y_to_tile[0]} + l.x_to_tile[0];
-  if (tile < 0 || tile >= static_cast<std::int64_t>(l.tile_offset.size())) return -1;
-  return l.tile_offset[static_cast<std::size_t>(tile)] + std::int64_t{l.y_to_local_row[0]} * l.x_to_row_bytes[0] +
-         l.x_to_local_offset[0];
+  if (info == nullptr || !info->layout || info->layout->y_to_tile.empty()) return 0;
+  return info->layout->index_of(0, 0);
 }
 
 class Checker {
@@ -80,8 +73,11 @@ void Checker::check_outputs() {
 
 // Where each channel of the first pixel comes from.
 void Checker::check_order(const darwinn::Layer& layer, const OutputTrace& output, std::int32_t wanted) {
+  const auto first = first_pixel(layer);
+  const bool is_bytes = layer.data_type == darwinn::DataType::kUint8 || layer.data_type == darwinn::DataType::kInt8;
+  if (!first || !is_bytes) return;
   for (std::int64_t z = 0; z < layer.z_dim; ++z) {
-    const std::int64_t offset = first_pixel_offset(layer) + z;
+    const std::int64_t offset = *first + z;
     if (offset < 0 || offset >= static_cast<std::int64_t>(output.bytes.size())) return;
     for (const std::int32_t t : operand_of(compiled_, state_, output.bytes[static_cast<std::size_t>(offset)]).tensors) {
       if (network_.may_supply(t, wanted, z)) continue;

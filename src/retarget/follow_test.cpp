@@ -22,7 +22,7 @@ void add_output(ProgramBuilder& b) {
   b.add(isa::Opcode::kRingSend);
   b.nest(isa::ring::kSendIn, 20, 1).set(isa::ring::kToScalar, 1);
   b.add(isa::Opcode::kOutfeed);
-  b.nest(isa::host_queues::kOutfeedOut, 0, 1).set(isa::host_queues::kToHost, 1);
+  b.nest(isa::host_queues::kOutfeedOut, 0, 1).set(isa::host_queues::kOutfeedTarget, 1);
   b.fence();
 }
 
@@ -58,7 +58,7 @@ void add_identity(ProgramBuilder& b) {
 std::uint32_t add_elementwise(ProgramBuilder& b, float scale) {
   b.add(isa::Opcode::kMultiplyAdd);
   b.nest(t::kIn, 0, 1).nest(t::kOut, 64, 1).nest(t::kParam, 120, 1).nest(t::kPsum, 0, 1);
-  b.set(t::kAccumulateInside, 1).set(t::kReduceDims, 1).set(t::kCells, 3).set_float(t::kScale, scale);
+  b.set(t::kAccumulateInside, 1).set(t::kReduceDims, 1).set(t::kCells, 4).set_float(t::kScale, scale);
   b.set_float(t::kMax, std::numeric_limits<float>::infinity());
   b.set_float(t::kMin, -std::numeric_limits<float>::infinity());
   return static_cast<std::uint32_t>(b.program().size() - 1);
@@ -115,7 +115,7 @@ TEST(Follow, ResamplingReadsAllItsPixels) {
   ASSERT_TRUE(code.write_nest(t::kIn, loops).ok());
   ASSERT_TRUE(code.write_nest(t::kPsum, loops).ok());
   b.nest(t::kOut, 256, 16);
-  b.set(t::kCells, 3).set(t::resample::kXNearest, 1).set(t::resample::kYNearest, 1);
+  b.set(t::kCells, 4).set(t::resample::kXNearest, 1).set(t::resample::kYNearest, 1);
   b.set(t::resample::kXFactor, 2).set(t::resample::kYFactor, 2);
   b.set(t::resample::kPixelStride, 4).set(t::resample::kRowStride, 8);
   const auto trace = follow_program(b);

@@ -54,7 +54,7 @@ OpView view_of(const isa::Instruction& code, const TensorOpTrace& trace) {
   view.opcode = code.opcode();
   view.arithmetic = arithmetic_of(code);
   view.lanes_off = static_cast<int>(code.bits(t::kLanesOff));
-  view.cells = static_cast<int>(code.bits(t::kCells)) + 1;
+  view.cells = static_cast<int>(code.get(t::kCells));
   view.has_biases = code.test(t::kBias);
   view.has_multipliers = code.test(t::kScalePerCell);
   view.has_zero_line = code.test(t::kParamZeroLine);

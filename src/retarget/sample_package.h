@@ -119,7 +119,7 @@ inline isa::Program sample_caching_program() {
   b.add(isa::Opcode::kRingReceiveA);
   b.nest(isa::ring::kReceiveOut, 1, 1).set(isa::ring::kHeader, 1).set(isa::ring::kHeaderStep, 1);
   b.add(isa::Opcode::kPop);
-  b.nest(q::kPopIn, 0, 2).set(q::kPopLineWords, 15).set(q::kPopTiles, 1);
+  b.nest(q::kPopIn, 0, 2).set(q::kPopLineWords, 16).set(q::kPopTiles, 1);
   b.fence();
   return b.program();
 }
@@ -130,11 +130,11 @@ inline isa::Program sample_execution_program(const darwinn::LayerRequantization&
   namespace m = isa::movers;
   ProgramBuilder b;
   b.add(isa::Opcode::kInfeed);  // 8 bytes of input
-  b.nest(q::kInfeedOut, 0, 1).set(q::kInfeedActivations, 1);
+  b.nest(q::kInfeedOut, 0, 1).set(q::kInfeedBuffer, 1);
   b.add(isa::Opcode::kRingReceiveA);
   b.nest(isa::ring::kReceiveOut, 10, 1);
   b.add(isa::Opcode::kPop);
-  b.nest(q::kPopIn, 0, 1).set(q::kPopSource, 1).set(q::kPopLineWords, 1).set(q::kPopTiles, 1);
+  b.nest(q::kPopIn, 0, 1).set(q::kPopSource, 1).set(q::kPopLineWords, 2).set(q::kPopTiles, 1);
   b.fence();
   b.add(isa::Opcode::kWideToNarrow);  // to narrow word 0
   b.nest(m::kToNarrowIn, 10, 1).nest(m::kToNarrowOut, 0, 1).set(m::kToNarrowLineLevel, 1);
@@ -144,7 +144,7 @@ inline isa::Program sample_execution_program(const darwinn::LayerRequantization&
   b.fence();
   b.add(isa::Opcode::kMultiplyAdd);
   b.nest(t::kIn, 0, 1).nest(t::kOut, 64, 1).nest(t::kParam, 4, 1).nest(t::kPsum, 0, 1);
-  b.set(t::kStaticParams, 1).set(t::kAccumulateInside, 1).set(t::kReduceDims, 1).set(t::kCells, 3).set(t::kBias, 1);
+  b.set(t::kStaticParams, 1).set(t::kAccumulateInside, 1).set(t::kReduceDims, 1).set(t::kCells, 4).set(t::kBias, 1);
   b.set(t::kParamZero, constants.weight_zero_point).set(t::kInZero, constants.input_zero_point);
   b.set(t::kOutZero, constants.output_zero_point).set_float(t::kScale, constants.multiplier);
   b.set_float(t::kMax, constants.clamp.max).set_float(t::kMin, constants.clamp.min);
@@ -155,7 +155,7 @@ inline isa::Program sample_execution_program(const darwinn::LayerRequantization&
   b.add(isa::Opcode::kRingSend);
   b.nest(isa::ring::kSendIn, 20, 1).set(isa::ring::kToScalar, 1);
   b.add(isa::Opcode::kOutfeed);
-  b.nest(q::kOutfeedOut, 0, 1).set(q::kToHost, 1);
+  b.nest(q::kOutfeedOut, 0, 1).set(q::kOutfeedTarget, 1);
   b.fence();
   return b.program();
 }

@@ -97,7 +97,7 @@ Result<UnitCode> tensor_code(const Instruction& i) {
   // 16-bit parameters with partial sums outside the cells and 8-bit inputs: the sums themselves are the result.
   code.psum_to_line = code.param_16 && !code.in_16 && !i.test(t::kAccumulateInside) && !i.test(t::kStaticParams);
   code.lanes_off = static_cast<int>(i.bits(t::kLanesOff));
-  code.cells = static_cast<int>(i.bits(t::kCells)) + 1;
+  code.cells = static_cast<int>(i.get(t::kCells));
   code.out_words = (code.cells * (i.test(t::kOut16) ? 2 : 1) + 3) / 4;
   code.products = products_per_step(code.in_16, code.param_16, code.lanes_off);
   code.scaling_level = static_cast<int>(i.bits(t::kScalingLevel));
@@ -136,7 +136,7 @@ Result<UnitCode> ring_send_code(const Instruction& i) {
   code.waits = all_waits_of(i, r::kSendWatchers);
   code.ring_write = signal_of(i, r::kSignalRingWrite);
   code.ring_producer = signal_of(i, r::kSignalRingProducer);
-  code.channel = static_cast<int>(i.bits(r::kChannelB));
+  code.channel = static_cast<int>(i.bits(r::kChannel));
   code.to_tiles = static_cast<std::uint16_t>(i.bits(r::kToTiles));
   code.to_scalar = i.test(r::kToScalar);
   return UnitCode(std::move(code));
@@ -150,9 +150,9 @@ Result<UnitCode> ring_receive_code(const Instruction& i) {
   code.channel = i.opcode() == Opcode::kRingReceiveB ? 1 : 0;
   code.read = signal_of(i, code.channel == 1 ? r::kSignalRingReadB : r::kSignalRingReadA);
   code.has_header = i.test(r::kHeader);
-  code.header_level = static_cast<int>(i.bits(r::kHeaderLevel)) + 1;
+  code.header_level = static_cast<int>(i.get(r::kHeaderLevel));
   code.header_first = i.bits(r::kHeaderFirst);
-  code.header_lines = static_cast<std::int64_t>(i.bits(r::kHeaderLines)) + 1;
+  code.header_lines = i.get(r::kHeaderLines);
   code.header_step = i.bits(r::kHeaderStep);
   const std::int64_t span = static_cast<std::int64_t>(i.bits(r::kHeaderLast)) - code.header_first;
   if (code.header_step > 0 && span >= 0) code.header_buffers = span / code.header_step + 1;
@@ -184,8 +184,8 @@ Result<UnitCode> to_narrow_code(const Instruction& i) {
   code.to_scaling = i.test(m::kToScaling);
   code.line_level = static_cast<int>(i.bits(m::kToNarrowLineLevel));
   code.has_skip = i.test(m::kSkip);
-  code.skip_level = static_cast<int>(i.bits(m::kSkipLevel)) + 1;
-  code.skip_words = static_cast<std::int64_t>(i.bits(m::kSkipWords)) + 1;
+  code.skip_level = static_cast<int>(i.get(m::kSkipLevel));
+  code.skip_words = i.get(m::kSkipWords);
   return UnitCode(std::move(code));
 }
 
@@ -241,7 +241,7 @@ UnitCode scalar_fence_code(const Instruction& i) {
 Result<UnitCode> infeed_code(const Instruction& i) {
   namespace q = isa::host_queues;
   InfeedCode code;
-  code.activations = i.test(q::kInfeedActivations);
+  code.activations = i.test(q::kInfeedBuffer);
   REEF_ASSIGN_OR_RETURN(code.out, shape_of(i, q::kInfeedOut));
   code.waits = waits_of(i, q::kInfeedWatchers, false);
   code.signal = signal_of(i, q::kSignalInfeed);
@@ -258,7 +258,7 @@ Result<UnitCode> pop_code(const Instruction& i) {
   code.signal = signal_of(i, q::kSignalPop);
   code.ring_producer = signal_of(i, q::kSignalPopRingProducer);
   code.to_tiles = static_cast<std::uint16_t>(i.bits(q::kPopTiles));
-  code.line_bytes = (static_cast<int>(i.bits(q::kPopLineWords)) + 1) * 4;
+  code.line_bytes = static_cast<int>(i.get(q::kPopLineWords)) * 4;
   return UnitCode(std::move(code));
 }
 
@@ -271,7 +271,7 @@ Result<UnitCode> outfeed_code(const Instruction& i) {
   // An outfeed whose watcher names the loop-back counter, in use or not, fills the loop-back buffer.
   const isa::Watcher watcher = i.read_watcher(q::kOutfeedWatchers[0]);
   code.loopback = (watcher.counter & static_cast<std::uint32_t>(isa::ScalarCounter::kLoopbackPop)) != 0;
-  code.unit_bytes = i.test(q::kToHost) ? 8 : 4;
+  code.unit_bytes = i.test(q::kOutfeedTarget) ? 8 : 4;
   return UnitCode(std::move(code));
 }
 
