@@ -27,8 +27,13 @@
 
 namespace reef::device {
 
+// More than any compiled program has waiting at once; beyond it a run ends with an error instead of taking all memory.
+inline constexpr std::size_t kMaxQueuedInstructions = 1 << 16;
+inline constexpr std::size_t kMaxQueuedLines = 1 << 14;
+inline constexpr std::size_t kMaxQueuedWords = 1 << 20;
+
 struct Options {
-  std::int64_t max_steps = std::int64_t{1} << 40;  // of all units together; then the run ends with an error
+  std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
@@ -135,7 +140,7 @@ class Chip {
   bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction);
   bool store_line(Tile& tile, std::int64_t address, const Line& line);
   const Line* load_line(Tile& tile, std::int64_t address);
-  void send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
+  bool send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
 
   // host_units.cpp
   bool run_infeed();

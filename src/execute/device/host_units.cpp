@@ -84,7 +84,7 @@ bool Chip::run_pop() {
         std::copy_n(unit.pending.begin(), part, line->bytes.begin());
         std::fill_n(line->known.begin(), part, std::uint8_t{1});
         unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
-        send_line(op.to_tiles, 0, false, std::move(line));
+        if (!send_line(op.to_tiles, 0, false, std::move(line))) return false;
       }
     }
     const std::int64_t to = run.first.position();
@@ -114,7 +114,7 @@ bool Chip::run_outfeed() {
       const std::uint8_t* known = to_scalar_.front()->known.data() + to_scalar_byte_;
       const std::int64_t address = op.out.base + run.first.position();
       if (op.unit_bytes == 8) {
-        host_->put(data, known, 8);
+        if (!host_->put(data, known, 8)) return fail("sends the host more than it was asked to take");
       } else if (op.loop_back) {
         std::copy_n(data, 4, buffers_[2].begin() + address % chip::kLoopBackFifoWords * 4);
       } else {

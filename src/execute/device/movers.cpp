@@ -56,13 +56,19 @@ const Line* Chip::load_line(Tile& tile, std::int64_t address) {
   return nullptr;
 }
 
-void Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
+bool Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
   for (auto& tile : tiles_) {
     if ((tiles >> tile->number & 1) == 0) continue;
-    tile->ring[static_cast<std::size_t>(channel)].push_back(line);
+    auto& queue = tile->ring[static_cast<std::size_t>(channel)];
+    if (queue.size() >= kMaxQueuedLines)
+      return fail(fmt::format("{} lines wait for tile {}", queue.size(), tile->number));
+    queue.push_back(line);
     ++tile->version;
   }
-  if (to_scalar) to_scalar_.push_back(std::move(line));
+  if (!to_scalar) return true;
+  if (to_scalar_.size() >= kMaxQueuedLines) return fail(fmt::format("{} lines wait for an outfeed", to_scalar_.size()));
+  to_scalar_.push_back(std::move(line));
+  return true;
 }
 
 bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
@@ -77,7 +83,7 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   while (!run.first.done() && run.first.position() < end) {
     const Line* line = load_line(tile, run.first.address());
     if (line == nullptr) return false;
-    send_line(op.to_tiles, op.channel, op.to_scalar, std::make_shared<Line>(*line));
+    if (!send_line(op.to_tiles, op.channel, op.to_scalar, std::make_shared<Line>(*line))) return false;
     run.first.advance();
   }
   const std::int64_t to = run.first.position();
@@ -286,8 +292,9 @@ bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction) {
       const std::int64_t address = run.first.address();
       if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
       if (to_tile >= 0) {
-        tiles_[static_cast<std::size_t>(to_tile)]->links[static_cast<std::size_t>(direction)].push_back(
-            tile.narrow.word(address));
+        auto& link = tiles_[static_cast<std::size_t>(to_tile)]->links[static_cast<std::size_t>(direction)];
+        if (link.size() >= kMaxQueuedWords) return fail(fmt::format("{} words wait for tile {}", link.size(), to_tile));
+        link.push_back(tile.narrow.word(address));
       }
       run.first.advance();
     }
