@@ -27,10 +27,11 @@
 
 namespace reef::device {
 
-// More than any compiled program has waiting at once; beyond it a run ends with an error instead of taking all memory.
+// Queues whose real depth is not known. Instructions: more than any compiled program has waiting; beyond it a run ends
+// with an error. Lines and words: senders wait when so many are under way.
 inline constexpr std::size_t kMaxQueuedInstructions = 1 << 16;
-inline constexpr std::size_t kMaxQueuedLines = 1 << 14;
-inline constexpr std::size_t kMaxQueuedWords = 1 << 20;
+inline constexpr std::size_t kMaxQueuedLines = 4096;
+inline constexpr std::size_t kMaxQueuedWords = 1 << 16;
 
 struct Options {
   std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
@@ -140,7 +141,9 @@ class Chip {
   bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction);
   bool store_line(Tile& tile, std::int64_t address, const Line& line);
   const Line* load_line(Tile& tile, std::int64_t address);
-  bool send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
+  // Whether everyone who is to receive a line has room for it; a sender waits until then.
+  bool ring_has_room(std::uint16_t tiles, int channel, bool to_scalar) const;
+  void send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
 
   // host_units.cpp
   bool run_infeed();

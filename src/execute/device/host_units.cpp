@@ -25,6 +25,8 @@ bool Chip::start_host_unit(HostUnit& unit) {
   unit.running->operation = &program_->operations[unit.queue.front()];
   unit.queue.pop_front();
   unit.pending.clear();
+  failing_tile_ = -1;
+  failing_index_ = unit.running->index;
   const isa::OperationCode& code = unit.running->operation->code;
   if (const auto* infeed = std::get_if<isa::Infeed>(&code)) unit.running->first = isa::NestCursor(infeed->out, 0);
   if (const auto* pop = std::get_if<isa::Pop>(&code)) unit.running->first = isa::NestCursor(pop->in, 0);
@@ -73,7 +75,7 @@ bool Chip::run_pop() {
     const std::int64_t units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
-    while (!run.first.done() && run.first.position() < end) {
+    while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
       const auto at = buffer.begin() + (op.in.base + run.first.position()) % units * unit_bytes;
       unit.pending.insert(unit.pending.end(), at, at + unit_bytes);
       run.first.advance();
@@ -84,7 +86,7 @@ bool Chip::run_pop() {
         std::copy_n(unit.pending.begin(), part, line->bytes.begin());
         std::fill_n(line->known.begin(), part, std::uint8_t{1});
         unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
-        if (!send_line(op.to_tiles, 0, false, std::move(line))) return false;
+        send_line(op.to_tiles, 0, false, std::move(line));
       }
     }
     const std::int64_t to = run.first.position();
@@ -107,6 +109,7 @@ bool Chip::run_outfeed() {
   while (start_host_unit(unit)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
+    const bool was_full = to_scalar_.size() >= kMaxQueuedLines;  // senders wait for it
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
@@ -132,6 +135,7 @@ bool Chip::run_outfeed() {
     if (!spend(to - from)) return false;
     add(scalar_counters_, op.signal, signalled(op.signal, op.out, from, to));
     if (to > from) moved = true;
+    if (was_full && to > from) touch_all();
     if (!run.first.done()) break;
     if (to_scalar_byte_ != 0) {
       to_scalar_.pop_front();
