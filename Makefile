@@ -18,21 +18,21 @@ demo: all
 
 test:
 	@tools/setup.sh test
-	@cmake --preset release >build-configure.log 2>&1 || (cat build-configure.log; exit 1)
+	@cmake --preset release -DREEF_TESTS=ON >build-configure.log 2>&1 || (cat build-configure.log; exit 1)
 	@rm -f build-configure.log
 	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release -j $(JOBS)
 
 asan tsan:
 	@tools/setup.sh test
-	@cmake --preset $@
+	@cmake --preset $@ -DREEF_TESTS=ON
 	@cmake --build --preset $@ -j $(JOBS)
 	@ctest --preset $@ -j $(JOBS)
 
 # Every file cut short at 64 places and 10,000 random bit flips, under the sanitizers; on two cores three minutes after a build of five.
 hostile:
 	@tools/setup.sh test
-	@cmake --preset asan
+	@cmake --preset asan -DREEF_TESTS=ON
 	@cmake --build --preset asan -j $(JOBS)
 	@REEF_HOSTILE_CUTS=64 REEF_HOSTILE_FLIPS=10000 build-asan/tests/reef_tests --gtest_filter='Hostile*'
 

@@ -17,6 +17,7 @@ using Action = std::function<Status()>;
 void add_asm(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
+void add_retarget(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 
 }  // namespace reef::app

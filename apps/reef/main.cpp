@@ -20,6 +20,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   reef::app::Action action;
   reef::app::add_inspect(app, action);
+  reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
   reef::app::add_disasm(app, action);
   reef::app::add_asm(app, action);

@@ -114,6 +114,9 @@ bool Chip::scalar_core_moves() {
       }
       for (auto& tile : tiles_) {
         if ((tiles >> tile->number & 1) == 0) continue;
+        if (tile->dispatch.size() >= kMaxQueuedInstructions) {
+          return fail(fmt::format("{} instructions wait for tile {}", tile->dispatch.size(), tile->number));
+        }
         tile->dispatch.push_back({static_cast<std::uint32_t>(index), register_base});
         ++tile->version;
       }
@@ -124,7 +127,9 @@ bool Chip::scalar_core_moves() {
       const int unit = operation.opcode == isa::Opcode::kInfeed ? kInfeed
                        : operation.opcode == isa::Opcode::kPop  ? kPop
                                                                 : kOutfeed;
-      host_units_[static_cast<std::size_t>(unit)].queue.push_back(static_cast<std::uint32_t>(index));
+      auto& queue = host_units_[static_cast<std::size_t>(unit)].queue;
+      if (queue.size() >= kMaxQueuedInstructions) return fail("too many transfers wait between host and ring");
+      queue.push_back(static_cast<std::uint32_t>(index));
       handed_out = true;
     } else if (operation.opcode == isa::Opcode::kScalar) {
       if (!spend(1)) return false;
@@ -180,7 +185,9 @@ bool Chip::dispatch(Tile& tile) {
       }
       if (fence->notify) ++tile.notifications;
     } else {
-      tile.units[static_cast<std::size_t>(isa::info(operation.opcode).unit)].queue.push_back(tile.dispatch.front());
+      auto& queue = tile.units[static_cast<std::size_t>(isa::info(operation.opcode).unit)].queue;
+      if (queue.size() >= kMaxQueuedInstructions) return moved;  // the dispatcher holds
+      queue.push_back(tile.dispatch.front());
     }
     tile.dispatch.pop_front();
     ++tile.version;

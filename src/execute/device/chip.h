@@ -27,8 +27,14 @@
 
 namespace reef::device {
 
+// Queues whose real depth is not known. Instructions: more than any compiled program has waiting; beyond it a run ends
+// with an error. Lines and words: senders wait when so many are under way.
+inline constexpr std::size_t kMaxQueuedInstructions = 1 << 16;
+inline constexpr std::size_t kMaxQueuedLines = 4096;
+inline constexpr std::size_t kMaxQueuedWords = 1 << 16;
+
 struct Options {
-  std::int64_t max_steps = std::int64_t{1} << 40;  // of all units together; then the run ends with an error
+  std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
@@ -135,6 +141,8 @@ class Chip {
   bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction);
   bool store_line(Tile& tile, std::int64_t address, const Line& line);
   const Line* load_line(Tile& tile, std::int64_t address);
+  // Whether everyone who is to receive a line has room for it; a sender waits until then.
+  bool ring_has_room(std::uint16_t tiles, int channel, bool to_scalar) const;
   void send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
 
   // host_units.cpp

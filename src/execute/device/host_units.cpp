@@ -25,6 +25,8 @@ bool Chip::start_host_unit(HostUnit& unit) {
   unit.running->operation = &program_->operations[unit.queue.front()];
   unit.queue.pop_front();
   unit.pending.clear();
+  failing_tile_ = -1;
+  failing_index_ = unit.running->index;
   const isa::OperationCode& code = unit.running->operation->code;
   if (const auto* infeed = std::get_if<isa::Infeed>(&code)) unit.running->first = isa::NestCursor(infeed->out, 0);
   if (const auto* pop = std::get_if<isa::Pop>(&code)) unit.running->first = isa::NestCursor(pop->in, 0);
@@ -73,7 +75,7 @@ bool Chip::run_pop() {
     const std::int64_t units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
-    while (!run.first.done() && run.first.position() < end) {
+    while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
       const auto at = buffer.begin() + (op.in.base + run.first.position()) % units * unit_bytes;
       unit.pending.insert(unit.pending.end(), at, at + unit_bytes);
       run.first.advance();
@@ -107,6 +109,7 @@ bool Chip::run_outfeed() {
   while (start_host_unit(unit)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
+    const bool was_full = to_scalar_.size() >= kMaxQueuedLines;  // senders wait for it
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
@@ -114,7 +117,7 @@ bool Chip::run_outfeed() {
       const std::uint8_t* known = to_scalar_.front()->known.data() + to_scalar_byte_;
       const std::int64_t address = op.out.base + run.first.position();
       if (op.unit_bytes == 8) {
-        host_->put(data, known, 8);
+        if (!host_->put(data, known, 8)) return fail("sends the host more than it was asked to take");
       } else if (op.loop_back) {
         std::copy_n(data, 4, buffers_[2].begin() + address % chip::kLoopBackFifoWords * 4);
       } else {
@@ -132,6 +135,7 @@ bool Chip::run_outfeed() {
     if (!spend(to - from)) return false;
     add(scalar_counters_, op.signal, signalled(op.signal, op.out, from, to));
     if (to > from) moved = true;
+    if (was_full && to > from) touch_all();
     if (!run.first.done()) break;
     if (to_scalar_byte_ != 0) {
       to_scalar_.pop_front();

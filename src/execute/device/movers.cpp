@@ -56,6 +56,14 @@ const Line* Chip::load_line(Tile& tile, std::int64_t address) {
   return nullptr;
 }
 
+bool Chip::ring_has_room(std::uint16_t tiles, int channel, bool to_scalar) const {
+  for (const auto& tile : tiles_) {
+    const bool is_meant = (tiles >> tile->number & 1) != 0;
+    if (is_meant && tile->ring[static_cast<std::size_t>(channel)].size() >= kMaxQueuedLines) return false;
+  }
+  return !to_scalar || to_scalar_.size() < kMaxQueuedLines;
+}
+
 void Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
   for (auto& tile : tiles_) {
     if ((tiles >> tile->number & 1) == 0) continue;
@@ -75,6 +83,7 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   const std::int64_t end = permitted_end(op.in, op.waits, tile.counters, from);
   if (end <= from) return false;
   while (!run.first.done() && run.first.position() < end) {
+    if (!ring_has_room(op.to_tiles, op.channel, op.to_scalar)) break;
     const Line* line = load_line(tile, run.first.address());
     if (line == nullptr) return false;
     send_line(op.to_tiles, op.channel, op.to_scalar, std::make_shared<Line>(*line));
@@ -85,12 +94,13 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   count(tile, op.ring_write, signalled(op.ring_write, op.in, from, to));
   count_ring(op.channel, signalled(op.ring_producer, op.in, from, to));
   if (run.first.done()) finish(tile, unit, &op.in, nullptr);
-  return true;
+  return to > from;
 }
 
 bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   Running& run = *unit.running;
   auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
+  const bool was_full = lines.size() >= kMaxQueuedLines;  // senders wait for it
   if (run.second.position() == 0 && !run.header_done) run.second = isa::NestCursor(op.out, unit.phases.first);
   const std::int64_t from = run.second.position();
   const std::int64_t end = permitted_end(op.out, op.waits, tile.counters, from);
@@ -116,6 +126,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   const std::int64_t to = run.second.position();
   if (!spend(to - from)) return false;
   count(tile, op.read, signalled(op.read, op.out, from, to));
+  if (was_full && moved) touch_all();
   if (run.second.done()) {
     finish(tile, unit, &op.out, nullptr);
   }
@@ -286,8 +297,9 @@ bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction) {
       const std::int64_t address = run.first.address();
       if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
       if (to_tile >= 0) {
-        tiles_[static_cast<std::size_t>(to_tile)]->links[static_cast<std::size_t>(direction)].push_back(
-            tile.narrow.word(address));
+        auto& link = tiles_[static_cast<std::size_t>(to_tile)]->links[static_cast<std::size_t>(direction)];
+        if (link.size() >= kMaxQueuedWords) break;
+        link.push_back(tile.narrow.word(address));
       }
       run.first.advance();
     }
@@ -301,6 +313,7 @@ bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction) {
   }
   if (op.receives && !run.second.done()) {
     auto& link = tile.links[static_cast<std::size_t>(direction)];
+    const bool was_full = link.size() >= kMaxQueuedWords;
     const std::int64_t from = run.second.position();
     const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
     while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
@@ -314,6 +327,7 @@ bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction) {
     if (to > from) {
       if (!spend(to - from)) return false;
       count(tile, op.received, signalled(op.received, op.out, from, to));
+      if (was_full) touch_all();
       moved = true;
     }
   }

@@ -6,8 +6,8 @@
 namespace reef::device {
 namespace {
 
-// Partial sums fill at most a tile's wide memory.
-constexpr std::int64_t kMaxSlots = 1 << 16;
+// Partial sums fill at most a tile's wide memory, one line each.
+constexpr std::int64_t kMaxSlots = 4096;
 
 }  // namespace
 

@@ -18,6 +18,10 @@ namespace b = isa::bundle;
 // The published range of addresses is 64 bits; buffers are given 2^32 bytes each.
 constexpr std::uint64_t kFirstAddress = std::uint64_t{1} << 40, kAddressStep = std::uint64_t{1} << 32;
 
+// What the host may be sent before it is asked to take it.
+constexpr std::size_t kMaxUnclaimedBytes = 1 << 24;
+constexpr std::size_t kMaxTransfers = 1 << 16;
+
 float as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 std::uint32_t as_bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
@@ -129,7 +133,8 @@ Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host) {
       static constexpr std::array<std::uint8_t, 4> kKnown = {1, 1, 1, 1};
       std::array<std::uint8_t, 4> bytes{};
       for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(value >> (8 * i));
-      host.put(bytes.data(), kKnown.data(), bytes.size());
+      REEF_REQUIRE(host.put(bytes.data(), kKnown.data(), bytes.size()),
+                   "sends the host more than it was asked to take");
       return ok_status();
     }
     case b::Store::kDescriptor:
@@ -186,6 +191,7 @@ Status HostMemory::issue(std::uint64_t address, std::uint64_t bytes, std::uint32
     const std::uint64_t offset = address - buffer.address;
     REEF_REQUIRE(offset + bytes <= buffer.bytes.size(), "a transfer of {} bytes at {} of '{}', which has {}", bytes,
                  offset, buffer.name, buffer.bytes.size());
+    REEF_REQUIRE(inputs_.size() + parameters_.size() + outputs_.size() < kMaxTransfers, "too many transfers under way");
     const Transfer transfer{i, offset, bytes, 0, outputs_issued_};
     switch (static_cast<Purpose>(tag)) {
       case Purpose::kInput:
@@ -229,10 +235,11 @@ void HostMemory::take(Purpose purpose, std::uint8_t* to, std::size_t bytes) {
   }
 }
 
-void HostMemory::put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) {
+bool HostMemory::put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) {
   sent_.insert(sent_.end(), data, data + bytes);
   sent_known_.insert(sent_known_.end(), known, known + bytes);
   claim();
+  return sent_.size() <= kMaxUnclaimedBytes;
 }
 
 void HostMemory::claim() {

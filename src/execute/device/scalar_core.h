@@ -40,7 +40,8 @@ class HostMemory {
   std::size_t available(Purpose stream);
   void take(Purpose stream, std::uint8_t* to, std::size_t bytes);
   // Bytes for the host, claimed by output transfers in the order of both.
-  void put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes);
+  // False: far more is waiting than was asked for.
+  bool put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes);
 
   int interrupts() const { return interrupts_; }
   std::string left_over() const;  // what was asked for and not used, or sent and not asked for; empty: nothing

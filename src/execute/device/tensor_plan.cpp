@@ -60,20 +60,6 @@ std::optional<NestShape> beyond(const NestShape& nest, std::int64_t steps) {
   return std::nullopt;
 }
 
-// Addresses of the first steps relative to the first one.
-std::vector<std::int32_t> offsets_of(const NestShape& nest, std::int64_t steps) {
-  NestShape plain = nest;
-  plain.buffer_stride = 0;
-  isa::NestCursor cursor(plain, 0);
-  const std::int64_t first = cursor.address();
-  std::vector<std::int32_t> offsets;
-  for (std::int64_t i = 0; i < steps; ++i) {
-    offsets.push_back(static_cast<std::int32_t>(cursor.address() - first));
-    cursor.advance();
-  }
-  return offsets;
-}
-
 // Runs in a row that use the same parameters.
 std::int64_t shared_runs(const TensorOperation& op, const NestShape& param_runs, std::int64_t run_steps) {
   std::int64_t shared = 1;
@@ -124,6 +110,18 @@ std::int64_t slots_of(const TensorOperation& op, isa::Opcode opcode) {
   return slots;
 }
 
+void step_offsets(const NestShape& nest, std::int64_t steps, std::vector<std::int32_t>& offsets) {
+  NestShape plain = nest;
+  plain.buffer_stride = 0;
+  isa::NestCursor cursor(plain, 0);
+  const std::int64_t first = cursor.address();
+  offsets.clear();
+  for (std::int64_t i = 0; i < steps; ++i) {
+    offsets.push_back(static_cast<std::int32_t>(cursor.address() - first));
+    cursor.advance();
+  }
+}
+
 TensorPlan plan_tensor(const TensorOperation& op, isa::Opcode opcode) {
   TensorPlan plan;
   constexpr std::int32_t kMaxByte = 255;
@@ -143,8 +141,6 @@ TensorPlan plan_tensor(const TensorOperation& op, isa::Opcode opcode) {
     plan.slot_runs = *slots;
     plan.outer_reduced = op.reduce_dims >> inner_dims;
   }
-  plan.in_offsets = offsets_of(op.in, plan.run_steps);
-  plan.param_offsets = offsets_of(op.param, plan.run_steps);
   plan.shared_runs = shared_runs(op, plan.param_runs, plan.run_steps);
   plan.operands = (plan.run_steps * op.products + 1) / 2 * 2;
   plan.is_regular = true;

@@ -175,6 +175,8 @@ struct TensorUnit {
       work.in_runs = isa::NestCursor(plan.in_runs, unit.phases.first);
       work.param_runs = isa::NestCursor(plan.param_runs, unit.phases.second);
       if (plan.outer_reduced != 0) work.slot_runs = isa::NestCursor(plan.slot_runs, 0);
+      step_offsets(op.in, plan.run_steps, work.in_offsets);
+      step_offsets(op.param, plan.run_steps, work.param_offsets);
     }
     work.are_stale = false;
     work.width = padded_cells(op.cells);
@@ -284,8 +286,8 @@ struct TensorUnit {
     std::array<std::int32_t, kMaxCells> zeros;
     if (!load_zeros(position, zeros)) return false;
     const std::int64_t base = work.param_runs.address();
-    for (std::size_t s = 0; s < plan.param_offsets.size(); ++s) {
-      const std::int64_t address = base + plan.param_offsets[s];
+    for (std::size_t s = 0; s < work.param_offsets.size(); ++s) {
+      const std::int64_t address = base + work.param_offsets[s];
       const std::int64_t line = address >> 2;
       if (!WideMemory::holds(line) || tile.wide.known_bytes(line) < 4 * op.cells) return false;
       const std::uint8_t* bytes = tile.wide.line(line).bytes.data();
@@ -309,7 +311,7 @@ struct TensorUnit {
     const auto zero = static_cast<std::int16_t>(op.in_zero);
     if (op.products == 4) {
       std::uint32_t all = kAllKnown;
-      for (const std::int32_t offset : plan.in_offsets) {
+      for (const std::int32_t offset : work.in_offsets) {
         const std::int64_t address = base + offset;
         if (!NarrowMemory::holds_bytes(address, 4)) return false;
         std::uint32_t flags;
@@ -320,7 +322,7 @@ struct TensorUnit {
       return all == kAllKnown;
     }
     std::uint8_t all = 1;
-    for (const std::int32_t offset : plan.in_offsets) {
+    for (const std::int32_t offset : work.in_offsets) {
       const std::int64_t address = base + offset;
       if (!NarrowMemory::holds_bytes(address, op.products)) return false;
       for (int j = 0; j < op.products; ++j) {

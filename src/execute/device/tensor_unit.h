@@ -17,6 +17,8 @@ struct TensorRun {
   std::vector<std::int32_t> sums;                  // slots x width
   std::vector<std::uint8_t> unknown;  // slots x width: the sum depends on memory that nothing wrote; empty: none does
   std::int64_t results = 0;           // finished
+  // Of a regular instruction: where a run's inputs (bytes) and parameters (quarter lines) lie, relative to its first.
+  std::vector<std::int32_t> in_offsets, param_offsets;
   // Room for matrices of a batch.
   std::vector<std::int16_t> weights, inputs;
 };

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small programs written by hand: what they compute, and what the virtual chip says when they are wrong.
+#include "execute/device/device.h"
+
+#include <gtest/gtest.h>
+
+#include "isa/assembler.h"
+
+namespace reef::device {
+namespace {
+
+// Asks the host to take 8 bytes. The driver writes the address into rows 1 and 2.
+constexpr std::string_view kAskForOutput = R"(
+start
+scalar r0 = mov 0
+scalar r1 = mov 0
+scalar dma.address_lo = r0
+scalar r2 = mov 8 | dma.address_hi = r1
+scalar r3 = mov 3 | dma.bytes = r2
+scalar dma.tag = r3
+scalar dma.issue
+)";
+// Line 5 of tile 0 to the host.
+constexpr std::string_view kSendLine = R"(
+tile_fence tiles=all drain=all
+outfeed line_words=64 target=host
+  out buffer unit 0: for x1 +1
+ring_send tiles=0 channel=a to_scalar
+  in wide line 5: for x1 +1
+halt code=16
+end
+)";
+constexpr std::string_view kFill = R"(
+mesh_north tiles=0 fill fill_value=0x04030201
+  out narrow word 0: for x2 +1
+tile_fence tiles=all drain=all
+)";
+constexpr std::string_view kToLine = R"(
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 0: for x2 +1
+  out wide line 5: for x1 +1
+)";
+
+darwinn::FieldOffset address_at(int row, darwinn::AddressHalf half) {
+  darwinn::FieldOffset field;
+  field.use->base = darwinn::BaseAddress::kOutput;
+  field.use->name = "output";
+  field.use->half = half;
+  field.bit_offset = row * 128 + 70;
+  return field;
+}
+
+darwinn::Package package_of(const std::string& text, std::int32_t z_dim = 8) {
+  const auto program = isa::assemble(text);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kStandAlone);
+  darwinn::InstructionChunk& chunk = executable.instruction_chunks.emplace_back();
+  if (program.ok()) chunk.bitstream = Bytes(isa::encode(*program));
+  chunk.field_offsets = {address_at(1, darwinn::AddressHalf::kLower), address_at(2, darwinn::AddressHalf::kUpper)};
+  darwinn::Layer& output = executable.output_layers.emplace_back();
+  output.name = "output";
+  output.size_bytes = 8;
+  output.y_dim = output.x_dim = 1;
+  output.z_dim = z_dim;
+  output.info = darwinn::OutputInfo{};
+  darwinn::Package package;
+  package.executables.push_back(std::move(executable));
+  return package;
+}
+
+Result<std::vector<std::vector<std::uint8_t>>> run(const std::string& text, const Options& options = {},
+                                                   std::int32_t z_dim = 8) {
+  auto loaded = LoadedPackage::load(package_of(text, z_dim));
+  if (!loaded.ok()) return loaded.status();
+  Device device(options);
+  return device.run(*loaded, {});
+}
+
+void expect_failure(const std::string& text, std::initializer_list<std::string_view> parts,
+                    const Options& options = {}) {
+  const auto result = run(text, options);
+  ASSERT_FALSE(result.ok());
+  for (const std::string_view part : parts) {
+    EXPECT_NE(result.status().message().find(part), std::string::npos) << part << " is not in\n"
+                                                                       << result.status().message();
+  }
+}
+
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
+}
+
+TEST(Device, MovesConstantsToTheHost) {
+  const auto result = run(joined({kAskForOutput, kFill, kToLine, kSendLine}));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{1, 2, 3, 4, 1, 2, 3, 4}));
+}
+
+TEST(Device, MultipliesAddsScalesAndRounds) {
+  // Word 0 times an identity line: (x - 1) * 1 * 0.5 rounded half to even, plus 10.
+  const auto result = run(joined({kAskForOutput, kFill, R"(
+mesh_south tiles=0 fill fill_value=0x00000001
+  out narrow word 8: for x1 +1
+mesh_south tiles=0 fill fill_value=0x00000100
+  out narrow word 9: for x1 +1
+mesh_south tiles=0 fill fill_value=0x00010000
+  out narrow word 10: for x1 +1
+mesh_south tiles=0 fill fill_value=0x01000000
+  out narrow word 11: for x1 +1
+tile_fence tiles=all drain=all
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 8: for x4 +1
+  out wide line 7: for x1 +1
+tile_fence tiles=all drain=all
+multiply_add tiles=0
+  loops x1, x2
+  in narrow byte 0: for x1 +4, for x2 +4
+  out narrow byte 0: for x1 +4, for x2 +4
+  param wide quarter 28: for x1 +4, rep x2
+  psum wide quarter 0: rep x1, rep x2
+  set psum_group_level=1 psum_group accumulate_inside cells=4 last_cells=4 reduce_dims=0 in_zero=1 out_zero=10 scale=0.5
+  set max=255 min=-10
+tile_fence tiles=all drain=all
+)",
+                                  kToLine, kSendLine}));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  // 0, 0.5 -> 0, 1, 1.5 -> 2
+  EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{10, 10, 11, 12, 10, 10, 11, 12}));
+}
+
+TEST(Device, AStandstillNamesWhoWaitsForWhat) {
+  expect_failure(joined({kAskForOutput, kFill, R"(
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 0: for x2 +1
+  out wide line 5: for x1 +1
+  wait RING_WRITE >= 1 + 1*pass(level 0) on out
+)",
+                         kSendLine}),
+                 {"stands still", "tile 0", "narrow_to_wide", "RING_WRITE is 0, 1 is needed", "ring_send"});
+}
+
+TEST(Device, AddressesBeyondAMemoryAreErrors) {
+  expect_failure(joined({kAskForOutput, "mesh_north tiles=3 fill fill_value=0x1\n  out narrow word 49152: for x1 +1\n",
+                         kSendLine}),
+                 {"word 49152", "of tile 3", "mesh_north"});
+  expect_failure(joined({kAskForOutput, kFill,
+                         "narrow_to_wide tiles=0 line_level=1\n  in narrow word 0: for x2 +1\n"
+                         "  out wide line 2080: for x1 +1\n",
+                         kSendLine}),
+                 {"line 2080", "of tile 0"});
+}
+
+TEST(Device, AnOutputThatNothingWroteIsAnError) {
+  expect_failure(joined({kAskForOutput, kToLine, kSendLine}), {"byte 0 of output 'output'", "nothing wrote"});
+  // Only the first word is filled: an output of 4 bytes is fine, one of 8 is not.
+  const std::string half = joined({kAskForOutput, R"(
+mesh_north tiles=0 fill fill_value=0x04030201
+  out narrow word 0: for x1 +1
+tile_fence tiles=all drain=all
+)",
+                                   kToLine, kSendLine});
+  EXPECT_TRUE(run(half, {}, 4).ok());
+  expect_failure(half, {"byte 4 of output"});
+}
+
+TEST(Device, WhatIsLeftOverIsAnError) {
+  expect_failure(joined({kAskForOutput, kFill, kToLine, R"(
+tile_fence tiles=all drain=all
+ring_send tiles=0 channel=a to_tiles=2
+  in wide line 5: for x1 +1
+)",
+                         kSendLine}),
+                 {"1 lines are left on ring channel A for tile 2"});
+  expect_failure(joined({kAskForOutput, "halt code=16\nend\n"}), {"8 bytes of output were promised and not sent"});
+}
+
+TEST(Device, EndlessLoopsEnd) {
+  Options options;
+  options.max_steps = 10000;
+  expect_failure(joined({kAskForOutput, "L1:\nscalar r5 = mov 1\nbranch to L1\n", kSendLine}), {"10000 steps"},
+                 options);
+}
+
+TEST(Device, TransfersMustHitABuffer) {
+  expect_failure(R"(
+start
+scalar r0 = mov 0
+scalar r1 = mov 0
+scalar r1 = mov 7
+scalar dma.address_lo = r0
+scalar r2 = mov 8 | dma.address_hi = r1
+scalar r3 = mov 3 | dma.bytes = r2
+scalar dma.tag = r3
+scalar dma.issue
+halt code=16
+end
+)",
+                 {"the host has no buffer"});
+}
+
+}  // namespace
+}  // namespace reef::device
