@@ -43,11 +43,16 @@ struct Constant {
   std::int32_t at(std::size_t element) const { return value->codes[element % value->codes.size()] - zero; }
 };
 
+// The constant operand `i` of an op whose other operand has the output's shape.
 Result<Constant> constant(const ChipOp& op, std::size_t i, const ChipQuantization& q) {
   const ChipValue& value = op.value(i);
   const auto elements = static_cast<std::int64_t>(value.codes.size());
-  if (elements != 1 && elements != op.output().shape.last()) {
-    return unsupported("it is not known how the chip computes it with a constant of shape {}", value.shape.to_string());
+  const ir::Shape& shape = op.output().shape;
+  const bool per_channel =
+      shape.rank() > 0 && value.shape.rank() > 0 && elements == shape.last() && elements == value.shape.last();
+  if ((elements != 1 && !per_channel) || !(op.value(1 - i).shape == shape)) {
+    return unsupported("it is not known how the chip computes it for {} and a constant of shape {}",
+                       op.value(1 - i).shape.to_string(), value.shape.to_string());
   }
   REEF_REQUIRE(q.scales.size() == 1, "a constant with several scales");
   return Constant{&value, q.zero()};

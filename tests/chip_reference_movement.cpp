@@ -108,13 +108,14 @@ Status strided_slice(ChipOp& op) {
   for (const std::string_view mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
     if (attributes.get_int(mask) != 0) return unsupported("it is not known how the chip computes it with {}", mask);
   }
+  // A start before the first or behind the last element is moved to it; the output's shape says where to end.
   const std::int64_t mask = attributes.get_int("begin_mask");
   return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
     for (std::size_t d = 0; d < rank; ++d) {
       const std::int64_t size = in.shape[static_cast<int>(d)], stride = strides.codes[d];
       std::int64_t first = begin.codes[d] < 0 ? begin.codes[d] + size : begin.codes[d];
       if ((mask >> d & 1) != 0) first = stride < 0 ? size - 1 : 0;
-      at[d] = first + at[d] * stride;
+      at[d] = std::clamp<std::int64_t>(first, 0, size - 1) + at[d] * stride;
     }
     return at;
   });
@@ -146,16 +147,20 @@ Status concatenation(ChipOp& op) {
   std::vector<std::int32_t> codes(static_cast<std::size_t>(shape.elements()));
   std::int64_t before = 0;
   for (std::size_t i = 0; i < op.inputs(); ++i) {
+    ir::Shape expected = shape;
+    expected[axis] = op.value(i).shape.rank() == shape.rank() ? op.value(i).shape[axis] : -1;
+    before += expected[axis];
+    REEF_REQUIRE(op.value(i).shape == expected && before <= shape[axis], "input {} of shape {} in an output of {}", i,
+                 op.value(i).shape.to_string(), shape.to_string());
     REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(i)));
     REEF_ASSIGN_OR_RETURN(const std::vector<std::int32_t> part, rescaled(op.value(i).codes, from, to, activation));
     Positions position(op.value(i).shape);
     for (const std::int32_t code : part) {
       std::vector<std::int64_t> at = position.at();
-      at[static_cast<std::size_t>(axis)] += before;
+      at[static_cast<std::size_t>(axis)] += before - expected[axis];
       codes[offset(shape, at)] = code;
       position.advance();
     }
-    before += op.value(i).shape[axis];
   }
   REEF_REQUIRE(before == shape[axis], "the inputs do not fill the output");
   op.set(0, std::move(codes));
