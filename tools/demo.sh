@@ -7,7 +7,7 @@ model=models/reef_creatures_int8.tflite
 labels=models/reef_creatures_labels.txt
 
 echo "== What is in the model (build/reef inspect $model)"
-build/reef inspect "$model" | head -n 16 | cut -c 1-140
+build/reef inspect "$model" | sed -n "1,16p" | cut -c 1-140
 echo "   ..."
 echo
 echo "== What it sees (build/reef run $model --image PICTURE --labels $labels)"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "formats/darwinn/parameters/from_operator.h"
 #include "ir/describe.h"
 #include "retarget/layer_match.h"
 
@@ -33,6 +34,7 @@ class Checker {
   void check_order(const darwinn::Layer& layer, const OutputTrace& output, std::int32_t wanted);
   void check_chunks();
   void check_results();
+  bool counts_results(const Choice& choice) const;
 
   const Template& compiled_;
   const Network& network_;
@@ -116,6 +118,16 @@ void Checker::check_chunks() {
   }
 }
 
+// Layers and pools: one result is a pixel of up to 64 channels (depthwise: 4).
+bool Checker::counts_results(const Choice& choice) const {
+  if (choice.op < 0) return false;
+  const std::string& type = network_.op(choice.op).type;
+  if (type == "AVERAGE_POOL_2D" || type == "MAX_POOL_2D" || type == "MEAN") return true;
+  if (choice.chunk < 0) return false;
+  const LayerChunk& chunk = state_.chunks[static_cast<std::size_t>(choice.chunk)];
+  return chunk.parameters != nullptr && chunk.part.empty();
+}
+
 // A layer must make as many results as its output has. More only where the network is cut into pieces, which compute
 // the seams twice: then some tile runs the layer more than once.
 void Checker::check_results() {
@@ -127,9 +139,7 @@ void Checker::check_results() {
   std::map<std::int32_t, Work> work;
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     const Choice& choice = *choices_[i];
-    if (choice.chunk < 0) continue;
-    const LayerChunk& chunk = state_.chunks[static_cast<std::size_t>(choice.chunk)];
-    if (!chunk.parameters || !chunk.part.empty()) continue;
+    if (!counts_results(choice)) continue;
     Work& done = work[choice.op];
     const TensorOpTrace& trace = *compiled_.ops[i].trace;
     done.in_pieces = done.in_pieces || (done.tiles & trace.tiles) != 0;
@@ -139,7 +149,8 @@ void Checker::check_results() {
   for (const auto& [k, done] : work) {
     const ir::Shape& shape = network_.tensor(network_.op(k).outputs[0]).shape;
     const std::int64_t channels = shape.last();
-    const bool by_words = layer_shape_of(network_, k).kind == darwinn::LayerKind::kDepthwise;
+    const bool by_words = darwinn::has_layer_parameters(network_.op(k)) &&
+                          layer_shape_of(network_, k).kind == darwinn::LayerKind::kDepthwise;
     const std::int64_t groups = by_words ? (channels + 3) / 4 : (channels + 63) / 64;
     const auto needed = static_cast<std::uint64_t>(shape.elements() / std::max<std::int64_t>(channels, 1) * groups);
     if (done.results == needed || (done.in_pieces && done.results > needed)) continue;

@@ -78,6 +78,17 @@ void offer_average(RoleContext& context, std::int32_t k) {
   context.offer(std::move(choice));
 }
 
+// Nearest or bilinear; for the latter, pixels are points at their centres (odd phases) or at their corners.
+bool is_same_resampling(const isa::Instruction& code, const ir::Operator& op) {
+  namespace r = isa::tensor_op::resample;
+  const bool is_nearest = op.type == "RESIZE_NEAREST_NEIGHBOR";
+  if (code.test(r::kXNearest) != is_nearest || code.test(r::kYNearest) != is_nearest) return false;
+  if (is_nearest) return true;
+  const bool has_centres = op.attributes.get_bool("half_pixel_centers");
+  return (code.bits(r::kXPhase) & 1) == (has_centres ? 1u : 0u) &&
+         (code.bits(r::kYPhase) & 1) == (has_centres ? 1u : 0u);
+}
+
 void offer_maximum_pool(RoleContext& context, std::int32_t k) {
   const Network& network = context.network;
   const ir::Operator& op = network.op(k);
@@ -132,6 +143,10 @@ void offer_resamplings(RoleContext& context) {
     const auto input = network.chip(op.inputs[0]);
     if (!input || network.chip(op.outputs[0]) != input) {
       context.reject(k, "input and output do not have the same quantization");
+      continue;
+    }
+    if (!is_same_resampling(*context.op.code, op)) {
+      context.reject(k, "the template takes its values from other places");
       continue;
     }
     Choice choice;
