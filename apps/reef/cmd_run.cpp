@@ -339,7 +339,8 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
   command->footer(
       "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
-      "      --labels models/reef_creatures_labels.txt --top 3");
+      "      --labels models/reef_creatures_labels.txt --top 3\n"
+      "  reef run compiled_edgetpu.tflite --device virtual");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
