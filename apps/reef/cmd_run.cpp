@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "execute/cpu/interpreter.h"
+#include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
 #include "ir/pseudo_random.h"
@@ -251,6 +252,15 @@ void print_report(const RunOptions& options, const cpu::Interpreter& interpreter
   print_profile(interpreter);
 }
 
+bool has_edge_tpu_op(const ir::Model& model) {
+  for (const ir::Subgraph& graph : model.subgraphs) {
+    for (const ir::Operator& op : graph.operators) {
+      if (op.is_custom() && op.type == darwinn::kCustomOpName) return true;
+    }
+  }
+  return false;
+}
+
 Status run(const RunOptions& options) {
   REEF_REQUIRE(options.mean_std.empty() || options.mean_std[1] != 0, "--mean-std: the second number must not be 0");
   std::vector<std::string> labels;
@@ -266,6 +276,9 @@ Status run(const RunOptions& options) {
   interpreter_options.tflite_release =
       options.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
   if (options.device == "virtual") {
+    if (!has_edge_tpu_op(model)) {
+      fmt::print(stderr, "reef: note: the model is not compiled for the Edge TPU: all of it runs on the CPU\n");
+    }
     device::Options device_options;
     if (options.max_steps > 0) device_options.max_steps = options.max_steps;
     interpreter_options.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>(device_options)));
