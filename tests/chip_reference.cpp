@@ -89,12 +89,12 @@ class Selection {
   const ir::Subgraph& graph_;
 };
 
-const std::map<std::string_view, ChipOpFunction>& all_ops() {
+const std::map<std::string_view, ChipOpEntry>& all_ops() {
   static const auto* ops = [] {
-    auto* table = new std::map<std::string_view, ChipOpFunction>;
+    auto* table = new std::map<std::string_view, ChipOpEntry>;
     for (const auto& part :
          {chip_sum_ops(), chip_elementwise_ops(), chip_movement_ops(), chip_softmax_ops(), chip_lstm_ops()}) {
-      for (const ChipOpEntry& entry : part) table->emplace(entry.type, entry.function);
+      for (const ChipOpEntry& entry : part) table->emplace(entry.type, entry);
     }
     return table;
   }();
@@ -107,7 +107,9 @@ Status evaluate(ChipOp& op, const std::string& type) {
   for (std::size_t i = 0; i < op.outputs(); ++i) {
     if (!is_known_type(op.output(i).type)) return unsupported("the chip has no {}", ir::type_name(op.output(i).type));
   }
-  return found->second(op);
+  for (std::size_t i = 0; i < found->second.inputs; ++i) REEF_REQUIRE(op.has(i), "input {} is missing", i);
+  REEF_REQUIRE(op.outputs() > 0, "there is no output");
+  return found->second.function(op);
 }
 
 }  // namespace

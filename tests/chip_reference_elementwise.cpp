@@ -212,8 +212,8 @@ Status prelu(ChipOp& op) {
 
 // MINIMUM is absent: no compiled example of it is known.
 std::vector<ChipOpEntry> chip_elementwise_ops() {
-  return {{"ADD", add},   {"SUB", sub},     {"MUL", mul},           {"MAXIMUM", maximum}, {"QUANTIZE", quantize},
-          {"RELU", relu}, {"RELU6", relu6}, {"LOGISTIC", logistic}, {"TANH", tanh},       {"PRELU", prelu}};
+  return {{"ADD", add, 2}, {"SUB", sub, 2},  {"MUL", mul, 2},        {"MAXIMUM", maximum, 2}, {"QUANTIZE", quantize},
+          {"RELU", relu},  {"RELU6", relu6}, {"LOGISTIC", logistic}, {"TANH", tanh},          {"PRELU", prelu, 2}};
 }
 
 }  // namespace reef::testing

@@ -111,7 +111,9 @@ Status require_known_form(const ChipOp& op) {
   REEF_REQUIRE(op.inputs() > kCell, "inputs are missing");
   const ir::Shape& shape = op.value(kInput).shape;
   const double clip = op.attributes().get_float("cell_clip");
-  const bool clips = clip > 0 && clip < 32768 * double{op.input(kCell).quantization.scale.at(0)};
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization cell, op.quantization(op.input(kCell)));
+  REEF_REQUIRE(cell.zero() == kCellZero, "the state's zero point is not 0");
+  const bool clips = clip > 0 && clip < kCellZero * double{cell.scale()};
   if (shape.rank() == 3 && shape[0] == 1 && !op.attributes().get_bool("time_major") && !clips &&
       op.attributes().get_enum("fused_activation_function") == "TANH") {
     return ok_status();
@@ -119,8 +121,21 @@ Status require_known_form(const ChipOp& op) {
   return unsupported("it is known only for a batch of one, tanh, and without clipping of the state");
 }
 
+// Of weights, biases and states, for a step's input of `width` numbers.
+Status require_sizes(const ChipOp& op, std::size_t width) {
+  const std::size_t cells = op.value(kHidden).codes.size();
+  bool fits = op.value(kCell).codes.size() == cells;
+  for (std::size_t g = 0; g < 4; ++g) {
+    fits = fits && op.value(kInputWeights + g).codes.size() == cells * width &&
+           op.value(kRecurrentWeights + g).codes.size() == cells * cells && op.value(kBiases + g).codes.size() == cells;
+  }
+  REEF_REQUIRE(fits, "operands of sizes that do not go together");
+  return ok_status();
+}
+
 Status unidirectional_sequence_lstm(ChipOp& op) {
   REEF_RETURN_IF_ERROR(require_known_form(op));
+  REEF_RETURN_IF_ERROR(require_sizes(op, static_cast<std::size_t>(op.value(kInput).shape[2])));
   REEF_ASSIGN_OR_RETURN(const Lstm lstm, Lstm::create(op));
   const ir::Shape& shape = op.value(kInput).shape;
   const auto steps = static_cast<std::size_t>(shape[1]), width = static_cast<std::size_t>(shape[2]);

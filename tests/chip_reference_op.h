@@ -86,6 +86,7 @@ using ChipOpFunction = Status (*)(ChipOp& op);
 struct ChipOpEntry {
   std::string_view type;
   ChipOpFunction function;
+  std::size_t inputs = 1;  // so many, from the first, are not optional
 };
 // The ops of each file.
 std::vector<ChipOpEntry> chip_sum_ops();          // chip_reference_sums.cpp: convolutions, pools

@@ -58,6 +58,7 @@ Result<Layer> layer(const ChipOp& op, std::size_t channels) {
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, op.fused_activation());
   REEF_REQUIRE(weights.scales.size() == 1 || weights.scales.size() == channels, "{} scales of weights for {} channels",
                weights.scales.size(), channels);
+  REEF_REQUIRE(!op.has(2) || op.value(2).codes.size() == channels, "a bias that is not one number per channel");
   if (!op.is_constant(1)) return unsupported("it is not known how the chip computes it with computed weights");
   Layer result;
   result.zero = out.zero();
@@ -318,12 +319,12 @@ Status mean(ChipOp& op) {
 }  // namespace
 
 std::vector<ChipOpEntry> chip_sum_ops() {
-  return {{"CONV_2D", conv_2d},
-          {"DEPTHWISE_CONV_2D", depthwise_conv_2d},
-          {"FULLY_CONNECTED", fully_connected},
+  return {{"CONV_2D", conv_2d, 2},
+          {"DEPTHWISE_CONV_2D", depthwise_conv_2d, 2},
+          {"FULLY_CONNECTED", fully_connected, 2},
           {"AVERAGE_POOL_2D", average_pool_2d},
           {"MAX_POOL_2D", max_pool_2d},
-          {"MEAN", mean}};
+          {"MEAN", mean, 2}};
 }
 
 }  // namespace reef::testing

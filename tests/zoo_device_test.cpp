@@ -67,7 +67,10 @@ int pictures_for(const Pair& pair) {
   return 3;
 }
 
+// Dark is the lowest code of the tensor's type. Tensors of 16 bits, which are states, get noise always.
 std::vector<std::uint8_t> picture(Picture kind, const darwinn::Layer& layer, std::mt19937& random) {
+  if (layer.data_type == darwinn::DataType::kInt16) kind = Picture::kNoise;
+  const std::uint8_t lowest = layer.data_type == darwinn::DataType::kInt8 ? 0x80 : 0;
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(device::tensor_bytes(layer)));
   const auto depth = static_cast<std::size_t>(layer.z_dim), width = static_cast<std::size_t>(layer.x_dim);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -85,6 +88,7 @@ std::vector<std::uint8_t> picture(Picture kind, const darwinn::Layer& layer, std
         bytes[i] = random() % 2 == 0 ? 0 : 255;
         break;
     }
+    bytes[i] ^= lowest;
   }
   return bytes;
 }
