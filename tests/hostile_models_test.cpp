@@ -6,24 +6,10 @@
 
 #include "execute/cpu/interpreter.h"
 #include "ir/verify.h"
+#include "small_models.h"
 
 namespace reef::testing {
 namespace {
-
-ir::Tensor tensor(ir::DataType type, ir::Shape shape) {
-  ir::Tensor result;
-  result.type = type;
-  result.shape = std::move(shape);
-  return result;
-}
-
-ir::Operator op(const char* type, std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs) {
-  ir::Operator result;
-  result.type = type;
-  result.inputs = std::move(inputs);
-  result.outputs = std::move(outputs);
-  return result;
-}
 
 ir::Model model_of(ir::Subgraph graph) {
   ir::Model model;

@@ -78,15 +78,13 @@ Json tensor_json(const ir::Model& model, const ir::Tensor& tensor) {
   return json;
 }
 
-bool runs_on_edge_tpu(const ir::Operator& op) { return op.is_custom() && op.type == darwinn::kCustomOpName; }
-
 Json op_json(const ir::Operator& op) {
   Json json = {{"type", op.type},     {"custom", op.is_custom()}, {"version", op.version},
                {"inputs", op.inputs}, {"outputs", op.outputs},    {"runs_on_cpu", ops::find_op(op) != nullptr}};
   for (const ir::Attribute& attribute : op.attributes) json["attributes"][attribute.name] = value_json(attribute.value);
   if (!op.custom_options.empty()) json["custom_options_bytes"] = op.custom_options.size();
   if (op.opaque_options || op.opaque_options_2) json["options_newer_than_this_version"] = true;
-  if (runs_on_edge_tpu(op)) {
+  if (darwinn::is_edge_tpu_op(op)) {
     auto package = package_json(op.custom_options);
     json["edge_tpu_package"] = package.ok() ? *package : Json{{"error", package.status().message()}};
   }
@@ -155,7 +153,7 @@ void print_packages(const ir::Subgraph& graph) {
   std::vector<std::string> on_cpu;
   int packages = 0;
   for (const ir::Operator& op : graph.operators) {
-    if (runs_on_edge_tpu(op))
+    if (darwinn::is_edge_tpu_op(op))
       ++packages;
     else
       on_cpu.push_back(op.type);
@@ -164,7 +162,7 @@ void print_packages(const ir::Subgraph& graph) {
   fmt::print("  compiled for the Edge TPU: {} op{}; left to the CPU: {}\n", packages, packages == 1 ? "" : "s",
              on_cpu.empty() ? "none" : fmt::format("{} ({})", on_cpu.size(), fmt::join(on_cpu, ", ")));
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    if (!runs_on_edge_tpu(graph.operators[i])) continue;
+    if (!darwinn::is_edge_tpu_op(graph.operators[i])) continue;
     const auto text = describe_package(graph.operators[i].custom_options);
     fmt::print("\nop {}\n{}", i, text.ok() ? *text : fmt::format("  cannot be read: {}\n", text.status().message()));
   }

@@ -255,7 +255,7 @@ void print_report(const RunOptions& options, const cpu::Interpreter& interpreter
 bool has_edge_tpu_op(const ir::Model& model) {
   for (const ir::Subgraph& graph : model.subgraphs) {
     for (const ir::Operator& op : graph.operators) {
-      if (op.is_custom() && op.type == darwinn::kCustomOpName) return true;
+      if (darwinn::is_edge_tpu_op(op)) return true;
     }
   }
   return false;

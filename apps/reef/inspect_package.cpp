@@ -49,18 +49,6 @@ struct PackageView {
 
 std::string size_text(std::uint64_t bytes) { return ir::describe_bytes(static_cast<std::int64_t>(bytes)); }
 
-std::string_view type_name(darwinn::ExecutableType type) {
-  switch (type) {
-    case darwinn::ExecutableType::kStandAlone:
-      return "STAND_ALONE";
-    case darwinn::ExecutableType::kParameterCaching:
-      return "PARAMETER_CACHING";
-    case darwinn::ExecutableType::kExecutionOnly:
-      return "EXECUTION_ONLY";
-  }
-  return "?";
-}
-
 std::string_view type_name(darwinn::DataType type) {
   switch (type) {
     case darwinn::DataType::kUint8:
@@ -132,7 +120,7 @@ Result<PackageView> view_package(const Bytes& custom_options) {
   view.cached_lines = lines.size();
   for (const Executable& executable : view.options.package.executables) {
     Status status = view_executable(executable, cached, view.executables.emplace_back());
-    if (!status.ok()) return status.in(fmt::format("{} program '{}'", type_name(executable.type), executable.name));
+    if (!status.ok()) return status.in(fmt::format("{} program '{}'", name_of(executable.type), executable.name));
   }
   return view;
 }
@@ -264,10 +252,10 @@ std::string memory_text(const PackageView& package, const ExecutableView& view) 
 std::string executable_text(const PackageView& package, const ExecutableView& view) {
   const Executable& executable = *view.executable;
   const bool caches = executable.type == darwinn::ExecutableType::kParameterCaching;
-  std::string text = fmt::format("    {} '{}': {} rows of instructions in {} chunk{} ({})", type_name(executable.type),
-                                 executable.name, view.rows, executable.instruction_chunks.size(),
-                                 executable.instruction_chunks.size() == 1 ? "" : "s",
-                                 size_text(static_cast<std::uint64_t>(view.rows) * isa::kRowBytes));
+  std::string text =
+      fmt::format("    {} '{}': {} rows of instructions in {} chunk{} ({})", name_of(executable.type), executable.name,
+                  view.rows, executable.instruction_chunks.size(), executable.instruction_chunks.size() == 1 ? "" : "s",
+                  size_text(static_cast<std::uint64_t>(view.rows) * isa::kRowBytes));
   if (!executable.parameters.empty()) {
     text += fmt::format(", {} of parameters {}", size_text(executable.parameters.size()),
                         caches ? "to cache" : "streamed on every run");
@@ -363,7 +351,7 @@ Json step_json(const ComputeStep& step) {
 
 Json executable_json(const ExecutableView& view) {
   const Executable& executable = *view.executable;
-  Json json = {{"type", type_name(executable.type)},
+  Json json = {{"type", name_of(executable.type)},
                {"name", executable.name},
                {"caching_token", fmt::format("{:#018x}", executable.parameter_caching_token)},
                {"instruction_rows", view.rows},

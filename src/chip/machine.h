@@ -78,4 +78,21 @@ static_assert(std::size(kScalarCounterNames) == kScalarCounters);
 constexpr int tile_row(int tile) { return tile / kTileColumns; }
 constexpr int tile_column(int tile) { return tile % kTileColumns; }
 
+// Directions of the mesh, in the order of its instructions.
+enum class Direction : std::uint8_t { kSouth, kWest, kNorth, kEast };
+// The tile that a tile's mesh unit sends to; -1 beyond the edge.
+constexpr int neighbour(int tile, Direction direction) {
+  switch (direction) {
+    case Direction::kSouth:
+      return tile_row(tile) + 1 < kTileRows ? tile + kTileColumns : -1;
+    case Direction::kWest:
+      return tile_column(tile) > 0 ? tile - 1 : -1;
+    case Direction::kNorth:
+      return tile_row(tile) > 0 ? tile - kTileColumns : -1;
+    case Direction::kEast:
+      return tile_column(tile) + 1 < kTileColumns ? tile + 1 : -1;
+  }
+  return -1;
+}
+
 }  // namespace reef::chip

@@ -18,7 +18,7 @@ Result<NestShape> nest_shape(const Nest& nest, int dims) {
   shape.pass_lengths[0] = 1;
   for (int k = 0; k < dims; ++k) {
     const auto d = static_cast<std::size_t>(k);
-    shape.stride[d] = nest.dims[d].stride;
+    shape.stride[d] = static_cast<std::uint64_t>(nest.dims[d].stride);
     shape.count[d] = nest.dims[d].count;
     shape.pass_lengths[d + 1] = shape.pass_lengths[d] * shape.count[d];  // factors are below 2^32 and 2^19
     REEF_REQUIRE(shape.pass_lengths[d + 1] <= kMaxPositions, "a loop nest has more than {} steps", kMaxPositions);
@@ -30,12 +30,12 @@ Result<NestShape> nest_shape(const Nest& nest, int dims) {
 }
 
 void NestCursor::seek(std::int64_t position) {
-  position_ = position;
+  position_ = left_ = position;
   offset_ = 0;
   for (int k = 0; k < shape_->dims; ++k) {
     const auto d = static_cast<std::size_t>(k);
     at_[d] = position / shape_->pass_lengths[d] % shape_->count[d];
-    offset_ += at_[d] * shape_->stride[d];
+    offset_ += static_cast<std::uint64_t>(at_[d]) * shape_->stride[d];
   }
   toggle();
 }
@@ -43,14 +43,14 @@ void NestCursor::seek(std::int64_t position) {
 void NestCursor::carry() {
   const std::int64_t beyond = position_;
   position_ += shape_->count[0] - at_[0];
-  offset_ -= at_[0] * shape_->stride[0];
+  offset_ -= static_cast<std::uint64_t>(at_[0]) * shape_->stride[0];
   at_[0] = 0;
   for (int k = 1; k < shape_->dims; ++k) {
     const auto d = static_cast<std::size_t>(k);
     ++at_[d];
     offset_ += shape_->stride[d];
     if (at_[d] < shape_->count[d]) return;
-    offset_ -= at_[d] * shape_->stride[d];
+    offset_ -= static_cast<std::uint64_t>(at_[d]) * shape_->stride[d];
     at_[d] = 0;
   }
   position_ = std::max(beyond, shape_->size());  // done

@@ -18,7 +18,7 @@ namespace reef::isa {
 struct NestShape {
   int dims = 0;
   std::int64_t base = 0;
-  std::array<std::int64_t, kMaxDims> stride{};
+  std::array<std::uint64_t, kMaxDims> stride{};  // modulo 2^64: foreign strides may be anything
   std::array<std::int64_t, kMaxDims> count{};
   std::array<std::int64_t, kMaxDims + 1> pass_lengths{};  // of level L
   // While dimension clip_dim is at its last index, dimension 0 makes so many steps: fewer than its count, or more.
@@ -64,14 +64,17 @@ class NestCursor {
 
   bool done() const { return position_ >= shape_->size(); }
   std::int64_t position() const { return position_; }
-  std::int64_t address() const { return shape_->base + offset_ + toggled_; }
+  std::int64_t address() const {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(shape_->base + toggled_) + offset_);
+  }
   // Steps of dimension 0 that follow at equal distances, this one included.
   std::int64_t run() const { return limit() - at_[0]; }
   // Precondition: steps <= run().
   void advance(std::int64_t steps = 1) {
+    left_ = position_;
     at_[0] += steps;
     position_ += steps;
-    offset_ += steps * shape_->stride[0];
+    offset_ += static_cast<std::uint64_t>(steps) * shape_->stride[0];
     if (at_[0] >= limit()) carry();
     if (shape_->buffer_stride != 0) toggle();
   }
@@ -81,8 +84,15 @@ class NestCursor {
            (dim == 0 ? limit() : shape_->count[static_cast<std::size_t>(dim)]);
   }
   bool begins_pass(int level) const {
-    return position_ % shape_->pass_length(level) == 0 && (level == 0 || at_[0] < shape_->count[0]);
+    for (int k = 0; k < std::min(level, shape_->dims); ++k) {
+      if (at_[static_cast<std::size_t>(k)] != 0) return false;
+    }
+    return true;
   }
+  std::int64_t pass(int level) const { return shape_->passes_before(position_, level); }
+  // Passes that ended with the last advance; steps that are clipped away in between count as made.
+  std::int64_t ended(int level) const { return pass(level) - shape_->passes_before(left_, level); }
+  std::int64_t buffer_passes() const { return shape_->buffer_passes(); }
 
  private:
   std::int64_t limit() const {
@@ -99,7 +109,8 @@ class NestCursor {
 
   const NestShape* shape_ = nullptr;
   std::array<std::int64_t, kMaxDims> at_{};
-  std::int64_t position_ = 0, offset_ = 0, toggled_ = 0, phase_ = 0;
+  std::int64_t position_ = 0, left_ = 0, toggled_ = 0, phase_ = 0;  // left_: position before the last advance
+  std::uint64_t offset_ = 0;
 };
 
 }  // namespace reef::isa

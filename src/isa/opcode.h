@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "chip/machine.h"
+
 namespace reef::isa {
 
 enum class Opcode : std::uint8_t {
@@ -63,11 +65,11 @@ enum class Unit : std::uint8_t {
   kOutfeed,
 };
 
-inline constexpr int kRowBytes = 16;
-inline constexpr int kRowBits = 128;
+inline constexpr int kRowBytes = chip::kInstructionRowBytes;
+inline constexpr int kRowBits = 8 * kRowBytes;
 inline constexpr int kMaxRows = 17;
 // The most content rows of one program: its start instruction states the content's length in 21 bits.
-inline constexpr int kMaxContentRows = 16384;
+inline constexpr int kMaxContentRows = chip::kInstructionChunkRows;
 
 struct OpcodeInfo {
   Opcode opcode;

@@ -61,6 +61,12 @@ struct TensorOperation {
   // Opcode 05 only.
   ResampleAxis x, y;
   std::int32_t pixel_stride = 0, row_stride = 0;  // bytes
+
+  // 16-bit parameters that are no weights, 8-bit inputs and partial sums in wide memory: the sums are results
+  // themselves.
+  bool sums_are_results() const { return !accumulate_inside && param_16 && !in_16 && !static_params; }
+  // Bytes as they are: each result byte is an input byte, if the parameters are zeros and ones.
+  bool is_plain_copy() const;
 };
 
 struct LoadActivation {
@@ -164,6 +170,14 @@ struct Operation {
   int tiles_register = -1;  // scalar register that holds the tile mask; -1: none
   OperationCode code;
 };
+
+// Whether a counter has reached a value: 16 bits that wrap, compared as a signed difference.
+constexpr bool has_reached(std::uint16_t counter, std::uint32_t needed) {
+  return static_cast<std::int16_t>(static_cast<std::uint16_t>(counter - needed)) >= 0;
+}
+
+// Whether the step on which the cursors of a tensor operation stand is the last one of its result.
+bool ends_result(const TensorOperation& operation, Opcode opcode, const NestCursor& loops, const NestCursor& psum);
 
 // Fails where the fields contradict each other in a way that no execution could make sense of.
 Result<Operation> operation_of(const Instruction& instruction);

@@ -21,12 +21,14 @@ struct AddressRange {
   std::int64_t first = 0, last = 0;
 };
 
+// Foreign strides may be anything: far beyond every memory, it does not matter how far.
 AddressRange range_of(const isa::Nest& nest) {
-  AddressRange range{nest.base, nest.base};
-  const auto extend = [&range](std::int64_t distance) { (distance < 0 ? range.first : range.last) += distance; };
-  for (const isa::Nest::Dim& dim : nest.dims) extend(dim.stride * (static_cast<std::int64_t>(dim.count) - 1));
+  constexpr __int128 kFar = std::int64_t{1} << 40;
+  __int128 first = nest.base, last = nest.base;
+  const auto extend = [&](__int128 distance) { (distance < 0 ? first : last) += distance; };
+  for (const isa::Nest::Dim& dim : nest.dims) extend(static_cast<__int128>(dim.stride) * (dim.count - 1));
   extend(nest.buffer_stride);
-  return range;
+  return {static_cast<std::int64_t>(std::max(first, -kFar)), static_cast<std::int64_t>(std::min(last, kFar))};
 }
 
 ComputeStep step_of(const Instruction& op) {

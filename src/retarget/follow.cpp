@@ -99,12 +99,15 @@ Result<Machine::Job> job_of(const DecodedExecutable& decoded, Origin parameters)
                job.parameter_bytes);
   job.program.reserve(decoded.program.size());
   for (std::size_t i = 0; i < decoded.program.size(); ++i) {
-    auto prepared = prepare_instruction(decoded.program[i]);
-    if (!prepared.ok()) {
-      return prepared.status().in(
+    auto operation = isa::operation_of(decoded.program[i]);
+    if (!operation.ok()) {
+      return operation.status().in(
           fmt::format("instruction {} ({})", i, isa::info(decoded.program[i].opcode()).mnemonic));
     }
-    job.program.push_back(std::move(prepared).value());
+    // A mask that comes from a scalar register (loops over time steps): which tile it is does not matter for where
+    // bytes come from, as all time steps of a tensor are one tensor. Tile 0 stands for it.
+    if (operation->tiles_register >= 0) operation->tiles = 1;
+    job.program.push_back(std::move(operation).value());
   }
   REEF_RETURN_IF_ERROR(add_transfers(*decoded.executable, job));
   return job;
@@ -137,7 +140,7 @@ void find_unread_fills(const DecodedExecutable& execution, const Machine::Job& j
   }
   for (const OutputTrace& output : trace.outputs) read.insert(output.sources.fills.begin(), output.sources.fills.end());
   for (std::size_t i = 0; i < execution.program.size(); ++i) {
-    const auto* mesh = std::get_if<MeshCode>(&job.program[i].code);
+    const auto* mesh = std::get_if<isa::Mesh>(&job.program[i].code);
     const auto index = static_cast<std::uint32_t>(i);
     if (mesh != nullptr && mesh->fills && read.count(index) == 0) trace.unread_fills.push_back(index);
   }

@@ -27,19 +27,19 @@ void Tile::allocate() {
   recorded_run.resize(kWideLines * 4);
 }
 
-bool Machine::may_step(const std::vector<Wait>& waits, const NestWalk& walk, std::span<const std::uint16_t> counters) {
-  for (const Wait& wait : waits) {
+bool Machine::may_step(const std::vector<isa::Wait>& waits, const isa::NestCursor& walk,
+                       std::span<const std::uint16_t> counters) {
+  for (const isa::Wait& wait : waits) {
     if (!walk.begins_pass(wait.level)) continue;
     if (wait.counter >= counters.size()) return false;
     const auto needed =
         static_cast<std::uint32_t>(wait.threshold) + wait.increment * static_cast<std::uint32_t>(walk.pass(wait.level));
-    // Counters are 16 bits wide and wrap.
-    if (static_cast<std::int16_t>(static_cast<std::uint16_t>(counters[wait.counter] - needed)) < 0) return false;
+    if (!isa::has_reached(counters[wait.counter], needed)) return false;
   }
   return true;
 }
 
-void Machine::count(Tile& tile, const Signal& signal, const NestWalk& walk) {
+void Machine::count(Tile& tile, const isa::Signal& signal, const isa::NestCursor& walk) {
   if (signal.enabled) tile.counters[signal.counter] += static_cast<std::uint16_t>(walk.ended(signal.level));
 }
 
@@ -55,11 +55,11 @@ Status Machine::place(Status status, std::uint32_t instruction) const {
       fmt::format("instruction {} ({})", instruction, isa::info(job_->program[instruction].opcode).mnemonic));
 }
 
-bool Machine::fence_passes(const ScalarFenceCode& fence) {
+bool Machine::fence_passes(const isa::ScalarFence& fence) {
   for (int t = 0; fence.await_notify && t < kTiles; ++t) {
     if ((fence.notify_tiles >> t & 1) != 0 && notifications_[static_cast<std::size_t>(t)] == 0) return false;
   }
-  for (const Wait& wait : fence.waits) {
+  for (const isa::Wait& wait : fence.waits) {
     const std::uint16_t difference =
         static_cast<std::uint16_t>(scalar_counters_[wait.counter] - static_cast<std::uint32_t>(wait.threshold));
     if (static_cast<std::int16_t>(difference) < 0) return false;
@@ -82,7 +82,7 @@ bool Machine::fence_passes(const ScalarFenceCode& fence) {
 // thereby run once, which is all that following bytes needs.
 bool Machine::scalar_core_step() {
   while (next_ < job_->program.size()) {
-    const PreparedInstruction& instruction = job_->program[next_];
+    const isa::Operation& instruction = job_->program[next_];
     const auto index = static_cast<std::uint32_t>(next_);
     if (instruction.tiles != 0) {
       for (int t = 0; t < kTiles; ++t) {
@@ -90,13 +90,13 @@ bool Machine::scalar_core_step() {
         tiles_[static_cast<std::size_t>(t)]->dispatch.push_back(index);
         if (instruction.opcode != isa::Opcode::kTileFence) tiles_[static_cast<std::size_t>(t)]->allocate();
       }
-    } else if (const auto* fence = std::get_if<ScalarFenceCode>(&instruction.code)) {
+    } else if (const auto* fence = std::get_if<isa::ScalarFence>(&instruction.code)) {
       if (!fence_passes(*fence)) return false;
-    } else if (std::holds_alternative<InfeedCode>(instruction.code)) {
+    } else if (std::holds_alternative<isa::Infeed>(instruction.code)) {
       host_[kInfeedUnit].queue.push_back(index);
-    } else if (std::holds_alternative<PopCode>(instruction.code)) {
+    } else if (std::holds_alternative<isa::Pop>(instruction.code)) {
       host_[kPopUnit].queue.push_back(index);
-    } else if (std::holds_alternative<OutfeedCode>(instruction.code)) {
+    } else if (std::holds_alternative<isa::Outfeed>(instruction.code)) {
       host_[kOutfeedUnit].queue.push_back(index);
     } else {
       ++next_;
@@ -119,8 +119,8 @@ bool Machine::dispatch(Tile& tile) {
   bool moved = false;
   while (!tile.dispatch.empty()) {
     const std::uint32_t index = tile.dispatch.front();
-    const PreparedInstruction& instruction = job_->program[index];
-    if (const auto* fence = std::get_if<TileFenceCode>(&instruction.code)) {
+    const isa::Operation& instruction = job_->program[index];
+    if (const auto* fence = std::get_if<isa::TileFence>(&instruction.code)) {
       if (!tile_is_idle(tile, fence->drain)) return moved;
       // Only a fence for all units restarts the double buffers (docs/hardware/isa.md).
       if (fence->drain == kAllTileUnits) {

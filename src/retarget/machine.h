@@ -20,15 +20,16 @@
 #include <vector>
 
 #include "base/status.h"
+#include "chip/machine.h"
+#include "isa/operation.h"
 #include "retarget/provenance.h"
-#include "retarget/unit_code.h"
 
 namespace reef::retarget {
 
-inline constexpr int kTiles = 16;
-inline constexpr int kTileUnits = 10;  // in the order of a tile fence's drain mask
-inline constexpr int kLineBytes = 256;
-inline constexpr int kLineWords = 64;
+using chip::kTiles;
+using chip::kTileUnits;
+inline constexpr int kLineBytes = chip::kWideLineBytes;
+inline constexpr int kLineWords = kLineBytes / chip::kNarrowWordBytes;
 inline constexpr std::int64_t kNarrowBytes = std::int64_t{1} << 18;  // what 18-bit addresses reach
 inline constexpr std::int64_t kWideLines = 4096;                     // what 12-bit line numbers reach
 inline constexpr int kScalingBytes = 2048;
@@ -40,11 +41,11 @@ using Word = std::array<Tag, 4>;
 // An instruction that a unit is executing.
 struct Running {
   std::uint32_t instruction = 0;
-  const PreparedInstruction* code = nullptr;
+  const isa::Operation* code = nullptr;
   bool started = false;
-  NestWalk a, b;               // the unit's nests: source and destination
-  NestWalk param, psum, out;   // tensor unit only; a: loops, b: in
-  std::int64_t line_word = 0;  // words of the current wide line that have been passed (movers)
+  isa::NestCursor a, b;              // the unit's nests: source and destination
+  isa::NestCursor param, psum, out;  // tensor unit only; a: loops, b: in
+  std::int64_t line_word = 0;        // words of the current wide line that have been passed (movers)
   bool header_done = false;
   std::int64_t results = 0;
   bool line_is_full = false;  // narrow to wide: the line waits to be stored
@@ -103,7 +104,7 @@ class Machine {
   explicit Machine(std::int64_t max_steps) : steps_left_(max_steps) {}
 
   struct Job {
-    std::vector<PreparedInstruction> program;
+    std::vector<isa::Operation> program;
     Origin parameters = Origin::kCached;
     std::int64_t parameter_bytes = 0;
     std::vector<HostTransfer> transfers;
@@ -126,8 +127,8 @@ class Machine {
   enum HostUnit { kInfeedUnit, kPopUnit, kOutfeedUnit };
   struct HostRunning {
     std::uint32_t instruction = 0;
-    const PreparedInstruction* code = nullptr;
-    NestWalk walk;
+    const isa::Operation* code = nullptr;
+    isa::NestCursor walk;
     std::vector<Tag> buffer;  // pop: bytes of an unfinished line
   };
   struct HostQueue {
@@ -138,7 +139,7 @@ class Machine {
 
   // machine.cpp
   bool scalar_core_step();
-  bool fence_passes(const ScalarFenceCode& fence);
+  bool fence_passes(const isa::ScalarFence& fence);
   bool dispatch(Tile& tile);
   bool tile_is_idle(const Tile& tile, std::uint32_t units) const;
   Result<bool> run_unit(Tile& tile, int unit);
@@ -146,10 +147,11 @@ class Machine {
   std::string stuck_message() const;
   bool spend(std::int64_t steps) { return (steps_left_ -= steps) >= 0; }
   Status place(Status status, std::uint32_t instruction) const;
-  static bool may_step(const std::vector<Wait>& waits, const NestWalk& walk, std::span<const std::uint16_t> counters);
-  void count(Tile& tile, const Signal& signal, const NestWalk& walk);
+  static bool may_step(const std::vector<isa::Wait>& waits, const isa::NestCursor& walk,
+                       std::span<const std::uint16_t> counters);
+  void count(Tile& tile, const isa::Signal& signal, const isa::NestCursor& walk);
   void count_ring(int channel, std::int64_t passes);
-  void count_host(const Signal& signal, const NestWalk& walk);
+  void count_host(const isa::Signal& signal, const isa::NestCursor& walk);
 
   // machine_host.cpp
   Result<bool> run_infeed();
@@ -178,13 +180,12 @@ class Machine {
   Result<bool> run_tensor(Tile& tile, Unit& unit);
   void start_tensor(Tile& tile, Unit& unit, Running& running);
   Status record_step(Tile& tile, Running& running);
-  Status record_samples(Tile& tile, Running& running, const TensorCode& code);
-  Status record_parameters(Tile& tile, Running& running, const TensorCode& code);
-  void record_first(Tile& tile, Running& running, const TensorCode& code);
+  Status record_samples(Tile& tile, Running& running, const isa::TensorOperation& code);
+  Status record_parameters(Tile& tile, Running& running, const isa::TensorOperation& code);
+  void record_first(Tile& tile, Running& running, const isa::TensorOperation& code);
   Status finish_result(Tile& tile, const Unit& unit, Running& running);
-  Status store_result(Tile& tile, Running& running, const TensorCode& code);
-  void record_copy(const Tile& tile, Running& running, const TensorCode& code) const;
-  bool is_last_of_result(const Running& running) const;
+  Status store_result(Tile& tile, Running& running, const isa::TensorOperation& code);
+  void record_copy(const Tile& tile, Running& running, const isa::TensorOperation& code) const;
   int result_number(const Running& running) const;
 
   std::int64_t steps_left_;

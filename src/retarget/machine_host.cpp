@@ -19,7 +19,7 @@ bool uses_scratch(const std::vector<HostTransfer>& transfers) {
 
 }  // namespace
 
-void Machine::count_host(const Signal& signal, const NestWalk& walk) {
+void Machine::count_host(const isa::Signal& signal, const isa::NestCursor& walk) {
   if (signal.enabled) scalar_counters_[signal.counter] += static_cast<std::uint16_t>(walk.ended(signal.level));
 }
 
@@ -31,10 +31,10 @@ bool Machine::start_host(HostUnit unit) {
   queue.running->instruction = queue.queue.front();
   queue.running->code = &job_->program[queue.queue.front()];
   queue.queue.pop_front();
-  const UnitCode& code = queue.running->code->code;
-  if (const auto* infeed = std::get_if<InfeedCode>(&code)) queue.running->walk = NestWalk(infeed->out, 0);
-  if (const auto* pop = std::get_if<PopCode>(&code)) queue.running->walk = NestWalk(pop->in, 0);
-  if (const auto* outfeed = std::get_if<OutfeedCode>(&code)) queue.running->walk = NestWalk(outfeed->out, 0);
+  const isa::OperationCode& code = queue.running->code->code;
+  if (const auto* infeed = std::get_if<isa::Infeed>(&code)) queue.running->walk = isa::NestCursor(infeed->out, 0);
+  if (const auto* pop = std::get_if<isa::Pop>(&code)) queue.running->walk = isa::NestCursor(pop->in, 0);
+  if (const auto* outfeed = std::get_if<isa::Outfeed>(&code)) queue.running->walk = isa::NestCursor(outfeed->out, 0);
   return true;
 }
 
@@ -72,7 +72,7 @@ Result<bool> Machine::run_infeed() {
   bool moved = false;
   while (start_host(kInfeedUnit)) {
     HostRunning& running = *host_[kInfeedUnit].running;
-    const auto& code = std::get<InfeedCode>(running.code->code);
+    const auto& code = std::get<isa::Infeed>(running.code->code);
     const std::size_t which = code.activations ? 1 : 0;
     std::vector<Tag>& buffer = buffers_[which];
     const std::int64_t unit_bytes = kUnitBytes[which];
@@ -86,7 +86,7 @@ Result<bool> Machine::run_infeed() {
         activations_.insert(activations_.end(), static_cast<std::size_t>(unit_bytes), last_sent_);
       }
       if (!code.activations && parameters_fed_ >= job_->parameter_bytes) return moved;
-      const std::int64_t at = (code.out.base + running.walk.index()) % units * unit_bytes;
+      const std::int64_t at = (code.out.base + running.walk.position()) % units * unit_bytes;
       for (std::int64_t k = 0; k < unit_bytes; ++k) {
         buffer[static_cast<std::size_t>(at + k)] = next_host_byte(code.activations);
       }
@@ -116,14 +116,14 @@ Result<bool> Machine::run_pop() {
   bool moved = false;
   while (start_host(kPopUnit)) {
     HostRunning& running = *host_[kPopUnit].running;
-    const auto& code = std::get<PopCode>(running.code->code);
+    const auto& code = std::get<isa::Pop>(running.code->code);
     const auto which = static_cast<std::size_t>(code.source);
     const std::vector<Tag>& buffer = buffers_[which];
     const std::int64_t unit_bytes = kUnitBytes[which];
     const auto units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
     while (!running.walk.done()) {
       if (!may_step(code.waits, running.walk, scalar_counters_)) return moved;
-      const std::int64_t at = (code.in.base + running.walk.index()) % units * unit_bytes;
+      const std::int64_t at = (code.in.base + running.walk.position()) % units * unit_bytes;
       running.buffer.insert(running.buffer.end(), buffer.begin() + at, buffer.begin() + at + unit_bytes);
       running.walk.advance();
       const auto line_bytes = static_cast<std::size_t>(code.line_bytes);
@@ -150,9 +150,9 @@ Result<bool> Machine::run_outfeed() {
   bool moved = false;
   while (start_host(kOutfeedUnit)) {
     HostRunning& running = *host_[kOutfeedUnit].running;
-    const auto& code = std::get<OutfeedCode>(running.code->code);
+    const auto& code = std::get<isa::Outfeed>(running.code->code);
     const auto unit_bytes = static_cast<std::size_t>(code.unit_bytes);
-    if (running.walk.step() == 0 && !code.loopback) sent_marks_.push_back(sent_.size());
+    if (running.walk.position() == 0 && !code.loop_back) sent_marks_.push_back(sent_.size());
     while (!running.walk.done()) {
       if (!may_step(code.waits, running.walk, scalar_counters_)) return moved;
       if (outgoing_bytes_.size() - outgoing_at_ < unit_bytes) {
@@ -163,10 +163,10 @@ Result<bool> Machine::run_outfeed() {
       }
       const auto first = outgoing_bytes_.begin() + static_cast<std::ptrdiff_t>(outgoing_at_);
       outgoing_at_ += unit_bytes;
-      if (code.loopback) {
+      if (code.loop_back) {
         std::vector<Tag>& buffer = buffers_[2];
         const auto units = static_cast<std::int64_t>(buffer.size()) / 4;
-        std::copy_n(first, 4, buffer.begin() + (code.out.base + running.walk.index()) % units * 4);
+        std::copy_n(first, 4, buffer.begin() + (code.out.base + running.walk.position()) % units * 4);
       } else {
         if (sent_.size() > kMaxSentBytes) {
           return make_error(StatusCode::kResourceExhausted, "more than {} bytes are sent to the host", kMaxSentBytes);

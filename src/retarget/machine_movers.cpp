@@ -69,9 +69,9 @@ void Machine::send_line(std::uint16_t tiles, int channel, bool to_scalar, Shared
 
 Result<bool> Machine::run_ring_send(Tile& tile, Unit& unit) {
   Running& running = *unit.running;
-  const auto& code = std::get<RingSendCode>(running.code->code);
+  const auto& code = std::get<isa::RingSend>(running.code->code);
   if (!running.started) {
-    running.a = NestWalk(code.in, unit.phase.a);
+    running.a = isa::NestCursor(code.in, unit.phase.a);
     running.started = true;
   }
   bool moved = false;
@@ -94,9 +94,9 @@ Result<bool> Machine::run_ring_send(Tile& tile, Unit& unit) {
 
 Result<bool> Machine::run_ring_receive(Tile& tile, Unit& unit) {
   Running& running = *unit.running;
-  const auto& code = std::get<RingReceiveCode>(running.code->code);
+  const auto& code = std::get<isa::RingReceive>(running.code->code);
   if (!running.started) {
-    running.a = NestWalk(code.out, unit.phase.a);
+    running.a = isa::NestCursor(code.out, unit.phase.a);
     running.started = true;
   }
   auto& ring = tile.ring[static_cast<std::size_t>(code.channel)];
@@ -129,10 +129,10 @@ Result<bool> Machine::run_ring_receive(Tile& tile, Unit& unit) {
 
 Result<bool> Machine::run_to_wide(Tile& tile, Unit& unit) {
   Running& running = *unit.running;
-  const auto& code = std::get<ToWideCode>(running.code->code);
+  const auto& code = std::get<isa::NarrowToWide>(running.code->code);
   if (!running.started) {
-    running.a = NestWalk(code.in, unit.phase.a);
-    running.b = NestWalk(code.out, unit.phase.b);
+    running.a = isa::NestCursor(code.in, unit.phase.a);
+    running.b = isa::NestCursor(code.out, unit.phase.b);
     running.started = true;
   }
   bool moved = false;
@@ -168,10 +168,10 @@ Result<bool> Machine::run_to_wide(Tile& tile, Unit& unit) {
 
 Result<bool> Machine::run_to_narrow(Tile& tile, Unit& unit) {
   Running& running = *unit.running;
-  const auto& code = std::get<ToNarrowCode>(running.code->code);
+  const auto& code = std::get<isa::WideToNarrow>(running.code->code);
   if (!running.started) {
-    running.a = NestWalk(code.in, unit.phase.a);
-    running.b = NestWalk(code.out, unit.phase.b);
+    running.a = isa::NestCursor(code.in, unit.phase.a);
+    running.b = isa::NestCursor(code.out, unit.phase.b);
     running.started = true;
   }
   if (code.to_scaling) return run_to_scaling(tile, unit);
@@ -180,10 +180,10 @@ Result<bool> Machine::run_to_narrow(Tile& tile, Unit& unit) {
     if (!running.position_known) {
       // Where in which line the next word lies. Skipped words precede a pass and belong to its line.
       if (running.b.begins_pass(code.line_level)) {
-        running.lines_to_leave = running.b.step() > 0 ? 1 : 0;
+        running.lines_to_leave = running.b.position() > 0 ? 1 : 0;
         running.line_word = running.lines_of_pass = 0;
       }
-      if (code.has_skip && running.b.begins_pass(code.skip_level)) running.line_word += code.skip_words;
+      if (code.skip_words > 0 && running.b.begins_pass(code.skip_level)) running.line_word += code.skip_words;
       running.lines_to_leave += running.line_word / kLineWords - running.lines_of_pass;
       running.lines_of_pass = running.line_word / kLineWords;
       running.position_known = true;
@@ -218,20 +218,20 @@ Result<bool> Machine::run_to_narrow(Tile& tile, Unit& unit) {
 // Eight bytes per step; each line serves as many steps as the innermost dimension has.
 Result<bool> Machine::run_to_scaling(Tile& tile, Unit& unit) {
   Running& running = *unit.running;
-  const auto& code = std::get<ToNarrowCode>(running.code->code);
+  const auto& code = std::get<isa::WideToNarrow>(running.code->code);
   const std::int64_t steps_per_line = code.out.count[0];
   bool moved = false;
   while (!running.b.done()) {
     REEF_REQUIRE(!running.a.done(), "more lines are read than there are");
     if (!may_step(code.in_waits, running.a, tile.counters)) return moved;
     if (!may_step(code.out_waits, running.b, tile.counters)) return moved;
-    const std::int64_t part = running.b.step() % steps_per_line;
+    const std::int64_t part = running.b.position() % steps_per_line;
     const std::int64_t to = running.b.address() * 8;
     REEF_RETURN_IF_ERROR(check_line(running.a.address()));
     REEF_REQUIRE(part < kLineBytes / 8 && to >= 0 && to + 8 <= kScalingBytes, "scaling memory has no byte {}", to);
     std::copy_n(tile.wide.begin() + running.a.address() * kLineBytes + part * 8, 8, tile.scaling.begin() + to);
     running.b.advance();
-    if (running.b.step() % steps_per_line == 0) running.a.advance();
+    if (running.b.position() % steps_per_line == 0) running.a.advance();
     count(tile, code.signal, running.b);
     moved = true;
     if (!spend(1)) return moved;
@@ -243,14 +243,13 @@ Result<bool> Machine::run_to_scaling(Tile& tile, Unit& unit) {
 }
 
 Result<bool> Machine::mesh_send(Tile& tile, Running& running, int direction) {
-  const auto& code = std::get<MeshCode>(running.code->code);
-  const int to = tile.number - code.from;
-  const bool exists = to >= 0 && to < kTiles && (code.from == 4 || code.from == -4 || to / 4 == tile.number / 4);
+  const auto& code = std::get<isa::Mesh>(running.code->code);
+  const int to = chip::neighbour(tile.number, static_cast<chip::Direction>(direction));
   bool moved = false;
   while (!running.a.done() && may_step(code.in_waits, running.a, tile.counters)) {
     const std::int64_t word = running.a.address();
     REEF_RETURN_IF_ERROR(check_word(word));
-    if (exists) {
+    if (to >= 0) {
       Word tags;
       std::copy_n(tile.narrow.begin() + 4 * word, 4, tags.begin());
       tiles_[static_cast<std::size_t>(to)]->links[static_cast<std::size_t>(direction)].push_back(tags);
@@ -268,7 +267,7 @@ Result<bool> Machine::mesh_send(Tile& tile, Running& running, int direction) {
 }
 
 Result<bool> Machine::mesh_receive(Tile& tile, Running& running, int direction) {
-  const auto& code = std::get<MeshCode>(running.code->code);
+  const auto& code = std::get<isa::Mesh>(running.code->code);
   auto& link = tile.links[static_cast<std::size_t>(direction)];
   bool moved = false;
   while (!running.b.done() && may_step(code.out_waits, running.b, tile.counters)) {
@@ -292,10 +291,10 @@ Result<bool> Machine::mesh_receive(Tile& tile, Running& running, int direction) 
 
 Result<bool> Machine::run_mesh(Tile& tile, Unit& unit, int direction) {
   Running& running = *unit.running;
-  const auto& code = std::get<MeshCode>(running.code->code);
+  const auto& code = std::get<isa::Mesh>(running.code->code);
   if (!running.started) {
-    running.a = NestWalk(code.in, unit.phase.a);
-    running.b = NestWalk(code.out, unit.phase.b);
+    running.a = isa::NestCursor(code.in, unit.phase.a);
+    running.b = isa::NestCursor(code.out, unit.phase.b);
     running.started = true;
   }
   bool moved = false;

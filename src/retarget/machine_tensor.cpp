@@ -16,32 +16,9 @@ constexpr Tag kMixed = ~Tag{0};                                   // of a cell t
 
 }  // namespace
 
-// The inner psum dimensions decide, or the loop dimensions in the mask; a resampling op's results follow its taps.
-bool Machine::is_last_of_result(const Running& running) const {
-  const auto& code = std::get<TensorCode>(running.code->code);
-  if (running.code->opcode == isa::Opcode::kResample) return running.a.at_last(0) && running.a.at_last(1);
-  if (code.group_level >= 0) {
-    for (int k = 0; k < std::min(code.group_level, code.psum.dims); ++k) {
-      if (!running.psum.at_last(k)) return false;
-    }
-    return true;
-  }
-  const int clip = code.loops.clip_dim;
-  const bool beyond_clip = clip != 0 && (code.reduce_dims & 1) == 0 && (code.reduce_dims >> clip & 1) != 0 &&
-                           running.a.dim_index(0) >= code.loops.clip_steps;
-  for (int k = 0; k < code.loops.dims; ++k) {
-    if ((code.reduce_dims >> k & 1) == 0) continue;
-    const bool is_last = beyond_clip && k == clip
-                             ? running.a.dim_index(k) + 2 >= code.loops.count[static_cast<std::size_t>(k)]
-                             : running.a.at_last(k);
-    if (!is_last) return false;
-  }
-  return true;
-}
-
 // Number of the result that the step belongs to: only 0, 1 and "another" (2) are told apart.
 int Machine::result_number(const Running& running) const {
-  const auto& code = std::get<TensorCode>(running.code->code);
+  const auto& code = std::get<isa::TensorOperation>(running.code->code);
   if (running.code->opcode == isa::Opcode::kResample)
     return static_cast<int>(std::min<std::int64_t>(running.a.pass(2), 2));
   if (code.group_level >= 0) return static_cast<int>(std::min<std::int64_t>(running.psum.pass(code.group_level), 2));
@@ -49,20 +26,20 @@ int Machine::result_number(const Running& running) const {
   bool is_lowest = true;
   for (int k = 0; k < code.loops.dims; ++k) {
     if ((code.reduce_dims >> k & 1) != 0 || code.loops.count[static_cast<std::size_t>(k)] == 1) continue;
-    if (running.a.dim_index(k) > 1 || (running.a.dim_index(k) == 1 && !is_lowest)) return 2;
-    if (running.a.dim_index(k) == 1) number = 1;
+    if (running.a.index(k) > 1 || (running.a.index(k) == 1 && !is_lowest)) return 2;
+    if (running.a.index(k) == 1) number = 1;
     is_lowest = false;
   }
   return number;
 }
 
 void Machine::start_tensor(Tile& tile, Unit& unit, Running& running) {
-  const auto& code = std::get<TensorCode>(running.code->code);
-  running.a = NestWalk(code.loops, 0);
-  running.b = NestWalk(code.in, unit.phase.a);
-  running.param = NestWalk(code.param, unit.phase.b);
-  running.psum = NestWalk(code.psum, 0);
-  running.out = NestWalk(code.out, unit.phase.out);
+  const auto& code = std::get<isa::TensorOperation>(running.code->code);
+  running.a = isa::NestCursor(code.loops, 0);
+  running.b = isa::NestCursor(code.in, unit.phase.a);
+  running.param = isa::NestCursor(code.param, unit.phase.b);
+  running.psum = isa::NestCursor(code.psum, 0);
+  running.out = isa::NestCursor(code.out, unit.phase.out);
   running.started = true;
   ++tile.run;
   std::int32_t& trace = trace_of_[running.instruction];
@@ -75,7 +52,7 @@ void Machine::start_tensor(Tile& tile, Unit& unit, Running& running) {
   traces_[static_cast<std::size_t>(trace)].tiles |= static_cast<std::uint16_t>(1u << tile.number);
 }
 
-Status Machine::record_parameters(Tile& tile, Running& running, const TensorCode& code) {
+Status Machine::record_parameters(Tile& tile, Running& running, const isa::TensorOperation& code) {
   const std::int64_t address = running.param.address();
   const std::int64_t line = address >> 2;
   REEF_REQUIRE(address >= 0 && line < kWideLines, "wide line {} does not exist", line);
@@ -96,7 +73,7 @@ Status Machine::record_parameters(Tile& tile, Running& running, const TensorCode
   return ok_status();
 }
 
-void Machine::record_first(Tile& tile, Running& running, const TensorCode& code) {
+void Machine::record_first(Tile& tile, Running& running, const isa::TensorOperation& code) {
   if (tile.number != std::countr_zero(static_cast<unsigned>(running.code->tiles))) return;
   TensorOpTrace& trace = traces_[static_cast<std::size_t>(running.trace)];
   const int number = result_number(running);
@@ -121,18 +98,18 @@ void Machine::record_first(Tile& tile, Running& running, const TensorCode& code)
 }
 
 // The pixels that a result is made of; the input nest gives only the first pixel of the source.
-Status Machine::record_samples(Tile& tile, Running& running, const TensorCode& code) {
+Status Machine::record_samples(Tile& tile, Running& running, const isa::TensorOperation& code) {
   if (!running.a.begins_pass(2)) return ok_status();
-  const ResampleCode& r = code.resample;
-  const std::int64_t x = r.x_phase + 2 * running.a.dim_index(2), y = r.y_phase + 2 * running.a.dim_index(3);
-  const std::int64_t half = r.is_nearest ? 1 : 0;
-  const std::int64_t first_x = (x + half * r.x_factor) / (2 * r.x_factor);
-  const std::int64_t first_y = (y + half * r.y_factor) / (2 * r.y_factor);
+  const bool is_nearest = code.x.nearest;
+  const std::int64_t x = code.x.phase + 2 * running.a.index(2), y = code.y.phase + 2 * running.a.index(3);
+  const std::int64_t half = is_nearest ? 1 : 0;
+  const std::int64_t first_x = (x + half * code.x.factor) / (2 * code.x.factor);
+  const std::int64_t first_y = (y + half * code.y.factor) / (2 * code.y.factor);
   Sources& sources = traces_[static_cast<std::size_t>(running.trace)].input;
-  for (std::int64_t dy = 0; dy < (r.is_nearest ? 1 : 2); ++dy) {
-    for (std::int64_t dx = 0; dx < (r.is_nearest ? 1 : 2); ++dx) {
+  for (std::int64_t dy = 0; dy < (is_nearest ? 1 : 2); ++dy) {
+    for (std::int64_t dx = 0; dx < (is_nearest ? 1 : 2); ++dx) {
       const std::int64_t address =
-          running.b.address() + (first_x + dx) * r.pixel_stride + (first_y + dy) * r.row_stride;
+          running.b.address() + (first_x + dx) * code.pixel_stride + (first_y + dy) * code.row_stride;
       REEF_REQUIRE(address >= 0 && address < kNarrowBytes, "narrow byte {} does not exist", address);
       for (int k = 0; k < 4; ++k) sources.add(tile.narrow[static_cast<std::size_t>(address + k)]);
     }
@@ -141,7 +118,7 @@ Status Machine::record_samples(Tile& tile, Running& running, const TensorCode& c
 }
 
 Status Machine::record_step(Tile& tile, Running& running) {
-  const auto& code = std::get<TensorCode>(running.code->code);
+  const auto& code = std::get<isa::TensorOperation>(running.code->code);
   TensorOpTrace& trace = traces_[static_cast<std::size_t>(running.trace)];
   if (running.code->opcode == isa::Opcode::kResample) return record_samples(tile, running, code);
   if (running.code->opcode == isa::Opcode::kMultiplyAdd) {
@@ -157,7 +134,7 @@ Status Machine::record_step(Tile& tile, Running& running) {
   }
   REEF_RETURN_IF_ERROR(record_parameters(tile, running, code));
   record_first(tile, running, code);
-  if (code.is_plain) record_copy(tile, running, code);
+  if (code.is_plain_copy()) record_copy(tile, running, code);
   if (!code.has_zero_line) return ok_status();
   const std::int64_t buffer =
       (running.a.pass(code.scaling_level) + tile.units[static_cast<std::size_t>(isa::Unit::kTensor)].phase.scaling) & 1;
@@ -170,14 +147,14 @@ Status Machine::record_step(Tile& tile, Running& running) {
   return ok_status();
 }
 
-Status Machine::store_result(Tile& tile, Running& running, const TensorCode& code) {
+Status Machine::store_result(Tile& tile, Running& running, const isa::TensorOperation& code) {
   const auto tag_of = [&](int cell) {
     const Tag own = value_tag(running.instruction, cell & 63);
-    if (!code.is_plain || cell >= code.cells) return own;
+    if (!code.is_plain_copy() || cell >= code.cells) return own;
     const Tag copied = running.cell_tags[static_cast<std::size_t>(cell)];
     return copied != 0 && copied != kMixed ? copied : own;
   };
-  if (code.psum_to_line) {
+  if (code.sums_are_results()) {
     const std::int64_t line = running.psum.address() >> 2;
     REEF_REQUIRE(line >= 0 && line < kWideLines, "wide line {} does not exist", line);
     for (int cell = 0; cell < code.cells; ++cell) {
@@ -186,22 +163,22 @@ Status Machine::store_result(Tile& tile, Running& running, const TensorCode& cod
     ++tile.line_version[static_cast<std::size_t>(line)];
   }
   const int bytes_per_cell = code.out_words * 4 >= 2 * code.cells && code.out_words > (code.cells + 3) / 4 ? 2 : 1;
-  while (!running.out.done() && running.out.index() / code.out_words == running.results) {
+  while (!running.out.done() && running.out.position() / code.out_words == running.results) {
     const std::int64_t address = running.out.address();
     REEF_REQUIRE(address >= 0 && address < kNarrowBytes, "narrow byte {} does not exist", address);
-    const auto word = static_cast<int>(running.out.index() % code.out_words);
+    const auto word = static_cast<int>(running.out.position() % code.out_words);
     for (int k = 0; k < 4; ++k) {
       tile.narrow[static_cast<std::size_t>(address + k)] = tag_of((4 * word + k) / bytes_per_cell);
     }
     running.out.advance();
     count(tile, code.avdata, running.out);
   }
-  if (code.is_plain) running.cell_tags.assign(static_cast<std::size_t>(code.cells), 0);
+  if (code.is_plain_copy()) running.cell_tags.assign(static_cast<std::size_t>(code.cells), 0);
   return ok_status();
 }
 
 // Which input byte each cell takes: the one whose weight, a byte of a constant word, is 1.
-void Machine::record_copy(const Tile& tile, Running& running, const TensorCode& code) const {
+void Machine::record_copy(const Tile& tile, Running& running, const isa::TensorOperation& code) const {
   const std::int64_t address = running.param.address();
   const Tag* line = &tile.wide[static_cast<std::size_t>((address >> 2) * kLineBytes)];
   running.cell_tags.resize(static_cast<std::size_t>(code.cells));
@@ -212,7 +189,7 @@ void Machine::record_copy(const Tile& tile, Running& running, const TensorCode& 
       const Tag weight = line[4 * cell + lane];
       std::uint32_t value = 2;  // unknown: not a copy
       if (tag_origin(weight) == Origin::kFill) {
-        value = std::get<MeshCode>(job_->program[tag_number(weight)].code).fill_value >> (8 * lane) & 0xff;
+        value = std::get<isa::Mesh>(job_->program[tag_number(weight)].code).fill_value >> (8 * lane) & 0xff;
       }
       if (value == 0) continue;
       const Tag input = tile.narrow[static_cast<std::size_t>(running.b.address() + k)];
@@ -222,21 +199,21 @@ void Machine::record_copy(const Tile& tile, Running& running, const TensorCode& 
 }
 
 Status Machine::finish_result(Tile& tile, const Unit& unit, Running& running) {
-  const auto& code = std::get<TensorCode>(running.code->code);
+  const auto& code = std::get<isa::TensorOperation>(running.code->code);
   TensorOpTrace& trace = traces_[static_cast<std::size_t>(running.trace)];
   const auto half = static_cast<int>((running.a.pass(code.scaling_level) + unit.phase.scaling) & 1);
-  if (running.recorded_pass != running.a.pass(code.scaling_level) && (code.has_bias || code.has_multipliers)) {
+  if (running.recorded_pass != running.a.pass(code.scaling_level) && (code.has_bias || code.has_scales)) {
     running.recorded_pass = running.a.pass(code.scaling_level);
     for (int k = 0; k < 4 * code.cells; ++k) {
       const int at = kMultiplierBytes * half + k;
       if (code.has_bias) trace.biases.add(tile.scaling[static_cast<std::size_t>(kBiasStart + at)]);
-      if (code.has_multipliers) trace.multipliers.add(tile.scaling[static_cast<std::size_t>(at)]);
+      if (code.has_scales) trace.multipliers.add(tile.scaling[static_cast<std::size_t>(at)]);
     }
   }
   REEF_RETURN_IF_ERROR(store_result(tile, running, code));
   ++running.results;
   ++trace.results;
-  if (code.has_activation && tile.has_table) {
+  if (code.activation && tile.has_table) {
     if (std::find(trace.tables.begin(), trace.tables.end(), tile.table) == trace.tables.end()) {
       trace.tables.push_back(tile.table);
     }
@@ -246,13 +223,13 @@ Status Machine::finish_result(Tile& tile, const Unit& unit, Running& running) {
 
 Result<bool> Machine::run_tensor(Tile& tile, Unit& unit) {
   Running& running = *unit.running;
-  if (std::holds_alternative<TableCode>(running.code->code)) {
+  if (std::holds_alternative<isa::LoadActivation>(running.code->code)) {
     tile.table = running.instruction;
     tile.has_table = true;
     unit.running.reset();
     return true;
   }
-  const auto& code = std::get<TensorCode>(running.code->code);
+  const auto& code = std::get<isa::TensorOperation>(running.code->code);
   if (!running.started) start_tensor(tile, unit, running);
   const bool has_input = code.in.steps == code.loops.steps;
   const bool has_parameters = code.param.steps == code.loops.steps;
@@ -260,7 +237,8 @@ Result<bool> Machine::run_tensor(Tile& tile, Unit& unit) {
   while (!running.a.done()) {
     if (!may_step(code.waits, running.a, tile.counters)) return moved;
     REEF_RETURN_IF_ERROR(record_step(tile, running));
-    if (is_last_of_result(running)) REEF_RETURN_IF_ERROR(finish_result(tile, unit, running));
+    if (isa::ends_result(code, running.code->opcode, running.a, running.psum))
+      REEF_RETURN_IF_ERROR(finish_result(tile, unit, running));
     running.last_pass = running.a.pass(code.scaling_level);
     running.a.advance();
     running.psum.advance();

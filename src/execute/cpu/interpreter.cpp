@@ -11,12 +11,12 @@
 #include <fmt/ranges.h>
 
 #include "execute/cpu/subgraph_runner.h"
+#include "formats/darwinn/reader.h"
 
 namespace reef::cpu {
 namespace {
 constexpr std::size_t kMaxCallDepth = 64;    // of subgraphs; each level takes stack
 constexpr std::size_t kMaxIndicesShown = 8;  // in an error message
-constexpr std::string_view kEdgeTpuOp = "edgetpu-custom-op";
 
 // Runs `action`; memory that the system refuses becomes a Status.
 template <typename Action>
@@ -53,7 +53,7 @@ class Interpreter::Impl : public ops::Environment {
     }
     if (problems.empty()) return ok_status();
     const auto is_edge_tpu_op = [](const std::string& problem) {
-      return problem.find(kEdgeTpuOp) != std::string::npos;
+      return problem.find(darwinn::kCustomOpName) != std::string::npos;
     };
     const bool is_compiled = std::any_of(problems.begin(), problems.end(), is_edge_tpu_op);
     return unsupported("this version has no CPU kernel for {}; {}", fmt::join(problems, ", "),

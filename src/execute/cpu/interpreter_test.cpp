@@ -7,24 +7,13 @@
 #include <gtest/gtest.h>
 
 #include "ir/verify.h"
+#include "small_models.h"
 
 namespace reef::cpu {
 namespace {
 
-ir::Tensor tensor(ir::DataType type, ir::Shape shape) {
-  ir::Tensor result;
-  result.type = type;
-  result.shape = std::move(shape);
-  return result;
-}
-
-ir::Operator op(const char* type, std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs) {
-  ir::Operator result;
-  result.type = type;
-  result.inputs = std::move(inputs);
-  result.outputs = std::move(outputs);
-  return result;
-}
+using testing::op;
+using testing::tensor;
 
 // y = RESHAPE(x, SHAPE(like)): the new shape is computed, but from a shape.
 ir::Model reshape_like() {

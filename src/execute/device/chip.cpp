@@ -24,10 +24,6 @@ constexpr std::array<std::size_t, 3> kBufferBytes = {
     std::size_t{chip::kActivationFifoUnits} * chip::kActivationFifoUnitBytes,
     std::size_t{chip::kLoopBackFifoWords} * 4};
 
-bool reached(std::uint16_t counter, std::int32_t threshold) {
-  return static_cast<std::int16_t>(static_cast<std::uint16_t>(counter - static_cast<std::uint32_t>(threshold))) >= 0;
-}
-
 }  // namespace
 
 Chip::Chip(const Options& options) : options_(options) {
@@ -79,7 +75,7 @@ bool Chip::fence_passes(const isa::ScalarFence& fence) {
     if (is_awaited && tile->notifications == 0) return false;
   }
   for (const isa::Wait& wait : fence.waits) {
-    if (!reached(scalar_counters_[wait.counter], wait.threshold)) return false;
+    if (!isa::has_reached(scalar_counters_[wait.counter], static_cast<std::uint32_t>(wait.threshold))) return false;
   }
   for (const auto& [bit, unit] : kDrainBits) {
     if ((fence.drain & bit) != 0 && !host_units_[static_cast<std::size_t>(unit)].idle()) return false;
@@ -174,8 +170,12 @@ bool Chip::dispatch(Tile& tile) {
         if ((fence->drain >> u & 1) != 0 && !tile.units[static_cast<std::size_t>(u)].idle()) return moved;
       }
       const auto producer = static_cast<std::size_t>(isa::TileCounter::kRingProducerA);
-      if (fence->await_producer_a && !reached(tile.counters[producer], fence->await_count)) return moved;
-      if (fence->await_producer_b && !reached(tile.counters[producer + 1], fence->await_count)) return moved;
+      if (fence->await_producer_a &&
+          !isa::has_reached(tile.counters[producer], static_cast<std::uint32_t>(fence->await_count)))
+        return moved;
+      if (fence->await_producer_b &&
+          !isa::has_reached(tile.counters[producer + 1], static_cast<std::uint32_t>(fence->await_count)))
+        return moved;
       // Only a fence for all units restarts the double buffers.
       if (fence->drain == kAllTileUnits) {
         for (Unit& unit : tile.units) unit.phases = {};
@@ -194,6 +194,14 @@ bool Chip::dispatch(Tile& tile) {
     moved = true;
   }
   return moved;
+}
+
+void Chip::start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out) {
+  Running& run = *unit.running;
+  if (run.started) return;
+  run.first = isa::NestCursor(in, unit.phases.first);
+  run.second = isa::NestCursor(out, unit.phases.second);
+  run.started = true;
 }
 
 void Chip::finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second) {
@@ -235,7 +243,8 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
       stepped =
           to_narrow->to_scaling ? wide_to_scaling(tile, unit, *to_narrow) : wide_to_narrow(tile, unit, *to_narrow);
     } else if (const auto* across = std::get_if<isa::Mesh>(&code)) {
-      stepped = mesh(tile, unit, *across, unit_index - static_cast<int>(isa::Unit::kMeshSouth));
+      stepped =
+          mesh(tile, unit, *across, static_cast<chip::Direction>(unit_index - static_cast<int>(isa::Unit::kMeshSouth)));
     }
     if (!stepped) break;
     moved = true;

@@ -55,7 +55,8 @@ struct Running {
   std::uint32_t register_base = 0;
   const isa::Operation* operation = nullptr;
   isa::NestCursor first, second;
-  bool header_done = false;    // the cursors are set; ring receive: the header of this pass has arrived
+  bool started = false;        // the cursors are set
+  bool header_done = false;    // ring receive: the header of this pass has arrived
   std::int64_t line_word = 0;  // wide to narrow: words of the line that are behind
   std::int64_t lines_to_leave = 0;
   std::int64_t skipped_at = -1;  // position before which words have been skipped
@@ -119,6 +120,8 @@ class Chip {
   bool dispatch(Tile& tile);
   bool fence_passes(const isa::ScalarFence& fence);
   bool run_tile_unit(Tile& tile, int unit);
+  // Sets the cursors of an instruction when it is looked at for the first time.
+  static void start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out);
   void finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second);
   void count(Tile& tile, const isa::Signal& signal, std::int64_t passes);
   void count_ring(int channel, std::int64_t passes);
@@ -138,7 +141,9 @@ class Chip {
   bool narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op);
   bool wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
   bool wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
-  bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction);
+  bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, chip::Direction direction);
+  bool mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction);
+  bool mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction);
   bool store_line(Tile& tile, std::int64_t address, const Line& line);
   const Line* load_line(Tile& tile, std::int64_t address);
   // Whether everyone who is to receive a line has room for it; a sender waits until then.

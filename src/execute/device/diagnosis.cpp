@@ -20,7 +20,7 @@ std::vector<GatedNest> gates_of(const Running& run) {
   if (const auto* op = std::get_if<isa::TensorOperation>(&code))
     return {{&op->loops, &op->waits, run.first.position()}};
   if (const auto* op = std::get_if<isa::RingSend>(&code)) return {{&op->in, &op->waits, run.first.position()}};
-  if (const auto* op = std::get_if<isa::RingReceive>(&code)) return {{&op->out, &op->waits, run.second.position()}};
+  if (const auto* op = std::get_if<isa::RingReceive>(&code)) return {{&op->out, &op->waits, run.first.position()}};
   if (const auto* op = std::get_if<isa::NarrowToWide>(&code)) {
     return {{&op->in, &op->in_waits, run.first.position()}, {&op->out, &op->out_waits, run.second.position()}};
   }
@@ -68,8 +68,7 @@ std::vector<std::string> unmet_waits(const Running& run, std::span<const std::ui
         texts.push_back(fmt::format("counter {} does not exist", wait.counter));
         continue;
       }
-      const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(counters[wait.counter] - needed));
-      if (ahead >= 0) continue;
+      if (isa::has_reached(counters[wait.counter], static_cast<std::uint32_t>(needed))) continue;
       texts.push_back(fmt::format("{} is {}, {} is needed (signalled by {})", isa::kTileCounterNames[wait.counter],
                                   static_cast<std::int16_t>(counters[wait.counter]),
                                   static_cast<std::int16_t>(static_cast<std::uint16_t>(needed)),

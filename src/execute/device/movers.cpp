@@ -8,21 +8,6 @@
 namespace reef::device {
 namespace {
 
-// Neighbour that a mesh instruction sends to, by direction south, west, north, east; -1 beyond the edge.
-int neighbour(int tile, int direction) {
-  const int row = chip::tile_row(tile), column = chip::tile_column(tile);
-  switch (direction) {
-    case 0:
-      return row + 1 < chip::kTileRows ? tile + chip::kTileColumns : -1;
-    case 1:
-      return column > 0 ? tile - 1 : -1;
-    case 2:
-      return row > 0 ? tile - chip::kTileColumns : -1;
-    default:
-      return column + 1 < chip::kTileColumns ? tile + 1 : -1;
-  }
-}
-
 // 4x4 bytes of every four words.
 void transpose_bytes(std::array<std::uint8_t, kLineBytes>& line) {
   const auto in = line;
@@ -75,10 +60,7 @@ void Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLin
 
 bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   Running& run = *unit.running;
-  if (run.first.position() == 0 && !run.header_done) {
-    run.first = isa::NestCursor(op.in, unit.phases.first);
-    run.header_done = true;
-  }
+  start(unit, op.in, op.in);  // it has one nest
   const std::int64_t from = run.first.position();
   const std::int64_t end = permitted_end(op.in, op.waits, tile.counters, from);
   if (end <= from) return false;
@@ -101,14 +83,14 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   Running& run = *unit.running;
   auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
   const bool was_full = lines.size() >= kMaxQueuedLines;  // senders wait for it
-  if (run.second.position() == 0 && !run.header_done) run.second = isa::NestCursor(op.out, unit.phases.first);
-  const std::int64_t from = run.second.position();
+  start(unit, op.out, op.out);                            // it has one nest
+  const std::int64_t from = run.first.position();
   const std::int64_t end = permitted_end(op.out, op.waits, tile.counters, from);
   bool moved = false;
-  while (!run.second.done() && run.second.position() < end && !lines.empty()) {
-    if (op.has_header && !run.header_done && run.second.begins_pass(op.header_level)) {
+  while (!run.first.done() && run.first.position() < end && !lines.empty()) {
+    if (op.has_header && !run.header_done && run.first.begins_pass(op.header_level)) {
       if (static_cast<std::int64_t>(lines.size()) < op.header_lines) break;
-      const std::int64_t pass = op.out.passes_before(run.second.position(), op.header_level);
+      const std::int64_t pass = op.out.passes_before(run.first.position(), op.header_level);
       const std::int64_t first = op.header_first + op.header_step * (pass % op.header_buffers);
       for (std::int64_t k = 0; k < op.header_lines; ++k) {
         if (!store_line(tile, first + k, *lines.front())) return false;
@@ -117,17 +99,17 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
       run.header_done = moved = true;
       continue;
     }
-    if (!store_line(tile, run.second.address(), *lines.front())) return false;
+    if (!store_line(tile, run.first.address(), *lines.front())) return false;
     lines.pop_front();
-    run.second.advance();
+    run.first.advance();
     run.header_done = false;
     moved = true;
   }
-  const std::int64_t to = run.second.position();
+  const std::int64_t to = run.first.position();
   if (!spend(to - from)) return false;
   count(tile, op.read, signalled(op.read, op.out, from, to));
   if (was_full && moved) touch_all();
-  if (run.second.done()) {
+  if (run.first.done()) {
     finish(tile, unit, &op.out, nullptr);
   }
   return moved;
@@ -135,11 +117,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
 
 bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
   Running& run = *unit.running;
-  if (!run.header_done) {
-    run.first = isa::NestCursor(op.in, unit.phases.first);
-    run.second = isa::NestCursor(op.out, unit.phases.second);
-    run.header_done = true;
-  }
+  start(unit, op.in, op.out);
   // The register holds the whole address, not a distance.
   const std::int64_t base = op.base_register < 0 ? 0 : std::int64_t{run.register_base} - op.in.base;
   bool moved = false;
@@ -185,11 +163,7 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
 
 bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   Running& run = *unit.running;
-  if (!run.header_done) {
-    run.first = isa::NestCursor(op.in, unit.phases.first);
-    run.second = isa::NestCursor(op.out, unit.phases.second);
-    run.header_done = true;
-  }
+  start(unit, op.in, op.out);
   const std::int64_t from = run.second.position();
   const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
   const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
@@ -218,20 +192,20 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
   return moved;
 }
 
-// `Running::header_done` says that the cursors are set; `word` (in the unit) is the place in the current line.
 bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   Running& run = *unit.running;
-  if (!run.header_done) {
-    run.first = isa::NestCursor(op.in, unit.phases.first);
-    run.second = isa::NestCursor(op.out, unit.phases.second);
-    run.header_done = true;
-    run.line_word = 0;
-    run.skipped_at = -1;
-  }
+  start(unit, op.in, op.out);
   const std::int64_t from = run.second.position();
   const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
   const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
   bool moved = false;
+  // A line that is passed over must have been there.
+  const auto leave_lines = [&] {
+    for (; run.lines_to_leave > 0 && !run.first.done() && run.first.position() < line_end; --run.lines_to_leave) {
+      run.first.advance();
+      moved = true;
+    }
+  };
   while (!run.second.done() && run.second.position() < end) {
     const std::int64_t position = run.second.position();
     if (op.skip_words > 0 && run.skipped_at != position && run.second.begins_pass(op.skip_level)) {
@@ -242,15 +216,8 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
         ++run.lines_to_leave;
       }
     }
-    while (run.lines_to_leave > 0 && !run.first.done()) {
-      // A line that is passed over must have been there.
-      if (run.first.position() >= line_end) break;
-      run.first.advance();
-      --run.lines_to_leave;
-      moved = true;
-    }
-    if (run.lines_to_leave > 0) break;
-    if (run.first.position() >= line_end) break;
+    leave_lines();
+    if (run.lines_to_leave > 0 || run.first.position() >= line_end) break;
     const Line* line = load_line(tile, run.first.address());
     if (line == nullptr) return false;
     const std::int64_t address = run.second.address();
@@ -266,11 +233,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
       ++run.lines_to_leave;
     }
   }
-  while (run.lines_to_leave > 0 && !run.first.done()) {
-    if (run.first.position() >= line_end) break;
-    run.first.advance();
-    --run.lines_to_leave;
-  }
+  leave_lines();
   const std::int64_t to = run.second.position();
   if (!spend(to - from)) return false;
   count(tile, op.signal, signalled(op.signal, op.out, from, to));
@@ -281,61 +244,56 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   return moved;
 }
 
-bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, int direction) {
+bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
+  const std::int64_t from = run.first.position();
+  const std::int64_t end = permitted_end(op.in, op.in_waits, tile.counters, from);
+  const int to_tile = chip::neighbour(tile.number, direction);
+  Tile* receiver = to_tile >= 0 ? tiles_[static_cast<std::size_t>(to_tile)].get() : nullptr;
+  while (!run.first.done() && run.first.position() < end) {
+    const std::int64_t address = run.first.address();
+    if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
+    if (receiver != nullptr) {
+      auto& link = receiver->links[static_cast<std::size_t>(direction)];
+      if (link.size() >= kMaxQueuedWords) break;
+      link.push_back(tile.narrow.word(address));
+    }
+    run.first.advance();
+  }
+  const std::int64_t to = run.first.position();
+  if (to == from || !spend(to - from)) return false;
+  if (receiver != nullptr) ++receiver->version;
+  count(tile, op.sent, signalled(op.sent, op.in, from, to));
+  return true;
+}
+
+bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
+  auto& link = tile.links[static_cast<std::size_t>(direction)];
+  const bool was_full = link.size() >= kMaxQueuedWords;  // the sender waits for it
+  const std::int64_t from = run.second.position();
+  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
+    const std::int64_t address = run.second.address();
+    if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
+    tile.narrow.set_word(address, op.fills ? Word{op.fill_value, kAllKnown} : link.front());
+    if (!op.fills) link.pop_front();
+    run.second.advance();
+  }
+  const std::int64_t to = run.second.position();
+  if (to == from || !spend(to - from)) return false;
+  count(tile, op.received, signalled(op.received, op.out, from, to));
+  if (was_full) touch_all();
+  return true;
+}
+
+bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, chip::Direction direction) {
   Running& run = *unit.running;
-  if (!run.header_done) {
-    run.first = isa::NestCursor(op.in, unit.phases.first);
-    run.second = isa::NestCursor(op.out, unit.phases.second);
-    run.header_done = true;
-  }
-  bool moved = false;
-  if (op.sends && !run.first.done()) {
-    const std::int64_t from = run.first.position();
-    const std::int64_t end = permitted_end(op.in, op.in_waits, tile.counters, from);
-    const int to_tile = neighbour(tile.number, direction);
-    while (!run.first.done() && run.first.position() < end) {
-      const std::int64_t address = run.first.address();
-      if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
-      if (to_tile >= 0) {
-        auto& link = tiles_[static_cast<std::size_t>(to_tile)]->links[static_cast<std::size_t>(direction)];
-        if (link.size() >= kMaxQueuedWords) break;
-        link.push_back(tile.narrow.word(address));
-      }
-      run.first.advance();
-    }
-    const std::int64_t to = run.first.position();
-    if (to > from) {
-      if (to_tile >= 0) ++tiles_[static_cast<std::size_t>(to_tile)]->version;
-      if (!spend(to - from)) return false;
-      count(tile, op.sent, signalled(op.sent, op.in, from, to));
-      moved = true;
-    }
-  }
-  if (op.receives && !run.second.done()) {
-    auto& link = tile.links[static_cast<std::size_t>(direction)];
-    const bool was_full = link.size() >= kMaxQueuedWords;
-    const std::int64_t from = run.second.position();
-    const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
-    while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
-      const std::int64_t address = run.second.address();
-      if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
-      tile.narrow.set_word(address, op.fills ? Word{op.fill_value, kAllKnown} : link.front());
-      if (!op.fills) link.pop_front();
-      run.second.advance();
-    }
-    const std::int64_t to = run.second.position();
-    if (to > from) {
-      if (!spend(to - from)) return false;
-      count(tile, op.received, signalled(op.received, op.out, from, to));
-      if (was_full) touch_all();
-      moved = true;
-    }
-  }
-  if ((!op.sends || run.first.done()) && (!op.receives || run.second.done())) {
-    finish(tile, unit, op.sends ? &op.in : nullptr, op.receives ? &op.out : nullptr);
-    moved = true;
-  }
-  return moved;
+  start(unit, op.in, op.out);
+  bool moved = op.sends && mesh_send(tile, run, op, direction);
+  if (failure_.ok() && op.receives && mesh_receive(tile, run, op, direction)) moved = true;
+  const bool is_done = (!op.sends || run.first.done()) && (!op.receives || run.second.done());
+  if (!failure_.ok() || !is_done) return moved;
+  finish(tile, unit, op.sends ? &op.in : nullptr, op.receives ? &op.out : nullptr);
+  return true;
 }
 
 }  // namespace reef::device

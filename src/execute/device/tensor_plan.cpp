@@ -48,7 +48,7 @@ std::optional<NestShape> beyond(const NestShape& nest, std::int64_t steps) {
       outer.stride[to] = nest.stride[from];
     }
     outer.count[0] /= part;
-    outer.stride[0] *= part;
+    outer.stride[0] *= static_cast<std::uint64_t>(part);
   }
   set_lengths(outer);
   if (nest.buffer_stride == 0) return outer;
@@ -87,7 +87,7 @@ std::optional<NestShape> slots_beyond(const TensorOperation& op, int inner_dims)
     const auto to = static_cast<std::size_t>(d - inner_dims);
     slots.count[to] = op.loops.count[static_cast<std::size_t>(d)];
     if ((op.reduce_dims >> d & 1) != 0) continue;
-    slots.stride[to] = size;
+    slots.stride[to] = static_cast<std::uint64_t>(size);
     size *= slots.count[to];
   }
   set_lengths(slots);

@@ -41,14 +41,6 @@ bool all_at_last(const isa::NestCursor& cursor, std::uint32_t dims) {
   return true;
 }
 
-// Before the cursors move on: whether this step is the last of its result.
-bool ends_result(const TensorOperation& op, isa::Opcode opcode, const isa::NestCursor& loops,
-                 const isa::NestCursor& psum) {
-  if (opcode == isa::Opcode::kResample) return loops.at_last(0) && loops.at_last(1);
-  if (op.group_level < 0) return all_at_last(loops, op.reduce_dims);
-  return all_at_last(psum, (1u << std::min(op.group_level, op.psum.dims)) - 1);
-}
-
 std::int32_t element(const std::uint8_t* bytes, bool is_16, int index) {
   return is_16 ? bytes[2 * index] | bytes[2 * index + 1] << 8 : bytes[index];
 }
@@ -184,7 +176,7 @@ struct TensorUnit {
     work.sums.assign(static_cast<std::size_t>(slots_of(op, opcode) * work.width), 0);
     work.unknown.clear();
     work.results = 0;
-    run.header_done = true;
+    run.started = true;
   }
 
   int scaling_buffer(std::int64_t position) const {
@@ -240,7 +232,7 @@ struct TensorUnit {
     while (!run.first.done() && run.first.position() < end) {
       const std::int64_t slot = work.sums.size() > static_cast<std::size_t>(work.width) ? slot_at(op, run.first) : 0;
       if (!step(slot)) return false;
-      if (ends_result(op, opcode, run.first, work.psum) && !emit(slot, run.first.position())) return false;
+      if (isa::ends_result(op, opcode, run.first, work.psum) && !emit(slot, run.first.position())) return false;
       run.first.advance();
       if (opcode == isa::Opcode::kMultiplyAdd || opcode == isa::Opcode::kResample) work.in.advance();
       if (opcode != isa::Opcode::kResample) work.param.advance();
@@ -429,8 +421,7 @@ struct TensorUnit {
     put_values(values.data(), bytes.data());
     put_known(unknown, buffer, known.data());
     // The sums themselves are results where they live in wide memory and nothing of this instruction is a weight.
-    if (!op.accumulate_inside && op.param_16 && !op.in_16 && !op.static_params &&
-        !store_sums(whole, unknown, psum >> 2)) {
+    if (op.sums_are_results() && !store_sums(whole, unknown, psum >> 2)) {
       return false;
     }
     return store(bytes.data(), known.data());
@@ -576,7 +567,7 @@ bool Chip::tensor(Tile& tile, Unit& unit) {
   const auto& op = std::get<TensorOperation>(run.operation->code);
   if (!unit.tensor) unit.tensor = std::make_shared<TensorRun>();
   TensorUnit work{*this, tile, unit, run, *unit.tensor, op, program_->plans[run.index], run.operation->opcode};
-  if (!run.header_done) work.start();
+  if (!run.started) work.start();
   const std::int64_t end = permitted_end(op.loops, op.waits, tile.counters, run.first.position());
   if (end <= run.first.position()) return false;
   if (!work.advance(end)) return false;

@@ -7,6 +7,7 @@
 
 #include "chip/machine.h"
 #include "isa/host_queues.h"
+#include "isa/nest_shape.h"
 #include "isa/program.h"
 #include "isa/ring.h"
 
@@ -19,50 +20,27 @@ using isa::Opcode;
 // Lines that one instruction may receive: all of wide memory, twice over for double buffers.
 constexpr std::int64_t kMaxLinesPerInstruction = 2 * chip::kWideLines;
 
-// Addresses of a nest, step by step. Precondition: it has few steps.
-std::vector<std::uint32_t> addresses(const isa::Nest& nest) {
-  std::vector<std::uint32_t> list;
-  std::array<std::uint32_t, isa::kMaxDims> index{};
-  bool more = true;
-  while (more) {
-    std::int64_t address = nest.base;
-    for (std::size_t k = 0; k < index.size(); ++k) address += nest.dims[k].stride * index[k];
-    list.push_back(static_cast<std::uint32_t>(address));
-    more = false;
-    for (std::size_t k = 0; k < index.size(); ++k) {
-      const bool clipped = k == 0 && nest.clip_dim > 0 && index[nest.clip_dim] + 1 == nest.dims[nest.clip_dim].count;
-      if (++index[k] < (clipped ? nest.clip_steps : nest.dims[k].count)) {
-        more = true;
-        break;
-      }
-      index[k] = 0;
-    }
-  }
-  return list;
-}
-
 // The lines a receive writes, in the order in which they arrive: headers before each pass of their level.
 Result<std::vector<std::uint32_t>> received_lines(const Instruction& receive) {
   const isa::Nest nest = receive.read_nest(isa::ring::kReceiveOut);
   const auto steps = nest.steps();
   REEF_REQUIRE(steps && *steps <= kMaxLinesPerInstruction, "a ring receive writes more lines than wide memory has");
-  const std::vector<std::uint32_t> body = addresses(nest);
-  if (!receive.test(isa::ring::kHeader)) return body;
-  std::size_t pass = 1;  // steps between two headers
-  for (std::uint32_t k = 0; k <= receive.bits(isa::ring::kHeaderLevel); ++k) pass *= nest.dims[k].count;
-  const std::uint32_t header_lines = receive.bits(isa::ring::kHeaderLines) + 1;
+  REEF_ASSIGN_OR_RETURN(const isa::NestShape shape, isa::nest_shape(nest, isa::ring::kReceiveOut.dims));
+  const bool has_header = receive.test(isa::ring::kHeader);
+  const auto header_level = static_cast<int>(receive.get(isa::ring::kHeaderLevel));
+  const auto header_lines = static_cast<std::uint32_t>(receive.get(isa::ring::kHeaderLines));
   const std::uint32_t first = receive.bits(isa::ring::kHeaderFirst), last = receive.bits(isa::ring::kHeaderLast);
   const std::uint32_t step = receive.bits(isa::ring::kHeaderStep);
   const std::uint32_t buffers = step > 0 && last > first ? (last - first) / step + 1 : 1;
   REEF_REQUIRE(header_lines <= kMaxLinesPerInstruction, "a ring receive has a header of {} lines", header_lines);
   std::vector<std::uint32_t> lines;
-  for (std::size_t i = 0; i < body.size(); ++i) {
-    if (i % pass == 0) {
+  for (isa::NestCursor body(shape, 0); !body.done(); body.advance()) {
+    if (has_header && body.begins_pass(header_level)) {
       REEF_REQUIRE(lines.size() <= kMaxLinesPerInstruction, "a ring receive's headers write more lines than there are");
-      const std::uint32_t buffer = first + step * static_cast<std::uint32_t>(i / pass % buffers);
+      const auto buffer = first + step * static_cast<std::uint32_t>(body.pass(header_level) % buffers);
       for (std::uint32_t k = 0; k < header_lines; ++k) lines.push_back(buffer + k);
     }
-    lines.push_back(body[i]);
+    lines.push_back(static_cast<std::uint32_t>(body.address()));
   }
   return lines;
 }

@@ -16,20 +16,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kPlaceAttributes = {"subgraph", "op", "executable", "chunk"};
 using Place = std::array<std::size_t, 4>;  // numbers of these
 
-std::string_view type_text(ExecutableType type) {
-  switch (type) {
-    case ExecutableType::kStandAlone:
-      return "STAND_ALONE";
-    case ExecutableType::kParameterCaching:
-      return "PARAMETER_CACHING";
-    case ExecutableType::kExecutionOnly:
-      return "EXECUTION_ONLY";
-  }
-  return "UNKNOWN";
-}
-
-bool is_edge_tpu(const ir::Operator& op) { return op.is_custom() && op.type == kCustomOpName; }
-
 Result<std::size_t> number_of(const isa::NamedProgram& program, std::string_view key) {
   for (const auto& [name, text] : program.attributes) {
     if (name != key) continue;
@@ -97,14 +83,14 @@ Result<isa::Listing> list_programs(const ir::Model& model) {
   for (std::size_t s = 0; s < model.subgraphs.size(); ++s) {
     for (std::size_t o = 0; o < model.subgraphs[s].operators.size(); ++o) {
       const ir::Operator& op = model.subgraphs[s].operators[o];
-      if (!is_edge_tpu(op)) continue;
+      if (!is_edge_tpu_op(op)) continue;
       auto options = read_custom_options(op.custom_options);
       if (!options.ok()) return options.status().in(fmt::format("op {} {}", o, op.type));
       const auto& executables = options->package.executables;
       for (std::size_t e = 0; e < executables.size(); ++e) {
         for (std::size_t c = 0; c < executables[e].instruction_chunks.size(); ++c) {
           isa::NamedProgram& program = listing.programs.emplace_back();
-          program.name = fmt::format("op {} {} chunk {}", o, type_text(executables[e].type), c);
+          program.name = fmt::format("op {} {} chunk {}", o, name_of(executables[e].type), c);
           const Place place = {s, o, e, c};
           for (std::size_t i = 0; i < place.size(); ++i) {
             program.attributes.emplace_back(kPlaceAttributes[i], fmt::format("{}", place[i]));
@@ -124,7 +110,7 @@ Status replace_programs(ir::Model& model, const isa::Listing& listing) {
   for (const isa::NamedProgram& program : listing.programs) {
     REEF_ASSIGN_OR_RETURN(const Place place, place_of(program));
     REEF_REQUIRE(place[0] < model.subgraphs.size() && place[1] < model.subgraphs[place[0]].operators.size() &&
-                     is_edge_tpu(model.subgraphs[place[0]].operators[place[1]]),
+                     is_edge_tpu_op(model.subgraphs[place[0]].operators[place[1]]),
                  "program '{}' belongs to op {} of subgraph {}, which is no Edge TPU op of this model", program.name,
                  place[1], place[0]);
     const bool is_new = by_op[{place[0], place[1]}].emplace(place, &program).second;

@@ -15,15 +15,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "base/bytes.h"
+#include "chip/machine.h"
 
 namespace reef::darwinn {
 
 // The chip of all Coral products. Names of other chips exist in Google's tools; Reef knows nothing of those chips.
-inline constexpr char kChipName[] = "beagle";
+inline constexpr std::string_view kChipName = chip::kChipName;
 
 // A set of a table's fields: bit n is the field in slot n, numbered by the table's `Field` enum.
 using FieldSet = std::uint32_t;
@@ -229,6 +231,19 @@ enum class ExecutableType : std::int16_t {
   kExecutionOnly = 2      // relies on the parameter-caching program with the same token having run
 };
 
+// As Google's tools spell it: "EXECUTION_ONLY".
+constexpr std::string_view name_of(ExecutableType type) {
+  switch (type) {
+    case ExecutableType::kStandAlone:
+      return "STAND_ALONE";
+    case ExecutableType::kParameterCaching:
+      return "PARAMETER_CACHING";
+    case ExecutableType::kExecutionOnly:
+      return "EXECUTION_ONLY";
+  }
+  return "UNKNOWN";
+}
+
 struct Executable {
   enum Field {
     kVersion,
@@ -258,7 +273,7 @@ struct Executable {
   Bytes parameters;  // what the program fetches from BaseAddress::kParameter
   std::optional<DmaHints> dma_hints;
   std::vector<Layer> input_layers, output_layers;
-  std::string chip = kChipName;
+  std::string chip{kChipName};
   std::int32_t estimated_cycles_32 = 0;       // superseded by estimated_cycles
   std::int32_t used_narrow_memory_bytes = 0;  // per tile: all addresses used lie below it
   ExecutableType type = ExecutableType::kStandAlone;

@@ -16,11 +16,13 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "formats/darwinn/package.h"
+#include "ir/model.h"
 
 namespace reef::darwinn {
 
 // The custom code of the TFLite operator.
 inline constexpr char kCustomOpName[] = "edgetpu-custom-op";
+inline bool is_edge_tpu_op(const ir::Operator& op) { return op.is_custom() && op.type == kCustomOpName; }
 
 // Instructions and parameters in the result are slices of `bytes`, which stay alive with them.
 // `notes`, if given, receives a sentence for each thing in the bytes that writing would not give back.

@@ -26,11 +26,12 @@
 #include <vector>
 
 #include "base/status.h"
+#include "chip/machine.h"
 
 namespace reef::darwinn {
 
 inline constexpr std::size_t kChunkAlignment = 64;        // bytes
-inline constexpr std::int32_t kCellsPerTile = 64;         // output channels computed side by side
+inline constexpr std::int32_t kCellsPerTile = chip::kCells;         // output channels computed side by side
 inline constexpr std::int32_t kInputChannelsPerWord = 4;  // one 32-bit word of a cell's weights
 
 enum class LayerKind { kConvolution, kDepthwise, kFullyConnected };

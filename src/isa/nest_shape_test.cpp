@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "retarget/nest_walk.h"
+#include "isa/nest_shape.h"
 
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace reef::retarget {
+namespace reef::isa {
 namespace {
 
 struct Step {
@@ -14,7 +14,7 @@ struct Step {
 };
 
 // The definition, written out: all index combinations, clipped ones left out.
-std::vector<Step> expected_steps(const isa::Nest& nest, int dims, std::uint32_t phase) {
+std::vector<Step> expected_steps(const Nest& nest, int dims, std::uint32_t phase) {
   std::vector<Step> steps;
   std::int64_t total = 1, buffer_steps = 1;
   for (int k = 0; k < dims; ++k) {
@@ -38,11 +38,11 @@ std::vector<Step> expected_steps(const isa::Nest& nest, int dims, std::uint32_t 
   return steps;
 }
 
-TEST(NestWalk, VisitsWhatTheDefinitionSays) {
+TEST(NestCursor, VisitsWhatTheDefinitionSays) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     const int dims = 1 + static_cast<int>(random() % 4);
-    isa::Nest nest;
+    Nest nest;
     nest.base = random() % 1000;
     for (int k = 0; k < dims; ++k) {
       nest.dims[static_cast<std::size_t>(k)] = {static_cast<std::int64_t>(random() % 41) - 20,
@@ -61,17 +61,16 @@ TEST(NestWalk, VisitsWhatTheDefinitionSays) {
     ASSERT_TRUE(shape.ok());
     const std::vector<Step> expected = expected_steps(nest, dims, phase);
     ASSERT_EQ(shape->steps, static_cast<std::int64_t>(expected.size()));
-    NestWalk walk(*shape, phase);
+    NestCursor walk(*shape, phase);
     std::vector<int> ended(static_cast<std::size_t>(dims + 1));
     for (std::size_t i = 0; i < expected.size(); ++i) {
       ASSERT_FALSE(walk.done());
       EXPECT_EQ(walk.address(), expected[i].address);
-      EXPECT_EQ(walk.index(), expected[i].index);
+      EXPECT_EQ(walk.position(), expected[i].index);
       for (int level = 0; level <= dims; ++level) {
-        const std::int64_t pass = expected[i].index / shape->pass_steps[static_cast<std::size_t>(level)];
+        const std::int64_t pass = expected[i].index / shape->pass_length(level);
         EXPECT_EQ(walk.pass(level), pass);
-        const bool begins =
-            i == 0 || expected[i - 1].index / shape->pass_steps[static_cast<std::size_t>(level)] != pass;
+        const bool begins = i == 0 || expected[i - 1].index / shape->pass_length(level) != pass;
         EXPECT_EQ(walk.begins_pass(level), begins);
       }
       walk.advance();
@@ -80,17 +79,17 @@ TEST(NestWalk, VisitsWhatTheDefinitionSays) {
     }
     EXPECT_TRUE(walk.done());
     for (int level = 0; level <= dims; ++level) {
-      const auto passes = expected.back().index / shape->pass_steps[static_cast<std::size_t>(level)] + 1;
+      const auto passes = expected.back().index / shape->pass_length(level) + 1;
       EXPECT_EQ(ended[static_cast<std::size_t>(level)], passes) << level;
     }
   }
 }
 
-TEST(NestWalk, RefusesWhatCannotBeWalked) {
-  isa::Nest nest;
+TEST(NestCursor, RefusesWhatCannotBeWalked) {
+  Nest nest;
   for (auto& dim : nest.dims) dim = {1, 1u << 18, true};
   EXPECT_FALSE(nest_shape(nest, 8).ok());
 }
 
 }  // namespace
-}  // namespace reef::retarget
+}  // namespace reef::isa
