@@ -85,6 +85,61 @@ TEST(NestCursor, VisitsWhatTheDefinitionSays) {
   }
 }
 
+// Seen in the input part of compiled programs: a last run that is longer than the others.
+TEST(NestCursor, ALongerLastRunBelongsToTheLastPass) {
+  Nest nest;
+  nest.base = 100;
+  nest.dims[0] = {1, 5, true};
+  nest.dims[1] = {50, 3, true};
+  nest.clip_dim = 1;
+  nest.clip_steps = 8;
+  const auto shape = nest_shape(nest, 2);
+  ASSERT_TRUE(shape.ok());
+  EXPECT_EQ(shape->steps, 18);
+  std::vector<std::int64_t> last_run;
+  std::int64_t steps_counted = 0, passes_counted = 0;
+  for (NestCursor walk(*shape, 0); !walk.done();) {
+    if (walk.index(1) == 2) last_run.push_back(walk.address());
+    if (walk.index(0) >= 5) {
+      EXPECT_FALSE(walk.begins_pass(1));
+      EXPECT_EQ(walk.pass(1), 2);
+    }
+    walk.advance();
+    steps_counted += walk.ended(0);
+    passes_counted += walk.ended(1);
+  }
+  EXPECT_EQ(last_run, (std::vector<std::int64_t>{200, 201, 202, 203, 204, 205, 206, 207}));
+  EXPECT_EQ(steps_counted, 18);
+  EXPECT_EQ(passes_counted, 3);
+}
+
+TEST(NestCursor, SeekingIsWalking) {
+  Nest nest;
+  nest.dims[0] = {3, 4, true};
+  nest.dims[1] = {-7, 5, true};
+  nest.buffer_stride = 1000;
+  nest.buffer_level = 1;
+  const auto shape = nest_shape(nest, 2);
+  ASSERT_TRUE(shape.ok());
+  NestCursor sought(*shape, 1);
+  for (NestCursor walk(*shape, 1); !walk.done(); walk.advance()) {
+    sought.seek(walk.position());
+    EXPECT_EQ(sought.address(), walk.address()) << walk.position();
+  }
+}
+
+// Strides are sums of foreign numbers: they wrap, and nothing else happens.
+TEST(NestCursor, AnyStrideCanBeWalked) {
+  Nest nest;
+  nest.dims[0] = {INT64_MAX, 3, true};
+  nest.dims[1] = {INT64_MIN, 2, true};
+  const auto shape = nest_shape(nest, 2);
+  ASSERT_TRUE(shape.ok());
+  int steps = 0;
+  for (NestCursor walk(*shape, 0); !walk.done(); walk.advance()) ++steps;
+  EXPECT_EQ(steps, 6);
+}
+
 TEST(NestCursor, RefusesWhatCannotBeWalked) {
   Nest nest;
   for (auto& dim : nest.dims) dim = {1, 1u << 18, true};
