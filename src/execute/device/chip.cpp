@@ -31,7 +31,10 @@ Chip::Chip(const Options& options) : options_(options) {
     tiles_.push_back(std::make_unique<Tile>());
     tiles_.back()->number = i;
   }
-  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].resize(kBufferBytes[i]);
+  for (std::size_t i = 0; i < fifos_.size(); ++i) {
+    fifos_[i].bytes.resize(kBufferBytes[i]);
+    fifos_[i].known.resize(kBufferBytes[i]);
+  }
 }
 
 bool Chip::fail(std::string message) {
@@ -100,6 +103,8 @@ bool Chip::scalar_core_moves() {
     failing_index_ = static_cast<std::uint32_t>(index);
     std::size_t next = index + 1;
     bool handed_out = false;
+    std::optional<HostRequest> request;
+    const std::uint64_t pushed_before = host_->pushed();
     if (isa::is_tile_instruction(operation.opcode)) {
       std::uint32_t tiles = operation.tiles;
       if (operation.tiles_register >= 0) tiles = core_.reg(static_cast<unsigned>(operation.tiles_register));
@@ -116,20 +121,23 @@ bool Chip::scalar_core_moves() {
         tile->dispatch.push_back({static_cast<std::uint32_t>(index), register_base});
         ++tile->version;
       }
+      if (observer_ != nullptr) observer_->handed_out(index, tiles);
       handed_out = true;
     } else if (const auto* fence = std::get_if<isa::ScalarFence>(&operation.code)) {
       if (!fence_passes(*fence)) return moved;
+      if (observer_ != nullptr) observer_->passed_fence(index, *fence);
     } else if (!std::holds_alternative<std::monostate>(operation.code)) {
-      const int unit = operation.opcode == isa::Opcode::kInfeed ? kInfeed
-                       : operation.opcode == isa::Opcode::kPop  ? kPop
-                                                                : kOutfeed;
-      auto& queue = host_units_[static_cast<std::size_t>(unit)].queue;
+      const HostUnitId unit = operation.opcode == isa::Opcode::kInfeed ? HostUnitId::kInfeed
+                              : operation.opcode == isa::Opcode::kPop  ? HostUnitId::kPop
+                                                                       : HostUnitId::kOutfeed;
+      auto& queue = host_unit(unit).queue;
       if (queue.size() >= kMaxQueuedInstructions) return fail("too many transfers wait between host and ring");
       queue.push_back(static_cast<std::uint32_t>(index));
+      if (observer_ != nullptr) observer_->handed_to_host_unit(index, unit);
       handed_out = true;
     } else if (operation.opcode == isa::Opcode::kScalar) {
       if (!spend(1)) return false;
-      const Status status = core_.execute(instruction, *host_);
+      const Status status = core_.execute(instruction, *host_, request);
       if (!status.ok()) return fail(status.message());
     } else if (operation.opcode == isa::Opcode::kRepeat) {
       core_.repeats_left = instruction.bits(isa::control::kRepeatCount);
@@ -152,6 +160,9 @@ bool Chip::scalar_core_moves() {
       }
     } else if (operation.opcode == isa::Opcode::kHalt) {
       next = program_->chunk_starts[program_->chunk_of[index] + 1];
+    }
+    if (observer_ != nullptr && !handed_out && !std::holds_alternative<isa::ScalarFence>(operation.code)) {
+      observer_->executed(index, request, static_cast<std::size_t>(host_->pushed() - pushed_before));
     }
     if (core_.repeats_left > 0 && next == core_.body_end && --core_.repeats_left > 0) next = core_.body_begin;
     core_.next = next;
@@ -184,10 +195,13 @@ bool Chip::dispatch(Tile& tile) {
         if ((fence->reset >> k & 1) != 0) tile.counters[k] = static_cast<std::uint16_t>(fence->reset_to);
       }
       if (fence->notify) ++tile.notifications;
+      if (observer_ != nullptr) observer_->passed_tile_fence(tile, tile.dispatch.front().index, *fence);
     } else {
-      auto& queue = tile.units[static_cast<std::size_t>(isa::info(operation.opcode).unit)].queue;
+      const auto unit = static_cast<int>(isa::info(operation.opcode).unit);
+      auto& queue = tile.units[static_cast<std::size_t>(unit)].queue;
       if (queue.size() >= kMaxQueuedInstructions) return moved;  // the dispatcher holds
       queue.push_back(tile.dispatch.front());
+      if (observer_ != nullptr) observer_->dispatched(tile, unit, tile.dispatch.front().index);
     }
     tile.dispatch.pop_front();
     ++tile.version;
@@ -207,6 +221,7 @@ void Chip::start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out
 void Chip::finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second) {
   if (first != nullptr) unit.phases.first += first->buffer_passes();
   if (second != nullptr) unit.phases.second += second->buffer_passes();
+  if (observer_ != nullptr) observer_->finished(&tile, static_cast<int>(&unit - tile.units.data()), *unit.running);
   unit.running.reset();
   ++tile.version;
 }
@@ -222,6 +237,7 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
       unit.running->register_base = unit.queue.front().register_base;
       unit.running->operation = &program_->operations[unit.queue.front().index];
       unit.queue.pop_front();
+      if (observer_ != nullptr) observer_->started(&tile, unit_index, *unit.running);
     }
     failing_tile_ = tile.number;
     failing_index_ = unit.running->index;
@@ -230,7 +246,8 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
     if (std::holds_alternative<isa::TensorOperation>(code)) {
       stepped = tensor(tile, unit);
     } else if (const auto* table = std::get_if<isa::LoadActivation>(&code)) {
-      tile.table = table;
+      tile.table = numeric::ChipTable{table->segments, table->breaks};
+      if (observer_ != nullptr) observer_->loaded_table(tile, *unit.running);
       finish(tile, unit, nullptr, nullptr);
       stepped = true;
     } else if (const auto* send = std::get_if<isa::RingSend>(&code)) {
@@ -269,6 +286,29 @@ bool Chip::sweep() {
   return moved && failure_.ok();
 }
 
+void Chip::clear_queues() {
+  for (auto& tile : tiles_) {
+    for (Unit& unit : tile->units) {
+      unit.queue.clear();
+      unit.running.reset();
+      unit.phases = {};
+    }
+    tile->dispatch.clear();
+    for (auto& channel : tile->ring) channel.clear();
+    for (auto& link : tile->links) link.clear();
+    tile->counters = {};
+    tile->notifications = 0;
+    tile->table.reset();
+  }
+  for (HostUnit& unit : host_units_) {
+    unit.queue.clear();
+    unit.running.reset();
+  }
+  scalar_counters_ = {};
+  to_scalar_.clear();
+  to_scalar_byte_ = 0;
+}
+
 Status Chip::run(const Program& program, HostMemory& host) {
   program_ = &program;
   host_ = &host;
@@ -276,12 +316,25 @@ Status Chip::run(const Program& program, HostMemory& host) {
   steps_ = 0;
   failure_ = ok_status();
   first_unknown_.clear();
+  was_stopped_ = false;
   touch_all();
+  if (observer_ != nullptr) observer_->begins(program);
   bool moved = true;
   while (moved && failure_.ok()) {
     moved = sweep();
     if (!moved && failure_.ok()) moved = scalar_core_moves();
+    if (observer_ != nullptr && observer_->wants_to_stop()) {
+      clear_queues();
+      was_stopped_ = true;
+      return failure_;
+    }
   }
+  const Status ending = how_it_ended();
+  if (!ending.ok()) clear_queues();
+  return ending;
+}
+
+Status Chip::how_it_ended() const {
   if (!failure_.ok()) {
     std::string where = place(failing_index_);
     if (failing_tile_ >= 0) where += fmt::format(" of tile {}", failing_tile_);

@@ -20,10 +20,12 @@
 
 #include "base/status.h"
 #include "execute/device/memory.h"
+#include "execute/device/observer.h"
 #include "execute/device/program.h"
 #include "execute/device/scalar_core.h"
 #include "isa/counters.h"
 #include "isa/opcode.h"
+#include "numeric/chip_tensor.h"
 
 namespace reef::device {
 
@@ -85,16 +87,21 @@ struct Tile {
   std::deque<Issued> dispatch;
   std::array<std::deque<SharedLine>, 2> ring;  // lines on their way to this tile, by channel
   std::array<std::deque<Word>, 4> links;       // words on their way to this tile, by mesh instruction
-  const isa::LoadActivation* table = nullptr;
+  std::optional<numeric::ChipTable> table;
   std::uint64_t version = 0;  // changes with everything that could let a unit move
   int notifications = 0;
+};
+
+// A buffer between host and ring. It is addressed, not a queue.
+struct Fifo {
+  std::vector<std::uint8_t> bytes, known;
 };
 
 // A unit of the scalar core that moves data.
 struct HostUnit {
   std::deque<std::uint32_t> queue;
   std::optional<Running> running;
-  std::vector<std::uint8_t> pending;  // pop: bytes of an unfinished line
+  std::vector<std::uint8_t> pending, pending_known;  // pop: bytes of an unfinished line
   bool idle() const { return queue.empty() && !running; }
 };
 
@@ -104,6 +111,10 @@ class Chip {
 
   // Runs a program to its end. Memories keep what earlier programs left; counters are the programs' own business.
   Status run(const Program& program, HostMemory& host);
+  // Is told everything that following runs do; null: nobody is.
+  void set_observer(Observer* observer) { observer_ = observer; }
+  // The observer ended the last run early. Nothing of the chip's state but memories is of use then.
+  bool was_stopped() const { return was_stopped_; }
 
   const Tile& tile(int number) const { return *tiles_[static_cast<std::size_t>(number)]; }
   std::int64_t steps() const { return steps_; }
@@ -112,7 +123,6 @@ class Chip {
 
  private:
   friend struct TensorUnit;
-  enum HostUnitIndex { kInfeed, kPop, kOutfeed };
 
   // chip.cpp
   bool sweep();
@@ -122,6 +132,9 @@ class Chip {
   bool run_tile_unit(Tile& tile, int unit);
   // Sets the cursors of an instruction when it is looked at for the first time.
   static void start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out);
+  // Forgets what a program that did not end left behind.
+  void clear_queues();
+  Status how_it_ended() const;
   void finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second);
   void count(Tile& tile, const isa::Signal& signal, std::int64_t passes);
   void count_ring(int channel, std::int64_t passes);
@@ -138,6 +151,7 @@ class Chip {
   // movers.cpp
   bool ring_send(Tile& tile, Unit& unit, const isa::RingSend& op);
   bool ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op);
+  void tell_packed(const Tile& tile, const Running& run, std::int64_t base, std::int64_t end);
   bool narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op);
   bool wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
   bool wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
@@ -154,19 +168,23 @@ class Chip {
   bool run_infeed();
   bool run_pop();
   bool run_outfeed();
-  bool start_host_unit(HostUnit& unit);
+  bool start_host_unit(HostUnitId id);
+  HostUnit& host_unit(HostUnitId id) { return host_units_[static_cast<std::size_t>(id)]; }
+  void finish_host_unit(HostUnitId id);
 
   // tensor_unit.cpp
   bool tensor(Tile& tile, Unit& unit);
 
   Options options_;
+  Observer* observer_ = nullptr;
+  bool was_stopped_ = false;
   std::vector<std::unique_ptr<Tile>> tiles_;
   ScalarCore core_;
   std::array<std::uint16_t, chip::kScalarCounters> scalar_counters_{};
-  std::array<HostUnit, 3> host_units_;
-  std::array<std::vector<std::uint8_t>, 3> buffers_;  // parameters, activations, loop-back
-  std::deque<SharedLine> to_scalar_;                  // lines that the ring brought to the scalar core
-  std::size_t to_scalar_byte_ = 0;                    // of the first of them
+  std::array<HostUnit, kHostUnits> host_units_;
+  std::array<Fifo, 3> fifos_;         // parameters, activations, loop-back
+  std::deque<SharedLine> to_scalar_;  // lines that the ring brought to the scalar core
+  std::size_t to_scalar_byte_ = 0;    // of the first of them
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;
   std::int64_t steps_ = 0;

@@ -144,7 +144,7 @@ Result<std::shared_ptr<const LoadedPackage>> LoadedPackage::load(darwinn::Packag
 Status Device::cache(const LoadedPackage& package) {
   HostMemory host;
   host.add("parameters", copy_of(package.caching_->parameters.span()));
-  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(package.caching_->scratch_size_bytes)));
+  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(package.caching_->scratch_size_bytes)), false);
   return chip_.run(package.caching_program_, host).in("parameter caching");
 }
 
@@ -164,7 +164,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
                execution.input_layers.size(), inputs.size());
   HostMemory host;
   host.add("parameters", copy_of(execution.parameters.span()));
-  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(execution.scratch_size_bytes)));
+  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(execution.scratch_size_bytes)), false);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const darwinn::Layer& layer = execution.input_layers[i];
     REEF_REQUIRE(

@@ -17,7 +17,8 @@ void add(std::array<std::uint16_t, chip::kScalarCounters>& counters, const isa::
 
 }  // namespace
 
-bool Chip::start_host_unit(HostUnit& unit) {
+bool Chip::start_host_unit(HostUnitId id) {
+  HostUnit& unit = host_unit(id);
   if (unit.running) return true;
   if (unit.queue.empty()) return false;
   unit.running.emplace();
@@ -25,68 +26,103 @@ bool Chip::start_host_unit(HostUnit& unit) {
   unit.running->operation = &program_->operations[unit.queue.front()];
   unit.queue.pop_front();
   unit.pending.clear();
+  unit.pending_known.clear();
   failing_tile_ = -1;
   failing_index_ = unit.running->index;
   const isa::OperationCode& code = unit.running->operation->code;
   if (const auto* infeed = std::get_if<isa::Infeed>(&code)) unit.running->first = isa::NestCursor(infeed->out, 0);
   if (const auto* pop = std::get_if<isa::Pop>(&code)) unit.running->first = isa::NestCursor(pop->in, 0);
   if (const auto* outfeed = std::get_if<isa::Outfeed>(&code)) unit.running->first = isa::NestCursor(outfeed->out, 0);
+  if (observer_ != nullptr) observer_->started(nullptr, static_cast<int>(id), *unit.running);
   return true;
 }
 
+void Chip::finish_host_unit(HostUnitId id) {
+  HostUnit& unit = host_unit(id);
+  if (observer_ != nullptr) observer_->finished(nullptr, static_cast<int>(id), *unit.running);
+  unit.running.reset();
+}
+
 bool Chip::run_infeed() {
-  HostUnit& unit = host_units_[kInfeed];
+  HostUnit& unit = host_unit(HostUnitId::kInfeed);
   bool moved = false;
-  while (start_host_unit(unit)) {
+  while (start_host_unit(HostUnitId::kInfeed)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Infeed>(run.operation->code);
     const Purpose stream = op.activations ? Purpose::kInput : Purpose::kParameters;
-    auto& buffer = buffers_[op.activations ? 1 : 0];
+    Fifo& fifo = fifos_[op.activations ? 1 : 0];
     const std::int64_t unit_bytes = kUnitBytes[op.activations ? 1 : 0];
-    const std::int64_t units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
+    const std::int64_t units = static_cast<std::int64_t>(fifo.bytes.size()) / unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     auto ready = static_cast<std::int64_t>(host_->available(stream));
     while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
       const std::int64_t at = (op.out.base + run.first.position()) % units;
-      host_->take(stream, buffer.data() + at * unit_bytes, static_cast<std::size_t>(unit_bytes));
+      host_->take(stream, fifo.bytes.data() + at * unit_bytes, fifo.known.data() + at * unit_bytes,
+                  static_cast<std::size_t>(unit_bytes));
       ready -= unit_bytes;
+      const std::int64_t position = run.first.position();
       run.first.advance();
+      if (observer_ != nullptr) {
+        observer_->moved({.kind = MoveKind::kInfed,
+                          .unit = static_cast<int>(HostUnitId::kInfeed),
+                          .run = &run,
+                          .target = at,
+                          .from = position,
+                          .to = run.first.position()});
+      }
     }
     const std::int64_t to = run.first.position();
     if (!spend(to - from)) return false;
     add(scalar_counters_, op.signal, signalled(op.signal, op.out, from, to));
     if (to > from) moved = true;
     if (!run.first.done()) break;
-    unit.running.reset();
+    finish_host_unit(HostUnitId::kInfeed);
     moved = true;
   }
   return moved;
 }
 
 bool Chip::run_pop() {
-  HostUnit& unit = host_units_[kPop];
+  HostUnit& unit = host_unit(HostUnitId::kPop);
   bool moved = false;
-  while (start_host_unit(unit)) {
+  while (start_host_unit(HostUnitId::kPop)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Pop>(run.operation->code);
-    const auto& buffer = buffers_[static_cast<std::size_t>(op.source)];
+    const Fifo& fifo = fifos_[static_cast<std::size_t>(op.source)];
     const std::int64_t unit_bytes = kUnitBytes[static_cast<std::size_t>(op.source)];
-    const std::int64_t units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
+    const std::int64_t units = static_cast<std::int64_t>(fifo.bytes.size()) / unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
-      const auto at = buffer.begin() + (op.in.base + run.first.position()) % units * unit_bytes;
-      unit.pending.insert(unit.pending.end(), at, at + unit_bytes);
+      const std::int64_t position = run.first.position();
+      const std::int64_t at = (op.in.base + position) % units;
+      const std::ptrdiff_t byte = at * unit_bytes;
+      unit.pending.insert(unit.pending.end(), fifo.bytes.begin() + byte, fifo.bytes.begin() + byte + unit_bytes);
+      unit.pending_known.insert(unit.pending_known.end(), fifo.known.begin() + byte,
+                                fifo.known.begin() + byte + unit_bytes);
       run.first.advance();
+      std::int64_t sent = 0;
       const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
       while (unit.pending.size() >= line_bytes || (run.first.done() && !unit.pending.empty())) {
         auto line = std::make_shared<Line>();
         const std::size_t part = std::min(line_bytes, unit.pending.size());
         std::copy_n(unit.pending.begin(), part, line->bytes.begin());
-        std::fill_n(line->known.begin(), part, std::uint8_t{1});
+        std::copy_n(unit.pending_known.begin(), part, line->known.begin());
         unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
+        unit.pending_known.erase(unit.pending_known.begin(),
+                                 unit.pending_known.begin() + static_cast<std::ptrdiff_t>(part));
         send_line(op.to_tiles, 0, false, std::move(line));
+        ++sent;
+      }
+      if (observer_ != nullptr) {
+        observer_->moved({.kind = MoveKind::kPopped,
+                          .unit = static_cast<int>(HostUnitId::kPop),
+                          .run = &run,
+                          .source = at,
+                          .target = sent,
+                          .from = position,
+                          .to = run.first.position()});
       }
     }
     const std::int64_t to = run.first.position();
@@ -95,7 +131,7 @@ bool Chip::run_pop() {
     count_ring(0, signalled(op.ring_producer, op.in, from, to));
     if (to > from) moved = true;
     if (!run.first.done()) break;
-    unit.running.reset();
+    finish_host_unit(HostUnitId::kPop);
     moved = true;
   }
   return moved;
@@ -104,9 +140,9 @@ bool Chip::run_pop() {
 // Lines from the ring go to the host, to the loop-back buffer, or to the scalar core's memory. What is left of a line
 // at the end of the instruction is padding.
 bool Chip::run_outfeed() {
-  HostUnit& unit = host_units_[kOutfeed];
+  HostUnit& unit = host_unit(HostUnitId::kOutfeed);
   bool moved = false;
-  while (start_host_unit(unit)) {
+  while (start_host_unit(HostUnitId::kOutfeed)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
     const bool was_full = to_scalar_.size() >= kMaxQueuedLines;  // senders wait for it
@@ -119,7 +155,8 @@ bool Chip::run_outfeed() {
       if (op.unit_bytes == 8) {
         if (!host_->put(data, known, 8)) return fail("sends the host more than it was asked to take");
       } else if (op.loop_back) {
-        std::copy_n(data, 4, buffers_[2].begin() + address % chip::kLoopBackFifoWords * 4);
+        std::copy_n(data, 4, fifos_[2].bytes.begin() + address % chip::kLoopBackFifoWords * 4);
+        std::copy_n(known, 4, fifos_[2].known.begin() + address % chip::kLoopBackFifoWords * 4);
       } else {
         auto& memory = core_.memory();
         std::memcpy(&memory[static_cast<std::size_t>(address) % memory.size()], data, 4);
@@ -129,7 +166,16 @@ bool Chip::run_outfeed() {
         to_scalar_.pop_front();
         to_scalar_byte_ = 0;
       }
+      const std::int64_t position = run.first.position();
       run.first.advance();
+      if (observer_ != nullptr) {
+        observer_->moved({.kind = MoveKind::kOutfed,
+                          .unit = static_cast<int>(HostUnitId::kOutfeed),
+                          .run = &run,
+                          .target = address,
+                          .from = position,
+                          .to = run.first.position()});
+      }
     }
     const std::int64_t to = run.first.position();
     if (!spend(to - from)) return false;
@@ -141,7 +187,7 @@ bool Chip::run_outfeed() {
       to_scalar_.pop_front();
       to_scalar_byte_ = 0;
     }
-    unit.running.reset();
+    finish_host_unit(HostUnitId::kOutfeed);
     moved = true;
   }
   return moved;
