@@ -88,6 +88,7 @@ Status patch_addresses(const darwinn::Executable& executable, Program& program) 
 Result<Program> ready_program(const darwinn::Executable& executable) {
   REEF_ASSIGN_OR_RETURN(Program program, decode_program(executable));
   REEF_RETURN_IF_ERROR(patch_addresses(executable, program));
+  program.name = executable.type == darwinn::ExecutableType::kParameterCaching ? "parameter caching" : "execution";
   return program;
 }
 

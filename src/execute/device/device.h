@@ -49,6 +49,7 @@ class Device {
                                                      const std::vector<std::span<const std::uint8_t>>& inputs);
 
   const Chip& chip() const { return chip_; }
+  Chip& chip() { return chip_; }
 
  private:
   Status cache(const LoadedPackage& package);
