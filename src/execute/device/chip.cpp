@@ -19,10 +19,9 @@ constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
 // Units of the scalar core in a scalar fence's mask (bits 1 and 4 have no known unit).
 constexpr std::array<std::pair<std::uint32_t, int>, 3> kDrainBits = {{{1u << 0, 0}, {1u << 2, 1}, {1u << 3, 2}}};
 
-constexpr std::array<std::size_t, 3> kBufferBytes = {
-    std::size_t{chip::kParameterFifoUnits} * chip::kParameterFifoUnitBytes,
-    std::size_t{chip::kActivationFifoUnits} * chip::kActivationFifoUnitBytes,
-    std::size_t{chip::kLoopBackFifoWords} * 4};
+constexpr std::array<std::size_t, 3> kBufferUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
+                                                     chip::kLoopBackFifoWords};
+constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
 
 }  // namespace
 
@@ -31,7 +30,12 @@ Chip::Chip(const Options& options) : options_(options) {
     tiles_.push_back(std::make_unique<Tile>());
     tiles_.back()->number = i;
   }
-  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].resize(kBufferBytes[i]);
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    buffers_[i].unit_bytes = static_cast<std::int64_t>(kUnitBytes[i]);
+    buffers_[i].states.resize(kBufferUnits[i]);
+    buffers_[i].bytes.resize(kBufferUnits[i] * kUnitBytes[i]);
+    buffers_[i].known.resize(kBufferUnits[i] * kUnitBytes[i]);
+  }
 }
 
 bool Chip::fail(std::string message) {
@@ -276,6 +280,7 @@ Status Chip::run(const Program& program, HostMemory& host) {
   steps_ = 0;
   failure_ = ok_status();
   first_unknown_.clear();
+  for (HostBuffer& buffer : buffers_) buffer.restart();
   touch_all();
   bool moved = true;
   while (moved && failure_.ok()) {

@@ -9,8 +9,6 @@
 namespace reef::device {
 namespace {
 
-constexpr std::array<std::int64_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
-
 void add(std::array<std::uint16_t, chip::kScalarCounters>& counters, const isa::Signal& signal, std::int64_t passes) {
   if (passes != 0) counters[signal.counter] = static_cast<std::uint16_t>(counters[signal.counter] + passes);
 }
@@ -25,6 +23,7 @@ bool Chip::start_host_unit(HostUnit& unit) {
   unit.running->operation = &program_->operations[unit.queue.front()];
   unit.queue.pop_front();
   unit.pending.clear();
+  unit.pending_known.clear();
   failing_tile_ = -1;
   failing_index_ = unit.running->index;
   const isa::OperationCode& code = unit.running->operation->code;
@@ -41,15 +40,19 @@ bool Chip::run_infeed() {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Infeed>(run.operation->code);
     const Purpose stream = op.activations ? Purpose::kInput : Purpose::kParameters;
-    auto& buffer = buffers_[op.activations ? 1 : 0];
-    const std::int64_t unit_bytes = kUnitBytes[op.activations ? 1 : 0];
-    const std::int64_t units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
+    HostBuffer& buffer = buffers_[op.activations ? 1 : 0];
+    const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     auto ready = static_cast<std::int64_t>(host_->available(stream));
     while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
-      const std::int64_t at = (op.out.base + run.first.position()) % units;
-      host_->take(stream, buffer.data() + at * unit_bytes, static_cast<std::size_t>(unit_bytes));
+      const std::int64_t at = buffer.unit_at(run.first.address());
+      if (buffer.states[static_cast<std::size_t>(at)] == HostBuffer::kFull) {
+        return fail(fmt::format("fills unit {} of its buffer before what is there was taken", at));
+      }
+      host_->take(stream, buffer.bytes.data() + at * unit_bytes, static_cast<std::size_t>(unit_bytes));
+      std::fill_n(buffer.known.begin() + at * unit_bytes, unit_bytes, std::uint8_t{1});
+      buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;
       ready -= unit_bytes;
       run.first.advance();
     }
@@ -70,22 +73,26 @@ bool Chip::run_pop() {
   while (start_host_unit(unit)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Pop>(run.operation->code);
-    const auto& buffer = buffers_[static_cast<std::size_t>(op.source)];
-    const std::int64_t unit_bytes = kUnitBytes[static_cast<std::size_t>(op.source)];
-    const std::int64_t units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
+    HostBuffer& buffer = buffers_[static_cast<std::size_t>(op.source)];
+    const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
-      const auto at = buffer.begin() + (op.in.base + run.first.position()) % units * unit_bytes;
-      unit.pending.insert(unit.pending.end(), at, at + unit_bytes);
+      const std::int64_t at = buffer.unit_at(run.first.address());
+      if (!buffer.take(at)) return fail(fmt::format("takes unit {} of its buffer, where nothing new is", at));
+      const auto bytes = buffer.bytes.begin() + at * unit_bytes, known = buffer.known.begin() + at * unit_bytes;
+      unit.pending.insert(unit.pending.end(), bytes, bytes + unit_bytes);
+      unit.pending_known.insert(unit.pending_known.end(), known, known + unit_bytes);
       run.first.advance();
       const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
       while (unit.pending.size() >= line_bytes || (run.first.done() && !unit.pending.empty())) {
         auto line = std::make_shared<Line>();
         const std::size_t part = std::min(line_bytes, unit.pending.size());
         std::copy_n(unit.pending.begin(), part, line->bytes.begin());
-        std::fill_n(line->known.begin(), part, std::uint8_t{1});
+        std::copy_n(unit.pending_known.begin(), part, line->known.begin());
         unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
+        unit.pending_known.erase(unit.pending_known.begin(),
+                                 unit.pending_known.begin() + static_cast<std::ptrdiff_t>(part));
         send_line(op.to_tiles, 0, false, std::move(line));
       }
     }
@@ -115,11 +122,15 @@ bool Chip::run_outfeed() {
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
       const std::uint8_t* data = to_scalar_.front()->bytes.data() + to_scalar_byte_;
       const std::uint8_t* known = to_scalar_.front()->known.data() + to_scalar_byte_;
-      const std::int64_t address = op.out.base + run.first.position();
+      const std::int64_t address = run.first.address();
       if (op.unit_bytes == 8) {
         if (!host_->put(data, known, 8)) return fail("sends the host more than it was asked to take");
       } else if (op.loop_back) {
-        std::copy_n(data, 4, buffers_[2].begin() + address % chip::kLoopBackFifoWords * 4);
+        HostBuffer& buffer = buffers_[2];
+        const std::int64_t at = buffer.unit_at(address);
+        std::copy_n(data, 4, buffer.bytes.begin() + 4 * at);
+        std::copy_n(known, 4, buffer.known.begin() + 4 * at);
+        buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;  // padding of lines is never taken
       } else {
         auto& memory = core_.memory();
         std::memcpy(&memory[static_cast<std::size_t>(address) % memory.size()], data, 4);
