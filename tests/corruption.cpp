@@ -14,6 +14,7 @@
 #include "isa/ring.h"
 #include "isa/scalar.h"
 #include "isa/tensor_op.h"
+#include "program_use.h"
 
 namespace reef::testing {
 namespace {
@@ -63,14 +64,19 @@ std::vector<std::int64_t> other_levels(const NestShape& nest, std::int64_t level
 // Collects the fields of one instruction.
 class Collector {
  public:
-  Collector(const isa::Instruction& instruction, const isa::Operation& operation, Target place,
-            std::vector<Target>* targets)
-      : instruction_(instruction), operation_(operation), place_(std::move(place)), targets_(targets) {}
+  Collector(const isa::Instruction& instruction, const isa::Operation& operation, const ProgramUse& use,
+            std::size_t index, Target place, std::vector<Target>* targets)
+      : instruction_(instruction),
+        operation_(operation),
+        use_(use),
+        index_(index),
+        place_(std::move(place)),
+        targets_(targets) {}
 
   void collect() {
     if (isa::is_tile_instruction(operation_.opcode) && operation_.tiles == 0 && operation_.tiles_register < 0) return;
     const isa::Format& format = isa::format(operation_.opcode);
-    for (std::size_t n = 0; n < format.nests.size(); ++n) nest(format.nests[n], use_of(operation_, n));
+    for (std::size_t n = 0; n < format.nests.size(); ++n) nest(n, format.nests[n], use_of(operation_, n));
     for (const isa::WatcherFields& watcher : format.watchers) wait(watcher, format.nests);
     for (const isa::ProducerFields& producer : format.producers) signal(producer, format.nests);
     if (operation_.opcode == Opcode::kTileFence) tile_fence();
@@ -95,14 +101,22 @@ class Collector {
     if (!values.empty()) add(field, touches, std::move(values));
   }
   void flag(const Field& field) { one_of(field, Touches::kSync, {0, 1}); }
-  void mask(const Field& field, std::uint32_t bits) { add(field, Touches::kSync, {}, bits); }
+  void mask(const Field& field, std::uint32_t bits) {
+    if (bits != 0) add(field, Touches::kSync, {}, bits);
+  }
 
   NestShape shape(const NestFields& fields) const {
     auto result = isa::nest_shape(instruction_.read_nest(fields), fields.dims);
     return result.ok() ? *result : NestShape{};
   }
 
-  void nest(const NestFields& fields, const NestUse& use) {
+  // As ProgramUse numbers the nests with double buffers.
+  int buffer_number(std::size_t nest) const {
+    if (!std::holds_alternative<isa::TensorOperation>(operation_.code)) return static_cast<int>(nest);
+    return nest == isa::tensor_op::kInNest ? 0 : nest == isa::tensor_op::kParamNest ? 1 : 2;
+  }
+
+  void nest(std::size_t number_of_nest, const NestFields& fields, const NestUse& use) {
     const NestShape walked = shape(fields);
     for (std::size_t k = 0; k < fields.dims && use.steps; ++k) {
       number(fields.limit[k], Touches::kLoopCount);
@@ -112,6 +126,7 @@ class Collector {
     if (!fields.has_addresses || !use.addresses) return;
     if (use.base) number(fields.base, Touches::kAddress);
     if (!fields.has_buffer || walked.buffer_stride == 0) return;
+    if (!use_.reaches_second_half(index_, buffer_number(number_of_nest))) return;
     number(fields.buffer_stride, Touches::kAddress);
     if (walked.passes(walked.buffer_level) > 1)
       one_of(fields.buffer_level, Touches::kAddress, other_levels(walked, walked.buffer_level, fields.buffer_level));
@@ -135,17 +150,29 @@ class Collector {
   void signal(const isa::ProducerFields& fields, std::span<const NestFields> nests) {
     const isa::Producer producer = instruction_.read_producer(fields);
     if (!producer.enabled) return;
+    const auto counter = static_cast<int>(instruction_.producer_counter(fields));
+    if (!use_.is_awaited(index_, fields.is_scalar, counter, false)) return;
     flag(fields.enabled);
     one_of(fields.level, Touches::kSync, other_levels(shape(nests[fields.nest]), producer.level, fields.level));
+  }
+
+  // Counters for which somebody waits after this fence, before they are set anew.
+  std::uint32_t awaited_counters(bool is_scalar, int count) const {
+    std::uint32_t counters = 0;
+    for (int c = 0; c < count; ++c) {
+      if (use_.is_awaited(index_, is_scalar, c, true)) counters |= 1u << c;
+    }
+    return counters;
   }
 
   void tile_fence() {
     namespace f = isa::tile_fence;
     const auto& fence = std::get<isa::TileFence>(operation_.code);
     mask(f::kTiles, f::kTiles.mask());
-    mask(f::kDrain, f::kDrain.mask());
-    mask(f::kReset, f::kReset.mask());
-    if (fence.reset != 0) number(f::kResetTo, Touches::kSync);
+    mask(f::kDrain, fence.drain);
+    const std::uint32_t awaited = awaited_counters(false, isa::kTileCounterCount);
+    mask(f::kReset, awaited);
+    if ((fence.reset & awaited) != 0) number(f::kResetTo, Touches::kSync);
     flag(f::kNotify);
     if (fence.await_producer_a) flag(f::kAwaitProducerA);
     if (fence.await_producer_b) flag(f::kAwaitProducerB);
@@ -156,10 +183,11 @@ class Collector {
     namespace f = isa::scalar_fence;
     constexpr std::uint32_t kKnownUnits = 0b01101;
     const auto& fence = std::get<isa::ScalarFence>(operation_.code);
-    mask(f::kReset, f::kReset.mask());
-    mask(f::kDrain, kKnownUnits);
-    if (fence.reset != 0) number(f::kResetTo, Touches::kSync);
-    flag(f::kAwaitNotify);
+    const std::uint32_t awaited = awaited_counters(true, isa::kScalarCounterCount);
+    mask(f::kReset, awaited);
+    mask(f::kDrain, fence.drain & kKnownUnits);
+    if ((fence.reset & awaited) != 0) number(f::kResetTo, Touches::kSync);
+    if (fence.notify_tiles != 0) flag(f::kAwaitNotify);
     if (fence.await_notify) mask(f::kNotifyTiles, f::kNotifyTiles.mask());
     for (const isa::Wait& wait : fence.waits) {
       flag(f::compare(wait.counter));
@@ -171,7 +199,8 @@ class Collector {
   void immediate() {
     namespace b = isa::bundle;
     const bool calculates = instruction_.bits(b::kAlu) != static_cast<std::uint32_t>(b::Alu::kNone);
-    if (calculates && instruction_.test(b::kAluImmediate)) number(b::kAluOperand, Touches::kAddress);
+    if (calculates && instruction_.test(b::kAluImmediate) && use_.describes_transfer(index_))
+      number(b::kAluOperand, Touches::kAddress);
   }
 
   void details() {
@@ -188,6 +217,8 @@ class Collector {
 
   const isa::Instruction& instruction_;
   const isa::Operation& operation_;
+  const ProgramUse& use_;
+  std::size_t index_;  // of the instruction in its program
   Target place_;
   std::vector<Target>* targets_;
 };
@@ -214,27 +245,43 @@ std::string_view name_of(Touches touches) {
   return "";
 }
 
+Status CorruptiblePackage::collect(std::size_t executable) {
+  const darwinn::Executable& from = package_.executables[executable];
+  std::vector<isa::Instruction> instructions;
+  std::vector<isa::Operation> operations;
+  for (const darwinn::InstructionChunk& chunk : from.instruction_chunks) {
+    REEF_ASSIGN_OR_RETURN(isa::Program program, isa::decode(chunk.bitstream.span()));
+    for (const isa::Instruction& instruction : program) {
+      REEF_ASSIGN_OR_RETURN(isa::Operation operation, isa::operation_of(instruction));
+      operations.push_back(std::move(operation));
+      instructions.push_back(instruction);
+    }
+    programs_[executable].push_back(std::move(program));
+  }
+  const ProgramUse use(instructions, operations);
+  std::size_t index = 0;
+  for (std::size_t c = 0; c < from.instruction_chunks.size(); ++c) {
+    const std::set<std::int32_t> patched = patched_rows(from.instruction_chunks[c]);
+    Target place;
+    place.executable = executable;
+    place.chunk = c;
+    for (const isa::Instruction& instruction : programs_[executable][c]) {
+      if (!patched.contains(place.row)) {
+        Collector(instruction, operations[index], use, index, place, targets_).collect();
+      }
+      place.row += instruction.rows();
+      ++place.instruction;
+      ++index;
+    }
+  }
+  return ok_status();
+}
+
 Result<CorruptiblePackage> CorruptiblePackage::create(darwinn::Package package) {
   CorruptiblePackage result;
   result.package_ = std::move(package);
-  for (std::size_t e = 0; e < result.package_.executables.size(); ++e) {
-    auto& chunks = result.programs_.emplace_back();
-    for (std::size_t c = 0; c < result.package_.executables[e].instruction_chunks.size(); ++c) {
-      const darwinn::InstructionChunk& chunk = result.package_.executables[e].instruction_chunks[c];
-      REEF_ASSIGN_OR_RETURN(isa::Program program, isa::decode(chunk.bitstream.span()));
-      const std::set<std::int32_t> patched = patched_rows(chunk);
-      Target place;
-      place.executable = e;
-      place.chunk = c;
-      for (std::size_t i = 0; i < program.size(); ++i) {
-        place.instruction = i;
-        REEF_ASSIGN_OR_RETURN(const isa::Operation operation, isa::operation_of(program[i]));
-        if (!patched.contains(place.row)) Collector(program[i], operation, place, result.targets_).collect();
-        place.row += program[i].rows();
-      }
-      chunks.push_back(std::move(program));
-    }
-  }
+  result.programs_.resize(result.package_.executables.size());
+  for (std::size_t e = 0; e < result.package_.executables.size(); ++e) REEF_RETURN_IF_ERROR(result.collect(e));
   return result;
 }
 

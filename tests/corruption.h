@@ -58,6 +58,7 @@ class CorruptiblePackage {
   const isa::Instruction& at(const Target& target) const {
     return programs_[target.executable][target.chunk][target.instruction];
   }
+  Status collect(std::size_t executable);
   std::int64_t another_value(const Target& target, std::mt19937& random) const;
 
   darwinn::Package package_;
