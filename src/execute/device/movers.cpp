@@ -186,6 +186,7 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
       words.advance();
     }
     if (is_held) break;
+    if (filled == 0) return fail("its source is complete, its destination is not");
     if (observer_ != nullptr) tell_packed(tile, run, base, words.position());
     run.first = words;
     if (op.transpose) {
@@ -209,6 +210,7 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
     moved = true;
   }
   if (run.second.done()) {
+    if (!run.first.done()) return fail("its destination is complete, its source is not");
     finish(tile, unit, &op.in, &op.out);
     moved = true;
   }
@@ -246,6 +248,7 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
   if (!spend(to - from)) return false;
   count(tile, op.signal, signalled(op.signal, op.out, from, to));
   if (run.second.done()) {
+    if (!run.first.done()) return fail("its destination is complete, its source is not");
     finish(tile, unit, &op.in, &op.out);
     moved = true;
   }
@@ -302,6 +305,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   if (!spend(to - from)) return false;
   count(tile, op.signal, signalled(op.signal, op.out, from, to));
   if (run.second.done()) {
+    if (!run.first.done()) return fail("its destination is complete, its source is not");
     finish(tile, unit, &op.in, &op.out);
     moved = true;
   }
