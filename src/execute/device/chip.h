@@ -148,7 +148,9 @@ class Chip {
   bool was_stopped() const { return was_stopped_; }
 
   const Tile& tile(int number) const { return *tiles_[static_cast<std::size_t>(number)]; }
-  std::span<const std::uint16_t> scalar_counters() const { return scalar_counters_; }
+  const ScalarCore& core() const { return core_; }
+  const std::array<std::uint16_t, chip::kScalarCounters>& scalar_counters() const { return scalar_counters_; }
+  const std::array<HostUnit, kHostUnits>& host_units() const { return host_units_; }
   std::int64_t steps() const { return steps_; }
   // Where the last program first computed with memory that nothing wrote; empty: nowhere.
   const std::string& first_unknown() const { return first_unknown_; }
