@@ -185,7 +185,7 @@ std::string kind_of_error(const std::string& message) {
 
 void judge(Trial& trial) {
   device::Options options;
-  options.max_steps = 4 * trial.subject->right.steps + 100'000;
+  options.max_cycles = 4 * trial.subject->right.steps + 100'000;
   auto package = trial.subject->package.with(trial.corruption);
   ASSERT_TRUE(package.ok()) << package.status().message();
   const Run run = run_package(std::move(*package), trial.subject->inputs, options);

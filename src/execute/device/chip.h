@@ -44,7 +44,7 @@ struct QueueDepths {
 inline constexpr QueueDepths kShallowQueues = {1, 1};
 
 struct Options {
-  std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
+  std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
