@@ -57,6 +57,7 @@ struct Race {
     kWriteAfterRead,
     kWriteAfterWrite,
     kMessages,
+    kRingTurn,
     kCounterSet,
     kCounterUse
   } kind;

@@ -54,6 +54,7 @@ void Timeline::begins(const Program& program, const Chip& chip) {
   for (std::size_t k = 0; k < scalar_counters_.size(); ++k) scalar_counters_[k].begin(chip.scalar_counters()[k]);
   to_scalar_.clear();
   last_to_scalar_ = {};
+  ring_sender_ = {};
   to_scalar_byte_ = 0;
   inputs_.clear();
   parameters_.clear();

@@ -188,6 +188,8 @@ class Timeline : public Observer {
   std::vector<TileState> tiles_;
   std::array<CounterHistory, chip::kScalarCounters> scalar_counters_;
   std::deque<Stamp> to_scalar_;
+  std::array<Stamp, 2> ring_sender_;
+  std::array<std::uint32_t, 2> ring_sender_index_{};
   Stamp last_to_scalar_;
   std::uint32_t last_to_scalar_index_ = 0;
   std::int64_t to_scalar_byte_ = 0;
