@@ -234,7 +234,7 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
     if (std::holds_alternative<isa::TensorOperation>(code)) {
       stepped = tensor(tile, unit);
     } else if (const auto* table = std::get_if<isa::LoadActivation>(&code)) {
-      tile.table = table;
+      tile.table = *table;
       finish(tile, unit, nullptr, nullptr);
       stepped = true;
     } else if (const auto* send = std::get_if<isa::RingSend>(&code)) {
@@ -287,15 +287,32 @@ Status Chip::run(const Program& program, HostMemory& host) {
     moved = sweep();
     if (!moved && failure_.ok()) moved = scalar_core_moves();
   }
-  if (!failure_.ok()) {
-    std::string where = place(failing_index_);
-    if (failing_tile_ >= 0) where += fmt::format(" of tile {}", failing_tile_);
-    return failure_.code() == StatusCode::kResourceExhausted ? failure_ : failure_.in(where);
-  }
-  if (std::string message = standstill(); !message.empty())
+  if (failure_.ok()) {
+    std::string message = standstill();
+    if (message.empty()) message = left_over();
+    if (message.empty()) return ok_status();
+    drop_work();
     return Status(StatusCode::kInvalidInput, std::move(message));
-  if (std::string message = left_over(); !message.empty()) return Status(StatusCode::kInvalidInput, std::move(message));
-  return ok_status();
+  }
+  std::string where = place(failing_index_);
+  if (failing_tile_ >= 0) where += fmt::format(" of tile {}", failing_tile_);
+  drop_work();
+  return failure_.code() == StatusCode::kResourceExhausted ? failure_ : failure_.in(where);
+}
+
+void Chip::drop_work() {
+  for (auto& tile : tiles_) {
+    for (Unit& unit : tile->units) unit = {};
+    tile->dispatch.clear();
+    for (auto& channel : tile->ring) channel.clear();
+    for (auto& link : tile->links) link.clear();
+    tile->counters = {};
+    tile->notifications = 0;
+  }
+  for (HostUnit& unit : host_units_) unit = {};
+  to_scalar_.clear();
+  to_scalar_byte_ = 0;
+  scalar_counters_ = {};
 }
 
 }  // namespace reef::device

@@ -86,8 +86,8 @@ struct Tile {
   std::deque<Issued> dispatch;
   std::array<std::deque<SharedLine>, 2> ring;  // lines on their way to this tile, by channel
   std::array<std::deque<Word>, 4> links;       // words on their way to this tile, by mesh instruction
-  const isa::LoadActivation* table = nullptr;
-  std::uint64_t version = 0;  // changes with everything that could let a unit move
+  std::optional<isa::LoadActivation> table;    // a copy: it outlives the program that loaded it
+  std::uint64_t version = 0;                   // changes with everything that could let a unit move
   int notifications = 0;
 };
 
@@ -156,6 +156,12 @@ class Chip {
     for (auto& tile : tiles_) ++tile->version;
   }
   bool spend(std::int64_t steps);
+  // At most so far may a unit go at once: long instructions are not to exceed the limit by much before it is looked at.
+  std::int64_t affordable(std::int64_t from, std::int64_t end) const {
+    return std::min(end, from + std::max<std::int64_t>(options_.max_steps - steps_, 0) + 1);
+  }
+  // After a failure: nothing is under way any more, and no pointer into the program remains.
+  void drop_work();
   bool fail(std::string message);  // always false
   void note_unknown();
   std::string place(std::uint32_t index) const;

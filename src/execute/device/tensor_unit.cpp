@@ -413,7 +413,7 @@ struct TensorUnit {
     if (!op.activation) {
       round_plain(op, scaled.data(), values.data());
     } else {
-      if (tile.table == nullptr) return chip.fail("applies an activation table that was never loaded");
+      if (!tile.table) return chip.fail("applies an activation table that was never loaded");
       const numeric::ChipTable table = {tile.table->segments, tile.table->breaks};
       for (std::size_t c = 0; c < static_cast<std::size_t>(op.cells); ++c)
         values[c] = through_table(op, scaled[c], table);
@@ -569,7 +569,8 @@ bool Chip::tensor(Tile& tile, Unit& unit) {
   if (!unit.tensor) unit.tensor = std::make_shared<TensorRun>();
   TensorUnit work{*this, tile, unit, run, *unit.tensor, op, program_->plans[run.index], run.operation->opcode};
   if (!run.started) work.start();
-  const std::int64_t end = permitted_end(op.loops, op.waits, tile.counters, run.first.position());
+  const std::int64_t end =
+      affordable(run.first.position(), permitted_end(op.loops, op.waits, tile.counters, run.first.position()));
   if (end <= run.first.position()) return false;
   if (!work.advance(end)) return false;
   if (run.first.done()) {
