@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the virtual device notices: programs of the model collection with one field changed (corruption.h) run on it
-// with two inputs in a row. A change is noticed if the device reports an error or an output differs.
+// with two inputs in a row. A change is noticed if the device reports an error, an output differs, or it finds accesses
+// that nothing orders where the unchanged program has none (timeline.h).
 //
 // REEF_CORRUPTIONS and REEF_CORRUPTION_SEED choose how many and which; REEF_CORRUPTION_LIST=1 lists every one of them,
 // not only those that went unnoticed.
@@ -9,11 +10,13 @@
 #include <future>
 #include <map>
 #include <random>
+#include <set>
 
 #include <gtest/gtest.h>
 
 #include "corruption.h"
 #include "execute/device/device.h"
+#include "execute/device/timeline.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "zoo.h"
@@ -55,18 +58,31 @@ struct Run {
   Status status;
   std::vector<Tensors> outputs;  // by input
   std::int64_t steps = 0;        // of the longest run
+  std::set<std::string> races;
 };
+
+// What distinguishes one race from another, whatever its times.
+std::string key_of(const device::ProgramRecord& record, const device::Race& race) {
+  return fmt::format("{} {} {} {} {}", static_cast<int>(record.program->type), static_cast<int>(race.kind),
+                     race.first_index, race.second_index, race.breaks_the_order());
+}
 
 // On a fresh device: the parameter-caching program, then each of the inputs.
 Run run_package(darwinn::Package package, const std::vector<Tensors>& inputs, const device::Options& options) {
   Run run;
   auto loaded = device::LoadedPackage::load(std::move(package));
-  if (!loaded.ok()) return {loaded.status(), {}, 0};
+  if (!loaded.ok()) return {loaded.status(), {}, 0, {}};
   device::Device device(options);
+  device::Timeline timeline({.timing = {}, .find_races = true});
+  device.set_observer(&timeline);
+  device.set_queue_depths(device::kShallowQueues);
   for (const Tensors& tensors : inputs) {
     const std::vector<std::span<const std::uint8_t>> spans(tensors.begin(), tensors.end());
     auto result = device.run(*loaded, spans);
     run.steps = std::max(run.steps, device.chip().steps());
+    for (const device::ProgramRecord& record : timeline.take_records()) {
+      for (const device::Race& race : record.races) run.races.insert(key_of(record, race));
+    }
     if (!result.ok()) {
       run.status = result.status();
       return run;
@@ -178,6 +194,9 @@ void judge(Trial& trial) {
     trial.message = run.status.message();
   } else if (run.outputs != trial.subject->right.outputs) {
     trial.verdict = "changed output";
+  } else if (!std::includes(trial.subject->right.races.begin(), trial.subject->right.races.end(), run.races.begin(),
+                            run.races.end())) {
+    trial.verdict = "race";
   }
 }
 

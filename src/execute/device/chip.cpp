@@ -16,8 +16,6 @@ namespace reef::device {
 namespace {
 
 constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
-// Units of the scalar core in a scalar fence's mask (bits 1 and 4 have no known unit).
-constexpr std::array<std::pair<std::uint32_t, int>, 3> kDrainBits = {{{1u << 0, 0}, {1u << 2, 1}, {1u << 3, 2}}};
 
 constexpr std::array<std::size_t, 3> kBufferUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
                                                      chip::kLoopBackFifoWords};
@@ -81,8 +79,8 @@ bool Chip::fence_passes(const isa::ScalarFence& fence) {
   for (const isa::Wait& wait : fence.waits) {
     if (!isa::has_reached(scalar_counters_[wait.counter], static_cast<std::uint32_t>(wait.threshold))) return false;
   }
-  for (const auto& [bit, unit] : kDrainBits) {
-    if ((fence.drain & bit) != 0 && !host_units_[static_cast<std::size_t>(unit)].idle()) return false;
+  for (std::size_t unit = 0; unit < host_units_.size(); ++unit) {
+    if ((fence.drain & kDrainBits[unit]) != 0 && !host_units_[unit].idle()) return false;
   }
   for (const auto& tile : tiles_) {
     if (fence.await_notify && (fence.notify_tiles >> tile->number & 1) != 0) --tile->notifications;
@@ -104,6 +102,8 @@ bool Chip::scalar_core_moves() {
     failing_index_ = static_cast<std::uint32_t>(index);
     std::size_t next = index + 1;
     bool handed_out = false;
+    std::optional<HostRequest> request;
+    const std::uint64_t pushed_before = host_->pushed();
     if (isa::is_tile_instruction(operation.opcode)) {
       std::uint32_t tiles = operation.tiles;
       if (operation.tiles_register >= 0) tiles = core_.reg(static_cast<unsigned>(operation.tiles_register));
@@ -120,20 +120,23 @@ bool Chip::scalar_core_moves() {
         tile->dispatch.push_back({static_cast<std::uint32_t>(index), register_base});
         ++tile->version;
       }
+      if (observer_ != nullptr) observer_->handed_out(index, tiles);
       handed_out = true;
     } else if (const auto* fence = std::get_if<isa::ScalarFence>(&operation.code)) {
       if (!fence_passes(*fence)) return moved;
+      if (observer_ != nullptr) observer_->passed_fence(index, *fence);
     } else if (!std::holds_alternative<std::monostate>(operation.code)) {
-      const int unit = operation.opcode == isa::Opcode::kInfeed ? kInfeed
-                       : operation.opcode == isa::Opcode::kPop  ? kPop
-                                                                : kOutfeed;
-      auto& queue = host_units_[static_cast<std::size_t>(unit)].queue;
+      const HostUnitId unit = operation.opcode == isa::Opcode::kInfeed ? HostUnitId::kInfeed
+                              : operation.opcode == isa::Opcode::kPop  ? HostUnitId::kPop
+                                                                       : HostUnitId::kOutfeed;
+      auto& queue = host_unit(unit).queue;
       if (queue.size() >= kMaxQueuedInstructions) return fail("too many transfers wait between host and ring");
       queue.push_back(static_cast<std::uint32_t>(index));
+      if (observer_ != nullptr) observer_->handed_to_host_unit(index, unit);
       handed_out = true;
     } else if (operation.opcode == isa::Opcode::kScalar) {
       if (!spend(1)) return false;
-      const Status status = core_.execute(instruction, *host_);
+      const Status status = core_.execute(instruction, *host_, request);
       if (!status.ok()) return fail(status.message());
     } else if (operation.opcode == isa::Opcode::kRepeat) {
       core_.repeats_left = instruction.bits(isa::control::kRepeatCount);
@@ -156,6 +159,9 @@ bool Chip::scalar_core_moves() {
       }
     } else if (operation.opcode == isa::Opcode::kHalt) {
       next = program_->chunk_starts[program_->chunk_of[index] + 1];
+    }
+    if (observer_ != nullptr && !handed_out && !std::holds_alternative<isa::ScalarFence>(operation.code)) {
+      observer_->executed(index, request, static_cast<std::size_t>(host_->pushed() - pushed_before));
     }
     if (core_.repeats_left > 0 && next == core_.body_end && --core_.repeats_left > 0) next = core_.body_begin;
     core_.next = next;
@@ -188,10 +194,13 @@ bool Chip::dispatch(Tile& tile) {
         if ((fence->reset >> k & 1) != 0) tile.counters[k] = static_cast<std::uint16_t>(fence->reset_to);
       }
       if (fence->notify) ++tile.notifications;
+      if (observer_ != nullptr) observer_->passed_tile_fence(tile, tile.dispatch.front().index, *fence);
     } else {
-      auto& queue = tile.units[static_cast<std::size_t>(isa::info(operation.opcode).unit)].queue;
+      const auto unit = static_cast<int>(isa::info(operation.opcode).unit);
+      auto& queue = tile.units[static_cast<std::size_t>(unit)].queue;
       if (queue.size() >= kMaxQueuedInstructions) return moved;  // the dispatcher holds
       queue.push_back(tile.dispatch.front());
+      if (observer_ != nullptr) observer_->dispatched(tile, unit, tile.dispatch.front().index);
     }
     tile.dispatch.pop_front();
     ++tile.version;
@@ -211,6 +220,7 @@ void Chip::start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out
 void Chip::finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second) {
   if (first != nullptr) unit.phases.first += first->buffer_passes();
   if (second != nullptr) unit.phases.second += second->buffer_passes();
+  if (observer_ != nullptr) observer_->finished(&tile, static_cast<int>(&unit - tile.units.data()), *unit.running);
   unit.running.reset();
   ++tile.version;
 }
@@ -226,6 +236,7 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
       unit.running->register_base = unit.queue.front().register_base;
       unit.running->operation = &program_->operations[unit.queue.front().index];
       unit.queue.pop_front();
+      if (observer_ != nullptr) observer_->started(&tile, unit_index, *unit.running);
     }
     failing_tile_ = tile.number;
     failing_index_ = unit.running->index;
@@ -234,7 +245,8 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
     if (std::holds_alternative<isa::TensorOperation>(code)) {
       stepped = tensor(tile, unit);
     } else if (const auto* table = std::get_if<isa::LoadActivation>(&code)) {
-      tile.table = *table;
+      tile.table = numeric::ChipTable{table->segments, table->breaks};
+      if (observer_ != nullptr) observer_->loaded_table(tile, *unit.running);
       finish(tile, unit, nullptr, nullptr);
       stepped = true;
     } else if (const auto* send = std::get_if<isa::RingSend>(&code)) {
@@ -273,6 +285,29 @@ bool Chip::sweep() {
   return moved && failure_.ok();
 }
 
+void Chip::clear_queues() {
+  for (auto& tile : tiles_) {
+    for (Unit& unit : tile->units) {
+      unit.queue.clear();
+      unit.running.reset();
+      unit.phases = {};
+    }
+    tile->dispatch.clear();
+    for (auto& channel : tile->ring) channel.clear();
+    for (auto& link : tile->links) link.clear();
+    tile->counters = {};
+    tile->notifications = 0;
+    tile->table.reset();
+  }
+  for (HostUnit& unit : host_units_) {
+    unit.queue.clear();
+    unit.running.reset();
+  }
+  scalar_counters_ = {};
+  to_scalar_.clear();
+  to_scalar_byte_ = 0;
+}
+
 Status Chip::run(const Program& program, HostMemory& host) {
   program_ = &program;
   host_ = &host;
@@ -280,39 +315,35 @@ Status Chip::run(const Program& program, HostMemory& host) {
   steps_ = 0;
   failure_ = ok_status();
   first_unknown_.clear();
+  was_stopped_ = false;
   for (HostBuffer& buffer : buffers_) buffer.restart();
   touch_all();
+  if (observer_ != nullptr) observer_->begins(program, *this);
   bool moved = true;
   while (moved && failure_.ok()) {
     moved = sweep();
     if (!moved && failure_.ok()) moved = scalar_core_moves();
+    if (observer_ != nullptr && observer_->wants_to_stop()) {
+      clear_queues();
+      was_stopped_ = true;
+      return failure_;
+    }
   }
-  if (failure_.ok()) {
-    std::string message = standstill();
-    if (message.empty()) message = left_over();
-    if (message.empty()) return ok_status();
-    drop_work();
-    return Status(StatusCode::kInvalidInput, std::move(message));
-  }
-  std::string where = place(failing_index_);
-  if (failing_tile_ >= 0) where += fmt::format(" of tile {}", failing_tile_);
-  drop_work();
-  return failure_.code() == StatusCode::kResourceExhausted ? failure_ : failure_.in(where);
+  const Status ending = how_it_ended();
+  if (!ending.ok()) clear_queues();
+  return ending;
 }
 
-void Chip::drop_work() {
-  for (auto& tile : tiles_) {
-    for (Unit& unit : tile->units) unit = {};
-    tile->dispatch.clear();
-    for (auto& channel : tile->ring) channel.clear();
-    for (auto& link : tile->links) link.clear();
-    tile->counters = {};
-    tile->notifications = 0;
+Status Chip::how_it_ended() const {
+  if (!failure_.ok()) {
+    std::string where = place(failing_index_);
+    if (failing_tile_ >= 0) where += fmt::format(" of tile {}", failing_tile_);
+    return failure_.code() == StatusCode::kResourceExhausted ? failure_ : failure_.in(where);
   }
-  for (HostUnit& unit : host_units_) unit = {};
-  to_scalar_.clear();
-  to_scalar_byte_ = 0;
-  scalar_counters_ = {};
+  if (std::string message = standstill(); !message.empty())
+    return Status(StatusCode::kInvalidInput, std::move(message));
+  if (std::string message = left_over(); !message.empty()) return Status(StatusCode::kInvalidInput, std::move(message));
+  return ok_status();
 }
 
 }  // namespace reef::device

@@ -16,23 +16,32 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "execute/device/memory.h"
+#include "execute/device/observer.h"
 #include "execute/device/program.h"
 #include "execute/device/scalar_core.h"
 #include "isa/counters.h"
 #include "isa/opcode.h"
+#include "numeric/chip_tensor.h"
 
 namespace reef::device {
 
-// Queues whose real depth is not known. Instructions: more than any compiled program has waiting; beyond it a run ends
-// with an error. Lines and words: senders wait when so many are under way.
+// More than any compiled program has waiting; beyond it a run ends with an error.
 inline constexpr std::size_t kMaxQueuedInstructions = 1 << 16;
-inline constexpr std::size_t kMaxQueuedLines = 4096;
-inline constexpr std::size_t kMaxQueuedWords = 1 << 16;
+
+// Lines on one ring channel and words on one mesh link that a sender may be ahead of the receiver. Their real number is
+// not known. Every compiled program seen runs with 1, so a chip that has only that would run them; with more, units
+// take more steps at once, which is faster.
+struct QueueDepths {
+  std::size_t ring_lines = 4096;
+  std::size_t mesh_words = 1 << 16;
+};
+inline constexpr QueueDepths kShallowQueues = {1, 1};
 
 struct Options {
   std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
@@ -56,9 +65,10 @@ struct Running {
   std::uint32_t register_base = 0;
   const isa::Operation* operation = nullptr;
   isa::NestCursor first, second;
-  bool started = false;        // the cursors are set
-  bool header_done = false;    // ring receive: the header of this pass has arrived
-  std::int64_t line_word = 0;  // wide to narrow: words of the line that are behind
+  bool started = false;          // the cursors are set
+  bool header_done = false;      // ring receive: the header of this pass has arrived
+  std::int64_t header_line = 0;  // of it, the next to arrive
+  std::int64_t line_word = 0;    // wide to narrow: words of the line that are behind
   std::int64_t lines_to_leave = 0;
   std::int64_t skipped_at = -1;  // position before which words have been skipped
 };
@@ -86,8 +96,8 @@ struct Tile {
   std::deque<Issued> dispatch;
   std::array<std::deque<SharedLine>, 2> ring;  // lines on their way to this tile, by channel
   std::array<std::deque<Word>, 4> links;       // words on their way to this tile, by mesh instruction
-  std::optional<isa::LoadActivation> table;    // a copy: it outlives the program that loaded it
-  std::uint64_t version = 0;                   // changes with everything that could let a unit move
+  std::optional<numeric::ChipTable> table;
+  std::uint64_t version = 0;  // changes with everything that could let a unit move
   int notifications = 0;
 };
 
@@ -131,15 +141,22 @@ class Chip {
 
   // Runs a program to its end. Memories keep what earlier programs left; counters are the programs' own business.
   Status run(const Program& program, HostMemory& host);
+  // Is told everything that following runs do; null: nobody is.
+  void set_observer(Observer* observer) { observer_ = observer; }
+  void set_queue_depths(const QueueDepths& depths) { depths_ = depths; }
+  // The observer ended the last run early. Nothing of the chip's state but memories is of use then.
+  bool was_stopped() const { return was_stopped_; }
 
   const Tile& tile(int number) const { return *tiles_[static_cast<std::size_t>(number)]; }
+  const ScalarCore& core() const { return core_; }
+  const std::array<std::uint16_t, chip::kScalarCounters>& scalar_counters() const { return scalar_counters_; }
+  const std::array<HostUnit, kHostUnits>& host_units() const { return host_units_; }
   std::int64_t steps() const { return steps_; }
   // Where the last program first computed with memory that nothing wrote; empty: nowhere.
   const std::string& first_unknown() const { return first_unknown_; }
 
  private:
   friend struct TensorUnit;
-  enum HostUnitIndex { kInfeed, kPop, kOutfeed };
 
   // chip.cpp
   bool sweep();
@@ -149,6 +166,9 @@ class Chip {
   bool run_tile_unit(Tile& tile, int unit);
   // Sets the cursors of an instruction when it is looked at for the first time.
   static void start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out);
+  // Forgets what a program that did not end left behind.
+  void clear_queues();
+  Status how_it_ended() const;
   void finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second);
   void count(Tile& tile, const isa::Signal& signal, std::int64_t passes);
   void count_ring(int channel, std::int64_t passes);
@@ -160,8 +180,6 @@ class Chip {
   std::int64_t affordable(std::int64_t from, std::int64_t end) const {
     return std::min(end, from + std::max<std::int64_t>(options_.max_steps - steps_, 0) + 1);
   }
-  // After a failure: nothing is under way any more, and no pointer into the program remains.
-  void drop_work();
   bool fail(std::string message);  // always false
   void note_unknown();
   std::string place(std::uint32_t index) const;
@@ -171,6 +189,7 @@ class Chip {
   // movers.cpp
   bool ring_send(Tile& tile, Unit& unit, const isa::RingSend& op);
   bool ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op);
+  void tell_packed(const Tile& tile, const Running& run, std::int64_t base, std::int64_t end);
   bool narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op);
   bool wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
   bool wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
@@ -187,16 +206,21 @@ class Chip {
   bool run_infeed();
   bool run_pop();
   bool run_outfeed();
-  bool start_host_unit(HostUnit& unit);
+  bool start_host_unit(HostUnitId id);
+  HostUnit& host_unit(HostUnitId id) { return host_units_[static_cast<std::size_t>(id)]; }
+  void finish_host_unit(HostUnitId id);
 
   // tensor_unit.cpp
   bool tensor(Tile& tile, Unit& unit);
 
   Options options_;
+  Observer* observer_ = nullptr;
+  QueueDepths depths_;
+  bool was_stopped_ = false;
   std::vector<std::unique_ptr<Tile>> tiles_;
   ScalarCore core_;
   std::array<std::uint16_t, chip::kScalarCounters> scalar_counters_{};
-  std::array<HostUnit, 3> host_units_;
+  std::array<HostUnit, kHostUnits> host_units_;
   std::array<HostBuffer, 3> buffers_;  // parameters, activations, loop-back
   std::deque<SharedLine> to_scalar_;   // lines that the ring brought to the scalar core
   std::size_t to_scalar_byte_ = 0;     // of the first of them

@@ -184,8 +184,9 @@ Status Device::make_parameters_present(const std::shared_ptr<const LoadedPackage
   REEF_REQUIRE(caching.parameter_caching_token != 0, "the parameter-caching program has no token");
   HostMemory host;
   host.add("parameters", copy_of(caching.parameters.span()));
-  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(caching.scratch_size_bytes)));
+  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(caching.scratch_size_bytes)), false);
   REEF_RETURN_IF_ERROR(execute(package->caching_program_, host).in("parameter caching"));
+  REEF_REQUIRE(!chip_.was_stopped(), "parameter caching was stopped");
   token_ = caching.parameter_caching_token;
   cached_.insert(package);
   ++parameter_loads_;
@@ -199,7 +200,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
                execution.input_layers.size(), inputs.size());
   HostMemory host;
   host.add("parameters", copy_of(execution.parameters.span()));
-  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(execution.scratch_size_bytes)));
+  host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(execution.scratch_size_bytes)), false);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const darwinn::Layer& layer = execution.input_layers[i];
     REEF_REQUIRE(
@@ -215,6 +216,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
   }
   REEF_RETURN_IF_ERROR(make_parameters_present(package));
   REEF_RETURN_IF_ERROR(execute(package->execution_program_, host));
+  REEF_REQUIRE(!chip_.was_stopped(), "the run was stopped before its end");
   std::vector<std::vector<std::uint8_t>> outputs;
   for (std::size_t i = 0; i < execution.output_layers.size(); ++i) {
     const darwinn::Layer& layer = execution.output_layers[i];

@@ -53,6 +53,10 @@ class Device {
   const Chip& chip() const { return chip_; }
   // How often a parameter-caching program has run to its end.
   std::int64_t parameter_loads() const { return parameter_loads_; }
+  void set_queue_depths(const QueueDepths& depths) { chip_.set_queue_depths(depths); }
+  // Is told everything that following runs do; null: nobody is. A run that it ends early is an error here;
+  // Chip::was_stopped() tells it from others.
+  void set_observer(Observer* observer) { chip_.set_observer(observer); }
 
  private:
   Status make_parameters_present(const std::shared_ptr<const LoadedPackage>& package);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a program stands still, and what it left behind.
+#include "execute/device/diagnosis.h"
+
 #include <fmt/ranges.h>
 
 #include "execute/device/chip.h"
@@ -57,6 +59,8 @@ std::string_view signaller(std::size_t counter) {
   return counter < kSignallers.size() ? kSignallers[counter] : "nothing";
 }
 
+}  // namespace
+
 std::vector<std::string> unmet_waits(const Running& run, std::span<const std::uint16_t> counters) {
   std::vector<std::string> texts;
   for (const GatedNest& gate : gates_of(run)) {
@@ -77,8 +81,6 @@ std::vector<std::string> unmet_waits(const Running& run, std::span<const std::ui
   }
   return texts;
 }
-
-}  // namespace
 
 std::string Chip::standstill() const {
   std::vector<std::string> stuck;

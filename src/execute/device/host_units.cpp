@@ -15,7 +15,8 @@ void add(std::array<std::uint16_t, chip::kScalarCounters>& counters, const isa::
 
 }  // namespace
 
-bool Chip::start_host_unit(HostUnit& unit) {
+bool Chip::start_host_unit(HostUnitId id) {
+  HostUnit& unit = host_unit(id);
   if (unit.running) return true;
   if (unit.queue.empty()) return false;
   unit.running.emplace();
@@ -30,13 +31,20 @@ bool Chip::start_host_unit(HostUnit& unit) {
   if (const auto* infeed = std::get_if<isa::Infeed>(&code)) unit.running->first = isa::NestCursor(infeed->out, 0);
   if (const auto* pop = std::get_if<isa::Pop>(&code)) unit.running->first = isa::NestCursor(pop->in, 0);
   if (const auto* outfeed = std::get_if<isa::Outfeed>(&code)) unit.running->first = isa::NestCursor(outfeed->out, 0);
+  if (observer_ != nullptr) observer_->started(nullptr, static_cast<int>(id), *unit.running);
   return true;
 }
 
+void Chip::finish_host_unit(HostUnitId id) {
+  HostUnit& unit = host_unit(id);
+  if (observer_ != nullptr) observer_->finished(nullptr, static_cast<int>(id), *unit.running);
+  unit.running.reset();
+}
+
 bool Chip::run_infeed() {
-  HostUnit& unit = host_units_[kInfeed];
+  HostUnit& unit = host_unit(HostUnitId::kInfeed);
   bool moved = false;
-  while (start_host_unit(unit)) {
+  while (start_host_unit(HostUnitId::kInfeed)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Infeed>(run.operation->code);
     const Purpose stream = op.activations ? Purpose::kInput : Purpose::kParameters;
@@ -50,27 +58,36 @@ bool Chip::run_infeed() {
       if (buffer.states[static_cast<std::size_t>(at)] == HostBuffer::kFull) {
         return fail(fmt::format("fills unit {} of its buffer before what is there was taken", at));
       }
-      host_->take(stream, buffer.bytes.data() + at * unit_bytes, static_cast<std::size_t>(unit_bytes));
-      std::fill_n(buffer.known.begin() + at * unit_bytes, unit_bytes, std::uint8_t{1});
+      host_->take(stream, buffer.bytes.data() + at * unit_bytes, buffer.known.data() + at * unit_bytes,
+                  static_cast<std::size_t>(unit_bytes));
       buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;
       ready -= unit_bytes;
+      const std::int64_t position = run.first.position();
       run.first.advance();
+      if (observer_ != nullptr) {
+        observer_->moved({.kind = MoveKind::kInfed,
+                          .unit = static_cast<int>(HostUnitId::kInfeed),
+                          .run = &run,
+                          .target = at,
+                          .from = position,
+                          .to = run.first.position()});
+      }
     }
     const std::int64_t to = run.first.position();
     if (!spend(to - from)) return false;
     add(scalar_counters_, op.signal, signalled(op.signal, op.out, from, to));
     if (to > from) moved = true;
     if (!run.first.done()) break;
-    unit.running.reset();
+    finish_host_unit(HostUnitId::kInfeed);
     moved = true;
   }
   return moved;
 }
 
 bool Chip::run_pop() {
-  HostUnit& unit = host_units_[kPop];
+  HostUnit& unit = host_unit(HostUnitId::kPop);
   bool moved = false;
-  while (start_host_unit(unit)) {
+  while (start_host_unit(HostUnitId::kPop)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Pop>(run.operation->code);
     HostBuffer& buffer = buffers_[static_cast<std::size_t>(op.source)];
@@ -78,12 +95,14 @@ bool Chip::run_pop() {
     const std::int64_t from = run.first.position();
     const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, scalar_counters_, from));
     while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
+      const std::int64_t position = run.first.position();
       const std::int64_t at = buffer.unit_at(run.first.address());
       if (!buffer.take(at)) return fail(fmt::format("takes unit {} of its buffer, where nothing new is", at));
       const auto bytes = buffer.bytes.begin() + at * unit_bytes, known = buffer.known.begin() + at * unit_bytes;
       unit.pending.insert(unit.pending.end(), bytes, bytes + unit_bytes);
       unit.pending_known.insert(unit.pending_known.end(), known, known + unit_bytes);
       run.first.advance();
+      std::int64_t sent = 0;
       const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
       while (unit.pending.size() >= line_bytes || (run.first.done() && !unit.pending.empty())) {
         auto line = std::make_shared<Line>();
@@ -94,6 +113,16 @@ bool Chip::run_pop() {
         unit.pending_known.erase(unit.pending_known.begin(),
                                  unit.pending_known.begin() + static_cast<std::ptrdiff_t>(part));
         send_line(op.to_tiles, 0, false, std::move(line));
+        ++sent;
+      }
+      if (observer_ != nullptr) {
+        observer_->moved({.kind = MoveKind::kPopped,
+                          .unit = static_cast<int>(HostUnitId::kPop),
+                          .run = &run,
+                          .source = at,
+                          .target = sent,
+                          .from = position,
+                          .to = run.first.position()});
       }
     }
     const std::int64_t to = run.first.position();
@@ -102,7 +131,7 @@ bool Chip::run_pop() {
     count_ring(0, signalled(op.ring_producer, op.in, from, to));
     if (to > from) moved = true;
     if (!run.first.done()) break;
-    unit.running.reset();
+    finish_host_unit(HostUnitId::kPop);
     moved = true;
   }
   return moved;
@@ -111,12 +140,12 @@ bool Chip::run_pop() {
 // Lines from the ring go to the host, to the loop-back buffer, or to the scalar core's memory. What is left of a line
 // at the end of the instruction is padding.
 bool Chip::run_outfeed() {
-  HostUnit& unit = host_units_[kOutfeed];
+  HostUnit& unit = host_unit(HostUnitId::kOutfeed);
   bool moved = false;
-  while (start_host_unit(unit)) {
+  while (start_host_unit(HostUnitId::kOutfeed)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
-    const bool was_full = to_scalar_.size() >= kMaxQueuedLines;  // senders wait for it
+    const bool was_full = to_scalar_.size() >= depths_.ring_lines;  // senders wait for it
     const std::int64_t from = run.first.position();
     const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from));
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
@@ -140,7 +169,16 @@ bool Chip::run_outfeed() {
         to_scalar_.pop_front();
         to_scalar_byte_ = 0;
       }
+      const std::int64_t position = run.first.position();
       run.first.advance();
+      if (observer_ != nullptr) {
+        observer_->moved({.kind = MoveKind::kOutfed,
+                          .unit = static_cast<int>(HostUnitId::kOutfeed),
+                          .run = &run,
+                          .target = address,
+                          .from = position,
+                          .to = run.first.position()});
+      }
     }
     const std::int64_t to = run.first.position();
     if (!spend(to - from)) return false;
@@ -152,7 +190,7 @@ bool Chip::run_outfeed() {
       to_scalar_.pop_front();
       to_scalar_byte_ = 0;
     }
-    unit.running.reset();
+    finish_host_unit(HostUnitId::kOutfeed);
     moved = true;
   }
   return moved;

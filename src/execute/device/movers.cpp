@@ -26,6 +26,11 @@ void transpose_halves(std::array<std::uint8_t, kLineBytes>& line) {
   }
 }
 
+int unit_number(const Tile& tile, const Unit& unit) { return static_cast<int>(&unit - tile.units.data()); }
+int mesh_unit(chip::Direction direction) {
+  return static_cast<int>(isa::Unit::kMeshSouth) + static_cast<int>(direction);
+}
+
 }  // namespace
 
 bool Chip::store_line(Tile& tile, std::int64_t address, const Line& line) {
@@ -44,9 +49,9 @@ const Line* Chip::load_line(Tile& tile, std::int64_t address) {
 bool Chip::ring_has_room(std::uint16_t tiles, int channel, bool to_scalar) const {
   for (const auto& tile : tiles_) {
     const bool is_meant = (tiles >> tile->number & 1) != 0;
-    if (is_meant && tile->ring[static_cast<std::size_t>(channel)].size() >= kMaxQueuedLines) return false;
+    if (is_meant && tile->ring[static_cast<std::size_t>(channel)].size() >= depths_.ring_lines) return false;
   }
-  return !to_scalar || to_scalar_.size() < kMaxQueuedLines;
+  return !to_scalar || to_scalar_.size() < depths_.ring_lines;
 }
 
 void Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
@@ -66,10 +71,20 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   if (end <= from) return false;
   while (!run.first.done() && run.first.position() < end) {
     if (!ring_has_room(op.to_tiles, op.channel, op.to_scalar)) break;
-    const Line* line = load_line(tile, run.first.address());
+    const std::int64_t address = run.first.address(), position = run.first.position();
+    const Line* line = load_line(tile, address);
     if (line == nullptr) return false;
     send_line(op.to_tiles, op.channel, op.to_scalar, std::make_shared<Line>(*line));
     run.first.advance();
+    if (observer_ != nullptr) {
+      observer_->moved({.kind = MoveKind::kLineSent,
+                        .tile = &tile,
+                        .unit = static_cast<int>(isa::Unit::kRingSend),
+                        .run = &run,
+                        .source = address,
+                        .from = position,
+                        .to = run.first.position()});
+    }
   }
   const std::int64_t to = run.first.position();
   if (!spend(to - from)) return false;
@@ -82,26 +97,38 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
 bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   Running& run = *unit.running;
   auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
-  const bool was_full = lines.size() >= kMaxQueuedLines;  // senders wait for it
-  start(unit, op.out, op.out);                            // it has one nest
+  const bool was_full = lines.size() >= depths_.ring_lines;  // senders wait for it
+  start(unit, op.out, op.out);                               // it has one nest
   const std::int64_t from = run.first.position();
   const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, tile.counters, from));
   bool moved = false;
+  const auto tell = [&](MoveKind kind, std::int64_t address, std::int64_t position) {
+    if (observer_ == nullptr) return;
+    observer_->moved({.kind = kind,
+                      .tile = &tile,
+                      .unit = unit_number(tile, unit),
+                      .run = &run,
+                      .target = address,
+                      .from = position,
+                      .to = run.first.position()});
+  };
   while (!run.first.done() && run.first.position() < end && !lines.empty()) {
     if (op.has_header && !run.header_done && run.first.begins_pass(op.header_level)) {
-      if (static_cast<std::int64_t>(lines.size()) < op.header_lines) break;
       const std::int64_t pass = op.out.passes_before(run.first.position(), op.header_level);
-      const std::int64_t first = op.header_first + op.header_step * (pass % op.header_buffers);
-      for (std::int64_t k = 0; k < op.header_lines; ++k) {
-        if (!store_line(tile, first + k, *lines.front())) return false;
-        lines.pop_front();
-      }
-      run.header_done = moved = true;
+      const std::int64_t address = op.header_first + op.header_step * (pass % op.header_buffers) + run.header_line;
+      if (!store_line(tile, address, *lines.front())) return false;
+      lines.pop_front();
+      tell(MoveKind::kHeaderReceived, address, run.first.position());
+      run.header_done = ++run.header_line >= op.header_lines;
+      if (run.header_done) run.header_line = 0;
+      moved = true;
       continue;
     }
-    if (!store_line(tile, run.first.address(), *lines.front())) return false;
+    const std::int64_t address = run.first.address(), position = run.first.position();
+    if (!store_line(tile, address, *lines.front())) return false;
     lines.pop_front();
     run.first.advance();
+    tell(MoveKind::kLineReceived, address, position);
     run.header_done = false;
     moved = true;
   }
@@ -113,6 +140,22 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
     finish(tile, unit, &op.out, nullptr);
   }
   return moved;
+}
+
+// The words from where the source nest stands up to a position.
+void Chip::tell_packed(const Tile& tile, const Running& run, std::int64_t base, std::int64_t end) {
+  isa::NestCursor words = run.first;
+  while (!words.done() && words.position() < end) {
+    const std::int64_t address = words.address() + base, position = words.position();
+    words.advance();
+    observer_->moved({.kind = MoveKind::kWordPacked,
+                      .tile = &tile,
+                      .unit = static_cast<int>(isa::Unit::kNarrowToWide),
+                      .run = &run,
+                      .source = address,
+                      .from = position,
+                      .to = words.position()});
+  }
 }
 
 bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
@@ -144,14 +187,25 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
     }
     if (is_held) break;
     if (filled == 0) return fail("its source is complete, its destination is not");
+    if (observer_ != nullptr) tell_packed(tile, run, base, words.position());
     run.first = words;
     if (op.transpose) {
       const auto transpose = op.halves ? transpose_halves : transpose_bytes;
       transpose(line.bytes);
       transpose(line.known);
     }
-    if (!store_line(tile, run.second.address(), line) || !spend(filled + 1)) return false;
+    const std::int64_t address = run.second.address();
+    if (!store_line(tile, address, line) || !spend(filled + 1)) return false;
     run.second.advance();
+    if (observer_ != nullptr) {
+      observer_->moved({.kind = MoveKind::kLineStored,
+                        .tile = &tile,
+                        .unit = unit_number(tile, unit),
+                        .run = &run,
+                        .target = address,
+                        .from = from_line,
+                        .to = run.second.position()});
+    }
     count(tile, op.signal, signalled(op.signal, op.out, from_line, run.second.position()));
     moved = true;
   }
@@ -174,15 +228,21 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
     const std::int64_t step_position = run.second.position();
     // One line for each pass of dimension 0.
     const std::int64_t within = step_position % op.out.count[0];
-    const Line* line = load_line(tile, run.first.address());
+    const std::int64_t line_address = run.first.address(), line_position = run.first.position();
+    const Line* line = load_line(tile, line_address);
     if (line == nullptr) return false;
     if (!ScalingMemory::holds(run.second.address()) || 8 * within + 8 > kLineBytes) {
       return fail(fmt::format("writes step {} of scaling memory", run.second.address()));
     }
     tile.scaling.set_step(run.second.address(), line->bytes.data() + 8 * within, line->known.data() + 8 * within);
+    const std::int64_t step_address = run.second.address();
     run.second.advance();
     if (run.second.position() % op.out.count[0] == 0) run.first.advance();
     moved = true;
+    if (observer_ != nullptr) {
+      observer_->moved({MoveKind::kScalingLoaded, &tile, unit_number(tile, unit), &run, line_address, step_address,
+                        step_position, run.second.position(), line_position, static_cast<int>(within)});
+    }
   }
   const std::int64_t to = run.second.position();
   if (!spend(to - from)) return false;
@@ -221,9 +281,9 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
     }
     leave_lines();
     if (run.lines_to_leave > 0 || run.first.position() >= line_end) break;
-    const Line* line = load_line(tile, run.first.address());
+    const std::int64_t line_address = run.first.address(), address = run.second.address();
+    const Line* line = load_line(tile, line_address);
     if (line == nullptr) return false;
-    const std::int64_t address = run.second.address();
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
     Word word;
     std::memcpy(&word.value, line->bytes.data() + 4 * run.line_word, 4);
@@ -231,6 +291,10 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
     tile.narrow.set_word(address, word);
     run.second.advance();
     moved = true;
+    if (observer_ != nullptr) {
+      observer_->moved({MoveKind::kWordUnpacked, &tile, unit_number(tile, unit), &run, line_address, address, position,
+                        run.second.position(), run.first.position(), static_cast<int>(run.line_word)});
+    }
     if (++run.line_word == kLineWords || run.second.begins_pass(op.line_level)) {
       run.line_word = 0;
       ++run.lines_to_leave;
@@ -258,10 +322,20 @@ bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direct
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
     if (receiver != nullptr) {
       auto& link = receiver->links[static_cast<std::size_t>(direction)];
-      if (link.size() >= kMaxQueuedWords) break;
+      if (link.size() >= depths_.mesh_words) break;
       link.push_back(tile.narrow.word(address));
     }
+    const std::int64_t position = run.first.position();
     run.first.advance();
+    if (observer_ != nullptr) {
+      observer_->moved({.kind = MoveKind::kWordSent,
+                        .tile = &tile,
+                        .unit = mesh_unit(direction),
+                        .run = &run,
+                        .source = address,
+                        .from = position,
+                        .to = run.first.position()});
+    }
   }
   const std::int64_t to = run.first.position();
   if (to == from || !spend(to - from)) return false;
@@ -272,7 +346,7 @@ bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direct
 
 bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
   auto& link = tile.links[static_cast<std::size_t>(direction)];
-  const bool was_full = link.size() >= kMaxQueuedWords;  // the sender waits for it
+  const bool was_full = link.size() >= depths_.mesh_words;  // the sender waits for it
   const std::int64_t from = run.second.position();
   const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
   while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
@@ -280,7 +354,17 @@ bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Dir
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
     tile.narrow.set_word(address, op.fills ? Word{op.fill_value, kAllKnown} : link.front());
     if (!op.fills) link.pop_front();
+    const std::int64_t position = run.second.position();
     run.second.advance();
+    if (observer_ != nullptr) {
+      observer_->moved({.kind = MoveKind::kWordReceived,
+                        .tile = &tile,
+                        .unit = mesh_unit(direction),
+                        .run = &run,
+                        .target = address,
+                        .from = position,
+                        .to = run.second.position()});
+    }
   }
   const std::int64_t to = run.second.position();
   if (to == from || !spend(to - from)) return false;

@@ -113,7 +113,7 @@ void ScalarCore::compute(const isa::Instruction& bundle, std::array<std::uint32_
   }
 }
 
-Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host) {
+Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request) {
   const std::uint32_t value = registers_[bundle.bits(b::kStoreSource)];
   const std::uint32_t address = bundle.bits(b::kStoreAddress);
   switch (static_cast<b::Store>(bundle.bits(b::kStore))) {
@@ -142,12 +142,13 @@ Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host) {
       descriptor_[address] = value;
       return ok_status();
     case b::Store::kIssue:
+      request = {static_cast<Purpose>(descriptor_[3]), descriptor_[2]};
       return host.issue(descriptor_[0] | std::uint64_t{descriptor_[1]} << 32, descriptor_[2], descriptor_[3]);
   }
   return invalid_input("unknown store {} in a scalar bundle", bundle.bits(b::kStore));
 }
 
-Status ScalarCore::execute(const isa::Instruction& bundle, HostMemory& host) {
+Status ScalarCore::execute(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request) {
   if (!acts(bundle)) return ok_status();
   auto registers = registers_;
   auto predicates = predicates_;
@@ -163,7 +164,7 @@ Status ScalarCore::execute(const isa::Instruction& bundle, HostMemory& host) {
     const float x = as_float(registers_[bundle.bits(b::kMathSource)]);
     registers[bundle.bits(b::kMathDest)] = as_bits(math == 2 ? 1.0f / x : std::exp2(x));
   }
-  REEF_RETURN_IF_ERROR(store(bundle, host));
+  REEF_RETURN_IF_ERROR(store(bundle, host, request));
   compute(bundle, registers, predicates);
   registers_ = registers;
   predicates_ = predicates;
@@ -221,14 +222,21 @@ std::size_t HostMemory::available(Purpose purpose) {
   return bytes;
 }
 
-void HostMemory::take(Purpose purpose, std::uint8_t* to, std::size_t bytes) {
+void HostMemory::take(Purpose purpose, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) {
   auto& queue = stream(purpose);
   while (bytes > 0) {
     Transfer& transfer = queue.front();
     const std::size_t part = std::min<std::size_t>(bytes, transfer.bytes - transfer.done);
-    const auto* from = buffers_[transfer.buffer].bytes.data() + transfer.offset + transfer.done;
-    std::copy_n(from, part, to);
+    const Buffer& buffer = buffers_[transfer.buffer];
+    const std::size_t at = transfer.offset + transfer.done;
+    std::copy_n(buffer.bytes.data() + at, part, to);
+    if (buffer.known.empty()) {
+      std::fill_n(known, part, std::uint8_t{1});
+    } else {
+      std::copy_n(buffer.known.data() + at, part, known);
+    }
     to += part;
+    known += part;
     bytes -= part;
     transfer.done += part;
     if (transfer.done == transfer.bytes) queue.pop_front();
@@ -236,6 +244,7 @@ void HostMemory::take(Purpose purpose, std::uint8_t* to, std::size_t bytes) {
 }
 
 bool HostMemory::put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) {
+  pushed_ += bytes;
   sent_.insert(sent_.end(), data, data + bytes);
   sent_known_.insert(sent_known_.end(), known, known + bytes);
   claim();

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace reef::device {
 
 // What a transfer is for; numbers as in the descriptor's tag (libedgetpu names them).
 enum class Purpose : std::uint8_t { kInput = 1, kParameters = 2, kOutput = 3, kInterrupt = 4 };
+
+// What a scalar instruction asked of the host.
+struct HostRequest {
+  Purpose purpose = Purpose::kInput;
+  std::uint64_t bytes = 0;
+};
 
 // Buffers of the host under made-up addresses, and the transfers a program asked for, in order.
 class HostMemory {
@@ -38,11 +45,13 @@ class HostMemory {
   // Bytes that requested transfers have ready for the chip. A transfer from memory waits for all transfers to it that
   // were asked for earlier.
   std::size_t available(Purpose stream);
-  void take(Purpose stream, std::uint8_t* to, std::size_t bytes);
+  void take(Purpose stream, std::uint8_t* to, std::uint8_t* known, std::size_t bytes);
   // Bytes for the host, claimed by output transfers in the order of both.
   // False: far more is waiting than was asked for.
   bool put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes);
 
+  // Bytes that were put, ever.
+  std::uint64_t pushed() const { return pushed_; }
   int interrupts() const { return interrupts_; }
   std::string left_over() const;  // what was asked for and not used, or sent and not asked for; empty: nothing
   void forget_transfers();
@@ -60,6 +69,7 @@ class HostMemory {
   std::deque<Transfer> inputs_, parameters_, outputs_;
   std::uint64_t outputs_issued_ = 0, outputs_complete_ = 0;
   std::deque<std::uint8_t> sent_, sent_known_;
+  std::uint64_t pushed_ = 0;
   int interrupts_ = 0;
 };
 
@@ -77,7 +87,8 @@ class ScalarCore {
     chunk = next = body_begin = body_end = 0;
     repeats_left = 0;
   }
-  Status execute(const isa::Instruction& bundle, HostMemory& host);
+  // `request`: what it asked of the host, if anything.
+  Status execute(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request);
   bool predicate(unsigned number) const { return predicates_[number & 31] != 0; }
   std::uint32_t reg(unsigned number) const { return registers_[number & 31]; }
   // Whether an instruction's predicate lets it act.
@@ -85,7 +96,7 @@ class ScalarCore {
   std::vector<std::uint32_t>& memory() { return memory_; }
 
  private:
-  Status store(const isa::Instruction& bundle, HostMemory& host);
+  Status store(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request);
   void compute(const isa::Instruction& bundle, std::array<std::uint32_t, 32>& registers,
                std::array<std::uint8_t, 32>& predicates) const;
 

@@ -414,9 +414,8 @@ struct TensorUnit {
       round_plain(op, scaled.data(), values.data());
     } else {
       if (!tile.table) return chip.fail("applies an activation table that was never loaded");
-      const numeric::ChipTable table = {tile.table->segments, tile.table->breaks};
       for (std::size_t c = 0; c < static_cast<std::size_t>(op.cells); ++c)
-        values[c] = through_table(op, scaled[c], table);
+        values[c] = through_table(op, scaled[c], *tile.table);
     }
     put_values(values.data(), bytes.data());
     put_known(unknown, buffer, known.data());
@@ -513,11 +512,14 @@ struct TensorUnit {
       if (!advance_by_steps(next)) return false;
     }
     if (!chip.spend(run.first.position() - from)) return false;
+    const std::int64_t to_param = plan.is_regular ? run.first.position() : work.param.position();
     chip.count(tile, op.avdata, signalled(op.avdata, op.out, from_out, work.out.position()));
     if (opcode != isa::Opcode::kResample) {
-      chip.count(tile, op.parameters,
-                 signalled(op.parameters, op.param, from_param,
-                           plan.is_regular ? run.first.position() : work.param.position()));
+      chip.count(tile, op.parameters, signalled(op.parameters, op.param, from_param, to_param));
+    }
+    if (chip.observer_ != nullptr) {
+      chip.observer_->computed(
+          {&tile, &run, from, run.first.position(), from_param, to_param, from_out, work.out.position()});
     }
     return true;
   }
