@@ -178,7 +178,7 @@ class Chip {
   bool spend(std::int64_t steps);
   // At most so far may a unit go at once: long instructions are not to exceed the limit by much before it is looked at.
   std::int64_t affordable(std::int64_t from, std::int64_t end) const {
-    return std::min(end, from + std::max<std::int64_t>(options_.max_steps - steps_, 0) + 1);
+    return std::min(end, from + std::max<std::int64_t>(options_.max_cycles - steps_, 0) + 1);
   }
   bool fail(std::string message);  // always false
   void note_unknown();
