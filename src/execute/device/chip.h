@@ -41,7 +41,7 @@ struct QueueDepths {
   std::size_t ring_lines = 4096;
   std::size_t mesh_words = 1 << 16;
 };
-inline constexpr QueueDepths kShallowQueues = {1, 1};
+inline constexpr QueueDepths kShallowQueues = {chip::kRingLinesNeeded, chip::kMeshWordsNeeded};
 
 struct Options {
   std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
