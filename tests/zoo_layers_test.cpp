@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The source models' tensors as the virtual device computes them, against the chip reference (chip_reference.h), layer
+// by layer. Every tensor that is given must be equal to the last byte; how many are given is counted.
+//
+// A few files in the usual run; all of them with REEF_ALL_LAYERS=1. REEF_LAYERS=NAME takes the files whose name
+// contains NAME.
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "chip_reference.h"
+#include "execute/device/device.h"
+#include "formats/darwinn/reader.h"
+#include "formats/tflite/reader.h"
+#include "ir/verify.h"
+#include "runtime/layer_tensors.h"
+#include "zoo.h"
+
+namespace reef::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using runtime::LayerTensor;
+
+struct Counts {
+  std::map<LayerTensor::State, int> tensors;
+  std::int64_t elements = 0;
+  int wrong = 0;
+};
+
+std::string reference_source(const fs::path& compiled, int generation) {
+  const fs::path old = compiled.parent_path() / "source_old.tflite";
+  return (generation < 15 && fs::exists(old) ? old : compiled.parent_path() / "source.tflite").string();
+}
+
+std::vector<std::uint8_t> noise(std::size_t bytes, std::mt19937& random) {
+  std::vector<std::uint8_t> result(bytes);
+  for (std::uint8_t& byte : result) byte = static_cast<std::uint8_t>(random());
+  return result;
+}
+
+Result<std::shared_ptr<const device::LoadedPackage>> package_in(const ir::Model& compiled) {
+  for (const ir::Operator& op : compiled.subgraphs[0].operators) {
+    if (op.type != darwinn::kCustomOpName) continue;
+    REEF_ASSIGN_OR_RETURN(darwinn::CustomOptions options, darwinn::read_custom_options(op.custom_options));
+    return device::LoadedPackage::load(std::move(options.package));
+  }
+  return invalid_input("no Edge TPU op");
+}
+
+const ir::Tensor& named(const ir::Model& model, const std::string& name) {
+  for (const ir::Tensor& tensor : model.subgraphs[0].tensors) {
+    if (tensor.name == name) return tensor;
+  }
+  return model.subgraphs[0].tensors[0];
+}
+
+Status compare(const std::string& path, bool is_verbose, Counts& counts) {
+  const int generation = std::atoi(fs::path(path).filename().string().c_str() + 1);
+  REEF_ASSIGN_OR_RETURN(const ir::Model compiled, tflite::load_model(path));
+  REEF_ASSIGN_OR_RETURN(const ir::Model source, tflite::load_model(reference_source(path, generation)));
+  REEF_ASSIGN_OR_RETURN(const auto layers, runtime::LayerTensors::create(compiled, source));
+  REEF_ASSIGN_OR_RETURN(const auto package, package_in(compiled));
+  std::mt19937 random(11);
+  NamedBytes given;
+  std::vector<std::span<const std::uint8_t>> inputs;
+  for (const darwinn::Layer& layer : package->inputs()) {
+    given[layer.name] = noise(static_cast<std::size_t>(device::tensor_bytes(layer)), random);
+    if (named(source, layer.name).is_variable) std::fill(given[layer.name].begin(), given[layer.name].end(), 0);
+    inputs.emplace_back(given[layer.name]);
+  }
+  device::Device device;
+  device.set_observer(&layers->observer());
+  REEF_RETURN_IF_ERROR([&]() -> Status { return device.run(package, inputs).status(); }());
+  for (const LayerTensor& layer : layers->tensors()) {
+    ++counts.tensors[layer.state];
+    const ir::Tensor& tensor = source.subgraphs[0].tensors[static_cast<std::size_t>(layer.tensor)];
+    const ir::Operator& op = source.subgraphs[0].operators[static_cast<std::size_t>(layer.op)];
+    if (!layer.has_bytes()) {
+      if (is_verbose) fmt::print("  {} '{}': {}\n", op.type, tensor.name, layer.reason);
+      continue;
+    }
+    REEF_ASSIGN_OR_RETURN(const NamedBytes expected,
+                          evaluate_as_chip(source, given, {tensor.name}, {.compiler_generation = generation}));
+    counts.elements += static_cast<std::int64_t>(layer.bytes.size());
+    if (layer.bytes == expected.at(tensor.name)) continue;
+    ++counts.wrong;
+    fmt::print("  {} '{}' {} differs\n", op.type, tensor.name, tensor.shape.to_string());
+  }
+  return ok_status();
+}
+
+TEST(ZooLayers, TensorsEqualTheChipReference) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  const char* wanted = std::getenv("REEF_LAYERS");
+  const bool all = std::getenv("REEF_ALL_LAYERS") != nullptr;
+  for (const std::string& path : tflite_files(zoo + "/pairs")) {
+    const fs::path file = path;
+    if (!file.filename().string().starts_with('v')) continue;
+    if (!all && wanted != nullptr && path.find(wanted) == std::string::npos) continue;
+    Counts counts;
+    const Status status = compare(path, wanted != nullptr, counts);
+    EXPECT_TRUE(status.ok()) << path << ": " << status.message();
+    fmt::print("{:<70} computed {:3} moved {:3} not on the chip {:2} not located {:2} wrong {}, {} elements\n",
+               file.parent_path().filename().string() + "/" + file.stem().string(),
+               counts.tensors[LayerTensor::State::kComputed], counts.tensors[LayerTensor::State::kMoved],
+               counts.tensors[LayerTensor::State::kNotOnChip], counts.tensors[LayerTensor::State::kNotLocated],
+               counts.wrong, counts.elements);
+    std::fflush(stdout);
+    EXPECT_EQ(counts.wrong, 0) << path;
+  }
+}
+
+}  // namespace
+}  // namespace reef::testing
