@@ -103,11 +103,12 @@ TEST(ZooLayers, TensorsEqualTheChipReference) {
     Counts counts;
     const Status status = compare(path, wanted != nullptr, counts);
     EXPECT_TRUE(status.ok()) << path << ": " << status.message();
-    fmt::print("{:<70} computed {:3} moved {:3} not on the chip {:2} not located {:2} wrong {}, {} elements\n",
-               file.parent_path().filename().string() + "/" + file.stem().string(),
-               counts.tensors[LayerTensor::State::kComputed], counts.tensors[LayerTensor::State::kMoved],
-               counts.tensors[LayerTensor::State::kNotOnChip], counts.tensors[LayerTensor::State::kNotLocated],
-               counts.wrong, counts.elements);
+    fmt::print(
+        "{:<70} computed {:3} moved {:3} returned {:2} not on the chip {:2} not located {:2} wrong {}, {} elements\n",
+        file.parent_path().filename().string() + "/" + file.stem().string(),
+        counts.tensors[LayerTensor::State::kComputed], counts.tensors[LayerTensor::State::kMoved],
+        counts.tensors[LayerTensor::State::kReturned], counts.tensors[LayerTensor::State::kNotOnChip],
+        counts.tensors[LayerTensor::State::kNotLocated], counts.wrong, counts.elements);
     std::fflush(stdout);
     EXPECT_EQ(counts.wrong, 0) << path;
   }

@@ -31,6 +31,10 @@ int parameter_index(const isa::TensorOperation& op, int lane, int j) {
   return op.products == 4 ? j : (lane + j) & 3;
 }
 
+std::uint64_t all_cells(const isa::TensorOperation& op) {
+  return op.cells >= chip::kCells ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
+}
+
 // Order of host buffers, as in device.cpp.
 constexpr std::size_t kParametersBuffer = 0, kFirstLayerBuffer = 2;
 
@@ -56,6 +60,11 @@ Tag LayerFollower::tag_of_host_byte(const device::Program& /*program*/, std::siz
   return buffer >= kFirstLayerBuffer && is_execution_ ? rules_.input(buffer - kFirstLayerBuffer, offset) : kNoTag;
 }
 
+void LayerFollower::given(const std::vector<std::span<const std::uint8_t>>& inputs) {
+  inputs_.clear();
+  for (const std::span<const std::uint8_t> input : inputs) inputs_.emplace_back(input.begin(), input.end());
+}
+
 void LayerFollower::started(const device::Tile* tile, int unit, const device::Running& run) {
   TagFollower::started(tile, unit, run);
   if (tile == nullptr || unit != static_cast<int>(isa::Unit::kTensor)) return;
@@ -78,13 +87,13 @@ void LayerFollower::started(const device::Tile* tile, int unit, const device::Ru
   work.scaling_phase = phases.scaling;
   const auto slots = static_cast<std::size_t>(device::slots_of(*op, work.opcode));
   work.cells.resize(slots * static_cast<std::size_t>(op->cells));
-  work.missing.assign(slots, op->cells >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << op->cells) - 1);
+  work.slots.assign(slots, SlotState{all_cells(*op), false, {}});
 }
 
-void LayerFollower::object(const Work& work, std::string_view problem) {
+void LayerFollower::leave_out(const Work& work, std::string_view why) {
   if (work.rule->tensor < 0) return;
-  std::string& known = tensors_[work.rule->tensor].problem;
-  if (known.empty()) known = fmt::format("{}: {}", program().describe(work.index), problem);
+  std::string& known = tensors_[work.rule->tensor].left_out;
+  if (known.empty()) known = fmt::format("{}: {}", program().describe(work.index), why);
 }
 
 void LayerFollower::computed(const device::TensorMove& move) {
@@ -95,14 +104,18 @@ void LayerFollower::computed(const device::TensorMove& move) {
   const bool reads_input = work.opcode == isa::Opcode::kMultiplyAdd || is_resampling;
   stored_.clear();
   while (!work.loops.done() && work.loops.position() < move.to) {
-    const auto slot = static_cast<std::size_t>(work.missing.size() > 1 ? slot_at(op, work.loops) : 0);
-    CellState* cells = work.cells.data() + slot * static_cast<std::size_t>(op.cells);
+    const auto number = static_cast<std::size_t>(work.slots.size() > 1 ? slot_at(op, work.loops) : 0);
+    CellState* cells = work.cells.data() + number * static_cast<std::size_t>(op.cells);
+    SlotState& slot = work.slots[number];
     const bool ends = isa::ends_result(op, work.opcode, work.loops, work.psum);
-    step(*move.tile, work, cells, work.missing[slot], ends);
+    step(*move.tile, work, cells, slot, ends);
     if (ends) {
+      if (work.rule->kind == Rule::Kind::kLayer) finish_layer(work, cells, slot);
       emit(*move.tile, work, cells);
       std::fill_n(cells, op.cells, CellState{});
-      work.missing[slot] = op.cells >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
+      slot.missing = all_cells(op);
+      slot.is_wrong = false;
+      slot.padded.clear();
     }
     work.loops.advance();
     if (reads_input) work.in.advance();
@@ -112,50 +125,86 @@ void LayerFollower::computed(const device::TensorMove& move) {
   keep(*move.tile, work);
 }
 
-void LayerFollower::step(const device::Tile& tile, Work& work, CellState* cells, std::uint64_t& missing, bool ends) {
+void LayerFollower::step(const device::Tile& tile, Work& work, CellState* cells, SlotState& slot, bool ends) {
   if (work.rule->kind == Rule::Kind::kUnknown || work.opcode == isa::Opcode::kResample) return;
   const std::int64_t bytes = work.op->products * (work.op->in_16 ? 2 : 1);
   if (!WideMemory::holds(work.param.address() >> 2)) return;
   if (work.opcode == isa::Opcode::kMultiplyAdd && !NarrowMemory::holds_bytes(work.in.address(), bytes)) return;
   if (work.rule->kind == Rule::Kind::kLayer) {
-    step_layer(tile, work, cells, missing, ends);
+    step_layer(tile, work, cells, slot, ends);
   } else {
     step_by_cell(tile, work, cells);
   }
 }
 
-// One product is enough to know what a result is; the last step is checked as well.
-void LayerFollower::step_layer(const device::Tile& tile, Work& work, CellState* cells, std::uint64_t& missing,
-                               bool ends) {
+// One product is enough to know what a result is, for each cell; every product of cell 0 and the last one of every cell
+// must then agree.
+void LayerFollower::step_layer(const device::Tile& tile, Work& work, CellState* cells, SlotState& slot, bool ends) {
   const isa::TensorOperation& op = *work.op;
-  const Rule& rule = *work.rule;
-  const std::uint64_t all = op.cells >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
-  std::uint64_t asked = ends ? all : missing;
-  if (asked == 0 || op.in_16 || op.param_16) return;
+  if (slot.is_wrong || op.in_16 || op.param_16) return;
   const Tag* inputs = narrow(tile) + work.in.address();
-  const Tag* weights = line(tile, work.param.address() >> 2);
+  const Tag* line_tags = line(tile, work.param.address() >> 2);
   const auto lane = static_cast<int>(work.param.address() & 3);
   for (int j = 0; j < op.products; ++j) {
-    const std::int32_t place = rule.operands[0].of(inputs[j]);
-    if (place < 0) continue;
-    for (std::uint64_t rest = asked; rest != 0; rest &= rest - 1) {
-      const int c = std::countr_zero(rest);
-      const Tag weight = weights[4 * c + parameter_index(op, lane, j)];
-      if (!rule.weights.holds(weight)) continue;
-      const std::int32_t index = (*rule.weight_places)[weight - rule.weights.base];
-      if (index < 0) continue;
-      const std::int64_t result = rule.result_of(place, index);
-      CellState& cell = cells[c];
-      const bool is_new = (missing >> c & 1) != 0;
-      missing &= ~(std::uint64_t{1} << c);
-      if (is_new) cell.result = result;
-      if (result == Rule::kContradiction || result != cell.result) {
-        object(work, "an input element is multiplied with a weight that does not belong to it");
-        cell.result = Rule::kContradiction;
-      }
-    }
-    if (!ends) asked = missing;
+    const Tag* weights = line_tags + parameter_index(op, lane, j);
+    const std::uint64_t asked = ends ? all_cells(op) : slot.missing;
+    if (asked != 0) locate_cells(work, cells, slot, asked, inputs[j], weights);
+    check_first_cell(work, cells[0], slot, inputs[j], weights[0]);
   }
+}
+
+void LayerFollower::locate_cells(const Work& work, CellState* cells, SlotState& slot, std::uint64_t asked, Tag input,
+                                 const Tag* weights) const {
+  const Rule& rule = *work.rule;
+  const std::int32_t place = rule.operands[0].of(input);
+  if (place < 0 && input != kFillTag) return;
+  for (std::uint64_t rest = asked; rest != 0; rest &= rest - 1) {
+    const int c = std::countr_zero(rest);
+    const Tag weight = weights[4 * c];
+    if (!rule.weights.holds(weight)) continue;
+    const std::int32_t index = (*rule.weight_places)[weight - rule.weights.base];
+    if (index < 0) continue;
+    CellState& cell = cells[c];
+    if (place < 0) {
+      if ((slot.missing >> c & 1) != 0) cell.if_padding = rule.result_of_padding(index);
+      continue;
+    }
+    const std::int64_t result = rule.result_of(place, index);
+    if ((slot.missing >> c & 1) != 0) cell.result = result;
+    slot.missing &= ~(std::uint64_t{1} << c);
+    if (result < 0 || result != cell.result) cell.result = Rule::kContradiction;
+  }
+}
+
+void LayerFollower::check_first_cell(const Work& work, const CellState& cell, SlotState& slot, Tag input,
+                                     Tag weight) const {
+  const Rule& rule = *work.rule;
+  if (!rule.weights.holds(weight)) return;
+  const std::int32_t index = (*rule.weight_places)[weight - rule.weights.base];
+  if (index < 0) return;
+  const std::int32_t place = rule.operands[0].of(input);
+  if (place >= 0) {
+    slot.is_wrong = cell.result < 0 || rule.result_of(place, index) != cell.result;
+  } else if (input == kFillTag) {
+    slot.padded.push_back(index);
+  } else {
+    slot.is_wrong = true;
+  }
+}
+
+void LayerFollower::finish_layer(const Work& work, CellState* cells, const SlotState& slot) {
+  const int count = work.op->cells;
+  const bool is_all_padding = slot.missing == all_cells(*work.op) && !slot.is_wrong;
+  if (is_all_padding) {
+    for (int c = 0; c < count; ++c) cells[c].result = cells[c].if_padding;
+  }
+  const Rule& rule = *work.rule;
+  const bool is_right = !slot.is_wrong && cells[0].result >= 0 &&
+                        std::all_of(slot.padded.begin(), slot.padded.end(),
+                                    [&](std::int32_t index) { return rule.takes_padding(cells[0].result, index); });
+  if (is_right) return;
+  if (cells[0].result >= 0) leave_out(work, "a result's inputs are not those of one element");
+  for (int c = 0; c < count; ++c) cells[c].result = Rule::kOutside;
 }
 
 void LayerFollower::step_by_cell(const device::Tile& tile, Work& work, CellState* cells) {
@@ -208,20 +257,20 @@ Tag LayerFollower::tag_of_result(const Work& work, CellState& cell) {
   if (rule.kind == Rule::Kind::kUnknown) return kNoTag;
   if (rule.kind == Rule::Kind::kCopy) return cell.copied;
   if (rule.kind == Rule::Kind::kWindow) cell.result = rule.result_of(cell.span);
-  if (cell.result == Rule::kContradiction) object(work, "what a result is made of belongs to different elements");
+  if (cell.result == Rule::kContradiction) leave_out(work, "a result's inputs are not those of one element");
   return cell.result < 0 ? kNoTag : rule.base + static_cast<Tag>(cell.result);
 }
 
 void LayerFollower::emit(const device::Tile& tile, Work& work, CellState* cells) {
   const isa::TensorOperation& op = *work.op;
   std::array<Tag, 2 * chip::kCells + 4> tags{};
-  if (!op.out_16) {
-    for (int c = 0; c < op.cells; ++c) tags[static_cast<std::size_t>(c)] = tag_of_result(work, cells[c]);
-  }
+  // Both bytes of a 16-bit result have its tag.
+  const int size = op.out_16 ? 2 : 1;
+  for (int c = 0; c < op.cells; ++c) std::fill_n(tags.begin() + c * size, size, tag_of_result(work, cells[c]));
   if (op.sums_are_results() && WideMemory::holds(work.psum.address() >> 2)) {
     std::fill_n(line(tile, work.psum.address() >> 2), 4 * op.cells, kNoTag);
   }
-  const bool is_kept = work.rule->tensor >= 0 && work.rule->kind != Rule::Kind::kUnknown;
+  const bool is_kept = work.rule->tensor >= 0 && work.rule->kind != Rule::Kind::kUnknown && !op.out_16;
   const std::int64_t begin = work.results * op.out_words, end = begin + op.out_words;
   while (!work.out.done() && work.out.position() < end) {
     const auto word = static_cast<std::size_t>(work.out.position() - begin);
@@ -248,8 +297,8 @@ void LayerFollower::keep(const device::Tile& tile, const Work& work) {
     std::int16_t& known = tensor.values[stored.tag - work.rule->base];
     if (known == SeenTensor::kNotSeen) ++tensor.seen;
     if (known != SeenTensor::kNotSeen && known != value) {
-      object(work,
-             fmt::format("element {} is computed twice, as {} and as {}", stored.tag - work.rule->base, known, value));
+      tensor.problem = fmt::format("{} computes its element {} as {}; it has also been computed as {}",
+                                   program().describe(work.index), stored.tag - work.rule->base, value, known);
     }
     known = value;
   }

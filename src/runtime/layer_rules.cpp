@@ -27,6 +27,12 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Steps in between whose results belong to one element of the output each.
+bool is_step_by_element(const ir::Operator& op, int stage) {
+  if (op.type == "SOFTMAX") return stage == retarget::kSoftmaxShifted || stage == retarget::kSoftmaxExp;
+  return is_one_of(kElementwise, op.type);
+}
+
 // Where each byte of a layer's chunk stands in LayerParameters::weights.
 std::vector<std::int32_t> weight_places_of(const darwinn::LayerParameters& layer, std::uint32_t bytes) {
   const darwinn::LayerShape& shape = layer.shape;
@@ -100,34 +106,63 @@ Result<std::vector<std::int32_t>> reduced_places(const Network& network, const i
 
 }  // namespace
 
-std::int64_t Rule::result_of(std::int32_t place, std::int32_t weight) const {
-  std::int64_t w = weight, out = 0, kx = 0, ky = 0, in = 0;
+Rule::Weight Rule::weight_at(std::int32_t index) const {
+  std::int64_t rest = index;
+  Weight weight;
   if (shape.kind == darwinn::LayerKind::kDepthwise) {
-    out = in = w % shape.output_channels;
-    w /= shape.output_channels;
-    kx = w % shape.kernel_width, ky = w / shape.kernel_width;
-  } else {
-    in = w % shape.input_channels;
-    w /= shape.input_channels;
-    kx = w % shape.kernel_width;
-    w /= shape.kernel_width;
-    ky = w % shape.kernel_height, out = w / shape.kernel_height;
+    weight.out = weight.in = rest % shape.output_channels;
+    rest /= shape.output_channels;
+    weight.kx = rest % shape.kernel_width, weight.ky = rest / shape.kernel_width;
+    return weight;
   }
+  weight.in = rest % shape.input_channels;
+  rest /= shape.input_channels;
+  weight.kx = rest % shape.kernel_width;
+  rest /= shape.kernel_width;
+  weight.ky = rest % shape.kernel_height, weight.out = rest / shape.kernel_height;
+  return weight;
+}
+
+std::int64_t Rule::result_of(std::int32_t place, std::int32_t index) const {
+  const Weight weight = weight_at(index);
   if (shape.kind == darwinn::LayerKind::kFullyConnected) {
-    if (place % shape.input_channels != in) return kContradiction;
-    const std::int64_t result = place / shape.input_channels * shape.output_channels + out;
+    if (place % shape.input_channels != weight.in) return kContradiction;
+    const std::int64_t result = place / shape.input_channels * shape.output_channels + weight.out;
     return result < elements ? result : kOutside;
   }
   const Geometry& g = geometry;
   const std::int64_t channel = place % g.in_depth, column = place / g.in_depth % g.in_width,
                      row = place / (g.in_depth * g.in_width) % g.in_height,
                      batch = place / (g.in_depth * g.in_width * g.in_height);
-  if (channel != in) return kContradiction;
-  const std::int64_t y = row + g.pad_top - ky * g.dilation_h, x = column + g.pad_left - kx * g.dilation_w;
+  if (channel != weight.in) return kContradiction;
+  const std::int64_t y = row + g.pad_top - weight.ky * g.dilation_h, x = column + g.pad_left - weight.kx * g.dilation_w;
   // Results beyond the tensor, or between strides, are computed along and thrown away.
   if (y < 0 || x < 0 || y % g.stride_h != 0 || x % g.stride_w != 0) return kOutside;
-  if (y / g.stride_h >= g.out_height || x / g.stride_w >= g.out_width || out >= g.out_depth) return kOutside;
-  return ((batch * g.out_height + y / g.stride_h) * g.out_width + x / g.stride_w) * g.out_depth + out;
+  if (y / g.stride_h >= g.out_height || x / g.stride_w >= g.out_width || weight.out >= g.out_depth) return kOutside;
+  return ((batch * g.out_height + y / g.stride_h) * g.out_width + x / g.stride_w) * g.out_depth + weight.out;
+}
+
+bool Rule::takes_padding(std::int64_t result, std::int32_t index) const {
+  const Weight weight = weight_at(index);
+  std::int64_t place = 0;
+  if (shape.kind == darwinn::LayerKind::kFullyConnected) {
+    place = result / shape.output_channels * shape.input_channels + weight.in;
+  } else {
+    const Geometry& g = geometry;
+    const std::int64_t x = result / g.out_depth % g.out_width * g.stride_w - g.pad_left + weight.kx * g.dilation_w;
+    const std::int64_t y =
+        result / (g.out_depth * g.out_width) % g.out_height * g.stride_h - g.pad_top + weight.ky * g.dilation_h;
+    const std::int64_t batch = result / (g.out_depth * g.out_width * g.out_height);
+    if (y < 0 || x < 0 || y >= g.in_height || x >= g.in_width) return true;
+    place = ((batch * g.in_height + y) * g.in_width + x) * g.in_depth + weight.in;
+  }
+  return place < static_cast<std::int64_t>(is_padding->size()) && (*is_padding)[static_cast<std::size_t>(place)];
+}
+
+std::int64_t Rule::result_of_padding(std::int32_t index) const {
+  const bool is_one_pixel = shape.kind != darwinn::LayerKind::kFullyConnected && geometry.out_height == 1 &&
+                            geometry.out_width == 1 && elements == geometry.out_depth;
+  return is_one_pixel ? weight_at(index).out : kOutside;
 }
 
 void Rule::widen(WindowSpan& span, std::int32_t place) const {
@@ -246,7 +281,7 @@ class RuleMaker {
     }
     const Label label = *choice.label.begin();
     if (label.kind == Label::Kind::kTensor) rule.tensor = label.number;
-    const bool is_step = label.kind == Label::Kind::kStage && is_one_of(kElementwise, op.type);
+    const bool is_step = label.kind == Label::Kind::kStage && is_step_by_element(op, label.stage);
     if (rule.tensor < 0 && !is_step) {
       rule.reason = fmt::format("'{}' is a step in between", choice.role);
       return ok_status();
@@ -259,6 +294,8 @@ class RuleMaker {
     rule.elements = tensor.shape.elements();
     REEF_ASSIGN_OR_RETURN(const TagRange range, range_of(label, rule.elements));
     rule.base = range.base;
+    // An operand that is only laid out in another way has been computed before.
+    if (std::find(op.inputs.begin(), op.inputs.end(), rule.tensor) != op.inputs.end()) rule.tensor = -1;
     return ok_status();
   }
 
@@ -268,8 +305,7 @@ class RuleMaker {
     const ir::Operator& op = network_.op(choice.op);
     if (choice.role == "layer") return complete_layer(choice, op, rule);
     if (op.type == "AVERAGE_POOL_2D" || op.type == "MAX_POOL_2D" || op.type == "MEAN") return complete_window(op, rule);
-    if (op.type.starts_with("RESIZE_")) return complete_resample(op, rule);
-    if (is_one_of(kElementwise, op.type)) return complete_elements(choice.op, op, rule);
+    if (is_one_of(kElementwise, op.type) || op.type == "SOFTMAX") return complete_elements(choice.op, op, rule);
     return unsupported("for '{}' it is not known which result is which element", choice.role);
   }
 
@@ -312,8 +348,20 @@ class RuleMaker {
     }
     REEF_ASSIGN_OR_RETURN(OperandPlaces input, operand(op.inputs[0]));
     rule.operands.push_back(std::move(input));
+    REEF_ASSIGN_OR_RETURN(rule.is_padding, padding_of(op.inputs[0]));
     rule.kind = Rule::Kind::kLayer;
     return ok_status();
+  }
+
+  Result<std::shared_ptr<const std::vector<bool>>> padding_of(std::int32_t tensor) {
+    auto& known = padding_[tensor];
+    if (!known) {
+      REEF_ASSIGN_OR_RETURN(const std::vector<Element>* origins, maps_.origins(tensor));
+      auto padding = std::make_shared<std::vector<bool>>();
+      for (const Element& element : *origins) padding->push_back(element.tensor < 0);
+      known = std::move(padding);
+    }
+    return known;
   }
 
   Status complete_window(const ir::Operator& op, Rule& rule) {
@@ -328,8 +376,6 @@ class RuleMaker {
     rule.kind = Rule::Kind::kWindow;
     return ok_status();
   }
-
-  Status complete_resample(const ir::Operator& op, Rule& rule) { return unsupported("resampling"); }
 
   // Operands of the result's shape; for an operator that also moves, places are those of the result.
   Status complete_elements(std::int32_t k, const ir::Operator& op, Rule& rule) {
@@ -381,6 +427,7 @@ class RuleMaker {
   Rules rules_;
   Tag next_ = device::kFillTag + 1;
   std::map<Label, TagRange> ranges_;
+  std::map<std::int32_t, std::shared_ptr<const std::vector<bool>>> padding_;
   std::map<const darwinn::LayerParameters*, std::shared_ptr<const std::vector<std::int32_t>>> weight_places_;
 };
 

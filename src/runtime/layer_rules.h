@@ -63,11 +63,13 @@ struct Rule {
     kLayer,     // sums of products with weights
     kElements,  // element by element
     kWindow,    // average or maximum of a window
-    kResample,
   };
   static constexpr std::int64_t kOutside = -1, kContradiction = -2;
 
   Kind kind = Kind::kUnknown;
+  struct Weight {
+    std::int64_t out = 0, ky = 0, kx = 0, in = 0;
+  };
   std::int32_t op = -1;
   std::int32_t tensor = -1;  // that the results belong to; -1: to none, or to a step in between
   Tag base = 0;              // of the results' tags; 0: they get none
@@ -82,8 +84,16 @@ struct Rule {
   // Windows that reduce whole axes (MEAN): the result's place for each input place.
   std::vector<std::int32_t> reduced;
 
+  // Layers: whether an input element is padding that a PAD operator added.
+  std::shared_ptr<const std::vector<bool>> is_padding;
+
   // The result that the product of an input element and a weight belongs to.
   std::int64_t result_of(std::int32_t place, std::int32_t weight) const;
+  // Whether the input that a result multiplies with this weight is padding.
+  bool takes_padding(std::int64_t result, std::int32_t weight) const;
+  // Of a result that reads nothing but padding: known if the result's channel is all there is to know.
+  std::int64_t result_of_padding(std::int32_t weight) const;
+  Weight weight_at(std::int32_t index) const;
   void widen(WindowSpan& span, std::int32_t place) const;
   std::int64_t result_of(const WindowSpan& span) const;
 };

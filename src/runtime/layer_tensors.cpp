@@ -38,71 +38,93 @@ class Tensors : public LayerTensors {
   }
 
  private:
-  // Chip to TFLite: signed elements have their top bit flipped.
+  // Chip to TFLite and back: signed elements have their top bit flipped.
   static std::uint8_t code(const ir::Tensor& tensor, std::int32_t value) {
     return static_cast<std::uint8_t>(value ^ (tensor.type == ir::DataType::kInt8 ? 0x80 : 0));
   }
 
+  // What the chip returned or was given for a tensor; null: it is none of these.
+  static const std::vector<std::uint8_t>* find(const std::vector<std::int32_t>& tensors, std::int32_t tensor,
+                                               const std::vector<std::vector<std::uint8_t>>& bytes) {
+    for (std::size_t i = 0; i < std::min(tensors.size(), bytes.size()); ++i) {
+      if (tensors[i] == tensor) return &bytes[i];
+    }
+    return nullptr;
+  }
+
   void fill(LayerTensor& result) {
+    const ir::Tensor& tensor = network_.tensor(result.tensor);
+    if (!ir::is_integer_8(tensor.type)) {
+      result.reason = "its elements are not 8 bits wide";
+    } else if (maps_.is_move(result.op)) {
+      put_together(result);
+    } else {
+      fill_computed(result);
+    }
+    const auto* returned = find(explained_->compiled.output_tensors, result.tensor, follower_->outputs());
+    if (returned == nullptr) return;
+    if (!result.has_bytes()) {
+      result.state = LayerTensor::State::kReturned;
+      result.bytes = *returned;
+    } else if (result.bytes != *returned) {
+      result.state = LayerTensor::State::kNotLocated;
+      result.reason = "what was found of it is not what the chip returned";
+    }
+  }
+
+  void fill_computed(LayerTensor& result) {
     const ir::Tensor& tensor = network_.tensor(result.tensor);
     const auto& seen = follower_->tensors();
     const auto own = seen.find(result.tensor);
-    if (!ir::is_integer_8(tensor.type)) {
-      result.reason = "its elements are not 8 bits wide";
-      return;
-    }
-    if (maps_.is_move(result.op)) return put_together(result);
     if (own == seen.end()) {
       result.state = LayerTensor::State::kNotOnChip;
-      result.reason = "no instruction computes it by itself";
+      result.reason = "no tensor instruction has it as its result";
       return;
     }
     const auto elements = static_cast<std::int64_t>(own->second.values.size());
     if (!own->second.problem.empty()) {
       result.reason = own->second.problem;
     } else if (own->second.seen < elements) {
-      result.reason = fmt::format("{} of its {} elements were not found", elements - own->second.seen, elements);
+      result.reason = fmt::format("{} of its {} elements were found{}{}", own->second.seen, elements,
+                                  own->second.left_out.empty() ? "" : "; left out: ", own->second.left_out);
     } else {
       result.state = LayerTensor::State::kComputed;
       for (const std::int16_t value : own->second.values) result.bytes.push_back(code(tensor, value));
     }
   }
 
+  // An element as the chip holds it.
+  Result<std::int32_t> value_of(const Element& element) const {
+    const ir::Tensor& tensor = network_.tensor(element.tensor);
+    const auto index = static_cast<std::size_t>(element.index);
+    const auto* given = find(explained_->compiled.input_tensors, element.tensor, follower_->inputs());
+    if (given != nullptr && index < given->size()) return std::int32_t{code(tensor, (*given)[index])};
+    const auto part = follower_->tensors().find(element.tensor);
+    REEF_REQUIRE(part != follower_->tensors().end(), "'{}' is no result of an instruction", tensor.name);
+    REEF_REQUIRE(part->second.problem.empty(), "'{}': {}", tensor.name, part->second.problem);
+    REEF_REQUIRE(part->second.values[index] != SeenTensor::kNotSeen, "element {} of '{}' was not found", index,
+                 tensor.name);
+    return std::int32_t{part->second.values[index]};
+  }
+
   void put_together(LayerTensor& result) {
     const ir::Tensor& tensor = network_.tensor(result.tensor);
     const auto origins = maps_.origins(result.tensor);
-    if (!origins.ok()) {
-      result.reason = origins.status().message();
+    const auto padding = network_.chip(result.tensor);
+    if (!origins.ok() || !padding) {
+      result.reason = origins.ok() ? "it has no quantization" : origins.status().message();
       return;
     }
-    const auto padding = network_.chip(result.tensor);
     std::vector<std::uint8_t> bytes;
     bool is_all_own = true;
     for (const Element& element : **origins) {
       is_all_own = is_all_own && element.tensor == result.tensor;
-      if (element.tensor < 0) {
-        if (!padding) {
-          result.reason = "it has padding of unknown value";
-          return;
-        }
-        bytes.push_back(code(tensor, padding->zero_point));
-        continue;
-      }
-      const auto part = follower_->tensors().find(element.tensor);
-      if (part == follower_->tensors().end() || !part->second.problem.empty()) {
-        const std::string& name = network_.tensor(element.tensor).name;
-        result.reason = part == follower_->tensors().end()
-                            ? fmt::format("'{}', which it is made of, is no result of an instruction", name)
-                            : fmt::format("of '{}', which it is made of: {}", name, part->second.problem);
+      const Result<std::int32_t> value = element.tensor < 0 ? padding->zero_point : value_of(element);
+      if (!value.ok()) {
+        result.reason = value.status().message();
         return;
       }
-      const std::int16_t value = part->second.values[static_cast<std::size_t>(element.index)];
-      if (value == SeenTensor::kNotSeen) {
-        result.reason = fmt::format("element {} of '{}', which it is made of, was not found", element.index,
-                                    network_.tensor(element.tensor).name);
-        return;
-      }
-      bytes.push_back(code(tensor, value));
+      bytes.push_back(code(tensor, *value));
     }
     result.bytes = std::move(bytes);
     result.state = is_all_own ? LayerTensor::State::kComputed : LayerTensor::State::kMoved;

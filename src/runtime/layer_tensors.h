@@ -20,7 +20,8 @@ namespace reef::runtime {
 struct LayerTensor {
   enum class State : std::uint8_t {
     kComputed,    // its elements are results of instructions
-    kMoved,       // put together from results, as an operator that only moves bytes does (padding included)
+    kMoved,       // put together from results and inputs, as an operator that only moves bytes does
+    kReturned,    // an output of the chip, taken from what it returned because its elements could not be told apart
     kNotOnChip,   // no instruction computes it: part of another operator there
     kNotLocated,  // it is computed, but not (all) found
   };
@@ -28,8 +29,8 @@ struct LayerTensor {
   std::int32_t op = 0;      // that makes it
   State state = State::kNotLocated;
   std::string reason;               // of the last two
-  std::vector<std::uint8_t> bytes;  // of the first two; as TFLite holds them
-  bool has_bytes() const { return state == State::kComputed || state == State::kMoved; }
+  std::vector<std::uint8_t> bytes;  // of the others; as TFLite holds them
+  bool has_bytes() const { return state != State::kNotOnChip && state != State::kNotLocated; }
 };
 
 class LayerTensors {

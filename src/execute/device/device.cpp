@@ -180,6 +180,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
   for (const darwinn::Layer& layer : execution.output_layers) {
     host.add(layer.name, std::vector<std::uint8_t>(static_cast<std::size_t>(layer.size_bytes)), false);
   }
+  if (observer_ != nullptr) observer_->given(inputs);
   REEF_RETURN_IF_ERROR(chip_.run(package->execution_program_, host));
   REEF_REQUIRE(!chip_.was_stopped(), "the run was stopped before its end");
   std::vector<std::vector<std::uint8_t>> outputs;
@@ -196,6 +197,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
     flip_signs(tensor, layer.data_type);
     outputs.push_back(std::move(tensor));
   }
+  if (observer_ != nullptr) observer_->returned(outputs);
   return outputs;
 }
 

@@ -51,13 +51,17 @@ class Device {
   const Chip& chip() const { return chip_; }
   // Is told everything that following runs do; null: nobody is. A run that it ends early is an error here;
   // Chip::was_stopped() tells it from others.
-  void set_observer(Observer* observer) { chip_.set_observer(observer); }
+  void set_observer(Observer* observer) {
+    observer_ = observer;
+    chip_.set_observer(observer);
+  }
 
  private:
   Status cache(const LoadedPackage& package);
 
   Options options_;
   Chip chip_;
+  Observer* observer_ = nullptr;
   std::uint64_t token_ = 0;
   std::set<std::shared_ptr<const LoadedPackage>> cached_;  // all with token_
 };
