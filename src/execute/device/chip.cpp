@@ -16,13 +16,10 @@ namespace reef::device {
 namespace {
 
 constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
-// Units of the scalar core in a scalar fence's mask (bits 1 and 4 have no known unit).
-constexpr std::array<std::pair<std::uint32_t, int>, 3> kDrainBits = {{{1u << 0, 0}, {1u << 2, 1}, {1u << 3, 2}}};
 
-constexpr std::array<std::size_t, 3> kBufferBytes = {
-    std::size_t{chip::kParameterFifoUnits} * chip::kParameterFifoUnitBytes,
-    std::size_t{chip::kActivationFifoUnits} * chip::kActivationFifoUnitBytes,
-    std::size_t{chip::kLoopBackFifoWords} * 4};
+constexpr std::array<std::size_t, 3> kBufferUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
+                                                     chip::kLoopBackFifoWords};
+constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
 
 }  // namespace
 
@@ -31,9 +28,11 @@ Chip::Chip(const Options& options) : options_(options) {
     tiles_.push_back(std::make_unique<Tile>());
     tiles_.back()->number = i;
   }
-  for (std::size_t i = 0; i < fifos_.size(); ++i) {
-    fifos_[i].bytes.resize(kBufferBytes[i]);
-    fifos_[i].known.resize(kBufferBytes[i]);
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    buffers_[i].unit_bytes = static_cast<std::int64_t>(kUnitBytes[i]);
+    buffers_[i].states.resize(kBufferUnits[i]);
+    buffers_[i].bytes.resize(kBufferUnits[i] * kUnitBytes[i]);
+    buffers_[i].known.resize(kBufferUnits[i] * kUnitBytes[i]);
   }
 }
 
@@ -46,8 +45,8 @@ std::string Chip::place(std::uint32_t index) const { return program_->describe(i
 
 bool Chip::spend(std::int64_t steps) {
   steps_ += steps;
-  if (steps_ <= options_.max_steps) return true;
-  failure_ = make_error(StatusCode::kResourceExhausted, "the program takes more than {} steps", options_.max_steps);
+  if (steps_ <= options_.max_cycles) return true;
+  failure_ = make_error(StatusCode::kResourceExhausted, "the program takes more than {} cycles; raise the limit if it should", options_.max_cycles);
   return false;
 }
 
@@ -80,8 +79,8 @@ bool Chip::fence_passes(const isa::ScalarFence& fence) {
   for (const isa::Wait& wait : fence.waits) {
     if (!isa::has_reached(scalar_counters_[wait.counter], static_cast<std::uint32_t>(wait.threshold))) return false;
   }
-  for (const auto& [bit, unit] : kDrainBits) {
-    if ((fence.drain & bit) != 0 && !host_units_[static_cast<std::size_t>(unit)].idle()) return false;
+  for (std::size_t unit = 0; unit < host_units_.size(); ++unit) {
+    if ((fence.drain & kDrainBits[unit]) != 0 && !host_units_[unit].idle()) return false;
   }
   for (const auto& tile : tiles_) {
     if (fence.await_notify && (fence.notify_tiles >> tile->number & 1) != 0) --tile->notifications;
@@ -317,8 +316,9 @@ Status Chip::run(const Program& program, HostMemory& host) {
   failure_ = ok_status();
   first_unknown_.clear();
   was_stopped_ = false;
+  for (HostBuffer& buffer : buffers_) buffer.restart();
   touch_all();
-  if (observer_ != nullptr) observer_->begins(program);
+  if (observer_ != nullptr) observer_->begins(program, *this);
   bool moved = true;
   while (moved && failure_.ok()) {
     moved = sweep();

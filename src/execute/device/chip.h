@@ -10,11 +10,13 @@
 // that nothing wrote, a standstill, bytes left over at the end.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,14 +31,20 @@
 
 namespace reef::device {
 
-// Queues whose real depth is not known. Instructions: more than any compiled program has waiting; beyond it a run ends
-// with an error. Lines and words: senders wait when so many are under way.
+// More than any compiled program has waiting; beyond it a run ends with an error.
 inline constexpr std::size_t kMaxQueuedInstructions = 1 << 16;
-inline constexpr std::size_t kMaxQueuedLines = 4096;
-inline constexpr std::size_t kMaxQueuedWords = 1 << 16;
+
+// Lines on one ring channel and words on one mesh link that a sender may be ahead of the receiver. Their real number is
+// not known. Every compiled program seen runs with 1, so a chip that has only that would run them; with more, units
+// take more steps at once, which is faster.
+struct QueueDepths {
+  std::size_t ring_lines = 4096;
+  std::size_t mesh_words = 1 << 16;
+};
+inline constexpr QueueDepths kShallowQueues = {1, 1};
 
 struct Options {
-  std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
+  std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
@@ -57,9 +65,10 @@ struct Running {
   std::uint32_t register_base = 0;
   const isa::Operation* operation = nullptr;
   isa::NestCursor first, second;
-  bool started = false;        // the cursors are set
-  bool header_done = false;    // ring receive: the header of this pass has arrived
-  std::int64_t line_word = 0;  // wide to narrow: words of the line that are behind
+  bool started = false;          // the cursors are set
+  bool header_done = false;      // ring receive: the header of this pass has arrived
+  std::int64_t header_line = 0;  // of it, the next to arrive
+  std::int64_t line_word = 0;    // wide to narrow: words of the line that are behind
   std::int64_t lines_to_leave = 0;
   std::int64_t skipped_at = -1;  // position before which words have been skipped
 };
@@ -92,17 +101,38 @@ struct Tile {
   int notifications = 0;
 };
 
-// A buffer between host and ring. It is addressed, not a queue.
-struct Fifo {
-  std::vector<std::uint8_t> bytes, known;
-};
-
 // A unit of the scalar core that moves data.
 struct HostUnit {
   std::deque<std::uint32_t> queue;
   std::optional<Running> running;
   std::vector<std::uint8_t> pending, pending_known;  // pop: bytes of an unfinished line
   bool idle() const { return queue.empty() && !running; }
+};
+
+// A buffer between host and ring. Units are addressed, not queued: the program decides what is overwritten and when.
+// A unit that is taken before it is filled, or filled again before it was taken, is a mistake. (A unit that two pops
+// share, because their parts meet inside of it, is taken by both in a row.)
+struct HostBuffer {
+  std::int64_t unit_bytes = 4;
+  std::vector<std::uint8_t> bytes, known;
+  enum State : std::uint8_t { kEmpty, kFull, kTaken };
+  std::vector<State> states;
+  std::int64_t last_taken = -1;
+
+  std::int64_t units() const { return static_cast<std::int64_t>(states.size()); }
+  // Addresses wrap.
+  std::int64_t unit_at(std::int64_t address) const { return (address % units() + units()) % units(); }
+  bool take(std::int64_t unit) {
+    State& state = states[static_cast<std::size_t>(unit)];
+    if (state != kFull && unit != last_taken) return false;
+    state = kTaken;
+    last_taken = unit;
+    return true;
+  }
+  void restart() {
+    std::fill(states.begin(), states.end(), kEmpty);
+    last_taken = -1;
+  }
 };
 
 class Chip {
@@ -113,6 +143,7 @@ class Chip {
   Status run(const Program& program, HostMemory& host);
   // Is told everything that following runs do; null: nobody is.
   void set_observer(Observer* observer) { observer_ = observer; }
+  void set_queue_depths(const QueueDepths& depths) { depths_ = depths; }
   // The observer ended the last run early. Nothing of the chip's state but memories is of use then.
   bool was_stopped() const { return was_stopped_; }
 
@@ -180,14 +211,15 @@ class Chip {
 
   Options options_;
   Observer* observer_ = nullptr;
+  QueueDepths depths_;
   bool was_stopped_ = false;
   std::vector<std::unique_ptr<Tile>> tiles_;
   ScalarCore core_;
   std::array<std::uint16_t, chip::kScalarCounters> scalar_counters_{};
   std::array<HostUnit, kHostUnits> host_units_;
-  std::array<Fifo, 3> fifos_;         // parameters, activations, loop-back
-  std::deque<SharedLine> to_scalar_;  // lines that the ring brought to the scalar core
-  std::size_t to_scalar_byte_ = 0;    // of the first of them
+  std::array<HostBuffer, 3> buffers_;  // parameters, activations, loop-back
+  std::deque<SharedLine> to_scalar_;   // lines that the ring brought to the scalar core
+  std::size_t to_scalar_byte_ = 0;     // of the first of them
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;
   std::int64_t steps_ = 0;

@@ -125,6 +125,15 @@ std::string Chip::left_over() const {
     }
   }
   if (!to_scalar_.empty()) return fmt::format("{} lines are left on the ring for the scalar core", to_scalar_.size());
+  static constexpr std::array<std::string_view, 2> kFilledByHost = {"parameters", "activations"};
+  for (std::size_t i = 0; i < kFilledByHost.size(); ++i) {
+    const auto& states = buffers_[i].states;
+    const auto left = std::count(states.begin(), states.end(), HostBuffer::kFull);
+    if (left != 0) return fmt::format("{} units are left in the buffer of {}", left, kFilledByHost[i]);
+  }
+  for (const auto& tile : tiles_) {
+    if (tile->notifications != 0) return fmt::format("nobody waited for a notification of tile {}", tile->number);
+  }
   return host_->left_over();
 }
 

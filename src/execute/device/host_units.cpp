@@ -9,8 +9,6 @@
 namespace reef::device {
 namespace {
 
-constexpr std::array<std::int64_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
-
 void add(std::array<std::uint16_t, chip::kScalarCounters>& counters, const isa::Signal& signal, std::int64_t passes) {
   if (passes != 0) counters[signal.counter] = static_cast<std::uint16_t>(counters[signal.counter] + passes);
 }
@@ -50,16 +48,19 @@ bool Chip::run_infeed() {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Infeed>(run.operation->code);
     const Purpose stream = op.activations ? Purpose::kInput : Purpose::kParameters;
-    Fifo& fifo = fifos_[op.activations ? 1 : 0];
-    const std::int64_t unit_bytes = kUnitBytes[op.activations ? 1 : 0];
-    const std::int64_t units = static_cast<std::int64_t>(fifo.bytes.size()) / unit_bytes;
+    HostBuffer& buffer = buffers_[op.activations ? 1 : 0];
+    const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     auto ready = static_cast<std::int64_t>(host_->available(stream));
     while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
-      const std::int64_t at = (op.out.base + run.first.position()) % units;
-      host_->take(stream, fifo.bytes.data() + at * unit_bytes, fifo.known.data() + at * unit_bytes,
+      const std::int64_t at = buffer.unit_at(run.first.address());
+      if (buffer.states[static_cast<std::size_t>(at)] == HostBuffer::kFull) {
+        return fail(fmt::format("fills unit {} of its buffer before what is there was taken", at));
+      }
+      host_->take(stream, buffer.bytes.data() + at * unit_bytes, buffer.known.data() + at * unit_bytes,
                   static_cast<std::size_t>(unit_bytes));
+      buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;
       ready -= unit_bytes;
       const std::int64_t position = run.first.position();
       run.first.advance();
@@ -89,18 +90,17 @@ bool Chip::run_pop() {
   while (start_host_unit(HostUnitId::kPop)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Pop>(run.operation->code);
-    const Fifo& fifo = fifos_[static_cast<std::size_t>(op.source)];
-    const std::int64_t unit_bytes = kUnitBytes[static_cast<std::size_t>(op.source)];
-    const std::int64_t units = static_cast<std::int64_t>(fifo.bytes.size()) / unit_bytes;
+    HostBuffer& buffer = buffers_[static_cast<std::size_t>(op.source)];
+    const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
       const std::int64_t position = run.first.position();
-      const std::int64_t at = (op.in.base + position) % units;
-      const std::ptrdiff_t byte = at * unit_bytes;
-      unit.pending.insert(unit.pending.end(), fifo.bytes.begin() + byte, fifo.bytes.begin() + byte + unit_bytes);
-      unit.pending_known.insert(unit.pending_known.end(), fifo.known.begin() + byte,
-                                fifo.known.begin() + byte + unit_bytes);
+      const std::int64_t at = buffer.unit_at(run.first.address());
+      if (!buffer.take(at)) return fail(fmt::format("takes unit {} of its buffer, where nothing new is", at));
+      const auto bytes = buffer.bytes.begin() + at * unit_bytes, known = buffer.known.begin() + at * unit_bytes;
+      unit.pending.insert(unit.pending.end(), bytes, bytes + unit_bytes);
+      unit.pending_known.insert(unit.pending_known.end(), known, known + unit_bytes);
       run.first.advance();
       std::int64_t sent = 0;
       const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
@@ -145,18 +145,21 @@ bool Chip::run_outfeed() {
   while (start_host_unit(HostUnitId::kOutfeed)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
-    const bool was_full = to_scalar_.size() >= kMaxQueuedLines;  // senders wait for it
+    const bool was_full = to_scalar_.size() >= depths_.ring_lines;  // senders wait for it
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
       const std::uint8_t* data = to_scalar_.front()->bytes.data() + to_scalar_byte_;
       const std::uint8_t* known = to_scalar_.front()->known.data() + to_scalar_byte_;
-      const std::int64_t address = op.out.base + run.first.position();
+      const std::int64_t address = run.first.address();
       if (op.unit_bytes == 8) {
         if (!host_->put(data, known, 8)) return fail("sends the host more than it was asked to take");
       } else if (op.loop_back) {
-        std::copy_n(data, 4, fifos_[2].bytes.begin() + address % chip::kLoopBackFifoWords * 4);
-        std::copy_n(known, 4, fifos_[2].known.begin() + address % chip::kLoopBackFifoWords * 4);
+        HostBuffer& buffer = buffers_[2];
+        const std::int64_t at = buffer.unit_at(address);
+        std::copy_n(data, 4, buffer.bytes.begin() + 4 * at);
+        std::copy_n(known, 4, buffer.known.begin() + 4 * at);
+        buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;  // padding of lines is never taken
       } else {
         auto& memory = core_.memory();
         std::memcpy(&memory[static_cast<std::size_t>(address) % memory.size()], data, 4);

@@ -139,7 +139,7 @@ Status StopAt::status() const {
   return invalid_input("{} is reached but never finished", describe(index_));
 }
 
-void StopAt::begins(const Program& program) {
+void StopAt::begins(const Program& program, const Chip& /*chip*/) {
   is_watching_ = false;
   if (program.type == darwinn::ExecutableType::kParameterCaching || (program_ != nullptr && program_ != &program)) {
     return;

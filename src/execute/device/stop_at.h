@@ -78,7 +78,7 @@ class StopAt : public Observer {
   std::string describe(std::size_t index) const { return program_->describe(index); }
   const Program& program() const { return *program_; }
 
-  void begins(const Program& program) override;
+  void begins(const Program& program, const Chip& chip) override;
   void executed(std::size_t index, const std::optional<HostRequest>& request, std::size_t pushed) override;
   void passed_fence(std::size_t index, const isa::ScalarFence& fence) override;
   void handed_out(std::size_t index, std::uint32_t tiles) override;

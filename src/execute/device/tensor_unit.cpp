@@ -467,6 +467,7 @@ struct TensorUnit {
   // The words of a result that the output nest does not clip, several at once where they lie side by side.
   bool store(const std::uint8_t* bytes, const std::uint8_t* known) {
     const std::int64_t begin = work.results * op.out_words, end = begin + op.out_words;
+    if (work.out.done()) return chip.fail("it has more results than the nest they are stored by");
     while (!work.out.done() && work.out.position() < end) {
       const std::int64_t word = work.out.position() - begin;
       const std::int64_t words =
@@ -573,7 +574,10 @@ bool Chip::tensor(Tile& tile, Unit& unit) {
   const std::int64_t end = permitted_end(op.loops, op.waits, tile.counters, run.first.position());
   if (end <= run.first.position()) return false;
   if (!work.advance(end)) return false;
-  if (run.first.done()) work.finish();
+  if (run.first.done()) {
+    if (!unit.tensor->out.done()) return fail("its results do not fill the nest they are stored by");
+    work.finish();
+  }
   return true;
 }
 
