@@ -49,8 +49,8 @@ LayerFollower::LayerFollower(const Rules& rules) : rules_(rules) {
   }
 }
 
-void LayerFollower::begins(const device::Program& program) {
-  TagFollower::begins(program);
+void LayerFollower::begins(const device::Program& program, const device::Chip& chip) {
+  TagFollower::begins(program, chip);
   is_execution_ = program.type != darwinn::ExecutableType::kParameterCaching;
 }
 

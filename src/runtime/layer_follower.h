@@ -37,7 +37,7 @@ class LayerFollower : public device::TagFollower {
   const std::vector<std::vector<std::uint8_t>>& inputs() const { return inputs_; }
   const std::vector<std::vector<std::uint8_t>>& outputs() const { return outputs_; }
 
-  void begins(const device::Program& program) override;
+  void begins(const device::Program& program, const device::Chip& chip) override;
   void given(const std::vector<std::span<const std::uint8_t>>& inputs) override;
   void returned(const std::vector<std::vector<std::uint8_t>>& outputs) override { outputs_ = outputs; }
   void started(const device::Tile* tile, int unit, const device::Running& run) override;

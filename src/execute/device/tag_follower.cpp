@@ -48,7 +48,7 @@ TagFollower::TagFollower() : tiles_(chip::kTiles) {
   for (std::size_t i = 0; i < fifos_.size(); ++i) fifos_[i].resize(kUnits[i] * kUnitBytes[i]);
 }
 
-void TagFollower::begins(const Program& program) {
+void TagFollower::begins(const Program& program, const Chip& /*chip*/) {
   program_ = &program;
   for (TileTags& tile : tiles_) {
     for (auto& channel : tile.ring) channel.clear();

@@ -23,7 +23,7 @@ class TagFollower : public Observer {
  public:
   TagFollower();
 
-  void begins(const Program& program) override;
+  void begins(const Program& program, const Chip& chip) override;
   void executed(std::size_t index, const std::optional<HostRequest>& request, std::size_t pushed) override;
   void started(const Tile* tile, int unit, const Running& run) override;
   void finished(const Tile* tile, int unit, const Running& run) override;
