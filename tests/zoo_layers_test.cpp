@@ -74,20 +74,26 @@ Status compare(const std::string& path, bool is_verbose, Counts& counts) {
   device::Device device;
   device.set_observer(&layers->observer());
   REEF_RETURN_IF_ERROR([&]() -> Status { return device.run(package, inputs).status(); }());
-  for (const LayerTensor& layer : layers->tensors()) {
+  const std::vector<LayerTensor> found = layers->tensors();
+  const ir::Subgraph& graph = source.subgraphs[0];
+  std::vector<std::string> names;
+  for (const LayerTensor& layer : found) {
+    if (layer.has_bytes()) names.push_back(graph.tensors[static_cast<std::size_t>(layer.tensor)].name);
+  }
+  REEF_ASSIGN_OR_RETURN(const NamedBytes expected,
+                        evaluate_as_chip(source, given, names, {.compiler_generation = generation}));
+  for (const LayerTensor& layer : found) {
     ++counts.tensors[layer.state];
-    const ir::Tensor& tensor = source.subgraphs[0].tensors[static_cast<std::size_t>(layer.tensor)];
-    const ir::Operator& op = source.subgraphs[0].operators[static_cast<std::size_t>(layer.op)];
+    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(layer.tensor)];
+    const std::string& type = graph.operators[static_cast<std::size_t>(layer.op)].type;
     if (!layer.has_bytes()) {
-      if (is_verbose) fmt::print("  {} '{}': {}\n", op.type, tensor.name, layer.reason);
+      if (is_verbose) fmt::print("  {} '{}': {}\n", type, tensor.name, layer.reason);
       continue;
     }
-    REEF_ASSIGN_OR_RETURN(const NamedBytes expected,
-                          evaluate_as_chip(source, given, {tensor.name}, {.compiler_generation = generation}));
     counts.elements += static_cast<std::int64_t>(layer.bytes.size());
     if (layer.bytes == expected.at(tensor.name)) continue;
     ++counts.wrong;
-    fmt::print("  {} '{}' {} differs\n", op.type, tensor.name, tensor.shape.to_string());
+    ADD_FAILURE() << path << ": " << type << " '" << tensor.name << "' differs from the reference";
   }
   return ok_status();
 }

@@ -23,6 +23,8 @@ constexpr std::array<std::string_view, 13> kElementwise = {
     "ADD",          "SUB",      "MUL",  "MAXIMUM",  "PRELU",         "RELU",   "RELU6",
     "RELU_N1_TO_1", "LOGISTIC", "TANH", "QUANTIZE", "CONCATENATION", "MINIMUM"};
 
+constexpr std::string_view kLstm = "UNIDIRECTIONAL_SEQUENCE_LSTM";
+
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -30,6 +32,8 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
 // Steps in between whose results belong to one element of the output each.
 bool is_step_by_element(const ir::Operator& op, int stage) {
   if (op.type == "SOFTMAX") return stage == retarget::kSoftmaxShifted || stage == retarget::kSoftmaxExp;
+  // What a recurrent network computes from the state before belongs to the same step of time as the rest of the sum.
+  if (op.type == kLstm) return stage < retarget::kLstmGateRecurrent || stage >= retarget::kLstmGate;
   return is_one_of(kElementwise, op.type);
 }
 
@@ -303,9 +307,11 @@ class RuleMaker {
     if (choice.op < 0) return ok_status();
     if (rule.base == 0) return unsupported("{}", rule.reason);
     const ir::Operator& op = network_.op(choice.op);
-    if (choice.role == "layer") return complete_layer(choice, op, rule);
+    if (choice.chunk >= 0 && explained_.matching.chunks[static_cast<std::size_t>(choice.chunk)].parameters) {
+      return complete_layer(choice, op, rule);
+    }
     if (op.type == "AVERAGE_POOL_2D" || op.type == "MAX_POOL_2D" || op.type == "MEAN") return complete_window(op, rule);
-    if (is_one_of(kElementwise, op.type) || op.type == "SOFTMAX") return complete_elements(choice.op, op, rule);
+    if (is_one_of(kElementwise, op.type) || op.type == "SOFTMAX" || op.type == kLstm) return complete_elements(choice.op, op, rule);
     return unsupported("for '{}' it is not known which result is which element", choice.role);
   }
 
@@ -330,9 +336,7 @@ class RuleMaker {
   }
 
   Status complete_layer(const Choice& choice, const ir::Operator& op, Rule& rule) {
-    REEF_REQUIRE(choice.chunk >= 0, "its parameters were not found");
     const LayerChunk& chunk = explained_.matching.chunks[static_cast<std::size_t>(choice.chunk)];
-    REEF_REQUIRE(chunk.parameters != nullptr, "its parameters were not found");
     rule.shape = chunk.parameters->shape;
     const TagRange& blob = chunk.range.blob == Origin::kCached ? rules_.cached_ : rules_.streamed_;
     rule.weights = {blob.base + chunk.range.offset, chunk.range.bytes, nullptr};
@@ -387,6 +391,7 @@ class RuleMaker {
     const ir::Shape& shape = network_.tensor(op.outputs[0]).shape;
     for (const std::int32_t input : op.inputs) {
       if (input < 0 || network_.is_constant(input) || !(network_.tensor(input).shape == shape)) continue;
+      if (op.type == kLstm) break;  // only its layers read tensors
       REEF_ASSIGN_OR_RETURN(OperandPlaces places, operand(input));
       rule.operands.push_back(std::move(places));
     }
