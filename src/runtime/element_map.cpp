@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/element_map.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -61,7 +63,16 @@ ir::Model only_op(const retarget::Network& network, const ir::Operator& op, std:
   return model;
 }
 
+constexpr std::array<std::string_view, 13> kElementwise = {
+    "ADD",   "SUB",          "MUL",      "MAXIMUM", "MINIMUM",  "PRELU",        "RELU",
+    "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH",    "QUANTIZE", "CONCATENATION"};  // these two where they change the
+                                                                                   // quantization
+
 }  // namespace
+
+bool is_elementwise(const ir::Operator& op) {
+  return std::find(kElementwise.begin(), kElementwise.end(), op.type) != kElementwise.end();
+}
 
 ElementMaps::ElementMaps(const retarget::Network& network)
     : network_(network), producer_(network.graph().tensors.size(), -1) {
@@ -153,6 +164,37 @@ Result<const std::vector<Element>*> ElementMaps::origins(std::int32_t t) {
     for (std::int32_t i = 0; i < elements; ++i) result.push_back({t, i});
   }
   return &origins_.emplace(t, std::move(result)).first->second;
+}
+
+Result<const std::vector<bool>*> ElementMaps::constants(std::int32_t t) {
+  if (const auto known = constants_.find(t); known != constants_.end()) return &known->second;
+  REEF_ASSIGN_OR_RETURN(const std::vector<Element>* elements, origins(t));
+  std::vector<bool> result(elements->size());
+  const std::int32_t k = producer(t);
+  if (k >= 0 && is_move(k)) {
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const Element& element = (*elements)[i];
+      if (element.tensor == t) continue;
+      const std::vector<bool>* further = nullptr;
+      if (element.tensor >= 0) {
+        REEF_ASSIGN_OR_RETURN(further, constants(element.tensor));
+      }
+      result[i] = further == nullptr || (*further)[static_cast<std::size_t>(element.index)];
+    }
+  } else if (k >= 0 && is_elementwise(network_.op(k))) {
+    bool has_operands = false, are_alike = true;
+    std::vector<bool> all(result.size(), true);
+    for (const std::int32_t input : network_.op(k).inputs) {
+      if (input < 0 || network_.is_constant(input)) continue;
+      has_operands = true;
+      are_alike = are_alike && network_.tensor(input).shape == network_.tensor(t).shape;
+      if (!are_alike) break;
+      REEF_ASSIGN_OR_RETURN(const std::vector<bool>* operand, constants(input));
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = all[i] && (*operand)[i];
+    }
+    if (has_operands && are_alike) result = std::move(all);
+  }
+  return &constants_.emplace(t, std::move(result)).first->second;
 }
 
 Result<const std::vector<std::int32_t>*> ElementMaps::places(std::int32_t part, std::int32_t whole) {

@@ -15,6 +15,9 @@
 
 namespace reef::runtime {
 
+// Each element of the result depends on one element of each operand.
+bool is_elementwise(const ir::Operator& op);
+
 // An element of a tensor, by its position in memory order.
 struct Element {
   std::int32_t tensor = -1;  // -1: padding, or a constant
@@ -32,6 +35,9 @@ class ElementMaps {
   // Where each element of `part` (which origins() names) stands in `whole`.
   static constexpr std::int32_t kNowhere = -1, kSeveralPlaces = -2;
   Result<const std::vector<std::int32_t>*> places(std::int32_t part, std::int32_t whole);
+  // Which elements depend on no input of the model: padding, and what operators on single elements make of it. (What
+  // others make of it is not looked at.)
+  Result<const std::vector<bool>*> constants(std::int32_t tensor);
   // Operator on the chip that makes a tensor; -1: none.
   std::int32_t producer(std::int32_t tensor) const { return producer_[static_cast<std::size_t>(tensor)]; }
   // The operator only moves bytes (though it may also change their quantization).
@@ -43,6 +49,7 @@ class ElementMaps {
   const retarget::Network& network_;
   std::vector<std::int32_t> producer_;
   std::map<std::int32_t, std::vector<Element>> origins_;
+  std::map<std::int32_t, std::vector<bool>> constants_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> places_;
 };
 

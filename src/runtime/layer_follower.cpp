@@ -115,7 +115,7 @@ void LayerFollower::computed(const device::TensorMove& move) {
       std::fill_n(cells, op.cells, CellState{});
       slot.missing = all_cells(op);
       slot.is_wrong = false;
-      slot.padded.clear();
+      slot.of_constants.clear();
     }
     work.loops.advance();
     if (reads_input) work.in.advance();
@@ -157,7 +157,7 @@ void LayerFollower::locate_cells(const Work& work, CellState* cells, SlotState& 
                                  const Tag* weights) const {
   const Rule& rule = *work.rule;
   const std::int32_t place = rule.operands[0].of(input);
-  if (place < 0 && input != kFillTag) return;
+  if (place < 0 && !rule.operands[0].is_constant(input)) return;
   for (std::uint64_t rest = asked; rest != 0; rest &= rest - 1) {
     const int c = std::countr_zero(rest);
     const Tag weight = weights[4 * c];
@@ -166,7 +166,7 @@ void LayerFollower::locate_cells(const Work& work, CellState* cells, SlotState& 
     if (index < 0) continue;
     CellState& cell = cells[c];
     if (place < 0) {
-      if ((slot.missing >> c & 1) != 0) cell.if_padding = rule.result_of_padding(index);
+      if ((slot.missing >> c & 1) != 0) cell.if_constant = rule.result_of_constants(index);
       continue;
     }
     const std::int64_t result = rule.result_of(place, index);
@@ -185,8 +185,8 @@ void LayerFollower::check_first_cell(const Work& work, const CellState& cell, Sl
   const std::int32_t place = rule.operands[0].of(input);
   if (place >= 0) {
     slot.is_wrong = cell.result < 0 || rule.result_of(place, index) != cell.result;
-  } else if (input == kFillTag) {
-    slot.padded.push_back(index);
+  } else if (rule.operands[0].is_constant(input)) {
+    slot.of_constants.push_back(index);
   } else {
     slot.is_wrong = true;
   }
@@ -194,14 +194,14 @@ void LayerFollower::check_first_cell(const Work& work, const CellState& cell, Sl
 
 void LayerFollower::finish_layer(const Work& work, CellState* cells, const SlotState& slot) {
   const int count = work.op->cells;
-  const bool is_all_padding = slot.missing == all_cells(*work.op) && !slot.is_wrong;
-  if (is_all_padding) {
-    for (int c = 0; c < count; ++c) cells[c].result = cells[c].if_padding;
+  const bool are_all_constant = slot.missing == all_cells(*work.op) && !slot.is_wrong;
+  if (are_all_constant) {
+    for (int c = 0; c < count; ++c) cells[c].result = cells[c].if_constant;
   }
   const Rule& rule = *work.rule;
   const bool is_right = !slot.is_wrong && cells[0].result >= 0 &&
-                        std::all_of(slot.padded.begin(), slot.padded.end(),
-                                    [&](std::int32_t index) { return rule.takes_padding(cells[0].result, index); });
+                        std::all_of(slot.of_constants.begin(), slot.of_constants.end(),
+                                    [&](std::int32_t index) { return rule.takes_constant(cells[0].result, index); });
   if (is_right) return;
   if (cells[0].result >= 0) leave_out(work, "a result's inputs are not those of one element");
   for (int c = 0; c < count; ++c) cells[c].result = Rule::kOutside;
@@ -241,8 +241,11 @@ void LayerFollower::use(const Work& work, CellState& cell, Tag input, Tag parame
     if (place >= 0) rule.widen(cell.span, place);
     return;
   }
+  if (is_zero && parameter <= kFillTag) return;
+  const bool is_constant = std::any_of(rule.operands.begin(), rule.operands.end(),
+                                       [&](const OperandPlaces& operand) { return operand.is_constant(input); });
+  (is_constant ? cell.has_constant : cell.has_other) = true;
   for (const Tag tag : {input, parameter}) {
-    if (is_zero && parameter <= kFillTag) return;
     for (const OperandPlaces& operand : rule.operands) {
       const std::int32_t place = operand.of(tag);
       if (place < 0) continue;
@@ -257,6 +260,7 @@ Tag LayerFollower::tag_of_result(const Work& work, CellState& cell) {
   if (rule.kind == Rule::Kind::kUnknown) return kNoTag;
   if (rule.kind == Rule::Kind::kCopy) return cell.copied;
   if (rule.kind == Rule::Kind::kWindow) cell.result = rule.result_of(cell.span);
+  if (cell.result == Rule::kOutside && cell.has_constant && !cell.has_other) return rule.constant_tag();
   if (cell.result == Rule::kContradiction) leave_out(work, "a result's inputs are not those of one element");
   return cell.result < 0 ? kNoTag : rule.base + static_cast<Tag>(cell.result);
 }
@@ -294,6 +298,11 @@ void LayerFollower::keep(const device::Tile& tile, const Work& work) {
   for (const Stored& stored : stored_) {
     if (narrow(tile)[stored.address] != stored.tag || tile.narrow.known()[stored.address] == 0) continue;
     const std::int16_t value = tile.narrow.bytes()[stored.address];
+    if (stored.tag == work.rule->constant_tag()) {
+      if (tensor.constant == SeenTensor::kNotSeen) tensor.constant = value;
+      if (tensor.constant != value) tensor.constant = SeenTensor::kVaries;
+      continue;
+    }
     std::int16_t& known = tensor.values[stored.tag - work.rule->base];
     if (known == SeenTensor::kNotSeen) ++tensor.seen;
     if (known != SeenTensor::kNotSeen && known != value) {

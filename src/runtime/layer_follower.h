@@ -18,11 +18,14 @@ namespace reef::runtime {
 
 // What has been seen of a tensor. Values are the chip's, unsigned.
 struct SeenTensor {
-  static constexpr std::int16_t kNotSeen = -1;
+  static constexpr std::int16_t kNotSeen = -1, kVaries = -2;
   std::vector<std::int16_t> values;
   std::int64_t seen = 0;  // elements
-  std::string problem;    // why its values are not to be trusted, a sentence; empty: they are
-  std::string left_out;   // why a result that may have been one of its elements was left out; empty: none was
+  // Of results that are made of nothing but constants. Which of them is which element is not known; if all are the
+  // same, it does not matter.
+  std::int16_t constant = kNotSeen;
+  std::string problem;   // why its values are not to be trusted, a sentence; empty: they are
+  std::string left_out;  // why a result that may have been one of its elements was left out; empty: none was
 };
 
 class LayerFollower : public device::TagFollower {
@@ -47,7 +50,8 @@ class LayerFollower : public device::TagFollower {
   // What is known of one cell of a result that is under way.
   struct CellState {
     std::int64_t result = Rule::kOutside;
-    std::int64_t if_padding = Rule::kOutside;  // the result, if all inputs are padding
+    std::int64_t if_constant = Rule::kOutside;     // the result, if all inputs are constants
+    bool has_constant = false, has_other = false;  // inputs of element-wise results: constants, anything else
     Tag copied = device::kNoTag;
     bool has_copied = false;
     WindowSpan span;
@@ -56,7 +60,7 @@ class LayerFollower : public device::TagFollower {
   struct SlotState {
     std::uint64_t missing = 0;  // cells whose result is not known yet
     bool is_wrong = false;
-    std::vector<std::int32_t> padded;  // weights of cell 0 that were multiplied with a constant word
+    std::vector<std::int32_t> of_constants;  // weights of cell 0 that were multiplied with a constant
   };
   struct Work {
     const Rule* rule = nullptr;

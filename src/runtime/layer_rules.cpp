@@ -19,22 +19,14 @@ using retarget::LayerChunk;
 using retarget::Network;
 using retarget::Origin;
 
-constexpr std::array<std::string_view, 13> kElementwise = {
-    "ADD",          "SUB",      "MUL",  "MAXIMUM",  "PRELU",         "RELU",   "RELU6",
-    "RELU_N1_TO_1", "LOGISTIC", "TANH", "QUANTIZE", "CONCATENATION", "MINIMUM"};
-
 constexpr std::string_view kLstm = "UNIDIRECTIONAL_SEQUENCE_LSTM";
-
-bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // Steps in between whose results belong to one element of the output each.
 bool is_step_by_element(const ir::Operator& op, int stage) {
   if (op.type == "SOFTMAX") return stage == retarget::kSoftmaxShifted || stage == retarget::kSoftmaxExp;
   // What a recurrent network computes from the state before belongs to the same step of time as the rest of the sum.
   if (op.type == kLstm) return stage < retarget::kLstmGateRecurrent || stage >= retarget::kLstmGate;
-  return is_one_of(kElementwise, op.type);
+  return is_elementwise(op);
 }
 
 // Where each byte of a layer's chunk stands in LayerParameters::weights.
@@ -146,7 +138,7 @@ std::int64_t Rule::result_of(std::int32_t place, std::int32_t index) const {
   return ((batch * g.out_height + y / g.stride_h) * g.out_width + x / g.stride_w) * g.out_depth + weight.out;
 }
 
-bool Rule::takes_padding(std::int64_t result, std::int32_t index) const {
+bool Rule::takes_constant(std::int64_t result, std::int32_t index) const {
   const Weight weight = weight_at(index);
   std::int64_t place = 0;
   if (shape.kind == darwinn::LayerKind::kFullyConnected) {
@@ -160,10 +152,10 @@ bool Rule::takes_padding(std::int64_t result, std::int32_t index) const {
     if (y < 0 || x < 0 || y >= g.in_height || x >= g.in_width) return true;
     place = ((batch * g.in_height + y) * g.in_width + x) * g.in_depth + weight.in;
   }
-  return place < static_cast<std::int64_t>(is_padding->size()) && (*is_padding)[static_cast<std::size_t>(place)];
+  return place < static_cast<std::int64_t>(constants->size()) && (*constants)[static_cast<std::size_t>(place)];
 }
 
-std::int64_t Rule::result_of_padding(std::int32_t index) const {
+std::int64_t Rule::result_of_constants(std::int32_t index) const {
   const bool is_one_pixel = shape.kind != darwinn::LayerKind::kFullyConnected && geometry.out_height == 1 &&
                             geometry.out_width == 1 && elements == geometry.out_depth;
   return is_one_pixel ? weight_at(index).out : kOutside;
@@ -263,10 +255,12 @@ class RuleMaker {
     return range;
   }
 
+  // One more tag for constants, which is no part of the range.
   Result<TagRange> range_of(const Label& label, std::int64_t elements) {
     const auto known = ranges_.find(label);
     if (known != ranges_.end()) return known->second;
-    REEF_ASSIGN_OR_RETURN(const TagRange range, new_range(static_cast<std::uint64_t>(elements)));
+    REEF_ASSIGN_OR_RETURN(TagRange range, new_range(static_cast<std::uint64_t>(elements) + 1));
+    --range.size;
     ranges_[label] = range;
     return range;
   }
@@ -311,7 +305,7 @@ class RuleMaker {
       return complete_layer(choice, op, rule);
     }
     if (op.type == "AVERAGE_POOL_2D" || op.type == "MAX_POOL_2D" || op.type == "MEAN") return complete_window(op, rule);
-    if (is_one_of(kElementwise, op.type) || op.type == "SOFTMAX" || op.type == kLstm) return complete_elements(choice.op, op, rule);
+    if (is_elementwise(op) || op.type == "SOFTMAX" || op.type == kLstm) return complete_elements(choice.op, op, rule);
     return unsupported("for '{}' it is not known which result is which element", choice.role);
   }
 
@@ -329,6 +323,7 @@ class RuleMaker {
       const auto range = ranges_.find(Label::tensor(part));
       if (range == ranges_.end()) continue;
       operand.ranges.push_back(range->second);
+      operand.constants.push_back(range->second.base + range->second.size);
       if (part == whole) continue;
       REEF_ASSIGN_OR_RETURN(operand.ranges.back().places, maps_.places(part, whole));
     }
@@ -352,20 +347,9 @@ class RuleMaker {
     }
     REEF_ASSIGN_OR_RETURN(OperandPlaces input, operand(op.inputs[0]));
     rule.operands.push_back(std::move(input));
-    REEF_ASSIGN_OR_RETURN(rule.is_padding, padding_of(op.inputs[0]));
+    REEF_ASSIGN_OR_RETURN(rule.constants, maps_.constants(op.inputs[0]));
     rule.kind = Rule::Kind::kLayer;
     return ok_status();
-  }
-
-  Result<std::shared_ptr<const std::vector<bool>>> padding_of(std::int32_t tensor) {
-    auto& known = padding_[tensor];
-    if (!known) {
-      REEF_ASSIGN_OR_RETURN(const std::vector<Element>* origins, maps_.origins(tensor));
-      auto padding = std::make_shared<std::vector<bool>>();
-      for (const Element& element : *origins) padding->push_back(element.tensor < 0);
-      known = std::move(padding);
-    }
-    return known;
   }
 
   Status complete_window(const ir::Operator& op, Rule& rule) {
@@ -385,7 +369,7 @@ class RuleMaker {
   Status complete_elements(std::int32_t k, const ir::Operator& op, Rule& rule) {
     rule.kind = Rule::Kind::kElements;
     for (const auto& [label, range] : ranges_) {
-      if (label.kind == Label::Kind::kStage && label.number == k) rule.operands.push_back({{range}});
+      if (label.kind == Label::Kind::kStage && label.number == k) rule.operands.push_back({{range}, {}});
     }
     if (op.type == "CONCATENATION") return complete_concatenation(k, op, rule);
     const ir::Shape& shape = network_.tensor(op.outputs[0]).shape;
@@ -432,7 +416,6 @@ class RuleMaker {
   Rules rules_;
   Tag next_ = device::kFillTag + 1;
   std::map<Label, TagRange> ranges_;
-  std::map<std::int32_t, std::shared_ptr<const std::vector<bool>>> padding_;
   std::map<const darwinn::LayerParameters*, std::shared_ptr<const std::vector<std::int32_t>>> weight_places_;
 };
 

@@ -7,6 +7,7 @@
 // Nothing is derived from loop nests or from the order of instructions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -32,6 +33,10 @@ struct TagRange {
 // An operand of an operator: its elements' places, wherever they were computed.
 struct OperandPlaces {
   std::vector<TagRange> ranges;
+  std::vector<Tag> constants;  // of elements that depend on no input (Rule::constant_tag)
+  bool is_constant(Tag tag) const {
+    return tag == device::kFillTag || std::find(constants.begin(), constants.end(), tag) != constants.end();
+  }
   // Negative: the tag is none of its elements, or stands for several.
   std::int32_t of(Tag tag) const {
     for (const TagRange& range : ranges) {
@@ -84,15 +89,18 @@ struct Rule {
   // Windows that reduce whole axes (MEAN): the result's place for each input place.
   std::vector<std::int32_t> reduced;
 
-  // Layers: whether an input element is padding that a PAD operator added.
-  std::shared_ptr<const std::vector<bool>> is_padding;
+  // Layers: which input elements depend on no input of the model (ElementMaps::constants). Their bytes have one tag.
+  const std::vector<bool>* constants = nullptr;
+
+  // The tag of results that are made of nothing but constants.
+  Tag constant_tag() const { return base + static_cast<Tag>(elements); }
 
   // The result that the product of an input element and a weight belongs to.
   std::int64_t result_of(std::int32_t place, std::int32_t weight) const;
-  // Whether the input that a result multiplies with this weight is padding.
-  bool takes_padding(std::int64_t result, std::int32_t weight) const;
-  // Of a result that reads nothing but padding: known if the result's channel is all there is to know.
-  std::int64_t result_of_padding(std::int32_t weight) const;
+  // Whether the input that a result multiplies with this weight is padding or another constant.
+  bool takes_constant(std::int64_t result, std::int32_t weight) const;
+  // Of a result that reads nothing but constants: known if the result's channel is all there is to know.
+  std::int64_t result_of_constants(std::int32_t weight) const;
   Weight weight_at(std::int32_t index) const;
   void widen(WindowSpan& span, std::int32_t place) const;
   std::int64_t result_of(const WindowSpan& span) const;

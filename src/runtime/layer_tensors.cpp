@@ -81,20 +81,25 @@ class Tensors : public LayerTensors {
       result.reason = "no tensor instruction has it as its result";
       return;
     }
-    const auto elements = static_cast<std::int64_t>(own->second.values.size());
     if (!own->second.problem.empty()) {
       result.reason = own->second.problem;
-    } else if (own->second.seen < elements) {
-      result.reason = fmt::format("{} of its {} elements were found{}{}", own->second.seen, elements,
-                                  own->second.left_out.empty() ? "" : "; left out: ", own->second.left_out);
-    } else {
-      result.state = LayerTensor::State::kComputed;
-      for (const std::int16_t value : own->second.values) result.bytes.push_back(code(tensor, value));
+      return;
     }
+    for (std::size_t i = 0; i < own->second.values.size(); ++i) {
+      const auto value = value_of({result.tensor, static_cast<std::int32_t>(i)});
+      if (value.ok()) result.bytes.push_back(code(tensor, *value));
+    }
+    if (result.bytes.size() == own->second.values.size()) {
+      result.state = LayerTensor::State::kComputed;
+      return;
+    }
+    result.reason = fmt::format("{} of its {} elements were found{}{}", result.bytes.size(), own->second.values.size(),
+                                own->second.left_out.empty() ? "" : "; left out: ", own->second.left_out);
+    result.bytes.clear();
   }
 
   // An element as the chip holds it.
-  Result<std::int32_t> value_of(const Element& element) const {
+  Result<std::int32_t> value_of(const Element& element) {
     const ir::Tensor& tensor = network_.tensor(element.tensor);
     const auto index = static_cast<std::size_t>(element.index);
     const auto* given = find(explained_->compiled.input_tensors, element.tensor, follower_->inputs());
@@ -102,9 +107,11 @@ class Tensors : public LayerTensors {
     const auto part = follower_->tensors().find(element.tensor);
     REEF_REQUIRE(part != follower_->tensors().end(), "'{}' is no result of an instruction", tensor.name);
     REEF_REQUIRE(part->second.problem.empty(), "'{}': {}", tensor.name, part->second.problem);
-    REEF_REQUIRE(part->second.values[index] != SeenTensor::kNotSeen, "element {} of '{}' was not found", index,
-                 tensor.name);
-    return std::int32_t{part->second.values[index]};
+    const SeenTensor& seen = part->second;
+    if (seen.values[index] != SeenTensor::kNotSeen) return std::int32_t{seen.values[index]};
+    REEF_ASSIGN_OR_RETURN(const std::vector<bool>* constants, maps_.constants(element.tensor));
+    REEF_REQUIRE((*constants)[index] && seen.constant >= 0, "element {} of '{}' was not found", index, tensor.name);
+    return std::int32_t{seen.constant};
   }
 
   void put_together(LayerTensor& result) {
