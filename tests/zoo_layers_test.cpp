@@ -27,7 +27,6 @@ using runtime::LayerTensor;
 struct Counts {
   std::map<LayerTensor::State, int> tensors;
   std::int64_t elements = 0;
-  int wrong = 0;
 };
 
 std::string reference_source(const fs::path& compiled, int generation) {
@@ -92,32 +91,51 @@ Status compare(const std::string& path, bool is_verbose, Counts& counts) {
     }
     counts.elements += static_cast<std::int64_t>(layer.bytes.size());
     if (layer.bytes == expected.at(tensor.name)) continue;
-    ++counts.wrong;
     ADD_FAILURE() << path << ": " << type << " '" << tensor.name << "' differs from the reference";
   }
   return ok_status();
 }
 
+// What takes long on the device or in the reference.
+bool is_large(const std::string& path) {
+  for (const char* part : {"deeplabv3_", "posenet_", "mobilenet_v1_1.0_", "mobilenet_v2_", "op_model_mat_Add",
+                           "op_model_conv_", "_512x256x3", "_256x256x3", "_p128_"}) {
+    if (path.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Ten layers over a picture that is padding but for four pixels: which of the results that no pixel reaches is which
+// cannot be told.
+constexpr std::string_view kMostlyPadding = "op_model_conv_128x128x3x32x7x10";
+
 TEST(ZooLayers, TensorsEqualTheChipReference) {
   REEF_SKIP_WITHOUT_ZOO(zoo);
   const char* wanted = std::getenv("REEF_LAYERS");
   const bool all = std::getenv("REEF_ALL_LAYERS") != nullptr;
+  int tensors = 0, found = 0;
   for (const std::string& path : tflite_files(zoo + "/pairs")) {
     const fs::path file = path;
     if (!file.filename().string().starts_with('v')) continue;
-    if (!all && wanted != nullptr && path.find(wanted) == std::string::npos) continue;
+    if (wanted != nullptr ? path.find(wanted) == std::string::npos : !all && is_large(path)) continue;
     Counts counts;
     const Status status = compare(path, wanted != nullptr, counts);
     EXPECT_TRUE(status.ok()) << path << ": " << status.message();
-    fmt::print(
-        "{:<70} computed {:3} moved {:3} returned {:2} not on the chip {:2} not located {:2} wrong {}, {} elements\n",
-        file.parent_path().filename().string() + "/" + file.stem().string(),
-        counts.tensors[LayerTensor::State::kComputed], counts.tensors[LayerTensor::State::kMoved],
-        counts.tensors[LayerTensor::State::kReturned], counts.tensors[LayerTensor::State::kNotOnChip],
-        counts.tensors[LayerTensor::State::kNotLocated], counts.wrong, counts.elements);
+    using State = LayerTensor::State;
+    fmt::print("{:<70} computed {:3} moved {:3} returned {:2} not on the chip {:2} not located {:2}, {} elements\n",
+               file.parent_path().filename().string() + "/" + file.stem().string(), counts.tensors[State::kComputed],
+               counts.tensors[State::kMoved], counts.tensors[State::kReturned], counts.tensors[State::kNotOnChip],
+               counts.tensors[State::kNotLocated], counts.elements);
     std::fflush(stdout);
-    EXPECT_EQ(counts.wrong, 0) << path;
+    const bool is_mostly_padding = path.find(kMostlyPadding) != std::string::npos;
+    EXPECT_EQ(counts.tensors[State::kNotLocated], is_mostly_padding ? 10 : 0) << path;
+    for (const auto& [state, count] : counts.tensors) {
+      tensors += count;
+      if (state != State::kNotOnChip && state != State::kNotLocated) found += count;
+    }
   }
+  fmt::print("{} of {} tensors, all equal to the reference's\n", found, tensors);
+  EXPECT_GT(found, 0);
 }
 
 }  // namespace

@@ -102,6 +102,8 @@ Result<std::vector<Element>> ElementMaps::sources(std::int32_t k, std::size_t ou
     for (std::int32_t i = 0; i < elements; ++i) result.push_back({op.inputs[0], i});
     return result;
   }
+  REEF_REQUIRE(std::all_of(op.outputs.begin(), op.outputs.end(), [](std::int32_t t) { return t >= 0; }),
+               "{} has an output that is left out", network_.describe(k));
   std::vector<std::int32_t> moved;
   auto model = std::make_shared<ir::Model>(only_op(network_, op, moved));
   REEF_RETURN_IF_ERROR(ir::verify(*model).in(network_.describe(k)));

@@ -19,6 +19,7 @@ using retarget::LayerChunk;
 using retarget::Network;
 using retarget::Origin;
 
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 30;
 constexpr std::string_view kLstm = "UNIDIRECTIONAL_SEQUENCE_LSTM";
 
 // Steps in between whose results belong to one element of the output each.
@@ -135,7 +136,9 @@ std::int64_t Rule::result_of(std::int32_t place, std::int32_t index) const {
   // Results beyond the tensor, or between strides, are computed along and thrown away.
   if (y < 0 || x < 0 || y % g.stride_h != 0 || x % g.stride_w != 0) return kOutside;
   if (y / g.stride_h >= g.out_height || x / g.stride_w >= g.out_width || weight.out >= g.out_depth) return kOutside;
-  return ((batch * g.out_height + y / g.stride_h) * g.out_width + x / g.stride_w) * g.out_depth + weight.out;
+  const std::int64_t result =
+      ((batch * g.out_height + y / g.stride_h) * g.out_width + x / g.stride_w) * g.out_depth + weight.out;
+  return result < elements ? result : kOutside;
 }
 
 bool Rule::takes_constant(std::int64_t result, std::int32_t index) const {
@@ -203,14 +206,15 @@ std::int64_t only_window(std::int64_t first, std::int64_t last, std::int64_t siz
 std::int64_t Rule::result_of(const WindowSpan& span) const {
   if (span.is_contradictory) return kContradiction;
   if (span.channel < 0) return kOutside;
-  if (!reduced.empty()) return span.channel;
+  if (!reduced.empty()) return span.channel < elements ? span.channel : kOutside;
   const Geometry& g = geometry;
   const std::int64_t y =
       only_window(span.top, span.bottom, g.in_height, g.out_height, g.kernel_height, g.stride_h, g.pad_top);
   const std::int64_t x =
       only_window(span.left, span.right, g.in_width, g.out_width, g.kernel_width, g.stride_w, g.pad_left);
   if (y < 0 || x < 0) return kOutside;
-  return ((span.batch * g.out_height + y) * g.out_width + x) * g.out_depth + span.channel;
+  const std::int64_t result = ((span.batch * g.out_height + y) * g.out_width + x) * g.out_depth + span.channel;
+  return result < elements ? result : kOutside;
 }
 
 // Makes the rules, one for each tensor instruction.
@@ -225,7 +229,10 @@ class RuleMaker {
     for (const std::int32_t t : explained_.compiled.input_tensors) {
       TagRange range;
       if (ir::is_integer_8(network_.tensor(t).type)) {
-        REEF_ASSIGN_OR_RETURN(range, range_of(Label::tensor(t), network_.tensor(t).shape.elements()));
+        const std::int64_t elements = network_.tensor(t).shape.checked_elements().value_or(kMaxElements);
+        REEF_REQUIRE(elements < kMaxElements, "the input '{}' has too many elements to be followed",
+                     network_.tensor(t).name);
+        REEF_ASSIGN_OR_RETURN(range, range_of(Label::tensor(t), elements));
       }
       rules_.inputs_.push_back(range);
     }
@@ -289,7 +296,8 @@ class RuleMaker {
       rule.reason = "its elements are not 8 bits wide";
       return ok_status();
     }
-    rule.elements = tensor.shape.elements();
+    rule.elements = tensor.shape.checked_elements().value_or(kMaxElements);
+    REEF_REQUIRE(rule.elements < kMaxElements, "'{}' has too many elements to be followed", tensor.name);
     REEF_ASSIGN_OR_RETURN(const TagRange range, range_of(label, rule.elements));
     rule.base = range.base;
     // An operand that is only laid out in another way has been computed before.

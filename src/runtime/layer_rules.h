@@ -124,7 +124,7 @@ class Rules {
     return streamed_.size > offset ? streamed_.base + static_cast<Tag>(offset) : 0;
   }
   Tag input(std::size_t layer, std::uint64_t offset) const {
-    return inputs_[layer].size > offset ? inputs_[layer].base + static_cast<Tag>(offset) : 0;
+    return layer < inputs_.size() && inputs_[layer].size > offset ? inputs_[layer].base + static_cast<Tag>(offset) : 0;
   }
 
  private:

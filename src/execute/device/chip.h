@@ -176,6 +176,10 @@ class Chip {
     for (auto& tile : tiles_) ++tile->version;
   }
   bool spend(std::int64_t steps);
+  // At most so far may a unit go at once: long instructions are not to exceed the limit by much before it is looked at.
+  std::int64_t affordable(std::int64_t from, std::int64_t end) const {
+    return std::min(end, from + std::max<std::int64_t>(options_.max_cycles - steps_, 0) + 1);
+  }
   bool fail(std::string message);  // always false
   void note_unknown();
   std::string place(std::uint32_t index) const;

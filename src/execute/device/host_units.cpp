@@ -51,7 +51,7 @@ bool Chip::run_infeed() {
     HostBuffer& buffer = buffers_[op.activations ? 1 : 0];
     const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
-    const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
+    const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from));
     auto ready = static_cast<std::int64_t>(host_->available(stream));
     while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
       const std::int64_t at = buffer.unit_at(run.first.address());
@@ -93,7 +93,7 @@ bool Chip::run_pop() {
     HostBuffer& buffer = buffers_[static_cast<std::size_t>(op.source)];
     const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
-    const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
+    const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, scalar_counters_, from));
     while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
       const std::int64_t position = run.first.position();
       const std::int64_t at = buffer.unit_at(run.first.address());
@@ -147,7 +147,7 @@ bool Chip::run_outfeed() {
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
     const bool was_full = to_scalar_.size() >= depths_.ring_lines;  // senders wait for it
     const std::int64_t from = run.first.position();
-    const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
+    const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from));
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
       const std::uint8_t* data = to_scalar_.front()->bytes.data() + to_scalar_byte_;
       const std::uint8_t* known = to_scalar_.front()->known.data() + to_scalar_byte_;

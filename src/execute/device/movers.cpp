@@ -67,7 +67,7 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   Running& run = *unit.running;
   start(unit, op.in, op.in);  // it has one nest
   const std::int64_t from = run.first.position();
-  const std::int64_t end = permitted_end(op.in, op.waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, tile.counters, from));
   if (end <= from) return false;
   while (!run.first.done() && run.first.position() < end) {
     if (!ring_has_room(op.to_tiles, op.channel, op.to_scalar)) break;
@@ -100,7 +100,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   const bool was_full = lines.size() >= depths_.ring_lines;  // senders wait for it
   start(unit, op.out, op.out);                               // it has one nest
   const std::int64_t from = run.first.position();
-  const std::int64_t end = permitted_end(op.out, op.waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, tile.counters, from));
   bool moved = false;
   const auto tell = [&](MoveKind kind, std::int64_t address, std::int64_t position) {
     if (observer_ == nullptr) return;
@@ -222,7 +222,7 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
   start(unit, op.in, op.out);
   const std::int64_t from = run.second.position();
   const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
-  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
   bool moved = false;
   while (!run.second.done() && run.second.position() < end && run.first.position() < line_end) {
     const std::int64_t step_position = run.second.position();
@@ -259,7 +259,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   Running& run = *unit.running;
   start(unit, op.in, op.out);
   const std::int64_t from = run.second.position();
-  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
   const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
   bool moved = false;
   // A line that is passed over must have been there.
@@ -314,7 +314,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
 
 bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
   const std::int64_t from = run.first.position();
-  const std::int64_t end = permitted_end(op.in, op.in_waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.in, op.in_waits, tile.counters, from));
   const int to_tile = chip::neighbour(tile.number, direction);
   Tile* receiver = to_tile >= 0 ? tiles_[static_cast<std::size_t>(to_tile)].get() : nullptr;
   while (!run.first.done() && run.first.position() < end) {
@@ -348,7 +348,7 @@ bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Dir
   auto& link = tile.links[static_cast<std::size_t>(direction)];
   const bool was_full = link.size() >= depths_.mesh_words;  // the sender waits for it
   const std::int64_t from = run.second.position();
-  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
   while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
     const std::int64_t address = run.second.address();
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));

@@ -188,6 +188,7 @@ HostMemory::Place HostMemory::place_of(std::uint64_t address) {
 
 Status HostMemory::issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) {
   if (tag == static_cast<std::uint32_t>(Purpose::kInterrupt)) {
+    REEF_REQUIRE(bytes == 0, "an interrupt that is {} bytes long", bytes);  // every program seen has 0 there
     ++interrupts_;
     return ok_status();
   }

@@ -13,7 +13,7 @@ using isa::NestShape;
 using isa::TensorOperation;
 
 // Longer runs are cut into single steps: no compiled program has them, and the tables must stay small.
-constexpr std::int64_t kMaxRunSteps = 1 << 16;
+constexpr std::int64_t kMaxRunSteps = 1 << 13;
 
 void set_lengths(NestShape& nest) {
   nest.pass_lengths[0] = 1;

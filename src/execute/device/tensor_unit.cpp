@@ -571,7 +571,8 @@ bool Chip::tensor(Tile& tile, Unit& unit) {
   if (!unit.tensor) unit.tensor = std::make_shared<TensorRun>();
   TensorUnit work{*this, tile, unit, run, *unit.tensor, op, program_->plans[run.index], run.operation->opcode};
   if (!run.started) work.start();
-  const std::int64_t end = permitted_end(op.loops, op.waits, tile.counters, run.first.position());
+  const std::int64_t end =
+      affordable(run.first.position(), permitted_end(op.loops, op.waits, tile.counters, run.first.position()));
   if (end <= run.first.position()) return false;
   if (!work.advance(end)) return false;
   if (run.first.done()) {
