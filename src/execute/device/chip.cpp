@@ -16,8 +16,6 @@ namespace reef::device {
 namespace {
 
 constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
-// Units of the scalar core in a scalar fence's mask (bits 1 and 4 have no known unit).
-constexpr std::array<std::pair<std::uint32_t, int>, 3> kDrainBits = {{{1u << 0, 0}, {1u << 2, 1}, {1u << 3, 2}}};
 
 constexpr std::array<std::size_t, 3> kBufferBytes = {
     std::size_t{chip::kParameterFifoUnits} * chip::kParameterFifoUnitBytes,
@@ -80,8 +78,8 @@ bool Chip::fence_passes(const isa::ScalarFence& fence) {
   for (const isa::Wait& wait : fence.waits) {
     if (!isa::has_reached(scalar_counters_[wait.counter], static_cast<std::uint32_t>(wait.threshold))) return false;
   }
-  for (const auto& [bit, unit] : kDrainBits) {
-    if ((fence.drain & bit) != 0 && !host_units_[static_cast<std::size_t>(unit)].idle()) return false;
+  for (std::size_t unit = 0; unit < host_units_.size(); ++unit) {
+    if ((fence.drain & kDrainBits[unit]) != 0 && !host_units_[unit].idle()) return false;
   }
   for (const auto& tile : tiles_) {
     if (fence.await_notify && (fence.notify_tiles >> tile->number & 1) != 0) --tile->notifications;
@@ -318,7 +316,7 @@ Status Chip::run(const Program& program, HostMemory& host) {
   first_unknown_.clear();
   was_stopped_ = false;
   touch_all();
-  if (observer_ != nullptr) observer_->begins(program);
+  if (observer_ != nullptr) observer_->begins(program, *this);
   bool moved = true;
   while (moved && failure_.ok()) {
     moved = sweep();

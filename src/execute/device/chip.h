@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,17 @@
 
 namespace reef::device {
 
-// Queues whose real depth is not known. Instructions: more than any compiled program has waiting; beyond it a run ends
-// with an error. Lines and words: senders wait when so many are under way.
+// More than any compiled program has waiting; beyond it a run ends with an error.
 inline constexpr std::size_t kMaxQueuedInstructions = 1 << 16;
-inline constexpr std::size_t kMaxQueuedLines = 4096;
-inline constexpr std::size_t kMaxQueuedWords = 1 << 16;
+
+// Lines on one ring channel and words on one mesh link that a sender may be ahead of the receiver. Their real number is
+// not known. Every compiled program seen runs with 1, so a chip that has only that would run them; with more, units
+// take more steps at once, which is faster.
+struct QueueDepths {
+  std::size_t ring_lines = 4096;
+  std::size_t mesh_words = 1 << 16;
+};
+inline constexpr QueueDepths kShallowQueues = {1, 1};
 
 struct Options {
   std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
@@ -59,6 +66,7 @@ struct Running {
   isa::NestCursor first, second;
   bool started = false;        // the cursors are set
   bool header_done = false;    // ring receive: the header of this pass has arrived
+  std::int64_t header_line = 0;  // of it, the next to arrive
   std::int64_t line_word = 0;  // wide to narrow: words of the line that are behind
   std::int64_t lines_to_leave = 0;
   std::int64_t skipped_at = -1;  // position before which words have been skipped
@@ -113,10 +121,12 @@ class Chip {
   Status run(const Program& program, HostMemory& host);
   // Is told everything that following runs do; null: nobody is.
   void set_observer(Observer* observer) { observer_ = observer; }
+  void set_queue_depths(const QueueDepths& depths) { depths_ = depths; }
   // The observer ended the last run early. Nothing of the chip's state but memories is of use then.
   bool was_stopped() const { return was_stopped_; }
 
   const Tile& tile(int number) const { return *tiles_[static_cast<std::size_t>(number)]; }
+  std::span<const std::uint16_t> scalar_counters() const { return scalar_counters_; }
   std::int64_t steps() const { return steps_; }
   // Where the last program first computed with memory that nothing wrote; empty: nowhere.
   const std::string& first_unknown() const { return first_unknown_; }
@@ -177,6 +187,7 @@ class Chip {
 
   Options options_;
   Observer* observer_ = nullptr;
+  QueueDepths depths_;
   bool was_stopped_ = false;
   std::vector<std::unique_ptr<Tile>> tiles_;
   ScalarCore core_;

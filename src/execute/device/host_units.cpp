@@ -145,7 +145,7 @@ bool Chip::run_outfeed() {
   while (start_host_unit(HostUnitId::kOutfeed)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
-    const bool was_full = to_scalar_.size() >= kMaxQueuedLines;  // senders wait for it
+    const bool was_full = to_scalar_.size() >= depths_.ring_lines;  // senders wait for it
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {

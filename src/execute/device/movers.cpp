@@ -49,9 +49,9 @@ const Line* Chip::load_line(Tile& tile, std::int64_t address) {
 bool Chip::ring_has_room(std::uint16_t tiles, int channel, bool to_scalar) const {
   for (const auto& tile : tiles_) {
     const bool is_meant = (tiles >> tile->number & 1) != 0;
-    if (is_meant && tile->ring[static_cast<std::size_t>(channel)].size() >= kMaxQueuedLines) return false;
+    if (is_meant && tile->ring[static_cast<std::size_t>(channel)].size() >= depths_.ring_lines) return false;
   }
-  return !to_scalar || to_scalar_.size() < kMaxQueuedLines;
+  return !to_scalar || to_scalar_.size() < depths_.ring_lines;
 }
 
 void Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
@@ -97,7 +97,7 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
 bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   Running& run = *unit.running;
   auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
-  const bool was_full = lines.size() >= kMaxQueuedLines;  // senders wait for it
+  const bool was_full = lines.size() >= depths_.ring_lines;  // senders wait for it
   start(unit, op.out, op.out);                            // it has one nest
   const std::int64_t from = run.first.position();
   const std::int64_t end = permitted_end(op.out, op.waits, tile.counters, from);
@@ -114,15 +114,15 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   };
   while (!run.first.done() && run.first.position() < end && !lines.empty()) {
     if (op.has_header && !run.header_done && run.first.begins_pass(op.header_level)) {
-      if (static_cast<std::int64_t>(lines.size()) < op.header_lines) break;
       const std::int64_t pass = op.out.passes_before(run.first.position(), op.header_level);
-      const std::int64_t first = op.header_first + op.header_step * (pass % op.header_buffers);
-      for (std::int64_t k = 0; k < op.header_lines; ++k) {
-        if (!store_line(tile, first + k, *lines.front())) return false;
-        lines.pop_front();
-        tell(MoveKind::kHeaderReceived, first + k, run.first.position());
-      }
-      run.header_done = moved = true;
+      const std::int64_t address =
+          op.header_first + op.header_step * (pass % op.header_buffers) + run.header_line;
+      if (!store_line(tile, address, *lines.front())) return false;
+      lines.pop_front();
+      tell(MoveKind::kHeaderReceived, address, run.first.position());
+      run.header_done = ++run.header_line >= op.header_lines;
+      if (run.header_done) run.header_line = 0;
+      moved = true;
       continue;
     }
     const std::int64_t address = run.first.address(), position = run.first.position();
@@ -319,7 +319,7 @@ bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direct
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
     if (receiver != nullptr) {
       auto& link = receiver->links[static_cast<std::size_t>(direction)];
-      if (link.size() >= kMaxQueuedWords) break;
+      if (link.size() >= depths_.mesh_words) break;
       link.push_back(tile.narrow.word(address));
     }
     const std::int64_t position = run.first.position();
@@ -343,7 +343,7 @@ bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direct
 
 bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
   auto& link = tile.links[static_cast<std::size_t>(direction)];
-  const bool was_full = link.size() >= kMaxQueuedWords;  // the sender waits for it
+  const bool was_full = link.size() >= depths_.mesh_words;  // the sender waits for it
   const std::int64_t from = run.second.position();
   const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
   while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {

@@ -5,6 +5,7 @@
 // of the orders that waits permit; what they cost and whether another order was possible is the observer's business.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,7 @@
 
 namespace reef::device {
 
+class Chip;
 struct Program;
 struct Tile;
 struct Running;
@@ -21,6 +23,8 @@ struct Running;
 // Units of the scalar core that move data.
 enum class HostUnitId : std::uint8_t { kInfeed, kPop, kOutfeed };
 inline constexpr int kHostUnits = 3;
+// Their bits in a scalar fence's mask (bits 1 and 4 have no known unit).
+inline constexpr std::array<std::uint32_t, kHostUnits> kDrainBits = {1u << 0, 1u << 2, 1u << 3};
 
 enum class MoveKind : std::uint8_t {
   // Tiles. Addresses: lines of wide memory, words of narrow memory, steps of scaling memory.
@@ -66,7 +70,7 @@ struct TensorMove {
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void begins(const Program& /*program*/) {}
+  virtual void begins(const Program& /*program*/, const Chip& /*chip*/) {}
   // The scalar core. `pushed`: bytes it sent to the host itself.
   virtual void executed(std::size_t /*index*/, const std::optional<HostRequest>& /*request*/, std::size_t /*pushed*/) {}
   virtual void passed_fence(std::size_t /*index*/, const isa::ScalarFence& /*fence*/) {}
