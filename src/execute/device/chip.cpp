@@ -285,6 +285,9 @@ bool Chip::sweep() {
 }
 
 void Chip::clear_queues() {
+  const auto forget_lines = [&](MessageQueue<RingLine*>& lines) {
+    for (; !lines.empty(); lines.pop_front()) ring_lines_.leave(lines.front());
+  };
   for (auto& tile : tiles_) {
     for (Unit& unit : tile->units) {
       unit.queue.clear();
@@ -292,7 +295,7 @@ void Chip::clear_queues() {
       unit.phases = {};
     }
     tile->dispatch.clear();
-    for (auto& channel : tile->ring) channel.clear();
+    for (auto& channel : tile->ring) forget_lines(channel);
     for (auto& link : tile->links) link.clear();
     tile->counters = {};
     tile->notifications = 0;
@@ -303,7 +306,7 @@ void Chip::clear_queues() {
     unit.running.reset();
   }
   scalar_counters_ = {};
-  to_scalar_.clear();
+  forget_lines(to_scalar_);
   to_scalar_byte_ = 0;
 }
 

@@ -21,6 +21,7 @@
 
 #include "base/status.h"
 #include "execute/device/memory.h"
+#include "execute/device/message_queue.h"
 #include "execute/device/observer.h"
 #include "execute/device/program.h"
 #include "execute/device/scalar_core.h"
@@ -83,8 +84,6 @@ struct Unit {
   bool idle() const { return queue.empty() && !running; }
 };
 
-using SharedLine = std::shared_ptr<const Line>;
-
 struct Tile {
   int number = 0;
   NarrowMemory narrow;
@@ -93,8 +92,8 @@ struct Tile {
   std::array<std::uint16_t, chip::kTileCounters> counters{};
   std::array<Unit, chip::kTileUnits> units;
   std::deque<Issued> dispatch;
-  std::array<std::deque<SharedLine>, 2> ring;  // lines on their way to this tile, by channel
-  std::array<std::deque<Word>, 4> links;       // words on their way to this tile, by mesh instruction
+  std::array<MessageQueue<RingLine*>, 2> ring;  // lines on their way to this tile, by channel
+  std::array<MessageQueue<Word>, 4> links;      // words on their way to this tile, by mesh instruction
   std::optional<numeric::ChipTable> table;
   std::uint64_t version = 0;  // changes with everything that could let a unit move
   int notifications = 0;
@@ -158,21 +157,34 @@ class Chip {
   std::string standstill() const;
   std::string left_over() const;
 
-  // movers.cpp
+  // ring_units.cpp
   bool ring_send(Tile& tile, Unit& unit, const isa::RingSend& op);
   bool ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op);
+  // Takes the next line from the ring.
+  bool receive_line(Tile& tile, MessageQueue<RingLine*>& lines, std::int64_t address);
+  // For how many lines everyone who is to receive them has room; a sender waits until there is some.
+  std::size_t ring_room(std::uint16_t tiles, int channel, bool to_scalar) const;
+  // A line on its way; the caller writes what is in it.
+  Line& new_ring_line(std::uint16_t tiles, int channel, bool to_scalar);
+
+  // movers.cpp
+  struct Packing {
+    int words = 0;
+    bool is_held = false;  // waits do not permit all of the line
+  };
+  Packing pack_line(const Tile& tile, const isa::NarrowToWide& op, std::int64_t base, std::int64_t readable,
+                    isa::NestCursor& words, Line& line);
   void tell_packed(const Tile& tile, const Running& run, std::int64_t base, std::int64_t end);
   bool narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op);
   bool wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
   bool wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
+  bool store_line(Tile& tile, std::int64_t address, const Line& line);
+  const Line* load_line(Tile& tile, std::int64_t address);
+
+  // mesh_units.cpp
   bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, chip::Direction direction);
   bool mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction);
   bool mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction);
-  bool store_line(Tile& tile, std::int64_t address, const Line& line);
-  const Line* load_line(Tile& tile, std::int64_t address);
-  // Whether everyone who is to receive a line has room for it; a sender waits until then.
-  bool ring_has_room(std::uint16_t tiles, int channel, bool to_scalar) const;
-  void send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
 
   // host_units.cpp
   bool run_infeed();
@@ -194,7 +206,9 @@ class Chip {
   std::array<std::uint16_t, chip::kScalarCounters> scalar_counters_{};
   std::array<HostUnit, kHostUnits> host_units_;
   std::array<Fifo, 3> fifos_;         // parameters, activations, loop-back
-  std::deque<SharedLine> to_scalar_;  // lines that the ring brought to the scalar core
+  RingLinePool ring_lines_;
+  Line unreceived_line_;               // sent to nobody
+  MessageQueue<RingLine*> to_scalar_;  // lines that the ring brought to the scalar core
   std::size_t to_scalar_byte_ = 0;    // of the first of them
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;

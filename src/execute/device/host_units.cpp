@@ -94,7 +94,7 @@ bool Chip::run_pop() {
     const std::int64_t units = static_cast<std::int64_t>(fifo.bytes.size()) / unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
-    while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
+    while (!run.first.done() && run.first.position() < end && ring_room(op.to_tiles, 0, false) > 0) {
       const std::int64_t position = run.first.position();
       const std::int64_t at = (op.in.base + position) % units;
       const std::ptrdiff_t byte = at * unit_bytes;
@@ -105,14 +105,16 @@ bool Chip::run_pop() {
       std::int64_t sent = 0;
       const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
       while (unit.pending.size() >= line_bytes || (run.first.done() && !unit.pending.empty())) {
-        auto line = std::make_shared<Line>();
+        Line& line = new_ring_line(op.to_tiles, 0, false);
+        Line::Flags known{};
         const std::size_t part = std::min(line_bytes, unit.pending.size());
-        std::copy_n(unit.pending.begin(), part, line->bytes.begin());
-        std::copy_n(unit.pending_known.begin(), part, line->known.begin());
+        std::copy_n(unit.pending.begin(), part, line.bytes.begin());
+        std::fill(line.bytes.begin() + static_cast<std::ptrdiff_t>(part), line.bytes.end(), std::uint8_t{0});
+        std::copy_n(unit.pending_known.begin(), part, known.begin());
+        line.set_known(known);
         unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
         unit.pending_known.erase(unit.pending_known.begin(),
                                  unit.pending_known.begin() + static_cast<std::ptrdiff_t>(part));
-        send_line(op.to_tiles, 0, false, std::move(line));
         ++sent;
       }
       if (observer_ != nullptr) {
@@ -149,20 +151,23 @@ bool Chip::run_outfeed() {
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
-      const std::uint8_t* data = to_scalar_.front()->bytes.data() + to_scalar_byte_;
-      const std::uint8_t* known = to_scalar_.front()->known.data() + to_scalar_byte_;
+      const Line& line = to_scalar_.front()->line;
+      const std::uint8_t* data = line.bytes.data() + to_scalar_byte_;
+      std::array<std::uint8_t, 8> known;
+      line.copy_known(static_cast<int>(to_scalar_byte_), op.unit_bytes, known.data());
       const std::int64_t address = op.out.base + run.first.position();
       if (op.unit_bytes == 8) {
-        if (!host_->put(data, known, 8)) return fail("sends the host more than it was asked to take");
+        if (!host_->put(data, known.data(), 8)) return fail("sends the host more than it was asked to take");
       } else if (op.loop_back) {
         std::copy_n(data, 4, fifos_[2].bytes.begin() + address % chip::kLoopBackFifoWords * 4);
-        std::copy_n(known, 4, fifos_[2].known.begin() + address % chip::kLoopBackFifoWords * 4);
+        std::copy_n(known.begin(), 4, fifos_[2].known.begin() + address % chip::kLoopBackFifoWords * 4);
       } else {
         auto& memory = core_.memory();
         std::memcpy(&memory[static_cast<std::size_t>(address) % memory.size()], data, 4);
       }
       to_scalar_byte_ += static_cast<std::size_t>(op.unit_bytes);
       if (to_scalar_byte_ >= kLineBytes) {
+        ring_lines_.leave(to_scalar_.front());
         to_scalar_.pop_front();
         to_scalar_byte_ = 0;
       }
@@ -184,6 +189,7 @@ bool Chip::run_outfeed() {
     if (was_full && to > from) touch_all();
     if (!run.first.done()) break;
     if (to_scalar_byte_ != 0) {
+      ring_lines_.leave(to_scalar_.front());
       to_scalar_.pop_front();
       to_scalar_byte_ = 0;
     }

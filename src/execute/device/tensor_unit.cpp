@@ -63,6 +63,11 @@ bool element_is_known(const std::uint8_t* known, bool is_16, int index) {
   return is_16 ? known[2 * index] != 0 && known[2 * index + 1] != 0 : known[index] != 0;
 }
 
+bool parameter_is_known(const Line& line, int cell, bool is_16, int index) {
+  const int byte = 4 * cell + (is_16 ? 2 : 1) * index;
+  return line.is_known(byte) && (!is_16 || line.is_known(byte + 1));
+}
+
 // A product is unknown unless both operands are known or one is known to be zero.
 bool multiply_add(const TensorOperation& op, const Operands& in, std::int32_t* sums, std::uint8_t* unknown) {
   bool all_known = true;
@@ -74,7 +79,7 @@ bool multiply_add(const TensorOperation& op, const Operands& in, std::int32_t* s
       const auto k = static_cast<std::size_t>(j);
       const int index = parameter_index(op, in.lane, j);
       const std::int32_t w = element(in.line->bytes.data() + 4 * c, op.param_16, index) - zero;
-      const bool w_known = element_is_known(in.line->known.data() + 4 * c, op.param_16, index);
+      const bool w_known = parameter_is_known(*in.line, c, op.param_16, index);
       sum += static_cast<std::uint32_t>(in.x[k]) * static_cast<std::uint32_t>(w);
       const bool is_known = (w_known && in.x_known[k]) || (w_known && w == 0) || (in.x_known[k] && in.x[k] == 0);
       if (!is_known) {
@@ -91,7 +96,7 @@ bool reduce(const TensorOperation& op, isa::Opcode opcode, const Operands& in, s
             std::uint8_t* unknown) {
   bool all_known = true;
   const auto use = [&](int c, int index) {
-    if (!element_is_known(in.line->known.data() + 4 * c, op.param_16, index)) {
+    if (!parameter_is_known(*in.line, c, op.param_16, index)) {
       unknown[c] = 1;
       all_known = false;
     }
@@ -248,7 +253,7 @@ struct TensorUnit {
     zeros.fill(op.param_zero);
     if (!op.has_zero_line) return true;
     const std::int64_t line = op.zero_line + op.zero_line_step * scaling_buffer(position);
-    if (!WideMemory::holds(line) || tile.wide.known_bytes(line) < 4 * op.cells) return false;
+    if (!WideMemory::holds(line) || tile.wide.line(line).known_prefix() < 4 * op.cells) return false;
     std::memcpy(zeros.data(), tile.wide.line(line).bytes.data(), static_cast<std::size_t>(4 * op.cells));
     return std::all_of(zeros.begin(), zeros.begin() + op.cells, [](std::int32_t z) { return z >= 0 && z <= 255; });
   }
@@ -281,7 +286,7 @@ struct TensorUnit {
     for (std::size_t s = 0; s < work.param_offsets.size(); ++s) {
       const std::int64_t address = base + work.param_offsets[s];
       const std::int64_t line = address >> 2;
-      if (!WideMemory::holds(line) || tile.wide.known_bytes(line) < 4 * op.cells) return false;
+      if (!WideMemory::holds(line) || tile.wide.line(line).known_prefix() < 4 * op.cells) return false;
       const std::uint8_t* bytes = tile.wide.line(line).bytes.data();
       if (op.products == 4) {
         pack_word(bytes, zeros.data(), s);
