@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "execute/device/vector_code.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -24,71 +26,144 @@ void add_cell_products_reference(const std::int16_t* weights, const std::int16_t
   }
 }
 
-#if defined(__x86_64__)
+void add_wide_products_reference(const std::int32_t* weights, const std::int32_t* inputs, std::ptrdiff_t rows,
+                                 std::ptrdiff_t operands, int cells, std::int32_t* sums) {
+  const std::ptrdiff_t width = padded_cells(cells);
+  for (std::ptrdiff_t r = 0; r < rows; ++r) {
+    for (std::ptrdiff_t k = 0; k < operands; ++k) {
+      const auto x = static_cast<std::uint32_t>(inputs[r * operands + k]);
+      for (std::ptrdiff_t c = 0; c < width; ++c) {
+        const std::uint32_t product = x * static_cast<std::uint32_t>(weights[k * width + c]);
+        sums[r * width + c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[r * width + c]) + product);
+      }
+    }
+  }
+}
+
 namespace {
 
-// `kBlocks` blocks of 8 cells, one row.
-template <int kBlocks>
-__attribute__((target("avx2"))) void row_avx2(const std::int16_t* weights, const std::int16_t* input,
-                                              std::ptrdiff_t pairs, std::ptrdiff_t width, std::int32_t* sums) {
-  __m256i acc[kBlocks];
-  for (int b = 0; b < kBlocks; ++b) acc[b] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums + 8 * b));
-  for (std::ptrdiff_t p = 0; p < pairs; ++p) {
-    std::int32_t pair;
-    std::memcpy(&pair, input + 2 * p, 4);
-    const __m256i x = _mm256_set1_epi32(pair);
-    const std::int16_t* w = weights + 2 * width * p;
-    for (int b = 0; b < kBlocks; ++b) {
-      const __m256i line = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + 16 * b));
-      acc[b] = _mm256_add_epi32(acc[b], _mm256_madd_epi16(line, x));
+REEF_VECTOR_BODY void wide_body(const std::int32_t* weights, const std::int32_t* inputs, std::ptrdiff_t rows,
+                                std::ptrdiff_t operands, std::ptrdiff_t width, std::int32_t* sums) {
+  using Words = std::uint32_t __attribute__((vector_size(16)));
+  for (std::ptrdiff_t r = 0; r < rows; ++r) {
+    const std::int32_t* x = inputs + r * operands;
+    for (std::ptrdiff_t c = 0; c < width; c += kCellBlock) {
+      Words sum;
+      std::memcpy(&sum, sums + r * width + c, sizeof(sum));
+      for (std::ptrdiff_t k = 0; k < operands; ++k) {
+        Words w;
+        std::memcpy(&w, weights + k * width + c, sizeof(w));
+        sum += w * static_cast<std::uint32_t>(x[k]);
+      }
+      std::memcpy(sums + r * width + c, &sum, sizeof(sum));
     }
-  }
-  for (int b = 0; b < kBlocks; ++b) _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + 8 * b), acc[b]);
-}
-
-// The same with half the width, which every x86-64 has.
-template <int kBlocks>
-void row_sse2(const std::int16_t* weights, const std::int16_t* input, std::ptrdiff_t pairs, std::ptrdiff_t width,
-              std::int32_t* sums) {
-  __m128i acc[2 * kBlocks];
-  for (int b = 0; b < 2 * kBlocks; ++b) acc[b] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(sums + 4 * b));
-  for (std::ptrdiff_t p = 0; p < pairs; ++p) {
-    std::int32_t pair;
-    std::memcpy(&pair, input + 2 * p, 4);
-    const __m128i x = _mm_set1_epi32(pair);
-    const std::int16_t* w = weights + 2 * width * p;
-    for (int b = 0; b < 2 * kBlocks; ++b) {
-      const __m128i line = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + 8 * b));
-      acc[b] = _mm_add_epi32(acc[b], _mm_madd_epi16(line, x));
-    }
-  }
-  for (int b = 0; b < 2 * kBlocks; ++b) _mm_storeu_si128(reinterpret_cast<__m128i*>(sums + 4 * b), acc[b]);
-}
-
-using RowFunction = void (*)(const std::int16_t*, const std::int16_t*, std::ptrdiff_t, std::ptrdiff_t, std::int32_t*);
-
-// Rows of any width in pieces that stay in registers.
-void all_rows(RowFunction four, RowFunction one, const std::int16_t* weights, const std::int16_t* inputs,
-              std::ptrdiff_t rows, std::ptrdiff_t pairs, std::ptrdiff_t width, std::int32_t* sums) {
-  for (std::ptrdiff_t c = 0; c < width;) {
-    const bool is_wide = width - c >= 32;
-    for (std::ptrdiff_t r = 0; r < rows; ++r) {
-      (is_wide ? four : one)(weights + 2 * c, inputs + 2 * r * pairs, pairs, width, sums + r * width + c);
-    }
-    c += is_wide ? 32 : 8;
   }
 }
 
 }  // namespace
 
+void add_wide_products(const std::int32_t* weights, const std::int32_t* inputs, std::ptrdiff_t rows,
+                       std::ptrdiff_t operands, int cells, std::int32_t* sums) {
+  for_this_processor<wide_body>(weights, inputs, rows, operands, std::ptrdiff_t{padded_cells(cells)}, sums);
+}
+
+#if defined(__x86_64__)
+namespace {
+
+// What one call works on: weights from a column on, inputs and sums from a row on.
+struct Block {
+  const std::int16_t* weights;
+  const std::int16_t* inputs;
+  std::ptrdiff_t pairs, width;
+  std::int32_t* sums;
+};
+
+__attribute__((always_inline)) inline std::int32_t pair_at(const std::int16_t* input) {
+  std::int32_t pair;
+  std::memcpy(&pair, input, 4);
+  return pair;
+}
+
+// `kRows` rows of `kParts` times 8 cells, which stay in registers.
+template <int kRows, int kParts>
+REEF_AVX2 void add_block_avx2(const Block& b) {
+  __m256i sums[kRows][kParts];
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kParts; ++i) {
+      sums[r][i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.sums + r * b.width + 8 * i));
+    }
+  }
+  for (std::ptrdiff_t p = 0; p < b.pairs; ++p) {
+    __m256i weights[kParts];
+    for (int i = 0; i < kParts; ++i) {
+      weights[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.weights + 2 * b.width * p + 16 * i));
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const __m256i x = _mm256_set1_epi32(pair_at(b.inputs + 2 * (r * b.pairs + p)));
+      for (int i = 0; i < kParts; ++i) {
+        sums[r][i] = _mm256_add_epi32(sums[r][i], _mm256_madd_epi16(weights[i], x));
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kParts; ++i) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(b.sums + r * b.width + 8 * i), sums[r][i]);
+    }
+  }
+}
+
+// The same with parts of 4 cells, which every x86-64 can do.
+template <int kRows, int kParts>
+void add_block_sse2(const Block& b) {
+  __m128i sums[kRows][kParts];
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kParts; ++i) {
+      sums[r][i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b.sums + r * b.width + 4 * i));
+    }
+  }
+  for (std::ptrdiff_t p = 0; p < b.pairs; ++p) {
+    __m128i weights[kParts];
+    for (int i = 0; i < kParts; ++i) {
+      weights[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b.weights + 2 * b.width * p + 8 * i));
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const __m128i x = _mm_set1_epi32(pair_at(b.inputs + 2 * (r * b.pairs + p)));
+      for (int i = 0; i < kParts; ++i) sums[r][i] = _mm_add_epi32(sums[r][i], _mm_madd_epi16(weights[i], x));
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kParts; ++i) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(b.sums + r * b.width + 4 * i), sums[r][i]);
+    }
+  }
+}
+
+using BlockFunction = void (*)(const Block&);
+struct BlockFunctions {
+  std::ptrdiff_t cells;        // of a block
+  BlockFunction four, single;  // rows
+};
+constexpr BlockFunctions kAvx2[] = {{16, add_block_avx2<4, 2>, add_block_avx2<1, 2>},
+                                    {8, add_block_avx2<4, 1>, add_block_avx2<1, 1>},
+                                    {4, add_block_sse2<4, 1>, add_block_sse2<1, 1>}};
+constexpr BlockFunctions kSse2[] = {{8, add_block_sse2<4, 2>, add_block_sse2<1, 2>},
+                                    {4, add_block_sse2<4, 1>, add_block_sse2<1, 1>}};
+
+}  // namespace
+
 void add_cell_products(const std::int16_t* weights, const std::int16_t* inputs, std::ptrdiff_t rows,
                        std::ptrdiff_t pairs, int cells, std::int32_t* sums) {
-  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
   const std::ptrdiff_t width = padded_cells(cells);
-  if (has_avx2) {
-    all_rows(row_avx2<4>, row_avx2<1>, weights, inputs, rows, pairs, width, sums);
-  } else {
-    all_rows(row_sse2<4>, row_sse2<1>, weights, inputs, rows, pairs, width, sums);
+  const BlockFunctions* functions = has_avx2() ? kAvx2 : kSse2;
+  for (std::ptrdiff_t c = 0; c < width;) {
+    while (functions->cells > width - c) ++functions;
+    for (std::ptrdiff_t r = 0; r < rows;) {
+      const bool are_four = rows - r >= 4;
+      const Block block{weights + 2 * c, inputs + 2 * r * pairs, pairs, width, sums + r * width + c};
+      (are_four ? functions->four : functions->single)(block);
+      r += are_four ? 4 : 1;
+    }
+    c += functions->cells;
   }
 }
 #else

@@ -65,10 +65,10 @@ struct Running {
   std::uint32_t register_base = 0;
   const isa::Operation* operation = nullptr;
   isa::NestCursor first, second;
-  bool started = false;        // the cursors are set
-  bool header_done = false;    // ring receive: the header of this pass has arrived
+  bool started = false;          // the cursors are set
+  bool header_done = false;      // ring receive: the header of this pass has arrived
   std::int64_t header_line = 0;  // of it, the next to arrive
-  std::int64_t line_word = 0;  // wide to narrow: words of the line that are behind
+  std::int64_t line_word = 0;    // wide to narrow: words of the line that are behind
   std::int64_t lines_to_leave = 0;
   std::int64_t skipped_at = -1;  // position before which words have been skipped
 };
@@ -205,11 +205,11 @@ class Chip {
   ScalarCore core_;
   std::array<std::uint16_t, chip::kScalarCounters> scalar_counters_{};
   std::array<HostUnit, kHostUnits> host_units_;
-  std::array<Fifo, 3> fifos_;         // parameters, activations, loop-back
+  std::array<Fifo, 3> fifos_;  // parameters, activations, loop-back
   RingLinePool ring_lines_;
   Line unreceived_line_;               // sent to nobody
   MessageQueue<RingLine*> to_scalar_;  // lines that the ring brought to the scalar core
-  std::size_t to_scalar_byte_ = 0;    // of the first of them
+  std::size_t to_scalar_byte_ = 0;     // of the first of them
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;
   std::int64_t steps_ = 0;

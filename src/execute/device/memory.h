@@ -20,8 +20,8 @@ inline constexpr int kLineBytes = chip::kWideLineBytes;
 inline constexpr int kLineWords = kLineBytes / 4;
 inline constexpr int kNarrowWords = chip::kNarrowBytes / chip::kNarrowWordBytes;
 
-// A line of wide memory, also on its way over the ring. Nearly always its first bytes are known and the rest is not: only
-// their number is kept then, and flags for every byte where it is otherwise.
+// A line of wide memory, also on its way over the ring. Nearly always its first bytes are known and the rest is not:
+// only their number is kept then, and flags for every byte where it is otherwise.
 class Line {
  public:
   using Flags = std::array<std::uint8_t, kLineBytes>;  // 1 where a byte is known, else 0
