@@ -24,6 +24,14 @@ void add_cell_products(const std::int16_t* weights, const std::int16_t* inputs, 
 void add_cell_products_reference(const std::int16_t* weights, const std::int16_t* inputs, std::ptrdiff_t rows,
                                  std::ptrdiff_t pairs, int cells, std::int32_t* sums);
 
+// Four bytes of every cell at each step, as they lie in lines of wide memory: lines[s] + 4 * cell.
+// inputs: [rows][steps][4], within -255..255; sums[r][cell] += input * (byte - zeros[cell]).
+void add_line_products(const std::uint8_t* const* lines, const std::int32_t* zeros, const std::int16_t* inputs,
+                       std::ptrdiff_t rows, std::ptrdiff_t steps, int cells, std::int32_t* sums);
+void add_line_products_reference(const std::uint8_t* const* lines, const std::int32_t* zeros,
+                                 const std::int16_t* inputs, std::ptrdiff_t rows, std::ptrdiff_t steps, int cells,
+                                 std::int32_t* sums);
+
 // For operands of any size: weights: [operands][padded cells]; inputs: [rows][operands]. Products wrap, too.
 void add_wide_products(const std::int32_t* weights, const std::int32_t* inputs, std::ptrdiff_t rows,
                        std::ptrdiff_t operands, int cells, std::int32_t* sums);

@@ -26,6 +26,11 @@ class Line {
  public:
   using Flags = std::array<std::uint8_t, kLineBytes>;  // 1 where a byte is known, else 0
 
+ private:
+  std::uint16_t known_prefix_ = 0;  // beside the bytes that are looked at with it
+  bool has_flags_ = false;
+
+ public:
   std::array<std::uint8_t, kLineBytes> bytes{};
 
   Line() = default;  // nothing is known
@@ -68,8 +73,6 @@ class Line {
   }
 
  private:
-  std::uint16_t known_prefix_ = 0;
-  bool has_flags_ = false;
   Flags flags_;  // of use if has_flags_
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regular multiply-adds as matrix products.
 //
-// Weights are packed once for all runs that share them; the inputs of up to 64 runs are rows of a matrix. Where
+// Weights are made ready once for all runs that share them; the inputs of up to 64 runs are rows of a matrix. They are
+// read before the results of these runs are written: no instruction reads its own results (on silicon, nothing would
+// make it wait for them). Where
 // operands are unknown, two more products of zeros and ones count for each result how many of its products are:
 // unknown weights times inputs that are not known to be zero, and known weights that are not zero times unknown inputs.
 #include <algorithm>
@@ -24,29 +26,46 @@ std::int32_t parameter(const std::uint8_t* word, bool is_16, int index) {
   return is_16 ? word[2 * index] | word[2 * index + 1] << 8 : word[index];
 }
 
-// to[i] = bytes[i] - zero
-REEF_VECTOR_BODY void widen_body(const std::uint8_t* bytes, std::ptrdiff_t count, std::int16_t zero, std::int16_t* to) {
-  for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = static_cast<std::int16_t>(bytes[i] - zero);
-}
-
-// Four operands of each cell, which lie side by side: to pairs [2][width][2].
-REEF_VECTOR_BODY void pack_words_body(const std::uint8_t* line, const std::int16_t* zeros, int width,
-                                      std::int16_t* to) {
+// The bytes of one run, minus their zero point. Returns 1 if all of them are known, else 0.
+REEF_VECTOR_BODY std::uint32_t gather_body(const std::uint8_t* bytes, const std::uint8_t* known,
+                                           const TensorPlan::Span* spans, std::size_t span_count, std::int16_t zero,
+                                           std::int16_t* to) {
   using Bytes = std::uint8_t __attribute__((vector_size(16)));
+  using HalfBytes = std::uint8_t __attribute__((vector_size(8)));
   using Numbers = std::int16_t __attribute__((vector_size(32)));
-  using Pairs = std::uint32_t __attribute__((vector_size(32)));
-  using HalfPairs = std::uint32_t __attribute__((vector_size(16)));
-  for (int c = 0; c < width; c += kCellBlock) {
-    Bytes bytes;
-    Numbers zero;
-    std::memcpy(&bytes, line + 4 * c, sizeof(bytes));
-    std::memcpy(&zero, zeros + 4 * c, sizeof(zero));
-    const Pairs pairs = (Pairs)(__builtin_convertvector(bytes, Numbers) - zero);
-    const HalfPairs first = {pairs[0], pairs[2], pairs[4], pairs[6]};
-    const HalfPairs second = {pairs[1], pairs[3], pairs[5], pairs[7]};
-    std::memcpy(to + 2 * c, &first, sizeof(first));
-    std::memcpy(to + 2 * (width + c), &second, sizeof(second));
+  using HalfNumbers = std::int16_t __attribute__((vector_size(16)));
+  Bytes all = Bytes{} + std::uint8_t{1};
+  std::uint32_t all_words = kAllKnown;
+  for (const TensorPlan::Span* span = spans; span != spans + span_count; ++span) {
+    const std::uint8_t* from = bytes + span->offset;
+    const std::uint8_t* flags = known + span->offset;
+    std::int32_t i = 0;
+    for (; i + 16 <= span->elements; i += 16) {
+      Bytes part, part_known;
+      std::memcpy(&part, from + i, sizeof(part));
+      std::memcpy(&part_known, flags + i, sizeof(part_known));
+      all &= part_known;
+      const Numbers numbers = __builtin_convertvector(part, Numbers) - zero;
+      std::memcpy(to + i, &numbers, sizeof(numbers));
+    }
+    for (; i + 4 <= span->elements; i += 4) {
+      HalfBytes part{};
+      std::uint32_t part_known;
+      std::memcpy(&part, from + i, 4);
+      std::memcpy(&part_known, flags + i, 4);
+      all_words &= part_known;
+      const HalfNumbers numbers = __builtin_convertvector(part, HalfNumbers) - zero;
+      std::memcpy(to + i, &numbers, 8);
+    }
+    for (; i < span->elements; ++i) {
+      to[i] = static_cast<std::int16_t>(from[i] - zero);
+      all_words &= kAllKnown - 1 + flags[i];
+    }
+    to += span->elements;
   }
+  std::array<std::uint32_t, 4> words;
+  std::memcpy(words.data(), &all, sizeof(all));
+  return (all_words & words[0] & words[1] & words[2] & words[3]) == kAllKnown ? 1 : 0;
 }
 
 }  // namespace
@@ -54,70 +73,69 @@ REEF_VECTOR_BODY void pack_words_body(const std::uint8_t* line, const std::int16
 // ---- Weights ----
 
 // Zero points of the cells' parameters. False: no memory, or too large for narrow operands.
-bool TensorUnit::load_zeros(std::int64_t position, CellNumbers& zeros) const {
-  zeros.fill(op.param_zero);
+bool TensorUnit::load_zeros(std::int64_t position) {
+  work.zeros.fill(op.param_zero);
   if (!op.has_zero_line) return true;
   const std::int64_t line = op.zero_line + op.zero_line_step * scaling_buffer(position);
   if (!WideMemory::holds(line)) return false;
-  std::memcpy(zeros.data(), tile.wide.line(line).bytes.data(), static_cast<std::size_t>(4 * op.cells));
-  return plan.is_wide ||
-         std::all_of(zeros.begin(), zeros.begin() + op.cells, [](std::int32_t z) { return z >= 0 && z <= 255; });
+  std::memcpy(work.zeros.data(), tile.wide.line(line).bytes.data(), static_cast<std::size_t>(4 * op.cells));
+  const auto is_byte = [](std::int32_t z) { return z >= 0 && z <= 255; };
+  return plan.is_wide || std::all_of(work.zeros.begin(), work.zeros.begin() + op.cells, is_byte);
+}
+
+// Operands `k` and following of all cells.
+void TensorUnit::pack_step(const std::uint8_t* line, int lane, std::int64_t k) {
+  for (int j = 0; j < op.products; ++j, ++k) {
+    const int index = parameter_index(lane, j);
+    if (plan.is_wide) {
+      std::int32_t* to = work.wide_weights.data() + k * work.width;
+      for (int c = 0; c < op.cells; ++c) {
+        const auto w = static_cast<std::uint32_t>(parameter(line + 4 * c, op.param_16, index));
+        to[c] = static_cast<std::int32_t>(w - static_cast<std::uint32_t>(work.zeros[static_cast<std::size_t>(c)]));
+      }
+    } else {
+      std::int16_t* to = work.weights.data() + k / 2 * 2 * work.width + k % 2;
+      for (int c = 0; c < op.cells; ++c) {
+        to[2 * c] = static_cast<std::int16_t>(line[4 * c + index] - work.zeros[static_cast<std::size_t>(c)]);
+      }
+    }
+  }
 }
 
 // Weights of the run at which param_runs stands. False: it is to be made step by step.
 bool TensorUnit::pack_weights(std::int64_t position) {
+  const std::int64_t base = work.param_runs.address();
+  if (!load_zeros(position) || !WideMemory::holds((base + plan.param_low) >> 2) ||
+      !WideMemory::holds((base + plan.param_high) >> 2)) {
+    return false;
+  }
   const auto size = static_cast<std::size_t>(plan.operands * work.width);
-  if (plan.is_wide) {
+  if (uses_lines()) {
+    work.lines.resize(plan.param_offsets.size());
+  } else if (plan.is_wide) {
     work.wide_weights.resize(size);
   } else if (work.weights.size() != size) {
     work.weights.assign(size, 0);  // the padding stays 0
   }
-  CellNumbers zeros;
-  if (!load_zeros(position, zeros)) return false;
-  const std::int64_t base = work.param_runs.address();
-  if (!WideMemory::holds((base + plan.param_low) >> 2) || !WideMemory::holds((base + plan.param_high) >> 2)) {
-    return false;
-  }
-  std::array<std::int16_t, 4 * kMaxCells> zeros_of_words;
-  if (op.products == 4 && !plan.is_wide) {
-    for (std::size_t i = 0; i < zeros_of_words.size(); ++i) zeros_of_words[i] = static_cast<std::int16_t>(zeros[i / 4]);
-  }
-  work.weights_are_known = true;
-  std::int64_t k = 0;
-  for (const std::int32_t offset : plan.param_offsets) {
-    const std::int64_t address = base + offset;
+  int least_known = kLineBytes;
+  for (std::size_t s = 0; s < plan.param_offsets.size(); ++s) {
+    const std::int64_t address = base + plan.param_offsets[s];
     const Line& line = tile.wide.line(address >> 2);
-    if (line.known_prefix() < 4 * op.cells) work.weights_are_known = false;
-    const std::uint8_t* bytes = line.bytes.data();
-    if (op.products == 4 && !plan.is_wide) {
-      for_this_processor<pack_words_body>(bytes, zeros_of_words.data(), work.width,
-                                          work.weights.data() + k * work.width);
-      k += 4;
-      continue;
-    }
-    for (int j = 0; j < op.products; ++j, ++k) {
-      const int index = parameter_index(static_cast<int>(address & 3), j);
-      if (plan.is_wide) {
-        std::int32_t* to = work.wide_weights.data() + k * work.width;
-        for (int c = 0; c < op.cells; ++c) {
-          to[c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(parameter(bytes + 4 * c, op.param_16, index)) -
-                                            static_cast<std::uint32_t>(zeros[static_cast<std::size_t>(c)]));
-        }
-      } else {
-        std::int16_t* to = work.weights.data() + k / 2 * 2 * work.width + k % 2;
-        for (int c = 0; c < op.cells; ++c) {
-          to[2 * c] = static_cast<std::int16_t>(bytes[4 * c + index] - zeros[static_cast<std::size_t>(c)]);
-        }
-      }
+    least_known = std::min(least_known, line.known_prefix());
+    if (uses_lines()) {
+      work.lines[s] = line.bytes.data();
+    } else {
+      pack_step(line.bytes.data(), static_cast<int>(address & 3), static_cast<std::int64_t>(s) * op.products);
     }
   }
+  work.weights_are_known = least_known >= 4 * op.cells;
   work.unknown_weights.clear();
   work.known_weights.clear();
   return true;
 }
 
 // The zeros and ones that tell of the weights' being known; needed only where something is unknown.
-void TensorUnit::pack_flags(const CellNumbers& zeros) {
+void TensorUnit::pack_flags() {
   const auto operands = (plan.operands + 1) / 2 * 2;
   work.unknown_weights.assign(static_cast<std::size_t>(operands * work.width), 0);
   work.known_weights.assign(static_cast<std::size_t>(operands * work.width), 0);
@@ -133,7 +151,7 @@ void TensorUnit::pack_flags(const CellNumbers& zeros) {
         const int byte = 4 * c + bytes * index;
         const bool is_known = line.is_known(byte) && line.is_known(byte + bytes - 1);
         const bool is_zero =
-            parameter(line.bytes.data() + 4 * c, op.param_16, index) == zeros[static_cast<std::size_t>(c)];
+            parameter(line.bytes.data() + 4 * c, op.param_16, index) == work.zeros[static_cast<std::size_t>(c)];
         const auto at = static_cast<std::size_t>(k / 2 * 2 * work.width + 2 * c + k % 2);
         work.unknown_weights[at] = is_known ? 0 : 1;
         work.known_weights[at] = is_known && !is_zero ? 1 : 0;
@@ -157,24 +175,26 @@ std::int64_t TensorUnit::gather(std::int64_t rows) {
   const std::uint8_t* known = tile.narrow.known();
   const int size = op.in_16 ? 2 : 1;
   const auto zero = static_cast<std::int16_t>(op.in_zero);
+  const bool is_padded = plan.operands != plan.run_steps * op.products;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t base = work.in_runs.address();
     if (!NarrowMemory::holds_bytes(base + plan.in_low, plan.in_high - plan.in_low)) return r;
     std::int64_t k = r * plan.operands;
     bool all_known = true;
-    for (const TensorPlan::Span& span : plan.in_spans) {
-      const std::int64_t address = base + span.offset;
-      all_known &= std::memchr(known + address, 0, static_cast<std::size_t>(span.elements * size)) == nullptr;
-      if (!plan.is_wide) {
-        for_this_processor<widen_body>(bytes + address, std::ptrdiff_t{span.elements}, zero, work.inputs.data() + k);
-        k += span.elements;
-      } else {
+    if (!plan.is_wide) {
+      const std::uint32_t known_row = for_this_processor<gather_body>(
+          bytes + base, known + base, plan.in_spans.data(), plan.in_spans.size(), zero, work.inputs.data() + k);
+      all_known = known_row != 0;
+      if (is_padded) work.inputs[static_cast<std::size_t>(k + plan.operands - 1)] = 0;
+    } else {
+      for (const TensorPlan::Span& span : plan.in_spans) {
+        const std::int64_t address = base + span.offset;
+        all_known &= std::memchr(known + address, 0, static_cast<std::size_t>(span.elements * size)) == nullptr;
         for (std::int32_t i = 0; i < span.elements; ++i) {
           work.wide_inputs[static_cast<std::size_t>(k++)] = parameter(bytes + address, op.in_16, i) - op.in_zero;
         }
       }
     }
-    if (!plan.is_wide && k < (r + 1) * plan.operands) work.inputs[static_cast<std::size_t>(k)] = 0;
     work.row_is_unknown[static_cast<std::size_t>(r)] = all_known ? 0 : 1;
     work.in_runs.advance();
   }
@@ -211,6 +231,9 @@ void TensorUnit::add_products(std::int64_t first_row, std::int64_t rows, std::in
   const std::int64_t first = first_row * plan.operands;
   if (plan.is_wide) {
     add_wide_products(work.wide_weights.data(), work.wide_inputs.data() + first, rows, plan.operands, op.cells, sums);
+  } else if (uses_lines()) {
+    add_line_products(work.lines.data(), work.zeros.data(), work.inputs.data() + first, rows, plan.run_steps, op.cells,
+                      sums);
   } else {
     add_cell_products(work.weights.data(), work.inputs.data() + first, rows, plan.operands / 2, op.cells, sums);
   }
@@ -241,8 +264,7 @@ std::int64_t TensorUnit::run_batch(std::int64_t first, std::int64_t batch) {
   const bool is_unknown = has_unknown(rows);
   if (is_unknown) {
     gather_flags(rows, first);
-    CellNumbers zeros;
-    if (work.known_weights.empty() && load_zeros(first * plan.run_steps, zeros)) pack_flags(zeros);
+    if (work.known_weights.empty()) pack_flags();
   }
   if (plan.outer_reduced != 0 || plan.result_runs > 1) return accumulate(first, rows);
   std::array<std::int32_t, (kMaxBatch + 1) * kMaxCells> sums, unknown;

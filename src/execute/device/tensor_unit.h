@@ -25,7 +25,10 @@ struct TensorRun {
   // Slots x width: sums of results under way, and of which of them something is unknown (not 0; empty: of none).
   std::vector<std::int32_t> sums, unknown;
   std::int64_t results = 0;  // finished
-  // Matrices of a batch; the unused kind of operands (16 or 32 bits) is empty.
+  // Weights of a batch, one of three: lines as they are, if there are four operands of a cell side by side; or packed
+  // operands of 16 or 32 bits.
+  std::vector<const std::uint8_t*> lines;
+  std::array<std::int32_t, chip::kCells> zeros;
   std::vector<std::int16_t> weights, inputs;
   std::vector<std::int32_t> wide_weights, wide_inputs;
   std::int64_t weights_from = -1;            // run from which on `weights` are valid; -1: they are not
@@ -75,9 +78,11 @@ struct TensorUnit {
   // step, or has failed.
   std::int64_t advance_by_runs(std::int64_t end);
   std::int64_t run_batch(std::int64_t first, std::int64_t batch);
-  bool load_zeros(std::int64_t position, CellNumbers& zeros) const;
+  bool uses_lines() const { return op.products == 4 && !plan.is_wide; }
+  bool load_zeros(std::int64_t position);
   bool pack_weights(std::int64_t position);
-  void pack_flags(const CellNumbers& zeros);
+  void pack_step(const std::uint8_t* line, int lane, std::int64_t k);
+  void pack_flags();
   std::int64_t gather(std::int64_t rows);
   void gather_flags(std::int64_t rows, std::int64_t base);
   void add_products(std::int64_t first_row, std::int64_t rows, std::int32_t* sums);

@@ -24,18 +24,18 @@ inline bool has_avx2() {
 }
 
 template <auto kBody, typename... Arguments>
-REEF_AVX2 void with_avx2(Arguments... arguments) {
-  kBody(arguments...);
+REEF_AVX2 auto with_avx2(Arguments... arguments) {
+  return kBody(arguments...);
 }
 #endif
 
 // Calls kBody in the version for this processor.
 template <auto kBody, typename... Arguments>
-void for_this_processor(Arguments... arguments) {
+auto for_this_processor(Arguments... arguments) {
 #if REEF_HAS_AVX2_CODE
   if (has_avx2()) return with_avx2<kBody>(arguments...);
 #endif
-  kBody(arguments...);
+  return kBody(arguments...);
 }
 
 }  // namespace reef::device
