@@ -226,16 +226,18 @@ template <typename Block>
 struct BlockFunctions {
   std::ptrdiff_t cells;        // of a block
   void (*four)(const Block&);  // rows
+  void (*two)(const Block&);
   void (*single)(const Block&);
 };
-constexpr BlockFunctions<Block> kAvx2[] = {{16, add_block_avx2<4, 2>, add_block_avx2<1, 2>},
-                                           {8, add_block_avx2<4, 1>, add_block_avx2<1, 1>},
-                                           {4, add_block_sse2<4, 1>, add_block_sse2<1, 1>}};
-constexpr BlockFunctions<Block> kSse2[] = {{8, add_block_sse2<4, 2>, add_block_sse2<1, 2>},
-                                           {4, add_block_sse2<4, 1>, add_block_sse2<1, 1>}};
-constexpr BlockFunctions<LineBlock> kLinesAvx2[] = {{8, add_lines_avx2<4, 2>, add_lines_avx2<1, 2>},
-                                                    {4, add_lines_avx2<4, 1>, add_lines_avx2<1, 1>}};
-constexpr BlockFunctions<LineBlock> kLinesSse2[] = {{4, add_lines_sse2<4>, add_lines_sse2<1>}};
+constexpr BlockFunctions<Block> kAvx2[] = {{16, add_block_avx2<4, 2>, add_block_avx2<2, 2>, add_block_avx2<1, 2>},
+                                           {8, add_block_avx2<4, 1>, add_block_avx2<2, 1>, add_block_avx2<1, 1>},
+                                           {4, add_block_sse2<4, 1>, add_block_sse2<2, 1>, add_block_sse2<1, 1>}};
+constexpr BlockFunctions<Block> kSse2[] = {{8, add_block_sse2<4, 2>, add_block_sse2<2, 2>, add_block_sse2<1, 2>},
+                                           {4, add_block_sse2<4, 1>, add_block_sse2<2, 1>, add_block_sse2<1, 1>}};
+constexpr BlockFunctions<LineBlock> kLinesAvx2[] = {
+    {8, add_lines_avx2<4, 2>, add_lines_avx2<2, 2>, add_lines_avx2<1, 2>},
+    {4, add_lines_avx2<4, 1>, add_lines_avx2<2, 1>, add_lines_avx2<1, 1>}};
+constexpr BlockFunctions<LineBlock> kLinesSse2[] = {{4, add_lines_sse2<4>, add_lines_sse2<2>, add_lines_sse2<1>}};
 
 // Blocks of as many cells and rows as there are functions for.
 template <typename Block, typename At>
@@ -243,9 +245,9 @@ void in_blocks(const BlockFunctions<Block>* functions, std::ptrdiff_t rows, std:
   for (std::ptrdiff_t c = 0; c < width;) {
     while (functions->cells > width - c) ++functions;
     for (std::ptrdiff_t r = 0; r < rows;) {
-      const bool are_four = rows - r >= 4;
-      (are_four ? functions->four : functions->single)(at(r, c));
-      r += are_four ? 4 : 1;
+      const std::ptrdiff_t left = rows - r;
+      (left >= 4 ? functions->four : left >= 2 ? functions->two : functions->single)(at(r, c));
+      r += left >= 4 ? 4 : left >= 2 ? 2 : 1;
     }
     c += functions->cells;
   }

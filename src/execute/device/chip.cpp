@@ -272,10 +272,13 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
 bool Chip::sweep() {
   bool moved = false;
   for (auto& tile : tiles_) {
+    const std::uint64_t version = tile->version;
+    if (tile->settled_at == version) continue;
     if (dispatch(*tile)) moved = true;
     for (int u = 0; u < chip::kTileUnits && failure_.ok(); ++u) {
       if (run_tile_unit(*tile, u)) moved = true;
     }
+    if (tile->version == version) tile->settled_at = version;
   }
   if (!failure_.ok()) return false;
   if (run_infeed()) moved = true;

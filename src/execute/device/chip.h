@@ -95,7 +95,8 @@ struct Tile {
   std::array<MessageQueue<RingLine*>, 2> ring;  // lines on their way to this tile, by channel
   std::array<MessageQueue<Word>, 4> links;      // words on their way to this tile, by mesh instruction
   std::optional<numeric::ChipTable> table;
-  std::uint64_t version = 0;  // changes with everything that could let a unit move
+  std::uint64_t version = 0;                     // changes with everything that could let a unit move
+  std::uint64_t settled_at = ~std::uint64_t{0};  // version at which no unit could move
   int notifications = 0;
 };
 

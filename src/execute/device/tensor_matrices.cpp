@@ -68,6 +68,26 @@ REEF_VECTOR_BODY std::uint32_t gather_body(const std::uint8_t* bytes, const std:
   return (all_words & words[0] & words[1] & words[2] & words[3]) == kAllKnown ? 1 : 0;
 }
 
+// The same for spans of 4 bytes each.
+REEF_VECTOR_BODY std::uint32_t gather_words_body(const std::uint8_t* bytes, const std::uint8_t* known,
+                                                 const TensorPlan::Span* spans, std::size_t span_count,
+                                                 std::int16_t zero, std::int16_t* to) {
+  using HalfBytes = std::uint8_t __attribute__((vector_size(8)));
+  using HalfNumbers = std::int16_t __attribute__((vector_size(16)));
+  const HalfNumbers zeros = zero - HalfNumbers{};
+  std::uint32_t all = kAllKnown;
+  for (std::size_t s = 0; s < span_count; ++s, to += 4) {
+    HalfBytes part{};
+    std::uint32_t part_known;
+    std::memcpy(&part, bytes + spans[s].offset, 4);
+    std::memcpy(&part_known, known + spans[s].offset, 4);
+    all &= part_known;
+    const HalfNumbers numbers = __builtin_convertvector(part, HalfNumbers) - zeros;
+    std::memcpy(to, &numbers, 8);
+  }
+  return all == kAllKnown ? 1 : 0;
+}
+
 }  // namespace
 
 // ---- Weights ----
@@ -175,6 +195,10 @@ std::int64_t TensorUnit::gather(std::int64_t rows) {
   const std::uint8_t* known = tile.narrow.known();
   const int size = op.in_16 ? 2 : 1;
   const auto zero = static_cast<std::int16_t>(op.in_zero);
+  using Row = std::uint32_t (*)(const std::uint8_t*, const std::uint8_t*, const TensorPlan::Span*, std::size_t,
+                                std::int16_t, std::int16_t*);
+  const Row gather_row =
+      plan.spans_are_words ? Row(for_this_processor<gather_words_body>) : Row(for_this_processor<gather_body>);
   const bool is_padded = plan.operands != plan.run_steps * op.products;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t base = work.in_runs.address();
@@ -182,9 +206,8 @@ std::int64_t TensorUnit::gather(std::int64_t rows) {
     std::int64_t k = r * plan.operands;
     bool all_known = true;
     if (!plan.is_wide) {
-      const std::uint32_t known_row = for_this_processor<gather_body>(
-          bytes + base, known + base, plan.in_spans.data(), plan.in_spans.size(), zero, work.inputs.data() + k);
-      all_known = known_row != 0;
+      all_known = gather_row(bytes + base, known + base, plan.in_spans.data(), plan.in_spans.size(), zero,
+                             work.inputs.data() + k) != 0;
       if (is_padded) work.inputs[static_cast<std::size_t>(k + plan.operands - 1)] = 0;
     } else {
       for (const TensorPlan::Span& span : plan.in_spans) {
@@ -282,17 +305,27 @@ std::int64_t TensorUnit::accumulate(std::int64_t first, std::int64_t rows) {
   const bool is_unknown = has_unknown(rows);
   if (is_unknown && work.unknown.empty()) work.unknown.resize(work.sums.size());
   if (plan.outer_reduced != 0 && work.slot_runs.position() != first) work.slot_runs.seek(first);
+  std::array<std::int64_t, kMaxBatch> slots;
+  std::array<bool, kMaxBatch> ends;
   for (std::int64_t r = 0; r < rows; ++r) {
-    std::int64_t slot = 0;
-    bool ends = (first + r + 1) % plan.result_runs == 0;
-    if (plan.outer_reduced != 0) {
-      slot = work.slot_runs.address();
-      ends = all_at_last(work.slot_runs, plan.outer_reduced);
-      work.slot_runs.advance();
+    const auto k = static_cast<std::size_t>(r);
+    slots[k] = 0;
+    ends[k] = (first + r + 1) % plan.result_runs == 0;
+    if (plan.outer_reduced == 0) continue;
+    slots[k] = work.slot_runs.address();
+    ends[k] = all_at_last(work.slot_runs, plan.outer_reduced);
+    work.slot_runs.advance();
+  }
+  for (std::int64_t r = 0; r < rows;) {
+    // Rows of results that lie side by side are added at once.
+    const std::int64_t slot = slots[static_cast<std::size_t>(r)];
+    std::int64_t count = 1;
+    while (r + count < rows && slots[static_cast<std::size_t>(r + count)] == slot + count) ++count;
+    add_products(r, count, work.sums.data() + slot * work.width);
+    if (is_unknown) add_unknown(r, count, work.unknown.data() + slot * work.width);
+    for (std::int64_t i = 0; i < count; ++i, ++r) {
+      if (ends[static_cast<std::size_t>(r)] && !emit(slot + i, (first + r) * plan.run_steps)) return r;
     }
-    add_products(r, 1, work.sums.data() + slot * work.width);
-    if (is_unknown) add_unknown(r, 1, work.unknown.data() + slot * work.width);
-    if (ends && !emit(slot, (first + r) * plan.run_steps)) return r;
   }
   return rows;
 }

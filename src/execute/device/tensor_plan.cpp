@@ -227,6 +227,8 @@ TensorPlan plan_tensor(const TensorOperation& op, isa::Opcode opcode, std::int64
   if (!step_offsets(op.param, plan.run_steps, plan.param_offsets)) return plan;
   budget -= plan.run_steps;
   join_spans(in_offsets, op.products, op.in_16 ? 2 : 1, plan);
+  plan.spans_are_words = std::all_of(plan.in_spans.begin(), plan.in_spans.end(),
+                                     [](const TensorPlan::Span& span) { return span.elements == 4; });
   const auto [low, high] = std::minmax_element(plan.param_offsets.begin(), plan.param_offsets.end());
   plan.param_low = *low;
   plan.param_high = *high;

@@ -31,6 +31,7 @@ struct TensorPlan {
   isa::NestShape slot_runs;         // "address": which of the results under way a run belongs to
   std::uint32_t outer_reduced = 0;  // dimensions of slot_runs that are summed
   std::vector<Span> in_spans;
+  bool spans_are_words = false;                // 4 elements each
   std::vector<std::int32_t> param_offsets;     // quarter lines from the run's first, one for each step
   std::int64_t in_low = 0, in_high = 0;        // bytes that a run reads: [low, high)
   std::int64_t param_low = 0, param_high = 0;  // quarter lines: [low, high]
