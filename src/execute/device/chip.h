@@ -190,6 +190,7 @@ class Chip {
   // host_units.cpp
   bool run_infeed();
   bool run_pop();
+  std::int64_t send_pending(HostUnit& unit, const isa::Pop& op, bool is_end);
   bool run_outfeed();
   bool start_host_unit(HostUnitId id);
   HostUnit& host_unit(HostUnitId id) { return host_units_[static_cast<std::size_t>(id)]; }

@@ -3,6 +3,7 @@
 // overwritten is decided by waits alone.
 #include <algorithm>
 
+#include "execute/device/bulk_moves.h"
 #include "execute/device/chip.h"
 #include "execute/device/waits.h"
 
@@ -83,6 +84,26 @@ bool Chip::run_infeed() {
   return moved;
 }
 
+// Returns how many lines went to the ring: complete ones, and what is left at the end of the instruction.
+std::int64_t Chip::send_pending(HostUnit& unit, const isa::Pop& op, bool is_end) {
+  std::int64_t sent = 0;
+  const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
+  while (unit.pending.size() >= line_bytes || (is_end && !unit.pending.empty())) {
+    Line& line = new_ring_line(op.to_tiles, 0, false);
+    Line::Flags known{};
+    const std::size_t part = std::min(line_bytes, unit.pending.size());
+    std::copy_n(unit.pending.begin(), part, line.bytes.begin());
+    std::fill(line.bytes.begin() + static_cast<std::ptrdiff_t>(part), line.bytes.end(), std::uint8_t{0});
+    std::copy_n(unit.pending_known.begin(), part, known.begin());
+    line.set_known(known);
+    unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
+    unit.pending_known.erase(unit.pending_known.begin(),
+                             unit.pending_known.begin() + static_cast<std::ptrdiff_t>(part));
+    ++sent;
+  }
+  return sent;
+}
+
 bool Chip::run_pop() {
   HostUnit& unit = host_unit(HostUnitId::kPop);
   bool moved = false;
@@ -94,29 +115,22 @@ bool Chip::run_pop() {
     const std::int64_t units = static_cast<std::int64_t>(fifo.bytes.size()) / unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
+    const auto line_bytes = static_cast<std::int64_t>(op.line_bytes);
     while (!run.first.done() && run.first.position() < end && ring_room(op.to_tiles, 0, false) > 0) {
       const std::int64_t position = run.first.position();
       const std::int64_t at = (op.in.base + position) % units;
-      const std::ptrdiff_t byte = at * unit_bytes;
-      unit.pending.insert(unit.pending.end(), fifo.bytes.begin() + byte, fifo.bytes.begin() + byte + unit_bytes);
-      unit.pending_known.insert(unit.pending_known.end(), fifo.known.begin() + byte,
-                                fifo.known.begin() + byte + unit_bytes);
-      run.first.advance();
-      std::int64_t sent = 0;
-      const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
-      while (unit.pending.size() >= line_bytes || (run.first.done() && !unit.pending.empty())) {
-        Line& line = new_ring_line(op.to_tiles, 0, false);
-        Line::Flags known{};
-        const std::size_t part = std::min(line_bytes, unit.pending.size());
-        std::copy_n(unit.pending.begin(), part, line.bytes.begin());
-        std::fill(line.bytes.begin() + static_cast<std::ptrdiff_t>(part), line.bytes.end(), std::uint8_t{0});
-        std::copy_n(unit.pending_known.begin(), part, known.begin());
-        line.set_known(known);
-        unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
-        unit.pending_known.erase(unit.pending_known.begin(),
-                                 unit.pending_known.begin() + static_cast<std::ptrdiff_t>(part));
-        ++sent;
+      // Up to the unit that completes a line: whether there is room changes only then.
+      std::int64_t count = 1;
+      if (observer_ == nullptr) {
+        const std::int64_t missing = line_bytes - static_cast<std::int64_t>(unit.pending.size());
+        count = std::max<std::int64_t>(1, std::min((missing + unit_bytes - 1) / unit_bytes, units - at));
+        count = std::min(count, equal_steps(run.first, op.in, end));
       }
+      const std::ptrdiff_t byte = at * unit_bytes, last = byte + count * unit_bytes;
+      unit.pending.insert(unit.pending.end(), fifo.bytes.begin() + byte, fifo.bytes.begin() + last);
+      unit.pending_known.insert(unit.pending_known.end(), fifo.known.begin() + byte, fifo.known.begin() + last);
+      run.first.advance(count);
+      const std::int64_t sent = send_pending(unit, op, run.first.done());
       if (observer_ != nullptr) {
         observer_->moved({.kind = MoveKind::kPopped,
                           .unit = static_cast<int>(HostUnitId::kPop),

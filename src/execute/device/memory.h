@@ -104,6 +104,11 @@ class NarrowMemory {
   }
   // All known.
   void set_bytes(std::int64_t first, const std::uint8_t* bytes, std::size_t count) {
+    if (count == 4) {  // the most frequent size
+      std::memcpy(bytes_.data() + first, bytes, 4);
+      std::memcpy(known_.data() + first, &kAllKnown, 4);
+      return;
+    }
     std::memcpy(bytes_.data() + first, bytes, count);
     std::memset(known_.data() + first, 1, count);
   }

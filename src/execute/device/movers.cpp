@@ -164,14 +164,23 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
     const std::int64_t line_address = run.first.address(), line_position = run.first.position();
     const Line* line = load_line(tile, line_address);
     if (line == nullptr) return false;
-    if (!ScalingMemory::holds(run.second.address()) || 8 * within + 8 > kLineBytes) {
-      return fail(fmt::format("writes step {} of scaling memory", run.second.address()));
-    }
-    std::array<std::uint8_t, 8> known;
-    line->copy_known(static_cast<int>(8 * within), 8, known.data());
-    tile.scaling.set_step(run.second.address(), line->bytes.data() + 8 * within, known.data());
     const std::int64_t step_address = run.second.address();
-    run.second.advance();
+    if (!ScalingMemory::holds(step_address) || 8 * within + 8 > kLineBytes) {
+      return fail(fmt::format("writes step {} of scaling memory", step_address));
+    }
+    std::int64_t steps = 1;
+    if (observer_ == nullptr) {
+      steps = std::min(equal_steps(run.second, op.out, end), op.out.count[0] - within);
+      steps = std::min(steps, kLineBytes / 8 - within);
+      steps = steps_inside(step_address, op.out.stride[0], steps, ScalingMemory::kSteps);
+    }
+    const auto stride = static_cast<std::int64_t>(op.out.stride[0]);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      std::array<std::uint8_t, 8> known;
+      line->copy_known(static_cast<int>(8 * (within + i)), 8, known.data());
+      tile.scaling.set_step(step_address + i * stride, line->bytes.data() + 8 * (within + i), known.data());
+    }
+    run.second.advance(steps);
     if (run.second.position() % op.out.count[0] == 0) run.first.advance();
     moved = true;
     if (observer_ != nullptr) {

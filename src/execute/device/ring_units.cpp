@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "execute/device/bulk_moves.h"
 #include "execute/device/chip.h"
 #include "execute/device/waits.h"
 
@@ -99,8 +100,15 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
       continue;
     }
     const std::int64_t address = run.first.address(), position = run.first.position();
-    if (!receive_line(tile, lines, address)) return false;
-    run.first.advance();
+    std::int64_t count = 1;
+    if (observer_ == nullptr && !(op.has_header && op.header_level == 0)) {
+      count = std::min(equal_steps(run.first, op.out, end), static_cast<std::int64_t>(lines.size()));
+      count = steps_inside(address, op.out.stride[0], count, chip::kWideLines);
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (!receive_line(tile, lines, address + i * static_cast<std::int64_t>(op.out.stride[0]))) return false;
+    }
+    run.first.advance(count);
     tell(MoveKind::kLineReceived, address, position);
     run.header_done = false;
     moved = true;

@@ -89,7 +89,7 @@ std::int64_t TensorUnit::emit_rows(std::int32_t* sums, const std::int32_t* unkno
     if (r + same < rows) std::copy_n(end, work.width, next.begin());
     if (!emit_same_scaling(sums + r * work.width, unknown == nullptr ? nullptr : unknown + r * work.width, same,
                            scaling_buffer(at))) {
-      return r + work.results - before;
+      return r + std::max<std::int64_t>(work.results - before - 1, 0);
     }
     if (r + same < rows) std::copy_n(next.begin(), work.width, end);
     r += same;
@@ -168,6 +168,7 @@ bool TensorUnit::store_sums(const std::int32_t* sums, const std::int32_t* unknow
 // null: all of them are.
 bool TensorUnit::store(const std::uint8_t* bytes, const std::uint8_t* known) {
   const std::int64_t begin = work.results * op.out_words, end = begin + op.out_words;
+  ++work.results;
   while (!work.out.done() && work.out.position() < end) {
     const std::int64_t word = work.out.position() - begin;
     const std::int64_t words = op.out.stride[0] == 4 ? std::min(work.out.run(), op.out_words - word) : std::int64_t{1};
@@ -183,7 +184,6 @@ bool TensorUnit::store(const std::uint8_t* bytes, const std::uint8_t* known) {
     }
     work.out.advance(words);
   }
-  ++work.results;
   return true;
 }
 
