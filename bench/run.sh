@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# make bench: Reef's CPU runtime against TFLite (LiteRT from PyPI), interleaved in one run. Peers that cannot be installed
-# are skipped with a message.
+# make bench: Reef's CPU runtime and virtual device against TFLite (LiteRT from PyPI), interleaved in one run. Peers that
+# cannot be installed are skipped with a message. Arguments: those of cpu_inference.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build/bench-venv
+benches() {
+  "$1" bench/cpu_inference.py "${@:2}"
+  echo
+  "$1" bench/device_inference.py
+}
 if [[ ! -x $venv/bin/python ]]; then
-  python3 -m venv "$venv" 2>/dev/null || { echo "bench: python3-venv is missing, peers are skipped"; exec python3 bench/cpu_inference.py "$@"; }
+  python3 -m venv "$venv" 2>/dev/null || { echo "bench: python3-venv is missing, peers are skipped"; benches python3 "$@"; exit; }
 fi
 "$venv/bin/python" -c 'import ai_edge_litert, numpy' 2>/dev/null ||
   "$venv/bin/pip" install -q ai-edge-litert numpy || echo "bench: ai-edge-litert cannot be installed, it is skipped"
-exec "$venv/bin/python" bench/cpu_inference.py "$@"
+benches "$venv/bin/python" "$@"

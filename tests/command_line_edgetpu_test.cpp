@@ -35,16 +35,25 @@ halt
 end
 )";
 
+constexpr std::string_view kFilling = R"(
+start
+mesh_north tiles=5 fill fill_value=0x04030201
+  out narrow word 2: for x2 +1
+halt
+end
+)";
+constexpr std::string_view kNothing = "start\nhalt\nend\n";
+
 Bytes encoded(std::string_view text) {
   const auto program = isa::assemble(text);
   EXPECT_TRUE(program.ok()) << program.status().message();
   return program.ok() ? Bytes(isa::encode(*program)) : Bytes();
 }
 
-std::vector<std::uint8_t> compiled_model() {
+std::vector<std::uint8_t> compiled_model(std::string_view running = kRunning, std::string_view caching = kCaching) {
   darwinn::CustomOptions options = darwinn::testing::make_options();
-  options.package.executables[0].instruction_chunks[0] = {.bitstream = encoded(kRunning), .field_offsets = {}};
-  options.package.executables[1].instruction_chunks[0] = {.bitstream = encoded(kCaching), .field_offsets = {}};
+  options.package.executables[0].instruction_chunks[0] = {.bitstream = encoded(running), .field_offsets = {}};
+  options.package.executables[1].instruction_chunks[0] = {.bitstream = encoded(caching), .field_offsets = {}};
   options.package.executables[1].parameters = darwinn::testing::counted_bytes(128, 0);
   ir::Model model;
   model.version = 3;
@@ -56,6 +65,7 @@ std::vector<std::uint8_t> compiled_model() {
     tensor.type = ir::DataType::kInt8;
     tensor.shape = ir::Shape({1, 2, 2, 3});
   }
+  graph.tensors[1].shape = ir::Shape({1, 8});
   graph.inputs = {0};
   graph.outputs = {1};
   ir::Operator& op = graph.operators.emplace_back();
@@ -163,6 +173,29 @@ TEST_F(EdgeTpuCommandLine, AsmRefusesWithAReason) {
   EXPECT_NE(wrong.text.find("line 2"), std::string::npos) << wrong.text;
   EXPECT_FALSE(std::filesystem::exists(out));
   EXPECT_EQ(reef("disasm " REEF_SOURCE_DIR "/models/reef_creatures_int8.tflite").exit_code, 1);
+}
+
+TEST_F(EdgeTpuCommandLine, RunStopsAtAnInstructionAndShowsTheChip) {
+  ASSERT_TRUE(write_file(model_, compiled_model(kFilling, kNothing)).ok());
+  const std::string out = (folder_ / "state").string();
+  const std::string run = "run --device virtual " + model_ + " --dump-tile 5 --out " + out + " --stop-at ";
+  const Outcome text = reef(run + "1");
+  ASSERT_EQ(text.exit_code, 0) << text.text;
+  for (const char* part : {"stopped: row 1 (mesh_north) is finished by tiles 5", "01 02 03 04  01 02 03 04",
+                           "narrow memory: 8 of 196608 bytes are known; bytes 8-15"}) {
+    EXPECT_NE(text.text.find(part), std::string::npos) << part << " is not in\n" << text.text;
+  }
+  const Outcome outcome = reef(run + "1 --json");
+  const auto json = nlohmann::json::parse(outcome.text, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << outcome.text;
+  const auto& tile = json["stopped_at"]["tile_states"][5];
+  ASSERT_TRUE(tile.contains("memories")) << outcome.text;
+  EXPECT_EQ(tile["memories"][0]["known"], nlohmann::json({{8, 15}}));
+  EXPECT_EQ(content(tile["memories"][0]["file"]).size(), 128 + 196608u);
+  const Outcome inside = reef(run + "2");
+  EXPECT_EQ(inside.exit_code, 1);
+  EXPECT_NE(inside.text.find("it belongs to row 1 (mesh_north)"), std::string::npos) << inside.text;
+  EXPECT_EQ(reef("run " + model_ + " --stop-at 0").exit_code, 1);
 }
 
 }  // namespace

@@ -17,10 +17,9 @@ namespace {
 
 constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
 
-constexpr std::array<std::size_t, 3> kBufferBytes = {
-    std::size_t{chip::kParameterFifoUnits} * chip::kParameterFifoUnitBytes,
-    std::size_t{chip::kActivationFifoUnits} * chip::kActivationFifoUnitBytes,
-    std::size_t{chip::kLoopBackFifoWords} * 4};
+constexpr std::array<std::size_t, 3> kBufferUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
+                                                     chip::kLoopBackFifoWords};
+constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
 
 }  // namespace
 
@@ -29,9 +28,11 @@ Chip::Chip(const Options& options) : options_(options) {
     tiles_.push_back(std::make_unique<Tile>());
     tiles_.back()->number = i;
   }
-  for (std::size_t i = 0; i < fifos_.size(); ++i) {
-    fifos_[i].bytes.resize(kBufferBytes[i]);
-    fifos_[i].known.resize(kBufferBytes[i]);
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    buffers_[i].unit_bytes = static_cast<std::int64_t>(kUnitBytes[i]);
+    buffers_[i].states.resize(kBufferUnits[i]);
+    buffers_[i].bytes.resize(kBufferUnits[i] * kUnitBytes[i]);
+    buffers_[i].known.resize(kBufferUnits[i] * kUnitBytes[i]);
   }
 }
 
@@ -44,8 +45,8 @@ std::string Chip::place(std::uint32_t index) const { return program_->describe(i
 
 bool Chip::spend(std::int64_t steps) {
   steps_ += steps;
-  if (steps_ <= options_.max_steps) return true;
-  failure_ = make_error(StatusCode::kResourceExhausted, "the program takes more than {} steps", options_.max_steps);
+  if (steps_ <= options_.max_cycles) return true;
+  failure_ = make_error(StatusCode::kResourceExhausted, "the program takes more than {} cycles; raise the limit if it should", options_.max_cycles);
   return false;
 }
 
@@ -321,6 +322,7 @@ Status Chip::run(const Program& program, HostMemory& host) {
   failure_ = ok_status();
   first_unknown_.clear();
   was_stopped_ = false;
+  for (HostBuffer& buffer : buffers_) buffer.restart();
   touch_all();
   if (observer_ != nullptr) observer_->begins(program, *this);
   bool moved = true;

@@ -10,6 +10,7 @@
 // that nothing wrote, a standstill, bytes left over at the end.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -44,7 +45,7 @@ struct QueueDepths {
 inline constexpr QueueDepths kShallowQueues = {1, 1};
 
 struct Options {
-  std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
+  std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
@@ -100,17 +101,38 @@ struct Tile {
   int notifications = 0;
 };
 
-// A buffer between host and ring. It is addressed, not a queue.
-struct Fifo {
-  std::vector<std::uint8_t> bytes, known;
-};
-
 // A unit of the scalar core that moves data.
 struct HostUnit {
   std::deque<std::uint32_t> queue;
   std::optional<Running> running;
   std::vector<std::uint8_t> pending, pending_known;  // pop: bytes of an unfinished line
   bool idle() const { return queue.empty() && !running; }
+};
+
+// A buffer between host and ring. Units are addressed, not queued: the program decides what is overwritten and when.
+// A unit that is taken before it is filled, or filled again before it was taken, is a mistake. (A unit that two pops
+// share, because their parts meet inside of it, is taken by both in a row.)
+struct HostBuffer {
+  std::int64_t unit_bytes = 4;
+  std::vector<std::uint8_t> bytes, known;
+  enum State : std::uint8_t { kEmpty, kFull, kTaken };
+  std::vector<State> states;
+  std::int64_t last_taken = -1;
+
+  std::int64_t units() const { return static_cast<std::int64_t>(states.size()); }
+  // Addresses wrap.
+  std::int64_t unit_at(std::int64_t address) const { return (address % units() + units()) % units(); }
+  bool take(std::int64_t unit) {
+    State& state = states[static_cast<std::size_t>(unit)];
+    if (state != kFull && unit != last_taken) return false;
+    state = kTaken;
+    last_taken = unit;
+    return true;
+  }
+  void restart() {
+    std::fill(states.begin(), states.end(), kEmpty);
+    last_taken = -1;
+  }
 };
 
 class Chip {
@@ -126,7 +148,9 @@ class Chip {
   bool was_stopped() const { return was_stopped_; }
 
   const Tile& tile(int number) const { return *tiles_[static_cast<std::size_t>(number)]; }
-  std::span<const std::uint16_t> scalar_counters() const { return scalar_counters_; }
+  const ScalarCore& core() const { return core_; }
+  const std::array<std::uint16_t, chip::kScalarCounters>& scalar_counters() const { return scalar_counters_; }
+  const std::array<HostUnit, kHostUnits>& host_units() const { return host_units_; }
   std::int64_t steps() const { return steps_; }
   // Where the last program first computed with memory that nothing wrote; empty: nowhere.
   const std::string& first_unknown() const { return first_unknown_; }
@@ -207,7 +231,7 @@ class Chip {
   ScalarCore core_;
   std::array<std::uint16_t, chip::kScalarCounters> scalar_counters_{};
   std::array<HostUnit, kHostUnits> host_units_;
-  std::array<Fifo, 3> fifos_;  // parameters, activations, loop-back
+  std::array<HostBuffer, 3> buffers_;  // parameters, activations, loop-back
   RingLinePool ring_lines_;
   Line unreceived_line_;               // sent to nobody
   MessageQueue<RingLine*> to_scalar_;  // lines that the ring brought to the scalar core

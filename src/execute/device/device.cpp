@@ -145,7 +145,9 @@ Status Device::cache(const LoadedPackage& package) {
   HostMemory host;
   host.add("parameters", copy_of(package.caching_->parameters.span()));
   host.add("scratch", std::vector<std::uint8_t>(static_cast<std::size_t>(package.caching_->scratch_size_bytes)), false);
-  return chip_.run(package.caching_program_, host).in("parameter caching");
+  REEF_RETURN_IF_ERROR(chip_.run(package.caching_program_, host).in("parameter caching"));
+  REEF_REQUIRE(!chip_.was_stopped(), "parameter caching was stopped");
+  return ok_status();
 }
 
 Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr<const LoadedPackage>& package,
@@ -179,6 +181,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
     host.add(layer.name, std::vector<std::uint8_t>(static_cast<std::size_t>(layer.size_bytes)), false);
   }
   REEF_RETURN_IF_ERROR(chip_.run(package->execution_program_, host));
+  REEF_REQUIRE(!chip_.was_stopped(), "the run was stopped before its end");
   std::vector<std::vector<std::uint8_t>> outputs;
   for (std::size_t i = 0; i < execution.output_layers.size(); ++i) {
     const darwinn::Layer& layer = execution.output_layers[i];

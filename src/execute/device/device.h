@@ -49,6 +49,10 @@ class Device {
                                                      const std::vector<std::span<const std::uint8_t>>& inputs);
 
   const Chip& chip() const { return chip_; }
+  void set_queue_depths(const QueueDepths& depths) { chip_.set_queue_depths(depths); }
+  // Is told everything that following runs do; null: nobody is. A run that it ends early is an error here;
+  // Chip::was_stopped() tells it from others.
+  void set_observer(Observer* observer) { chip_.set_observer(observer); }
 
  private:
   Status cache(const LoadedPackage& package);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a program stands still, and what it left behind.
+#include "execute/device/diagnosis.h"
+
 #include <fmt/ranges.h>
 
 #include "execute/device/chip.h"
@@ -57,6 +59,8 @@ std::string_view signaller(std::size_t counter) {
   return counter < kSignallers.size() ? kSignallers[counter] : "nothing";
 }
 
+}  // namespace
+
 std::vector<std::string> unmet_waits(const Running& run, std::span<const std::uint16_t> counters) {
   std::vector<std::string> texts;
   for (const GatedNest& gate : gates_of(run)) {
@@ -77,8 +81,6 @@ std::vector<std::string> unmet_waits(const Running& run, std::span<const std::ui
   }
   return texts;
 }
-
-}  // namespace
 
 std::string Chip::standstill() const {
   std::vector<std::string> stuck;
@@ -123,6 +125,15 @@ std::string Chip::left_over() const {
     }
   }
   if (!to_scalar_.empty()) return fmt::format("{} lines are left on the ring for the scalar core", to_scalar_.size());
+  static constexpr std::array<std::string_view, 2> kFilledByHost = {"parameters", "activations"};
+  for (std::size_t i = 0; i < kFilledByHost.size(); ++i) {
+    const auto& states = buffers_[i].states;
+    const auto left = std::count(states.begin(), states.end(), HostBuffer::kFull);
+    if (left != 0) return fmt::format("{} units are left in the buffer of {}", left, kFilledByHost[i]);
+  }
+  for (const auto& tile : tiles_) {
+    if (tile->notifications != 0) return fmt::format("nobody waited for a notification of tile {}", tile->number);
+  }
   return host_->left_over();
 }
 

@@ -10,8 +10,6 @@
 namespace reef::device {
 namespace {
 
-constexpr std::array<std::int64_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
-
 void add(std::array<std::uint16_t, chip::kScalarCounters>& counters, const isa::Signal& signal, std::int64_t passes) {
   if (passes != 0) counters[signal.counter] = static_cast<std::uint16_t>(counters[signal.counter] + passes);
 }
@@ -51,16 +49,19 @@ bool Chip::run_infeed() {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Infeed>(run.operation->code);
     const Purpose stream = op.activations ? Purpose::kInput : Purpose::kParameters;
-    Fifo& fifo = fifos_[op.activations ? 1 : 0];
-    const std::int64_t unit_bytes = kUnitBytes[op.activations ? 1 : 0];
-    const std::int64_t units = static_cast<std::int64_t>(fifo.bytes.size()) / unit_bytes;
+    HostBuffer& buffer = buffers_[op.activations ? 1 : 0];
+    const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
     auto ready = static_cast<std::int64_t>(host_->available(stream));
     while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
-      const std::int64_t at = (op.out.base + run.first.position()) % units;
-      host_->take(stream, fifo.bytes.data() + at * unit_bytes, fifo.known.data() + at * unit_bytes,
+      const std::int64_t at = buffer.unit_at(run.first.address());
+      if (buffer.states[static_cast<std::size_t>(at)] == HostBuffer::kFull) {
+        return fail(fmt::format("fills unit {} of its buffer before what is there was taken", at));
+      }
+      host_->take(stream, buffer.bytes.data() + at * unit_bytes, buffer.known.data() + at * unit_bytes,
                   static_cast<std::size_t>(unit_bytes));
+      buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;
       ready -= unit_bytes;
       const std::int64_t position = run.first.position();
       run.first.advance();
@@ -110,26 +111,28 @@ bool Chip::run_pop() {
   while (start_host_unit(HostUnitId::kPop)) {
     Running& run = *unit.running;
     const auto& op = std::get<isa::Pop>(run.operation->code);
-    const Fifo& fifo = fifos_[static_cast<std::size_t>(op.source)];
-    const std::int64_t unit_bytes = kUnitBytes[static_cast<std::size_t>(op.source)];
-    const std::int64_t units = static_cast<std::int64_t>(fifo.bytes.size()) / unit_bytes;
+    HostBuffer& buffer = buffers_[static_cast<std::size_t>(op.source)];
+    const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
     const auto line_bytes = static_cast<std::int64_t>(op.line_bytes);
     while (!run.first.done() && run.first.position() < end && ring_room(op.to_tiles, 0, false) > 0) {
       const std::int64_t position = run.first.position();
-      const std::int64_t at = (op.in.base + position) % units;
+      const std::int64_t at = buffer.unit_at(run.first.address());
       // Up to the unit that completes a line: whether there is room changes only then.
       std::int64_t count = 1;
       if (observer_ == nullptr) {
         const std::int64_t missing = line_bytes - static_cast<std::int64_t>(unit.pending.size());
-        count = std::max<std::int64_t>(1, std::min((missing + unit_bytes - 1) / unit_bytes, units - at));
+        count = std::max<std::int64_t>(1, (missing + unit_bytes - 1) / unit_bytes);
         count = std::min(count, equal_steps(run.first, op.in, end));
       }
-      const std::ptrdiff_t byte = at * unit_bytes, last = byte + count * unit_bytes;
-      unit.pending.insert(unit.pending.end(), fifo.bytes.begin() + byte, fifo.bytes.begin() + last);
-      unit.pending_known.insert(unit.pending_known.end(), fifo.known.begin() + byte, fifo.known.begin() + last);
-      run.first.advance(count);
+      for (std::int64_t i = 0; i < count; ++i, run.first.advance()) {
+        const std::int64_t taken = buffer.unit_at(run.first.address());
+        if (!buffer.take(taken)) return fail(fmt::format("takes unit {} of its buffer, where nothing new is", taken));
+        const auto bytes = buffer.bytes.begin() + taken * unit_bytes, known = buffer.known.begin() + taken * unit_bytes;
+        unit.pending.insert(unit.pending.end(), bytes, bytes + unit_bytes);
+        unit.pending_known.insert(unit.pending_known.end(), known, known + unit_bytes);
+      }
       const std::int64_t sent = send_pending(unit, op, run.first.done());
       if (observer_ != nullptr) {
         observer_->moved({.kind = MoveKind::kPopped,
@@ -169,12 +172,15 @@ bool Chip::run_outfeed() {
       const std::uint8_t* data = line.bytes.data() + to_scalar_byte_;
       std::array<std::uint8_t, 8> known;
       line.copy_known(static_cast<int>(to_scalar_byte_), op.unit_bytes, known.data());
-      const std::int64_t address = op.out.base + run.first.position();
+      const std::int64_t address = run.first.address();
       if (op.unit_bytes == 8) {
         if (!host_->put(data, known.data(), 8)) return fail("sends the host more than it was asked to take");
       } else if (op.loop_back) {
-        std::copy_n(data, 4, fifos_[2].bytes.begin() + address % chip::kLoopBackFifoWords * 4);
-        std::copy_n(known.begin(), 4, fifos_[2].known.begin() + address % chip::kLoopBackFifoWords * 4);
+        HostBuffer& buffer = buffers_[2];
+        const std::int64_t at = buffer.unit_at(address);
+        std::copy_n(data, 4, buffer.bytes.begin() + 4 * at);
+        std::copy_n(known.begin(), 4, buffer.known.begin() + 4 * at);
+        buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;  // padding of lines is never taken
       } else {
         auto& memory = core_.memory();
         std::memcpy(&memory[static_cast<std::size_t>(address) % memory.size()], data, 4);

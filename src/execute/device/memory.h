@@ -165,6 +165,10 @@ class ScalingMemory {
   const std::int32_t* biases(int buffer) const { return words_.data() + chip::kCells * (2 + buffer); }
   std::uint64_t known_scales(int buffer) const { return known_[static_cast<std::size_t>(buffer)]; }
   std::uint64_t known_biases(int buffer) const { return known_[static_cast<std::size_t>(2 + buffer)]; }
+  std::uint32_t word(int index) const { return static_cast<std::uint32_t>(words_[static_cast<std::size_t>(index)]); }
+  bool is_known(int word) const {
+    return (known_[static_cast<std::size_t>(word / chip::kCells)] >> word % chip::kCells & 1) != 0;
+  }
 
  private:
   std::array<std::int32_t, 2 * kSteps> words_{};

@@ -126,6 +126,7 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
     const Packing packing = pack_line(tile, op, base, readable, words, line);
     if (!failure_.ok()) return false;
     if (packing.is_held) break;
+    if (packing.words == 0) return fail("its source is complete, its destination is not");
     if (observer_ != nullptr) tell_packed(tile, run, base, words.position());
     run.first = words;
     const std::int64_t address = run.second.address();
@@ -144,6 +145,7 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
     moved = true;
   }
   if (run.second.done()) {
+    if (!run.first.done()) return fail("its destination is complete, its source is not");
     finish(tile, unit, &op.in, &op.out);
     moved = true;
   }
@@ -192,6 +194,7 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
   if (!spend(to - from)) return false;
   count(tile, op.signal, signalled(op.signal, op.out, from, to));
   if (run.second.done()) {
+    if (!run.first.done()) return fail("its destination is complete, its source is not");
     finish(tile, unit, &op.in, &op.out);
     moved = true;
   }
@@ -252,6 +255,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   if (!spend(to - from)) return false;
   count(tile, op.signal, signalled(op.signal, op.out, from, to));
   if (run.second.done()) {
+    if (!run.first.done()) return fail("its destination is complete, its source is not");
     finish(tile, unit, &op.in, &op.out);
     moved = true;
   }

@@ -27,6 +27,7 @@ std::string Program::describe(std::size_t index) const {
 
 Result<Program> decode_program(const darwinn::Executable& executable) {
   Program program;
+  program.type = executable.type;
   std::int64_t planned_steps = kMaxPlannedSteps;
   for (std::size_t c = 0; c < executable.instruction_chunks.size(); ++c) {
     program.chunk_starts.push_back(program.instructions.size());

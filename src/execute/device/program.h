@@ -17,6 +17,7 @@ namespace reef::device {
 
 // The instructions of all chunks in one list: tiles may still be at work on one chunk when the core begins the next.
 struct Program {
+  darwinn::ExecutableType type = darwinn::ExecutableType::kStandAlone;
   isa::Program instructions;
   std::vector<isa::Operation> operations;  // one for each
   std::vector<TensorPlan> plans;           // one for each; of use for tensor instructions

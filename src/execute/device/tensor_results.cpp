@@ -169,6 +169,7 @@ bool TensorUnit::store_sums(const std::int32_t* sums, const std::int32_t* unknow
 bool TensorUnit::store(const std::uint8_t* bytes, const std::uint8_t* known) {
   const std::int64_t begin = work.results * op.out_words, end = begin + op.out_words;
   ++work.results;
+  if (work.out.done()) return chip.fail("it has more results than the nest they are stored by");
   while (!work.out.done() && work.out.position() < end) {
     const std::int64_t word = work.out.position() - begin;
     const std::int64_t words = op.out.stride[0] == 4 ? std::min(work.out.run(), op.out_words - word) : std::int64_t{1};

@@ -86,7 +86,10 @@ bool Chip::tensor(Tile& tile, Unit& unit) {
   const std::int64_t end = permitted_end(op.loops, op.waits, tile.counters, run.first.position());
   if (end <= run.first.position()) return false;
   if (!work.advance(end)) return false;
-  if (run.first.done()) work.finish();
+  if (run.first.done()) {
+    if (!unit.tensor->out.done()) return fail("its results do not fill the nest they are stored by");
+    work.finish();
+  }
   return true;
 }
 

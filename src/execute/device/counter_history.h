@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a counter reached each of its values, and through whom.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "execute/device/moment.h"
+#include "execute/device/ordering.h"
+
+namespace reef::device {
+
+// What an agent tells by a signal or a message: when, and what lies behind it.
+struct Stamp {
+  Moment moment;
+  int agent = 0;
+  Clock clock = 0;
+  SharedClocks clocks;     // null when order is not followed
+  double ring_cycles = 0;  // a line: how long the ring carries it
+};
+
+// Signals since the counter was last set, in runs of equal distance.
+class CounterHistory {
+ public:
+  // `count` signals: the first at `first`, each following one `step` cycles and `clock_step` moves later. A value
+  // stands for all signals up to it, whoever gave them.
+  void add(Stamp first, std::int64_t count, double step, Clock clock_step, Spent kind) {
+    if (count <= 0) return;
+    if (!runs_.empty() && runs_.back().first.agent != first.agent) {
+      const Stamp before = end_of(runs_.back());
+      first.moment.wait_for(before.moment);
+      if (first.clocks) first.clocks = merged(first.clocks, before);
+    }
+    total_ += count;
+    runs_.push_back({std::move(first), total_, count, step, clock_step, kind});
+  }
+  void set(std::uint16_t value) {
+    runs_.clear();
+    total_ = 0;
+    set_to_ = value;
+  }
+  // The number of signals at which the counter reached a value, as far as 16 bits tell; below 1: from the beginning.
+  std::int64_t number_of(std::uint32_t value) const {
+    const auto now = static_cast<std::uint16_t>(set_to_ + static_cast<std::uint64_t>(total_));
+    return total_ + static_cast<std::int16_t>(static_cast<std::uint16_t>(value - now));
+  }
+
+  // The signal that made the number of signals `number`, from 1 to total(). False: there is none.
+  bool find(std::int64_t number, Stamp& stamp) const {
+    if (number < 1 || number > total_) return false;
+    const auto run = std::lower_bound(runs_.begin(), runs_.end(), number,
+                                      [](const Run& r, std::int64_t n) { return r.last_number < n; });
+    stamp = run->first;
+    const std::int64_t steps = number - (run->last_number - run->count + 1);
+    stamp.moment.spend(run->kind, run->step * static_cast<double>(steps));
+    stamp.clock += static_cast<Clock>(steps) * run->clock_step;
+    return true;
+  }
+
+ private:
+  struct Run;
+  static Stamp end_of(const Run& run) {
+    Stamp stamp = run.first;
+    stamp.moment.spend(run.kind, run.step * static_cast<double>(run.count - 1));
+    stamp.clock += static_cast<Clock>(run.count - 1) * run.clock_step;
+    return stamp;
+  }
+  static SharedClocks merged(const SharedClocks& clocks, const Stamp& before) {
+    auto all = std::make_shared<Clocks>(*clocks);
+    for (std::size_t i = 0; before.clocks && i < all->size(); ++i) (*all)[i] = std::max((*all)[i], (*before.clocks)[i]);
+    Clock& own = (*all)[static_cast<std::size_t>(before.agent)];
+    own = std::max(own, before.clock);
+    return all;
+  }
+
+  struct Run {
+    Stamp first;
+    std::int64_t last_number = 0, count = 0;
+    double step = 0;
+    Clock clock_step = 0;
+    Spent kind = Spent::kCompute;
+  };
+  std::vector<Run> runs_;
+  std::int64_t total_ = 0;
+  std::uint16_t set_to_ = 0;
+};
+
+}  // namespace reef::device

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program_use.h"
+
+#include <algorithm>
+
+#include "isa/scalar.h"
+
+namespace reef::testing {
+namespace {
+
+constexpr std::uint32_t kAllTiles = (1u << chip::kTiles) - 1, kAllUnits = (1u << chip::kTileUnits) - 1;
+constexpr int kScalarCore = chip::kTiles;
+
+bool is_on(std::uint32_t tiles, int tile) { return (tiles >> tile & 1) != 0; }
+
+}  // namespace
+
+ProgramUse::ProgramUse(const std::vector<isa::Instruction>& instructions,
+                       const std::vector<isa::Operation>& operations) {
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    has_branches_ = has_branches_ || operations[i].opcode == isa::Opcode::kBranch;
+    tiles_.push_back(operations[i].tiles_register >= 0 ? kAllTiles : operations[i].tiles);
+    note_counters(i, operations[i]);
+    note_buffers(i, operations[i]);
+  }
+  note_transfers(instructions);
+}
+
+void ProgramUse::note_waits(std::size_t index, std::uint32_t tiles, const std::vector<isa::Wait>& waits) {
+  for (const isa::Wait& wait : waits) {
+    if (wait.counter >= chip::kTileCounters) continue;
+    if (tiles == 0) uses(kScalarCore, wait.counter).waits.push_back(index);
+    for (int t = 0; t < chip::kTiles; ++t) {
+      if (is_on(tiles, t)) uses(t, wait.counter).waits.push_back(index);
+    }
+  }
+}
+
+void ProgramUse::note_counters(std::size_t index, const isa::Operation& operation) {
+  const std::uint32_t tiles = tiles_[index];
+  const auto& code = operation.code;
+  if (const auto* op = std::get_if<isa::TensorOperation>(&code)) note_waits(index, tiles, op->waits);
+  if (const auto* op = std::get_if<isa::RingSend>(&code)) note_waits(index, tiles, op->waits);
+  if (const auto* op = std::get_if<isa::RingReceive>(&code)) note_waits(index, tiles, op->waits);
+  if (const auto* op = std::get_if<isa::Infeed>(&code)) note_waits(index, 0, op->waits);
+  if (const auto* op = std::get_if<isa::Pop>(&code)) note_waits(index, 0, op->waits);
+  if (const auto* op = std::get_if<isa::Outfeed>(&code)) note_waits(index, 0, op->waits);
+  const auto both = [&](const auto& op) {
+    note_waits(index, tiles, op.in_waits);
+    note_waits(index, tiles, op.out_waits);
+  };
+  if (const auto* op = std::get_if<isa::NarrowToWide>(&code)) both(*op);
+  if (const auto* op = std::get_if<isa::WideToNarrow>(&code)) both(*op);
+  if (const auto* op = std::get_if<isa::Mesh>(&code)) both(*op);
+  if (const auto* fence = std::get_if<isa::ScalarFence>(&code)) {
+    note_waits(index, 0, fence->waits);
+    for (int c = 0; c < chip::kScalarCounters; ++c) {
+      if ((fence->reset >> c & 1) != 0) uses(kScalarCore, c).resets.push_back(index);
+    }
+  }
+  const auto* fence = std::get_if<isa::TileFence>(&code);
+  if (fence == nullptr) return;
+  for (int t = 0; t < chip::kTiles; ++t) {
+    if (!is_on(tiles, t)) continue;
+    const int producer = static_cast<int>(isa::TileCounter::kRingProducerA);
+    if (fence->await_producer_a) uses(t, producer).waits.push_back(index);
+    if (fence->await_producer_b) uses(t, producer + 1).waits.push_back(index);
+    for (int c = 0; c < chip::kTileCounters; ++c) {
+      if ((fence->reset >> c & 1) != 0) uses(t, c).resets.push_back(index);
+    }
+  }
+}
+
+bool ProgramUse::is_awaited(std::size_t index, bool is_scalar, int counter, bool is_reset) const {
+  if (has_branches_) return true;
+  const bool is_everywhere = !is_scalar && !is_reset && counter >= static_cast<int>(isa::TileCounter::kRingProducerA);
+  for (int core = 0; core < kCores; ++core) {
+    const bool is_core = core == kScalarCore;
+    if (is_core ? !is_scalar : is_scalar || (!is_everywhere && !is_on(tiles_[index], core))) continue;
+    const Uses& used = uses(core, counter);
+    const auto next = std::upper_bound(used.resets.begin(), used.resets.end(), index);
+    const std::size_t end = next == used.resets.end() ? ~std::size_t{0} : *next;
+    const auto previous = std::lower_bound(used.resets.begin(), used.resets.end(), index);
+    const std::size_t begin = is_reset ? index : previous == used.resets.begin() ? 0 : *std::prev(previous);
+    const auto first = std::lower_bound(used.waits.begin(), used.waits.end(), begin);
+    if (first != used.waits.end() && *first < end) return true;
+  }
+  return false;
+}
+
+void ProgramUse::note_buffers(std::size_t index, const isa::Operation& operation) {
+  std::array<const isa::NestShape*, 3> nests{};
+  const auto& code = operation.code;
+  if (const auto* op = std::get_if<isa::TensorOperation>(&code)) nests = {&op->in, &op->param, &op->out};
+  if (const auto* op = std::get_if<isa::RingSend>(&code)) nests = {&op->in};
+  if (const auto* op = std::get_if<isa::RingReceive>(&code)) nests = {&op->out};
+  if (const auto* op = std::get_if<isa::NarrowToWide>(&code)) nests = {&op->in, &op->out};
+  if (const auto* op = std::get_if<isa::WideToNarrow>(&code)) nests = {&op->in, &op->out};
+  if (const auto* op = std::get_if<isa::Mesh>(&code))
+    nests = {op->sends ? &op->in : nullptr, op->receives ? &op->out : nullptr};
+  const auto reaches = [&](int nest) { second_half_.insert({index, nest}); };
+  if (const auto* op = std::get_if<isa::Infeed>(&code); op != nullptr && op->out.buffer_passes() > 1) reaches(0);
+  if (const auto* op = std::get_if<isa::Pop>(&code); op != nullptr && op->in.buffer_passes() > 1) reaches(0);
+  if (const auto* op = std::get_if<isa::Outfeed>(&code); op != nullptr && op->out.buffer_passes() > 1) reaches(0);
+  const auto* fence = std::get_if<isa::TileFence>(&code);
+  for (std::size_t t = 0; t < phases_.size(); ++t) {
+    if (!is_on(tiles_[index], static_cast<int>(t))) continue;
+    if (fence != nullptr && fence->drain == kAllUnits) phases_[t] = {};
+    for (std::size_t n = 0; n < nests.size(); ++n) {
+      if (nests[n] == nullptr) continue;
+      std::int64_t& phase = phases_[t][static_cast<std::size_t>(isa::info(operation.opcode).unit)][n];
+      const std::int64_t passes = nests[n]->buffer_passes();
+      if (has_branches_ || passes > 1 || (phase & 1) != 0) reaches(static_cast<int>(n));
+      phase += passes;
+    }
+  }
+}
+
+// A register's last value goes into the descriptor; interrupts have no address and no size.
+void ProgramUse::note_transfers(const std::vector<isa::Instruction>& instructions) {
+  namespace b = isa::bundle;
+  std::array<std::size_t, 32> written_by{};
+  std::array<std::uint32_t, 32> value{};
+  std::array<std::size_t, 4> word{};  // who wrote it
+  std::uint32_t tag = 0;
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    const isa::Instruction& bundle = instructions[i];
+    if (bundle.opcode() != isa::Opcode::kScalar) continue;
+    const auto store = static_cast<b::Store>(bundle.bits(b::kStore));
+    const std::uint32_t source = bundle.bits(b::kStoreSource), at = bundle.bits(b::kStoreAddress);
+    if (store == b::Store::kDescriptor && at < word.size()) {
+      word[at] = written_by[source];
+      if (at == 3) tag = value[source];
+    } else if (store == b::Store::kIssue && tag != static_cast<std::uint32_t>(b::DescriptorTag::kInterrupt)) {
+      describing_.insert(word.begin(), word.end());
+    }
+    if (bundle.bits(b::kAlu) == static_cast<std::uint32_t>(b::Alu::kNone)) continue;
+    written_by[bundle.bits(b::kAluDest)] = i;
+    value[bundle.bits(b::kAluDest)] = bundle.bits(b::kAluOperand);
+  }
+}
+
+}  // namespace reef::testing
