@@ -24,6 +24,8 @@ constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes
 }  // namespace
 
 Chip::Chip(const Options& options) : options_(options) {
+  const int threads = std::min(options.threads, chip::kTiles);
+  if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads);
   for (int i = 0; i < chip::kTiles; ++i) {
     tiles_.push_back(std::make_unique<Tile>());
     tiles_.back()->number = i;
@@ -46,7 +48,8 @@ std::string Chip::place(std::uint32_t index) const { return program_->describe(i
 bool Chip::spend(std::int64_t steps) {
   steps_ += steps;
   if (steps_ <= options_.max_cycles) return true;
-  failure_ = make_error(StatusCode::kResourceExhausted, "the program takes more than {} cycles; raise the limit if it should", options_.max_cycles);
+  failure_ = make_error(StatusCode::kResourceExhausted,
+                        "the program takes more than {} cycles; raise the limit if it should", options_.max_cycles);
   return false;
 }
 
@@ -225,31 +228,26 @@ void Chip::finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa
   ++tile.version;
 }
 
+void Chip::take_up(Tile& tile, Unit& unit) {
+  unit.running.emplace();
+  unit.running->index = unit.queue.front().index;
+  unit.running->register_base = unit.queue.front().register_base;
+  unit.running->operation = &program_->operations[unit.queue.front().index];
+  unit.queue.pop_front();
+  if (observer_ != nullptr) observer_->started(&tile, static_cast<int>(&unit - tile.units.data()), *unit.running);
+}
+
 bool Chip::run_tile_unit(Tile& tile, int unit_index) {
   Unit& unit = tile.units[static_cast<std::size_t>(unit_index)];
   if (unit.idle() || unit.blocked_at == tile.version) return false;
   bool moved = false;
   while (!unit.idle() && failure_.ok()) {
-    if (!unit.running) {
-      unit.running.emplace();
-      unit.running->index = unit.queue.front().index;
-      unit.running->register_base = unit.queue.front().register_base;
-      unit.running->operation = &program_->operations[unit.queue.front().index];
-      unit.queue.pop_front();
-      if (observer_ != nullptr) observer_->started(&tile, unit_index, *unit.running);
-    }
+    if (!unit.running) take_up(tile, unit);
     failing_tile_ = tile.number;
     failing_index_ = unit.running->index;
     const isa::OperationCode& code = unit.running->operation->code;
     bool stepped = false;
-    if (std::holds_alternative<isa::TensorOperation>(code)) {
-      stepped = tensor(tile, unit);
-    } else if (const auto* table = std::get_if<isa::LoadActivation>(&code)) {
-      tile.table = numeric::ChipTable{table->segments, table->breaks};
-      if (observer_ != nullptr) observer_->loaded_table(tile, *unit.running);
-      finish(tile, unit, nullptr, nullptr);
-      stepped = true;
-    } else if (const auto* send = std::get_if<isa::RingSend>(&code)) {
+    if (const auto* send = std::get_if<isa::RingSend>(&code)) {
       stepped = ring_send(tile, unit, *send);
     } else if (const auto* receive = std::get_if<isa::RingReceive>(&code)) {
       stepped = ring_receive(tile, unit, *receive);
@@ -277,10 +275,11 @@ bool Chip::sweep() {
     if (tile->settled_at == version) continue;
     if (dispatch(*tile)) moved = true;
     for (int u = 0; u < chip::kTileUnits && failure_.ok(); ++u) {
-      if (run_tile_unit(*tile, u)) moved = true;
+      if (u != static_cast<int>(isa::Unit::kTensor) && run_tile_unit(*tile, u)) moved = true;
     }
     if (tile->version == version) tile->settled_at = version;
   }
+  if (failure_.ok() && run_tensor_units()) moved = true;
   if (!failure_.ok()) return false;
   if (run_infeed()) moved = true;
   if (run_pop()) moved = true;

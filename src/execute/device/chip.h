@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "execute/device/memory.h"
 #include "execute/device/message_queue.h"
 #include "execute/device/observer.h"
@@ -45,6 +46,7 @@ struct QueueDepths {
 inline constexpr QueueDepths kShallowQueues = {1, 1};
 
 struct Options {
+  int threads = 1;                                  // that tiles are computed on; results are the same for any number
   std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
@@ -75,6 +77,17 @@ struct Running {
 };
 
 struct TensorRun;  // tensor_unit.h
+
+// What a tensor unit did that is not its tile's own business. Units of several tiles work at the same time; this is
+// looked at when all are done, in the order of tiles.
+struct TensorEffects {
+  bool moved = false;
+  std::int64_t steps = 0;
+  std::int64_t most_steps = 0;                 // that may be made before someone looks
+  std::uint32_t index = 0;                     // the last instruction that was looked at
+  std::optional<std::uint32_t> first_unknown;  // the first instruction that computed with unknown memory
+  Status failure;                              // of the instruction `index`
+};
 
 struct Unit {
   std::deque<Issued> queue;
@@ -163,6 +176,8 @@ class Chip {
   bool scalar_core_moves();
   bool dispatch(Tile& tile);
   bool fence_passes(const isa::ScalarFence& fence);
+  void take_up(Tile& tile, Unit& unit);
+  // All but the tensor unit.
   bool run_tile_unit(Tile& tile, int unit);
   // Sets the cursors of an instruction when it is looked at for the first time.
   static void start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out);
@@ -177,7 +192,6 @@ class Chip {
   }
   bool spend(std::int64_t steps);
   bool fail(std::string message);  // always false
-  void note_unknown();
   std::string place(std::uint32_t index) const;
   std::string standstill() const;
   std::string left_over() const;
@@ -221,7 +235,11 @@ class Chip {
   void finish_host_unit(HostUnitId id);
 
   // tensor_unit.cpp
-  bool tensor(Tile& tile, Unit& unit);
+  bool run_tensor_units();
+  // How much there is to do at once, in about nanoseconds; 0: nothing.
+  std::int64_t tensor_work(Tile& tile) const;
+  void run_tensor_unit(Tile& tile, TensorEffects& effects);
+  bool tensor(Tile& tile, Unit& unit, TensorEffects& effects);
 
   Options options_;
   Observer* observer_ = nullptr;
@@ -236,6 +254,8 @@ class Chip {
   Line unreceived_line_;               // sent to nobody
   MessageQueue<RingLine*> to_scalar_;  // lines that the ring brought to the scalar core
   std::size_t to_scalar_byte_ = 0;     // of the first of them
+  std::array<TensorEffects, chip::kTiles> effects_;
+  std::unique_ptr<ThreadPool> pool_;  // null: one thread
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;
   std::int64_t steps_ = 0;

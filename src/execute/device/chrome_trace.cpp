@@ -76,8 +76,8 @@ std::string chrome_trace(std::span<const ProgramRecord> records) {
       writer.event(
           R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"program":"{}","busy_cycles":{:.0f},"waiting_cycles":{:.0f}}}}})",
           record.program->describe(slice.index), agent_name(slice.agent), process_of(slice.agent),
-          thread_of(slice.agent), start + slice.begin * us, wall * us, darwinn::name_of(record.program->type), slice.busy,
-          std::max(0.0, wall - slice.busy));
+          thread_of(slice.agent), start + slice.begin * us, wall * us, darwinn::name_of(record.program->type),
+          slice.busy, std::max(0.0, wall - slice.busy));
     }
     start += record.time.ms() * 1e3;
   }

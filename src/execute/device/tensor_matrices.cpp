@@ -272,7 +272,7 @@ void TensorUnit::add_unknown(std::int64_t first_row, std::int64_t rows, std::int
                     op.cells, unknown);
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int32_t* row = unknown + r * work.width;
-    if (std::any_of(row, row + op.cells, [](std::int32_t count) { return count != 0; })) return chip.note_unknown();
+    if (std::any_of(row, row + op.cells, [](std::int32_t count) { return count != 0; })) return note_unknown();
   }
 }
 

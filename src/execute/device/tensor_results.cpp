@@ -109,7 +109,7 @@ bool TensorUnit::emit_same_scaling(std::int32_t* sums, const std::int32_t* unkno
   auto* halves = reinterpret_cast<std::uint16_t*>(bytes.data());
   if (op.activation || op.sums_are_results()) add_constants(rule, sums, padded, sums);
   if (op.activation) {
-    if (!tile.table) return chip.fail("applies an activation table that was never loaded");
+    if (!tile.table) return fail("applies an activation table that was never loaded");
     std::array<float, kMaxNumbers> scaled;
     scale_sums(rule, sums, padded, scaled.data());
     op.out_16 ? all_through_table(op, scaled.data(), numbers, *tile.table, halves)
@@ -155,7 +155,7 @@ void TensorUnit::put_known(const std::int32_t* unknown, std::uint64_t missing, s
 }
 
 bool TensorUnit::store_sums(const std::int32_t* sums, const std::int32_t* unknown, std::int64_t line) {
-  if (!WideMemory::holds(line)) return chip.fail(fmt::format("writes line {} of wide memory", line));
+  if (!WideMemory::holds(line)) return fail(fmt::format("writes line {} of wide memory", line));
   std::array<std::uint8_t, 4 * kMaxCells> known{};
   for (int c = 0; c < op.cells; ++c) {
     std::fill_n(known.begin() + 4 * c, 4, static_cast<std::uint8_t>(unknown == nullptr || unknown[c] == 0 ? 1 : 0));
@@ -169,13 +169,13 @@ bool TensorUnit::store_sums(const std::int32_t* sums, const std::int32_t* unknow
 bool TensorUnit::store(const std::uint8_t* bytes, const std::uint8_t* known) {
   const std::int64_t begin = work.results * op.out_words, end = begin + op.out_words;
   ++work.results;
-  if (work.out.done()) return chip.fail("it has more results than the nest they are stored by");
+  if (work.out.done()) return fail("it has more results than the nest they are stored by");
   while (!work.out.done() && work.out.position() < end) {
     const std::int64_t word = work.out.position() - begin;
     const std::int64_t words = op.out.stride[0] == 4 ? std::min(work.out.run(), op.out_words - word) : std::int64_t{1};
     const std::int64_t address = work.out.address();
     if (!NarrowMemory::holds_bytes(address, 4 * words)) {
-      return chip.fail(fmt::format("writes byte {} of narrow memory", address));
+      return fail(fmt::format("writes byte {} of narrow memory", address));
     }
     const auto count = static_cast<std::size_t>(4 * words);
     if (known == nullptr) {
@@ -204,8 +204,7 @@ bool TensorUnit::resample() {
     for (int tx = 0; tx < taps; ++tx) {
       const std::int64_t weight = op.x.nearest ? 1 : (tx == 0 ? 128 - wx : wx) * (ty == 0 ? 128 - wy : wy);
       const std::int64_t address = work.in.address() + (x0 + tx) * op.pixel_stride + (y0 + ty) * op.row_stride;
-      if (!NarrowMemory::holds_bytes(address, 4))
-        return chip.fail(fmt::format("reads byte {} of narrow memory", address));
+      if (!NarrowMemory::holds_bytes(address, 4)) return fail(fmt::format("reads byte {} of narrow memory", address));
       for (std::size_t c = 0; c < 4; ++c) {
         sums[c] += weight * tile.narrow.bytes()[address + static_cast<std::int64_t>(c)];
         if (weight != 0 && tile.narrow.known()[address + static_cast<std::int64_t>(c)] == 0) known[c] = 0;

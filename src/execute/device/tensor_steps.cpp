@@ -119,8 +119,7 @@ bool mark_unknown_parameters(const TensorOperation& op, const Line& line, int in
 bool TensorUnit::load_input(StepOperands& operands) const {
   const int size = op.in_16 ? 2 : 1, bytes = op.products * size;
   const std::int64_t address = work.in.address();
-  if (!NarrowMemory::holds_bytes(address, bytes))
-    return chip.fail(fmt::format("reads byte {} of narrow memory", address));
+  if (!NarrowMemory::holds_bytes(address, bytes)) return fail(fmt::format("reads byte {} of narrow memory", address));
   for (int j = 0; j < op.products; ++j) {
     const auto k = static_cast<std::size_t>(j);
     const std::uint8_t* known = tile.narrow.known() + address + j * size;
@@ -133,11 +132,11 @@ bool TensorUnit::load_input(StepOperands& operands) const {
 
 bool TensorUnit::load_parameters(StepOperands& operands) const {
   const std::int64_t address = work.param.address();
-  operands.line = chip.load_line(tile, address >> 2);
+  operands.line = load_line(address >> 2);
   operands.lane = static_cast<int>(address & 3);
   if (operands.line == nullptr) return false;
   if (!op.has_zero_line) return true;
-  operands.zero_line = chip.load_line(tile, op.zero_line + op.zero_line_step * scaling_buffer(run.first.position()));
+  operands.zero_line = load_line(op.zero_line + op.zero_line_step * scaling_buffer(run.first.position()));
   return operands.zero_line != nullptr;
 }
 
@@ -178,7 +177,7 @@ bool TensorUnit::step(std::int64_t slot) {
       if (!all_known) any_unknown |= mark_unknown_parameters(op, *operands.line, index, unknown);
     }
   }
-  if (any_unknown) chip.note_unknown();
+  if (any_unknown) note_unknown();
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include "execute/device/tensor_unit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "execute/device/waits.h"
 
@@ -43,7 +44,7 @@ bool TensorUnit::advance(std::int64_t end) {
       const std::int64_t begun = position % plan.run_steps;
       if (begun == 0 && end - position >= plan.run_steps) {
         const std::int64_t runs = advance_by_runs(end);
-        if (!chip.failure_.ok()) return false;
+        if (!effects.failure.ok()) return false;
         if (runs > 0) {
           run.first.seek(position + runs * plan.run_steps);
           work.are_stale = true;
@@ -54,7 +55,7 @@ bool TensorUnit::advance(std::int64_t end) {
     }
     if (!advance_by_steps(next)) return false;
   }
-  if (!chip.spend(run.first.position() - from)) return false;
+  effects.steps += run.first.position() - from;
   const std::int64_t to_param = plan.is_regular ? run.first.position() : work.param.position();
   chip.count(tile, op.avdata, signalled(op.avdata, op.out, from_out, work.out.position()));
   if (opcode != isa::Opcode::kResample) {
@@ -73,24 +74,114 @@ void TensorUnit::finish() {
   chip.finish(tile, unit, &op.in, &op.param);
 }
 
-void Chip::note_unknown() {
-  if (first_unknown_.empty()) first_unknown_ = fmt::format("{} of tile {}", place(failing_index_), failing_tile_);
+bool TensorUnit::fail(std::string message) const {
+  if (effects.failure.ok()) effects.failure = Status(StatusCode::kInvalidInput, std::move(message));
+  return false;
 }
 
-bool Chip::tensor(Tile& tile, Unit& unit) {
+void TensorUnit::note_unknown() const {
+  if (!effects.first_unknown) effects.first_unknown = run.index;
+}
+
+const Line* TensorUnit::load_line(std::int64_t address) const {
+  if (WideMemory::holds(address)) return &tile.wide.line(address);
+  fail(fmt::format("reads line {} of wide memory, which has {}", address, chip::kWideLines));
+  return nullptr;
+}
+
+bool Chip::tensor(Tile& tile, Unit& unit, TensorEffects& effects) {
   Running& run = *unit.running;
   const auto& op = std::get<TensorOperation>(run.operation->code);
   if (!unit.tensor) unit.tensor = std::make_shared<TensorRun>();
-  TensorUnit work{*this, tile, unit, run, *unit.tensor, op, program_->plans[run.index], run.operation->opcode};
+  TensorUnit work{*this, tile, unit, run, *unit.tensor, op, program_->plans[run.index], run.operation->opcode, effects};
   if (!run.started) work.start();
-  const std::int64_t end = permitted_end(op.loops, op.waits, tile.counters, run.first.position());
-  if (end <= run.first.position()) return false;
+  const std::int64_t from = run.first.position();
+  const std::int64_t end = std::min(permitted_end(op.loops, op.waits, tile.counters, from),
+                                    from + std::max<std::int64_t>(effects.most_steps - effects.steps, 1));
+  if (end <= from) return false;
   if (!work.advance(end)) return false;
   if (run.first.done()) {
-    if (!unit.tensor->out.done()) return fail("its results do not fill the nest they are stored by");
+    if (!unit.tensor->out.done()) return work.fail("its results do not fill the nest they are stored by");
     work.finish();
   }
-  return true;
+  return effects.steps < effects.most_steps;
+}
+
+void Chip::run_tensor_unit(Tile& tile, TensorEffects& effects) {
+  Unit& unit = tile.units[static_cast<std::size_t>(isa::Unit::kTensor)];
+  while (!unit.idle() && effects.failure.ok()) {
+    if (!unit.running) take_up(tile, unit);
+    effects.index = unit.running->index;
+    if (const auto* table = std::get_if<isa::LoadActivation>(&unit.running->operation->code)) {
+      tile.table = numeric::ChipTable{table->segments, table->breaks};
+      if (observer_ != nullptr) observer_->loaded_table(tile, *unit.running);
+      finish(tile, unit, nullptr, nullptr);
+    } else if (!tensor(tile, unit, effects)) {
+      break;
+    }
+    effects.moved = true;
+  }
+  unit.blocked_at = tile.version;
+}
+
+std::int64_t Chip::tensor_work(Tile& tile) const {
+  Unit& unit = tile.units[static_cast<std::size_t>(isa::Unit::kTensor)];
+  if (unit.idle() || unit.blocked_at == tile.version) return 0;
+  const std::uint32_t index = unit.running ? unit.running->index : unit.queue.front().index;
+  const auto* op = std::get_if<TensorOperation>(&program_->operations[index].code);
+  if (op == nullptr) return 1;
+  const std::int64_t from = unit.running && unit.running->started ? unit.running->first.position() : 0;
+  const std::int64_t steps = permitted_end(op->loops, op->waits, tile.counters, from) - from;
+  if (steps <= 0) {
+    if (!unit.running) return 1;  // it takes the instruction up
+    unit.blocked_at = tile.version;
+    return 0;
+  }
+  constexpr std::int64_t kNanosecondsPerStep = 4, kCellsPerNanosecond = 16;
+  return steps * (kNanosecondsPerStep + op->cells / kCellsPerNanosecond);
+}
+
+// The tensor units of all tiles, at the same time if that pays.
+bool Chip::run_tensor_units() {
+  std::array<Tile*, chip::kTiles> ready;
+  std::size_t count = 0;
+  std::int64_t work = 0;
+  for (auto& tile : tiles_) {
+    const std::int64_t tile_work = tensor_work(*tile);
+    if (tile_work == 0) continue;
+    ready[count++] = tile.get();
+    work += tile_work;
+  }
+  const auto run = [&](std::int64_t i) {
+    Tile& tile = *ready[static_cast<std::size_t>(i)];
+    TensorEffects& effects = effects_[static_cast<std::size_t>(tile.number)];
+    effects = {};
+    effects.most_steps = options_.max_cycles - steps_ + 1;
+    run_tensor_unit(tile, effects);
+  };
+  constexpr std::int64_t kWorthSharing = 30'000;  // nanoseconds; waking a thread takes some thousands
+  if (pool_ != nullptr && observer_ == nullptr && count > 1 && work > kWorthSharing) {
+    pool_->parallel_for(static_cast<std::int64_t>(count), 1, [&](std::int64_t i, std::int64_t) { run(i); });
+  } else {
+    for (std::size_t i = 0; i < count; ++i) run(static_cast<std::int64_t>(i));
+  }
+  bool moved = false;
+  for (std::size_t i = 0; i < count && failure_.ok(); ++i) {
+    const int tile = ready[i]->number;
+    const TensorEffects& effects = effects_[static_cast<std::size_t>(tile)];
+    moved |= effects.moved;
+    if (first_unknown_.empty() && effects.first_unknown) {
+      first_unknown_ = fmt::format("{} of tile {}", place(*effects.first_unknown), tile);
+    }
+    if (!effects.failure.ok()) {
+      failing_tile_ = tile;
+      failing_index_ = effects.index;
+      failure_ = effects.failure;
+    } else {
+      spend(effects.steps);
+    }
+  }
+  return moved && failure_.ok();
 }
 
 }  // namespace reef::device

@@ -53,8 +53,12 @@ struct TensorUnit {
   const isa::TensorOperation& op;
   const TensorPlan& plan;
   isa::Opcode opcode;
+  TensorEffects& effects;
 
-  // tensor_unit.cpp
+  // tensor_unit.cpp. Units of other tiles work at the same time: nothing but the tile and the effects may be changed.
+  bool fail(std::string message) const;  // always false
+  void note_unknown() const;
+  const Line* load_line(std::int64_t address) const;
   void start();
   // Makes all steps before a position.
   bool advance(std::int64_t end);
