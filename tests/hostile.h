@@ -13,6 +13,7 @@ namespace reef::testing {
 struct HostileLimits {
   std::int64_t memory_bytes = std::int64_t{256} << 20;
   double seconds = 2;
+  std::int64_t device_steps = 300'000;  // of the virtual Edge TPU
 };
 
 // Everything a user's program would do with these bytes.

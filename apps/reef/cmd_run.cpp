@@ -303,8 +303,7 @@ Status run_to_stop(const RunOptions& options, cpu::Interpreter& interpreter, con
 Status check_device_options(const RunOptions& options) {
   const TimeOptions& time = options.time;
   const bool are_used = !time.link.empty() || time.clock_mhz > 0 || !time.trace.empty() || time.races;
-  REEF_REQUIRE(options.device == "virtual" || !are_used,
-               "--link, --clock, --trace and --races need --device virtual");
+  REEF_REQUIRE(options.device == "virtual" || !are_used, "--link, --clock, --trace and --races need --device virtual");
   return ok_status();
 }
 
@@ -328,6 +327,7 @@ Status run(const RunOptions& options) {
   std::shared_ptr<device::Device> virtual_device;
   if (options.device == "virtual") {
     device::Options device_options;
+    device_options.threads = options.threads;
     if (options.max_cycles > 0) device_options.max_cycles = options.max_cycles;
     virtual_device = std::make_shared<device::Device>(device_options);
   }
@@ -350,8 +350,8 @@ Status run(const RunOptions& options) {
   std::vector<std::string> sources;
   REEF_RETURN_IF_ERROR(fill_inputs(options, interpreter, sources));
   if (stop != nullptr) return run_to_stop(options, interpreter, *stop);
-  // The first run computes what is written out; stateful models would give other results later. It is also the one whose
-  // time is simulated: that depends on the program alone.
+  // The first run computes what is written out; stateful models would give other results later. It is also the one
+  // whose time is simulated: that depends on the program alone.
   if (virtual_device != nullptr) {
     virtual_device->set_observer(&timeline);
     virtual_device->set_queue_depths(device::kShallowQueues);
@@ -376,7 +376,8 @@ Status run(const RunOptions& options) {
   } else {
     print_report(options, interpreter, sources, bench, labels);
     print_times(records, timing.timing);
-    if (!options.time.trace.empty()) fmt::print("trace written to {} (open it in ui.perfetto.dev)\n", options.time.trace);
+    if (!options.time.trace.empty())
+      fmt::print("trace written to {} (open it in ui.perfetto.dev)\n", options.time.trace);
   }
   return judge_races(records);
 }

@@ -24,8 +24,7 @@ Result<device::TimelineOptions> timeline_options(const TimeOptions& options);
 std::string describe_links();
 
 void print_times(std::span<const device::ProgramRecord> records, const device::TimingOptions& timing);
-nlohmann::ordered_json times_json(std::span<const device::ProgramRecord> records,
-                                  const device::TimingOptions& timing);
+nlohmann::ordered_json times_json(std::span<const device::ProgramRecord> records, const device::TimingOptions& timing);
 
 // Says on standard error what is not ordered, and fails if simulated time contradicts the order that was executed.
 Status judge_races(std::span<const device::ProgramRecord> records);

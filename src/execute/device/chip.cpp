@@ -7,6 +7,7 @@
 #include "execute/device/chip.h"
 
 #include <algorithm>
+#include <thread>
 
 #include <fmt/ranges.h>
 
@@ -24,8 +25,8 @@ constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes
 }  // namespace
 
 Chip::Chip(const Options& options) : options_(options) {
-  const int threads = std::min(options.threads, chip::kTiles);
-  if (threads > 1) pool_ = std::make_unique<ThreadPool>(threads);
+  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  threads_ = std::min(threads, chip::kTiles);
   for (int i = 0; i < chip::kTiles; ++i) {
     tiles_.push_back(std::make_unique<Tile>());
     tiles_.back()->number = i;

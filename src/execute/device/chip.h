@@ -46,7 +46,8 @@ struct QueueDepths {
 inline constexpr QueueDepths kShallowQueues = {1, 1};
 
 struct Options {
-  int threads = 1;                                  // that tiles are computed on; results are the same for any number
+  // That tiles are computed on, 16 at most; results are the same for any number. 0: as many as the host has.
+  int threads = 0;
   std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
@@ -191,6 +192,10 @@ class Chip {
     for (auto& tile : tiles_) ++tile->version;
   }
   bool spend(std::int64_t steps);
+  // At most so far may a unit go at once: long instructions are not to exceed the limit by much before it is looked at.
+  std::int64_t affordable(std::int64_t from, std::int64_t end) const {
+    return std::min(end, from + std::max<std::int64_t>(options_.max_cycles - steps_, 0) + 1);
+  }
   bool fail(std::string message);  // always false
   std::string place(std::uint32_t index) const;
   std::string standstill() const;
@@ -255,7 +260,8 @@ class Chip {
   MessageQueue<RingLine*> to_scalar_;  // lines that the ring brought to the scalar core
   std::size_t to_scalar_byte_ = 0;     // of the first of them
   std::array<TensorEffects, chip::kTiles> effects_;
-  std::unique_ptr<ThreadPool> pool_;  // null: one thread
+  int threads_ = 1;
+  std::unique_ptr<ThreadPool> pool_;  // made when it is needed
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;
   std::int64_t steps_ = 0;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A virtual Edge TPU as its driver sees it: load a package, give it tensors, take tensors.
 //
-// Parameters are cached as on the real one: a package's parameter-caching program runs when its token is not that of
-// what the chip holds. Packages that were compiled together share a token and stay side by side.
+// Parameters are cached as libedgetpu does it: what the chip holds belongs to one token. A program with another token,
+// or with token 0 (one that brings its own parameters), makes all of it invalid; a package's parameter-caching program
+// runs when it has not run since. Packages that were compiled together share a token and stay side by side. After a
+// failure the chip counts as reset.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,7 @@ class LoadedPackage {
   Program execution_program_, caching_program_;
 };
 
-// Bytes of a layer's tensor, without padding: y * x * z elements.
+// Bytes of a layer's tensor, without padding: y * x * z elements. The largest number where that is too much for one.
 std::int64_t tensor_bytes(const darwinn::Layer& layer);
 
 class Device {
@@ -49,16 +51,20 @@ class Device {
                                                      const std::vector<std::span<const std::uint8_t>>& inputs);
 
   const Chip& chip() const { return chip_; }
+  // How often a parameter-caching program has run to its end.
+  std::int64_t parameter_loads() const { return parameter_loads_; }
   void set_queue_depths(const QueueDepths& depths) { chip_.set_queue_depths(depths); }
   // Is told everything that following runs do; null: nobody is. A run that it ends early is an error here;
   // Chip::was_stopped() tells it from others.
   void set_observer(Observer* observer) { chip_.set_observer(observer); }
 
  private:
-  Status cache(const LoadedPackage& package);
+  Status make_parameters_present(const std::shared_ptr<const LoadedPackage>& package);
+  Status execute(const Program& program, HostMemory& host);
 
   Options options_;
   Chip chip_;
+  std::int64_t parameter_loads_ = 0;
   std::uint64_t token_ = 0;
   std::set<std::shared_ptr<const LoadedPackage>> cached_;  // all with token_
 };

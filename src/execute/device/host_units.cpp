@@ -52,7 +52,7 @@ bool Chip::run_infeed() {
     HostBuffer& buffer = buffers_[op.activations ? 1 : 0];
     const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
-    const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
+    const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from));
     auto ready = static_cast<std::int64_t>(host_->available(stream));
     while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
       const std::int64_t at = buffer.unit_at(run.first.address());
@@ -114,7 +114,7 @@ bool Chip::run_pop() {
     HostBuffer& buffer = buffers_[static_cast<std::size_t>(op.source)];
     const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
-    const std::int64_t end = permitted_end(op.in, op.waits, scalar_counters_, from);
+    const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, scalar_counters_, from));
     const auto line_bytes = static_cast<std::int64_t>(op.line_bytes);
     while (!run.first.done() && run.first.position() < end && ring_room(op.to_tiles, 0, false) > 0) {
       const std::int64_t position = run.first.position();
@@ -166,7 +166,7 @@ bool Chip::run_outfeed() {
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
     const bool was_full = to_scalar_.size() >= depths_.ring_lines;  // senders wait for it
     const std::int64_t from = run.first.position();
-    const std::int64_t end = permitted_end(op.out, op.waits, scalar_counters_, from);
+    const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from));
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
       const Line& line = to_scalar_.front()->line;
       const std::uint8_t* data = line.bytes.data() + to_scalar_byte_;

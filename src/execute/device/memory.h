@@ -90,7 +90,7 @@ class NarrowMemory {
 
   static bool holds_word(std::int64_t word) { return word >= 0 && word < kNarrowWords; }
   static bool holds_bytes(std::int64_t byte, std::int64_t count) {
-    return byte >= 0 && byte + count <= chip::kNarrowBytes;
+    return byte >= 0 && byte <= chip::kNarrowBytes - count;
   }
   Word word(std::int64_t index) const {
     Word word;

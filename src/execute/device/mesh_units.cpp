@@ -17,7 +17,7 @@ int mesh_unit(chip::Direction direction) {
 
 bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
   const std::int64_t from = run.first.position();
-  const std::int64_t end = permitted_end(op.in, op.in_waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.in, op.in_waits, tile.counters, from));
   const int to_tile = chip::neighbour(tile.number, direction);
   Tile* receiver = to_tile >= 0 ? tiles_[static_cast<std::size_t>(to_tile)].get() : nullptr;
   auto* link = receiver != nullptr ? &receiver->links[static_cast<std::size_t>(direction)] : nullptr;
@@ -52,7 +52,7 @@ bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Dir
   auto& link = tile.links[static_cast<std::size_t>(direction)];
   const bool was_full = link.size() >= depths_.mesh_words;  // the sender waits for it
   const std::int64_t from = run.second.position();
-  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
   while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
     const std::int64_t address = run.second.address(), position = run.second.position();
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));

@@ -157,7 +157,7 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
   start(unit, op.in, op.out);
   const std::int64_t from = run.second.position();
   const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
-  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
   bool moved = false;
   while (!run.second.done() && run.second.position() < end && run.first.position() < line_end) {
     const std::int64_t step_position = run.second.position();
@@ -205,7 +205,7 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   Running& run = *unit.running;
   start(unit, op.in, op.out);
   const std::int64_t from = run.second.position();
-  const std::int64_t end = permitted_end(op.out, op.out_waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
   const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
   bool moved = false;
   // A line that is passed over must have been there.

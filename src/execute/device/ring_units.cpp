@@ -35,7 +35,7 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   Running& run = *unit.running;
   start(unit, op.in, op.in);  // it has one nest
   const std::int64_t from = run.first.position();
-  const std::int64_t end = permitted_end(op.in, op.waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, tile.counters, from));
   if (end <= from) return false;
   for (std::size_t room = ring_room(op.to_tiles, op.channel, op.to_scalar);
        room > 0 && !run.first.done() && run.first.position() < end; --room) {
@@ -76,7 +76,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   start(unit, op.out, op.out);                               // it has one nest
   if (lines.empty() && !run.first.done()) return false;
   const std::int64_t from = run.first.position();
-  const std::int64_t end = permitted_end(op.out, op.waits, tile.counters, from);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, tile.counters, from));
   bool moved = false;
   const auto tell = [&](MoveKind kind, std::int64_t address, std::int64_t position) {
     if (observer_ == nullptr) return;

@@ -13,7 +13,7 @@ using isa::NestShape;
 using isa::TensorOperation;
 
 // No compiled program has longer runs, and the tables must stay small.
-constexpr std::int64_t kMaxRunSteps = 1 << 16;
+constexpr std::int64_t kMaxRunSteps = 1 << 13;
 // Farther than any memory reaches.
 constexpr std::int64_t kMaxOffset = 1 << 30;
 

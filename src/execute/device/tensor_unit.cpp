@@ -137,7 +137,7 @@ std::int64_t Chip::tensor_work(Tile& tile) const {
     unit.blocked_at = tile.version;
     return 0;
   }
-  constexpr std::int64_t kNanosecondsPerStep = 4, kCellsPerNanosecond = 16;
+  constexpr std::int64_t kNanosecondsPerStep = 6, kCellsPerNanosecond = 8;
   return steps * (kNanosecondsPerStep + op->cells / kCellsPerNanosecond);
 }
 
@@ -160,7 +160,9 @@ bool Chip::run_tensor_units() {
     run_tensor_unit(tile, effects);
   };
   constexpr std::int64_t kWorthSharing = 30'000;  // nanoseconds; waking a thread takes some thousands
-  if (pool_ != nullptr && observer_ == nullptr && count > 1 && work > kWorthSharing) {
+  const bool are_shared = threads_ > 1 && observer_ == nullptr && count > 1 && work > kWorthSharing;
+  if (are_shared) {
+    if (pool_ == nullptr) pool_ = std::make_unique<ThreadPool>(threads_);
     pool_->parallel_for(static_cast<std::int64_t>(count), 1, [&](std::int64_t i, std::int64_t) { run(i); });
   } else {
     for (std::size_t i = 0; i < count; ++i) run(static_cast<std::int64_t>(i));
