@@ -58,6 +58,7 @@ void Chip::count(Tile& tile, const isa::Signal& signal, std::int64_t passes) {
   if (passes == 0) return;
   auto& counter = tile.counters[signal.counter];
   counter = static_cast<std::uint16_t>(counter + passes);
+  tile.signals[signal.counter] += passes;
   ++tile.version;
 }
 
@@ -68,6 +69,7 @@ void Chip::count_ring(int channel, std::int64_t passes) {
       static_cast<std::size_t>(isa::TileCounter::kRingProducerA) + static_cast<std::size_t>(channel);
   for (auto& tile : tiles_) {
     tile->counters[tile_counter] = static_cast<std::uint16_t>(tile->counters[tile_counter] + passes);
+    tile->signals[tile_counter] += passes;
     ++tile->version;
   }
   auto& own = scalar_counters_[static_cast<std::size_t>(isa::ScalarCounter::kRingProducerA) +
@@ -195,7 +197,9 @@ bool Chip::dispatch(Tile& tile) {
         for (Unit& unit : tile.units) unit.phases = {};
       }
       for (std::size_t k = 0; k < tile.counters.size(); ++k) {
-        if ((fence->reset >> k & 1) != 0) tile.counters[k] = static_cast<std::uint16_t>(fence->reset_to);
+        if ((fence->reset >> k & 1) == 0) continue;
+        tile.counters[k] = tile.set_to[k] = static_cast<std::uint16_t>(fence->reset_to);
+        tile.signals[k] = 0;
       }
       if (fence->notify) ++tile.notifications;
       if (observer_ != nullptr) observer_->passed_tile_fence(tile, tile.dispatch.front().index, *fence);
@@ -302,6 +306,8 @@ void Chip::clear_queues() {
     for (auto& channel : tile->ring) forget_lines(channel);
     for (auto& link : tile->links) link.clear();
     tile->counters = {};
+    tile->set_to = {};
+    tile->signals = {};
     tile->notifications = 0;
     tile->table.reset();
   }
@@ -324,10 +330,11 @@ Status Chip::run(const Program& program, HostMemory& host) {
   was_stopped_ = false;
   for (HostBuffer& buffer : buffers_) buffer.restart();
   touch_all();
+  order_.seed(schedule_.seed);
   if (observer_ != nullptr) observer_->begins(program, *this);
   bool moved = true;
   while (moved && failure_.ok()) {
-    moved = sweep();
+    moved = schedule_.seed == 0 ? sweep() : sweep_in_another_order();
     if (!moved && failure_.ok()) moved = scalar_core_moves();
     if (observer_ != nullptr && observer_->wants_to_stop()) {
       clear_queues();

@@ -16,6 +16,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,14 @@ struct QueueDepths {
   std::size_t ring_lines = 4096;
   std::size_t mesh_words = 1 << 16;
 };
+// Another order of the units, to see whether it matters. Everything that waits permit is permitted in it.
+struct Schedule {
+  std::uint32_t seed = 0;       // 0: the usual order
+  std::uint32_t reluctant = 0;  // mask of a tile's units (isa::Unit) that move only when nothing else can
+};
+// Instructions by which the scalar core may be ahead of a tile in another order.
+inline constexpr std::size_t kScheduleAhead = 8;
+
 inline constexpr QueueDepths kShallowQueues = {chip::kRingLinesNeeded, chip::kMeshWordsNeeded};
 
 struct Options {
@@ -105,6 +114,9 @@ struct Tile {
   WideMemory wide;
   ScalingMemory scaling;
   std::array<std::uint16_t, chip::kTileCounters> counters{};
+  // What a counter was last set to, and how often it was signalled since: it has 16 bits and wraps.
+  std::array<std::uint16_t, chip::kTileCounters> set_to{};
+  std::array<std::int64_t, chip::kTileCounters> signals{};
   std::array<Unit, chip::kTileUnits> units;
   std::deque<Issued> dispatch;
   std::array<MessageQueue<RingLine*>, 2> ring;  // lines on their way to this tile, by channel
@@ -158,6 +170,7 @@ class Chip {
   // Is told everything that following runs do; null: nobody is.
   void set_observer(Observer* observer) { observer_ = observer; }
   void set_queue_depths(const QueueDepths& depths) { depths_ = depths; }
+  void set_schedule(const Schedule& schedule) { schedule_ = schedule; }
   // The observer ended the last run early. Nothing of the chip's state but memories is of use then.
   bool was_stopped() const { return was_stopped_; }
 
@@ -174,6 +187,8 @@ class Chip {
 
   // chip.cpp
   bool sweep();
+  bool sweep_in_another_order();                     // schedule.cpp
+  bool run_units_of(std::uint32_t units, int odds);  // the same
   bool scalar_core_moves();
   bool dispatch(Tile& tile);
   bool fence_passes(const isa::ScalarFence& fence);
@@ -199,6 +214,8 @@ class Chip {
   bool fail(std::string message);  // always false
   std::string place(std::uint32_t index) const;
   std::string standstill() const;
+  std::vector<std::string> unmet_fence(const isa::ScalarFence& fence) const;
+  static std::vector<std::string> overflows(const Tile& tile, const Running& run);
   std::string left_over() const;
 
   // ring_units.cpp
@@ -240,7 +257,7 @@ class Chip {
   void finish_host_unit(HostUnitId id);
 
   // tensor_unit.cpp
-  bool run_tensor_units();
+  bool run_tensor_units(std::uint32_t tiles = ~0u);  // mask
   // How much there is to do at once, in about nanoseconds; 0: nothing.
   std::int64_t tensor_work(Tile& tile) const;
   void run_tensor_unit(Tile& tile, TensorEffects& effects);
@@ -249,6 +266,8 @@ class Chip {
   Options options_;
   Observer* observer_ = nullptr;
   QueueDepths depths_;
+  Schedule schedule_;
+  std::mt19937 order_;
   bool was_stopped_ = false;
   std::vector<std::unique_ptr<Tile>> tiles_;
   ScalarCore core_;

@@ -54,6 +54,7 @@ class Device {
   // How often a parameter-caching program has run to its end.
   std::int64_t parameter_loads() const { return parameter_loads_; }
   void set_queue_depths(const QueueDepths& depths) { chip_.set_queue_depths(depths); }
+  void set_schedule(const Schedule& schedule) { chip_.set_schedule(schedule); }
   // Is told everything that following runs do; null: nobody is. A run that it ends early is an error here;
   // Chip::was_stopped() tells it from others.
   void set_observer(Observer* observer) {

@@ -141,6 +141,30 @@ narrow_to_wide tiles=0 line_level=1
                  {"stands still", "tile 0", "narrow_to_wide", "RING_WRITE is 0, 1 is needed", "ring_send"});
 }
 
+TEST(Device, AStandstillOfTheScalarCoreNamesTilesAndUnits) {
+  expect_failure(joined({kAskForOutput, "scalar_fence tiles=all await_notify notify_tiles=2,5\n", kSendLine}),
+                 {"the scalar core waits", "scalar_fence", "no tile_fence of tiles 2,5 has notified"});
+  expect_failure(joined({kAskForOutput, "outfeed line_words=64 target=host\n  out buffer unit 0: for x1 +1\n",
+                         "scalar_fence tiles=all drain=outfeed\n", "halt code=16\nend\n"}),
+                 {"outfeed is not idle", "outfeed waits at", "no data arrives"});
+}
+
+TEST(Device, CountersThatOverflowAreNamed) {
+  // 40,000 words counted one by one, before somebody looks for the first of them.
+  expect_failure(joined({kAskForOutput, R"(
+mesh_south tiles=0 fill fill_value=0x1
+  out narrow word 0: for x40000 +1
+  signal MESH_N_IN each level 0
+tile_fence tiles=all drain=all
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 0: for x2 +1
+  out wide line 5: for x1 +1
+  wait MESH_N_IN >= 1 + 0*pass(level 1) on in
+)",
+                         kSendLine}),
+                 {"stands still", "MESH_N_IN has overflowed: 40000 signals"});
+}
+
 TEST(Device, AddressesBeyondAMemoryAreErrors) {
   expect_failure(joined({kAskForOutput, "mesh_north tiles=3 fill fill_value=0x1\n  out narrow word 49152: for x1 +1\n",
                          kSendLine}),

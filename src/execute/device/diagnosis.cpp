@@ -32,7 +32,48 @@ std::vector<GatedNest> gates_of(const Running& run) {
   if (const auto* op = std::get_if<isa::Mesh>(&code)) {
     return {{&op->in, &op->in_waits, run.first.position()}, {&op->out, &op->out_waits, run.second.position()}};
   }
+  if (const auto* op = std::get_if<isa::Infeed>(&code)) return {{&op->out, &op->waits, run.first.position()}};
+  if (const auto* op = std::get_if<isa::Pop>(&code)) return {{&op->in, &op->waits, run.first.position()}};
+  if (const auto* op = std::get_if<isa::Outfeed>(&code)) return {{&op->out, &op->waits, run.first.position()}};
   return {};
+}
+
+// Who signals a counter of the scalar core.
+std::string_view scalar_signaller(std::size_t counter) {
+  static constexpr std::array<std::string_view, chip::kScalarCounters> kSignallers = {"infeed of activations",
+                                                                                      "infeed of parameters",
+                                                                                      "pop of activations",
+                                                                                      "pop of parameters",
+                                                                                      "pop of the loop-back",
+                                                                                      "any tile's ring_send or a pop",
+                                                                                      "any tile's ring_send",
+                                                                                      "outfeed",
+                                                                                      "nothing"};
+  return counter < kSignallers.size() ? kSignallers[counter] : "nothing";
+}
+
+// What a counter that has not reached `needed` lacks.
+std::string lack_of(std::string_view name, std::uint16_t counter, std::int64_t needed, std::string_view signaller) {
+  return fmt::format("{} is {}, {} is needed (signalled by {})", name, static_cast<std::int16_t>(counter),
+                     static_cast<std::int16_t>(static_cast<std::uint16_t>(needed)), signaller);
+}
+
+std::vector<std::string> unmet_scalar_waits(const Running& run, std::span<const std::uint16_t> counters) {
+  std::vector<std::string> texts;
+  for (const GatedNest& gate : gates_of(run)) {
+    for (const isa::Wait& wait : *gate.waits) {
+      const std::int64_t length = gate.nest->pass_length(wait.level);
+      const std::int64_t pass = (gate.position + length - 1) / length;
+      const std::int64_t needed = wait.threshold + static_cast<std::int64_t>(wait.increment) * pass;
+      if (wait.counter >= counters.size()) {
+        texts.push_back(fmt::format("counter {} does not exist", wait.counter));
+      } else if (!isa::has_reached(counters[wait.counter], static_cast<std::uint32_t>(needed))) {
+        texts.push_back(lack_of(isa::kScalarCounterNames[wait.counter], counters[wait.counter], needed,
+                                scalar_signaller(wait.counter)));
+      }
+    }
+  }
+  return texts;
 }
 
 // "MESH_N_IN is 3, needs 4 (signalled by mesh_south)".
@@ -73,10 +114,51 @@ std::vector<std::string> unmet_waits(const Running& run, std::span<const std::ui
         continue;
       }
       if (isa::has_reached(counters[wait.counter], static_cast<std::uint32_t>(needed))) continue;
-      texts.push_back(fmt::format("{} is {}, {} is needed (signalled by {})", isa::kTileCounterNames[wait.counter],
-                                  static_cast<std::int16_t>(counters[wait.counter]),
-                                  static_cast<std::int16_t>(static_cast<std::uint16_t>(needed)),
-                                  signaller(wait.counter)));
+      texts.push_back(
+          lack_of(isa::kTileCounterNames[wait.counter], counters[wait.counter], needed, signaller(wait.counter)));
+    }
+  }
+  return texts;
+}
+
+std::vector<std::string> Chip::unmet_fence(const isa::ScalarFence& fence) const {
+  std::vector<std::string> texts;
+  std::vector<int> silent;
+  for (const auto& tile : tiles_) {
+    const bool is_awaited = fence.await_notify && (fence.notify_tiles >> tile->number & 1) != 0;
+    if (is_awaited && tile->notifications == 0) silent.push_back(tile->number);
+  }
+  if (!silent.empty()) texts.push_back(fmt::format("no tile_fence of tiles {} has notified", fmt::join(silent, ",")));
+  for (const isa::Wait& wait : fence.waits) {
+    const std::uint16_t counter = scalar_counters_[wait.counter];
+    if (isa::has_reached(counter, static_cast<std::uint32_t>(wait.threshold))) continue;
+    texts.push_back(
+        lack_of(isa::kScalarCounterNames[wait.counter], counter, wait.threshold, scalar_signaller(wait.counter)));
+  }
+  static constexpr std::array<std::string_view, 3> kHostUnits = {"infeed", "pop", "outfeed"};
+  for (std::size_t unit = 0; unit < host_units_.size(); ++unit) {
+    const bool is_awaited = (fence.drain & kDrainBits[unit]) != 0;
+    if (is_awaited && !host_units_[unit].idle()) texts.push_back(fmt::format("{} is not idle", kHostUnits[unit]));
+  }
+  return texts;
+}
+
+// Counters have 16 bits: whoever falls 32,768 signals behind takes a counter for one that has not arrived.
+std::vector<std::string> Chip::overflows(const Tile& tile, const Running& run) {
+  std::vector<std::string> texts;
+  for (const GatedNest& gate : gates_of(run)) {
+    for (const isa::Wait& wait : *gate.waits) {
+      if (wait.counter >= tile.counters.size()) continue;
+      const std::int64_t length = gate.nest->pass_length(wait.level);
+      const std::int64_t pass = (gate.position + length - 1) / length;
+      const auto needed =
+          static_cast<std::uint32_t>(wait.threshold) + wait.increment * static_cast<std::uint32_t>(pass);
+      const std::int64_t signals = tile.signals[wait.counter];
+      const auto awaited = static_cast<std::uint16_t>(needed - tile.set_to[wait.counter]);
+      if (isa::has_reached(tile.counters[wait.counter], needed) || signals < 32768 || signals < awaited) continue;
+      texts.push_back(
+          fmt::format("{} has overflowed: {} signals since it was set, {} are awaited, and 16 bits are compared",
+                      isa::kTileCounterNames[wait.counter], signals, awaited));
     }
   }
   return texts;
@@ -85,18 +167,26 @@ std::vector<std::string> unmet_waits(const Running& run, std::span<const std::ui
 std::string Chip::standstill() const {
   std::vector<std::string> stuck;
   if (core_.next < program_->instructions.size()) {
-    stuck.push_back("the scalar core waits at " + place(static_cast<std::uint32_t>(core_.next)));
+    std::string text = "the scalar core waits at " + place(static_cast<std::uint32_t>(core_.next));
+    if (const auto* fence = std::get_if<isa::ScalarFence>(&program_->operations[core_.next].code)) {
+      text += fmt::format(": {}", fmt::join(unmet_fence(*fence), ", "));
+    }
+    stuck.push_back(std::move(text));
   }
   static constexpr std::array<std::string_view, 3> kHostUnits = {"infeed", "pop", "outfeed"};
   for (std::size_t i = 0; i < host_units_.size(); ++i) {
     if (host_units_[i].running) {
-      stuck.push_back(fmt::format("{} waits at {}", kHostUnits[i], place(host_units_[i].running->index)));
+      const auto waits = unmet_scalar_waits(*host_units_[i].running, scalar_counters_);
+      stuck.push_back(fmt::format(
+          "{} waits at {}: {}", kHostUnits[i], place(host_units_[i].running->index),
+          waits.empty() ? "no data arrives, or the ring is full" : fmt::format("{}", fmt::join(waits, ", "))));
     }
   }
   for (const auto& tile : tiles_) {
     for (const Unit& unit : tile->units) {
       if (!unit.running) continue;
       std::vector<std::string> waits = unmet_waits(*unit.running, tile->counters);
+      for (std::string& text : overflows(*tile, *unit.running)) waits.push_back(std::move(text));
       stuck.push_back(fmt::format("tile {} {}: {}", tile->number, place(unit.running->index),
                                   waits.empty() ? "no data arrives" : fmt::format("{}", fmt::join(waits, ", "))));
     }

@@ -142,12 +142,12 @@ std::int64_t Chip::tensor_work(Tile& tile) const {
 }
 
 // The tensor units of all tiles, at the same time if that pays.
-bool Chip::run_tensor_units() {
+bool Chip::run_tensor_units(std::uint32_t tiles) {
   std::array<Tile*, chip::kTiles> ready;
   std::size_t count = 0;
   std::int64_t work = 0;
   for (auto& tile : tiles_) {
-    const std::int64_t tile_work = tensor_work(*tile);
+    const std::int64_t tile_work = (tiles >> tile->number & 1) != 0 ? tensor_work(*tile) : 0;
     if (tile_work == 0) continue;
     ready[count++] = tile.get();
     work += tile_work;

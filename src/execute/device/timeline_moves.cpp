@@ -54,8 +54,8 @@ void Timeline::send(Agent& agent, std::uint32_t index, std::uint16_t tiles, int 
   stamp.ring_cycles = line_bytes * options_.timing.costs.ring_byte;
   const auto check = [&](Race::Kind kind, Stamp& last, std::uint32_t& last_index, int tile) {
     if (last.clock != 0 && last.agent != stamp.agent && !agent.knowledge.knows(last.agent, last.clock)) {
-      races_.add({kind, channel == 0 ? "ring channel A" : "ring channel B", tile, last_index, index,
-                  last.agent, stamp.agent, stamp.moment.time - last.moment.time, 1,
+      races_.add({kind, channel == 0 ? "ring channel A" : "ring channel B", tile, last_index, index, last.agent,
+                  stamp.agent, stamp.moment.time - last.moment.time, 1,
                   static_cast<std::uint16_t>(tile >= 0 ? 1u << tile : 0)});
     }
     last = stamp;
