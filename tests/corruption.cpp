@@ -162,11 +162,12 @@ class Collector {
     one_of(fields.level, Touches::kSync, other_levels(shape(nests[fields.nest]), producer.level, fields.level));
   }
 
-  // Counters for which somebody waits after this fence, before they are set anew.
-  std::uint32_t awaited_counters(bool is_scalar, int count) const {
+  // Counters that a reset here would change and for which somebody waits after it, before they are set anew.
+  std::uint32_t awaited_counters(bool is_scalar, int count, std::int64_t reset_to) const {
     std::uint32_t counters = 0;
     for (int c = 0; c < count; ++c) {
-      if (use_.is_awaited(index_, is_scalar, c, true)) counters |= 1u << c;
+      const bool holds_already = use_.is_reset_already(index_, is_scalar, c, reset_to);
+      if (!holds_already && use_.is_awaited(index_, is_scalar, c, true)) counters |= 1u << c;
     }
     return counters;
   }
@@ -182,7 +183,7 @@ class Collector {
     }
     mask(f::kTiles, operation_.tiles & waiting);
     mask(f::kDrain, waited_for);
-    const std::uint32_t awaited = awaited_counters(false, isa::kTileCounterCount);
+    const std::uint32_t awaited = awaited_counters(false, isa::kTileCounterCount, fence.reset_to);
     mask(f::kReset, awaited);
     if ((fence.reset & awaited) != 0) number(f::kResetTo, Touches::kSync);
     flag(f::kNotify);
@@ -195,7 +196,7 @@ class Collector {
     namespace f = isa::scalar_fence;
     constexpr std::uint32_t kKnownUnits = 0b01101;
     const auto& fence = std::get<isa::ScalarFence>(operation_.code);
-    const std::uint32_t awaited = awaited_counters(true, isa::kScalarCounterCount);
+    const std::uint32_t awaited = awaited_counters(true, isa::kScalarCounterCount, fence.reset_to);
     mask(f::kReset, awaited);
     mask(f::kDrain, fence.drain & kKnownUnits & use_.busy_host_units(index_));
     if ((fence.reset & awaited) != 0) number(f::kResetTo, Touches::kSync);

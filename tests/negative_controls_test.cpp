@@ -252,7 +252,7 @@ TEST(NegativeControls, ChangedFieldsAreNoticed) {
   print(trials);
   const auto noticed = std::count_if(trials.begin(), trials.end(), [](const Trial& t) { return !t.verdict.empty(); });
   fmt::print("{} of {} noticed ({:.1f} %)\n", noticed, count, 100.0 * static_cast<double>(noticed) / count);
-  EXPECT_GE(static_cast<double>(noticed), 0.7 * count);
+  EXPECT_GE(static_cast<double>(noticed), 0.8 * count);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ ProgramUse::ProgramUse(const std::vector<isa::Instruction>& instructions,
     has_branches_ = has_branches_ || operations[i].opcode == isa::Opcode::kBranch;
     tiles_.push_back(operations[i].tiles_register >= 0 ? kAllTiles : operations[i].tiles);
     note_counters(i, operations[i]);
+    note_signals(i, operations[i]);
     note_fences(i, operations[i]);
     note_busy_units(i, operations[i]);
     note_buffers(i, operations[i]);
@@ -61,6 +62,50 @@ void ProgramUse::note_counters(std::size_t index, const isa::Operation& operatio
   if (const auto* op = std::get_if<isa::NarrowToWide>(&code)) both(*op);
   if (const auto* op = std::get_if<isa::WideToNarrow>(&code)) both(*op);
   if (const auto* op = std::get_if<isa::Mesh>(&code)) both(*op);
+}
+
+// Whose turn it is on the ring is counted everywhere.
+void ProgramUse::note_signal(std::size_t index, bool is_scalar, const isa::Signal& signal) {
+  if (!signal.enabled) return;
+  const int producer = static_cast<int>(isa::ScalarCounter::kRingProducerA);
+  const int tile_producer = static_cast<int>(isa::TileCounter::kRingProducerA);
+  const int channel = signal.counter - (is_scalar ? producer : tile_producer);
+  const bool is_everywhere = channel == 0 || channel == 1;
+  for (int t = 0; t < chip::kTiles; ++t) {
+    if (is_everywhere) uses(t, tile_producer + channel).signals.push_back({index, 1});
+    if (!is_everywhere && !is_scalar && is_on(tiles_[index], t)) uses(t, signal.counter).signals.push_back({index, 1});
+  }
+  if (is_everywhere) uses(kScalarCore, producer + channel).signals.push_back({index, 1});
+  if (!is_everywhere && is_scalar) uses(kScalarCore, signal.counter).signals.push_back({index, 1});
+}
+
+void ProgramUse::note_signals(std::size_t index, const isa::Operation& operation) {
+  const auto& code = operation.code;
+  const auto note = [&](bool is_scalar, std::initializer_list<isa::Signal> signals) {
+    for (const isa::Signal& signal : signals) note_signal(index, is_scalar, signal);
+  };
+  if (const auto* op = std::get_if<isa::TensorOperation>(&code)) note(false, {op->avdata, op->parameters});
+  if (const auto* op = std::get_if<isa::RingSend>(&code)) note(false, {op->ring_write, op->ring_producer});
+  if (const auto* op = std::get_if<isa::RingReceive>(&code)) note(false, {op->read});
+  if (const auto* op = std::get_if<isa::NarrowToWide>(&code)) note(false, {op->signal});
+  if (const auto* op = std::get_if<isa::WideToNarrow>(&code)) note(false, {op->signal});
+  if (const auto* op = std::get_if<isa::Mesh>(&code)) note(false, {op->sent, op->received});
+  if (const auto* op = std::get_if<isa::Infeed>(&code)) note(true, {op->signal});
+  if (const auto* op = std::get_if<isa::Pop>(&code)) note(true, {op->signal, op->ring_producer});
+  if (const auto* op = std::get_if<isa::Outfeed>(&code)) note(true, {op->signal});
+}
+
+bool ProgramUse::is_reset_already(std::size_t index, bool is_scalar, int counter, std::int64_t value) const {
+  if (has_branches_) return false;
+  for (int core = 0; core < kCores; ++core) {
+    if (!concerns(core, index, is_scalar, false)) continue;
+    const Uses& used = uses(core, counter);
+    const Event* start = reset_before(used, index);
+    if ((start == nullptr ? 0 : start->value) != value) return false;
+    const auto signal = std::lower_bound(used.signals.begin(), used.signals.end(), start == nullptr ? 0 : start->index);
+    if (signal != used.signals.end() && signal->index < index) return false;
+  }
+  return true;
 }
 
 void ProgramUse::note_fences(std::size_t index, const isa::Operation& operation) {

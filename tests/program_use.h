@@ -29,6 +29,9 @@ class ProgramUse {
   bool is_awaited(std::size_t index, bool is_scalar, int counter, bool is_reset) const;
   // Whether the value to which the counter was set last before the instruction fulfils a wait for `needed`.
   bool is_fulfilled_anyway(std::size_t index, bool is_scalar, int counter, std::int64_t needed) const;
+  // Whether a fence's reset sets the counter to what it holds already: it was set to the same before, or never, which
+  // is 0, and nothing has counted since.
+  bool is_reset_already(std::size_t index, bool is_scalar, int counter, std::int64_t value) const;
   // Units of the tile that have been given instructions since they were last waited for (a fence's `drain`).
   std::uint32_t busy_units(std::size_t index, int tile) const {
     return busy_units_.at(index)[static_cast<std::size_t>(tile)];
@@ -50,11 +53,13 @@ class ProgramUse {
     bool operator<(std::size_t other) const { return index < other; }
   };
   struct Uses {
-    std::vector<Event> waits, resets;  // in order
+    std::vector<Event> waits, resets, signals;  // in order
   };
   void note_counters(std::size_t index, const isa::Operation& operation);
   void note_waits(std::size_t index, std::uint32_t tiles, const std::vector<isa::Wait>& waits,
                   const isa::NestShape* nest);
+  void note_signal(std::size_t index, bool is_scalar, const isa::Signal& signal);
+  void note_signals(std::size_t index, const isa::Operation& operation);
   void note_fences(std::size_t index, const isa::Operation& operation);
   void note_busy_units(std::size_t index, const isa::Operation& operation);
   // The last reset before the instruction.
