@@ -299,10 +299,16 @@ Result<CorruptiblePackage> CorruptiblePackage::create(darwinn::Package package) 
   return result;
 }
 
-std::int64_t CorruptiblePackage::another_value(const Target& target, std::mt19937& random) const {
+std::int64_t CorruptiblePackage::another_value(const Target& target, std::mt19937& random, Change change) const {
   const std::int64_t old = at(target).get(target.field);
   const auto below = [&](std::size_t count) { return static_cast<std::int64_t>(random() % count); };
   if (!target.values.empty()) return target.values[static_cast<std::size_t>(below(target.values.size()))];
+  if (change == Change::kAny && target.mask_bits != 0) return old ^ (random() & target.mask_bits);
+  if (change == Change::kAny) {
+    const std::int64_t bits = static_cast<std::uint32_t>(random()) & target.field.mask();
+    const bool is_negative = target.field.kind == isa::Kind::kSigned && (bits >> (target.field.width - 1)) != 0;
+    return bits + target.field.plus - (is_negative ? std::int64_t{1} << target.field.width : 0);
+  }
   if (target.mask_bits != 0) {
     std::vector<std::int64_t> bits;
     for (int k = 0; k < 32; ++k) {
@@ -339,7 +345,7 @@ bool CorruptiblePackage::means_nothing(const Target& target, const isa::Instruct
   return true;
 }
 
-Result<Corruption> CorruptiblePackage::pick(std::mt19937& random) const {
+Result<Corruption> CorruptiblePackage::pick(std::mt19937& random, Change change) const {
   constexpr int kMostTries = 1000;
   for (int i = 0; i < kMostTries; ++i) {
     const std::vector<Target>& choice = targets(kAllTouches[random() % std::size(kAllTouches)]);
@@ -348,7 +354,7 @@ Result<Corruption> CorruptiblePackage::pick(std::mt19937& random) const {
     corruption.target = choice[random() % choice.size()];
     const Target& target = corruption.target;
     corruption.old_value = at(target).get(target.field);
-    corruption.new_value = another_value(target, random);
+    corruption.new_value = another_value(target, random, change);
     isa::Instruction changed = at(target);
     if (corruption.new_value == corruption.old_value || !changed.set(target.field, corruption.new_value).ok()) continue;
     if (means_nothing(target, changed)) continue;

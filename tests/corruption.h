@@ -38,11 +38,15 @@ struct Target {
   std::int32_t row = 0;
   isa::Field field;
   Touches touches = Touches::kSync;
-  std::vector<std::int64_t> values;  // to choose from; empty: numbers near the old one
-  std::uint32_t mask_bits = 0;       // a mask of which one of these bits changes
+  std::vector<std::int64_t> values;  // to choose from; empty: any number
+  std::uint32_t mask_bits = 0;       // a mask of which some of these bits change
   int watcher = -1;                  // whose field it is; -1: no wait's
   std::size_t index = 0;             // of the instruction in its program, all chunks counted
 };
+
+// How the new value is chosen: any that the field can hold, all alike; or one near the old value (one more or less, the
+// double, nothing, up to 65 more or less; one bit of a mask), which programs with slack tolerate more often.
+enum class Change : std::uint8_t { kAny, kNear };
 
 struct Corruption {
   Target target;
@@ -56,7 +60,7 @@ class CorruptiblePackage {
 
   const std::vector<Target>& targets(Touches touches) const { return targets_[static_cast<std::size_t>(touches)]; }
   // One of the three kinds, then one of its fields, then a value. Fails where the package has no field of any kind.
-  Result<Corruption> pick(std::mt19937& random) const;
+  Result<Corruption> pick(std::mt19937& random, Change change) const;
   // The package with nothing else changed.
   Result<darwinn::Package> with(const Corruption& corruption) const;
 
@@ -66,7 +70,7 @@ class CorruptiblePackage {
   }
   Status collect(std::size_t executable);
   bool means_nothing(const Target& target, const isa::Instruction& changed) const;
-  std::int64_t another_value(const Target& target, std::mt19937& random) const;
+  std::int64_t another_value(const Target& target, std::mt19937& random, Change change) const;
 
   darwinn::Package package_;
   std::vector<std::vector<std::vector<isa::Instruction>>> programs_;  // by executable and chunk

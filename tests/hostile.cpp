@@ -21,7 +21,7 @@ Status read_and_run(std::vector<std::uint8_t> file, const HostileLimits& limits)
   options.max_memory_bytes = limits.memory_bytes;
   options.time_limit_seconds = limits.seconds;
   device::Options device_options;
-  device_options.max_steps = limits.device_steps;
+  device_options.max_cycles = limits.device_steps;
   options.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>(device_options)));
   REEF_ASSIGN_OR_RETURN(auto interpreter,
                         cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), options));

@@ -150,7 +150,7 @@ struct Tally {
 
 class Runner {
  public:
-  explicit Runner(std::int64_t max_steps) { options_.max_steps = max_steps; }
+  explicit Runner(std::int64_t max_steps) { options_.max_cycles = max_steps; }
 
   void run(Result<darwinn::Package> package) {
     const auto begin = std::chrono::steady_clock::now();
@@ -237,7 +237,7 @@ TEST(HostileDevice, AFailureLeavesNothingBehind) {
   auto good = device::LoadedPackage::load(handwritten());
   ASSERT_TRUE(good.ok()) << good.status().message();
   device::Options options;
-  options.max_steps = kMaxSteps;
+  options.max_cycles = kMaxSteps;
   device::Device device(options);
   const auto right = device.run(*good, {});
   ASSERT_TRUE(right.ok()) << right.status().message();

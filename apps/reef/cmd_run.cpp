@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "execute/cpu/interpreter.h"
+#include "execute/device/chrome_trace.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
@@ -21,6 +22,7 @@
 #include "runtime/edge_tpu_op.h"
 #include "stop_dump.h"
 #include "tensor_io.h"
+#include "time_report.h"
 
 namespace reef::app {
 namespace {
@@ -38,7 +40,8 @@ struct RunOptions {
   std::string labels;
   int top = 5;
   std::string device = "cpu";
-  std::int64_t max_steps = 0;
+  std::int64_t max_cycles = 0;
+  TimeOptions time;
   std::string stop_at, dump_tile;
   int threads = 1;
   int bench = 0;
@@ -296,7 +299,18 @@ Status run_to_stop(const RunOptions& options, cpu::Interpreter& interpreter, con
   return ok_status();
 }
 
+// Options that mean nothing without the virtual device are mistakes.
+Status check_device_options(const RunOptions& options) {
+  const TimeOptions& time = options.time;
+  const bool are_used = !time.link.empty() || time.clock_mhz > 0 || !time.trace.empty() || time.races;
+  REEF_REQUIRE(options.device == "virtual" || !are_used, "--link, --clock, --trace and --races need --device virtual");
+  return ok_status();
+}
+
 Status run(const RunOptions& options) {
+  REEF_RETURN_IF_ERROR(check_device_options(options));
+  REEF_ASSIGN_OR_RETURN(const device::TimelineOptions timing, timeline_options(options.time));
+  device::Timeline timeline(timing);
   REEF_REQUIRE(options.mean_std.empty() || options.mean_std[1] != 0, "--mean-std: the second number must not be 0");
   std::vector<std::string> labels;
   if (!options.labels.empty()) {
@@ -313,7 +327,7 @@ Status run(const RunOptions& options) {
   std::shared_ptr<device::Device> virtual_device;
   if (options.device == "virtual") {
     device::Options device_options;
-    if (options.max_steps > 0) device_options.max_steps = options.max_steps;
+    if (options.max_cycles > 0) device_options.max_cycles = options.max_cycles;
     virtual_device = std::make_shared<device::Device>(device_options);
   }
   REEF_ASSIGN_OR_RETURN(const auto stop, stop_of(options, model, virtual_device.get()));
@@ -335,20 +349,36 @@ Status run(const RunOptions& options) {
   std::vector<std::string> sources;
   REEF_RETURN_IF_ERROR(fill_inputs(options, interpreter, sources));
   if (stop != nullptr) return run_to_stop(options, interpreter, *stop);
-  // The first run computes what is written out; stateful models would give other results later.
+  // The first run computes what is written out; stateful models would give other results later. It is also the one
+  // whose time is simulated: that depends on the program alone.
+  if (virtual_device != nullptr) {
+    virtual_device->set_observer(&timeline);
+    virtual_device->set_queue_depths(device::kShallowQueues);
+  }
   REEF_ASSIGN_OR_RETURN(BenchResult bench, run_bench(1, interpreter));
+  const std::vector<device::ProgramRecord> records = timeline.take_records();
+  if (virtual_device != nullptr) {
+    virtual_device->set_observer(nullptr);
+    virtual_device->set_queue_depths({});
+  }
+  if (!options.time.trace.empty()) {
+    REEF_RETURN_IF_ERROR(write_file(options.time.trace, device::chrome_trace(records)));
+  }
   if (!options.out.empty()) REEF_RETURN_IF_ERROR(write_outputs(options.out, interpreter));
   if (options.bench > 0) {
     REEF_ASSIGN_OR_RETURN(bench, run_bench(options.bench, interpreter));
   }
   if (options.json) {
-    fmt::print(
-        "{}\n",
-        report_json(options, interpreter, sources, bench, labels).dump(2, ' ', false, Json::error_handler_t::replace));
+    Json json = report_json(options, interpreter, sources, bench, labels);
+    if (!records.empty()) json["edge_tpu"] = times_json(records, timing.timing);
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_report(options, interpreter, sources, bench, labels);
+    print_times(records, timing.timing);
+    if (!options.time.trace.empty())
+      fmt::print("trace written to {} (open it in ui.perfetto.dev)\n", options.time.trace);
   }
-  return ok_status();
+  return judge_races(records);
 }
 
 }  // namespace
@@ -376,8 +406,17 @@ void add_run(CLI::App& app, Action& action) {
                    "cpu, or virtual: a virtual Edge TPU for the compiled part of an _edgetpu.tflite")
       ->check(CLI::IsMember({"cpu", "virtual"}))
       ->capture_default_str();
-  command->add_option("--max-steps", options->max_steps, "Steps after which the virtual device gives up")
+  command
+      ->add_option("--max-cycles", options->max_cycles,
+                   "Cycles after which the virtual device gives up (steps of all units together)")
       ->check(CLI::PositiveNumber);
+  command->add_option("--link", options->time.link, "Link and host whose speed is simulated: " + describe_links());
+  command->add_option("--clock", options->time.clock_mhz, "MHz of the simulated chip: 500 (default), 250, ...")
+      ->check(CLI::Range(1.0, 10000.0));
+  command->add_option("--trace", options->time.trace,
+                      "Write what every unit did when (simulated) as a trace for ui.perfetto.dev");
+  command->add_flag("--races", options->time.races,
+                    "Find accesses that no wait orders; fails if simulated time contradicts the order executed");
   command->add_option(
       "--stop-at", options->stop_at,
       "Stop the virtual device when the instruction at this row of the execution program is finished and "

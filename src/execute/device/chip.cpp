@@ -45,8 +45,9 @@ std::string Chip::place(std::uint32_t index) const { return program_->describe(i
 
 bool Chip::spend(std::int64_t steps) {
   steps_ += steps;
-  if (steps_ <= options_.max_steps) return true;
-  failure_ = make_error(StatusCode::kResourceExhausted, "the program takes more than {} steps", options_.max_steps);
+  if (steps_ <= options_.max_cycles) return true;
+  failure_ = make_error(StatusCode::kResourceExhausted,
+                        "the program takes more than {} cycles; raise the limit if it should", options_.max_cycles);
   return false;
 }
 

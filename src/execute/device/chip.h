@@ -44,7 +44,7 @@ struct QueueDepths {
 inline constexpr QueueDepths kShallowQueues = {1, 1};
 
 struct Options {
-  std::int64_t max_steps = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
+  std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
@@ -178,7 +178,7 @@ class Chip {
   bool spend(std::int64_t steps);
   // At most so far may a unit go at once: long instructions are not to exceed the limit by much before it is looked at.
   std::int64_t affordable(std::int64_t from, std::int64_t end) const {
-    return std::min(end, from + std::max<std::int64_t>(options_.max_steps - steps_, 0) + 1);
+    return std::min(end, from + std::max<std::int64_t>(options_.max_cycles - steps_, 0) + 1);
   }
   bool fail(std::string message);  // always false
   void note_unknown();

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "execute/device/moment.h"
 #include "execute/device/ordering.h"
+#include "isa/operation.h"
 
 namespace reef::device {
 
@@ -35,15 +37,47 @@ class CounterHistory {
     total_ += count;
     runs_.push_back({std::move(first), total_, count, step, clock_step, kind});
   }
+  // At the start of a program.
+  void begin(std::uint16_t value) {
+    *this = {};
+    set_to_ = value_before_ = value;
+  }
   void set(std::uint16_t value) {
+    value_before_ = this->value();
     runs_.clear();
     total_ = 0;
     set_to_ = value;
+    users_.clear();
   }
+  std::uint16_t value() const { return static_cast<std::uint16_t>(set_to_ + static_cast<std::uint64_t>(total_)); }
+  // When it was set it had, or got, this value or more.
+  bool had_reached_before_set(std::uint32_t needed) const { return isa::has_reached(value_before_, needed); }
+  bool had_reached_when_set(std::uint32_t needed) const { return isa::has_reached(set_to_, needed); }
+
+  // Who used the counter since it was set, each with the last time: a wait or a signal.
+  struct User {
+    int agent = 0;
+    Clock clock = 0;
+    std::uint32_t index = 0;  // of the instruction
+    double time = 0;
+    bool signals = false;
+    std::uint32_t needed = 0;  // by a wait
+  };
+  void note_user(const User& user) {
+    for (User& known : users_) {
+      if (known.agent != user.agent || known.signals != user.signals) continue;
+      known = user;
+      return;
+    }
+    users_.push_back(user);
+  }
+  std::span<const User> users() const { return users_; }
+  // Who set it last.
+  Stamp setter;
+  std::uint32_t setter_index = 0;
   // The number of signals at which the counter reached a value, as far as 16 bits tell; below 1: from the beginning.
   std::int64_t number_of(std::uint32_t value) const {
-    const auto now = static_cast<std::uint16_t>(set_to_ + static_cast<std::uint64_t>(total_));
-    return total_ + static_cast<std::int16_t>(static_cast<std::uint16_t>(value - now));
+    return total_ + static_cast<std::int16_t>(static_cast<std::uint16_t>(value - this->value()));
   }
 
   // The signal that made the number of signals `number`, from 1 to total(). False: there is none.
@@ -83,7 +117,8 @@ class CounterHistory {
   };
   std::vector<Run> runs_;
   std::int64_t total_ = 0;
-  std::uint16_t set_to_ = 0;
+  std::uint16_t set_to_ = 0, value_before_ = 0;
+  std::vector<User> users_;
 };
 
 }  // namespace reef::device

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto loaded = device::LoadedPackage::load(std::move(package));
   if (!loaded.ok()) return 0;
   device::Options options;
-  options.max_steps = 1 << 18;
+  options.max_cycles = 1 << 18;
   device::Device device(options);
   (void)device.run(*loaded, {});
   return 0;

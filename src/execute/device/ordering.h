@@ -52,7 +52,15 @@ class Knowledge {
 };
 
 struct Race {
-  enum class Kind : std::uint8_t { kReadAfterWrite, kWriteAfterRead, kWriteAfterWrite, kMessages } kind;
+  enum class Kind : std::uint8_t {
+    kReadAfterWrite,
+    kWriteAfterRead,
+    kWriteAfterWrite,
+    kMessages,
+    kRingTurn,
+    kCounterSet,
+    kCounterUse
+  } kind;
   std::string place;                                // "word 17 of narrow memory"
   int tile = -1;                                    // -1: the scalar core's FIFOs
   std::uint32_t first_index = 0, second_index = 0;  // instructions, in the order in which they came

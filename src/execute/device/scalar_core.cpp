@@ -183,6 +183,7 @@ std::uint64_t HostMemory::add(std::string name, std::vector<std::uint8_t> bytes,
 
 Status HostMemory::issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) {
   if (tag == static_cast<std::uint32_t>(Purpose::kInterrupt)) {
+    REEF_REQUIRE(bytes == 0, "an interrupt that is {} bytes long", bytes);  // every program seen has 0 there
     ++interrupts_;
     return ok_status();
   }

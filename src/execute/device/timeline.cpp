@@ -35,7 +35,7 @@ void Timeline::begins(const Program& program, const Chip& chip) {
   tiles_ = std::vector<TileState>(chip::kTiles);
   for (int t = 0; t < chip::kTiles; ++t) {
     TileState& tile = tiles_[static_cast<std::size_t>(t)];
-    for (std::size_t k = 0; k < tile.counters.size(); ++k) tile.counters[k].set(chip.tile(t).counters[k]);
+    for (std::size_t k = 0; k < tile.counters.size(); ++k) tile.counters[k].begin(chip.tile(t).counters[k]);
     if (!options_.find_races) continue;
     using enum isa::Unit;
     tile.narrow =
@@ -51,9 +51,10 @@ void Timeline::begins(const Program& program, const Chip& chip) {
     fifos_[1] = std::make_unique<AccessLog>("activation FIFO, unit", chip::kActivationFifoUnits, pop);
     fifos_[2] = std::make_unique<AccessLog>("loop-back FIFO, word", chip::kLoopBackFifoWords, pop);
   }
-  for (std::size_t k = 0; k < scalar_counters_.size(); ++k) scalar_counters_[k].set(chip.scalar_counters()[k]);
+  for (std::size_t k = 0; k < scalar_counters_.size(); ++k) scalar_counters_[k].begin(chip.scalar_counters()[k]);
   to_scalar_.clear();
   last_to_scalar_ = {};
+  ring_sender_ = {};
   to_scalar_byte_ = 0;
   inputs_.clear();
   parameters_.clear();
@@ -90,13 +91,18 @@ void Timeline::work(Agent& agent, Spent kind, double cycles) {
   agent.slice.busy += cycles;
 }
 
-void Timeline::wait_for_counter(Agent& agent, const CounterHistory& counter, std::uint32_t needed) {
+void Timeline::wait_for_counter(Agent& agent, CounterHistory& counter, std::uint32_t needed) {
   Stamp stamp;
-  if (counter.find(counter.number_of(needed), stamp)) receive(agent, stamp);
+  note_use(agent, counter, false, needed);
+  if (counter.find(counter.number_of(needed), stamp)) {
+    receive(agent, stamp);
+  } else if (counter.had_reached_when_set(needed) && !counter.had_reached_before_set(needed)) {
+    receive(agent, counter.setter);
+  }
 }
 
 void Timeline::pass_gate(Agent& agent, Gate& gate, const isa::NestShape& nest, std::span<const isa::Wait> waits,
-                         std::span<const CounterHistory> counters, std::int64_t position) {
+                         std::span<CounterHistory> counters, std::int64_t position) {
   for (std::size_t i = 0; i < waits.size() && i < gate.passed.size(); ++i) {
     const isa::Wait& wait = waits[i];
     const std::int64_t length = nest.pass_length(wait.level);
@@ -113,7 +119,61 @@ void Timeline::pass_gate(Agent& agent, Gate& gate, const isa::NestShape& nest, s
 }
 
 void Timeline::signal(Agent& agent, CounterHistory& counter, std::int64_t count, Spent kind) {
-  if (count > 0) counter.add(stamp_of(agent), count, 0, 0, kind);
+  if (count <= 0) return;
+  note_use(agent, counter, true, 0);
+  counter.add(stamp_of(agent), count, 0, 0, kind);
+}
+
+int Timeline::tile_of(const CounterHistory& counter) const {
+  for (int t = 0; t < chip::kTiles; ++t) {
+    const auto& counters = tiles_[static_cast<std::size_t>(t)].counters;
+    if (&counter >= counters.data() && &counter < counters.data() + counters.size()) return t;
+  }
+  return -1;
+}
+
+std::string Timeline::name_of(const CounterHistory& counter) const {
+  const int t = tile_of(counter);
+  if (t < 0) return fmt::format("counter {}", isa::kScalarCounterNames[&counter - scalar_counters_.data()]);
+  return fmt::format("counter {}",
+                     isa::kTileCounterNames[&counter - tiles_[static_cast<std::size_t>(t)].counters.data()]);
+}
+
+void Timeline::report_counter(Race::Kind kind, const CounterHistory& counter, const CounterHistory::User& first,
+                              const CounterHistory::User& second) {
+  const int t = tile_of(counter);
+  races_.add({kind, name_of(counter), t, first.index, second.index, first.agent, second.agent, second.time - first.time,
+              1, static_cast<std::uint16_t>(t >= 0 ? 1u << t : 0)});
+}
+
+// A signal must not come before the counter is set, nor may a wait, if the value from before would have let it pass.
+void Timeline::note_use(Agent& agent, CounterHistory& counter, bool signals, std::uint32_t needed) {
+  if (!options_.find_races) return;
+  const Stamp& setter = counter.setter;
+  const CounterHistory::User user{
+      number_of(agent), agent.knowledge.now(), agent.slice.index, agent.moment.time, signals, needed};
+  const bool matters = signals || (counter.had_reached_before_set(needed) && !counter.had_reached_when_set(needed));
+  if (matters && setter.clock != 0 && !agent.knowledge.knows(setter.agent, setter.clock)) {
+    report_counter(Race::Kind::kCounterUse, counter,
+                   {setter.agent, setter.clock, counter.setter_index, setter.moment.time, false, 0}, user);
+  }
+  counter.note_user(user);
+}
+
+// A signal must not be lost, nor a wait from before be left waiting. Setting a counter to the value it has does
+// nothing.
+void Timeline::set_counter(Agent& agent, CounterHistory& counter, std::uint16_t value, std::uint32_t index) {
+  const CounterHistory::User setting{number_of(agent), agent.knowledge.now(), index, agent.moment.time, false, 0};
+  for (const CounterHistory::User& user : counter.users()) {
+    if (!options_.find_races || agent.knowledge.knows(user.agent, user.clock)) continue;
+    if (user.signals || !isa::has_reached(value, user.needed)) {
+      report_counter(Race::Kind::kCounterSet, counter, user, setting);
+    }
+  }
+  if (counter.value() == value) return;
+  counter.set(value);
+  counter.setter = stamp_of(agent);
+  counter.setter_index = index;
 }
 
 void Timeline::signal_ring_producer(Agent& agent, int channel, std::int64_t count, Spent kind) {
@@ -188,11 +248,13 @@ void Timeline::passed_fence(std::size_t index, const isa::ScalarFence& fence) {
   for (int unit = 0; unit < kHostUnits; ++unit) {
     if ((fence.drain & kDrainBits[static_cast<std::size_t>(unit)]) != 0) receive(agent, stamp_of(host_agent(unit)));
   }
-  for (std::size_t k = 0; k < scalar_counters_.size(); ++k) {
-    if ((fence.reset >> k & 1) != 0) scalar_counters_[k].set(static_cast<std::uint16_t>(fence.reset_to));
-  }
   agent.knowledge.tick();
   work(agent, Spent::kScalarCore, options_.timing.costs.scalar_instruction);
+  for (std::size_t k = 0; k < scalar_counters_.size(); ++k) {
+    if ((fence.reset >> k & 1) == 0) continue;
+    set_counter(agent, scalar_counters_[k], static_cast<std::uint16_t>(fence.reset_to),
+                static_cast<std::uint32_t>(index));
+  }
 }
 
 void Timeline::handed_out(std::size_t index, std::uint32_t tiles) {
@@ -238,7 +300,7 @@ void Timeline::dispatched(const Tile& tile, int unit, std::size_t /*index*/) {
   agent(tile.number, unit).instructions.push_back(stamp_of(dispatcher));
 }
 
-void Timeline::passed_tile_fence(const Tile& tile, std::size_t /*index*/, const isa::TileFence& fence) {
+void Timeline::passed_tile_fence(const Tile& tile, std::size_t index, const isa::TileFence& fence) {
   TileState& state = tiles_[static_cast<std::size_t>(tile.number)];
   Agent& dispatcher = agent(tile.number, kDispatcher);
   receive(dispatcher, state.issued.front());
@@ -250,10 +312,12 @@ void Timeline::passed_tile_fence(const Tile& tile, std::size_t /*index*/, const 
   const auto awaited = static_cast<std::uint32_t>(fence.await_count);
   if (fence.await_producer_a) wait_for_counter(dispatcher, state.counters[producer], awaited);
   if (fence.await_producer_b) wait_for_counter(dispatcher, state.counters[producer + 1], awaited);
-  for (std::size_t k = 0; k < state.counters.size(); ++k) {
-    if ((fence.reset >> k & 1) != 0) state.counters[k].set(static_cast<std::uint16_t>(fence.reset_to));
-  }
   dispatcher.knowledge.tick();
+  for (std::size_t k = 0; k < state.counters.size(); ++k) {
+    if ((fence.reset >> k & 1) == 0) continue;
+    set_counter(dispatcher, state.counters[k], static_cast<std::uint16_t>(fence.reset_to),
+                static_cast<std::uint32_t>(index));
+  }
   state.dispatches.push_back(dispatcher.moment);
   ++state.dispatched_count;
   if (static_cast<std::int64_t>(state.dispatches.size()) > options_.timing.costs.tile_queue) {

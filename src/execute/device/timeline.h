@@ -146,8 +146,15 @@ class Timeline : public Observer {
   void work(Agent& agent, Spent kind, double cycles);
   // Waits for whatever the pass that begins at (or lies around) a position waits for.
   void pass_gate(Agent& agent, Gate& gate, const isa::NestShape& nest, std::span<const isa::Wait> waits,
-                 std::span<const CounterHistory> counters, std::int64_t position);
-  void wait_for_counter(Agent& agent, const CounterHistory& counter, std::uint32_t needed);
+                 std::span<CounterHistory> counters, std::int64_t position);
+  void wait_for_counter(Agent& agent, CounterHistory& counter, std::uint32_t needed);
+  // A counter that is set must not be in use any more, and not be used before.
+  void note_use(Agent& agent, CounterHistory& counter, bool signals, std::uint32_t needed);
+  void report_counter(Race::Kind kind, const CounterHistory& counter, const CounterHistory::User& first,
+                      const CounterHistory::User& second);
+  void set_counter(Agent& agent, CounterHistory& counter, std::uint16_t value, std::uint32_t index);
+  std::string name_of(const CounterHistory& counter) const;
+  int tile_of(const CounterHistory& counter) const;
   void signal(Agent& agent, CounterHistory& history, std::int64_t count, Spent kind);
   void signal_ring_producer(Agent& agent, int channel, std::int64_t count, Spent kind);
   void send(Agent& agent, std::uint32_t index, std::uint16_t tiles, int channel, bool to_scalar, int line_bytes);
@@ -181,6 +188,8 @@ class Timeline : public Observer {
   std::vector<TileState> tiles_;
   std::array<CounterHistory, chip::kScalarCounters> scalar_counters_;
   std::deque<Stamp> to_scalar_;
+  std::array<Stamp, 2> ring_sender_;
+  std::array<std::uint32_t, 2> ring_sender_index_{};
   Stamp last_to_scalar_;
   std::uint32_t last_to_scalar_index_ = 0;
   std::int64_t to_scalar_byte_ = 0;

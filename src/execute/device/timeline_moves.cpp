@@ -46,14 +46,15 @@ void Timeline::moved(const Move& move) {
 
 // ---- Ring ----
 
-// Lines for one channel of a tile must come in an order that the program enforces.
+// Lines for one channel of a tile must come in an order that the program enforces, and whoever sends on a channel must
+// know that it is its turn.
 void Timeline::send(Agent& agent, std::uint32_t index, std::uint16_t tiles, int channel, bool to_scalar,
                     int line_bytes) {
   Stamp stamp = stamp_of(agent);
   stamp.ring_cycles = line_bytes * options_.timing.costs.ring_byte;
-  const auto check = [&](Stamp& last, std::uint32_t& last_index, int tile) {
+  const auto check = [&](Race::Kind kind, Stamp& last, std::uint32_t& last_index, int tile) {
     if (last.clock != 0 && last.agent != stamp.agent && !agent.knowledge.knows(last.agent, last.clock)) {
-      races_.add({Race::Kind::kMessages, channel == 0 ? "ring channel A" : "ring channel B", tile, last_index, index,
+      races_.add({kind, channel == 0 ? "ring channel A" : "ring channel B", tile, last_index, index,
                   last.agent, stamp.agent, stamp.moment.time - last.moment.time, 1,
                   static_cast<std::uint16_t>(tile >= 0 ? 1u << tile : 0)});
     }
@@ -65,11 +66,18 @@ void Timeline::send(Agent& agent, std::uint32_t index, std::uint16_t tiles, int 
     if ((tiles >> t & 1) == 0) continue;
     TileState& tile = tiles_[static_cast<std::size_t>(t)];
     tile.ring[c].push_back(stamp);
-    if (options_.find_races) check(tile.last_sender[c], tile.last_sender_index[c], t);
+    if (options_.find_races) {
+      check(Race::Kind::kMessages, tile.last_sender[c], tile.last_sender_index[c], t);
+    }
+  }
+  if (options_.find_races && tiles != 0) {
+    check(Race::Kind::kRingTurn, ring_sender_[c], ring_sender_index_[c], -1);
   }
   if (!to_scalar) return;
   to_scalar_.push_back(stamp);
-  if (options_.find_races) check(last_to_scalar_, last_to_scalar_index_, -1);
+  if (options_.find_races) {
+    check(Race::Kind::kMessages, last_to_scalar_, last_to_scalar_index_, -1);
+  }
 }
 
 // A line can be sent when everyone it goes to has stored the one before.

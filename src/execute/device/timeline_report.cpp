@@ -71,6 +71,15 @@ std::string ProgramRecord::describe(const Race& race) const {
     case Race::Kind::kWriteAfterWrite:
       return fmt::format("{}: {} overwrites what {} wrote, and nothing makes it wait{}", race.place, second, first,
                          more);
+    case Race::Kind::kRingTurn:
+      return fmt::format("{}: {} sends after {}, and nothing makes it wait for its turn{}", race.place, second, first,
+                         more);
+    case Race::Kind::kCounterSet:
+      return fmt::format("{}{}: {} sets it, and nothing makes it wait for {}, which used it before{}", race.place,
+                         race.tile < 0 ? "" : fmt::format(" of tile {}", race.tile), second, first, more);
+    case Race::Kind::kCounterUse:
+      return fmt::format("{}{}: {} uses it, and nothing makes it wait for {}, which set it before{}", race.place,
+                         race.tile < 0 ? "" : fmt::format(" of tile {}", race.tile), second, first, more);
     case Race::Kind::kMessages:
       return fmt::format("{}: lines of {} come after those of {} to {}, and nothing makes them wait{}", race.place,
                          second, first, race.tile < 0 ? "the scalar core" : fmt::format("tile {}", race.tile), more);
