@@ -179,7 +179,7 @@ ring_send tiles=0 channel=a to_tiles=2
 TEST(Device, EndlessLoopsEnd) {
   Options options;
   options.max_cycles = 10000;
-  expect_failure(joined({kAskForOutput, "L1:\nscalar r5 = mov 1\nbranch to L1\n", kSendLine}), {"10000 steps"},
+  expect_failure(joined({kAskForOutput, "L1:\nscalar r5 = mov 1\nbranch to L1\n", kSendLine}), {"10000 cycles"},
                  options);
 }
 

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated time and races of small programs written by hand.
+#include "execute/device/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include "execute/device/chrome_trace.h"
+#include "execute/device/device.h"
+#include "handwritten_packages.h"
+
+namespace reef::device {
+namespace {
+
+using testing::kAskForEightBytes;
+
+constexpr std::string_view kEnd = "halt code=16\nend\n";
+
+// Tile 0 fills two words, packs them into a line and sends it; `middle` comes before the line is packed.
+std::string program(std::string_view middle, std::string_view fence = "tile_fence tiles=all drain=all\n") {
+  std::string text(kAskForEightBytes);
+  text += "mesh_north tiles=0 fill fill_value=0x04030201\n  out narrow word 0: for x2 +1\n";
+  text += fence;
+  text += middle;
+  text += "narrow_to_wide tiles=0 line_level=1\n  in narrow word 0: for x2 +1\n  out wide line 5: for x1 +1\n";
+  text += "tile_fence tiles=all drain=all\n";
+  text += "outfeed line_words=64 target=host\n  out buffer unit 0: for x1 +1\n";
+  text += "ring_send tiles=0 channel=a to_scalar\n  in wide line 5: for x1 +1\n";
+  text += kEnd;
+  return text;
+}
+
+struct Followed {
+  std::shared_ptr<const LoadedPackage> package;  // owns the program
+  std::vector<ProgramRecord> records;
+};
+
+Followed follow(const std::string& text, const TimelineOptions& options) {
+  auto loaded = LoadedPackage::load(testing::stand_alone_package(text));
+  EXPECT_TRUE(loaded.ok()) << loaded.status().message();
+  if (!loaded.ok()) return {};
+  Device device;
+  Timeline timeline(options);
+  device.set_observer(&timeline);
+  device.set_queue_depths(kShallowQueues);
+  const auto result = device.run(*loaded, {});
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  Followed followed{*loaded, timeline.take_records()};
+  EXPECT_EQ(followed.records.size(), 1u);
+  return followed;
+}
+
+TimelineOptions find_races() {
+  TimelineOptions options;
+  options.find_races = true;
+  return options;
+}
+
+double on(const TimeReport& time, Spent kind) { return time.critical_path[static_cast<std::size_t>(kind)]; }
+
+TEST(Timeline, AddsUpAlongTheCriticalPath) {
+  const Followed followed = follow(program(""), {});
+  const TimeReport& time = followed.records.at(0).time;
+  double sum = 0;
+  for (const double part : time.critical_path) sum += part;
+  EXPECT_NEAR(sum, time.cycles, 1);
+  EXPECT_DOUBLE_EQ(on(time, Spent::kHost), 256e-6 * 500e6);
+  // One line of 256 bytes, 16 a cycle, to the scalar core; from there 8 bytes go on.
+  EXPECT_NEAR(on(time, Spent::kRing), 16 + 0.5, 1e-3);
+  EXPECT_EQ(time.output_bytes, 8u);
+  EXPECT_NEAR(on(time, Spent::kOutput), 8 / 57e6 * 500e6, 0.01);
+}
+
+TEST(Timeline, ClockAndLinkScaleTheirParts) {
+  const Followed fast = follow(program(""), {});
+  TimelineOptions slow;
+  slow.timing.clock_hz = 250e6;
+  slow.timing.link = find_link("usb2");
+  ASSERT_NE(slow.timing.link, nullptr);
+  const Followed slower = follow(program(""), slow);
+  const TimeReport& a = fast.records.at(0).time;
+  const TimeReport& b = slower.records.at(0).time;
+  EXPECT_NEAR(on(a, Spent::kRing), on(b, Spent::kRing), 1e-3);  // in cycles
+  EXPECT_NEAR(on(a, Spent::kInstructions) / a.clock_hz * 423e6, on(b, Spent::kInstructions) / b.clock_hz * 35.7e6, 1);
+  EXPECT_EQ(find_link("avian carrier"), nullptr);
+}
+
+TEST(Timeline, MoreWorkTakesLonger) {
+  const std::string lines = R"(
+ring_send tiles=0 channel=a to_tiles=1,2
+  in wide line 0: for x8 +1
+ring_receive_a tiles=1,2
+  out wide line 0: for x8 +1
+tile_fence tiles=all drain=all
+)";
+  const double once = follow(program(lines), {}).records.at(0).time.cycles;
+  const double twice = follow(program(lines + lines), {}).records.at(0).time.cycles;
+  // The second eight lines and their instructions, which cross the link as well.
+  EXPECT_GT(twice, once + 8 * 16);
+}
+
+TEST(Timeline, OrderedAccessesAreNoRaces) {
+  const Followed followed = follow(program(""), find_races());
+  EXPECT_TRUE(followed.records.at(0).races.empty()) << followed.records[0].describe(followed.records[0].races[0]);
+}
+
+TEST(Timeline, AReadThatWaitsForNothingIsARace) {
+  // Without the fence between fill and packing.
+  const Followed followed = follow(program("", ""), find_races());
+  const std::vector<Race>& races = followed.records.at(0).races;
+  ASSERT_EQ(races.size(), 1u);
+  EXPECT_EQ(races[0].kind, Race::Kind::kReadAfterWrite);
+  EXPECT_EQ(races[0].times, 2u);
+  const std::string text = followed.records[0].describe(races[0]);
+  for (const char* part :
+       {"narrow memory, word", "narrow_to_wide", "mesh_north", "on tile 0", "nothing makes it wait"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  }
+}
+
+TEST(Timeline, OverlappingWritesAreARace) {
+  const Followed followed = follow(program(R"(
+mesh_south tiles=0 fill fill_value=0x1
+  out narrow word 40: for x4 +1
+mesh_west tiles=0 fill fill_value=0x2
+  out narrow word 43: for x4 +1
+tile_fence tiles=all drain=all
+)"),
+                                   find_races());
+  const std::vector<Race>& races = followed.records.at(0).races;
+  ASSERT_EQ(races.size(), 1u);
+  EXPECT_EQ(races[0].kind, Race::Kind::kWriteAfterWrite);
+  EXPECT_NE(races[0].place.find("word 43"), std::string::npos) << races[0].place;
+}
+
+TEST(Timeline, AWaitPutsOneAfterTheOther) {
+  // What a southward instruction stores counts as arriving from the north.
+  const auto fills = [](std::string_view wait) {
+    return std::string(
+               "mesh_south tiles=0 fill fill_value=0x1\n  out narrow word 40: for x4 +1\n"
+               "  signal MESH_N_IN each level 1\n"
+               "mesh_west tiles=0 fill fill_value=0x2\n  out narrow word 43: for x4 +1\n") +
+           std::string(wait) + "tile_fence tiles=all drain=all reset=MESH_N_IN,MESH_E_IN,MESH_S_IN,MESH_W_IN\n";
+  };
+  EXPECT_EQ(follow(program(fills("")), find_races()).records.at(0).races.size(), 1u);
+  const Followed ordered = follow(program(fills("  wait MESH_N_IN >= 1 + 0*pass(level 1) on out\n")), find_races());
+  EXPECT_TRUE(ordered.records.at(0).races.empty());
+}
+
+TEST(Timeline, SendersWithoutATurnAreARace) {
+  const Followed followed = follow(program(R"(
+ring_receive_a tiles=1
+  out wide line 0: for x2 +1
+ring_send tiles=0 channel=a to_tiles=1
+  in wide line 0: for x1 +1
+ring_send tiles=2 channel=a to_tiles=1
+  in wide line 0: for x1 +1
+tile_fence tiles=all drain=all
+)"),
+                                   find_races());
+  const std::vector<Race>& races = followed.records.at(0).races;
+  const auto has = [&](Race::Kind kind) {
+    return std::any_of(races.begin(), races.end(), [&](const Race& race) { return race.kind == kind; });
+  };
+  EXPECT_TRUE(has(Race::Kind::kMessages));
+  EXPECT_TRUE(has(Race::Kind::kRingTurn));
+}
+
+TEST(Timeline, ACounterMustNotBeSetWhileItIsSignalled) {
+  // A fence that does not wait for the fill's unit sets the counter that the fill signals.
+  const Followed followed = follow(program(R"(
+mesh_south tiles=0 fill fill_value=0x1
+  out narrow word 40: for x4 +1
+  signal MESH_N_IN each level 0
+tile_fence tiles=all drain=tensor reset=MESH_N_IN
+tile_fence tiles=all drain=all
+)"),
+                                   find_races());
+  const std::vector<Race>& races = followed.records.at(0).races;
+  ASSERT_EQ(races.size(), 1u);
+  EXPECT_TRUE(races[0].kind == Race::Kind::kCounterSet || races[0].kind == Race::Kind::kCounterUse);
+  EXPECT_NE(races[0].place.find("MESH_N_IN"), std::string::npos) << races[0].place;
+}
+
+TEST(Timeline, TracesNameUnitsAndInstructions) {
+  TimelineOptions options;
+  options.keep_slices = true;
+  const Followed followed = follow(program(""), options);
+  const std::string trace = chrome_trace(followed.records);
+  for (const char* part :
+       {"\"traceEvents\"", "\"tile 0\"", "narrow_to_wide", "instructions over the link", "simulated"}) {
+    EXPECT_NE(trace.find(part), std::string::npos) << part;
+  }
+}
+
+}  // namespace
+}  // namespace reef::device
