@@ -150,11 +150,7 @@ struct Tally {
 
 class Runner {
  public:
-<<<<<<< HEAD
-  explicit Runner(std::int64_t max_steps) { options_.max_cycles = max_steps; }
-=======
   explicit Runner(std::int64_t max_cycles) { options_.max_cycles = max_cycles; }
->>>>>>> main
 
   void run(Result<darwinn::Package> package) {
     const auto begin = std::chrono::steady_clock::now();
