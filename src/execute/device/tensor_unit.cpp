@@ -73,7 +73,9 @@ bool multiply_add(const TensorOperation& op, const Operands& in, std::int32_t* s
     for (int j = 0; j < op.products; ++j) {
       const auto k = static_cast<std::size_t>(j);
       const int index = parameter_index(op, in.lane, j);
-      const std::int32_t w = element(in.line->bytes.data() + 4 * c, op.param_16, index) - zero;
+      const auto w = static_cast<std::int32_t>(
+          static_cast<std::uint32_t>(element(in.line->bytes.data() + 4 * c, op.param_16, index)) -
+          static_cast<std::uint32_t>(zero));
       const bool w_known = element_is_known(in.line->known.data() + 4 * c, op.param_16, index);
       sum += static_cast<std::uint32_t>(in.x[k]) * static_cast<std::uint32_t>(w);
       const bool is_known = (w_known && in.x_known[k]) || (w_known && w == 0) || (in.x_known[k] && in.x[k] == 0);
@@ -101,7 +103,9 @@ bool reduce(const TensorOperation& op, isa::Opcode opcode, const Operands& in, s
     if (opcode == isa::Opcode::kMaximum) {
       sums[c] = std::max(sums[c], use(c, op.param_16 ? in.lane >> 1 : in.lane));
     } else {
-      for (int j = 0; j < op.products; ++j) sums[c] += use(c, parameter_index(op, in.lane, j));
+      auto sum = static_cast<std::uint32_t>(sums[c]);  // wraps, like products
+      for (int j = 0; j < op.products; ++j) sum += static_cast<std::uint32_t>(use(c, parameter_index(op, in.lane, j)));
+      sums[c] = static_cast<std::int32_t>(sum);
     }
   }
   return all_known;
