@@ -9,6 +9,7 @@
 #include "formats/darwinn/writer.h"
 #include "formats/tflite/writer.h"
 #include "isa/assembler.h"
+#include "runtime/sample_runnable.h"
 
 namespace reef::testing {
 namespace {
@@ -196,6 +197,32 @@ TEST_F(EdgeTpuCommandLine, RunStopsAtAnInstructionAndShowsTheChip) {
   EXPECT_EQ(inside.exit_code, 1);
   EXPECT_NE(inside.text.find("it belongs to row 1 (mesh_north)"), std::string::npos) << inside.text;
   EXPECT_EQ(reef("run " + model_ + " --stop-at 0").exit_code, 1);
+}
+
+TEST_F(EdgeTpuCommandLine, RunGivesLayersByName) {
+  const auto layer = runtime::testing::sample_weights();
+  const std::string source = (folder_ / "source.tflite").string(), out = (folder_ / "layers").string();
+  ASSERT_TRUE(write_file(model_, tflite::write_model(runtime::testing::compiled_from(layer)).value()).ok());
+  ASSERT_TRUE(write_file(source, tflite::write_model(retarget::testing::sample_model(layer)).value()).ok());
+  const std::string run = "run --device virtual " + model_ + " --source " + source + " --out " + out;
+  const Outcome text = reef(run + " --layers all");
+  ASSERT_EQ(text.exit_code, 0) << text.text;
+  EXPECT_NE(text.text.find("layers as the chip computed them: 1 of 1 tensors"), std::string::npos) << text.text;
+  const Outcome outcome = reef(run + " --layers out --json");
+  const auto json = nlohmann::json::parse(outcome.text, nullptr, false);
+  ASSERT_TRUE(json.is_object() && json.contains("layers")) << outcome.text;
+  EXPECT_EQ(json["layers"][0]["name"], "out");
+  EXPECT_EQ(json["layers"][0]["state"], "computed");
+  // A header of 128 bytes, and the bytes of the output.
+  EXPECT_EQ(content(json["layers"][0]["file"]).substr(128), content(out + "/out0.bin"));
+  const Outcome unknown = reef(run + " --layers nonsense");
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_NE(unknown.text.find("the source has no tensor 'nonsense'"), std::string::npos) << unknown.text;
+  const Outcome no_source = reef("run --device virtual " + model_ + " --layers all");
+  EXPECT_EQ(no_source.exit_code, 1);
+  EXPECT_NE(no_source.text.find("--layers needs --source"), std::string::npos) << no_source.text;
+  const Outcome other = reef("run --device virtual " + model_ + " --layers all --source " + model_);
+  EXPECT_EQ(other.exit_code, 1) << other.text;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "zoo.h"
+#include "zoo_pairs.h"
 
 namespace reef::testing {
 namespace {
@@ -99,16 +100,6 @@ struct Subject {
   std::vector<Tensors> inputs;
   Run right;
 };
-
-Result<darwinn::Package> package_of(const std::string& path) {
-  REEF_ASSIGN_OR_RETURN(const ir::Model model, tflite::load_model(path));
-  for (const ir::Operator& op : model.subgraphs[0].operators) {
-    if (!darwinn::is_edge_tpu_op(op)) continue;
-    REEF_ASSIGN_OR_RETURN(darwinn::CustomOptions options, darwinn::read_custom_options(op.custom_options));
-    return std::move(options.package);
-  }
-  return invalid_input("'{}' has no Edge TPU op", path);
-}
 
 Result<Subject> make_subject(const std::string& name, const std::string& path) {
   REEF_ASSIGN_OR_RETURN(darwinn::Package package, package_of(path));

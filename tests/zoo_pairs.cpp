@@ -10,6 +10,8 @@
 
 #include "execute/cpu/interpreter.h"
 #include "execute/device/device.h"
+#include "formats/darwinn/reader.h"
+#include "formats/tflite/reader.h"
 #include "ir/verify.h"
 #include "zoo.h"
 
@@ -170,6 +172,16 @@ std::string Differences::to_string() const {
     text += fmt::format(" {:7.3f}", all() == 0 ? 0 : 100.0 * static_cast<double>(count) / static_cast<double>(all()));
   }
   return text + fmt::format(" {:3}", largest);
+}
+
+Result<darwinn::Package> package_of(const std::string& path) {
+  REEF_ASSIGN_OR_RETURN(const ir::Model model, tflite::load_model(path));
+  for (const ir::Operator& op : model.subgraphs[0].operators) {
+    if (!darwinn::is_edge_tpu_op(op)) continue;
+    REEF_ASSIGN_OR_RETURN(darwinn::CustomOptions options, darwinn::read_custom_options(op.custom_options));
+    return std::move(options.package);
+  }
+  return invalid_input("'{}' has no Edge TPU op", path);
 }
 
 }  // namespace reef::testing

@@ -22,6 +22,9 @@ struct Pair {
 
 std::vector<Pair> pairs_of(const std::string& zoo);
 
+// The package of the Edge TPU op in a compiled file.
+Result<darwinn::Package> package_of(const std::string& compiled);
+
 enum class Picture { kNoise, kSmooth, kExtremes };
 inline constexpr Picture kPictures[] = {Picture::kNoise, Picture::kSmooth, Picture::kExtremes};
 

@@ -19,6 +19,7 @@
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
 #include "ir/pseudo_random.h"
+#include "layer_report.h"
 #include "runtime/edge_tpu_op.h"
 #include "stop_dump.h"
 #include "tensor_io.h"
@@ -43,6 +44,7 @@ struct RunOptions {
   std::int64_t max_cycles = 0;
   TimeOptions time;
   std::string stop_at, dump_tile;
+  LayerOptions layers;
   int threads = 1;
   int bench = 0;
   bool profile = false;
@@ -304,6 +306,10 @@ Status check_device_options(const RunOptions& options) {
   const TimeOptions& time = options.time;
   const bool are_used = !time.link.empty() || time.clock_mhz > 0 || !time.trace.empty() || time.races;
   REEF_REQUIRE(options.device == "virtual" || !are_used, "--link, --clock, --trace and --races need --device virtual");
+  REEF_REQUIRE(options.device == "virtual" || !options.layers.are_wanted(), "--layers needs --device virtual");
+  REEF_REQUIRE(options.layers.are_wanted() || options.layers.source.empty(), "--source needs --layers");
+  REEF_REQUIRE(!options.layers.are_wanted() || (options.stop_at.empty() && time.trace.empty() && !time.races),
+               "--layers watches the run and goes without --stop-at, --trace and --races");
   return ok_status();
 }
 
@@ -327,10 +333,12 @@ Status run(const RunOptions& options) {
   std::shared_ptr<device::Device> virtual_device;
   if (options.device == "virtual") {
     device::Options device_options;
+    device_options.threads = options.threads;
     if (options.max_cycles > 0) device_options.max_cycles = options.max_cycles;
     virtual_device = std::make_shared<device::Device>(device_options);
   }
   REEF_ASSIGN_OR_RETURN(const auto stop, stop_of(options, model, virtual_device.get()));
+  REEF_ASSIGN_OR_RETURN(const auto layers, LayerReport::create(options.layers, model, options.max_cycles));
   if (virtual_device != nullptr) {
     if (!has_edge_tpu_op(model)) {
       fmt::print(stderr, "reef: note: the model is not compiled for the Edge TPU: all of it runs on the CPU\n");
@@ -352,7 +360,7 @@ Status run(const RunOptions& options) {
   // The first run computes what is written out; stateful models would give other results later. It is also the one
   // whose time is simulated: that depends on the program alone.
   if (virtual_device != nullptr) {
-    virtual_device->set_observer(&timeline);
+    virtual_device->set_observer(layers != nullptr ? &layers->observer() : &timeline);
     virtual_device->set_queue_depths(device::kShallowQueues);
   }
   REEF_ASSIGN_OR_RETURN(BenchResult bench, run_bench(1, interpreter));
@@ -365,16 +373,19 @@ Status run(const RunOptions& options) {
     REEF_RETURN_IF_ERROR(write_file(options.time.trace, device::chrome_trace(records)));
   }
   if (!options.out.empty()) REEF_RETURN_IF_ERROR(write_outputs(options.out, interpreter));
+  if (layers != nullptr) REEF_RETURN_IF_ERROR(layers->take(options.out));
   if (options.bench > 0) {
     REEF_ASSIGN_OR_RETURN(bench, run_bench(options.bench, interpreter));
   }
   if (options.json) {
     Json json = report_json(options, interpreter, sources, bench, labels);
     if (!records.empty()) json["edge_tpu"] = times_json(records, timing.timing);
+    if (layers != nullptr) json["layers"] = layers->json();
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_report(options, interpreter, sources, bench, labels);
     print_times(records, timing.timing);
+    if (layers != nullptr) layers->print();
     if (!options.time.trace.empty())
       fmt::print("trace written to {} (open it in ui.perfetto.dev)\n", options.time.trace);
   }
@@ -424,6 +435,10 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option(
       "--dump-tile", options->dump_tile,
       "With --stop-at: show the memories of this tile (0 to 15, or all); --out gets them whole, as .npy");
+  command->add_option("--source", options->layers.source, "With --layers: the model that was compiled");
+  command->add_option("--layers", options->layers.layers,
+                      "Show tensors of the source model as the chip computed them: names with commas between them, or "
+                      "all; --out gets them as .npy");
   command->add_option("--threads", options->threads, "Threads")->check(CLI::Range(1, 256))->capture_default_str();
   command->add_option("--bench", options->bench, "Then time this many further runs")->check(CLI::NonNegativeNumber);
   command->add_flag("--profile", options->profile, "Show the time of every op");
@@ -442,7 +457,8 @@ void add_run(CLI::App& app, Action& action) {
       "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
       "      --labels models/reef_creatures_labels.txt --top 3\n"
       "  reef run compiled_edgetpu.tflite --device virtual\n"
-      "  reef run compiled_edgetpu.tflite --device virtual --stop-at 228 --dump-tile 3 --out state");
+      "  reef run compiled_edgetpu.tflite --device virtual --stop-at 228 --dump-tile 3 --out state\n"
+      "  reef run compiled_edgetpu.tflite --device virtual --source model.tflite --layers all --out layers");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 
 #include "base/sha256.h"
 #include "formats/darwinn/reader.h"
@@ -16,66 +15,13 @@
 #include "retarget/alignment.h"
 #include "retarget/edits.h"
 #include "retarget/matching.h"
+#include "retarget/open_template.h"
 
 namespace reef::retarget {
 
 namespace {
 
 using darwinn::ExecutableType;
-
-Result<Template> open_template(const darwinn::Package& package, std::int64_t max_steps) {
-  const darwinn::Executable* execution = package.find(ExecutableType::kExecutionOnly);
-  if (execution == nullptr) execution = package.find(ExecutableType::kStandAlone);
-  const darwinn::Executable* caching = package.find(ExecutableType::kParameterCaching);
-  REEF_REQUIRE(execution != nullptr, "the template's package has no program that computes");
-  if (package.executables.size() > (caching != nullptr ? 2u : 1u)) {
-    return unsupported("the template's package has {} programs; one that computes and one that caches are known",
-                       package.executables.size());
-  }
-  Template compiled;
-  REEF_ASSIGN_OR_RETURN(compiled.execution, decode_executable(*execution));
-  if (caching != nullptr) {
-    REEF_ASSIGN_OR_RETURN(compiled.caching, decode_executable(*caching));
-  }
-  auto trace = follow(compiled.caching ? &*compiled.caching : nullptr, compiled.execution,
-                      max_steps > 0 ? max_steps : kMaxFollowedSteps);
-  if (!trace.ok()) return trace.status().in("the template's programs cannot be followed");
-  compiled.trace = std::move(trace).value();
-  return compiled;
-}
-
-// Views point into the template: made when it has its final place.
-void make_views(Template& compiled) {
-  compiled.ops.clear();
-  for (const TensorOpTrace& trace : compiled.trace.tensor_ops) {
-    compiled.ops.push_back(view_of(compiled.execution.program[trace.instruction], trace));
-  }
-}
-
-// What the compiler calls the output that carries a state to the next invocation.
-constexpr std::string_view kStateOutput = "_variable_output";
-
-// Layers of the program belong to operands of the custom operator by name, or else by position. `states`: operands
-// whose new value is an output of the program, but not of the operator.
-Result<std::vector<std::int32_t>> layer_tensors(const std::vector<darwinn::Layer>& layers, const ir::Subgraph& graph,
-                                                const std::vector<std::int32_t>& operands,
-                                                const std::vector<std::int32_t>& model_tensors,
-                                                const std::map<std::string, std::int32_t>& states) {
-  std::vector<std::int32_t> tensors;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    std::int32_t found = -1;
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      if (graph.tensors[static_cast<std::size_t>(operands[k])].name == layers[i].name) found = model_tensors[k];
-    }
-    const auto state = states.find(layers[i].name);
-    if (found < 0 && state != states.end()) found = state->second;
-    if (found < 0 && layers.size() == operands.size()) found = model_tensors[i];
-    REEF_REQUIRE(found >= 0, "the template's program has a layer '{}' that its operator does not have",
-                 ir::describe_name(layers[i].name));
-    tensors.push_back(found);
-  }
-  return tensors;
-}
 
 std::uint64_t fresh_token(const NewContent& content, const Template& compiled) {
   // What is cached: the parameters and where they go. Where nothing is, the program itself.
@@ -132,18 +78,7 @@ class Retargeter {
   const ir::Subgraph& model_graph() const { return model_.subgraphs[0]; }
 
   Status bind_layers(const Alignment& alignment) {
-    const darwinn::Executable& executable = *compiled_.execution.executable;
-    const ir::Operator& op = custom_op();
-    std::map<std::string, std::int32_t> states;
-    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
-      const ir::Tensor& tensor = graph().tensors[static_cast<std::size_t>(op.inputs[k])];
-      if (tensor.is_variable) states[tensor.name + std::string(kStateOutput)] = alignment.inputs[k];
-    }
-    REEF_ASSIGN_OR_RETURN(compiled_.input_tensors,
-                          layer_tensors(executable.input_layers, graph(), op.inputs, alignment.inputs, {}));
-    REEF_ASSIGN_OR_RETURN(compiled_.output_tensors,
-                          layer_tensors(executable.output_layers, graph(), op.outputs, alignment.outputs, states));
-    return ok_status();
+    return retarget::bind_layers(graph(), custom_op(), alignment, compiled_);
   }
 
   // The operator of each tensor op, found with the model that the template was compiled from.
@@ -153,12 +88,8 @@ class Retargeter {
     REEF_RETURN_IF_ERROR(same_structure(*options_.source, model_));
     REEF_RETURN_IF_ERROR(bind_layers(*alignment));
     const Network network(*options_.source, alignment->chip_ops);
-    auto matching = match(compiled_, network, {.must_be_equal = true, .ops = {}});
+    auto matching = match_source(compiled_, network);
     if (!matching.ok()) return matching.status().in("the template was not compiled from --source");
-    Report unused;
-    REEF_ASSIGN_OR_RETURN(const NewContent content, new_content(compiled_, network, *matching, unused));
-    const std::string difference = difference_to_template(compiled_, content);
-    REEF_REQUIRE(difference.empty(), "the template was not compiled from --source: {}", difference);
     std::vector<std::int32_t> ops;
     for (const Choice& choice : matching->choices) ops.push_back(choice.op);
     REEF_RETURN_IF_ERROR(bind_layers(alignment_));

@@ -215,6 +215,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
     host.add(layer.name, std::vector<std::uint8_t>(static_cast<std::size_t>(layer.size_bytes)), false);
   }
   REEF_RETURN_IF_ERROR(make_parameters_present(package));
+  if (observer_ != nullptr) observer_->given(inputs);
   REEF_RETURN_IF_ERROR(execute(package->execution_program_, host));
   REEF_REQUIRE(!chip_.was_stopped(), "the run was stopped before its end");
   std::vector<std::vector<std::uint8_t>> outputs;
@@ -231,6 +232,7 @@ Result<std::vector<std::vector<std::uint8_t>>> Device::run(const std::shared_ptr
     flip_signs(tensor, layer.data_type);
     outputs.push_back(std::move(tensor));
   }
+  if (observer_ != nullptr) observer_->returned(outputs);
   return outputs;
 }
 

@@ -56,7 +56,10 @@ class Device {
   void set_queue_depths(const QueueDepths& depths) { chip_.set_queue_depths(depths); }
   // Is told everything that following runs do; null: nobody is. A run that it ends early is an error here;
   // Chip::was_stopped() tells it from others.
-  void set_observer(Observer* observer) { chip_.set_observer(observer); }
+  void set_observer(Observer* observer) {
+    observer_ = observer;
+    chip_.set_observer(observer);
+  }
 
  private:
   Status make_parameters_present(const std::shared_ptr<const LoadedPackage>& package);
@@ -64,6 +67,7 @@ class Device {
 
   Options options_;
   Chip chip_;
+  Observer* observer_ = nullptr;
   std::int64_t parameter_loads_ = 0;
   std::uint64_t token_ = 0;
   std::set<std::shared_ptr<const LoadedPackage>> cached_;  // all with token_

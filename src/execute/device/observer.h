@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "execute/device/scalar_core.h"
 #include "isa/operation.h"
@@ -85,6 +87,10 @@ class Observer {
   virtual void finished(const Tile* /*tile*/, int /*unit*/, const Running& /*run*/) {}
   virtual void moved(const Move& /*move*/) {}
   virtual void computed(const TensorMove& /*move*/) {}
+  // A whole inference on a Device, before it begins and when it has ended: tensors as TFLite holds them, in the order
+  // of the package's layers.
+  virtual void given(const std::vector<std::span<const std::uint8_t>>& /*inputs*/) {}
+  virtual void returned(const std::vector<std::vector<std::uint8_t>>& /*outputs*/) {}
   // True: the run is to end here, without an error.
   virtual bool wants_to_stop() { return false; }
 };

@@ -142,8 +142,9 @@ Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host, std::
       descriptor_[address] = value;
       return ok_status();
     case b::Store::kIssue:
-      request = {static_cast<Purpose>(descriptor_[3]), descriptor_[2]};
-      return host.issue(descriptor_[0] | std::uint64_t{descriptor_[1]} << 32, descriptor_[2], descriptor_[3]);
+      request = {static_cast<Purpose>(descriptor_[3]), descriptor_[2],
+                 descriptor_[0] | std::uint64_t{descriptor_[1]} << 32};
+      return host.issue(request->address, descriptor_[2], descriptor_[3]);
   }
   return invalid_input("unknown store {} in a scalar bundle", bundle.bits(b::kStore));
 }
@@ -179,6 +180,10 @@ std::uint64_t HostMemory::add(std::string name, std::vector<std::uint8_t> bytes,
   if (!is_known) known.resize(bytes.size());
   buffers_.push_back({std::move(name), address, std::move(bytes), std::move(known)});
   return address;
+}
+
+HostMemory::Place HostMemory::place_of(std::uint64_t address) {
+  return {static_cast<std::size_t>((address - kFirstAddress) / kAddressStep), (address - kFirstAddress) % kAddressStep};
 }
 
 Status HostMemory::issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) {

@@ -24,6 +24,7 @@ enum class Purpose : std::uint8_t { kInput = 1, kParameters = 2, kOutput = 3, kI
 struct HostRequest {
   Purpose purpose = Purpose::kInput;
   std::uint64_t bytes = 0;
+  std::uint64_t address = 0;
 };
 
 // Buffers of the host under made-up addresses, and the transfers a program asked for, in order.
@@ -39,6 +40,12 @@ class HostMemory {
   // Returns the address it got. Buffers lie far apart, so that an address belongs to one of them or to none.
   std::uint64_t add(std::string name, std::vector<std::uint8_t> bytes, bool is_known = true);
   Buffer& buffer(std::size_t index) { return buffers_[index]; }
+  // Which buffer an address is in, and where. Of use for addresses that issue() has accepted.
+  struct Place {
+    std::size_t buffer = 0;
+    std::uint64_t offset = 0;
+  };
+  static Place place_of(std::uint64_t address);
 
   Status issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag);
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows bytes while a program runs: every byte that the chip holds has a tag, and tags move as the bytes do.
+//
+// What tags mean, where they begin and what arithmetic makes of them is for derived classes to say. 0 is the tag of
+// bytes of which nothing is known. Observes one device from its first run on: what moved before is not known.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "execute/device/chip.h"
+
+namespace reef::device {
+
+using Tag = std::uint32_t;
+inline constexpr Tag kNoTag = 0;
+inline constexpr Tag kFillTag = 1;  // a constant word that a mesh instruction stored
+
+class TagFollower : public Observer {
+ public:
+  TagFollower();
+
+  void begins(const Program& program, const Chip& chip) override;
+  void executed(std::size_t index, const std::optional<HostRequest>& request, std::size_t pushed) override;
+  void started(const Tile* tile, int unit, const Running& run) override;
+  void finished(const Tile* tile, int unit, const Running& run) override;
+  void moved(const Move& move) override;
+
+ protected:
+  using TagLine = std::array<Tag, kLineBytes>;
+  using TagWord = std::array<Tag, 4>;
+
+  // Of a byte of one of the host's buffers (in the order of device.cpp) that the program has not written.
+  virtual Tag tag_of_host_byte(const Program& program, std::size_t buffer, std::uint64_t offset) const = 0;
+
+  Tag* narrow(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)].narrow.data(); }
+  Tag* line(const Tile& tile, std::int64_t index) {
+    return tiles_[static_cast<std::size_t>(tile.number)].wide[static_cast<std::size_t>(index)].data();
+  }
+  const Program& program() const { return *program_; }
+
+ private:
+  struct TileTags {
+    std::vector<Tag> narrow;
+    std::vector<TagLine> wide;
+    std::array<std::deque<TagLine>, 2> ring;
+    std::array<std::deque<TagWord>, 4> links;
+    TagLine packed{};  // narrow to wide: the line under way
+    int packed_words = 0;
+  };
+  struct Transfer {
+    std::size_t buffer = 0;
+    std::uint64_t offset = 0, bytes = 0;
+  };
+
+  TileTags& of(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)]; }
+  void send_line(std::uint16_t tiles, int channel, bool to_scalar, const TagLine& line);
+  void receive_line(const Move& move);
+  void pack_word(const Move& move);
+  void store_line(const Move& move);
+  void unpack_word(const Move& move);
+  void cross_mesh(const Move& move);
+  void infeed(const Move& move);
+  void pop(const Move& move);
+  void outfeed(const Move& move);
+  Tag next_of(std::deque<Transfer>& stream);
+  void put(const Tag* tags, std::size_t bytes);
+  void claim();
+
+  std::vector<TileTags> tiles_;
+  std::array<std::vector<Tag>, 3> fifos_;  // parameters, activations, loop-back
+  std::vector<Tag> pending_;               // pop: bytes of an unfinished line
+  std::deque<TagLine> to_scalar_;
+  std::size_t to_scalar_byte_ = 0;
+  std::deque<Transfer> inputs_, parameters_, outputs_;
+  std::deque<Tag> sent_;                             // to the host, not yet claimed by a transfer
+  std::map<std::size_t, std::vector<Tag>> written_;  // the host's buffers, as far as the program has written them
+  const Program* program_ = nullptr;
+};
+
+}  // namespace reef::device
