@@ -93,6 +93,8 @@ class Collector {
     target.touches = touches;
     target.values = std::move(values);
     target.mask_bits = mask_bits;
+    target.watcher = watcher_;
+    target.index = index_;
     targets_[static_cast<std::size_t>(touches)].push_back(std::move(target));
   }
   void number(const Field& field, Touches touches) { add(field, touches, {}); }
@@ -119,7 +121,9 @@ class Collector {
   void nest(std::size_t number_of_nest, const NestFields& fields, const NestUse& use) {
     const NestShape walked = shape(fields);
     for (std::size_t k = 0; k < fields.dims && use.steps; ++k) {
-      number(fields.limit[k], Touches::kLoopCount);
+      const bool is_replaced =
+          k == 0 && walked.clip_dim > 0 && walked.count[static_cast<std::size_t>(walked.clip_dim)] == 1;
+      if (!is_replaced) number(fields.limit[k], Touches::kLoopCount);
       if (fields.has_addresses && use.addresses && walked.count[k] > 1) number(fields.delta[k], Touches::kAddress);
     }
     if (use.steps && walked.clip_dim > 0) number(fields.clip_limit, Touches::kLoopCount);
@@ -135,6 +139,7 @@ class Collector {
   void wait(const isa::WatcherFields& fields, std::span<const NestFields> nests) {
     const isa::Watcher watcher = instruction_.read_watcher(fields);
     if (!watcher.enabled) return;
+    watcher_ = fields.slot;
     flag(fields.enabled);
     number(fields.threshold, Touches::kSync);
     std::vector<std::int64_t> counters;
@@ -145,6 +150,7 @@ class Collector {
     const NestShape walked = shape(nests[fields.nest[watcher.on_destination ? 1 : 0]]);
     if (walked.passes(static_cast<int>(watcher.level)) > 1) number(fields.increment, Touches::kSync);
     one_of(fields.level, Touches::kSync, other_levels(walked, watcher.level, fields.level));
+    watcher_ = -1;
   }
 
   void signal(const isa::ProducerFields& fields, std::span<const NestFields> nests) {
@@ -156,11 +162,12 @@ class Collector {
     one_of(fields.level, Touches::kSync, other_levels(shape(nests[fields.nest]), producer.level, fields.level));
   }
 
-  // Counters for which somebody waits after this fence, before they are set anew.
-  std::uint32_t awaited_counters(bool is_scalar, int count) const {
+  // Counters that a reset here would change and for which somebody waits after it, before they are set anew.
+  std::uint32_t awaited_counters(bool is_scalar, int count, std::int64_t reset_to) const {
     std::uint32_t counters = 0;
     for (int c = 0; c < count; ++c) {
-      if (use_.is_awaited(index_, is_scalar, c, true)) counters |= 1u << c;
+      const bool holds_already = use_.is_reset_already(index_, is_scalar, c, reset_to);
+      if (!holds_already && use_.is_awaited(index_, is_scalar, c, true)) counters |= 1u << c;
     }
     return counters;
   }
@@ -168,9 +175,15 @@ class Collector {
   void tile_fence() {
     namespace f = isa::tile_fence;
     const auto& fence = std::get<isa::TileFence>(operation_.code);
-    mask(f::kTiles, f::kTiles.mask());
-    mask(f::kDrain, fence.drain);
-    const std::uint32_t awaited = awaited_counters(false, isa::kTileCounterCount);
+    std::uint32_t waited_for = 0, waiting = 0;  // units, tiles
+    for (int t = 0; t < chip::kTiles; ++t) {
+      const std::uint32_t units = (operation_.tiles >> t & 1) != 0 ? fence.drain & use_.busy_units(index_, t) : 0;
+      waited_for |= units;
+      if (units != 0 || fence.notify) waiting |= 1u << t;
+    }
+    mask(f::kTiles, operation_.tiles & waiting);
+    mask(f::kDrain, waited_for);
+    const std::uint32_t awaited = awaited_counters(false, isa::kTileCounterCount, fence.reset_to);
     mask(f::kReset, awaited);
     if ((fence.reset & awaited) != 0) number(f::kResetTo, Touches::kSync);
     flag(f::kNotify);
@@ -183,9 +196,9 @@ class Collector {
     namespace f = isa::scalar_fence;
     constexpr std::uint32_t kKnownUnits = 0b01101;
     const auto& fence = std::get<isa::ScalarFence>(operation_.code);
-    const std::uint32_t awaited = awaited_counters(true, isa::kScalarCounterCount);
+    const std::uint32_t awaited = awaited_counters(true, isa::kScalarCounterCount, fence.reset_to);
     mask(f::kReset, awaited);
-    mask(f::kDrain, fence.drain & kKnownUnits);
+    mask(f::kDrain, fence.drain & kKnownUnits & use_.busy_host_units(index_));
     if ((fence.reset & awaited) != 0) number(f::kResetTo, Touches::kSync);
     if (fence.notify_tiles != 0) flag(f::kAwaitNotify);
     if (fence.await_notify) mask(f::kNotifyTiles, f::kNotifyTiles.mask());
@@ -219,6 +232,7 @@ class Collector {
   const isa::Operation& operation_;
   const ProgramUse& use_;
   std::size_t index_;  // of the instruction in its program
+  int watcher_ = -1;   // whose fields are being added
   Target place_;
   std::vector<Target>* targets_;
 };
@@ -258,7 +272,7 @@ Status CorruptiblePackage::collect(std::size_t executable) {
     }
     programs_[executable].push_back(std::move(program));
   }
-  const ProgramUse use(instructions, operations);
+  const ProgramUse& use = uses_.emplace_back(instructions, operations);
   std::size_t index = 0;
   for (std::size_t c = 0; c < from.instruction_chunks.size(); ++c) {
     const std::set<std::int32_t> patched = patched_rows(from.instruction_chunks[c]);
@@ -285,8 +299,7 @@ Result<CorruptiblePackage> CorruptiblePackage::create(darwinn::Package package) 
   return result;
 }
 
-std::int64_t CorruptiblePackage::another_value(const Target& target, std::mt19937& random,
-                                               Change change) const {
+std::int64_t CorruptiblePackage::another_value(const Target& target, std::mt19937& random, Change change) const {
   const std::int64_t old = at(target).get(target.field);
   const auto below = [&](std::size_t count) { return static_cast<std::int64_t>(random() % count); };
   if (!target.values.empty()) return target.values[static_cast<std::size_t>(below(target.values.size()))];
@@ -308,6 +321,30 @@ std::int64_t CorruptiblePackage::another_value(const Target& target, std::mt1993
   return choices[static_cast<std::size_t>(below(std::size(choices)))];
 }
 
+// A wait that is fulfilled from the start, before the change and after it.
+bool CorruptiblePackage::means_nothing(const Target& target, const isa::Instruction& changed) const {
+  if (target.watcher < 0) return false;
+  const isa::Format& format = isa::format(changed.opcode());
+  const isa::WatcherFields& fields = format.watchers[static_cast<std::size_t>(target.watcher)];
+  for (const isa::Instruction* instruction : {&at(target), &changed}) {
+    const isa::Watcher watcher = instruction->read_watcher(fields);
+    if (!watcher.enabled) continue;
+    const std::size_t named = fields.is_scalar ? isa::kScalarCounterCount : isa::kTileCounterCount;
+    if (watcher.counter >= named) return false;
+    const NestFields& nest = format.nests[fields.nest[watcher.on_destination ? 1 : 0]];
+    const auto shape = isa::nest_shape(instruction->read_nest(nest), nest.dims);
+    if (!shape.ok()) return false;
+    const isa::Wait wait{static_cast<std::uint8_t>(watcher.counter), static_cast<std::uint8_t>(watcher.level),
+                         watcher.threshold, watcher.increment};
+    const auto counter = static_cast<int>(watcher.counter);
+    if (!uses_[target.executable].is_fulfilled_anyway(target.index, fields.is_scalar, counter,
+                                                      highest_needed(wait, *shape))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Result<Corruption> CorruptiblePackage::pick(std::mt19937& random, Change change) const {
   constexpr int kMostTries = 1000;
   for (int i = 0; i < kMostTries; ++i) {
@@ -320,6 +357,7 @@ Result<Corruption> CorruptiblePackage::pick(std::mt19937& random, Change change)
     corruption.new_value = another_value(target, random, change);
     isa::Instruction changed = at(target);
     if (corruption.new_value == corruption.old_value || !changed.set(target.field, corruption.new_value).ok()) continue;
+    if (means_nothing(target, changed)) continue;
     const darwinn::Executable& executable = package_.executables[target.executable];
     corruption.description = fmt::format(
         "{}{} row {} {}: {} {} -> {}", name_of(executable.type),

@@ -7,7 +7,10 @@
 // the side of a ring instruction's waits (it has one nest), strides of dimensions that make one step, another level
 // whose passes are as long, addresses of nests that address nothing (partial sums that cells keep, units that go
 // straight to the host, a base that a register replaces), clips and double buffers that are not in use, instructions
-// for no tile, and operands that the driver overwrites. `used`, `clip_deficit`, `sequence` and fields of unknown
+// for no tile, a length that a clip always replaces, and operands that the driver overwrites; and what follows from
+// the program (program_use.h): waits that the value to which their counter was set already fulfils, signals and resets
+// of counters that nobody waits for, fences for units that have nothing to do, and what more a fence could wait for.
+// `used`, `clip_deficit`, `sequence` and fields of unknown
 // purpose have no known effect and are left alone. Everything else is a target, whether or not a program has slack
 // there.
 #pragma once
@@ -21,6 +24,7 @@
 #include "formats/darwinn/package.h"
 #include "isa/field.h"
 #include "isa/instruction.h"
+#include "program_use.h"
 
 namespace reef::testing {
 
@@ -36,6 +40,8 @@ struct Target {
   Touches touches = Touches::kSync;
   std::vector<std::int64_t> values;  // to choose from; empty: any number
   std::uint32_t mask_bits = 0;       // a mask of which some of these bits change
+  int watcher = -1;                  // whose field it is; -1: no wait's
+  std::size_t index = 0;             // of the instruction in its program, all chunks counted
 };
 
 // How the new value is chosen: any that the field can hold, all alike; or one near the old value (one more or less, the
@@ -63,10 +69,12 @@ class CorruptiblePackage {
     return programs_[target.executable][target.chunk][target.instruction];
   }
   Status collect(std::size_t executable);
+  bool means_nothing(const Target& target, const isa::Instruction& changed) const;
   std::int64_t another_value(const Target& target, std::mt19937& random, Change change) const;
 
   darwinn::Package package_;
   std::vector<std::vector<std::vector<isa::Instruction>>> programs_;  // by executable and chunk
+  std::vector<ProgramUse> uses_;                                      // by executable
   std::vector<Target> targets_[3];
 };
 

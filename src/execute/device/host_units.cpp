@@ -197,7 +197,7 @@ bool Chip::run_outfeed() {
         observer_->moved({.kind = MoveKind::kOutfed,
                           .unit = static_cast<int>(HostUnitId::kOutfeed),
                           .run = &run,
-                          .target = address,
+                          .target = op.loop_back ? buffers_[2].unit_at(address) : address,
                           .from = position,
                           .to = run.first.position()});
       }

@@ -61,6 +61,7 @@ void AccessLog::report(Race::Kind kind, std::int64_t place, const Stamp& first, 
 }
 
 void AccessLog::read(std::int64_t place, const Access& access, Races& races) {
+  if (!holds(place)) return;
   const auto at = static_cast<std::size_t>(place);
   const Stamp& written = writes_[at];
   if (written.clock != 0 && writers_[at] != access.agent && !access.knowledge->knows(writers_[at], written.clock)) {
@@ -75,6 +76,7 @@ void AccessLog::read(std::int64_t place, const Access& access, Races& races) {
 }
 
 void AccessLog::write(std::int64_t place, const Access& access, Races& races) {
+  if (!holds(place)) return;
   const auto at = static_cast<std::size_t>(place);
   Stamp& written = writes_[at];
   if (written.clock != 0 && writers_[at] != access.agent && !access.knowledge->knows(writers_[at], written.clock)) {

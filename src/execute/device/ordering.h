@@ -103,6 +103,7 @@ class AccessLog {
     std::uint32_t index;
     int tile;
   };
+  // Places that the memory does not have are ignored: programs are foreign.
   void read(std::int64_t place, const Access& access, Races& races);
   void write(std::int64_t place, const Access& access, Races& races);
 
@@ -112,6 +113,7 @@ class AccessLog {
     std::uint32_t index = 0;
     double time = 0;
   };
+  bool holds(std::int64_t place) const { return place >= 0 && place < static_cast<std::int64_t>(writes_.size()); }
   void report(Race::Kind kind, std::int64_t place, const Stamp& first, int first_agent, const Access& second,
               Races& races) const;
 

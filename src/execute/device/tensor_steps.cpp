@@ -94,9 +94,10 @@ bool mark_unknown_products(const TensorOperation& op, const StepOperands& in, co
                            std::size_t j, std::int32_t* unknown) {
   bool any = false;
   for (int c = 0; c < op.cells; ++c) {
-    const std::int32_t w = element(in.line->bytes.data() + 4 * c, op.param_16, index) - zeros[c];
+    // Foreign zero points may be any number: no difference is taken.
+    const bool is_zero = element(in.line->bytes.data() + 4 * c, op.param_16, index) == zeros[c];
     const bool w_known = parameter_is_known(*in.line, c, op.param_16, index);
-    const bool is_known = (w_known && in.x_known[j]) || (w_known && w == 0) || (in.x_known[j] && in.x[j] == 0);
+    const bool is_known = (w_known && in.x_known[j]) || (w_known && is_zero) || (in.x_known[j] && in.x[j] == 0);
     if (is_known) continue;
     unknown[c] = 1;
     any = true;
