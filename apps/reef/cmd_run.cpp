@@ -337,6 +337,7 @@ Status run(const RunOptions& options) {
   std::shared_ptr<device::Device> virtual_device;
   if (options.device == "virtual") {
     device::Options device_options;
+    device_options.threads = options.threads;
     if (options.max_cycles > 0) device_options.max_cycles = options.max_cycles;
     virtual_device = std::make_shared<device::Device>(device_options);
   }

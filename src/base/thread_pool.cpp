@@ -21,10 +21,11 @@ struct ThreadPool::Impl {
   std::condition_variable work_ready;
   std::condition_variable work_done;
   std::uint64_t generation = 0;  // counts loops; a worker joins each loop once
-  int busy = 0;                  // workers still inside the current loop
+  bool is_open = false;          // the current loop may still be joined; late workers are not waited for
+  int busy = 0;                  // workers inside the current loop
   bool stopping = false;
 
-  // The current loop, constant while busy > 0.
+  // The current loop, constant while it is open or someone is inside.
   const std::function<void(std::int64_t, std::int64_t)>* body = nullptr;
   std::int64_t count = 0;
   std::int64_t grain = 1;
@@ -56,9 +57,10 @@ struct ThreadPool::Impl {
     for (;;) {
       {
         std::unique_lock lock(mutex);
-        work_ready.wait(lock, [&] { return stopping || generation != seen; });
+        work_ready.wait(lock, [&] { return stopping || (is_open && generation != seen); });
         if (stopping) return;
         seen = generation;
+        ++busy;
       }
       take_chunks();
       {
@@ -100,12 +102,13 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
     impl_->count = count;
     impl_->grain = grain;
     impl_->next.store(0, std::memory_order_relaxed);
-    impl_->busy = static_cast<int>(impl_->workers.size());
+    impl_->is_open = true;
     ++impl_->generation;
   }
   impl_->work_ready.notify_all();
   impl_->take_chunks();
   std::unique_lock lock(impl_->mutex);
+  impl_->is_open = false;
   impl_->work_done.wait(lock, [&] { return impl_->busy == 0; });
   if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
 }

@@ -53,7 +53,7 @@ void NestCursor::carry() {
     offset_ -= static_cast<std::uint64_t>(at_[d]) * shape_->stride[d];
     at_[d] = 0;
   }
-  position_ = std::max(beyond, shape_->size());  // done
+  position_ = std::max(beyond, end_);  // done
 }
 
 }  // namespace reef::isa

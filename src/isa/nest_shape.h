@@ -57,12 +57,15 @@ class NestCursor {
  public:
   NestCursor() = default;
   // `buffer_phase`: passes of the double buffer made by earlier instructions since it was last restarted.
-  NestCursor(const NestShape& shape, std::int64_t buffer_phase) : shape_(&shape), phase_(buffer_phase) { toggle(); }
+  NestCursor(const NestShape& shape, std::int64_t buffer_phase)
+      : shape_(&shape), end_(shape.size()), phase_(buffer_phase) {
+    toggle();
+  }
 
   // Stands on another position, which must be one of a step that is made, or the end.
   void seek(std::int64_t position);
 
-  bool done() const { return position_ >= shape_->size(); }
+  bool done() const { return position_ >= end_; }
   std::int64_t position() const { return position_; }
   std::int64_t address() const {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(shape_->base + toggled_) + offset_);
@@ -109,7 +112,7 @@ class NestCursor {
 
   const NestShape* shape_ = nullptr;
   std::array<std::int64_t, kMaxDims> at_{};
-  std::int64_t position_ = 0, left_ = 0, toggled_ = 0, phase_ = 0;  // left_: position before the last advance
+  std::int64_t position_ = 0, end_ = 0, left_ = 0, toggled_ = 0, phase_ = 0;  // left_: position before the last advance
   std::uint64_t offset_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "execute/device/chip.h"
 
 #include <algorithm>
+#include <thread>
 
 #include <fmt/ranges.h>
 
@@ -24,6 +25,8 @@ constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes
 }  // namespace
 
 Chip::Chip(const Options& options) : options_(options) {
+  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  threads_ = std::min(threads, chip::kTiles);
   for (int i = 0; i < chip::kTiles; ++i) {
     tiles_.push_back(std::make_unique<Tile>());
     tiles_.back()->number = i;
@@ -226,31 +229,26 @@ void Chip::finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa
   ++tile.version;
 }
 
+void Chip::take_up(Tile& tile, Unit& unit) {
+  unit.running.emplace();
+  unit.running->index = unit.queue.front().index;
+  unit.running->register_base = unit.queue.front().register_base;
+  unit.running->operation = &program_->operations[unit.queue.front().index];
+  unit.queue.pop_front();
+  if (observer_ != nullptr) observer_->started(&tile, static_cast<int>(&unit - tile.units.data()), *unit.running);
+}
+
 bool Chip::run_tile_unit(Tile& tile, int unit_index) {
   Unit& unit = tile.units[static_cast<std::size_t>(unit_index)];
   if (unit.idle() || unit.blocked_at == tile.version) return false;
   bool moved = false;
   while (!unit.idle() && failure_.ok()) {
-    if (!unit.running) {
-      unit.running.emplace();
-      unit.running->index = unit.queue.front().index;
-      unit.running->register_base = unit.queue.front().register_base;
-      unit.running->operation = &program_->operations[unit.queue.front().index];
-      unit.queue.pop_front();
-      if (observer_ != nullptr) observer_->started(&tile, unit_index, *unit.running);
-    }
+    if (!unit.running) take_up(tile, unit);
     failing_tile_ = tile.number;
     failing_index_ = unit.running->index;
     const isa::OperationCode& code = unit.running->operation->code;
     bool stepped = false;
-    if (std::holds_alternative<isa::TensorOperation>(code)) {
-      stepped = tensor(tile, unit);
-    } else if (const auto* table = std::get_if<isa::LoadActivation>(&code)) {
-      tile.table = numeric::ChipTable{table->segments, table->breaks};
-      if (observer_ != nullptr) observer_->loaded_table(tile, *unit.running);
-      finish(tile, unit, nullptr, nullptr);
-      stepped = true;
-    } else if (const auto* send = std::get_if<isa::RingSend>(&code)) {
+    if (const auto* send = std::get_if<isa::RingSend>(&code)) {
       stepped = ring_send(tile, unit, *send);
     } else if (const auto* receive = std::get_if<isa::RingReceive>(&code)) {
       stepped = ring_receive(tile, unit, *receive);
@@ -274,11 +272,15 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
 bool Chip::sweep() {
   bool moved = false;
   for (auto& tile : tiles_) {
+    const std::uint64_t version = tile->version;
+    if (tile->settled_at == version) continue;
     if (dispatch(*tile)) moved = true;
     for (int u = 0; u < chip::kTileUnits && failure_.ok(); ++u) {
-      if (run_tile_unit(*tile, u)) moved = true;
+      if (u != static_cast<int>(isa::Unit::kTensor) && run_tile_unit(*tile, u)) moved = true;
     }
+    if (tile->version == version) tile->settled_at = version;
   }
+  if (failure_.ok() && run_tensor_units()) moved = true;
   if (!failure_.ok()) return false;
   if (run_infeed()) moved = true;
   if (run_pop()) moved = true;
@@ -287,6 +289,9 @@ bool Chip::sweep() {
 }
 
 void Chip::clear_queues() {
+  const auto forget_lines = [&](MessageQueue<RingLine*>& lines) {
+    for (; !lines.empty(); lines.pop_front()) ring_lines_.leave(lines.front());
+  };
   for (auto& tile : tiles_) {
     for (Unit& unit : tile->units) {
       unit.queue.clear();
@@ -294,7 +299,7 @@ void Chip::clear_queues() {
       unit.phases = {};
     }
     tile->dispatch.clear();
-    for (auto& channel : tile->ring) channel.clear();
+    for (auto& channel : tile->ring) forget_lines(channel);
     for (auto& link : tile->links) link.clear();
     tile->counters = {};
     tile->notifications = 0;
@@ -305,7 +310,7 @@ void Chip::clear_queues() {
     unit.running.reset();
   }
   scalar_counters_ = {};
-  to_scalar_.clear();
+  forget_lines(to_scalar_);
   to_scalar_byte_ = 0;
 }
 

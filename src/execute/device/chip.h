@@ -21,7 +21,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "execute/device/memory.h"
+#include "execute/device/message_queue.h"
 #include "execute/device/observer.h"
 #include "execute/device/program.h"
 #include "execute/device/scalar_core.h"
@@ -41,9 +43,11 @@ struct QueueDepths {
   std::size_t ring_lines = 4096;
   std::size_t mesh_words = 1 << 16;
 };
-inline constexpr QueueDepths kShallowQueues = {1, 1};
+inline constexpr QueueDepths kShallowQueues = {chip::kRingLinesNeeded, chip::kMeshWordsNeeded};
 
 struct Options {
+  // That tiles are computed on, 16 at most; results are the same for any number. 0: as many as the host has.
+  int threads = 0;
   std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
 };
 
@@ -75,6 +79,17 @@ struct Running {
 
 struct TensorRun;  // tensor_unit.h
 
+// What a tensor unit did that is not its tile's own business. Units of several tiles work at the same time; this is
+// looked at when all are done, in the order of tiles.
+struct TensorEffects {
+  bool moved = false;
+  std::int64_t steps = 0;
+  std::int64_t most_steps = 0;                 // that may be made before someone looks
+  std::uint32_t index = 0;                     // the last instruction that was looked at
+  std::optional<std::uint32_t> first_unknown;  // the first instruction that computed with unknown memory
+  Status failure;                              // of the instruction `index`
+};
+
 struct Unit {
   std::deque<Issued> queue;
   std::optional<Running> running;
@@ -84,8 +99,6 @@ struct Unit {
   bool idle() const { return queue.empty() && !running; }
 };
 
-using SharedLine = std::shared_ptr<const Line>;
-
 struct Tile {
   int number = 0;
   NarrowMemory narrow;
@@ -94,10 +107,11 @@ struct Tile {
   std::array<std::uint16_t, chip::kTileCounters> counters{};
   std::array<Unit, chip::kTileUnits> units;
   std::deque<Issued> dispatch;
-  std::array<std::deque<SharedLine>, 2> ring;  // lines on their way to this tile, by channel
-  std::array<std::deque<Word>, 4> links;       // words on their way to this tile, by mesh instruction
+  std::array<MessageQueue<RingLine*>, 2> ring;  // lines on their way to this tile, by channel
+  std::array<MessageQueue<Word>, 4> links;      // words on their way to this tile, by mesh instruction
   std::optional<numeric::ChipTable> table;
-  std::uint64_t version = 0;  // changes with everything that could let a unit move
+  std::uint64_t version = 0;                     // changes with everything that could let a unit move
+  std::uint64_t settled_at = ~std::uint64_t{0};  // version at which no unit could move
   int notifications = 0;
 };
 
@@ -163,6 +177,8 @@ class Chip {
   bool scalar_core_moves();
   bool dispatch(Tile& tile);
   bool fence_passes(const isa::ScalarFence& fence);
+  void take_up(Tile& tile, Unit& unit);
+  // All but the tensor unit.
   bool run_tile_unit(Tile& tile, int unit);
   // Sets the cursors of an instruction when it is looked at for the first time.
   static void start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out);
@@ -181,37 +197,54 @@ class Chip {
     return std::min(end, from + std::max<std::int64_t>(options_.max_cycles - steps_, 0) + 1);
   }
   bool fail(std::string message);  // always false
-  void note_unknown();
   std::string place(std::uint32_t index) const;
   std::string standstill() const;
   std::string left_over() const;
 
-  // movers.cpp
+  // ring_units.cpp
   bool ring_send(Tile& tile, Unit& unit, const isa::RingSend& op);
   bool ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op);
+  // Takes the next line from the ring.
+  bool receive_line(Tile& tile, MessageQueue<RingLine*>& lines, std::int64_t address);
+  // For how many lines everyone who is to receive them has room; a sender waits until there is some.
+  std::size_t ring_room(std::uint16_t tiles, int channel, bool to_scalar) const;
+  // A line on its way; the caller writes what is in it.
+  Line& new_ring_line(std::uint16_t tiles, int channel, bool to_scalar);
+
+  // movers.cpp
+  struct Packing {
+    int words = 0;
+    bool is_held = false;  // waits do not permit all of the line
+  };
+  Packing pack_line(const Tile& tile, const isa::NarrowToWide& op, std::int64_t base, std::int64_t readable,
+                    isa::NestCursor& words, Line& line);
   void tell_packed(const Tile& tile, const Running& run, std::int64_t base, std::int64_t end);
   bool narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op);
   bool wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
   bool wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op);
+  bool store_line(Tile& tile, std::int64_t address, const Line& line);
+  const Line* load_line(Tile& tile, std::int64_t address);
+
+  // mesh_units.cpp
   bool mesh(Tile& tile, Unit& unit, const isa::Mesh& op, chip::Direction direction);
   bool mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction);
   bool mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction);
-  bool store_line(Tile& tile, std::int64_t address, const Line& line);
-  const Line* load_line(Tile& tile, std::int64_t address);
-  // Whether everyone who is to receive a line has room for it; a sender waits until then.
-  bool ring_has_room(std::uint16_t tiles, int channel, bool to_scalar) const;
-  void send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line);
 
   // host_units.cpp
   bool run_infeed();
   bool run_pop();
+  std::int64_t send_pending(HostUnit& unit, const isa::Pop& op, bool is_end);
   bool run_outfeed();
   bool start_host_unit(HostUnitId id);
   HostUnit& host_unit(HostUnitId id) { return host_units_[static_cast<std::size_t>(id)]; }
   void finish_host_unit(HostUnitId id);
 
   // tensor_unit.cpp
-  bool tensor(Tile& tile, Unit& unit);
+  bool run_tensor_units();
+  // How much there is to do at once, in about nanoseconds; 0: nothing.
+  std::int64_t tensor_work(Tile& tile) const;
+  void run_tensor_unit(Tile& tile, TensorEffects& effects);
+  bool tensor(Tile& tile, Unit& unit, TensorEffects& effects);
 
   Options options_;
   Observer* observer_ = nullptr;
@@ -222,8 +255,13 @@ class Chip {
   std::array<std::uint16_t, chip::kScalarCounters> scalar_counters_{};
   std::array<HostUnit, kHostUnits> host_units_;
   std::array<HostBuffer, 3> buffers_;  // parameters, activations, loop-back
-  std::deque<SharedLine> to_scalar_;   // lines that the ring brought to the scalar core
+  RingLinePool ring_lines_;
+  Line unreceived_line_;               // sent to nobody
+  MessageQueue<RingLine*> to_scalar_;  // lines that the ring brought to the scalar core
   std::size_t to_scalar_byte_ = 0;     // of the first of them
+  std::array<TensorEffects, chip::kTiles> effects_;
+  int threads_ = 1;
+  std::unique_ptr<ThreadPool> pool_;  // made when it is needed
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;
   std::int64_t steps_ = 0;

@@ -3,6 +3,7 @@
 // overwritten is decided by waits alone.
 #include <algorithm>
 
+#include "execute/device/bulk_moves.h"
 #include "execute/device/chip.h"
 #include "execute/device/waits.h"
 
@@ -84,6 +85,26 @@ bool Chip::run_infeed() {
   return moved;
 }
 
+// Returns how many lines went to the ring: complete ones, and what is left at the end of the instruction.
+std::int64_t Chip::send_pending(HostUnit& unit, const isa::Pop& op, bool is_end) {
+  std::int64_t sent = 0;
+  const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
+  while (unit.pending.size() >= line_bytes || (is_end && !unit.pending.empty())) {
+    Line& line = new_ring_line(op.to_tiles, 0, false);
+    Line::Flags known{};
+    const std::size_t part = std::min(line_bytes, unit.pending.size());
+    std::copy_n(unit.pending.begin(), part, line.bytes.begin());
+    std::fill(line.bytes.begin() + static_cast<std::ptrdiff_t>(part), line.bytes.end(), std::uint8_t{0});
+    std::copy_n(unit.pending_known.begin(), part, known.begin());
+    line.set_known(known);
+    unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
+    unit.pending_known.erase(unit.pending_known.begin(),
+                             unit.pending_known.begin() + static_cast<std::ptrdiff_t>(part));
+    ++sent;
+  }
+  return sent;
+}
+
 bool Chip::run_pop() {
   HostUnit& unit = host_unit(HostUnitId::kPop);
   bool moved = false;
@@ -94,27 +115,25 @@ bool Chip::run_pop() {
     const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
     const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, scalar_counters_, from));
-    while (!run.first.done() && run.first.position() < end && ring_has_room(op.to_tiles, 0, false)) {
+    const auto line_bytes = static_cast<std::int64_t>(op.line_bytes);
+    while (!run.first.done() && run.first.position() < end && ring_room(op.to_tiles, 0, false) > 0) {
       const std::int64_t position = run.first.position();
       const std::int64_t at = buffer.unit_at(run.first.address());
-      if (!buffer.take(at)) return fail(fmt::format("takes unit {} of its buffer, where nothing new is", at));
-      const auto bytes = buffer.bytes.begin() + at * unit_bytes, known = buffer.known.begin() + at * unit_bytes;
-      unit.pending.insert(unit.pending.end(), bytes, bytes + unit_bytes);
-      unit.pending_known.insert(unit.pending_known.end(), known, known + unit_bytes);
-      run.first.advance();
-      std::int64_t sent = 0;
-      const auto line_bytes = static_cast<std::size_t>(op.line_bytes);
-      while (unit.pending.size() >= line_bytes || (run.first.done() && !unit.pending.empty())) {
-        auto line = std::make_shared<Line>();
-        const std::size_t part = std::min(line_bytes, unit.pending.size());
-        std::copy_n(unit.pending.begin(), part, line->bytes.begin());
-        std::copy_n(unit.pending_known.begin(), part, line->known.begin());
-        unit.pending.erase(unit.pending.begin(), unit.pending.begin() + static_cast<std::ptrdiff_t>(part));
-        unit.pending_known.erase(unit.pending_known.begin(),
-                                 unit.pending_known.begin() + static_cast<std::ptrdiff_t>(part));
-        send_line(op.to_tiles, 0, false, std::move(line));
-        ++sent;
+      // Up to the unit that completes a line: whether there is room changes only then.
+      std::int64_t count = 1;
+      if (observer_ == nullptr) {
+        const std::int64_t missing = line_bytes - static_cast<std::int64_t>(unit.pending.size());
+        count = std::max<std::int64_t>(1, (missing + unit_bytes - 1) / unit_bytes);
+        count = std::min(count, equal_steps(run.first, op.in, end));
       }
+      for (std::int64_t i = 0; i < count; ++i, run.first.advance()) {
+        const std::int64_t taken = buffer.unit_at(run.first.address());
+        if (!buffer.take(taken)) return fail(fmt::format("takes unit {} of its buffer, where nothing new is", taken));
+        const auto bytes = buffer.bytes.begin() + taken * unit_bytes, known = buffer.known.begin() + taken * unit_bytes;
+        unit.pending.insert(unit.pending.end(), bytes, bytes + unit_bytes);
+        unit.pending_known.insert(unit.pending_known.end(), known, known + unit_bytes);
+      }
+      const std::int64_t sent = send_pending(unit, op, run.first.done());
       if (observer_ != nullptr) {
         observer_->moved({.kind = MoveKind::kPopped,
                           .unit = static_cast<int>(HostUnitId::kPop),
@@ -149,16 +168,18 @@ bool Chip::run_outfeed() {
     const std::int64_t from = run.first.position();
     const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from));
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
-      const std::uint8_t* data = to_scalar_.front()->bytes.data() + to_scalar_byte_;
-      const std::uint8_t* known = to_scalar_.front()->known.data() + to_scalar_byte_;
+      const Line& line = to_scalar_.front()->line;
+      const std::uint8_t* data = line.bytes.data() + to_scalar_byte_;
+      std::array<std::uint8_t, 8> known;
+      line.copy_known(static_cast<int>(to_scalar_byte_), op.unit_bytes, known.data());
       const std::int64_t address = run.first.address();
       if (op.unit_bytes == 8) {
-        if (!host_->put(data, known, 8)) return fail("sends the host more than it was asked to take");
+        if (!host_->put(data, known.data(), 8)) return fail("sends the host more than it was asked to take");
       } else if (op.loop_back) {
         HostBuffer& buffer = buffers_[2];
         const std::int64_t at = buffer.unit_at(address);
         std::copy_n(data, 4, buffer.bytes.begin() + 4 * at);
-        std::copy_n(known, 4, buffer.known.begin() + 4 * at);
+        std::copy_n(known.begin(), 4, buffer.known.begin() + 4 * at);
         buffer.states[static_cast<std::size_t>(at)] = HostBuffer::kFull;  // padding of lines is never taken
       } else {
         auto& memory = core_.memory();
@@ -166,6 +187,7 @@ bool Chip::run_outfeed() {
       }
       to_scalar_byte_ += static_cast<std::size_t>(op.unit_bytes);
       if (to_scalar_byte_ >= kLineBytes) {
+        ring_lines_.leave(to_scalar_.front());
         to_scalar_.pop_front();
         to_scalar_byte_ = 0;
       }
@@ -187,6 +209,7 @@ bool Chip::run_outfeed() {
     if (was_full && to > from) touch_all();
     if (!run.first.done()) break;
     if (to_scalar_byte_ != 0) {
+      ring_lines_.leave(to_scalar_.front());
       to_scalar_.pop_front();
       to_scalar_byte_ = 0;
     }

@@ -20,10 +20,60 @@ inline constexpr int kLineBytes = chip::kWideLineBytes;
 inline constexpr int kLineWords = kLineBytes / 4;
 inline constexpr int kNarrowWords = chip::kNarrowBytes / chip::kNarrowWordBytes;
 
-// A line of wide memory, also on its way over the ring. known[i] is 1 where bytes[i] is known, else 0.
-struct Line {
+// A line of wide memory, also on its way over the ring. Nearly always its first bytes are known and the rest is not:
+// only their number is kept then, and flags for every byte where it is otherwise.
+class Line {
+ public:
+  using Flags = std::array<std::uint8_t, kLineBytes>;  // 1 where a byte is known, else 0
+
+ private:
+  std::uint16_t known_prefix_ = 0;  // beside the bytes that are looked at with it
+  bool has_flags_ = false;
+
+ public:
   std::array<std::uint8_t, kLineBytes> bytes{};
-  std::array<std::uint8_t, kLineBytes> known{};
+
+  Line() = default;  // nothing is known
+  Line(const Line& other) { *this = other; }
+  Line& operator=(const Line& other) {
+    bytes = other.bytes;
+    known_prefix_ = other.known_prefix_;
+    has_flags_ = other.has_flags_;
+    if (has_flags_) flags_ = other.flags_;
+    return *this;
+  }
+
+  // So many bytes at the start are known.
+  int known_prefix() const { return known_prefix_; }
+  bool is_known(int byte) const {
+    return byte < known_prefix_ || (has_flags_ && flags_[static_cast<std::size_t>(byte)] != 0);
+  }
+  void copy_known(int first, int count, std::uint8_t* to) const {
+    if (first + count <= known_prefix_) {
+      std::memset(to, 1, static_cast<std::size_t>(count));
+    } else {
+      for (int i = 0; i < count; ++i) to[i] = is_known(first + i) ? 1 : 0;
+    }
+  }
+  Flags known() const {
+    Flags flags;
+    copy_known(0, kLineBytes, flags.data());
+    return flags;
+  }
+  void set_known_prefix(int count) {
+    known_prefix_ = static_cast<std::uint16_t>(count);
+    has_flags_ = false;
+  }
+  void set_known(const Flags& flags) {
+    const auto* unknown = static_cast<const std::uint8_t*>(std::memchr(flags.data(), 0, flags.size()));
+    set_known_prefix(unknown == nullptr ? kLineBytes : static_cast<int>(unknown - flags.data()));
+    if (unknown == nullptr) return;
+    has_flags_ = std::memchr(unknown, 1, flags.size() - known_prefix_) != nullptr;
+    if (has_flags_) flags_ = flags;
+  }
+
+ private:
+  Flags flags_;  // of use if has_flags_
 };
 
 // Four bytes and their flags, on their way over the mesh.
@@ -52,6 +102,16 @@ class NarrowMemory {
     std::memcpy(bytes_.data() + 4 * index, &word.value, 4);
     std::memcpy(known_.data() + 4 * index, &word.known, 4);
   }
+  // All known.
+  void set_bytes(std::int64_t first, const std::uint8_t* bytes, std::size_t count) {
+    if (count == 4) {  // the most frequent size
+      std::memcpy(bytes_.data() + first, bytes, 4);
+      std::memcpy(known_.data() + first, &kAllKnown, 4);
+      return;
+    }
+    std::memcpy(bytes_.data() + first, bytes, count);
+    std::memset(known_.data() + first, 1, count);
+  }
   void set_bytes(std::int64_t first, const std::uint8_t* bytes, const std::uint8_t* known, std::size_t count) {
     std::memcpy(bytes_.data() + first, bytes, count);
     std::memcpy(known_.data() + first, known, count);
@@ -69,29 +129,18 @@ class WideMemory {
 
   static bool holds(std::int64_t line) { return line >= 0 && line < chip::kWideLines; }
   const Line& line(std::int64_t index) const { return lines_[static_cast<std::size_t>(index)]; }
-  // So many bytes at the start of the line are known.
-  int known_bytes(std::int64_t index) const { return known_bytes_[static_cast<std::size_t>(index)]; }
-  void set_line(std::int64_t index, const Line& line) {
-    lines_[static_cast<std::size_t>(index)] = line;
-    note_known(index);
-  }
+  Line& line(std::int64_t index) { return lines_[static_cast<std::size_t>(index)]; }
+  // The first words of a line.
   void set_words(std::int64_t index, const void* data, const std::uint8_t* known, int words) {
     Line& line = lines_[static_cast<std::size_t>(index)];
+    Line::Flags flags = line.known();
     std::memcpy(line.bytes.data(), data, static_cast<std::size_t>(4 * words));
-    std::memcpy(line.known.data(), known, static_cast<std::size_t>(4 * words));
-    note_known(index);
+    std::memcpy(flags.data(), known, static_cast<std::size_t>(4 * words));
+    line.set_known(flags);
   }
 
  private:
-  void note_known(std::int64_t index) {
-    const auto& known = lines_[static_cast<std::size_t>(index)].known;
-    const auto* unknown = static_cast<const std::uint8_t*>(std::memchr(known.data(), 0, known.size()));
-    known_bytes_[static_cast<std::size_t>(index)] = static_cast<std::uint16_t>(
-        unknown == nullptr ? known.size() : static_cast<std::size_t>(unknown - known.data()));
-  }
-
   std::vector<Line> lines_;
-  std::array<std::uint16_t, chip::kWideLines> known_bytes_{};
 };
 
 // float32 scales in words 0 to 63 and a second buffer in 64 to 127; int32 biases in 128 to 191 and 192 to 255.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The units of a tile that move data: ring, narrow to wide, wide to narrow and scaling, mesh.
+// The units of a tile that move data between its memories: narrow to wide, wide to narrow, wide to scaling.
 #include <algorithm>
 
+#include "execute/device/bulk_moves.h"
 #include "execute/device/chip.h"
 #include "execute/device/waits.h"
 
@@ -26,17 +27,32 @@ void transpose_halves(std::array<std::uint8_t, kLineBytes>& line) {
   }
 }
 
-int unit_number(const Tile& tile, const Unit& unit) { return static_cast<int>(&unit - tile.units.data()); }
-int mesh_unit(chip::Direction direction) {
-  return static_cast<int>(isa::Unit::kMeshSouth) + static_cast<int>(direction);
+// Words of a line to narrow memory.
+void unpack_words(const Line& line, std::int64_t first, std::int64_t words, std::int64_t address, std::int64_t stride,
+                  NarrowMemory& narrow) {
+  const std::uint8_t* bytes = line.bytes.data() + 4 * first;
+  if (stride == 1 && 4 * (first + words) <= line.known_prefix()) {
+    narrow.set_bytes(4 * address, bytes, static_cast<std::size_t>(4 * words));
+    return;
+  }
+  for (std::int64_t i = 0; i < words; ++i) {
+    Word word;
+    std::memcpy(&word.value, bytes + 4 * i, 4);
+    std::array<std::uint8_t, 4> known;
+    line.copy_known(static_cast<int>(4 * (first + i)), 4, known.data());
+    std::memcpy(&word.known, known.data(), 4);
+    narrow.set_word(address + i * stride, word);
+  }
 }
+
+int unit_number(const Tile& tile, const Unit& unit) { return static_cast<int>(&unit - tile.units.data()); }
 
 }  // namespace
 
 bool Chip::store_line(Tile& tile, std::int64_t address, const Line& line) {
   if (!WideMemory::holds(address))
     return fail(fmt::format("writes line {} of wide memory, which has {}", address, chip::kWideLines));
-  tile.wide.set_line(address, line);
+  tile.wide.line(address) = line;
   return true;
 }
 
@@ -44,102 +60,6 @@ const Line* Chip::load_line(Tile& tile, std::int64_t address) {
   if (WideMemory::holds(address)) return &tile.wide.line(address);
   fail(fmt::format("reads line {} of wide memory, which has {}", address, chip::kWideLines));
   return nullptr;
-}
-
-bool Chip::ring_has_room(std::uint16_t tiles, int channel, bool to_scalar) const {
-  for (const auto& tile : tiles_) {
-    const bool is_meant = (tiles >> tile->number & 1) != 0;
-    if (is_meant && tile->ring[static_cast<std::size_t>(channel)].size() >= depths_.ring_lines) return false;
-  }
-  return !to_scalar || to_scalar_.size() < depths_.ring_lines;
-}
-
-void Chip::send_line(std::uint16_t tiles, int channel, bool to_scalar, SharedLine line) {
-  for (auto& tile : tiles_) {
-    if ((tiles >> tile->number & 1) == 0) continue;
-    tile->ring[static_cast<std::size_t>(channel)].push_back(line);
-    ++tile->version;
-  }
-  if (to_scalar) to_scalar_.push_back(std::move(line));
-}
-
-bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
-  Running& run = *unit.running;
-  start(unit, op.in, op.in);  // it has one nest
-  const std::int64_t from = run.first.position();
-  const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, tile.counters, from));
-  if (end <= from) return false;
-  while (!run.first.done() && run.first.position() < end) {
-    if (!ring_has_room(op.to_tiles, op.channel, op.to_scalar)) break;
-    const std::int64_t address = run.first.address(), position = run.first.position();
-    const Line* line = load_line(tile, address);
-    if (line == nullptr) return false;
-    send_line(op.to_tiles, op.channel, op.to_scalar, std::make_shared<Line>(*line));
-    run.first.advance();
-    if (observer_ != nullptr) {
-      observer_->moved({.kind = MoveKind::kLineSent,
-                        .tile = &tile,
-                        .unit = static_cast<int>(isa::Unit::kRingSend),
-                        .run = &run,
-                        .source = address,
-                        .from = position,
-                        .to = run.first.position()});
-    }
-  }
-  const std::int64_t to = run.first.position();
-  if (!spend(to - from)) return false;
-  count(tile, op.ring_write, signalled(op.ring_write, op.in, from, to));
-  count_ring(op.channel, signalled(op.ring_producer, op.in, from, to));
-  if (run.first.done()) finish(tile, unit, &op.in, nullptr);
-  return to > from;
-}
-
-bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
-  Running& run = *unit.running;
-  auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
-  const bool was_full = lines.size() >= depths_.ring_lines;  // senders wait for it
-  start(unit, op.out, op.out);                               // it has one nest
-  const std::int64_t from = run.first.position();
-  const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, tile.counters, from));
-  bool moved = false;
-  const auto tell = [&](MoveKind kind, std::int64_t address, std::int64_t position) {
-    if (observer_ == nullptr) return;
-    observer_->moved({.kind = kind,
-                      .tile = &tile,
-                      .unit = unit_number(tile, unit),
-                      .run = &run,
-                      .target = address,
-                      .from = position,
-                      .to = run.first.position()});
-  };
-  while (!run.first.done() && run.first.position() < end && !lines.empty()) {
-    if (op.has_header && !run.header_done && run.first.begins_pass(op.header_level)) {
-      const std::int64_t pass = op.out.passes_before(run.first.position(), op.header_level);
-      const std::int64_t address = op.header_first + op.header_step * (pass % op.header_buffers) + run.header_line;
-      if (!store_line(tile, address, *lines.front())) return false;
-      lines.pop_front();
-      tell(MoveKind::kHeaderReceived, address, run.first.position());
-      run.header_done = ++run.header_line >= op.header_lines;
-      if (run.header_done) run.header_line = 0;
-      moved = true;
-      continue;
-    }
-    const std::int64_t address = run.first.address(), position = run.first.position();
-    if (!store_line(tile, address, *lines.front())) return false;
-    lines.pop_front();
-    run.first.advance();
-    tell(MoveKind::kLineReceived, address, position);
-    run.header_done = false;
-    moved = true;
-  }
-  const std::int64_t to = run.first.position();
-  if (!spend(to - from)) return false;
-  count(tile, op.read, signalled(op.read, op.out, from, to));
-  if (was_full && moved) touch_all();
-  if (run.first.done()) {
-    finish(tile, unit, &op.out, nullptr);
-  }
-  return moved;
 }
 
 // The words from where the source nest stands up to a position.
@@ -158,6 +78,38 @@ void Chip::tell_packed(const Tile& tile, const Running& run, std::int64_t base, 
   }
 }
 
+Chip::Packing Chip::pack_line(const Tile& tile, const isa::NarrowToWide& op, std::int64_t base, std::int64_t readable,
+                              isa::NestCursor& words, Line& line) {
+  Line::Flags known{};
+  int filled = 0;
+  while (!words.done() && filled < kLineWords && (filled == 0 || !words.begins_pass(op.line_level))) {
+    if (words.position() >= readable) return {filled, true};
+    const std::int64_t address = words.address() + base;
+    if (!NarrowMemory::holds_word(address)) {
+      fail(fmt::format("reads word {} of narrow memory", address));
+      return {filled, true};
+    }
+    // Lines end between words of dimension 0 only if every word begins a line.
+    const std::int64_t most = op.line_level == 0 ? 1 : std::min(readable, words.position() + kLineWords - filled);
+    const std::int64_t count = op.line_level == 0 ? 1 : equal_steps(words, op.in, most);
+    const std::int64_t inside = steps_inside(address, op.in.stride[0], count, kNarrowWords);
+    const auto stride = static_cast<std::int64_t>(op.in.stride[0]);
+    for (std::int64_t i = 0; i < inside; ++i) {
+      const Word word = tile.narrow.word(address + i * stride);
+      std::memcpy(line.bytes.data() + 4 * filled, &word.value, 4);
+      std::memcpy(known.data() + 4 * filled++, &word.known, 4);
+    }
+    words.advance(inside);
+  }
+  if (op.transpose) {
+    const auto transpose = op.halves ? transpose_halves : transpose_bytes;
+    transpose(line.bytes);
+    transpose(known);
+  }
+  line.set_known(known);
+  return {filled, false};
+}
+
 bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
   Running& run = *unit.running;
   start(unit, op.in, op.out);
@@ -169,33 +121,16 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
     if (permitted_end(op.out, op.out_waits, tile.counters, from_line) <= from_line) break;
     // A line must be readable as a whole.
     isa::NestCursor words = run.first;
-    Line line{};
-    int filled = 0;
+    Line line;
     const std::int64_t readable = permitted_end(op.in, op.in_waits, tile.counters, from_word);
-    bool is_held = false;
-    while (!words.done() && filled < kLineWords && (filled == 0 || !words.begins_pass(op.line_level))) {
-      if (words.position() >= readable) {
-        is_held = true;
-        break;
-      }
-      const std::int64_t address = words.address() + base;
-      if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
-      const Word word = tile.narrow.word(address);
-      std::memcpy(line.bytes.data() + 4 * filled, &word.value, 4);
-      std::memcpy(line.known.data() + 4 * filled++, &word.known, 4);
-      words.advance();
-    }
-    if (is_held) break;
-    if (filled == 0) return fail("its source is complete, its destination is not");
+    const Packing packing = pack_line(tile, op, base, readable, words, line);
+    if (!failure_.ok()) return false;
+    if (packing.is_held) break;
+    if (packing.words == 0) return fail("its source is complete, its destination is not");
     if (observer_ != nullptr) tell_packed(tile, run, base, words.position());
     run.first = words;
-    if (op.transpose) {
-      const auto transpose = op.halves ? transpose_halves : transpose_bytes;
-      transpose(line.bytes);
-      transpose(line.known);
-    }
     const std::int64_t address = run.second.address();
-    if (!store_line(tile, address, line) || !spend(filled + 1)) return false;
+    if (!store_line(tile, address, line) || !spend(packing.words + 1)) return false;
     run.second.advance();
     if (observer_ != nullptr) {
       observer_->moved({.kind = MoveKind::kLineStored,
@@ -231,12 +166,23 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
     const std::int64_t line_address = run.first.address(), line_position = run.first.position();
     const Line* line = load_line(tile, line_address);
     if (line == nullptr) return false;
-    if (!ScalingMemory::holds(run.second.address()) || 8 * within + 8 > kLineBytes) {
-      return fail(fmt::format("writes step {} of scaling memory", run.second.address()));
-    }
-    tile.scaling.set_step(run.second.address(), line->bytes.data() + 8 * within, line->known.data() + 8 * within);
     const std::int64_t step_address = run.second.address();
-    run.second.advance();
+    if (!ScalingMemory::holds(step_address) || 8 * within + 8 > kLineBytes) {
+      return fail(fmt::format("writes step {} of scaling memory", step_address));
+    }
+    std::int64_t steps = 1;
+    if (observer_ == nullptr) {
+      steps = std::min(equal_steps(run.second, op.out, end), op.out.count[0] - within);
+      steps = std::min(steps, kLineBytes / 8 - within);
+      steps = steps_inside(step_address, op.out.stride[0], steps, ScalingMemory::kSteps);
+    }
+    const auto stride = static_cast<std::int64_t>(op.out.stride[0]);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      std::array<std::uint8_t, 8> known;
+      line->copy_known(static_cast<int>(8 * (within + i)), 8, known.data());
+      tile.scaling.set_step(step_address + i * stride, line->bytes.data() + 8 * (within + i), known.data());
+    }
+    run.second.advance(steps);
     if (run.second.position() % op.out.count[0] == 0) run.first.advance();
     moved = true;
     if (observer_ != nullptr) {
@@ -285,11 +231,15 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
     const Line* line = load_line(tile, line_address);
     if (line == nullptr) return false;
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
-    Word word;
-    std::memcpy(&word.value, line->bytes.data() + 4 * run.line_word, 4);
-    std::memcpy(&word.known, line->known.data() + 4 * run.line_word, 4);
-    tile.narrow.set_word(address, word);
-    run.second.advance();
+    std::int64_t words = 1;
+    // Neither skips nor ends of lines come between words of dimension 0, but where they come after every word.
+    if (observer_ == nullptr && op.line_level > 0 && (op.skip_words == 0 || op.skip_level > 0)) {
+      words = std::min(equal_steps(run.second, op.out, end), kLineWords - run.line_word);
+      words = steps_inside(address, op.out.stride[0], words, kNarrowWords);
+    }
+    unpack_words(*line, run.line_word, words, address, static_cast<std::int64_t>(op.out.stride[0]), tile.narrow);
+    run.second.advance(words);
+    run.line_word += words - 1;
     moved = true;
     if (observer_ != nullptr) {
       observer_->moved({MoveKind::kWordUnpacked, &tile, unit_number(tile, unit), &run, line_address, address, position,
@@ -310,78 +260,6 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
     moved = true;
   }
   return moved;
-}
-
-bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
-  const std::int64_t from = run.first.position();
-  const std::int64_t end = affordable(from, permitted_end(op.in, op.in_waits, tile.counters, from));
-  const int to_tile = chip::neighbour(tile.number, direction);
-  Tile* receiver = to_tile >= 0 ? tiles_[static_cast<std::size_t>(to_tile)].get() : nullptr;
-  while (!run.first.done() && run.first.position() < end) {
-    const std::int64_t address = run.first.address();
-    if (!NarrowMemory::holds_word(address)) return fail(fmt::format("reads word {} of narrow memory", address));
-    if (receiver != nullptr) {
-      auto& link = receiver->links[static_cast<std::size_t>(direction)];
-      if (link.size() >= depths_.mesh_words) break;
-      link.push_back(tile.narrow.word(address));
-    }
-    const std::int64_t position = run.first.position();
-    run.first.advance();
-    if (observer_ != nullptr) {
-      observer_->moved({.kind = MoveKind::kWordSent,
-                        .tile = &tile,
-                        .unit = mesh_unit(direction),
-                        .run = &run,
-                        .source = address,
-                        .from = position,
-                        .to = run.first.position()});
-    }
-  }
-  const std::int64_t to = run.first.position();
-  if (to == from || !spend(to - from)) return false;
-  if (receiver != nullptr) ++receiver->version;
-  count(tile, op.sent, signalled(op.sent, op.in, from, to));
-  return true;
-}
-
-bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
-  auto& link = tile.links[static_cast<std::size_t>(direction)];
-  const bool was_full = link.size() >= depths_.mesh_words;  // the sender waits for it
-  const std::int64_t from = run.second.position();
-  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
-  while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
-    const std::int64_t address = run.second.address();
-    if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
-    tile.narrow.set_word(address, op.fills ? Word{op.fill_value, kAllKnown} : link.front());
-    if (!op.fills) link.pop_front();
-    const std::int64_t position = run.second.position();
-    run.second.advance();
-    if (observer_ != nullptr) {
-      observer_->moved({.kind = MoveKind::kWordReceived,
-                        .tile = &tile,
-                        .unit = mesh_unit(direction),
-                        .run = &run,
-                        .target = address,
-                        .from = position,
-                        .to = run.second.position()});
-    }
-  }
-  const std::int64_t to = run.second.position();
-  if (to == from || !spend(to - from)) return false;
-  count(tile, op.received, signalled(op.received, op.out, from, to));
-  if (was_full) touch_all();
-  return true;
-}
-
-bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, chip::Direction direction) {
-  Running& run = *unit.running;
-  start(unit, op.in, op.out);
-  bool moved = op.sends && mesh_send(tile, run, op, direction);
-  if (failure_.ok() && op.receives && mesh_receive(tile, run, op, direction)) moved = true;
-  const bool is_done = (!op.sends || run.first.done()) && (!op.receives || run.second.done());
-  if (!failure_.ok() || !is_done) return moved;
-  finish(tile, unit, op.sends ? &op.in : nullptr, op.receives ? &op.out : nullptr);
-  return true;
 }
 
 }  // namespace reef::device

@@ -28,6 +28,7 @@ std::string Program::describe(std::size_t index) const {
 Result<Program> decode_program(const darwinn::Executable& executable) {
   Program program;
   program.type = executable.type;
+  std::int64_t planned_steps = kMaxPlannedSteps;
   for (std::size_t c = 0; c < executable.instruction_chunks.size(); ++c) {
     program.chunk_starts.push_back(program.instructions.size());
     auto chunk = isa::decode(executable.instruction_chunks[c].bitstream.span());
@@ -44,7 +45,8 @@ Result<Program> decode_program(const darwinn::Executable& executable) {
         return make_error(StatusCode::kResourceExhausted, "chunk {} row {} keeps more than {} results under way", c,
                           row, kMaxSlots);
       }
-      program.plans.push_back(tensor == nullptr ? TensorPlan{} : plan_tensor(*tensor, operation->opcode));
+      program.plans.push_back(tensor == nullptr ? TensorPlan{}
+                                                : plan_tensor(*tensor, operation->opcode, planned_steps));
       program.operations.push_back(std::move(*operation));
       program.row_of.push_back(row);
       program.chunk_of.push_back(c);

@@ -56,7 +56,8 @@ void copy_memories(const Tile& tile, TileSnapshot& snapshot) {
   for (std::int64_t i = 0; i < chip::kWideLines; ++i) {
     const Line& line = tile.wide.line(i);
     snapshot.wide.insert(snapshot.wide.end(), line.bytes.begin(), line.bytes.end());
-    snapshot.wide_known.insert(snapshot.wide_known.end(), line.known.begin(), line.known.end());
+    const Line::Flags known = line.known();
+    snapshot.wide_known.insert(snapshot.wide_known.end(), known.begin(), known.end());
   }
   for (int word = 0; word < 2 * ScalingMemory::kSteps; ++word) {
     const std::uint32_t value = tile.scaling.word(word);

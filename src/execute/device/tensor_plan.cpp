@@ -12,8 +12,10 @@ namespace {
 using isa::NestShape;
 using isa::TensorOperation;
 
-// Longer runs are cut into single steps: no compiled program has them, and the tables must stay small.
+// No compiled program has longer runs, and the tables must stay small.
 constexpr std::int64_t kMaxRunSteps = 1 << 13;
+// Farther than any memory reaches.
+constexpr std::int64_t kMaxOffset = 1 << 30;
 
 void set_lengths(NestShape& nest) {
   nest.pass_lengths[0] = 1;
@@ -22,6 +24,34 @@ void set_lengths(NestShape& nest) {
     nest.pass_lengths[d + 1] = nest.pass_lengths[d] * nest.count[d];
   }
   nest.steps = nest.size();
+}
+
+// The same addresses with fewer dimensions: those of one step go, and those that continue each other become one.
+NestShape compacted(const NestShape& nest) {
+  NestShape result;
+  result.base = nest.base;
+  result.buffer_stride = nest.buffer_stride;
+  const std::int64_t toggle = nest.buffer_stride == 0 ? 0 : nest.pass_length(nest.buffer_level);
+  std::int64_t length = 1;  // of a pass of what is there
+  for (int k = 0; k < nest.dims; ++k) {
+    const auto from = static_cast<std::size_t>(k);
+    if (nest.count[from] == 1) continue;
+    const auto last = static_cast<std::size_t>(std::max(result.dims - 1, 0));
+    const bool continues = result.dims > 0 && length != toggle &&
+                           nest.stride[from] == result.stride[last] * static_cast<std::uint64_t>(result.count[last]);
+    if (continues) {
+      result.count[last] *= nest.count[from];
+    } else {
+      const auto to = static_cast<std::size_t>(result.dims++);
+      result.count[to] = nest.count[from];
+      result.stride[to] = nest.stride[from];
+    }
+    length *= nest.count[from];
+  }
+  if (result.dims == 0) result.count[static_cast<std::size_t>(result.dims++)] = 1;
+  set_lengths(result);
+  while (toggle > 0 && result.pass_length(result.buffer_level) != toggle) ++result.buffer_level;
+  return result;
 }
 
 // The part of a nest beyond its first `steps` steps, one step for each of their repetitions. Nothing where these steps
@@ -78,7 +108,7 @@ bool is_clipped(const TensorOperation& op) {
   return op.loops.clip_dim > 0 || op.in.clip_dim > 0 || op.param.clip_dim > 0 || op.psum.clip_dim > 0;
 }
 
-std::optional<NestShape> slots_beyond(const TensorOperation& op, int inner_dims) {
+NestShape slots_beyond(const TensorOperation& op, int inner_dims) {
   NestShape slots;
   slots.dims = std::max(op.loops.dims - inner_dims, 1);
   slots.count.fill(1);
@@ -107,42 +137,107 @@ std::int64_t slots_of(const TensorOperation& op, isa::Opcode opcode) {
   for (int d = 0; d < op.loops.dims; ++d) {
     if ((op.reduce_dims >> d & 1) == 0) slots *= op.loops.count[static_cast<std::size_t>(d)];
   }
+  // A last run that is longer than the others goes beyond.
+  if (op.loops.clip_dim > 0) slots += std::max<std::int64_t>(op.loops.clip_steps - op.loops.count[0], 0);
   return slots;
 }
 
-void step_offsets(const NestShape& nest, std::int64_t steps, std::vector<std::int32_t>& offsets) {
+namespace {
+
+// Addresses of a nest's first steps relative to the first one, double buffers aside. False: too far apart.
+bool step_offsets(const NestShape& nest, std::int64_t steps, std::vector<std::int32_t>& offsets) {
   NestShape plain = nest;
   plain.buffer_stride = 0;
   isa::NestCursor cursor(plain, 0);
   const std::int64_t first = cursor.address();
-  offsets.clear();
+  offsets.reserve(static_cast<std::size_t>(steps));
   for (std::int64_t i = 0; i < steps; ++i) {
-    offsets.push_back(static_cast<std::int32_t>(cursor.address() - first));
+    const std::int64_t offset = cursor.address() - first;
+    if (offset > kMaxOffset || offset < -kMaxOffset) return false;
+    offsets.push_back(static_cast<std::int32_t>(offset));
     cursor.advance();
+  }
+  return true;
+}
+
+void join_spans(const std::vector<std::int32_t>& offsets, std::int32_t products, std::int32_t element_bytes,
+                TensorPlan& plan) {
+  for (const std::int32_t offset : offsets) {
+    plan.in_low = std::min<std::int64_t>(plan.in_low, offset);
+    plan.in_high = std::max<std::int64_t>(plan.in_high, offset + products * element_bytes);
+    if (!plan.in_spans.empty()) {
+      TensorPlan::Span& last = plan.in_spans.back();
+      if (offset == last.offset + last.elements * element_bytes) {
+        last.elements += products;
+        continue;
+      }
+    }
+    plan.in_spans.push_back({offset, products});
   }
 }
 
-TensorPlan plan_tensor(const TensorOperation& op, isa::Opcode opcode) {
-  TensorPlan plan;
-  constexpr std::int32_t kMaxByte = 255;
-  const bool are_bytes = opcode == isa::Opcode::kMultiplyAdd && !op.in_16 && !op.param_16 && op.in_zero <= kMaxByte &&
-                         op.param_zero <= kMaxByte;
-  if (!are_bytes || is_clipped(op)) return plan;
+// Whether runs of so many steps make matrices; fills in what follows from it.
+bool try_run_steps(const TensorOperation& op, std::int64_t run_steps, TensorPlan& plan) {
+  if (run_steps > kMaxRunSteps || op.loops.pass_length(op.scaling_level) % run_steps != 0) return false;
+  const auto in_runs = beyond(op.in, run_steps), param_runs = beyond(op.param, run_steps);
+  if (!in_runs || !param_runs) return false;
+  plan.run_steps = run_steps;
+  plan.in_runs = compacted(*in_runs);
+  plan.param_runs = compacted(*param_runs);
+  return true;
+}
+
+bool find_runs(const TensorOperation& op, isa::Opcode opcode, TensorPlan& plan) {
   const int inner_dims = std::countr_one(op.reduce_dims);
-  plan.run_steps = op.group_level >= 0 ? op.psum.pass_length(op.group_level) : op.loops.pass_length(inner_dims);
-  if (plan.run_steps > kMaxRunSteps || op.loops.pass_length(op.scaling_level) % plan.run_steps != 0) return plan;
-  const auto in_runs = beyond(op.in, plan.run_steps), param_runs = beyond(op.param, plan.run_steps);
-  if (!in_runs || !param_runs) return plan;
-  plan.in_runs = *in_runs;
-  plan.param_runs = *param_runs;
   if (!reduces_innermost(op, opcode)) {
-    const auto slots = slots_beyond(op, inner_dims);
-    if (!slots) return plan;
-    plan.slot_runs = *slots;
-    plan.outer_reduced = op.reduce_dims >> inner_dims;
+    for (int dims = inner_dims; dims >= 0; --dims) {
+      if (!try_run_steps(op, op.loops.pass_length(dims), plan)) continue;
+      plan.slot_runs = slots_beyond(op, dims);
+      plan.outer_reduced = op.reduce_dims >> dims;
+      return true;
+    }
+    return false;
   }
+  const std::int64_t result_steps =
+      op.group_level >= 0 ? op.psum.pass_length(op.group_level) : op.loops.pass_length(inner_dims);
+  // Where buffers change within a result, it is made of several runs.
+  std::int64_t run_steps = result_steps;
+  for (const NestShape* nest : {&op.in, &op.param}) {
+    if (nest->buffer_stride != 0) run_steps = std::gcd(run_steps, nest->pass_length(nest->buffer_level));
+  }
+  for (const std::int64_t steps : {result_steps, run_steps}) {
+    if (!try_run_steps(op, steps, plan)) continue;
+    plan.result_runs = result_steps / steps;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TensorPlan plan_tensor(const TensorOperation& op, isa::Opcode opcode, std::int64_t& budget) {
+  TensorPlan plan;
+  if (opcode != isa::Opcode::kMultiplyAdd || is_clipped(op) || op.sums_are_results()) return plan;
+  const std::int64_t size = op.loops.unclipped_size();
+  if (op.in.unclipped_size() != size || op.param.unclipped_size() != size) return plan;
+  if (op.group_level >= 0 && op.psum.unclipped_size() != size) return plan;
+  if (!find_runs(op, opcode, plan) || plan.run_steps > budget) return plan;
+  std::vector<std::int32_t> in_offsets;
+  if (!step_offsets(op.in, plan.run_steps, in_offsets)) return plan;
+  if (!step_offsets(op.param, plan.run_steps, plan.param_offsets)) return plan;
+  budget -= plan.run_steps;
+  join_spans(in_offsets, op.products, op.in_16 ? 2 : 1, plan);
+  plan.spans_are_words = std::all_of(plan.in_spans.begin(), plan.in_spans.end(),
+                                     [](const TensorPlan::Span& span) { return span.elements == 4; });
+  const auto [low, high] = std::minmax_element(plan.param_offsets.begin(), plan.param_offsets.end());
+  plan.param_low = *low;
+  plan.param_high = *high;
+  constexpr std::int32_t kMaxByte = 255;
+  plan.is_wide = op.in_16 || op.param_16 || op.in_zero < 0 || op.in_zero > kMaxByte || op.param_zero < 0 ||
+                 op.param_zero > kMaxByte;
   plan.shared_runs = shared_runs(op, plan.param_runs, plan.run_steps);
-  plan.operands = (plan.run_steps * op.products + 1) / 2 * 2;
+  plan.operands = plan.run_steps * op.products;
+  if (!plan.is_wide) plan.operands = (plan.operands + 1) / 2 * 2;
   plan.is_regular = true;
   return plan;
 }
