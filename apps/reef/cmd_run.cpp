@@ -313,6 +313,16 @@ Status check_device_options(const RunOptions& options) {
   return ok_status();
 }
 
+cpu::InterpreterOptions interpreter_options_of(const RunOptions& options) {
+  cpu::InterpreterOptions result;
+  result.threads = options.threads;
+  result.profile = options.profile;
+  result.time_limit_seconds = options.time_limit;
+  result.max_memory_bytes = static_cast<std::int64_t>(options.memory_limit_gib * (1 << 30));
+  result.tflite_release = options.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
+  return result;
+}
+
 Status run(const RunOptions& options) {
   REEF_RETURN_IF_ERROR(check_device_options(options));
   REEF_ASSIGN_OR_RETURN(const device::TimelineOptions timing, timeline_options(options.time));
@@ -323,13 +333,7 @@ Status run(const RunOptions& options) {
     REEF_ASSIGN_OR_RETURN(labels, load_labels(options.labels));
   }
   REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::load_model(options.model));
-  cpu::InterpreterOptions interpreter_options;
-  interpreter_options.threads = options.threads;
-  interpreter_options.profile = options.profile;
-  interpreter_options.time_limit_seconds = options.time_limit;
-  interpreter_options.max_memory_bytes = static_cast<std::int64_t>(options.memory_limit_gib * (1 << 30));
-  interpreter_options.tflite_release =
-      options.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
+  cpu::InterpreterOptions interpreter_options = interpreter_options_of(options);
   std::shared_ptr<device::Device> virtual_device;
   if (options.device == "virtual") {
     device::Options device_options;
