@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <future>
-#include <mutex>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -71,6 +71,63 @@ Finding examine(const Pair& pair) {
     }
   }
   return finding;
+}
+
+struct InOrder {
+  bool ok = false;
+  std::vector<std::vector<std::uint8_t>> outputs;
+};
+
+InOrder run_in_order(const std::string& compiled, const device::Schedule& order) {
+  auto package = package_of(compiled);
+  if (!package.ok()) return {};
+  auto loaded = device::LoadedPackage::load(std::move(*package));
+  if (!loaded.ok()) return {};
+  std::mt19937 random(3);
+  std::vector<std::vector<std::uint8_t>> tensors;
+  for (const darwinn::Layer& layer : (*loaded)->inputs()) {
+    auto& bytes = tensors.emplace_back(static_cast<std::size_t>(device::tensor_bytes(layer)));
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  }
+  device::Device device;
+  device.set_schedule(order);
+  auto result = device.run(*loaded, {tensors.begin(), tensors.end()});
+  if (!result.ok()) return {};
+  return {true, std::move(*result)};
+}
+
+// The finder says of these that nothing depends on the order; so other orders must give the same.
+TEST(ZooRaces, WithoutRacesAnyOrderGivesTheSame) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  int files = 0;
+  for (const Pair& pair : pairs_of(zoo)) {
+    bool is_chosen = false;
+    for (const char* name : {"gabor_64x64_p4/", "looming_64x64", "split_concat/", "color_red", "asr_tflite_model_ASR",
+                             "op_model_padding_64x64x3", "mobilenet_v1_0.25_128_quant/v2", "conv_k3_p32_anchor"}) {
+      is_chosen = is_chosen || pair.name.find(name) != std::string::npos;
+    }
+    if (!is_chosen) continue;
+    ++files;
+    const InOrder usual = run_in_order(pair.compiled, {});
+    EXPECT_TRUE(usual.ok) << pair.name;
+    for (std::uint32_t unit = 0; unit <= chip::kTileUnits; ++unit) {
+      const device::Schedule order{17 + unit, unit == 0 ? 0 : 1u << (unit - 1)};
+      const InOrder other = run_in_order(pair.compiled, order);
+      EXPECT_TRUE(other.ok && other.outputs == usual.outputs) << pair.name << ", seed " << order.seed;
+    }
+  }
+  EXPECT_EQ(files, 8);
+}
+
+// And of these that they depend on the wide-to-narrow mover's speed: one that is starved shows it.
+TEST(ZooRaces, AStarvedMoverShowsTheRaceOfGathers) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  for (const char* name : {"/pairs/dense_512/v16_edgetpu.tflite", "/pairs/dense_1024/v16_edgetpu.tflite"}) {
+    const InOrder usual = run_in_order(zoo + name, {});
+    const InOrder starved = run_in_order(zoo + name, {1, 1u << static_cast<int>(isa::Unit::kWideToNarrow)});
+    EXPECT_TRUE(usual.ok) << name;
+    EXPECT_FALSE(starved.ok && starved.outputs == usual.outputs) << name;
+  }
 }
 
 TEST(ZooRaces, GooglesProgramsHaveFewAndNoneThatBite) {
