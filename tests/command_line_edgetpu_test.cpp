@@ -120,7 +120,9 @@ TEST_F(EdgeTpuCommandLine, InspectSaysWhatIsWrongWithADamagedPackage) {
   bytes[chip] = 'B';
   ASSERT_TRUE(write_file(model_, bytes).ok());
   const Outcome outcome = reef("inspect " + model_);
+  EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_NE(outcome.text.find("Beagle"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("output"), std::string::npos) << "the graph is shown all the same";
   EXPECT_EQ(reef("disasm " + model_).exit_code, 1);
 }
 

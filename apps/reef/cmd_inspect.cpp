@@ -204,6 +204,18 @@ void print_summary(const InspectOptions& options, const ir::Model& model, std::s
   }
 }
 
+// What could be shown was; a package that cannot be read is an error all the same.
+Status check_packages(const ir::Model& model) {
+  for (const ir::Subgraph& graph : model.subgraphs) {
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+      if (!darwinn::is_edge_tpu_op(graph.operators[i])) continue;
+      const auto read = darwinn::read_custom_options(graph.operators[i].custom_options);
+      if (!read.ok()) return read.status().in(fmt::format("op {}", i));
+    }
+  }
+  return ok_status();
+}
+
 Status inspect(const InspectOptions& options) {
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.model, tflite::kMaxFileBytes));
   auto read = tflite::read_model(file);
@@ -217,7 +229,7 @@ Status inspect(const InspectOptions& options) {
   } else {
     print_summary(options, model, file.size());
   }
-  return ok_status();
+  return options.text ? ok_status() : check_packages(model).in(options.model);
 }
 
 }  // namespace
