@@ -201,6 +201,45 @@ TEST_F(EdgeTpuCommandLine, RunStopsAtAnInstructionAndShowsTheChip) {
   EXPECT_EQ(reef("run " + model_ + " --stop-at 0").exit_code, 1);
 }
 
+TEST_F(EdgeTpuCommandLine, RunSimulatesTime) {
+  const auto layer = runtime::testing::sample_weights();
+  ASSERT_TRUE(write_file(model_, tflite::write_model(runtime::testing::compiled_from(layer)).value()).ok());
+  const std::string run = "run --device virtual " + model_;
+  const Outcome text = reef(run + " --link pcie --clock 250");
+  ASSERT_EQ(text.exit_code, 0) << text.text;
+  for (const char* part : {"(simulated, 250 MHz, PCIe", "critical path", "units at work", "over the link"}) {
+    EXPECT_NE(text.text.find(part), std::string::npos) << part << " is not in\n" << text.text;
+  }
+  const std::string trace = (folder_ / "trace.json").string();
+  const Outcome outcome = reef(run + " --trace " + trace + " --json");
+  const auto json = nlohmann::json::parse(outcome.text, nullptr, false);
+  ASSERT_TRUE(json.is_object() && json.contains("edge_tpu")) << outcome.text;
+  const auto& time = json["edge_tpu"].back();
+  EXPECT_EQ(time["kind"], "simulated");
+  EXPECT_GT(time["ms"].get<double>(), 0.256);
+  double sum = 0;
+  for (const auto& part : time["critical_path_ms"]) sum += part.get<double>();
+  EXPECT_NEAR(sum, time["ms"].get<double>(), 1e-3);
+  const auto events = nlohmann::json::parse(content(trace), nullptr, false);
+  ASSERT_TRUE(events.is_object() && events.contains("traceEvents"));
+  EXPECT_GT(events["traceEvents"].size(), 200u);
+  const Outcome wrong = reef(run + " --link carrier-pigeon");
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_NE(wrong.text.find("usb3"), std::string::npos) << wrong.text;
+  EXPECT_EQ(reef("run " + model_ + " --races").exit_code, 1);
+}
+
+TEST_F(EdgeTpuCommandLine, RunFindsRaces) {
+  // This program pops parameters without waiting for them, and gets away with it only where time is not looked at.
+  const auto layer = runtime::testing::sample_weights();
+  ASSERT_TRUE(write_file(model_, tflite::write_model(runtime::testing::compiled_from(layer)).value()).ok());
+  const Outcome outcome = reef("run --device virtual " + model_ + " --races");
+  EXPECT_EQ(outcome.exit_code, 1);
+  for (const char* part : {"race", "parameter FIFO", "(pop) reads what", "(infeed) wrote", "cycles too early"}) {
+    EXPECT_NE(outcome.text.find(part), std::string::npos) << part << " is not in\n" << outcome.text;
+  }
+}
+
 TEST_F(EdgeTpuCommandLine, RunGivesLayersByName) {
   const auto layer = runtime::testing::sample_weights();
   const std::string source = (folder_ / "source.tflite").string(), out = (folder_ / "layers").string();
