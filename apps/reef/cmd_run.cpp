@@ -2,11 +2,9 @@
 // reef run: inputs in, one inference (or a benchmark of many), outputs out.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <numeric>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -17,47 +15,16 @@
 #include "execute/device/chrome_trace.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
-#include "ir/describe.h"
 #include "ir/pseudo_random.h"
-#include "layer_report.h"
+#include "run_report.h"
 #include "runtime/edge_tpu_op.h"
 #include "stop_dump.h"
 #include "tensor_io.h"
-#include "time_report.h"
 
 namespace reef::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct RunOptions {
-  std::string model;
-  std::vector<std::string> inputs;
-  std::string image;
-  std::vector<double> mean_std;
-  std::uint32_t seed = 12345;
-  std::vector<std::string> shapes;
-  std::string out;
-  std::string labels;
-  int top = 5;
-  std::string device = "cpu";
-  std::int64_t max_cycles = 0;
-  TimeOptions time;
-  std::string stop_at, dump_tile;
-  LayerOptions layers;
-  int threads = 1;
-  int bench = 0;
-  bool profile = false;
-  double time_limit = 0;
-  double memory_limit_gib = 4;
-  std::string tflite_release = "2.9";
-  bool json = false;
-};
-
-struct BenchResult {
-  int runs = 0;
-  double median_ms = 0, min_ms = 0, max_ms = 0;
-};
 
 // "name:1,2,3" or "1,2,3" (the only input).
 Status apply_shape(const std::string& text, cpu::Interpreter& interpreter) {
@@ -129,134 +96,6 @@ Status write_outputs(const std::string& folder, const cpu::Interpreter& interpre
                                     {reinterpret_cast<const std::uint8_t*>(tensor.data), tensor.bytes}));
   }
   return ok_status();
-}
-
-struct Ranked {
-  std::size_t index;
-  double value;
-};
-
-// Largest values first; equal ones in index order.
-std::vector<Ranked> top_values(const std::vector<double>& values, int count) {
-  std::vector<Ranked> ranked;
-  for (std::size_t i = 0; i < values.size(); ++i) ranked.push_back({i, values[i]});
-  const auto larger = [](const Ranked& a, const Ranked& b) {
-    return a.value != b.value ? a.value > b.value : a.index < b.index;
-  };
-  const std::size_t kept = std::min(ranked.size(), static_cast<std::size_t>(std::max(count, 0)));
-  std::erase_if(ranked, [](const Ranked& r) { return std::isnan(r.value); });
-  std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(std::min(kept, ranked.size())),
-                    ranked.end(), larger);
-  ranked.resize(std::min(kept, ranked.size()));
-  return ranked;
-}
-
-// Labels number the last dimension; what stands before it is a batch.
-std::string label_of(const ops::Tensor& tensor, std::size_t index, const std::vector<std::string>& labels) {
-  if (tensor.shape.rank() > 0) index %= static_cast<std::size_t>(tensor.shape.last());
-  return index < labels.size() ? labels[index] : "";
-}
-
-Json tensor_json(const ops::Tensor& tensor) {
-  Json json = {
-      {"name", std::string(tensor.name)}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}};
-  if (tensor.quantization->scale.size() == 1) {
-    json["scale"] = tensor.quantization->scale[0];
-    json["zero_point"] = tensor.quantization->zero_point.empty() ? 0 : tensor.quantization->zero_point[0];
-  }
-  return json;
-}
-
-Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
-                 const std::vector<std::string>& sources, const BenchResult& bench,
-                 const std::vector<std::string>& labels) {
-  Json json = {{"model", options.model}, {"device", options.device}, {"threads", options.threads}};
-  for (int i = 0; i < interpreter.input_count(); ++i) {
-    Json input = tensor_json(interpreter.input(i));
-    input["from"] = sources[static_cast<std::size_t>(i)];
-    json["inputs"].push_back(std::move(input));
-  }
-  for (int i = 0; i < interpreter.output_count(); ++i) {
-    Json output = tensor_json(interpreter.output(i));
-    if (!options.out.empty()) output["file"] = fmt::format("{}/out{}.bin", options.out, i);
-    if (const auto reals = as_reals(interpreter.output(i)); reals.ok()) {
-      for (const Ranked& rank : top_values(*reals, options.top)) {
-        Json row = {{"index", rank.index}, {"value", rank.value}};
-        if (const std::string label = label_of(interpreter.output(i), rank.index, labels); !label.empty()) {
-          row["label"] = label;
-        }
-        output["top"].push_back(std::move(row));
-      }
-    }
-    json["outputs"].push_back(std::move(output));
-  }
-  for (const std::string& note : interpreter.notes()) json["notes"].push_back(note);
-  const cpu::MemoryReport memory = interpreter.memory();
-  json["memory"] = {{"arena_bytes", memory.arena_bytes},
-                    {"largest_live_set_bytes", memory.largest_live_set_bytes},
-                    {"other_bytes", memory.other_bytes},
-                    {"peak_bytes", memory.peak_bytes}};
-  json["time"] = {{"kind", "measured"},
-                  {"runs", bench.runs},
-                  {"median_ms", bench.median_ms},
-                  {"min_ms", bench.min_ms},
-                  {"max_ms", bench.max_ms}};
-  for (const cpu::OpTiming& op : interpreter.timings()) {
-    json["ops"].push_back({{"subgraph", op.subgraph},
-                           {"index", op.op_index},
-                           {"type", op.type},
-                           {"output", op.output_name},
-                           {"mean_ms", op.total_ms / static_cast<double>(op.calls)}});
-  }
-  return json;
-}
-
-void print_profile(const cpu::Interpreter& interpreter) {
-  std::vector<cpu::OpTiming> timings = interpreter.timings();
-  if (timings.empty()) return;
-  double total = 0;
-  for (const cpu::OpTiming& op : timings) total += op.total_ms;
-  fmt::print("\nper op (measured, mean of {} runs):\n", timings[0].calls);
-  for (const cpu::OpTiming& op : timings) {
-    const double share = total > 0 ? op.total_ms / total : 0;
-    fmt::print("  {:>4}  {:<26} {:>9.3f} ms  {:>5.1f}% {:<20} {}\n", op.op_index, op.type,
-               op.total_ms / static_cast<double>(op.calls), 100 * share,
-               std::string(static_cast<std::size_t>(share * 20 + 0.5), '#'), ir::describe_name(op.output_name));
-  }
-}
-
-void print_output(const cpu::Interpreter& interpreter, int i, int top, const std::vector<std::string>& labels) {
-  const ops::Tensor& tensor = interpreter.output(i);
-  fmt::print("output {} '{}' {} {}\n", i, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string());
-  const auto reals = as_reals(tensor);
-  if (!reals.ok()) return;
-  for (const Ranked& rank : top_values(*reals, top)) {
-    const std::string label = label_of(tensor, rank.index, labels);
-    fmt::print("  {:>6}  {:>12.6g}  {}\n", rank.index, rank.value, label);
-  }
-}
-
-void print_report(const RunOptions& options, const cpu::Interpreter& interpreter,
-                  const std::vector<std::string>& sources, const BenchResult& bench,
-                  const std::vector<std::string>& labels) {
-  for (int i = 0; i < interpreter.input_count(); ++i) {
-    const ops::Tensor& tensor = interpreter.input(i);
-    fmt::print("input {} '{}' {} {} from {}\n", i, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string(),
-               sources[static_cast<std::size_t>(i)]);
-  }
-  for (int i = 0; i < interpreter.output_count(); ++i) print_output(interpreter, i, options.top, labels);
-  if (!options.out.empty()) fmt::print("outputs written to {}/out0.bin ...\n", options.out);
-  const cpu::MemoryReport memory = interpreter.memory();
-  if (bench.runs == 1) {
-    fmt::print("time {:.3f} ms", bench.median_ms);
-  } else {
-    fmt::print("time median {:.3f} ms, min {:.3f}, max {:.3f} of {} runs", bench.median_ms, bench.min_ms, bench.max_ms,
-               bench.runs);
-  }
-  fmt::print(" (measured, {} on {} thread{}); memory peak {} (arena {}, largest live set {})\n", options.device,
-             options.threads, options.threads == 1 ? "" : "s", ir::describe_bytes(memory.peak_bytes),
-             ir::describe_bytes(memory.arena_bytes), ir::describe_bytes(memory.largest_live_set_bytes));
-  print_profile(interpreter);
 }
 
 bool has_edge_tpu_op(const ir::Model& model) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `reef run` says about a run, for people and as JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "execute/cpu/interpreter.h"
+#include "layer_report.h"
+#include "time_report.h"
+
+namespace reef::app {
+
+struct RunOptions {
+  std::string model;
+  std::vector<std::string> inputs;
+  std::string image;
+  std::vector<double> mean_std;
+  std::uint32_t seed = 12345;
+  std::vector<std::string> shapes;
+  std::string out;
+  std::string labels;
+  int top = 5;
+  std::string device = "cpu";
+  std::int64_t max_cycles = 0;
+  TimeOptions time;
+  std::string stop_at, dump_tile;
+  LayerOptions layers;
+  int threads = 1;
+  int bench = 0;
+  bool profile = false;
+  double time_limit = 0;
+  double memory_limit_gib = 4;
+  std::string tflite_release = "2.9";
+  bool json = false;
+};
+
+struct BenchResult {
+  int runs = 0;
+  double median_ms = 0, min_ms = 0, max_ms = 0;
+};
+
+nlohmann::ordered_json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
+                                   const std::vector<std::string>& sources, const BenchResult& bench,
+                                   const std::vector<std::string>& labels);
+void print_report(const RunOptions& options, const cpu::Interpreter& interpreter,
+                  const std::vector<std::string>& sources, const BenchResult& bench,
+                  const std::vector<std::string>& labels);
+
+}  // namespace reef::app
