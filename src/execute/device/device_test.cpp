@@ -130,6 +130,63 @@ tile_fence tiles=all drain=all
   EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{10, 10, 11, 12, 10, 10, 11, 12}));
 }
 
+// Much work for all tiles at once: word 0 times an identity line, 4096 times.
+std::string work_for_all_tiles(std::string_view last_byte) {
+  return joined({R"(
+mesh_north tiles=all fill fill_value=0x04030201
+  out narrow word 0: for x2 +1
+mesh_south tiles=all fill fill_value=0x00000001
+  out narrow word 8: for x1 +1
+mesh_south tiles=all fill fill_value=0x00000100
+  out narrow word 9: for x1 +1
+mesh_south tiles=all fill fill_value=0x00010000
+  out narrow word 10: for x1 +1
+mesh_south tiles=all fill fill_value=0x01000000
+  out narrow word 11: for x1 +1
+tile_fence tiles=all drain=all
+narrow_to_wide tiles=all line_level=1
+  in narrow word 8: for x4 +1
+  out wide line 7: for x1 +1
+tile_fence tiles=all drain=all
+multiply_add tiles=all
+  loops x1, x4096
+  in narrow byte 0: for x1 +4, rep x4096
+  out narrow byte )",
+                 last_byte, R"(: for x1 +4, for x4096 +4
+  param wide quarter 28: for x1 +4, rep x4096
+  psum wide quarter 0: rep x1, rep x4096
+  set psum_group_level=1 psum_group accumulate_inside cells=4 last_cells=4 reduce_dims=0 in_zero=1 out_zero=10 scale=2
+  set max=255 min=-10
+tile_fence tiles=all drain=all
+)"});
+}
+
+TEST(Device, ThreadsChangeNothing) {
+  const std::string sends_last_result = R"(
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 4350: for x2 +1
+  out wide line 5: for x1 +1
+)";
+  for (const int threads : {1, 2, 16, 100}) {
+    Options options;
+    options.threads = threads;
+    const auto result = run(joined({kAskForOutput, work_for_all_tiles("1024"), sends_last_result, kSendLine}), options);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{10, 12, 14, 16, 10, 12, 14, 16})) << threads << " threads";
+    // All tiles write beyond their memory; the first of them is named.
+    const auto failed =
+        run(joined({kAskForOutput, work_for_all_tiles("196592"), sends_last_result, kSendLine}), options);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_NE(failed.status().message().find("of tile 0: writes byte 196608 of narrow memory"), std::string::npos)
+        << failed.status().message();
+    // The limit is looked at in the order of tiles.
+    options.max_cycles = 10000;
+    const auto late = run(joined({kAskForOutput, work_for_all_tiles("1024"), sends_last_result, kSendLine}), options);
+    ASSERT_FALSE(late.ok());
+    EXPECT_EQ(late.status().code(), StatusCode::kResourceExhausted) << late.status().message();
+  }
+}
+
 TEST(Device, AStandstillNamesWhoWaitsForWhat) {
   expect_failure(joined({kAskForOutput, kFill, R"(
 narrow_to_wide tiles=0 line_level=1
