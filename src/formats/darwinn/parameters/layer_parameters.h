@@ -30,9 +30,9 @@
 
 namespace reef::darwinn {
 
-inline constexpr std::size_t kChunkAlignment = 64;        // bytes
-inline constexpr std::int32_t kCellsPerTile = chip::kCells;         // output channels computed side by side
-inline constexpr std::int32_t kInputChannelsPerWord = 4;  // one 32-bit word of a cell's weights
+inline constexpr std::size_t kChunkAlignment = 64;           // bytes
+inline constexpr std::int32_t kCellsPerTile = chip::kCells;  // output channels computed side by side
+inline constexpr std::int32_t kInputChannelsPerWord = 4;     // one 32-bit word of a cell's weights
 
 enum class LayerKind { kConvolution, kDepthwise, kFullyConnected };
 
