@@ -139,9 +139,11 @@ void print_report(const RunOptions& options, const cpu::Interpreter& interpreter
     fmt::print("time median {:.3f} ms, min {:.3f}, max {:.3f} of {} runs", bench.median_ms, bench.min_ms, bench.max_ms,
                bench.runs);
   }
-  fmt::print(" (measured, {} on {} thread{}); memory peak {} (arena {}, largest live set {})\n", options.device,
-             options.threads, options.threads == 1 ? "" : "s", ir::describe_bytes(memory.peak_bytes),
-             ir::describe_bytes(memory.arena_bytes), ir::describe_bytes(memory.largest_live_set_bytes));
+  const bool is_observed = options.device == "virtual" && options.bench == 0;
+  fmt::print(" (measured, {} on {} thread{}{}); memory peak {} (arena {}, largest live set {})\n", options.device,
+             options.threads, options.threads == 1 ? "" : "s", is_observed ? ", simulating time included" : "",
+             ir::describe_bytes(memory.peak_bytes), ir::describe_bytes(memory.arena_bytes),
+             ir::describe_bytes(memory.largest_live_set_bytes));
   print_profile(interpreter);
 }
 

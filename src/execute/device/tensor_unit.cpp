@@ -159,7 +159,7 @@ bool Chip::run_tensor_units(std::uint32_t tiles) {
     effects.most_steps = options_.max_cycles - steps_ + 1;
     run_tensor_unit(tile, effects);
   };
-  constexpr std::int64_t kWorthSharing = 30'000;  // nanoseconds; waking a thread takes some thousands
+  constexpr std::int64_t kWorthSharing = 100'000;  // nanoseconds, by trial: less of it gains nothing
   const bool are_shared = threads_ > 1 && observer_ == nullptr && count > 1 && work > kWorthSharing;
   if (are_shared) {
     if (pool_ == nullptr) pool_ = std::make_unique<ThreadPool>(threads_);
