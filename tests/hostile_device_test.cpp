@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "execute/device/device.h"
+#include "execute/device/timeline.h"
 #include "formats/darwinn/reader.h"
 #include "formats/darwinn/writer.h"
 #include "formats/tflite/reader.h"
@@ -172,10 +173,23 @@ class Runner {
     }
     const std::vector<std::span<const std::uint8_t>> inputs(tensors.begin(), tensors.end());
     if (!device_) device_ = std::make_unique<device::Device>(options_);
-    return device_->run(loaded, inputs).status();
+    // Every fourth one is followed, as `reef run` does, every eighth for races.
+    ++runs_;
+    if (runs_ % 4 != 0) return device_->run(loaded, inputs).status();
+    device::Timeline timeline({.timing = {}, .find_races = runs_ % 8 == 0});
+    device_->set_observer(&timeline);
+    device_->set_queue_depths(device::kShallowQueues);
+    const Status status = device_->run(loaded, inputs).status();
+    for (const device::ProgramRecord& record : timeline.take_records()) {
+      for (const device::Race& race : record.races) EXPECT_FALSE(record.describe(race).empty());
+    }
+    device_->set_observer(nullptr);
+    device_->set_queue_depths({});
+    return status;
   }
   device::Options options_;
   std::unique_ptr<device::Device> device_;
+  int runs_ = 0;
 };
 
 template <typename Damage>

@@ -35,7 +35,7 @@
 namespace reef::device {
 
 // More than any compiled program has waiting; beyond it a run ends with an error.
-inline constexpr std::size_t kMaxQueuedInstructions = 1 << 16;
+inline constexpr std::size_t kMaxQueuedInstructions = 1 << 12;
 
 // Lines on one ring channel and words on one mesh link that a sender may be ahead of the receiver. Their real number is
 // not known. Every compiled program seen runs with 1, so a chip that has only that would run them; with more, units

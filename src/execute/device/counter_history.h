@@ -36,6 +36,7 @@ class CounterHistory {
     }
     total_ += count;
     runs_.push_back({std::move(first), total_, count, step, clock_step, kind});
+    if (runs_.size() > kMostRuns) runs_.erase(runs_.begin(), runs_.begin() + kMostRuns / 2);
   }
   // At the start of a program.
   void begin(std::uint16_t value) {
@@ -80,19 +81,22 @@ class CounterHistory {
     return total_ + static_cast<std::int16_t>(static_cast<std::uint16_t>(value - this->value()));
   }
 
-  // The signal that made the number of signals `number`, from 1 to total(). False: there is none.
+  // The signal that made the number of signals `number`, from 1 to total(). False: there is none. Of numbers too old to
+  // be remembered, the oldest that is.
   bool find(std::int64_t number, Stamp& stamp) const {
     if (number < 1 || number > total_) return false;
     const auto run = std::lower_bound(runs_.begin(), runs_.end(), number,
                                       [](const Run& r, std::int64_t n) { return r.last_number < n; });
     stamp = run->first;
-    const std::int64_t steps = number - (run->last_number - run->count + 1);
+    const std::int64_t steps = std::max<std::int64_t>(number - (run->last_number - run->count + 1), 0);
     stamp.moment.spend(run->kind, run->step * static_cast<double>(steps));
     stamp.clock += static_cast<Clock>(steps) * run->clock_step;
     return true;
   }
 
  private:
+  // Programs wait for what came lately; this bounds memory for programs that signal and never set a counter.
+  static constexpr std::size_t kMostRuns = 1 << 17;
   struct Run;
   static Stamp end_of(const Run& run) {
     Stamp stamp = run.first;

@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "execute/device/chrome_trace.h"
 #include "execute/device/device.h"
+#include "execute/device/timeline.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace reef;
@@ -17,6 +19,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   device::Options options;
   options.max_cycles = 1 << 18;
   device::Device device(options);
+  (void)device.run(*loaded, {});
+  // Once more, followed; and in another order.
+  device::Timeline timeline({.timing = {}, .find_races = true, .keep_slices = true});
+  device.set_observer(&timeline);
+  device.set_queue_depths(device::kShallowQueues);
+  (void)device.run(*loaded, {});
+  const auto records = timeline.take_records();
+  for (const device::ProgramRecord& record : records) {
+    for (const device::Race& race : record.races) (void)record.describe(race);
+  }
+  (void)device::chrome_trace(records);
+  device.set_observer(nullptr);
+  device.set_schedule({1, 1});
   (void)device.run(*loaded, {});
   return 0;
 }

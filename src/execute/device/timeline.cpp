@@ -10,6 +10,9 @@
 namespace reef::device {
 namespace {
 
+// Bounds for programs that no compiler made.
+constexpr std::size_t kMostKept = 1 << 16, kMostSlices = 1 << 22;
+
 // Units that read the memories of a tile.
 std::vector<int> units(std::initializer_list<isa::Unit> list) {
   std::vector<int> numbers;
@@ -323,7 +326,7 @@ void Timeline::passed_tile_fence(const Tile& tile, std::size_t index, const isa:
   if (static_cast<std::int64_t>(state.dispatches.size()) > options_.timing.costs.tile_queue) {
     state.dispatches.pop_front();
   }
-  if (fence.notify) state.notifications.push_back(stamp_of(dispatcher));
+  if (fence.notify && state.notifications.size() < kMostKept) state.notifications.push_back(stamp_of(dispatcher));
 }
 
 void Timeline::started(const Tile* tile, int unit, const Running& run) {
@@ -355,7 +358,7 @@ void Timeline::finished(const Tile* tile, int unit, const Running& /*run*/) {
     to_scalar_byte_ = 0;
   }
   worker.slice.end = worker.moment.time;
-  if (options_.keep_slices) slices_.push_back(worker.slice);
+  if (options_.keep_slices && slices_.size() < kMostSlices) slices_.push_back(worker.slice);
 }
 
 void Timeline::loaded_table(const Tile& tile, const Running& /*run*/) {

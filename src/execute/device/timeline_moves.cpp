@@ -12,6 +12,8 @@ namespace {
 // Data that the chip takes from the link ahead of the instruction that stores it. Fitted by others to a USB trace of a
 // streamed network (38.9 kB).
 constexpr std::uint64_t kLinkBufferBytes = 38000;
+// A bound for programs that no compiler made.
+constexpr std::size_t kMostLinkRecords = 1 << 20;
 
 constexpr std::size_t counter_index(isa::TileCounter counter) { return static_cast<std::size_t>(counter); }
 
@@ -235,7 +237,7 @@ void Timeline::infed(const Move& move) {
     if (!link_slices_.empty() && link_slices_.back().kind == kind && link_slices_.back().end >= begin) {
       link_slices_.back().end = arrival.time;
       link_slices_.back().bytes += part;
-    } else {
+    } else if (link_slices_.size() < kMostLinkRecords) {
       link_slices_.push_back({kind, begin, arrival.time, part});
     }
     link_in_ = arrival;
@@ -306,7 +308,7 @@ void Timeline::put(Agent& agent, std::uint64_t bytes) {
     if (!link_slices_.empty() && link_slices_.back().kind == Spent::kOutput && link_slices_.back().end >= begin) {
       link_slices_.back().end = link_out_.time;
       link_slices_.back().bytes += bytes;
-    } else {
+    } else if (link_slices_.size() < kMostLinkRecords) {
       link_slices_.push_back({Spent::kOutput, begin, link_out_.time, bytes});
     }
     output_bytes_unclaimed_ += bytes;
@@ -317,7 +319,7 @@ void Timeline::put(Agent& agent, std::uint64_t bytes) {
     output_bytes_unclaimed_ -= part;
     if (outputs_.front() > 0) return;
     outputs_.pop_front();
-    outputs_complete_.push_back(link_out_);
+    if (outputs_complete_.size() < kMostLinkRecords) outputs_complete_.push_back(link_out_);
   }
 }
 
