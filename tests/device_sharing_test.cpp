@@ -82,21 +82,9 @@ TEST(DeviceSharing, AnotherTokenEvicts) {
 // As in libedgetpu: a program that brings its own parameters may overwrite anything.
 TEST(DeviceSharing, AStandAloneProgramEvicts) {
   const Loaded cached = must_load(caching_package(7, 5, 0x11));
-  const Loaded alone = must_load(stand_alone_package(std::string(kAskForEightBytes) + R"(
-mesh_north tiles=0 fill fill_value=0x33333333
-  out narrow word 0: for x2 +1
-tile_fence tiles=all drain=all
-narrow_to_wide tiles=0 line_level=1
-  in narrow word 0: for x2 +1
-  out wide line 5: for x1 +1
-tile_fence tiles=all drain=all
-outfeed line_words=64 target=host
-  out buffer unit 0: for x1 +1
-ring_send tiles=0 channel=a to_scalar
-  in wide line 5: for x1 +1
-halt code=16
-end
-)"));
+  const Loaded alone = must_load(stand_alone_package(
+      joined({kAskForEightBytes, "mesh_north tiles=0 fill fill_value=0x33333333\n  out narrow word 0: for x2 +1\n",
+              kFence, kPackLine, kFence, kSendLineAndEnd})));
   device::Device device;
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(must_run(device, cached), eight(0x11));

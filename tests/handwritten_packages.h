@@ -2,6 +2,7 @@
 // Small packages made of programs in assembly, so that tests of the virtual device need no compiled file.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,45 @@ scalar dma.tag = r3
 scalar dma.issue
 )";
 
+// Two words of tile 0 with the bytes 1, 2, 3, 4.
+inline constexpr std::string_view kFillTwoWords = R"(
+mesh_north tiles=0 fill fill_value=0x04030201
+  out narrow word 0: for x2 +1
+)";
+inline constexpr std::string_view kFence = "tile_fence tiles=all drain=all\n";
+// These words to line 5.
+inline constexpr std::string_view kPackLine = R"(
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 0: for x2 +1
+  out wide line 5: for x1 +1
+)";
+// These words times line 7: (x - 1) * w * 0.5 rounded half to even, plus 10.
+inline constexpr std::string_view kMultiplyWords = R"(
+multiply_add tiles=0
+  loops x1, x2
+  in narrow byte 0: for x1 +4, for x2 +4
+  out narrow byte 0: for x1 +4, for x2 +4
+  param wide quarter 28: for x1 +4, rep x2
+  psum wide quarter 0: rep x1, rep x2
+  set psum_group_level=1 psum_group accumulate_inside cells=4 last_cells=4 reduce_dims=0 in_zero=1 out_zero=10 scale=0.5
+  set max=255 min=-10
+)";
+// Line 5 of tile 0 to the host, and the end.
+inline constexpr std::string_view kSendLineAndEnd = R"(
+outfeed line_words=64 target=host
+  out buffer unit 0: for x1 +1
+ring_send tiles=0 channel=a to_scalar
+  in wide line 5: for x1 +1
+halt code=16
+end
+)";
+
+inline std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view part : parts) text += part;
+  return text;
+}
+
 inline darwinn::Executable assembled(const std::string& text, darwinn::ExecutableType type) {
   const auto program = isa::assemble(text);
   EXPECT_TRUE(program.ok()) << program.status().message();
@@ -35,7 +75,7 @@ inline darwinn::Executable assembled(const std::string& text, darwinn::Executabl
 }
 
 // With one output of 8 bytes, for a program that begins with kAskForEightBytes.
-inline darwinn::Executable with_output(darwinn::Executable executable) {
+inline darwinn::Executable with_output(darwinn::Executable executable, std::int32_t z_dim = 8) {
   for (const auto half : {darwinn::AddressHalf::kLower, darwinn::AddressHalf::kUpper}) {
     darwinn::FieldOffset& field = executable.instruction_chunks[0].field_offsets.emplace_back();
     field.use->base = darwinn::BaseAddress::kOutput;
@@ -45,15 +85,16 @@ inline darwinn::Executable with_output(darwinn::Executable executable) {
   }
   darwinn::Layer& output = executable.output_layers.emplace_back();
   output.name = "output";
-  output.size_bytes = output.z_dim = 8;
+  output.size_bytes = 8;
+  output.z_dim = z_dim;
   output.y_dim = output.x_dim = 1;
   output.info = darwinn::OutputInfo{};
   return executable;
 }
 
-inline darwinn::Package stand_alone_package(const std::string& text) {
+inline darwinn::Package stand_alone_package(const std::string& text, std::int32_t z_dim = 8) {
   darwinn::Package package;
-  package.executables.push_back(with_output(assembled(text, darwinn::ExecutableType::kStandAlone)));
+  package.executables.push_back(with_output(assembled(text, darwinn::ExecutableType::kStandAlone), z_dim));
   return package;
 }
 

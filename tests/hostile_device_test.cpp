@@ -33,29 +33,20 @@ int damaged_packages() {
 // ---- Packages to damage ----
 
 // Most kinds of units at work: constants are filled in, multiplied, moved over the ring and sent to the host.
-constexpr std::string_view kProgram = R"(
-mesh_north tiles=0 fill fill_value=0x04030201
-  out narrow word 0: for x2 +1
+darwinn::Package handwritten() {
+  return stand_alone_package(joined({kAskForEightBytes, kFillTwoWords,
+                                     R"(
 mesh_south tiles=0 fill fill_value=0x00000001
   out narrow word 8: for x4 +1
-tile_fence tiles=all drain=all
+)",
+                                     kFence,
+                                     R"(
 narrow_to_wide tiles=0 line_level=1
   in narrow word 8: for x4 +1
   out wide line 7: for x1 +1
-tile_fence tiles=all drain=all
-multiply_add tiles=0
-  loops x1, x2
-  in narrow byte 0: for x1 +4, for x2 +4
-  out narrow byte 0: for x1 +4, for x2 +4
-  param wide quarter 28: for x1 +4, rep x2
-  psum wide quarter 0: rep x1, rep x2
-  set psum_group_level=1 psum_group accumulate_inside cells=4 last_cells=4 reduce_dims=0 in_zero=1 out_zero=10 scale=0.5
-  set max=255 min=-10
-tile_fence tiles=all drain=all
-narrow_to_wide tiles=0 line_level=1
-  in narrow word 0: for x2 +1
-  out wide line 5: for x1 +1
-tile_fence tiles=all drain=all
+)",
+                                     kFence, kMultiplyWords, kFence, kPackLine, kFence,
+                                     R"(
 ring_send tiles=0 channel=a to_tiles=2
   in wide line 5: for x1 +1
 ring_receive_a tiles=2
@@ -64,15 +55,9 @@ tile_fence tiles=all drain=all
 wide_to_narrow tiles=2 line_level=1
   in wide line 6: for x1 +1
   out narrow word 4: for x2 +1
-outfeed line_words=64 target=host
-  out buffer unit 0: for x1 +1
-ring_send tiles=0 channel=a to_scalar
-  in wide line 5: for x1 +1
-halt code=16
-end
-)";
-
-darwinn::Package handwritten() { return stand_alone_package(std::string(kAskForEightBytes) + std::string(kProgram)); }
+)",
+                                     kSendLineAndEnd}));
+}
 
 std::vector<darwinn::Package> packages_to_damage() {
   std::vector<darwinn::Package> packages = {handwritten()};

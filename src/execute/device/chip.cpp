@@ -50,7 +50,8 @@ bool Chip::spend(std::int64_t steps) {
   steps_ += steps;
   if (steps_ <= options_.max_cycles) return true;
   failure_ = make_error(StatusCode::kResourceExhausted,
-                        "the program takes more than {} cycles; raise the limit if it should", options_.max_cycles);
+                        "the program takes more than {} cycles; if it should, allow it more with --max-cycles",
+                        options_.max_cycles);
   return false;
 }
 

@@ -4,73 +4,22 @@
 
 #include <gtest/gtest.h>
 
-#include "isa/assembler.h"
+#include "handwritten_packages.h"
 
 namespace reef::device {
 namespace {
 
-// Asks the host to take 8 bytes. The driver writes the address into rows 1 and 2.
-constexpr std::string_view kAskForOutput = R"(
-start
-scalar r0 = mov 0
-scalar r1 = mov 0
-scalar dma.address_lo = r0
-scalar r2 = mov 8 | dma.address_hi = r1
-scalar r3 = mov 3 | dma.bytes = r2
-scalar dma.tag = r3
-scalar dma.issue
-)";
-// Line 5 of tile 0 to the host.
-constexpr std::string_view kSendLine = R"(
-tile_fence tiles=all drain=all
-outfeed line_words=64 target=host
-  out buffer unit 0: for x1 +1
-ring_send tiles=0 channel=a to_scalar
-  in wide line 5: for x1 +1
-halt code=16
-end
-)";
-constexpr std::string_view kFill = R"(
-mesh_north tiles=0 fill fill_value=0x04030201
-  out narrow word 0: for x2 +1
-tile_fence tiles=all drain=all
-)";
-constexpr std::string_view kToLine = R"(
-narrow_to_wide tiles=0 line_level=1
-  in narrow word 0: for x2 +1
-  out wide line 5: for x1 +1
-)";
+using testing::joined;
+using testing::kFence;
+using testing::kMultiplyWords;
 
-darwinn::FieldOffset address_at(int row, darwinn::AddressHalf half) {
-  darwinn::FieldOffset field;
-  field.use->base = darwinn::BaseAddress::kOutput;
-  field.use->name = "output";
-  field.use->half = half;
-  field.bit_offset = row * 128 + 70;
-  return field;
-}
-
-darwinn::Package package_of(const std::string& text, std::int32_t z_dim = 8) {
-  const auto program = isa::assemble(text);
-  EXPECT_TRUE(program.ok()) << program.status().message();
-  darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kStandAlone);
-  darwinn::InstructionChunk& chunk = executable.instruction_chunks.emplace_back();
-  if (program.ok()) chunk.bitstream = Bytes(isa::encode(*program));
-  chunk.field_offsets = {address_at(1, darwinn::AddressHalf::kLower), address_at(2, darwinn::AddressHalf::kUpper)};
-  darwinn::Layer& output = executable.output_layers.emplace_back();
-  output.name = "output";
-  output.size_bytes = 8;
-  output.y_dim = output.x_dim = 1;
-  output.z_dim = z_dim;
-  output.info = darwinn::OutputInfo{};
-  darwinn::Package package;
-  package.executables.push_back(std::move(executable));
-  return package;
-}
+constexpr std::string_view kAskForOutput = testing::kAskForEightBytes, kToLine = testing::kPackLine;
+const std::string kFill = joined({testing::kFillTwoWords, kFence});
+const std::string kSendLine = joined({kFence, testing::kSendLineAndEnd});
 
 Result<std::vector<std::vector<std::uint8_t>>> run(const std::string& text, const Options& options = {},
                                                    std::int32_t z_dim = 8) {
-  auto loaded = LoadedPackage::load(package_of(text, z_dim));
+  auto loaded = LoadedPackage::load(testing::stand_alone_package(text, z_dim));
   if (!loaded.ok()) return loaded.status();
   Device device(options);
   return device.run(*loaded, {});
@@ -84,12 +33,6 @@ void expect_failure(const std::string& text, std::initializer_list<std::string_v
     EXPECT_NE(result.status().message().find(part), std::string::npos) << part << " is not in\n"
                                                                        << result.status().message();
   }
-}
-
-std::string joined(std::initializer_list<std::string_view> parts) {
-  std::string text;
-  for (const std::string_view part : parts) text += part;
-  return text;
 }
 
 TEST(Device, MovesConstantsToTheHost) {
@@ -114,17 +57,8 @@ narrow_to_wide tiles=0 line_level=1
   in narrow word 8: for x4 +1
   out wide line 7: for x1 +1
 tile_fence tiles=all drain=all
-multiply_add tiles=0
-  loops x1, x2
-  in narrow byte 0: for x1 +4, for x2 +4
-  out narrow byte 0: for x1 +4, for x2 +4
-  param wide quarter 28: for x1 +4, rep x2
-  psum wide quarter 0: rep x1, rep x2
-  set psum_group_level=1 psum_group accumulate_inside cells=4 last_cells=4 reduce_dims=0 in_zero=1 out_zero=10 scale=0.5
-  set max=255 min=-10
-tile_fence tiles=all drain=all
 )",
-                                  kToLine, kSendLine}));
+                                  kMultiplyWords, kFence, kToLine, kSendLine}));
   ASSERT_TRUE(result.ok()) << result.status().message();
   // 0, 0.5 -> 0, 1, 1.5 -> 2
   EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{10, 10, 11, 12, 10, 10, 11, 12}));

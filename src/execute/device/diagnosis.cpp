@@ -52,32 +52,8 @@ std::string_view scalar_signaller(std::size_t counter) {
   return counter < kSignallers.size() ? kSignallers[counter] : "nothing";
 }
 
-// What a counter that has not reached `needed` lacks.
-std::string lack_of(std::string_view name, std::uint16_t counter, std::int64_t needed, std::string_view signaller) {
-  return fmt::format("{} is {}, {} is needed (signalled by {})", name, static_cast<std::int16_t>(counter),
-                     static_cast<std::int16_t>(static_cast<std::uint16_t>(needed)), signaller);
-}
-
-std::vector<std::string> unmet_scalar_waits(const Running& run, std::span<const std::uint16_t> counters) {
-  std::vector<std::string> texts;
-  for (const GatedNest& gate : gates_of(run)) {
-    for (const isa::Wait& wait : *gate.waits) {
-      const std::int64_t length = gate.nest->pass_length(wait.level);
-      const std::int64_t pass = (gate.position + length - 1) / length;
-      const std::int64_t needed = wait.threshold + static_cast<std::int64_t>(wait.increment) * pass;
-      if (wait.counter >= counters.size()) {
-        texts.push_back(fmt::format("counter {} does not exist", wait.counter));
-      } else if (!isa::has_reached(counters[wait.counter], static_cast<std::uint32_t>(needed))) {
-        texts.push_back(lack_of(isa::kScalarCounterNames[wait.counter], counters[wait.counter], needed,
-                                scalar_signaller(wait.counter)));
-      }
-    }
-  }
-  return texts;
-}
-
-// "MESH_N_IN is 3, needs 4 (signalled by mesh_south)".
-std::string_view signaller(std::size_t counter) {
+// Who signals a counter of a tile.
+std::string_view tile_signaller(std::size_t counter) {
   static constexpr std::array<std::string_view, chip::kTileCounters> kSignallers = {"a tensor instruction",
                                                                                     "a tensor instruction",
                                                                                     "a tensor instruction",
@@ -100,24 +76,37 @@ std::string_view signaller(std::size_t counter) {
   return counter < kSignallers.size() ? kSignallers[counter] : "nothing";
 }
 
+// What a counter that has not reached `needed` lacks.
+std::string lack_of(bool is_scalar, std::uint8_t counter, std::uint16_t value, std::uint32_t needed) {
+  return fmt::format("{} is {}, {} is needed (signalled by {})",
+                     is_scalar ? isa::kScalarCounterNames[counter] : isa::kTileCounterNames[counter],
+                     static_cast<std::int16_t>(value), static_cast<std::int16_t>(static_cast<std::uint16_t>(needed)),
+                     is_scalar ? scalar_signaller(counter) : tile_signaller(counter));
+}
+
+// Calls use(wait, needed) for each wait that holds an instruction; of a counter that does not exist, too.
+template <typename Use>
+void each_unmet_wait(const Running& run, std::span<const std::uint16_t> counters, const Use& use) {
+  for (const GatedNest& gate : gates_of(run)) {
+    for (const isa::Wait& wait : *gate.waits) {
+      const WaitPasses passes = passes_of(*gate.nest, wait);
+      const std::int64_t pass = next_pass(passes, gate.position);
+      if (pass == passes.count) continue;
+      const std::uint32_t needed = needed_before(wait, pass);
+      if (wait.counter >= counters.size() || !isa::has_reached(counters[wait.counter], needed)) use(wait, needed);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> unmet_waits(const Running& run, std::span<const std::uint16_t> counters) {
   std::vector<std::string> texts;
-  for (const GatedNest& gate : gates_of(run)) {
-    for (const isa::Wait& wait : *gate.waits) {
-      const std::int64_t length = gate.nest->pass_length(wait.level);
-      const std::int64_t pass = (gate.position + length - 1) / length;
-      const std::int64_t needed = wait.threshold + static_cast<std::int64_t>(wait.increment) * pass;
-      if (wait.counter >= counters.size()) {
-        texts.push_back(fmt::format("counter {} does not exist", wait.counter));
-        continue;
-      }
-      if (isa::has_reached(counters[wait.counter], static_cast<std::uint32_t>(needed))) continue;
-      texts.push_back(
-          lack_of(isa::kTileCounterNames[wait.counter], counters[wait.counter], needed, signaller(wait.counter)));
-    }
-  }
+  each_unmet_wait(run, counters, [&](const isa::Wait& wait, std::uint32_t needed) {
+    texts.push_back(wait.counter >= counters.size() ? fmt::format("counter {} does not exist", wait.counter)
+                                                    : lack_of(counters.size() == chip::kScalarCounters, wait.counter,
+                                                              counters[wait.counter], needed));
+  });
   return texts;
 }
 
@@ -132,13 +121,12 @@ std::vector<std::string> Chip::unmet_fence(const isa::ScalarFence& fence) const 
   for (const isa::Wait& wait : fence.waits) {
     const std::uint16_t counter = scalar_counters_[wait.counter];
     if (isa::has_reached(counter, static_cast<std::uint32_t>(wait.threshold))) continue;
-    texts.push_back(
-        lack_of(isa::kScalarCounterNames[wait.counter], counter, wait.threshold, scalar_signaller(wait.counter)));
+    texts.push_back(lack_of(true, wait.counter, counter, static_cast<std::uint32_t>(wait.threshold)));
   }
-  static constexpr std::array<std::string_view, 3> kHostUnits = {"infeed", "pop", "outfeed"};
   for (std::size_t unit = 0; unit < host_units_.size(); ++unit) {
     const bool is_awaited = (fence.drain & kDrainBits[unit]) != 0;
-    if (is_awaited && !host_units_[unit].idle()) texts.push_back(fmt::format("{} is not idle", kHostUnits[unit]));
+    if (is_awaited && !host_units_[unit].idle())
+      texts.push_back(fmt::format("{} is not idle", host_unit_name(static_cast<int>(unit))));
   }
   return texts;
 }
@@ -146,21 +134,15 @@ std::vector<std::string> Chip::unmet_fence(const isa::ScalarFence& fence) const 
 // Counters have 16 bits: whoever falls 32,768 signals behind takes a counter for one that has not arrived.
 std::vector<std::string> Chip::overflows(const Tile& tile, const Running& run) {
   std::vector<std::string> texts;
-  for (const GatedNest& gate : gates_of(run)) {
-    for (const isa::Wait& wait : *gate.waits) {
-      if (wait.counter >= tile.counters.size()) continue;
-      const std::int64_t length = gate.nest->pass_length(wait.level);
-      const std::int64_t pass = (gate.position + length - 1) / length;
-      const auto needed =
-          static_cast<std::uint32_t>(wait.threshold) + wait.increment * static_cast<std::uint32_t>(pass);
-      const std::int64_t signals = tile.signals[wait.counter];
-      const auto awaited = static_cast<std::uint16_t>(needed - tile.set_to[wait.counter]);
-      if (isa::has_reached(tile.counters[wait.counter], needed) || signals < 32768 || signals < awaited) continue;
-      texts.push_back(
-          fmt::format("{} has overflowed: {} signals since it was set, {} are awaited, and 16 bits are compared",
-                      isa::kTileCounterNames[wait.counter], signals, awaited));
-    }
-  }
+  each_unmet_wait(run, tile.counters, [&](const isa::Wait& wait, std::uint32_t needed) {
+    if (wait.counter >= tile.counters.size()) return;
+    const std::int64_t signals = tile.signals[wait.counter];
+    const auto awaited = static_cast<std::uint16_t>(needed - tile.set_to[wait.counter]);
+    if (signals < 32768 || signals < awaited) return;
+    texts.push_back(
+        fmt::format("{} has overflowed: {} signals since it was set, {} are awaited, and 16 bits are compared",
+                    isa::kTileCounterNames[wait.counter], signals, awaited));
+  });
   return texts;
 }
 
@@ -173,12 +155,11 @@ std::string Chip::standstill() const {
     }
     stuck.push_back(std::move(text));
   }
-  static constexpr std::array<std::string_view, 3> kHostUnits = {"infeed", "pop", "outfeed"};
   for (std::size_t i = 0; i < host_units_.size(); ++i) {
     if (host_units_[i].running) {
-      const auto waits = unmet_scalar_waits(*host_units_[i].running, scalar_counters_);
+      const auto waits = unmet_waits(*host_units_[i].running, scalar_counters_);
       stuck.push_back(fmt::format(
-          "{} waits at {}: {}", kHostUnits[i], place(host_units_[i].running->index),
+          "{} waits at {}: {}", host_unit_name(static_cast<int>(i)), place(host_units_[i].running->index),
           waits.empty() ? "no data arrives, or the ring is full" : fmt::format("{}", fmt::join(waits, ", "))));
     }
   }

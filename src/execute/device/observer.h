@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "execute/device/scalar_core.h"
+#include "isa/opcode.h"
 #include "isa/operation.h"
 
 namespace reef::device {
@@ -25,6 +27,9 @@ struct Running;
 // Units of the scalar core that move data.
 enum class HostUnitId : std::uint8_t { kInfeed, kPop, kOutfeed };
 inline constexpr int kHostUnits = 3;
+inline std::string_view host_unit_name(int unit) {
+  return isa::unit_name(static_cast<isa::Unit>(static_cast<int>(isa::Unit::kInfeed) + unit));
+}
 // Their bits in a scalar fence's mask (bits 1 and 4 have no known unit).
 inline constexpr std::array<std::uint32_t, kHostUnits> kDrainBits = {1u << 0, 1u << 2, 1u << 3};
 

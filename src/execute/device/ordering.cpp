@@ -23,7 +23,8 @@ void Knowledge::learn(int agent, Clock clock, const SharedClocks& clocks) {
   if (is_new) snapshot_.reset();
 }
 
-void Races::add(const Race& race) {
+void Races::add(Race race) {
+  race.tiles = static_cast<std::uint16_t>(race.tile >= 0 ? 1u << race.tile : 0);
   const auto key = std::tuple(static_cast<std::uint8_t>(race.kind), race.first_index, race.second_index);
   const auto [at, is_new] = index_.try_emplace(key, races_.size());
   if (!is_new) {
@@ -46,52 +47,40 @@ void Races::add(const Race& race) {
 }
 
 AccessLog::AccessLog(std::string name, std::size_t places, std::vector<int> readers)
-    : name_(std::move(name)),
-      readers_(std::move(readers)),
-      writes_(places),
-      writers_(places),
-      reads_(places * readers_.size()),
-      read_agents_(readers_.size()) {}
+    : name_(std::move(name)), readers_(std::move(readers)), writes_(places), reads_(places * readers_.size()) {}
 
-void AccessLog::report(Race::Kind kind, std::int64_t place, const Stamp& first, int first_agent, const Access& second,
-                       Races& races) const {
-  races.add({kind, fmt::format("{} {}", name_, place), second.tile, first.index, second.index, first_agent,
-             second.agent, second.time - first.time, 1,
-             static_cast<std::uint16_t>(second.tile >= 0 ? 1u << second.tile : 0)});
+void AccessLog::check(Race::Kind kind, std::int64_t place, const LastAccess& first, const Access& second,
+                      Races& races) const {
+  if (first.clock == 0 || first.agent == second.agent || second.knowledge->knows(first.agent, first.clock)) return;
+  races.add({.kind = kind,
+             .place = fmt::format("{} {}", name_, place),
+             .tile = tile_of_agent(second.agent),
+             .first_index = first.index,
+             .second_index = second.index,
+             .first_agent = first.agent,
+             .second_agent = second.agent,
+             .slack = second.time - first.time});
 }
 
 void AccessLog::read(std::int64_t place, const Access& access, Races& races) {
-  if (!holds(place)) return;
   const auto at = static_cast<std::size_t>(place);
-  const Stamp& written = writes_[at];
-  if (written.clock != 0 && writers_[at] != access.agent && !access.knowledge->knows(writers_[at], written.clock)) {
-    report(Race::Kind::kReadAfterWrite, place, written, writers_[at], access, races);
-  }
+  check(Race::Kind::kReadAfterWrite, place, writes_[at], access, races);
   for (std::size_t r = 0; r < readers_.size(); ++r) {
-    if (readers_[r] != access.local_agent) continue;
-    reads_[at * readers_.size() + r] = {access.knowledge->now(), access.index, access.time};
-    read_agents_[r] = static_cast<std::int16_t>(access.agent);
+    if (readers_[r] != access.agent) continue;
+    reads_[at * readers_.size() + r] = {access.knowledge->now(), access.index, access.time, access.agent};
     return;
   }
 }
 
 void AccessLog::write(std::int64_t place, const Access& access, Races& races) {
-  if (!holds(place)) return;
   const auto at = static_cast<std::size_t>(place);
-  Stamp& written = writes_[at];
-  if (written.clock != 0 && writers_[at] != access.agent && !access.knowledge->knows(writers_[at], written.clock)) {
-    report(Race::Kind::kWriteAfterWrite, place, written, writers_[at], access, races);
-  }
+  check(Race::Kind::kWriteAfterWrite, place, writes_[at], access, races);
   for (std::size_t r = 0; r < readers_.size(); ++r) {
-    Stamp& read = reads_[at * readers_.size() + r];
-    if (read.clock == 0) continue;
-    if (read_agents_[r] != access.agent && !access.knowledge->knows(read_agents_[r], read.clock)) {
-      report(Race::Kind::kWriteAfterRead, place, read, read_agents_[r], access, races);
-    }
+    LastAccess& read = reads_[at * readers_.size() + r];
+    check(Race::Kind::kWriteAfterRead, place, read, access, races);
     read = {};
   }
-  written = {access.knowledge->now(), access.index, access.time};
-  writers_[at] = static_cast<std::int16_t>(access.agent);
+  writes_[at] = {access.knowledge->now(), access.index, access.time, access.agent};
 }
 
 }  // namespace reef::device

@@ -26,6 +26,8 @@ inline constexpr int kFirstHostAgent = chip::kTiles * kAgentsPerTile;  // infeed
 inline constexpr int kCoreAgent = kFirstHostAgent + 3;
 inline constexpr int kAgents = kCoreAgent + 1;
 constexpr int agent_of(int tile, int unit) { return tile * kAgentsPerTile + unit; }
+// -1: the scalar core or one of its units.
+constexpr int tile_of_agent(int agent) { return agent < kFirstHostAgent ? agent / kAgentsPerTile : -1; }
 
 using Clock = std::uint32_t;  // moves of one agent; runs are bounded far below its range, see Timeline
 using Clocks = std::array<Clock, kAgents>;
@@ -67,7 +69,7 @@ struct Race {
   int first_agent = 0, second_agent = 0;
   // Simulated cycles between the two accesses. Below 0: in simulated time the second one came first.
   double slack = 0;
-  std::uint64_t times = 1;
+  std::uint64_t times = 1;  // this and tiles: kept by Races
   std::uint16_t tiles = 0;  // mask
 
   bool breaks_the_order() const { return slack < 0; }
@@ -77,7 +79,7 @@ struct Race {
 class Races {
  public:
   static constexpr std::size_t kMost = 1000;
-  void add(const Race& race);
+  void add(Race race);
   const std::vector<Race>& all() const { return races_; }
   void clear() {
     races_.clear();
@@ -92,37 +94,32 @@ class Races {
 // Last accesses to every place of a memory: who wrote it, and who has read it since.
 class AccessLog {
  public:
-  // `readers`: agents (numbers within the tile, or of the scalar core) that ever read this memory.
+  // `readers`: agents that ever read this memory.
   AccessLog(std::string name, std::size_t places, std::vector<int> readers);
 
   struct Access {
     const Knowledge* knowledge;
-    double time;      // simulated cycles
-    int agent;        // global
-    int local_agent;  // as given to the constructor
-    std::uint32_t index;
-    int tile;
+    double time;  // simulated cycles
+    int agent;
+    std::uint32_t index;  // of the instruction
   };
-  // Places that the memory does not have are ignored: programs are foreign.
   void read(std::int64_t place, const Access& access, Races& races);
   void write(std::int64_t place, const Access& access, Races& races);
 
  private:
-  struct Stamp {
+  struct LastAccess {
     Clock clock = 0;  // 0: never
     std::uint32_t index = 0;
     double time = 0;
+    int agent = 0;
   };
-  bool holds(std::int64_t place) const { return place >= 0 && place < static_cast<std::int64_t>(writes_.size()); }
-  void report(Race::Kind kind, std::int64_t place, const Stamp& first, int first_agent, const Access& second,
-              Races& races) const;
+  // Reports `first` unless it is ordered before `second`.
+  void check(Race::Kind kind, std::int64_t place, const LastAccess& first, const Access& second, Races& races) const;
 
   std::string name_;
   std::vector<int> readers_;
-  std::vector<Stamp> writes_;
-  std::vector<std::int16_t> writers_;  // global agents
-  std::vector<Stamp> reads_;           // places x readers
-  std::vector<std::int16_t> read_agents_;
+  std::vector<LastAccess> writes_;
+  std::vector<LastAccess> reads_;  // places x readers
 };
 
 }  // namespace reef::device

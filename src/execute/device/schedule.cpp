@@ -6,12 +6,6 @@
 #include "execute/device/chip.h"
 
 namespace reef::device {
-namespace {
-
-constexpr std::uint32_t kTensorBit = 1u << static_cast<int>(isa::Unit::kTensor);
-
-}  // namespace
-
 // Units of a mask, each of each tile with one in `odds` chances, in random order.
 bool Chip::run_units_of(std::uint32_t units, int odds) {
   std::array<int, chip::kTiles * chip::kTileUnits> order;
@@ -22,14 +16,14 @@ bool Chip::run_units_of(std::uint32_t units, int odds) {
     const int number = place / chip::kTileUnits, unit = place % chip::kTileUnits;
     if ((units >> unit & 1) == 0 || order_() % static_cast<unsigned>(odds) != 0 || !failure_.ok()) continue;
     Tile& tile = *tiles_[static_cast<std::size_t>(number)];
-    const bool stepped = unit == 0 ? run_tensor_units(1u << number) : run_tile_unit(tile, unit);
+    const bool stepped =
+        unit == static_cast<int>(isa::Unit::kTensor) ? run_tensor_units(1u << number) : run_tile_unit(tile, unit);
     moved = moved || stepped;
   }
   return moved;
 }
 
 bool Chip::sweep_in_another_order() {
-  static_assert(kTensorBit == 1, "unit 0 is the tensor unit");
   bool moved = false;
   // The core may run ahead, a little.
   const bool has_room = std::all_of(tiles_.begin(), tiles_.end(),

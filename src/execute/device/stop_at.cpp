@@ -211,11 +211,10 @@ void StopAt::take(const Running* just_finished) {
   snapshot.steps = chip_.steps();
   snapshot.next = chip_.core().next;
   snapshot.counters = chip_.scalar_counters();
-  static constexpr std::array<std::string_view, kHostUnits> kNames = {"infeed", "pop", "outfeed"};
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
+  for (std::size_t i = 0; i < kHostUnits; ++i) {
     const HostUnit& unit = chip_.host_units()[i];
     UnitSnapshot& state = snapshot.host_units.emplace_back();
-    state.name = kNames[i];
+    state.name = host_unit_name(static_cast<int>(i));
     state.queue.assign(unit.queue.begin(), unit.queue.end());
     if (!unit.running || &*unit.running == just_finished) continue;
     state.running = unit.running->index;

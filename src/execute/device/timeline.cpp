@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "execute/device/chip.h"
+#include "execute/device/waits.h"
 
 namespace reef::device {
 namespace {
@@ -13,11 +14,10 @@ namespace {
 // Bounds for programs that no compiler made.
 constexpr std::size_t kMostKept = 1 << 16, kMostSlices = 1 << 22;
 
-// Units that read the memories of a tile.
-std::vector<int> units(std::initializer_list<isa::Unit> list) {
-  std::vector<int> numbers;
-  for (const isa::Unit unit : list) numbers.push_back(static_cast<int>(unit));
-  return numbers;
+std::vector<int> agents_of(int tile, std::initializer_list<isa::Unit> units) {
+  std::vector<int> agents;
+  for (const isa::Unit unit : units) agents.push_back(agent_of(tile, static_cast<int>(unit)));
+  return agents;
 }
 
 }  // namespace
@@ -41,12 +41,12 @@ void Timeline::begins(const Program& program, const Chip& chip) {
     for (std::size_t k = 0; k < tile.counters.size(); ++k) tile.counters[k].begin(chip.tile(t).counters[k]);
     if (!options_.find_races) continue;
     using enum isa::Unit;
-    tile.narrow =
-        std::make_unique<AccessLog>("narrow memory, word", kNarrowWords,
-                                    units({kTensor, kNarrowToWide, kMeshSouth, kMeshWest, kMeshNorth, kMeshEast}));
-    tile.wide =
-        std::make_unique<AccessLog>("wide memory, line", chip::kWideLines, units({kTensor, kWideToNarrow, kRingSend}));
-    tile.scaling = std::make_unique<AccessLog>("scaling memory, step", ScalingMemory::kSteps, units({kTensor}));
+    tile.narrow = std::make_unique<AccessLog>(
+        "narrow memory, word", kNarrowWords,
+        agents_of(t, {kTensor, kNarrowToWide, kMeshSouth, kMeshWest, kMeshNorth, kMeshEast}));
+    tile.wide = std::make_unique<AccessLog>("wide memory, line", chip::kWideLines,
+                                            agents_of(t, {kTensor, kWideToNarrow, kRingSend}));
+    tile.scaling = std::make_unique<AccessLog>("scaling memory, step", ScalingMemory::kSteps, agents_of(t, {kTensor}));
   }
   if (options_.find_races) {
     const std::vector<int> pop = {kFirstHostAgent + static_cast<int>(HostUnitId::kPop)};
@@ -108,16 +108,14 @@ void Timeline::pass_gate(Agent& agent, Gate& gate, const isa::NestShape& nest, s
                          std::span<CounterHistory> counters, std::int64_t position) {
   for (std::size_t i = 0; i < waits.size() && i < gate.passed.size(); ++i) {
     const isa::Wait& wait = waits[i];
-    const std::int64_t length = nest.pass_length(wait.level);
-    const std::int64_t passes = wait.level == 0 ? nest.size() : nest.unclipped_size() / length;
-    const std::int64_t pass = std::min(position / length, passes - 1);
+    const WaitPasses passes = passes_of(nest, wait);
+    const std::int64_t pass = std::min(position / passes.length, passes.count - 1);
     if (gate.passed[i] > pass || wait.counter >= counters.size()) continue;
     // With an increment of 0 all passes wait for the same.
     const bool is_known = wait.increment == 0 && gate.passed[i] > 0;
     gate.passed[i] = pass + 1;
     if (is_known) continue;
-    wait_for_counter(agent, counters[wait.counter],
-                     static_cast<std::uint32_t>(wait.threshold) + wait.increment * static_cast<std::uint32_t>(pass));
+    wait_for_counter(agent, counters[wait.counter], needed_before(wait, pass));
   }
 }
 
@@ -144,9 +142,14 @@ std::string Timeline::name_of(const CounterHistory& counter) const {
 
 void Timeline::report_counter(Race::Kind kind, const CounterHistory& counter, const CounterHistory::User& first,
                               const CounterHistory::User& second) {
-  const int t = tile_of(counter);
-  races_.add({kind, name_of(counter), t, first.index, second.index, first.agent, second.agent, second.time - first.time,
-              1, static_cast<std::uint16_t>(t >= 0 ? 1u << t : 0)});
+  races_.add({.kind = kind,
+              .place = name_of(counter),
+              .tile = tile_of(counter),
+              .first_index = first.index,
+              .second_index = second.index,
+              .first_agent = first.agent,
+              .second_agent = second.agent,
+              .slack = second.time - first.time});
 }
 
 // A signal must not come before the counter is set, nor may a wait, if the value from before would have let it pass.
@@ -165,8 +168,9 @@ void Timeline::note_use(Agent& agent, CounterHistory& counter, bool signals, std
 
 // A signal must not be lost, nor a wait from before be left waiting. Setting a counter to the value it has does
 // nothing.
-void Timeline::set_counter(Agent& agent, CounterHistory& counter, std::uint16_t value, std::uint32_t index) {
-  const CounterHistory::User setting{number_of(agent), agent.knowledge.now(), index, agent.moment.time, false, 0};
+void Timeline::set_counter(Agent& agent, CounterHistory& counter, std::uint16_t value) {
+  const CounterHistory::User setting{
+      number_of(agent), agent.knowledge.now(), agent.slice.index, agent.moment.time, false, 0};
   for (const CounterHistory::User& user : counter.users()) {
     if (!options_.find_races || agent.knowledge.knows(user.agent, user.clock)) continue;
     if (user.signals || !isa::has_reached(value, user.needed)) {
@@ -176,7 +180,7 @@ void Timeline::set_counter(Agent& agent, CounterHistory& counter, std::uint16_t 
   if (counter.value() == value) return;
   counter.set(value);
   counter.setter = stamp_of(agent);
-  counter.setter_index = index;
+  counter.setter_index = agent.slice.index;
 }
 
 void Timeline::signal_ring_producer(Agent& agent, int channel, std::int64_t count, Spent kind) {
@@ -239,6 +243,7 @@ void Timeline::executed(std::size_t index, const std::optional<HostRequest>& req
 void Timeline::passed_fence(std::size_t index, const isa::ScalarFence& fence) {
   enter_chunk_of(index);
   Agent& agent = core();
+  agent.slice.index = static_cast<std::uint32_t>(index);
   for (int t = 0; t < chip::kTiles; ++t) {
     auto& notifications = tiles_[static_cast<std::size_t>(t)].notifications;
     if (!fence.await_notify || (fence.notify_tiles >> t & 1) == 0 || notifications.empty()) continue;
@@ -255,8 +260,7 @@ void Timeline::passed_fence(std::size_t index, const isa::ScalarFence& fence) {
   work(agent, Spent::kScalarCore, options_.timing.costs.scalar_instruction);
   for (std::size_t k = 0; k < scalar_counters_.size(); ++k) {
     if ((fence.reset >> k & 1) == 0) continue;
-    set_counter(agent, scalar_counters_[k], static_cast<std::uint16_t>(fence.reset_to),
-                static_cast<std::uint32_t>(index));
+    set_counter(agent, scalar_counters_[k], static_cast<std::uint16_t>(fence.reset_to));
   }
 }
 
@@ -289,23 +293,26 @@ void Timeline::handed_to_host_unit(std::size_t index, HostUnitId unit) {
 
 // ---- Tiles ----
 
+void Timeline::note_dispatch(TileState& tile, const Agent& dispatcher) {
+  tile.dispatches.push_back(dispatcher.moment);
+  ++tile.dispatched_count;
+  if (static_cast<std::int64_t>(tile.dispatches.size()) > options_.timing.costs.tile_queue) tile.dispatches.pop_front();
+}
+
 void Timeline::dispatched(const Tile& tile, int unit, std::size_t /*index*/) {
   TileState& state = tiles_[static_cast<std::size_t>(tile.number)];
   Agent& dispatcher = agent(tile.number, kDispatcher);
   receive(dispatcher, state.issued.front());
   state.issued.pop_front();
   dispatcher.knowledge.tick();
-  state.dispatches.push_back(dispatcher.moment);
-  ++state.dispatched_count;
-  if (static_cast<std::int64_t>(state.dispatches.size()) > options_.timing.costs.tile_queue) {
-    state.dispatches.pop_front();
-  }
+  note_dispatch(state, dispatcher);
   agent(tile.number, unit).instructions.push_back(stamp_of(dispatcher));
 }
 
 void Timeline::passed_tile_fence(const Tile& tile, std::size_t index, const isa::TileFence& fence) {
   TileState& state = tiles_[static_cast<std::size_t>(tile.number)];
   Agent& dispatcher = agent(tile.number, kDispatcher);
+  dispatcher.slice.index = static_cast<std::uint32_t>(index);
   receive(dispatcher, state.issued.front());
   state.issued.pop_front();
   for (int unit = 0; unit < chip::kTileUnits; ++unit) {
@@ -318,14 +325,9 @@ void Timeline::passed_tile_fence(const Tile& tile, std::size_t index, const isa:
   dispatcher.knowledge.tick();
   for (std::size_t k = 0; k < state.counters.size(); ++k) {
     if ((fence.reset >> k & 1) == 0) continue;
-    set_counter(dispatcher, state.counters[k], static_cast<std::uint16_t>(fence.reset_to),
-                static_cast<std::uint32_t>(index));
+    set_counter(dispatcher, state.counters[k], static_cast<std::uint16_t>(fence.reset_to));
   }
-  state.dispatches.push_back(dispatcher.moment);
-  ++state.dispatched_count;
-  if (static_cast<std::int64_t>(state.dispatches.size()) > options_.timing.costs.tile_queue) {
-    state.dispatches.pop_front();
-  }
+  note_dispatch(state, dispatcher);
   if (fence.notify && state.notifications.size() < kMostKept) state.notifications.push_back(stamp_of(dispatcher));
 }
 
@@ -366,10 +368,9 @@ void Timeline::loaded_table(const Tile& tile, const Running& /*run*/) {
   worker.knowledge.tick();
 }
 
-void Timeline::touch(AccessLog* log, bool writes, std::int64_t place, Agent& agent, int local, std::uint32_t index,
-                     int tile) {
+void Timeline::touch(AccessLog* log, bool writes, std::int64_t place, Agent& agent) {
   if (log == nullptr) return;
-  const AccessLog::Access access{&agent.knowledge, agent.moment.time, number_of(agent), local, index, tile};
+  const AccessLog::Access access{&agent.knowledge, agent.moment.time, number_of(agent), agent.slice.index};
   if (writes) {
     log->write(place, access, races_);
   } else {

@@ -138,6 +138,11 @@ class Timeline : public Observer {
   };
 
   Agent& agent(int tile, int unit) { return agents_[static_cast<std::size_t>(agent_of(tile, unit))]; }
+  struct Place {
+    TileState& tile;
+    Agent& agent;
+  };
+  Place place_of(const Move& move);
   Agent& host_agent(int unit) { return agents_[static_cast<std::size_t>(kFirstHostAgent + unit)]; }
   Agent& core() { return agents_[kCoreAgent]; }
   int number_of(const Agent& agent) const { return static_cast<int>(&agent - agents_.data()); }
@@ -152,12 +157,12 @@ class Timeline : public Observer {
   void note_use(Agent& agent, CounterHistory& counter, bool signals, std::uint32_t needed);
   void report_counter(Race::Kind kind, const CounterHistory& counter, const CounterHistory::User& first,
                       const CounterHistory::User& second);
-  void set_counter(Agent& agent, CounterHistory& counter, std::uint16_t value, std::uint32_t index);
+  void set_counter(Agent& agent, CounterHistory& counter, std::uint16_t value);
   std::string name_of(const CounterHistory& counter) const;
   int tile_of(const CounterHistory& counter) const;
   void signal(Agent& agent, CounterHistory& history, std::int64_t count, Spent kind);
   void signal_ring_producer(Agent& agent, int channel, std::int64_t count, Spent kind);
-  void send(Agent& agent, std::uint32_t index, std::uint16_t tiles, int channel, bool to_scalar, int line_bytes);
+  void send(Agent& agent, std::uint16_t tiles, int channel, bool to_scalar, int line_bytes);
   void wait_for_receivers(Agent& sender, std::uint16_t tiles, int channel);
   void enter_chunk_of(std::size_t index);
   void begin_instruction_chunk(std::size_t chunk);
@@ -175,11 +180,12 @@ class Timeline : public Observer {
   void outfed(const Move& move);
 
   void compute_block(const TensorMove& move, std::int64_t from, std::int64_t to);
-  void read_scaling(TileState& tile, Agent& tensor, const isa::TensorOperation& op, std::uint32_t index,
-                    int tile_number);
+  void read_scaling(TileState& tile, Agent& tensor, const isa::TensorOperation& op);
   void walk_tensor_steps(const TensorMove& move, const isa::TensorOperation& op);
 
-  void touch(AccessLog* log, bool writes, std::int64_t place, Agent& agent, int local, std::uint32_t index, int tile);
+  // An access by whatever instruction the agent is at. `log` may be null.
+  void touch(AccessLog* log, bool writes, std::int64_t place, Agent& agent);
+  void note_dispatch(TileState& tile, const Agent& dispatcher);
 
   TimelineOptions options_;
   double cycles_per_in_byte_ = 0, cycles_per_out_byte_ = 0;

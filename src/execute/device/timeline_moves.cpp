@@ -19,6 +19,10 @@ constexpr std::size_t counter_index(isa::TileCounter counter) { return static_ca
 
 }  // namespace
 
+Timeline::Place Timeline::place_of(const Move& move) {
+  return {tiles_[static_cast<std::size_t>(move.tile->number)], agent(move.tile->number, move.unit)};
+}
+
 void Timeline::moved(const Move& move) {
   switch (move.kind) {
     case MoveKind::kLineSent:
@@ -50,18 +54,22 @@ void Timeline::moved(const Move& move) {
 
 // Lines for one channel of a tile must come in an order that the program enforces, and whoever sends on a channel must
 // know that it is its turn.
-void Timeline::send(Agent& agent, std::uint32_t index, std::uint16_t tiles, int channel, bool to_scalar,
-                    int line_bytes) {
+void Timeline::send(Agent& agent, std::uint16_t tiles, int channel, bool to_scalar, int line_bytes) {
   Stamp stamp = stamp_of(agent);
   stamp.ring_cycles = line_bytes * options_.timing.costs.ring_byte;
   const auto check = [&](Race::Kind kind, Stamp& last, std::uint32_t& last_index, int tile) {
     if (last.clock != 0 && last.agent != stamp.agent && !agent.knowledge.knows(last.agent, last.clock)) {
-      races_.add({kind, channel == 0 ? "ring channel A" : "ring channel B", tile, last_index, index, last.agent,
-                  stamp.agent, stamp.moment.time - last.moment.time, 1,
-                  static_cast<std::uint16_t>(tile >= 0 ? 1u << tile : 0)});
+      races_.add({.kind = kind,
+                  .place = channel == 0 ? "ring channel A" : "ring channel B",
+                  .tile = tile,
+                  .first_index = last_index,
+                  .second_index = agent.slice.index,
+                  .first_agent = last.agent,
+                  .second_agent = stamp.agent,
+                  .slack = stamp.moment.time - last.moment.time});
     }
     last = stamp;
-    last_index = index;
+    last_index = agent.slice.index;
   };
   const auto c = static_cast<std::size_t>(channel);
   for (int t = 0; t < chip::kTiles; ++t) {
@@ -92,18 +100,16 @@ void Timeline::wait_for_receivers(Agent& sender, std::uint16_t tiles, int channe
 
 void Timeline::line_sent(const Move& move) {
   const auto& op = std::get<isa::RingSend>(move.run->operation->code);
-  const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
-  Agent& sender = agent(t, move.unit);
+  const auto [tile, sender] = place_of(move);
   pass_gate(sender, sender.source, op.in, op.waits, tile.counters, move.from);
   sender.knowledge.tick();
-  touch(tile.wide.get(), false, move.source, sender, move.unit, move.run->index, t);
+  touch(tile.wide.get(), false, move.source, sender);
   const double cycles = kLineBytes * options_.timing.costs.ring_byte;
   if (op.to_tiles != 0) sender.moment.wait_for(ring_);
   wait_for_receivers(sender, op.to_tiles, op.channel);
   work(sender, Spent::kRing, cycles);
   if (op.to_tiles != 0) ring_ = sender.moment;
-  send(sender, move.run->index, op.to_tiles, op.channel, op.to_scalar, kLineBytes);
+  send(sender, op.to_tiles, op.channel, op.to_scalar, kLineBytes);
   signal(sender, tile.counters[counter_index(isa::TileCounter::kRingWrite)],
          signalled(op.ring_write, op.in, move.from, move.to), Spent::kRing);
   signal_ring_producer(sender, op.channel, signalled(op.ring_producer, op.in, move.from, move.to), Spent::kRing);
@@ -111,9 +117,7 @@ void Timeline::line_sent(const Move& move) {
 
 void Timeline::line_received(const Move& move) {
   const auto& op = std::get<isa::RingReceive>(move.run->operation->code);
-  const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
-  Agent& receiver = agent(t, move.unit);
+  const auto [tile, receiver] = place_of(move);
   pass_gate(receiver, receiver.target, op.out, op.waits, tile.counters, move.from);
   auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
   if (!lines.empty()) {
@@ -125,7 +129,7 @@ void Timeline::line_received(const Move& move) {
     lines.pop_front();
   }
   receiver.knowledge.tick();
-  touch(tile.wide.get(), true, move.target, receiver, move.unit, move.run->index, t);
+  touch(tile.wide.get(), true, move.target, receiver);
   tile.accepted[static_cast<std::size_t>(op.channel)] = receiver.moment;
   if (move.kind == MoveKind::kHeaderReceived) return;
   const auto counter = op.channel == 0 ? isa::TileCounter::kRingReadA : isa::TileCounter::kRingReadB;
@@ -136,38 +140,31 @@ void Timeline::line_received(const Move& move) {
 
 void Timeline::word_packed(const Move& move) {
   const auto& op = std::get<isa::NarrowToWide>(move.run->operation->code);
-  const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
-  Agent& mover = agent(t, move.unit);
+  const auto [tile, mover] = place_of(move);
   pass_gate(mover, mover.source, op.in, op.in_waits, tile.counters, move.from);
   mover.knowledge.tick();
-  touch(tile.narrow.get(), false, move.source, mover, move.unit, move.run->index, t);
+  touch(tile.narrow.get(), false, move.source, mover);
   work(mover, Spent::kMovers, options_.timing.costs.mover_word);
 }
 
 void Timeline::line_stored(const Move& move) {
   const auto& op = std::get<isa::NarrowToWide>(move.run->operation->code);
-  const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
-  Agent& mover = agent(t, move.unit);
+  const auto [tile, mover] = place_of(move);
   pass_gate(mover, mover.target, op.out, op.out_waits, tile.counters, move.from);
   mover.knowledge.tick();
-  touch(tile.wide.get(), true, move.target, mover, move.unit, move.run->index, t);
+  touch(tile.wide.get(), true, move.target, mover);
   signal(mover, tile.counters[counter_index(isa::TileCounter::kNarrowToWide)],
          signalled(op.signal, op.out, move.from, move.to), Spent::kMovers);
 }
 
 void Timeline::unpacked(const Move& move) {
   const auto& op = std::get<isa::WideToNarrow>(move.run->operation->code);
-  const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
-  Agent& mover = agent(t, move.unit);
+  const auto [tile, mover] = place_of(move);
   pass_gate(mover, mover.source, op.in, op.in_waits, tile.counters, move.line_position);
   pass_gate(mover, mover.target, op.out, op.out_waits, tile.counters, move.from);
   mover.knowledge.tick();
-  touch(tile.wide.get(), false, move.source, mover, move.unit, move.run->index, t);
-  touch(op.to_scaling ? tile.scaling.get() : tile.narrow.get(), true, move.target, mover, move.unit, move.run->index,
-        t);
+  touch(tile.wide.get(), false, move.source, mover);
+  touch(op.to_scaling ? tile.scaling.get() : tile.narrow.get(), true, move.target, mover);
   work(mover, Spent::kMovers, op.to_scaling ? options_.timing.costs.scaling_step : options_.timing.costs.mover_word);
   const auto counter = op.to_scaling ? isa::TileCounter::kWideToScaling : isa::TileCounter::kWideToNarrow;
   signal(mover, tile.counters[counter_index(counter)], signalled(op.signal, op.out, move.from, move.to),
@@ -178,24 +175,20 @@ void Timeline::unpacked(const Move& move) {
 
 void Timeline::word_sent(const Move& move) {
   const auto& op = std::get<isa::Mesh>(move.run->operation->code);
-  const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
-  Agent& sender = agent(t, move.unit);
+  const auto [tile, sender] = place_of(move);
   pass_gate(sender, sender.source, op.in, op.in_waits, tile.counters, move.from);
   sender.knowledge.tick();
-  touch(tile.narrow.get(), false, move.source, sender, move.unit, move.run->index, t);
+  touch(tile.narrow.get(), false, move.source, sender);
   work(sender, Spent::kMesh, options_.timing.costs.mesh_word);
   const auto direction = static_cast<std::size_t>(move.unit - static_cast<int>(isa::Unit::kMeshSouth));
-  const int to = chip::neighbour(t, static_cast<chip::Direction>(direction));
+  const int to = chip::neighbour(move.tile->number, static_cast<chip::Direction>(direction));
   if (to >= 0) tiles_[static_cast<std::size_t>(to)].links[direction].push_back(stamp_of(sender));
   signal(sender, tile.counters[op.sent.counter], signalled(op.sent, op.in, move.from, move.to), Spent::kMesh);
 }
 
 void Timeline::word_received(const Move& move) {
   const auto& op = std::get<isa::Mesh>(move.run->operation->code);
-  const int t = move.tile->number;
-  TileState& tile = tiles_[static_cast<std::size_t>(t)];
-  Agent& receiver = agent(t, move.unit);
+  const auto [tile, receiver] = place_of(move);
   pass_gate(receiver, receiver.target, op.out, op.out_waits, tile.counters, move.from);
   auto& link = tile.links[static_cast<std::size_t>(move.unit - static_cast<int>(isa::Unit::kMeshSouth))];
   if (op.fills) {
@@ -205,7 +198,7 @@ void Timeline::word_received(const Move& move) {
     link.pop_front();
   }
   receiver.knowledge.tick();
-  touch(tile.narrow.get(), true, move.target, receiver, move.unit, move.run->index, t);
+  touch(tile.narrow.get(), true, move.target, receiver);
   signal(receiver, tile.counters[op.received.counter], signalled(op.received, op.out, move.from, move.to),
          Spent::kMesh);
 }
@@ -249,7 +242,7 @@ void Timeline::infed(const Move& move) {
     if (transfer.left == 0) transfers.pop_front();
   }
   infeed.knowledge.tick();
-  touch(fifos_[op.activations ? 1 : 0].get(), true, move.target, infeed, number_of(infeed), move.run->index, -1);
+  touch(fifos_[op.activations ? 1 : 0].get(), true, move.target, infeed);
   signal(infeed, scalar_counters_[op.signal.counter], signalled(op.signal, op.out, move.from, move.to), kind);
 }
 
@@ -258,8 +251,7 @@ void Timeline::popped(const Move& move) {
   Agent& pop = host_agent(move.unit);
   pass_gate(pop, pop.source, op.in, op.waits, scalar_counters_, move.from);
   pop.knowledge.tick();
-  touch(fifos_[static_cast<std::size_t>(op.source)].get(), false, move.source, pop, number_of(pop), move.run->index,
-        -1);
+  touch(fifos_[static_cast<std::size_t>(op.source)].get(), false, move.source, pop);
   const bool loops_back = op.source == 2;
   if (loops_back) work(pop, Spent::kLoopBack, 4 * options_.timing.costs.loop_back_byte);
   for (std::int64_t line = 0; line < move.target; ++line) {
@@ -269,7 +261,7 @@ void Timeline::popped(const Move& move) {
       work(pop, Spent::kRing, op.line_bytes * options_.timing.costs.ring_byte);
       ring_ = pop.moment;
     }
-    send(pop, move.run->index, op.to_tiles, 0, false, op.line_bytes);
+    send(pop, op.to_tiles, 0, false, op.line_bytes);
   }
   signal(pop, scalar_counters_[op.signal.counter], signalled(op.signal, op.in, move.from, move.to), Spent::kRing);
   signal_ring_producer(pop, 0, signalled(op.ring_producer, op.in, move.from, move.to), Spent::kRing);
@@ -289,8 +281,7 @@ void Timeline::outfed(const Move& move) {
   }
   outfeed.knowledge.tick();
   if (op.loop_back) {
-    touch(fifos_[2].get(), true, move.target % chip::kLoopBackFifoWords, outfeed, number_of(outfeed), move.run->index,
-          -1);
+    touch(fifos_[2].get(), true, move.target, outfeed);
     work(outfeed, Spent::kLoopBack, 4 * options_.timing.costs.loop_back_byte);
   } else {
     work(outfeed, Spent::kRing, op.unit_bytes * options_.timing.costs.ring_byte);

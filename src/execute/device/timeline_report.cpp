@@ -9,15 +9,9 @@
 #include "isa/opcode.h"
 
 namespace reef::device {
-namespace {
-
-constexpr std::array<std::string_view, kHostUnits> kHostUnitNames = {"infeed", "pop", "outfeed"};
-
-}  // namespace
-
 std::string agent_name(int agent) {
   if (agent == kCoreAgent) return "scalar core";
-  if (agent >= kFirstHostAgent) return std::string(kHostUnitNames[static_cast<std::size_t>(agent - kFirstHostAgent)]);
+  if (agent >= kFirstHostAgent) return std::string(host_unit_name(agent - kFirstHostAgent));
   const int unit = agent % kAgentsPerTile;
   if (unit == kDispatcher) return "dispatch";
   return std::string(isa::unit_name(static_cast<isa::Unit>(unit)));

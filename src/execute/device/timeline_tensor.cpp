@@ -100,30 +100,27 @@ void Timeline::compute_block(const TensorMove& move, std::int64_t from, std::int
 }
 
 // Scales and biases of the cells, and the line of zero points.
-void Timeline::read_scaling(TileState& tile, Agent& tensor, const isa::TensorOperation& op, std::uint32_t index,
-                            int tile_number) {
-  const int unit = static_cast<int>(isa::Unit::kTensor);
+void Timeline::read_scaling(TileState& tile, Agent& tensor, const isa::TensorOperation& op) {
   const std::int64_t pass = tensor.loops.position() / op.loops.pass_length(op.scaling_level) + tensor.scaling_phase;
   const int buffer = static_cast<int>(pass & 1);
   const int steps = (op.cells + 1) / 2;  // of two words
   for (int s = 0; s < steps; ++s) {
-    if (op.has_scales) touch(tile.scaling.get(), false, 32 * buffer + s, tensor, unit, index, tile_number);
-    if (op.has_bias) touch(tile.scaling.get(), false, 64 + 32 * buffer + s, tensor, unit, index, tile_number);
+    if (op.has_scales) touch(tile.scaling.get(), false, 32 * buffer + s, tensor);
+    if (op.has_bias) touch(tile.scaling.get(), false, 64 + 32 * buffer + s, tensor);
   }
   const std::int64_t line = op.zero_line + op.zero_line_step * buffer;
   if (op.has_zero_line && WideMemory::holds(line)) {
-    touch(tile.wide.get(), false, line, tensor, unit, index, tile_number);
+    touch(tile.wide.get(), false, line, tensor);
   }
 }
 
 void Timeline::walk_tensor_steps(const TensorMove& move, const isa::TensorOperation& op) {
   const isa::Opcode opcode = move.run->operation->opcode;
-  const int t = move.tile->number, unit = static_cast<int>(isa::Unit::kTensor);
+  const int t = move.tile->number;
   TileState& tile = tiles_[static_cast<std::size_t>(t)];
-  Agent& tensor = agent(t, unit);
-  const std::uint32_t index = move.run->index;
+  Agent& tensor = agent(t, static_cast<int>(isa::Unit::kTensor));
   const auto use = [&](AccessLog* log, bool writes, std::int64_t place, std::int64_t places) {
-    if (place >= 0 && place < places) touch(log, writes, place, tensor, unit, index, t);
+    if (place >= 0 && place < places) touch(log, writes, place, tensor);
   };
   const std::int64_t in_bytes = op.products * (op.in_16 ? 2 : 1);
   std::int64_t words_behind = 0;  // of the cycles that results need
@@ -141,7 +138,7 @@ void Timeline::walk_tensor_steps(const TensorMove& move, const isa::TensorOperat
     const std::int64_t param_from = tensor.param.position(), out_from = tensor.out.position();
     double cycles = options_.timing.costs.tensor_step;
     if (ends) {
-      read_scaling(tile, tensor, op, index, t);
+      read_scaling(tile, tensor, op);
       if (op.sums_are_results()) use(tile.wide.get(), true, tensor.psum.address() >> 2, chip::kWideLines);
       for (int w = 0; w < op.out_words && !tensor.out.done(); ++w) {
         use(tile.narrow.get(), true, tensor.out.address() >> 2, kNarrowWords);

@@ -11,22 +11,13 @@
 namespace reef::device {
 namespace {
 
-using testing::kAskForEightBytes;
-
-constexpr std::string_view kEnd = "halt code=16\nend\n";
+using testing::joined;
+using testing::kFence;
 
 // Tile 0 fills two words, packs them into a line and sends it; `middle` comes before the line is packed.
-std::string program(std::string_view middle, std::string_view fence = "tile_fence tiles=all drain=all\n") {
-  std::string text(kAskForEightBytes);
-  text += "mesh_north tiles=0 fill fill_value=0x04030201\n  out narrow word 0: for x2 +1\n";
-  text += fence;
-  text += middle;
-  text += "narrow_to_wide tiles=0 line_level=1\n  in narrow word 0: for x2 +1\n  out wide line 5: for x1 +1\n";
-  text += "tile_fence tiles=all drain=all\n";
-  text += "outfeed line_words=64 target=host\n  out buffer unit 0: for x1 +1\n";
-  text += "ring_send tiles=0 channel=a to_scalar\n  in wide line 5: for x1 +1\n";
-  text += kEnd;
-  return text;
+std::string program(std::string_view middle, std::string_view fence = kFence) {
+  return joined({testing::kAskForEightBytes, testing::kFillTwoWords, fence, middle, testing::kPackLine, kFence,
+                 testing::kSendLineAndEnd});
 }
 
 struct Followed {
