@@ -49,7 +49,7 @@ void print_units(const device::TimeReport& time) {
 
 std::string describe_links() {
   std::vector<std::string> lines;
-  for (const device::LinkProfile& link : device::link_profiles()) {
+  for (const chip::LinkProfile& link : chip::link_profiles()) {
     lines.push_back(fmt::format("{} ({})", link.name, link.meaning));
   }
   return fmt::format("{}", fmt::join(lines, ", "));
@@ -57,8 +57,8 @@ std::string describe_links() {
 
 Result<device::TimelineOptions> timeline_options(const TimeOptions& options) {
   device::TimelineOptions timeline;
-  timeline.timing.link = device::link_profiles().data();
-  if (!options.link.empty()) timeline.timing.link = device::find_link(options.link);
+  timeline.timing.link = chip::link_profiles().data();
+  if (!options.link.empty()) timeline.timing.link = chip::find_link(options.link);
   REEF_REQUIRE(timeline.timing.link != nullptr, "--link {}: no such link; there are {}", options.link,
                describe_links());
   if (options.clock_mhz > 0) timeline.timing.clock_hz = options.clock_mhz * 1e6;

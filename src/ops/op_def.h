@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "ops/chip_support.h"
 #include "ops/op_context.h"
 
 namespace reef::ops {
@@ -24,13 +25,6 @@ inline constexpr int kAnyNumber = 1 << 20;
 struct AttributeDoc {
   std::string_view name;
   std::string_view meaning;
-};
-
-// One condition for running on the Edge TPU: a predicate, the sentence that states it, and what to do if it fails.
-struct ChipRule {
-  std::string_view says;
-  std::string_view suggestion;
-  bool (*holds)(const OpContext&);
 };
 
 struct OpDef {
@@ -49,7 +43,7 @@ struct OpDef {
   Status (*infer)(InferContext&) = nullptr;              // output shapes from inputs
   Result<Kernel> (*prepare)(PrepareContext&) = nullptr;  // checks everything, returns the kernel
 
-  std::span<const ChipRule> chip_rules = {};  // empty: no rules written, the op is treated as CPU-only
+  ChipSupport chip = {};  // nothing said: runs on the CPU only
 };
 
 // Refuses an incomplete op while compiling: a throw is not a constant expression.

@@ -24,7 +24,7 @@ std::string op_section(const ops::OpDef& op) {
                   op.summary, arity_text(op.inputs), arity_text(op.outputs), fmt::join(op.types, "; "));
   if (!op.attributes.empty()) text += "\n| attribute | meaning |\n| --- | --- |\n";
   for (const ops::AttributeDoc& row : op.attributes) text += fmt::format("| `{}` | {} |\n", row.name, row.meaning);
-  for (const ops::ChipRule& rule : op.chip_rules) text += fmt::format("\n- Edge TPU: {}\n", rule.says);
+  for (const ops::ChipRule& rule : op.chip.rules) text += fmt::format("\n- Edge TPU: {}\n", rule.says);
   return text + "\n";
 }
 

@@ -23,7 +23,7 @@ std::vector<int> agents_of(int tile, std::initializer_list<isa::Unit> units) {
 }  // namespace
 
 Timeline::Timeline(const TimelineOptions& options) : options_(options) {
-  if (options_.timing.link == nullptr) options_.timing.link = link_profiles().data();
+  if (options_.timing.link == nullptr) options_.timing.link = chip::link_profiles().data();
   cycles_per_in_byte_ = options_.timing.clock_hz / options_.timing.link->in_bytes_per_second;
   cycles_per_out_byte_ = options_.timing.clock_hz / options_.timing.link->out_bytes_per_second;
 }

@@ -65,14 +65,14 @@ TEST(Timeline, ClockAndLinkScaleTheirParts) {
   const Followed fast = follow(program(""), {});
   TimelineOptions slow;
   slow.timing.clock_hz = 250e6;
-  slow.timing.link = find_link("usb2");
+  slow.timing.link = chip::find_link("usb2");
   ASSERT_NE(slow.timing.link, nullptr);
   const Followed slower = follow(program(""), slow);
   const TimeReport& a = fast.records.at(0).time;
   const TimeReport& b = slower.records.at(0).time;
   EXPECT_NEAR(on(a, Spent::kRing), on(b, Spent::kRing), 1e-3);  // in cycles
   EXPECT_NEAR(on(a, Spent::kInstructions) / a.clock_hz * 423e6, on(b, Spent::kInstructions) / b.clock_hz * 35.7e6, 1);
-  EXPECT_EQ(find_link("avian carrier"), nullptr);
+  EXPECT_EQ(chip::find_link("avian carrier"), nullptr);
 }
 
 TEST(Timeline, MoreWorkTakesLonger) {

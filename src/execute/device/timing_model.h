@@ -3,9 +3,7 @@
 // that others published (docs/performance.md says which, and how well they agree).
 #pragma once
 
-#include <span>
-#include <string_view>
-
+#include "chip/links.h"
 #include "chip/machine.h"
 
 namespace reef::device {
@@ -23,21 +21,8 @@ struct UnitCosts {
   int tile_queue = 16;  // instructions that wait in a tile before the core must wait; assumed
 };
 
-// A host and its link to the chip.
-struct LinkProfile {
-  std::string_view name;
-  std::string_view meaning;
-  double overhead_us;           // of every inference, on the host
-  double in_bytes_per_second;   // instructions, inputs, parameters
-  double out_bytes_per_second;  // outputs
-  std::string_view source;      // how it is known
-};
-
-std::span<const LinkProfile> link_profiles();
-const LinkProfile* find_link(std::string_view name);
-
 struct TimingOptions {
-  const LinkProfile* link = nullptr;  // null: the first of link_profiles()
+  const chip::LinkProfile* link = nullptr;  // null: the first of chip::link_profiles()
   double clock_hz = chip::kClockHzMax;
   UnitCosts costs;
 };

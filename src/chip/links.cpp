@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "execute/device/timing_model.h"
+#include "chip/links.h"
 
 #include <algorithm>
 #include <array>
 
-namespace reef::device {
+#include "chip/machine.h"
+
+namespace reef::chip {
 namespace {
 
 constexpr std::array<LinkProfile, 5> kLinks = {{
-    {"usb3", "USB 3, desktop host", 256, chip::kUsb3InBytesPerSecond, chip::kUsb3OutBytesPerSecond,
+    {"usb3", "USB 3, desktop host", 256, kUsb3InBytesPerSecond, kUsb3OutBytesPerSecond,
      "fitted by others to Coral's published latencies"},
     {"usb3-jetson", "USB 3, Jetson Nano", 276, 357e6, 1e9 / 19.9,
      "fitted by others to published series and USB traces"},
-    {"usb2", "USB 2, Jetson Nano", 340, chip::kUsb2InBytesPerSecond, 1e9 / 85, "fitted by others to published series"},
+    {"usb2", "USB 2, Jetson Nano", 340, kUsb2InBytesPerSecond, 1e9 / 85, "fitted by others to published series"},
     {"usb3-rpi4", "USB 3, Raspberry Pi 4", 1500, 275e6, 1e9 / 25, "rough: few published values"},
-    {"pcie", "PCIe or M.2, also Dev Board", 110, chip::kPcieInBytesPerSecond, 1e9 / 12,
+    {"pcie", "PCIe or M.2, also Dev Board", 110, kPcieInBytesPerSecond, 1e9 / 12,
      "fitted by others to published series; output chosen on one of them"},
 }};
 
@@ -27,4 +29,4 @@ const LinkProfile* find_link(std::string_view name) {
   return at == kLinks.end() ? nullptr : at;
 }
 
-}  // namespace reef::device
+}  // namespace reef::chip

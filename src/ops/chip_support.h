@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it takes for an op to run on the Edge TPU, as data.
+//
+// A rule is a predicate with the sentence that states it, what to do when it is broken, the runtime versions it holds
+// for and how it is known. The checker, its messages, Google's words in a compiler's log and docs/ops.md all come from
+// these tables. They say what Google's compiler accepts: nobody has published why, and where its limits lie between two
+// observations the rule says so.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ops/op_context.h"
+
+namespace reef::ops {
+
+// Versions of Google's Edge TPU runtime that compiled code can ask for (edgetpu_compiler -m).
+inline constexpr int kOldestRuntime = 10;
+inline constexpr int kNewestRuntime = 14;
+struct RuntimeRange {
+  int from = kOldestRuntime;
+  int to = kNewestRuntime;  // inclusive
+  constexpr bool contains(int runtime) const { return from <= runtime && runtime <= to; }
+};
+inline constexpr RuntimeRange kAllRuntimes = {};
+inline constexpr RuntimeRange kUpTo12 = {kOldestRuntime, 12};
+inline constexpr RuntimeRange kFrom13 = {13, kNewestRuntime};
+
+enum class RuleSource : std::uint8_t {
+  kCoralDocs,  // Coral's list of supported operations and model requirements
+  kMeasured,   // models and what Google's compiler made of them
+  kReported,   // users' logs and issues
+  kAssumed,    // follows from what is known of the chip; nobody has reported a case
+};
+std::string_view to_string(RuleSource source);  // "Coral's documentation", ...
+
+// The status that Google's compiler prints for an op.
+enum class GoogleStatus : std::uint8_t {
+  kMapped,
+  kUnspecifiedLimitation,
+  kUnsupportedType,
+  kSeveralSubgraphs,
+  kUnsupportedRank,
+  kVersionNotSupported,
+  kNotSupported,
+  kNotConstant,
+  kImprecise,
+};
+std::string_view to_string(GoogleStatus status);  // Google's sentence, letter by letter
+
+struct ChipRule {
+  std::string_view id;          // "transpose-size": unique among all rules and stable, for --json and tests
+  std::string_view says;        // "At most 82,944 elements.": a whole sentence, true of what maps
+  std::string_view suggestion;  // what a person can do about it, a whole sentence
+  // Empty if the rule holds. Otherwise the particulars, a clause that follows the op's name: "input is 1x40x40x64,
+  // 102,400 elements". Gets an op whose arity is checked and whose tensors' shapes are static and usable; attributes
+  // and constants come from a file and may be anything.
+  std::string (*broken)(const OpContext&);
+  GoogleStatus status = GoogleStatus::kUnspecifiedLimitation;
+  RuleSource source = RuleSource::kCoralDocs;
+  std::string_view evidence = {};  // where exactly: "edgetpu#206", "maps at 82,944 elements, does not at 102,400"
+  RuntimeRange runtimes = {};
+  std::string_view rewrite = {};  // the rewrite (rewrite/rewrites.def) that can mend it; empty: none
+};
+
+// What one execution costs the chip. All figures are estimates.
+struct ChipWork {
+  double tensor_cycles = 0;          // of the busiest tile's arithmetic unit
+  double move_cycles = 0;            // of relayout, halos and gathering that do not overlap with it
+  std::int64_t parameter_bytes = 0;  // as they lie on the chip: padded, with biases and scales
+};
+
+struct ChipSupport {
+  int first_runtime = 0;   // 0: no version runs it
+  int newest_version = 0;  // of the op that Google's newest compiler takes; 0: any
+  std::span<const ChipRule> rules = {};
+  // Null: nothing but copying its output.
+  ChipWork (*work)(const OpContext&) = nullptr;
+  std::string_view evidence = {};  // of first_runtime and newest_version, where it is not Coral's table
+  // For ops that no version runs: what to use instead, a whole sentence, and the rewrite that does it.
+  std::string_view instead = {};
+  std::string_view rewrite = {};
+};
+
+}  // namespace reef::ops

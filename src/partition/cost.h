@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicted time of operators on the chip, on the host's CPU and between them. Every figure is an estimate.
+//
+// The chip: cycles from shapes (ops::ChipWork), parameters cached while they fit and streamed otherwise, instructions
+// and activations over the link. The CPU: a rate per kind of op, measured once with TFLite on a named machine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "chip/links.h"
+#include "chip/machine.h"
+#include "ir/model.h"
+
+namespace reef::partition {
+
+struct CostOptions {
+  const chip::LinkProfile* link = nullptr;  // null: the first of chip::link_profiles()
+  double clock_hz = chip::kClockHzMax;
+};
+
+// Microseconds, unless named otherwise.
+struct OpCost {
+  double chip = 0;  // on the chip, its parameters there already; meaningful only where the chip could run it
+  double cpu = 0;
+  std::int64_t parameter_bytes = 0;    // on the chip
+  std::int64_t instruction_bytes = 0;  // sent with every inference
+};
+
+// One compiled part: a set of operators that run as one custom op.
+struct PartCost {
+  double compute = 0;    // on the chip
+  double streaming = 0;  // of parameters that are not cached, beyond what computing hides
+  double transfer = 0;   // inputs, outputs, instructions and the host's work per invocation
+  std::int64_t cached_bytes = 0, streamed_bytes = 0;  // parameters
+  std::int64_t cache_capacity = 0;                    // what activations leave for parameters
+  std::int64_t input_bytes = 0, output_bytes = 0, instruction_bytes = 0;
+  double total() const { return compute + streaming + transfer; }
+};
+
+class CostModel {
+ public:
+  // `model` must be verified and outlive this.
+  CostModel(const ir::Model& model, const CostOptions& options);
+
+  const CostOptions& options() const { return options_; }
+  const OpCost& op(std::int32_t index) const { return ops_[static_cast<std::size_t>(index)]; }
+  // Bytes that tensor `index` takes when it crosses the link.
+  std::int64_t tensor_bytes(std::int32_t index) const { return tensor_bytes_[static_cast<std::size_t>(index)]; }
+  // `ops`: ascending; `inputs`, `outputs`: the tensors that cross the link. `cache_bytes`: room for parameters that
+  // others have left; negative: all there is.
+  PartCost part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
+                std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const;
+
+ private:
+  const ir::Model* model_;
+  CostOptions options_;
+  std::vector<OpCost> ops_;
+  std::vector<std::int64_t> tensor_bytes_;
+};
+
+}  // namespace reef::partition

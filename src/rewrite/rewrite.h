@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes to a quantized model that let more of it run on the Edge TPU without changing what it computes beyond the
+// rounding of int8.
+//
+// One rewrite = one file; rewrites.def lists them in the order they run. Each looks for its pattern in subgraph 0 and
+// replaces it. What is provably the same (same bytes for all inputs, or bounded by a proof or by trying all 256 values
+// that an 8-bit tensor can have) is on by default; what changes the model's interface or may change results by more is
+// on only when asked for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/model.h"
+
+namespace reef::rewrite {
+
+enum class Safety : std::uint8_t {
+  kExact,      // the same bytes for every input
+  kRounding,   // differs by rounding only; each application says by how many steps of the output's scale at most
+  kInterface,  // changes types or numbers of the model's inputs or outputs
+};
+
+// Runs a model on the CPU as TFLite's reference kernels would: inputs in, outputs out, raw bytes in the order of
+// subgraph 0. The driver passes it in, because stages do not include each other.
+using Evaluator = std::function<Result<std::vector<std::vector<std::uint8_t>>>(
+    const ir::Model&, std::span<const std::vector<std::uint8_t>>)>;
+
+struct RewriteOptions {
+  std::vector<std::string> enable, disable;  // names from rewrites.def
+  bool none = false;                         // --no-rewrites: only what `enable` names
+  int runtime = 14;                          // what is made must run there
+  Evaluator evaluate;                        // may be empty: rewrites that must try values are then left out
+};
+
+// One replacement that was made (or was found and left, see `made`).
+struct Application {
+  std::string_view rewrite;    // its name
+  std::string what;            // "op 12 HARD_SWISH 'features/act' became DEPTHWISE_CONV_2D and MUL"
+  std::string place;           // name of the tensor that the replaced operator computed
+  int largest_difference = 0;  // in steps of the output's scale, over everything that was tried; 0: the same bytes
+  bool made = true;            // false: possible, but off; `what` says "could become", `how` what to pass
+  std::string how;             // the option that switches it on (or, when made, off)
+};
+
+struct RewriteInfo {
+  std::string_view name;     // "hard-swish"
+  std::string_view summary;  // one sentence, for --help and documents
+  Safety safety = Safety::kExact;
+  bool on_by_default = false;
+};
+std::span<const RewriteInfo> rewrites();
+
+// Applies what is on, in order, again and again until nothing changes. `model` must be verified and stays so; tensors
+// and operators that nothing uses any more are removed; what is left keeps names and order. Fails on an unknown name in
+// the options. Same model, same result.
+Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteOptions& options);
+
+}  // namespace reef::rewrite
