@@ -127,7 +127,8 @@ struct Layer {
   std::int64_t sum_steps = 0;  // of a result
   std::int64_t groups = 1;     // of output channels that are computed together
   std::int64_t cells = 1;
-  std::int64_t lines() const { return groups * (presence.arrays() + sum_steps); }
+  std::int64_t group_lines() const { return presence.arrays() + sum_steps; }
+  std::int64_t lines() const { return groups * group_lines(); }
 };
 
 Layer layer_of(const OpContext& ctx, const LayerShape& shape, int weights_index, int bias_index) {
@@ -146,22 +147,21 @@ Layer layer_of(const OpContext& ctx, const LayerShape& shape, int weights_index,
 
 // A vector in, a vector out: 64 outputs a tile, whose weights stay there.
 ChipWork vector_layer_work(const OpContext& ctx, const Layer& layer, double vectors) {
-  constexpr double kRowsOfLayer = 60, kRowsPerInput = 0.2, kCyclesPerInput = 0.2;
+  constexpr double kRowsOfLayer = 45, kRowsPerInput = 0.18, kMostInputs = 1900, kCyclesPerInput = 0.2;
   const double rounds = divide_up(layer.groups, chip::kTiles);
   const double inputs = layer.shape.input_channels;
   ChipWork work = work_of(ctx, vectors * rounds * static_cast<double>(layer.sum_steps),
                           vectors * (kVectorGap + kCyclesPerInput * inputs), {0, 0});
-  work.instruction_bytes = row_bytes(kRowsOfLayer + kRowsPerInput * inputs);
+  work.instruction_bytes = row_bytes(kRowsOfLayer + kRowsPerInput * std::min(inputs, kMostInputs));
   work.parameter_bytes = layer.bytes;
   work.parameter_lines = layer.lines();
-  work.parameter_tiles = static_cast<int>(std::min<std::int64_t>(layer.groups, chip::kTiles));
-  work.lines_per_tile = static_cast<std::int64_t>(rounds) * (layer.presence.arrays() + layer.sum_steps);
+  work.group_lines = layer.group_lines();
+  work.stays_in_tiles = true;
   return work;
 }
 
 // `sum_share`: of the window's products that fall on one output pixel; 1, or less where the op enlarges the map.
 ChipWork map_layer_work(const OpContext& ctx, const Layer& layer, double sum_share) {
-  // Input, output and small buffers of the rings; lines that every program has.
   const Maps out = maps_of(ctx.output(0));
   const double steps = static_cast<double>(layer.sum_steps) * sum_share;
   const double store = static_cast<double>(layer.cells) / chip::kLanesPerCell;
@@ -171,6 +171,7 @@ ChipWork map_layer_work(const OpContext& ctx, const Layer& layer, double sum_sha
   work.move_cycles = (kConvolutionGap + ring_cycles(static_cast<double>(layer.bytes))) * work.passes;
   work.parameter_bytes = layer.bytes;
   work.parameter_lines = layer.lines();
+  work.group_lines = layer.group_lines();
   // Either all lines of a group twice, or a block twice and the partial sums of all pixels (loop_order.h).
   const std::int64_t block = std::int64_t{darwinn::partial_sum_block_words(layer.shape)} * layer.shape.kernel_height *
                              layer.shape.kernel_width;
@@ -340,14 +341,15 @@ ChipWork reduce_work(const OpContext& ctx) {
 // constants, and, as Google's compiler does it, many instructions (10 and 1001 classes; 4, 256, 4096 and 16,384).
 ChipWork softmax_work(const OpContext& ctx) {
   constexpr double kCycles = 100, kEvenCycles = 2, kOddCycles = 6.7;  // per class
-  constexpr double kRows = 240, kEvenRows = 1.5, kOddRows = 7.5, kMostRows = 16000;
+  constexpr double kRows = 240, kEvenRows = 2.5, kMostEvenRows = 2300, kOddRows = 7.5, kMostOddRows = 16000;
   constexpr std::int64_t kBytesOfRow = 64;
   const Maps out = maps_of(ctx.output(0));
   const double vectors = out.pixels();
   const double classes = static_cast<double>(out.channels);
   const bool is_even = out.channels % chip::kLanesPerCell == 0;
   ChipWork work = work_of(ctx, 0, vectors * (kCycles + classes * (is_even ? kEvenCycles : kOddCycles)), {0, 0});
-  const double rows = is_even ? kEvenRows * std::min(classes, 1024.0) : std::min(kOddRows * classes, kMostRows);
+  const double rows =
+      is_even ? std::min(kEvenRows * classes, kMostEvenRows) : std::min(kOddRows * classes, kMostOddRows);
   work.instruction_bytes = row_bytes(kRows + rows);
   if (is_even) return work;
   work.parameter_bytes = kBytesOfRow * (3 * static_cast<std::int64_t>(out.words()) + (classes > chip::kCells ? 1 : 0));
@@ -370,7 +372,7 @@ ChipWork pad_work(const OpContext& ctx) {
 
 // All bytes change their tile, over the ring.
 ChipWork relayout_work(const OpContext& ctx) {
-  return work_of(ctx, 0, kVectorGap + ring_cycles(bytes_of(ctx.output(0))), {400, 0});
+  return work_of(ctx, 0, kVectorGap + ring_cycles(bytes_of(ctx.output(0))), {300, 0});
 }
 
 // Nothing to do where pixels and channels stay as they are.
@@ -378,6 +380,8 @@ ChipWork reshape_work(const OpContext& ctx) {
   const Maps in = maps_of(ctx.input(0));
   const Maps out = maps_of(ctx.output(0));
   if (in.height == out.height && in.width == out.width && in.channels == out.channels) return {};
+  if (in.is_vector() || ctx.output(0).elements() < chip::kCells * chip::kTiles)
+    return {};  // small enough to be read in place
   return relayout_work(ctx);
 }
 

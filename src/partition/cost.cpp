@@ -10,15 +10,33 @@ namespace reef::partition {
 namespace {
 
 constexpr double kMicrosecondsPerSecond = 1e6;
-// Instructions that belong to no operator: input into the tiles, output out of them. Medians over compiled files.
-constexpr std::int64_t kProgramRows = 315;
-// Lines of every tile that programs take for lines under way, beside what layers need; with maps and without.
-constexpr std::int64_t kMapScratchLines = 36, kVectorScratchLines = 8;
+// Instructions that belong to no operator: input into the tiles, output out of them. From compiled files.
+constexpr double kMapInputRows = 165, kRowsPerVectorInput = 0.25, kMostVectorInputRows = 500;
+constexpr double kMapOutputRows = 145, kVectorOutputRows = 55, kRowsPerVectorOutput = 0.09;
+// Lines of every tile that programs take for lines under way, beside what layers need: with maps, without, and where
+// maps are computed in parts. From compiled files.
+constexpr std::int64_t kMapScratchLines = 36, kVectorScratchLines = 8, kPartScratchLines = 150;
 // Parameters wait in a FIFO: so many can be sent ahead of their use.
 constexpr double kAheadBytes = double{chip::kParameterFifoUnits} * chip::kParameterFifoUnitBytes;
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+bool is_vector(const ir::Shape& shape) {
+  for (int i = 1; i < std::min(shape.rank(), 3); ++i) {
+    if (shape.last(i) > 1) return false;
+  }
+  return true;
+}
+
+// Tensors that cross the link, as instructions.
+double input_rows(const ir::Tensor& tensor, double bytes) {
+  return is_vector(tensor.shape) ? std::min(kRowsPerVectorInput * bytes, kMostVectorInputRows) : kMapInputRows;
+}
+double output_rows(const ir::Tensor& tensor, double bytes) {
+  if (!is_vector(tensor.shape)) return kMapOutputRows;
+  return std::min(kVectorOutputRows + kRowsPerVectorOutput * bytes, 2 * kMapOutputRows);
 }
 
 // On its way out, a pixel's channels fill whole words.
@@ -50,6 +68,9 @@ CostModel::CostModel(const ir::Model& model, const CostOptions& options) : optio
     const std::int64_t bytes = tensor.shape.is_usable() ? ir::byte_size(tensor.shape, tensor.type).value_or(0) : 0;
     tensor_bytes_.push_back(round_up(bytes, chip::kHostAlignmentBytes));
     output_bytes_.push_back(padded_bytes(tensor, bytes));
+    const auto size = static_cast<double>(bytes);
+    input_instructions_.push_back(static_cast<std::int64_t>(input_rows(tensor, size)) * chip::kInstructionRowBytes);
+    output_instructions_.push_back(static_cast<std::int64_t>(output_rows(tensor, size)) * chip::kInstructionRowBytes);
   }
 }
 
@@ -62,7 +83,7 @@ double CostModel::out_us(double bytes) const {
 
 CacheModel CostModel::cache_model(std::span<const std::int32_t> ops) const {
   CacheModel model;
-  bool has_maps = false;
+  bool has_maps = false, has_parts = false;
   for (const std::int32_t index : ops) {
     const ops::ChipWork& work = this->work(index);
     CacheLayer layer = CacheLayer::of(work);
@@ -70,9 +91,10 @@ CacheModel CostModel::cache_model(std::span<const std::int32_t> ops) const {
     layer.hidden_bytes = static_cast<std::int64_t>(std::min(op(index).chip / layer.us_per_byte, 1e15));
     model.layers.push_back(layer);
     model.scratch_lines = std::max(model.scratch_lines, work.scratch_lines);
-    has_maps = has_maps || (work.parameter_bytes > 0 && work.lines_per_tile == 0);
+    has_maps = has_maps || (work.parameter_bytes > 0 && !work.stays_in_tiles);
+    has_parts = has_parts || work.passes > 1;
   }
-  model.scratch_lines += has_maps ? kMapScratchLines : kVectorScratchLines;
+  model.scratch_lines += has_parts ? kPartScratchLines : has_maps ? kMapScratchLines : kVectorScratchLines;
   return model;
 }
 
@@ -85,9 +107,14 @@ PartCost CostModel::part(std::span<const std::int32_t> ops, std::span<const std:
   PartCost cost;
   cost.cache_used = share.lines * chip::kWideLineBytes;
   cost.cache_capacity = cost.cache_used + share.lines_left * chip::kWideLineBytes;
-  cost.instruction_bytes = kProgramRows * chip::kInstructionRowBytes;
-  for (const std::int32_t tensor : inputs) cost.input_bytes += tensor_bytes(tensor);
-  for (const std::int32_t tensor : outputs) cost.output_bytes += output_bytes_[static_cast<std::size_t>(tensor)];
+  for (const std::int32_t tensor : inputs) {
+    cost.input_bytes += tensor_bytes(tensor);
+    cost.instruction_bytes += input_instructions_[static_cast<std::size_t>(tensor)];
+  }
+  for (const std::int32_t tensor : outputs) {
+    cost.output_bytes += output_bytes_[static_cast<std::size_t>(tensor)];
+    cost.instruction_bytes += output_instructions_[static_cast<std::size_t>(tensor)];
+  }
 
   double ahead = 0;  // microseconds that the link is ahead of the chip
   for (std::size_t i = 0; i < ops.size(); ++i) {

@@ -73,6 +73,7 @@ class CostModel {
   std::vector<OpCost> ops_;
   std::vector<ops::ChipWork> works_;
   std::vector<std::int64_t> tensor_bytes_, output_bytes_;
+  std::vector<std::int64_t> input_instructions_, output_instructions_;  // bytes, where a tensor crosses the link
 };
 
 }  // namespace reef::partition

@@ -9,59 +9,53 @@ namespace {
 
 class WideMemory {
  public:
-  WideMemory(std::int64_t lines_per_tile, std::int64_t line_limit) {
-    free_.fill(std::max<std::int64_t>(lines_per_tile, 0));
+  WideMemory(std::int64_t lines_per_tile, std::int64_t line_limit)
+      : capacity_(std::max<std::int64_t>(lines_per_tile, 0)) {
+    free_.fill(capacity_);
     left_ = std::accumulate(free_.begin(), free_.end(), std::int64_t{0});
     if (line_limit >= 0) left_ = std::min(left_, line_limit);
   }
   std::int64_t left() const { return left_; }
+  std::int64_t lines_per_tile() const { return capacity_; }
 
-  // All or nothing.
-  bool take_in_first_tiles(std::int64_t lines, int tiles) {
-    const auto end = free_.begin() + std::clamp(tiles, 0, chip::kTiles);
-    if (left_ < lines * tiles) return false;
-    if (std::any_of(free_.begin(), end, [&](std::int64_t free) { return free < lines; })) return false;
-    for (auto tile = free_.begin(); tile != end; ++tile) *tile -= lines;
-    left_ -= lines * tiles;
-    return true;
-  }
-
-  // From the emptiest tiles; returns how many there were.
-  std::int64_t take_anywhere(std::int64_t lines) {
-    const std::int64_t taken = std::min(lines, left_);
+  // A group of lines, into `tile` if it has room for all of them (-1: no tile in particular), else into the emptiest
+  // one, in part if need be. Returns how many were taken.
+  std::int64_t take(std::int64_t lines, int tile) {
+    std::int64_t* free = tile >= 0 ? &free_[static_cast<std::size_t>(tile)] : nullptr;
+    if (free == nullptr || *free < lines) free = &*std::max_element(free_.begin(), free_.end());
+    const std::int64_t taken = std::min({lines, left_, *free});
+    *free -= taken;
     left_ -= taken;
-    const std::int64_t piece = std::max<std::int64_t>(1, (taken + chip::kTiles - 1) / chip::kTiles);
-    for (std::int64_t rest = taken; rest > 0;) {
-      std::int64_t& tile = *std::max_element(free_.begin(), free_.end());
-      const std::int64_t part = std::min({rest, piece, tile});
-      if (part <= 0) break;  // a limit below what the tiles have keeps this from happening
-      tile -= part;
-      rest -= part;
-    }
     return taken;
   }
 
  private:
+  std::int64_t capacity_;
   std::array<std::int64_t, chip::kTiles> free_{};
   std::int64_t left_ = 0;
 };
 
-// Caches at most `bytes` more of a layer.
+// Caches at most `bytes` more of a layer, group by group.
 void cache_layer(const CacheLayer& layer, std::int64_t bytes, WideMemory& memory, std::int64_t& cached,
                  CacheShare& share) {
   bytes = std::min(bytes, layer.bytes - cached);
-  if (bytes <= 0 || layer.lines <= 0) return;
-  if (layer.lines_per_tile > 0) {
-    if (!memory.take_in_first_tiles(layer.lines_per_tile, layer.tiles)) return;
-    cached = layer.bytes;
-    share.lines += layer.lines;
-    return;
+  const std::int64_t group = std::clamp<std::int64_t>(layer.group_lines, 1, std::max<std::int64_t>(layer.lines, 1));
+  if (bytes <= 0 || layer.lines <= 0 || group > memory.lines_per_tile()) return;
+  const double lines_per_byte = static_cast<double>(layer.lines) / static_cast<double>(layer.bytes);
+  const auto lines_of = [&](std::int64_t some) {
+    return some == layer.bytes ? layer.lines : static_cast<std::int64_t>(static_cast<double>(some) * lines_per_byte);
+  };
+  const std::int64_t first = lines_of(cached), end = lines_of(cached + bytes);
+  std::int64_t at = first;
+  while (at < end) {
+    const std::int64_t wanted = std::min(group - at % group, end - at);
+    const int tile = layer.stays_in_tiles ? static_cast<int>(at / group % chip::kTiles) : -1;
+    const std::int64_t taken = memory.take(wanted, tile);
+    at += taken;
+    if (taken < wanted) break;
   }
-  const double density = static_cast<double>(layer.bytes) / static_cast<double>(layer.lines);
-  const auto wanted = static_cast<std::int64_t>(static_cast<double>(bytes) / density + 0.999);
-  const std::int64_t taken = memory.take_anywhere(wanted);
-  share.lines += taken;
-  cached += taken == wanted ? bytes : std::min(bytes, static_cast<std::int64_t>(static_cast<double>(taken) * density));
+  share.lines += at - first;
+  cached = at == end ? cached + bytes : static_cast<std::int64_t>(static_cast<double>(at) / lines_per_byte);
 }
 
 // Bytes of a layer that cost time where they are sent, or those that do not.
@@ -78,12 +72,6 @@ std::vector<Portion> portions_of(std::span<const CacheModel> models) {
       const CacheLayer& layer = models[m].layers[l];
       if (layer.bytes <= 0 || layer.lines <= 0) continue;
       const std::int64_t hidden = std::clamp<std::int64_t>(layer.hidden_bytes, 0, layer.bytes);
-      const double per_line =
-          layer.us_per_byte * static_cast<double>(layer.bytes - hidden) / static_cast<double>(layer.lines);
-      if (layer.lines_per_tile > 0) {  // whole or not at all
-        portions.push_back({m, l, layer.bytes, per_line});
-        continue;
-      }
       const double costly = layer.us_per_byte * static_cast<double>(layer.bytes) / static_cast<double>(layer.lines);
       portions.push_back({m, l, layer.bytes - hidden, costly});
       portions.push_back({m, l, hidden, 0});
@@ -95,7 +83,7 @@ std::vector<Portion> portions_of(std::span<const CacheModel> models) {
 }  // namespace
 
 CacheLayer CacheLayer::of(const ops::ChipWork& work) {
-  return {work.parameter_bytes, work.parameter_lines, work.lines_per_tile, work.parameter_tiles, 0, 0};
+  return {work.parameter_bytes, work.parameter_lines, work.group_lines, work.stays_in_tiles, 0, 0};
 }
 
 std::vector<CacheShare> share_cache(std::span<const CacheModel> models, CachePolicy policy, std::int64_t line_limit) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which parameters stay on the chip when several programs share its memory, and which are sent with every inference.
 //
-// Tiles have 2080 lines of wide memory each. A program takes some at their end as scratch; below lie parameters.
-// Convolutions' lines may lie in any tile and a layer may be cached in part; a fully connected layer's lines must lie
-// in the tiles that use them, which are the first ones, whole layers only.
+// Tiles have 2080 lines of wide memory each. A program takes some at their end as scratch; below lie parameters. The
+// lines of 64 output channels lie together in one tile; those of a fully connected layer in the tile that computes with
+// them, while there is room. A layer may be cached in part.
 //
-// How it is known: lines and tiles of 58 compiled files; 50 co-compiled networks in one log, whose fully connected
-// layer is streamed as soon as the first tiles are full; logs that leave no byte of the cache although layers are
-// streamed. Not known: in which order Google's compiler picks among layers of one network when not all fit; taken to be
-// the order of execution.
+// How it is known: lines and tiles of 58 compiled files, of which two stream a layer whose lines do not fit into one
+// tile, and one keeps a layer elsewhere when its tile is full; logs that leave no byte of the cache although something
+// is streamed. Not known: in which order Google's compiler picks among the layers of one network when not all fit;
+// taken to be the order of execution.
 #pragma once
 
 #include <array>
@@ -29,10 +29,10 @@ enum class CachePolicy : std::uint8_t {
 };
 
 struct CacheLayer {
-  std::int64_t bytes = 0;           // to send where it is not cached
-  std::int64_t lines = 0;           // to hold where it is
-  std::int64_t lines_per_tile = 0;  // not 0: in each of the first `tiles` tiles
-  int tiles = 0;
+  std::int64_t bytes = 0;                           // to send where it is not cached
+  std::int64_t lines = 0;                           // to hold where it is
+  std::int64_t group_lines = 1;                     // that must lie in one tile
+  bool stays_in_tiles = false;                      // group i in tile i, if there is room
   std::int64_t hidden_bytes = 0;                    // so many can be sent while the chip computes, at no cost
   double us_per_byte = 0;                           // of the others
   static CacheLayer of(const ops::ChipWork& work);  // without the last two
