@@ -6,6 +6,7 @@
 #include <map>
 
 #include "execute/cpu/interpreter.h"
+#include "partition/advice.h"
 
 namespace reef::compiler {
 namespace {
@@ -72,6 +73,7 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   plan.costs = std::make_shared<const partition::CostModel>(*plan.model, options.costs);
   REEF_ASSIGN_OR_RETURN(plan.partition,
                         partition::partition(*plan.model, plan.assessment, *plan.costs, options.partition));
+  plan.partition.notes = partition::advise(*plan.model, *plan.costs, plan.partition);
   return plan;
 }
 
