@@ -10,6 +10,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using partition::Place;
 
+double ms(double us) { return us / 1000; }
+
 std::string_view place_name(Place place) {
   switch (place) {
     case Place::kChip:
@@ -71,13 +73,13 @@ Json op_json(const CheckSubject& subject, std::int32_t op) {
                {"reason", on_chip ? "" : place_name(placement.place)},
                {"blocked_by", placement.blocker},
                {"google_status", ops::to_string(google_status(*subject.assessment, *subject.partition, op))},
-               {"predicted_us", on_chip ? cost.chip : cost.cpu},
-               {"predicted_edgetpu_us", cost.chip},
-               {"predicted_cpu_us", cost.cpu},
+               {"predicted_ms", ms(on_chip ? cost.chip : cost.cpu)},
+               {"predicted_edgetpu_ms", ms(cost.chip)},
+               {"predicted_cpu_ms", ms(cost.cpu)},
                {"findings", Json::array()}};
   for (const auto& finding : subject.assessment->ops[i].findings) json["findings"].push_back(finding_json(finding));
   if (placement.place == Place::kRule) {
-    json["predicted_gain_us"] = placement.gain_us;
+    json["predicted_gain_ms"] = ms(placement.gain_us);
     json["keeps_on_cpu"] = placement.strands;
   }
   return json;
@@ -87,11 +89,11 @@ Json part_json(const partition::Part& part) {
   return {{"ops", part.ops},
           {"inputs", part.inputs},
           {"outputs", part.outputs},
-          {"predicted_us",
-           {{"total", part.cost.total()},
-            {"compute", part.cost.compute},
-            {"streaming", part.cost.streaming},
-            {"transfer", part.cost.transfer}}},
+          {"predicted_ms",
+           {{"total", ms(part.cost.total())},
+            {"compute", ms(part.cost.compute)},
+            {"streaming", ms(part.cost.streaming)},
+            {"transfer", ms(part.cost.transfer)}}},
           {"cached_parameter_bytes", part.cost.cached_bytes},
           {"streamed_parameter_bytes", part.cost.streamed_bytes},
           {"parameter_cache_bytes", part.cost.cache_capacity},
@@ -118,8 +120,8 @@ nlohmann::ordered_json check_json(const CheckSubject& subject) {
                {"quantized", subject.assessment->is_quantized},
                {"operators", graph.operators.size()},
                {"operators_on_edgetpu", partition.chip_op_count()},
-               {"predicted_us", partition.predicted_us},
-               {"predicted_cpu_only_us", partition.all_cpu_us},
+               {"predicted_ms", ms(partition.predicted_us)},
+               {"predicted_cpu_only_ms", ms(partition.all_cpu_us)},
                {"figures", "estimated"},
                {"mapped", Json::array()},
                {"parts", Json::array()},
@@ -137,7 +139,7 @@ nlohmann::ordered_json check_json(const CheckSubject& subject) {
   if (subject.without_rewrites != nullptr) {
     json["without_rewrites"] = {{"operators", subject.given->subgraphs[0].operators.size()},
                                 {"operators_on_edgetpu", subject.without_rewrites->chip_op_count()},
-                                {"predicted_us", subject.without_rewrites->predicted_us}};
+                                {"predicted_ms", ms(subject.without_rewrites->predicted_us)}};
   }
   return json;
 }
