@@ -309,19 +309,4 @@ Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<Comp
   return Exporter(source, options).run(std::move(main));
 }
 
-Result<ir::Model> segment_model(const ir::Model& source, const std::vector<std::int32_t>& ops) {
-  REEF_REQUIRE(!source.subgraphs.empty(), "the model has no subgraph");
-  ir::Subgraph main = source.subgraphs.front();
-  const Border border = border_of(source, ops);
-  std::vector<ir::Operator> operators;
-  for (const std::int32_t op : ops) operators.push_back(main.operators[static_cast<std::size_t>(op)]);
-  main.operators = std::move(operators);
-  main.inputs.clear();
-  for (const std::int32_t tensor : border.inputs) {
-    if (!main.tensors[static_cast<std::size_t>(tensor)].is_variable) main.inputs.push_back(tensor);
-  }
-  main.outputs = border.outputs;
-  return Exporter(source, {}).run(std::move(main));
-}
-
 }  // namespace reef::emit

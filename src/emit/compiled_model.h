@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The final model: parts of a graph replaced by Edge TPU custom ops, the rest as it was; and pieces of a graph as
-// models of their own.
+// The final model: parts of a graph replaced by Edge TPU custom ops, the rest as it was.
 //
 // The result is what Google's compiler makes of the same parts, which exports the graph with TFLite's own writer:
 // tensors keep their names and order, those that only compiled operators used are dropped, every constant gets a buffer
@@ -41,9 +40,6 @@ struct EmitOptions {
 // a part computes is needed to compute what the same part reads.
 Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<CompiledPart>& parts,
                                  const EmitOptions& options = {});
-
-// `ops` alone as a model: its inputs and outputs are what crosses their border. For pipelines.
-Result<ir::Model> segment_model(const ir::Model& source, const std::vector<std::int32_t>& ops);
 
 // Name of the metadata that `remarks` become.
 inline constexpr char kRemarksName[] = "reef";
