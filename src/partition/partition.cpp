@@ -23,7 +23,7 @@ struct Choice {
 
 class Partitioner {
  public:
-  Partitioner(const ir::Model& model, const CostModel& costs, const PartitionOptions& options)
+  Partitioner(const ir::Model& model, const Costs& costs, const PartitionOptions& options)
       : graph_(model), costs_(costs), options_(options) {
     for (std::int32_t op = 0; op < graph_.op_count(); ++op) all_cpu_us_ += costs.op(op).cpu;
   }
@@ -134,7 +134,7 @@ class Partitioner {
   }
 
   Dependencies graph_;
-  const CostModel& costs_;
+  const Costs& costs_;
   const PartitionOptions& options_;
   std::vector<std::int32_t> cuts_;
   double all_cpu_us_ = 0;
@@ -213,7 +213,7 @@ std::int32_t Partition::chip_op_count() const {
   return count;
 }
 
-Result<Partition> partition(const ir::Model& model, const Assessment& assessment, const CostModel& costs,
+Result<Partition> partition(const ir::Model& model, const Assessment& assessment, const Costs& costs,
                             const PartitionOptions& options) {
   Partitioner partitioner(model, costs, options);
   REEF_RETURN_IF_ERROR(partitioner.resolve_cuts());

@@ -66,7 +66,7 @@ struct Partition {
 };
 
 // Fails only if a name in `intermediate_tensors` is not that of a computed tensor.
-Result<Partition> partition(const ir::Model& model, const Assessment& assessment, const CostModel& costs,
+Result<Partition> partition(const ir::Model& model, const Assessment& assessment, const Costs& costs,
                             const PartitionOptions& options);
 
 }  // namespace reef::partition

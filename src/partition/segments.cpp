@@ -19,7 +19,7 @@ constexpr std::size_t kMaxCuts = 192;  // places tried; their pairs are what tak
 
 class Cutter {
  public:
-  Cutter(const ir::Model& model, const Assessment& assessment, const CostModel& costs) : graph_(model), costs_(costs) {
+  Cutter(const ir::Model& model, const Assessment& assessment, const Costs& costs) : graph_(model), costs_(costs) {
     for (const OpVerdict& verdict : assessment.ops) fits_.push_back(verdict.fits());
   }
 
@@ -100,13 +100,13 @@ class Cutter {
   }
 
   Dependencies graph_;
-  const CostModel& costs_;
+  const Costs& costs_;
   std::vector<bool> fits_;
 };
 
 }  // namespace
 
-Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessment& assessment, const CostModel& costs,
+Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessment& assessment, const Costs& costs,
                                           int count) {
   const Cutter cutter(model, assessment, costs);
   REEF_REQUIRE(count >= 1, "-n {}: a model is cut into 1 segment or more", count);

@@ -23,7 +23,7 @@ struct Segment {
 };
 
 // Every operator belongs to one segment. Fails if there are fewer operators than segments, or `count` is below 1.
-Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessment& assessment, const CostModel& costs,
+Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessment& assessment, const Costs& costs,
                                           int count);
 
 // A model of its own that computes `outputs` from `inputs` by the operators `ops` of subgraph 0. Names, quantization,
