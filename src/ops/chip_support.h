@@ -65,19 +65,10 @@ struct ChipRule {
   std::string_view rewrite = {};  // the rewrite (rewrite/rewrites.def) that can mend it; empty: none
 };
 
-// What one execution costs the chip. All figures are estimates.
-struct ChipWork {
-  double tensor_cycles = 0;          // of the busiest tile's arithmetic unit
-  double move_cycles = 0;            // of relayout, halos and gathering that do not overlap with it
-  std::int64_t parameter_bytes = 0;  // as they lie on the chip: padded, with biases and scales
-};
-
 struct ChipSupport {
   int first_runtime = 0;   // 0: no version runs it
   int newest_version = 0;  // of the op that Google's newest compiler takes; 0: any
   std::span<const ChipRule> rules = {};
-  // Null: nothing but copying its output.
-  ChipWork (*work)(const OpContext&) = nullptr;
   std::string_view evidence = {};  // of first_runtime and newest_version, where it is not Coral's table
   // For ops that no version runs: what to use instead, a whole sentence, and the rewrite that does it.
   std::string_view instead = {};
