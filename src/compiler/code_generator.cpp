@@ -4,7 +4,7 @@
 namespace reef::compiler {
 
 Result<darwinn::Package> generate_code(const PartProgram&) {
-  return unsupported("this version of Reef generates no machine code");
+  return unsupported("code generation is not part of this version yet");
 }
 
 }  // namespace reef::compiler

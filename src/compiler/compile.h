@@ -3,9 +3,9 @@
 //
 //   load -> rewrite -> assess -> cost -> partition -> generate code -> emit -> write
 //
-// Several models are compiled together: they share one caching token, and each gets the on-chip memory that those before
-// it have left. With `segments`, one model is cut into several, which share the token but not the memory: each has a
-// chip of its own. Nothing is written unless everything could be compiled. Same files and options, same bytes.
+// Several models are compiled together: they share one caching token, and each gets the on-chip memory that those
+// before it have left. With `segments`, one model is cut into several, which share the token but not the memory: each
+// has a chip of its own. Nothing is written unless everything could be compiled. Same files and options, same bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "chip/links.h"
 #include "compiler/code_generator.h"
+#include "compiler/refusal.h"
 #include "ir/model.h"
 #include "partition/check.h"
 #include "partition/partition.h"
@@ -49,16 +50,10 @@ struct CompiledOp {
   std::string why_no_code;
 };
 
-// One try of a search (-d). Without one, the only try.
-struct Attempt {
-  std::int32_t ops = 0;              // of the model: how many may be on the chip
-  std::vector<std::string> tensors;  // that end the part; empty for the whole model
-  Status status;
-};
-
 // One file that was made: of a model, or of a segment of one.
 struct CompiledFile {
-  std::string input;  // as given; for a segment "<stem>_segment_0_of_2.tflite"
+  std::string source;  // the file that the user gave
+  std::string input;   // the same; for a segment "<stem>_segment_0_of_2.tflite", which is not written
   std::int64_t input_bytes = 0;
   std::string output, log;  // files
   std::int64_t output_bytes = 0;
@@ -78,22 +73,8 @@ struct CompileRun {
   double milliseconds = 0;  // measured
 };
 
-// Why nothing was compiled.
-struct Refusal {
-  std::string model;  // the file
-  enum class Kind : std::uint8_t {
-    kNotParsed,
-    kNotQuantized,
-    kFailed,   // an attempt ended without code
-    kTimeout,  // the time ran out
-    kRequest,  // what was asked for cannot be
-  } kind = Kind::kRequest;
-  std::string explanation;        // whole sentences, what to do included
-  std::vector<Attempt> attempts;  // with -d: all that were tried
-};
-
 struct CompileResult {
-  std::vector<CompileRun> runs;  // one, or one for each segment
+  std::vector<CompileRun> runs;   // one, or one for each segment
   std::vector<Refusal> refusals;  // not empty: nothing was written
 
   bool ok() const { return refusals.empty(); }

@@ -86,7 +86,8 @@ class Scheduler {
 
   std::size_t finish(std::size_t op) {
     is_done_[op] = true;
-    for (const std::int32_t tensor : graph_.operators[op].outputs) is_computed_[static_cast<std::size_t>(tensor)] = false;
+    for (const std::int32_t tensor : graph_.operators[op].outputs)
+      is_computed_[static_cast<std::size_t>(tensor)] = false;
     return 1;
   }
 

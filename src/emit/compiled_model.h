@@ -36,8 +36,8 @@ struct EmitOptions {
   std::vector<std::string> remarks;  // become metadata "reef", one to a line; empty: none
 };
 
-// Each part becomes one custom op. `source` must be verified; the result is. Fails if parts overlap or if something that
-// a part computes is needed to compute what the same part reads.
+// Each part becomes one custom op. `source` must be verified; the result is. Fails if parts overlap or if something
+// that a part computes is needed to compute what the same part reads.
 Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<CompiledPart>& parts,
                                  const EmitOptions& options = {});
 

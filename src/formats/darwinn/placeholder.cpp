@@ -18,9 +18,10 @@ Status require_code(const Package& package) {
   const std::string maker = ir::describe_name(package.compiler_version);
   const std::string reason = ir::describe_name(package.model_identifier);
   return unsupported(
-      "the package holds no machine code{}{}; run the model it was compiled from on the CPU (reef run MODEL.tflite), or "
-      "put its weights into a file that Google's compiler made of the same network (reef retarget)",
-      maker.empty() ? "" : fmt::format(" (it says '{}')", maker), reason.empty() ? "" : ": " + reason);
+      "the package holds no machine code (its maker says '{}'{}); run the model it was compiled from on the CPU "
+      "(reef run MODEL.tflite), or put its weights into a file that Google's compiler made of the same network (reef "
+      "retarget)",
+      maker, reason.empty() ? "" : fmt::format(", '{}'", reason));
 }
 
 }  // namespace reef::darwinn

@@ -20,7 +20,8 @@ TEST(Placeholder, SurvivesTheFileAndIsRefused) {
   EXPECT_TRUE(again->package.executables.empty());
   const Status status = require_code(again->package);
   ASSERT_FALSE(status.ok());
-  for (const char* words : {"no machine code", "reef 9.8.7", "code generation is not there yet", "reef run", "retarget"}) {
+  for (const char* words :
+       {"no machine code", "reef 9.8.7", "code generation is not there yet", "reef run", "retarget"}) {
     EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
   }
 }

@@ -10,7 +10,8 @@ namespace {
 // Layout of the end record, of a directory entry, and of a file's own header (PKWARE's APPNOTE.TXT, 4.3).
 constexpr std::uint32_t kEndMark = 0x06054b50, kEntryMark = 0x02014b50, kHeaderMark = 0x04034b50;
 constexpr std::size_t kEndBytes = 22, kEntryBytes = 46;
-constexpr std::size_t kEndDisk = 4, kEndEntries = 10, kEndDirectoryBytes = 12, kEndDirectoryStart = 16, kEndComment = 20;
+constexpr std::size_t kEndDisk = 4, kEndEntries = 10, kEndDirectoryBytes = 12, kEndDirectoryStart = 16,
+                      kEndComment = 20;
 constexpr std::size_t kEntryName = 28, kEntryExtra = 30, kEntryComment = 32, kEntryHeaderStart = 42;
 constexpr std::size_t kMaxComment = 65535;
 
