@@ -15,6 +15,7 @@ namespace reef::app {
 using Action = std::function<Status()>;
 
 void add_asm(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_retarget(CLI::App& app, Action& action);

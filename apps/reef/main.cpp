@@ -19,6 +19,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "reef " REEF_VERSION);
   app.require_subcommand(1);
   reef::app::Action action;
+  reef::app::add_check(app, action);
   reef::app::add_inspect(app, action);
   reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
