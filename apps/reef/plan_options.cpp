@@ -33,8 +33,10 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags) {
                      "'best' by predicted time");
   command.add_flag("--no-rewrites", flags.no_rewrites,
                    "Leave the model as it is: what Google's compiler would do with it (also: --choose first)");
-  command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated");
-  command.add_option("--no-rewrite", flags.no_rewrite, "Do not make this rewrite; may be repeated");
+  command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated")
+      ->allow_extra_args(false);
+  command.add_option("--no-rewrite", flags.no_rewrite, "Do not make this rewrite; may be repeated")
+      ->allow_extra_args(false);
 }
 
 Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <map>
-#include <optional>
+#include <utility>
 
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/version.h"
-#include "compiler/evaluator.h"
 #include "compiler/google_text.h"
 #include "emit/compiled_model.h"
 #include "formats/darwinn/placeholder.h"
@@ -41,8 +39,7 @@ struct Source {
   std::string stem;   // of the files that are made
   Bytes file;         // empty for a segment
   std::int64_t bytes = 0;
-  ir::Model model;
-  std::vector<rewrite::Application> rewrites;
+  std::shared_ptr<const ir::Model> model;
 };
 
 // Parts with their code, or without.
@@ -84,16 +81,19 @@ class Compilation {
     if (!check_request()) return false;
     std::vector<Source> sources;
     for (const std::string& path : options_.models) {
-      if (!load(path, sources.emplace_back()) || !rewrite(sources.back())) return false;
+      if (!load(path, sources.emplace_back())) return false;
     }
     caching_token_ = token_of(sources);
-    if (options_.segments == 1) return compile_together(sources);
+    if (options_.segments == 1) return compile_together(sources, options_.plan);
     std::vector<Source> segments;
     if (!cut(sources.front(), segments)) return false;
+    PlanOptions plan = options_.plan;  // rewrites have been made
+    plan.rewrites = {};
+    plan.rewrites.none = true;
     for (Source& segment : segments) {
       std::vector<Source> one;
       one.push_back(std::move(segment));
-      if (!compile_together(one)) return false;
+      if (!compile_together(one, plan)) return false;
       start_ = Clock::now();
     }
     return true;
@@ -103,7 +103,7 @@ class Compilation {
     if (options_.segments > 1 && options_.models.size() > 1) {
       return refuse_request("", "--num_segments cuts one model: give only one");
     }
-    if (options_.segments > 1 && !options_.intermediate_tensors.empty()) {
+    if (options_.segments > 1 && !options_.plan.partition.intermediate_tensors.empty()) {
       return refuse_request("", "--num_segments and --intermediate_tensors both say where to cut: give only one");
     }
     const fs::path folder = options_.out_dir.empty() ? "." : options_.out_dir;
@@ -133,55 +133,54 @@ class Compilation {
     source.bytes = static_cast<std::int64_t>(source.file.size());
     auto model = tflite::read_model(source.file);
     if (!model.ok()) return refuse(not_parsed(path, model.status().in(path)));
-    source.model = std::move(model).value();
-    const Status status = ir::verify(source.model);
+    Status status = ir::verify(*model);
+    if (status.ok() && model->subgraphs.empty()) status = invalid_input("the model has no subgraph");
     if (!status.ok()) return refuse(not_parsed(path, status.in(path)));
-    const auto& operators = source.model.subgraphs.front().operators;
+    source.model = std::make_shared<const ir::Model>(std::move(model).value());
+    const auto& operators = source.model->subgraphs.front().operators;
     const bool is_compiled = std::any_of(operators.begin(), operators.end(), darwinn::is_edge_tpu_op);
     return is_compiled ? refuse(already_compiled(path)) : true;
   }
 
-  bool rewrite(Source& source) {
-    rewrite::RewriteOptions how;
-    how.enable = options_.enable_rewrites;
-    how.disable = options_.disable_rewrites;
-    how.none = options_.no_rewrites;
-    how.runtime = options_.min_runtime_version;
-    how.evaluate = cpu_evaluator();
-    auto applied = rewrite::apply_rewrites(source.model, how);
-    if (!applied.ok()) return refuse_request(source.path, applied.status().message());
-    source.rewrites = std::move(applied).value();
+  bool plan(const Source& source, const PlanOptions& how, Plan& result) {
+    PlanOptions options = how;
+    options.partition.explain = false;
+    auto plan = make_plan(source.model, options);
+    if (!plan.ok()) return refuse_request(source.path, plan.status().in(source.path).message());
+    result = std::move(plan).value();
     return is_late() ? refuse(timed_out(source.path, options_.timeout_seconds)) : true;
   }
 
   bool cut(const Source& source, std::vector<Source>& segments) {
-    const partition::Assessment assessment = assess(source.model);
-    if (!assessment.is_quantized) return refuse(not_quantized(source.path, source.model, assessment));
-    const partition::CostModel costs(source.model, cost_options());
-    const auto cuts = partition::cut_segments(source.model, assessment, costs, options_.segments);
+    Plan whole;
+    if (!plan(source, options_.plan, whole)) return false;
+    if (!whole.assessment.is_quantized) return refuse(not_quantized(source.path, *whole.model, whole.assessment));
+    const auto cuts = partition::cut_segments(*whole.model, whole.assessment, *whole.costs, options_.segments);
     if (!cuts.ok()) return refuse_request(source.path, cuts.status().in(source.path).message());
+    rewrites_ = std::move(whole.rewrites);
     for (std::size_t i = 0; i < cuts->size(); ++i) {
+      const partition::Segment& piece = (*cuts)[i];
       Source& segment = segments.emplace_back();
       segment.given = source.given;
       segment.stem = fmt::format("{}_segment_{}_of_{}", source.stem, i, cuts->size());
       segment.path = segment.stem + ".tflite";
-      segment.model = partition::extract_model(source.model, (*cuts)[i].ops, (*cuts)[i].inputs, (*cuts)[i].outputs);
-      Status status = ir::verify(segment.model);
-      auto written = tflite::write_model(segment.model);
-      if (status.ok()) status = written.status();
+      ir::Model model = partition::extract_model(*whole.model, piece.ops, piece.inputs, piece.outputs);
+      const Status status = ir::verify(model);
+      const auto written = tflite::write_model(model);
       if (!status.ok()) return refuse_request(source.path, status.in(segment.path).message());
+      if (!written.ok()) return refuse_request(source.path, written.status().in(segment.path).message());
       segment.bytes = static_cast<std::int64_t>(written->size());
-      if (i == 0) segment.rewrites = source.rewrites;
+      segment.model = std::make_shared<const ir::Model>(std::move(model));
     }
     return true;
   }
 
   // Models that share the chip's memory: each gets what those before it have left.
-  bool compile_together(std::vector<Source>& sources) {
+  bool compile_together(const std::vector<Source>& sources, const PlanOptions& how) {
     CompileRun run;
     std::int64_t room = -1;
-    for (Source& source : sources) {
-      if (!compile_one(source, room, run.files.emplace_back())) return false;
+    for (const Source& source : sources) {
+      if (!compile_one(source, how, room, run.files.emplace_back())) return false;
     }
     // As Google's compiler prints it: what is left in the end, the same for all.
     for (CompiledFile& file : run.files) file.remaining_bytes = room;
@@ -190,54 +189,58 @@ class Compilation {
     return true;
   }
 
-  bool compile_one(Source& source, std::int64_t& room, CompiledFile& file) {
+  bool compile_one(const Source& source, const PlanOptions& how, std::int64_t& room, CompiledFile& file) {
     file.source = source.given;
     file.input = source.path;
     file.input_bytes = source.bytes;
     file.output = output_path(source.stem);
     file.log = log_path(source.stem);
-    file.model = std::move(source.model);
-    file.rewrites = std::move(source.rewrites);
-    file.assessment = assess(file.model);
-    // A segment may well lie behind the last operator of 8 bits.
-    if (!file.assessment.is_quantized && options_.segments == 1) {
-      return refuse(not_quantized(source.path, file.model, file.assessment));
+    file.given = source.model;
+    if (!plan(source, how, file.plan)) return false;
+    if (options_.segments > 1) {
+      file.plan.rewrites = std::exchange(rewrites_, {});  // of the whole model: with its first segment
+    } else if (!file.plan.assessment.is_quantized) {      // a segment may well lie behind the last operator of 8 bits
+      return refuse(not_quantized(source.path, *file.plan.model, file.plan.assessment));
     }
-    const partition::CostModel costs(file.model, cost_options());
     Generated generated;
-    if (!choose(costs, room, file, generated)) return false;
+    if (!choose(room, file, generated)) return false;
     if (is_late()) return refuse(timed_out(source.path, options_.timeout_seconds));
     return emit(source, generated, file);
   }
 
   // Partitions and generates code; with -d, for less and less of the model until there is some.
-  bool choose(const partition::CostModel& costs, std::int64_t& room, CompiledFile& file, Generated& generated) {
-    auto whole = divide(costs, -1, file);
-    if (!whole.ok()) return refuse_request(file.input, whole.status().in(file.input).message());
-    const auto all = static_cast<std::int32_t>(whole->parts.empty() ? 0 : whole->parts.front().ops.size());
+  bool choose(std::int64_t& room, CompiledFile& file, Generated& generated) {
+    const partition::Partition whole = file.plan.partition;
+    const auto all = static_cast<std::int32_t>(whole.parts.empty() ? 0 : whole.parts.front().ops.size());
     const auto attempt = [&](std::int32_t count) -> Result<bool> {
-      if (is_late()) return Status(StatusCode::kResourceExhausted, "");
-      auto part = count == all ? std::move(whole) : divide(costs, count, file);
-      if (!part.ok()) return part.status();
+      if (is_late()) return Status(StatusCode::kResourceExhausted, "the time is over");
+      auto division = count == all ? Result<partition::Partition>(whole) : shorter(count, file.plan);
+      if (!division.ok()) return division.status();
       std::int64_t left = room;
-      auto made = generate(costs, *part, left, file.model);
+      auto made = generate(*division, left, file.plan);
       Attempt& tried = file.attempts.emplace_back();
-      tried.ops = count == all ? static_cast<std::int32_t>(file.model.subgraphs[0].operators.size()) : count;
-      if (count != all) tried.tensors = names_of(file.model, part->parts);
+      tried.ops = count == all ? static_cast<std::int32_t>(whole.ops.size()) : count;
+      if (count != all) tried.tensors = names_of(*file.plan.model, division->parts);
       tried.status = made.status();
       if (!made.ok()) return false;
-      keep(std::move(part).value(), std::move(made).value(), left, file, generated);
-      room = left;
+      file.plan.partition = std::move(division).value();
+      generated = std::move(made).value();
+      room_after_ = left;
       return true;
     };
-    if (!options_.search || all == 0) {
-      const auto compiles = attempt(all);
-      if (!compiles.ok()) return refuse(timed_out(file.input, options_.timeout_seconds));
-      return *compiles ? true : refuse_failed(file);
-    }
-    const auto found = partition::longest_that_compiles(all, options_.search_step, attempt);
+    const auto found = options_.search && all > 0 ? partition::longest_that_compiles(all, options_.search_step, attempt)
+                                                  : once(attempt, all);
     if (!found.ok()) return refuse(timed_out(file.input, options_.timeout_seconds));
-    return found->ops > 0 ? true : refuse_failed(file);
+    if (found->ops < 0 || (found->ops == 0 && all > 0)) return refuse_failed(file);
+    room = room_after_;
+    return true;
+  }
+
+  // Without a search. -1 operators: they do not compile.
+  static Result<partition::SearchResult> once(const std::function<Result<bool>(std::int32_t)>& attempt,
+                                              std::int32_t count) {
+    REEF_ASSIGN_OR_RETURN(const bool compiles, attempt(count));
+    return partition::SearchResult{compiles ? count : -1, 1};
   }
 
   bool refuse_failed(CompiledFile& file) {
@@ -246,19 +249,17 @@ class Compilation {
                    options_.search ? std::move(file.attempts) : std::vector<Attempt>()});
   }
 
-  Result<partition::Partition> divide(const partition::CostModel& costs, std::int32_t max_ops,
-                                      const CompiledFile& file) const {
-    partition::PartitionOptions how;
-    how.several_parts = options_.several_parts;
-    how.choice = options_.choice;
-    how.intermediate_tensors = options_.intermediate_tensors;
+  Result<partition::Partition> shorter(std::int32_t max_ops, const Plan& plan) const {
+    partition::PartitionOptions how = options_.plan.partition;
     how.max_ops = max_ops;
     how.explain = false;
-    return partition::partition(file.model, file.assessment, costs, how);
+    return partition::partition(*plan.model, plan.assessment, *plan.costs, how);
   }
 
-  Result<Generated> generate(const partition::CostModel& costs, const partition::Partition& division,
-                             std::int64_t& room, const ir::Model& model) const {
+  Result<Generated> generate(const partition::Partition& division, std::int64_t& room, const Plan& plan) const {
+    const ir::Model& model = *plan.model;
+    const partition::CostModel& costs = *plan.costs;
+    const int runtime = options_.plan.runtime;
     Generated result;
     if (division.parts.empty() && room < 0) room = costs.part({}, {}, {}).cache_capacity;
     for (const partition::Part& part : division.parts) {
@@ -267,15 +268,15 @@ class Compilation {
       op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
       const emit::Border border = emit::border_of(model, part.ops);
       darwinn::CustomOptions custom;
-      auto package = options_.generate({model, part.ops, border.inputs, border.outputs, options_.min_runtime_version,
-                                        caching_token_, op.part.cost.cache_capacity});
+      auto package = options_.generate(
+          {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity});
       op.has_code = package.ok();
       if (package.ok()) {
         custom.package = std::move(package).value();
       } else {
         if (package.status().code() != StatusCode::kUnsupported || options_.require_code) return package.status();
         op.why_no_code = package.status().message();
-        custom.package = darwinn::placeholder_package(options_.min_runtime_version, maker(), op.why_no_code);
+        custom.package = darwinn::placeholder_package(runtime, maker(), op.why_no_code);
       }
       REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
       result.parts.push_back({part.ops, border.inputs, border.outputs, Bytes(std::move(bytes))});
@@ -284,23 +285,20 @@ class Compilation {
     return result;
   }
 
-  static void keep(partition::Partition division, Generated made, std::int64_t, CompiledFile& file,
-                   Generated& generated) {
-    file.partition = std::move(division);
-    file.ops = made.ops;
-    file.cached_bytes = file.streamed_bytes = 0;
-    for (const CompiledOp& op : made.ops) {
-      file.cached_bytes += op.part.cost.cached_bytes;
-      file.streamed_bytes += op.part.cost.streamed_bytes;
-    }
-    generated = std::move(made);
-  }
-
   bool emit(const Source& source, const Generated& generated, CompiledFile& file) {
+    file.ops = generated.ops;
+    for (std::size_t i = 0; i < file.ops.size(); ++i) {
+      partition::Part& part = file.plan.partition.parts[i];
+      const partition::PartCost& cost = file.ops[i].part.cost;  // with the memory that others have left
+      file.plan.partition.predicted_us += cost.total() - part.cost.total();
+      part.cost = cost;
+      file.cached_bytes += cost.cached_bytes;
+      file.streamed_bytes += cost.streamed_bytes;
+    }
     emit::EmitOptions how;
     how.keep_signatures = options_.keep_signatures;
     how.remarks = remarks_on(file);
-    auto model = emit::compiled_model(file.model, generated.parts, how);
+    auto model = emit::compiled_model(*file.plan.model, generated.parts, how);
     if (!model.ok()) return refuse({Refusal::Kind::kFailed, file.input, model.status().in(file.input).message(), {}});
     auto data = tflite::write_model(*model);
     if (!data.ok()) return refuse({Refusal::Kind::kFailed, file.input, data.status().in(file.input).message(), {}});
@@ -347,15 +345,6 @@ class Compilation {
     return names;
   }
 
-  partition::Assessment assess(const ir::Model& model) const {
-    return partition::assess(model, {options_.min_runtime_version});
-  }
-  partition::CostOptions cost_options() const {
-    partition::CostOptions options;
-    options.link = options_.link;
-    return options;
-  }
-
   std::string path_of(const std::string& stem, std::string_view ending) const {
     return (fs::path(options_.out_dir) / fmt::format("{}_edgetpu.{}", stem, ending)).string();
   }
@@ -375,6 +364,8 @@ class Compilation {
   CompileResult result_;
   Clock::time_point start_;
   std::uint64_t caching_token_ = 0;
+  std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
+  std::vector<rewrite::Application> rewrites_;  // of a model that is cut
   std::vector<PendingFile> pending_;
 };
 

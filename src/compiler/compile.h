@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler from files to files: what happens to a model, in order.
 //
-//   load -> rewrite -> assess -> cost -> partition -> generate code -> emit -> write
+//   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> write
 //
 // Several models are compiled together: they share one caching token, and each gets the on-chip memory that those
 // before it have left. With `segments`, one model is cut into several, which share the token but not the memory: each
@@ -9,35 +9,25 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "chip/links.h"
 #include "compiler/code_generator.h"
+#include "compiler/plan.h"
 #include "compiler/refusal.h"
-#include "ir/model.h"
-#include "partition/check.h"
-#include "partition/partition.h"
-#include "rewrite/rewrite.h"
 
 namespace reef::compiler {
 
 struct CompileOptions {
-  std::vector<std::string> models;                // files
-  std::string out_dir;                            // empty: the current folder
-  int min_runtime_version = ops::kNewestRuntime;  // -m
-  std::vector<std::string> intermediate_tensors;  // -i
-  int segments = 1;                               // -n
-  bool search = false;                            // -d
-  int search_step = 1;                            // -k
-  double timeout_seconds = 180;                   // -t: of each attempt; looked at between stages
-  bool several_parts = false;                     // -a
-
-  const chip::LinkProfile* link = nullptr;  // for predictions; null: the first of chip::link_profiles()
-  partition::PartitionOptions::Choice choice = partition::PartitionOptions::Choice::kBest;
-  bool no_rewrites = false;
-  std::vector<std::string> enable_rewrites, disable_rewrites;
+  std::vector<std::string> models;  // files
+  std::string out_dir;              // empty: the current folder
+  PlanOptions plan;                 // -m, -i, -a; rewrites, link, which part
+  int segments = 1;                 // -n
+  bool search = false;              // -d
+  int search_step = 1;              // -k
+  double timeout_seconds = 180;     // -t: of each attempt; looked at between stages
   bool keep_signatures = false;
   bool require_code = false;  // a part without machine code is an error
   CodeGenerator generate = generate_code;
@@ -57,10 +47,8 @@ struct CompiledFile {
   std::int64_t input_bytes = 0;
   std::string output, log;  // files
   std::int64_t output_bytes = 0;
-  ir::Model model;  // what was compiled, rewrites included
-  std::vector<rewrite::Application> rewrites;
-  partition::Assessment assessment;
-  partition::Partition partition;
+  std::shared_ptr<const ir::Model> given;  // as read, or as cut
+  Plan plan;
   std::vector<CompiledOp> ops;
   std::vector<Attempt> attempts;
   // Parameters. Estimates wherever the code generator has not decided.

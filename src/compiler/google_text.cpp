@@ -7,6 +7,8 @@
 
 #include <fmt/ranges.h>
 
+#include "report/check_report.h"
+
 namespace reef::compiler {
 namespace {
 
@@ -27,17 +29,6 @@ std::string timer_line(const CompileOptions& options) {
                      static_cast<std::int64_t>(std::llround(options.timeout_seconds)));
 }
 
-GoogleStatus status_of(const CompiledFile& file, std::size_t op) {
-  switch (file.partition.ops[op].place) {
-    case partition::Place::kChip:
-      return GoogleStatus::kMapped;
-    case partition::Place::kRule:
-      return file.assessment.ops[op].google_status();
-    default:
-      return GoogleStatus::kSeveralSubgraphs;
-  }
-}
-
 struct Row {
   std::string op;
   std::vector<std::pair<GoogleStatus, int>> counts;  // by status, ascending: mapped first
@@ -45,12 +36,13 @@ struct Row {
 
 std::vector<Row> rows_of(const CompiledFile& file) {
   std::vector<Row> rows;
-  const auto& operators = file.model.subgraphs[0].operators;
+  const auto& operators = file.plan.model->subgraphs[0].operators;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const std::string name = operators[i].is_custom() ? "CUSTOM" : operators[i].type;
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.op == name; });
     if (row == rows.end()) row = rows.insert(rows.end(), {name, {}});
-    const GoogleStatus status = status_of(file, i);
+    const GoogleStatus status =
+        report::google_status(file.plan.assessment, file.plan.partition, static_cast<std::int32_t>(i));
     auto count = std::find_if(row->counts.begin(), row->counts.end(), [&](const auto& c) { return c.first >= status; });
     if (count == row->counts.end() || count->first != status) count = row->counts.insert(count, {status, 0});
     ++count->second;
@@ -104,8 +96,8 @@ const Attempt* longest_success(const std::vector<Attempt>& attempts) {
 }
 
 std::string file_text(const CompiledFile& file, bool show_operations) {
-  const std::int64_t all = static_cast<std::int64_t>(file.model.subgraphs[0].operators.size());
-  const std::int64_t on_chip = file.partition.chip_op_count();
+  const std::int64_t all = static_cast<std::int64_t>(file.plan.model->subgraphs[0].operators.size());
+  const std::int64_t on_chip = file.plan.partition.chip_op_count();
   std::string text = "\n";
   text += fmt::format("Input model: {}\n", file.input);
   text += fmt::format("Input size: {}\n", size_text(file.input_bytes));
