@@ -46,21 +46,33 @@ struct PartCost {
   double total() const { return compute + streaming + transfer; }
 };
 
-class CostModel {
+// What partitioning asks.
+class Costs {
+ public:
+  virtual ~Costs() = default;
+  virtual const OpCost& op(std::int32_t index) const = 0;
+  // Bytes that tensor `index` takes when it crosses the link.
+  virtual std::int64_t tensor_bytes(std::int32_t index) const = 0;
+  // `ops`: ascending; `inputs`, `outputs`: the tensors that cross the link. `cache_bytes`: room for parameters that
+  // others have left; negative: all there is.
+  virtual PartCost part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
+                        std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const = 0;
+};
+
+class CostModel : public Costs {
  public:
   // `model` must be verified and outlive this.
   CostModel(const ir::Model& model, const CostOptions& options);
 
   const CostOptions& options() const { return options_; }
-  const OpCost& op(std::int32_t index) const { return ops_[static_cast<std::size_t>(index)]; }
+  const OpCost& op(std::int32_t index) const override { return ops_[static_cast<std::size_t>(index)]; }
   // The operator's needs on the chip. All zero where it is not known.
   const ops::ChipWork& work(std::int32_t index) const { return works_[static_cast<std::size_t>(index)]; }
-  // Bytes that tensor `index` takes when it is sent to the chip.
-  std::int64_t tensor_bytes(std::int32_t index) const { return tensor_bytes_[static_cast<std::size_t>(index)]; }
-  // `ops`: ascending; `inputs`, `outputs`: the tensors that cross the link. `cache_bytes`: room for parameters that
-  // others have left; negative: all there is.
+  std::int64_t tensor_bytes(std::int32_t index) const override {
+    return tensor_bytes_[static_cast<std::size_t>(index)];
+  }
   PartCost part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
-                std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const;
+                std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const override;
   // What the parameters of `ops` ask of the cache, for sharing it among several programs (share_cache). Layers are
   // those of `ops`, one each.
   CacheModel cache_model(std::span<const std::int32_t> ops) const;
