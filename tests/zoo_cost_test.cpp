@@ -98,9 +98,9 @@ TEST(ZooCost, PredictedTimeIsNearTheSimulatedOne) {
       "(worst {:.1f} %)\n",
       100 * recent.mean(), recent.count, 100 * recent.worst, 100 * old.mean(), old.count, 100 * old.worst);
   EXPECT_GT(recent.count, 25);
-  EXPECT_LT(recent.mean(), 0.04);
-  EXPECT_LT(recent.worst, 0.20);
-  EXPECT_LT(old.mean(), 0.06);  // their softmax takes fewer instructions than today's
+  EXPECT_LT(recent.mean(), 0.03);
+  EXPECT_LT(recent.worst, 0.10);
+  EXPECT_LT(old.mean(), 0.06);  // their softmax takes 120 KB of instructions less than today's
 }
 
 // Lines that a parameter-caching program fills, in bytes: what a compiler's log calls memory used for caching.
@@ -197,7 +197,7 @@ TEST(ZooCost, PredictedTimeIsNearThePublishedOne) {
   }
   fmt::print("mean error {:.1f} % of {} rows\n", 100 * sum / count, count);
   EXPECT_EQ(count, static_cast<int>(std::size(rows)));
-  EXPECT_LT(sum / count, 0.12);
+  EXPECT_LT(sum / count, 0.09);  // most of it: MobileNet v2, compiled with an old compiler's short softmax
 }
 
 TEST(ZooCost, AnyModelOfTheCollectionHasACost) {

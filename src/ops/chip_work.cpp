@@ -16,7 +16,7 @@ using darwinn::LayerKind;
 using darwinn::LayerShape;
 
 // Cycles between the last step of one op and the first of the next that nothing hides; medians over compiled files.
-constexpr double kConvolutionGap = 260, kDepthwiseGap = 450, kVectorGap = 80, kElementGap = 10;
+constexpr double kConvolutionGap = 150, kDepthwiseGap = 450, kVectorGap = 80, kElementGap = 10;
 // Where a convolution's sums are longer than its results take to be stored, each costs so much more.
 constexpr double kCyclesPerLongSum = 4;
 // Instructions, in rows of 16 bytes: of an op on maps that split evenly over the tiles, and more for every further kind
@@ -238,7 +238,7 @@ ChipWork fully_connected_work(const OpContext& ctx) {
 
 // Four gates for every time step, one after the other. From one file (28 steps of 28 inputs and 20 cells).
 ChipWork lstm_work(const OpContext& ctx) {
-  constexpr double kCyclesOfStep = 700, kCyclesPerInput = 3, kRowsOfLstm = 1500;
+  constexpr double kCyclesOfStep = 700, kCyclesPerInput = 3, kRowsOfLstm = 3000;
   const Maps in = maps_of(ctx.input(0));
   const Maps out = maps_of(ctx.output(0));
   const double steps = std::max(in.pixels(), 1.0);
