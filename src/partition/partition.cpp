@@ -84,7 +84,7 @@ class Partitioner {
       Part part{ops, std::move(border.inputs), std::move(border.outputs), {}};
       part.cost = costs_.part(part.ops, part.inputs, part.outputs, cache);
       const std::int64_t room = cache < 0 ? part.cost.cache_capacity : std::min(cache, part.cost.cache_capacity);
-      cache = std::max<std::int64_t>(0, room - part.cost.cached_bytes);
+      cache = std::max<std::int64_t>(0, room - part.cost.cache_used);
       parts.push_back(std::move(part));
     }
     return parts;

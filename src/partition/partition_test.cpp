@@ -43,7 +43,7 @@ class FlatCosts : public Costs {
     cost.cache_capacity = 1000;
     const std::int64_t room = cache_bytes < 0 ? cost.cache_capacity : cache_bytes;
     const std::int64_t parameters = each_.parameter_bytes * static_cast<std::int64_t>(ops.size());
-    cost.cached_bytes = std::min(room, parameters);
+    cost.cached_bytes = cost.cache_used = std::min(room, parameters);
     cost.streamed_bytes = parameters - cost.cached_bytes;
     cost.compute = each_.chip * static_cast<double>(ops.size());
     cost.streaming = static_cast<double>(cost.streamed_bytes);
