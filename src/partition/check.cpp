@@ -86,6 +86,12 @@ class Checker {
     bool is_parameter(int input) const {
       return definition != nullptr && input < 32 && (definition->chip.parameters >> input & 1u) != 0;
     }
+    bool takes_only_constants() const {
+      for (int i = 0; i < context.input_count(); ++i) {
+        if (context.has_input(i) && !context.input(i).is_constant) return false;
+      }
+      return true;
+    }
     void add(ModelRule rule, std::string particulars, std::string_view suggestion = {}, std::string_view rewrite = {}) {
       const ops::ChipRule& broken = model_rule(rule);
       verdict.findings.push_back({&broken, std::move(particulars), suggestion.empty() ? broken.suggestion : suggestion,
@@ -234,12 +240,14 @@ class Checker {
   }
 
   static void check_rank(Case& op) {
+    // Weights that an op prepares are no batch, even if they have four dimensions.
+    const bool is_folded = op.takes_only_constants();
     const auto check = [&](std::string_view role, int i, const ops::Tensor& tensor) {
       const ir::Shape& shape = tensor.shape;
       for (int d = 0; d + 3 < shape.rank(); ++d) {
         if (shape[d] == 1) continue;
-        op.add(shape.rank() == 4 ? ModelRule::kBatch : ModelRule::kRank,
-               fmt::format("{} {} is {}", role, i, shape_text(shape)));
+        const ModelRule rule = shape.rank() == 4 && !is_folded ? ModelRule::kBatch : ModelRule::kRank;
+        op.add(rule, fmt::format("{} {} is {}", role, i, shape_text(shape)), {}, is_folded ? "fold-constants" : "");
         return true;
       }
       return false;
