@@ -69,13 +69,6 @@ struct ChipRule {
   std::string_view rewrite = {};  // the rewrite (rewrite/rewrites.def) that can mend it; empty: none
 };
 
-// What one execution costs the chip. All figures are estimates.
-struct ChipWork {
-  double tensor_cycles = 0;          // of the busiest tile's arithmetic unit
-  double move_cycles = 0;            // of relayout, halos and gathering that do not overlap with it
-  std::int64_t parameter_bytes = 0;  // as they lie on the chip: padded, with biases and scales
-};
-
 // Which inputs of an op are parameters: weights, biases, axes, sizes. Bit i stands for input i.
 using InputSet = std::uint32_t;
 constexpr InputSet input_set(std::initializer_list<int> indices) {
@@ -89,8 +82,6 @@ struct ChipSupport {
   int newest_version = 0;  // of the op that Google's newest compiler takes; 0: any
   std::span<const ChipRule> rules = {};
   InputSet parameters = 0;  // must be constants; all other inputs and all outputs are data: 8 bits, three dimensions
-  // Null: nothing but copying its output.
-  ChipWork (*work)(const OpContext&) = nullptr;
   std::string_view evidence = {};  // of first_runtime and newest_version, where it is not Coral's table
   // For ops that no version runs: what to use instead, a whole sentence, and the rewrite that does it.
   std::string_view instead = {};
