@@ -4,6 +4,7 @@
 // names one reason only: data types come before everything else, what an op is before what it is given.
 #include "partition/check.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -137,7 +138,9 @@ class Checker {
         note("input", i, tensor);
       }
     }
-    for (int i = 0; i < op.context.output_count(); ++i) {
+    // TOPK_V2, whose second output is int32, is reported as not supported, ARG_MIN as working on the wrong type.
+    const int outputs = op.runs_on_chip() ? op.context.output_count() : std::min(op.context.output_count(), 1);
+    for (int i = 0; i < outputs; ++i) {
       if (!ir::is_integer_8(op.context.output(i).type)) note("output", i, op.context.output(i));
     }
     if (wrong.empty()) return;

@@ -174,6 +174,19 @@ TEST(Check, UnsupportedOpsOn8Bits) {
   EXPECT_EQ(assessment.ops[2].google_status(), GoogleStatus::kUnsupportedType);  // its output is int32
 }
 
+TEST(Check, OfUnsupportedOpsTheFirstOutputDecides) {
+  QuantizedModel m;
+  const auto x = m.input({1, 10});
+  const auto values = m.computed({1, 3}, {}), indices = m.computed_plain({1, 3}, DataType::kInt32);
+  m.op("TOPK_V2", {x, m.ints({3}, {})}, {values, indices}, "TopKV2Options", {}, 2);
+  EXPECT_EQ(assess(m.finish({values, indices}), {}).ops[0].google_status(), GoogleStatus::kNotSupported);
+}
+
+TEST(Check, ManyRowsTimesOneColumnFit) {
+  QuantizedModel m;
+  EXPECT_TRUE(assess(m.finish({m.fully_connected(m.input({400, 16}), 1)}), {}).ops[0].fits());
+}
+
 TEST(Check, TransposeBeforeRuntime14IsNotSupported) {
   QuantizedModel m;
   const ir::Model model = m.finish({m.transpose(m.input({1, 4, 4, 2}), {0, 3, 1, 2})});
