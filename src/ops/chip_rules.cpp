@@ -67,10 +67,19 @@ std::string fuses_activation(const OpContext& ctx) {
   return name == "NONE" ? "" : fmt::format("{} is fused into it", name);
 }
 
+Dilation dilation(const OpContext& ctx) {
+  const Shape& weights = ctx.input(1).shape;
+  const auto along = [&](int dimension, std::string_view name) -> std::int64_t {
+    return weights.rank() == 4 && weights[dimension] == 1 ? 0 : ctx.attributes().get_int(name, 1);
+  };
+  return {along(1, "dilation_h_factor"), along(2, "dilation_w_factor")};
+}
+
 std::string dilates_unevenly(const OpContext& ctx) {
-  const std::int64_t y = ctx.attributes().get_int("dilation_h_factor", 1);
-  const std::int64_t x = ctx.attributes().get_int("dilation_w_factor", 1);
-  return y == x ? "" : fmt::format("the dilation is {} in y and {} in x", y, x);
+  const auto [y, x] = dilation(ctx);
+  if (y == x || y == 0 || x == 0 || ctx.input(1).shape.rank() != 4) return "";
+  return fmt::format("the dilation of the {}x{} filter is {} in y and {} in x", ctx.input(1).shape[1],
+                     ctx.input(1).shape[2], y, x);
 }
 
 std::string reduces_batch(const OpContext& ctx) {

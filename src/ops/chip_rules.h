@@ -29,6 +29,13 @@ std::optional<std::vector<std::int64_t>> constant_integers(const OpContext& ctx,
 // Which dimensions of input 0 the axes in input 1 name; nullopt: not known, or some are out of range.
 std::optional<std::vector<bool>> named_axes(const OpContext& ctx);
 
+// Of a convolution's filter, which is input 1; 0 along a dimension in which it is one pixel long: there is nothing to
+// spread.
+struct Dilation {
+  std::int64_t y = 1, x = 1;
+};
+Dilation dilation(const OpContext& ctx);
+
 // ---- Predicates; see ChipRule::broken
 
 std::string fuses_activation(const OpContext& ctx);
@@ -55,10 +62,10 @@ inline constexpr ChipRule kNoFusedActivation = {
 };
 inline constexpr ChipRule kEvenDilation = {
     .id = "even-dilation",
-    .says = "The dilation is the same in y and x.",
+    .says = "The dilation is the same in y and x, unless the filter is one pixel high or wide.",
     .suggestion = "Use the same dilation in both dimensions.",
     .broken = dilates_unevenly,
-    .evidence = "Table 1",
+    .evidence = "Table 1; a 3x1 filter with a dilation of 4 in y and 1 in x is seen mapped.",
 };
 inline constexpr ChipRule kNoReductionOfBatch = {
     .id = "reduce-batch",

@@ -149,9 +149,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }
 
 std::string is_dilated(const OpContext& ctx) {
-  const std::int64_t y = ctx.attributes().get_int("dilation_h_factor", 1);
-  const std::int64_t x = ctx.attributes().get_int("dilation_w_factor", 1);
-  return y == 1 && x == 1 ? "" : fmt::format("the dilation is {} in y and {} in x", y, x);
+  const auto [y, x] = chip::dilation(ctx);
+  return y <= 1 && x <= 1 ? "" : fmt::format("the dilation is {} in y and {} in x", y, x);
 }
 
 constexpr ChipRule kChipRules[] = {

@@ -26,8 +26,8 @@ struct Finding {
   const ops::ChipRule* rule = nullptr;  // never null
   std::string particulars;              // what about this operator breaks it, a clause: "input is 1x40x40x64, ..."
   // The rule's own or, where the rule is general, what fits this operator better.
-  std::string_view suggestion;  // a whole sentence
-  std::string_view rewrite;     // the rewrite that may mend it; empty: none
+  std::string_view suggestion = {};  // a whole sentence
+  std::string_view rewrite = {};     // the rewrite that may mend it; empty: none
 };
 
 struct OpVerdict {

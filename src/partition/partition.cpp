@@ -16,6 +16,9 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+// What everybody expects is the first part: another one must be clearly better, for predictions are estimates.
+constexpr double kClearlyBetter = 0.9;
+
 struct Choice {
   std::vector<OpSet> sets;  // in execution order
   double predicted_us = 0;
@@ -55,15 +58,19 @@ class Partitioner {
       }
     }
     Choice best;
-    bool is_first = true;
+    double to_beat = 0;
     for (OpSet& candidate : candidates) {
       if (!cuts_.empty()) candidate = leading_to(graph_, candidate, cuts_);
       limit(candidate);
       if (candidate.empty()) continue;
       Choice choice{{std::move(candidate)}, 0};
       choice.predicted_us = predict(choice.sets);
-      if (is_first || choice.predicted_us < best.predicted_us) best = std::move(choice);
-      is_first = false;
+      if (best.sets.empty()) {
+        to_beat = kClearlyBetter * choice.predicted_us;
+        best = std::move(choice);
+      } else if (choice.predicted_us < std::min(to_beat, best.predicted_us)) {
+        best = std::move(choice);
+      }
     }
     if (best.sets.empty()) best.predicted_us = all_cpu_us_;
     return best;

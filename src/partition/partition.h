@@ -47,7 +47,8 @@ struct Placement {
 
 struct PartitionOptions {
   bool several_parts = false;  // -a
-  // Of a single part. Google takes the first; the best is the one predicted to save most, which is often the same.
+  // Of a single part. Google takes the first; the best is the one with the smallest prediction, if that is clearly
+  // smaller than the first's.
   enum class Choice : std::uint8_t { kFirst, kBest };
   Choice choice = Choice::kBest;
   std::vector<std::string> intermediate_tensors;  // -i: names of tensors; they end the part, and nothing else is in it

@@ -24,7 +24,8 @@ constexpr ops::ChipRule kBrokenByTest = {.id = "test", .says = "", .suggestion =
 Assessment all_fit_but(const ir::Model& model, const std::vector<std::int32_t>& broken) {
   Assessment result;
   result.ops.resize(model.subgraphs[0].operators.size());
-  for (const std::int32_t op : broken) result.ops[static_cast<std::size_t>(op)].findings = {{&kBrokenByTest, "test"}};
+  for (const std::int32_t op : broken)
+    result.ops[static_cast<std::size_t>(op)].findings = {{&kBrokenByTest, "test", "", ""}};
   return result;
 }
 

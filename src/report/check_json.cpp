@@ -48,11 +48,11 @@ Json finding_json(const partition::Finding& finding) {
   return {{"rule", rule.id},
           {"says", rule.says},
           {"particulars", finding.particulars},
-          {"suggestion", rule.suggestion},
+          {"suggestion", finding.suggestion},
           {"source", ops::to_string(rule.source)},
           {"evidence", rule.evidence},
           {"runtimes", {rule.runtimes.from, rule.runtimes.to}},
-          {"rewrite", rule.rewrite}};
+          {"rewrite", finding.rewrite}};
 }
 
 Json op_json(const CheckSubject& subject, std::int32_t op) {

@@ -52,12 +52,17 @@ class TextReport {
   std::string bad(std::string_view text) const { return coloured(text, "31"); }
   void heading(std::string_view text) { put("\n{}\n", bold(text)); }
 
-  std::string op_name(std::int32_t op) const {
+  std::string output_name(std::int32_t op) const {
     const ir::Operator& source = graph_.operators[at(op)];
-    const std::int32_t tensor = source.outputs.empty() ? -1 : source.outputs[0];
-    const std::string name = tensor < 0 ? "" : ir::describe_name(graph_.tensors[at(tensor)].name);
+    return source.outputs.empty() || source.outputs[0] < 0 ? "" : graph_.tensors[at(source.outputs[0])].name;
+  }
+  // "op 12 CONV_2D": its number in the file.
+  std::string op_number(std::int32_t op) const {
     const std::int32_t number = (*subject_.source_op)[at(op)];
-    return fmt::format("{} {} '{}'", number < 0 ? "new op" : fmt::format("op {}", number), source.type, name);
+    return fmt::format("{} {}", number < 0 ? "new op" : fmt::format("op {}", number), graph_.operators[at(op)].type);
+  }
+  std::string op_name(std::int32_t op) const {
+    return fmt::format("{} '{}'", op_number(op), ir::describe_name(output_name(op)));
   }
   // Activations in and out: "1x80x80x144 int8 -> 1x144x6400 int8".
   std::string op_shapes(std::int32_t op) const {
@@ -165,8 +170,12 @@ class TextReport {
       const ops::ChipRule& rule = *finding.rule;
       put("    rule   {} But {}. [{}]\n", rule.says, finding.particulars, rule.id);
       put("    known  {}{}{}\n", ops::to_string(rule.source), rule.evidence.empty() ? "" : ": ", rule.evidence);
-      if (!rule.suggestion.empty()) put("    do     {}\n", rule.suggestion);
-      if (!rule.rewrite.empty()) put("    reef   can do this itself: --rewrite {}\n", rule.rewrite);
+      if (!finding.suggestion.empty()) put("    do     {}\n", finding.suggestion);
+    }
+    for (const rewrite::Application& application : *subject_.rewrites) {
+      if (!application.made && application.place == output_name(op)) {
+        put("    reef   can do it: {}\n", application.how);
+      }
     }
     put("    cost   ");
     if (placement.gain_us > 0) {
@@ -204,10 +213,10 @@ class TextReport {
     for (std::int32_t op = 0; op < static_cast<std::int32_t>(partition_.ops.size()); ++op) {
       const partition::Placement& placement = partition_.ops[at(op)];
       if (placement.place == Place::kChip) continue;
-      if (!any) heading("On the CPU");
+      if (!any) heading("On the CPU (times are estimated)");
       any = true;
-      put("  {:<44} {:<50} {:>9}  {}\n", op_name(op), op_shapes(op), time_text(subject_.costs->op(op).cpu),
-          reason(op, placement));
+      put("  {:<30} {:>8}  {}\n", op_number(op), time_text(subject_.costs->op(op).cpu), reason(op, placement));
+      put("      '{}'  {}\n", ir::describe_name(output_name(op)), op_shapes(op));
     }
   }
 
@@ -218,7 +227,7 @@ class TextReport {
       case Place::kRule:
         return fmt::format("breaks [{}]", assessment_.ops[at(op)].findings.front().rule->id);
       case Place::kCascade:
-        return fmt::format("fits, but depends on {}", op_name(placement.blocker));
+        return fmt::format("fits, but depends on {}", op_number(placement.blocker));
       case Place::kNotChosen:
         return "fits, but stands before the part chosen; -a compiles several";
       case Place::kAfterCut:
@@ -234,8 +243,8 @@ class TextReport {
     for (std::int32_t op = 0; op < static_cast<std::int32_t>(partition_.ops.size()); ++op) {
       const bool on_chip = partition_.ops[at(op)].place == Place::kChip;
       const partition::OpCost& cost = subject_.costs->op(op);
-      put("  {:<44} {:<50} {:>9}  {}\n", op_name(op), op_shapes(op), time_text(on_chip ? cost.chip : cost.cpu),
-          on_chip ? "Edge TPU" : "CPU");
+      put("  {:<30} {:>8}  {:<8}  {}\n", op_number(op), time_text(on_chip ? cost.chip : cost.cpu),
+          on_chip ? "Edge TPU" : "CPU", op_shapes(op));
     }
   }
 
