@@ -31,16 +31,28 @@ enum class Safety : std::uint8_t {
 using Evaluator = std::function<Result<std::vector<std::vector<std::uint8_t>>>(
     const ir::Model&, std::span<const std::vector<std::uint8_t>>)>;
 
+// Whether the Edge TPU could run operator `op` of subgraph 0 as it stands. The driver passes in the partitioner's
+// judgement.
+using FitsPredicate = std::function<bool(const ir::Model&, std::int32_t op)>;
+
 struct RewriteOptions {
-  std::vector<std::string> enable, disable;  // names from rewrites.def
-  bool none = false;                         // --no-rewrites: only what `enable` names
-  int runtime = 14;                          // what is made must run there
-  Evaluator evaluate;                        // may be empty: rewrites that must try values are then left out
+  std::vector<std::string> enable;   // names from rewrites.def: on, also where results differ by more than one step
+  std::vector<std::string> disable;  // names from rewrites.def: off
+  bool none = false;                 // --no-rewrites: only what `enable` names
+  int runtime = 14;                  // what is made must run there
+  Evaluator evaluate;                // may be empty: rewrites that must try values are then left out
+  // What fits is left alone, and what would not fit is not made. May be empty: then the rules of ops/ decide what to
+  // touch, and nothing checks what is made.
+  FitsPredicate fits;
 };
+
+// Results that differ by this many steps of the output's scale are rounding; larger differences need the user's word.
+inline constexpr int kLargestDifference = 1;
 
 // One replacement that was made (or was found and left, see `made`).
 struct Application {
   std::string_view rewrite;    // its name
+  std::int32_t op = -1;        // index of the replaced operator in the model as it was given; -1: the whole model
   std::string what;            // "op 12 HARD_SWISH 'features/act' became DEPTHWISE_CONV_2D and MUL"
   std::string place;           // name of the tensor that the replaced operator computed
   int largest_difference = 0;  // in steps of the output's scale, over everything that was tried; 0: the same bytes

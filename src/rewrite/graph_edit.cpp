@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/graph_edit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "ir/describe.h"
+#include "ops/registry.h"
+#include "ops/static_ops.h"
+
+namespace reef::rewrite {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+// By the rules that stand with the op, where no one else judges.
+bool fits_by_rules(const ir::Model& model, std::int32_t op, int runtime) {
+  const ops::StaticOps ops(model);
+  const ops::OpDef* definition = ops.definition(op);
+  if (definition == nullptr) return false;
+  const ops::ChipSupport& chip = definition->chip;
+  if (chip.first_runtime == 0 || runtime < chip.first_runtime) return false;
+  if (chip.newest_version > 0 && ops.op(op).version > chip.newest_version) return false;
+  const ops::OpContext context = ops.context(op);
+  return std::all_of(chip.rules.begin(), chip.rules.end(), [&](const ops::ChipRule& rule) {
+    return !rule.runtimes.contains(runtime) || rule.broken(context).empty();
+  });
+}
+
+template <typename T>
+std::vector<std::int64_t> widen(std::span<const std::uint8_t> bytes) {
+  std::vector<std::int64_t> result(bytes.size() / sizeof(T));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    result[i] = value;
+  }
+  return result;
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+GraphEdit::GraphEdit(ir::Model& model, const RewriteOptions& options) : model_(&model), options_(&options) {
+  for (std::int32_t i = 0; i < op_count(); ++i) origins_.push_back(i);
+}
+
+void GraphEdit::index() const {
+  if (indexed_) return;
+  const std::size_t count = graph().tensors.size();
+  producers_.assign(count, -1);
+  consumers_.assign(count, {});
+  is_input_.assign(count, 0);
+  is_output_.assign(count, 0);
+  for (std::int32_t i = 0; i < op_count(); ++i) {
+    for (const std::int32_t output : op(i).outputs) {
+      if (output >= 0) producers_[at(output)] = i;
+    }
+    for (const std::int32_t input : op(i).inputs) {
+      if (input < 0) continue;
+      std::vector<std::int32_t>& list = consumers_[at(input)];
+      if (list.empty() || list.back() != i) list.push_back(i);
+    }
+  }
+  for (const std::int32_t input : graph().inputs) is_input_[at(input)] = 1;
+  for (const std::int32_t output : graph().outputs) is_output_[at(output)] = 1;
+  for (const ir::Signature& signature : model_->signatures) {
+    if (signature.subgraph != 0) continue;
+    for (const ir::SignatureTensor& output : signature.outputs) is_output_[at(output.tensor)] = 1;
+  }
+  indexed_ = true;
+}
+
+std::int32_t GraphEdit::producer(std::int32_t tensor) const {
+  index();
+  return producers_[at(tensor)];
+}
+const std::vector<std::int32_t>& GraphEdit::consumers(std::int32_t tensor) const {
+  index();
+  return consumers_[at(tensor)];
+}
+bool GraphEdit::is_graph_input(std::int32_t tensor) const {
+  index();
+  return is_input_[at(tensor)] != 0;
+}
+bool GraphEdit::is_graph_output(std::int32_t tensor) const {
+  index();
+  return is_output_[at(tensor)] != 0;
+}
+bool GraphEdit::has_one_use(std::int32_t tensor) const {
+  return consumers(tensor).size() == 1 && !is_graph_output(tensor);
+}
+
+bool GraphEdit::is_constant(std::int32_t index) const {
+  const ir::Tensor& it = tensor(index);
+  if (it.is_variable || it.external_buffer != 0 || it.sparsity.has_value()) return false;
+  const ir::Buffer& buffer = model_->buffers[at(it.buffer)];
+  if (buffer.data.empty() && !buffer.is_empty_constant) return false;
+  return !is_graph_input(index) && producer(index) < 0;
+}
+
+bool GraphEdit::is_static(std::int32_t index) const {
+  const std::vector<std::int32_t>& signature = tensor(index).shape_signature;
+  return std::none_of(signature.begin(), signature.end(), [](std::int32_t dim) { return dim < 0; });
+}
+
+std::optional<std::vector<std::int64_t>> GraphEdit::ints(std::int32_t index) const {
+  if (!is_constant(index)) return std::nullopt;
+  const std::span<const std::uint8_t> bytes = ir::constant_data(*model_, tensor(index)).span();
+  if (tensor(index).type == ir::DataType::kInt32) return widen<std::int32_t>(bytes);
+  if (tensor(index).type == ir::DataType::kInt64) return widen<std::int64_t>(bytes);
+  return std::nullopt;
+}
+
+std::optional<Affine8> GraphEdit::affine(std::int32_t index) const {
+  const ir::Tensor& it = tensor(index);
+  const ir::Quantization& quantization = it.quantization;
+  if (!ir::is_integer_8(it.type) || quantization.scale.size() != 1 || quantization.zero_point.size() > 1) return {};
+  if (!std::holds_alternative<std::monostate>(quantization.details)) return {};
+  Affine8 result{it.type, quantization.scale[0], 0};
+  const std::int64_t zero_point = quantization.zero_point.empty() ? 0 : quantization.zero_point[0];
+  if (!std::isnormal(result.scale) || result.scale <= 0) return {};
+  if (zero_point < result.lowest() || zero_point > result.highest()) return {};
+  result.zero_point = static_cast<std::int32_t>(zero_point);
+  return result;
+}
+
+bool GraphEdit::same_quantization(std::int32_t a, std::int32_t b) const {
+  if (tensor(a).type != tensor(b).type) return false;
+  if (!tensor(a).quantization.is_quantized() && !tensor(b).quantization.is_quantized()) return true;
+  const std::optional<Affine8> first = affine(a), second = affine(b);
+  return first && second && *first == *second;
+}
+
+bool GraphEdit::is_sound(std::int32_t index) const {
+  const ir::Operator& it = op(index);
+  const ops::OpDef* definition = ops::find_op(it);
+  if (definition == nullptr || !ops::check_arity(*definition, it).ok()) return false;
+  const auto fine = [this](std::int32_t tensor) { return tensor < 0 || is_static(tensor); };
+  return std::all_of(it.inputs.begin(), it.inputs.end(), fine) &&
+         std::all_of(it.outputs.begin(), it.outputs.end(),
+                     [&](std::int32_t tensor) { return tensor >= 0 && is_static(tensor); });
+}
+
+bool GraphEdit::fits(std::int32_t index) const {
+  if (options_->fits) return options_->fits(*model_, index);
+  return fits_by_rules(*model_, index, options_->runtime);
+}
+
+std::int32_t GraphEdit::add_tensor(ir::Tensor tensor) {
+  model_->subgraphs[0].tensors.push_back(std::move(tensor));
+  indexed_ = false;
+  return static_cast<std::int32_t>(graph().tensors.size()) - 1;
+}
+
+std::int32_t GraphEdit::add_constant(ir::Tensor tensor, std::vector<std::uint8_t> data) {
+  ir::Buffer buffer;
+  buffer.is_empty_constant = data.empty();
+  buffer.data = Bytes(std::move(data));
+  tensor.buffer = static_cast<std::int32_t>(model_->buffers.size());
+  model_->buffers.push_back(std::move(buffer));
+  return add_tensor(std::move(tensor));
+}
+
+std::string GraphEdit::describe(std::int32_t index) const {
+  const ir::Operator& it = op(index);
+  const std::string name = it.outputs.empty() || it.outputs[0] < 0 ? "" : tensor(it.outputs[0]).name;
+  return fmt::format("op {} {} '{}'", origins_[at(index)], it.type, ir::describe_name(name));
+}
+
+void GraphEdit::note(std::int32_t index, std::string what, std::string place, int difference) {
+  const std::string how = fmt::format("{} {}", is_trial_ ? "--rewrite" : "--no-rewrite", rewrite_->name);
+  applications_.push_back({rewrite_->name, index < 0 ? -1 : origins_[at(index)], std::move(what), std::move(place),
+                           difference, !is_trial_, how});
+}
+
+void GraphEdit::note_left(std::int32_t index, std::string what, std::string place, int difference, std::string how) {
+  Application left{
+      rewrite_->name, index < 0 ? -1 : origins_[at(index)], std::move(what), std::move(place), difference, false,
+      std::move(how)};
+  // A pass that changes something is followed by another, which finds the same again.
+  for (const Application& known : applications_) {
+    if (!known.made && known.rewrite == left.rewrite && known.op == left.op && known.what == left.what) return;
+  }
+  applications_.push_back(std::move(left));
+}
+
+bool GraphEdit::accepts(std::int32_t index, std::string_view into, int difference) {
+  if (difference <= kLargestDifference || contains(options_->enable, rewrite_->name)) return true;
+  note_left(
+      index,
+      fmt::format("{} could become {}, but results would differ by up to {} steps", describe(index), into, difference),
+      tensor(op(index).outputs[0]).name, difference, fmt::format("--rewrite {}", rewrite_->name));
+  return false;
+}
+
+void GraphEdit::commit_anyway(std::int32_t index, std::vector<ir::Operator> with, std::string_view into,
+                              int difference) {
+  note(index, fmt::format("{} {} {}", describe(index), is_trial_ ? "could become" : "became", into),
+       tensor(op(index).outputs[0]).name, difference);
+  std::vector<ir::Operator>& operators = model_->subgraphs[0].operators;
+  const std::int32_t origin = origins_[at(index)];
+  operators.erase(operators.begin() + index);
+  origins_.erase(origins_.begin() + index);
+  origins_.insert(origins_.begin() + index, with.size(), origin);
+  operators.insert(operators.begin() + index, std::make_move_iterator(with.begin()),
+                   std::make_move_iterator(with.end()));
+  indexed_ = false;
+  ++changes_;
+}
+
+bool GraphEdit::commit(std::int32_t index, std::vector<ir::Operator> with, std::string_view into, int difference,
+                       std::string_view except) {
+  const std::vector<ir::Operator> operators = graph().operators;
+  const std::vector<std::int32_t> origins = origins_;
+  const std::int32_t count = static_cast<std::int32_t>(with.size());
+  commit_anyway(index, std::move(with), into, difference);
+  if (!options_->fits) return true;
+  for (std::int32_t i = index; i < index + count; ++i) {
+    if (op(i).type == except || fits(i)) continue;
+    change().subgraphs[0].operators = operators;
+    origins_ = origins;
+    applications_.pop_back();
+    --changes_;
+    return false;
+  }
+  return true;
+}
+
+void GraphEdit::replace_uses(std::int32_t from, std::int32_t to) {
+  ir::Subgraph& graph = change().subgraphs[0];
+  for (ir::Operator& each : graph.operators) std::replace(each.inputs.begin(), each.inputs.end(), from, to);
+  std::replace(graph.outputs.begin(), graph.outputs.end(), from, to);
+  for (ir::Signature& signature : model_->signatures) {
+    if (signature.subgraph != 0) continue;
+    for (ir::SignatureTensor& output : signature.outputs) {
+      if (output.tensor == from) output.tensor = to;
+    }
+  }
+}
+
+ir::Model& GraphEdit::change() {
+  indexed_ = false;
+  return *model_;
+}
+
+void GraphEdit::begin(const RewriteInfo& rewrite, bool is_trial) {
+  rewrite_ = &rewrite;
+  is_trial_ = is_trial;
+}
+
+std::vector<Application> GraphEdit::take_applications() { return std::move(applications_); }
+
+}  // namespace reef::rewrite

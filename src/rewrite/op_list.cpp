@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/op_list.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "formats/tflite/schema_generated.h"
+
+namespace reef::rewrite {
+namespace {
+
+namespace fb = tflite_schema;
+
+template <typename T>
+std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
+  std::vector<std::uint8_t> result(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(result.data(), values.data(), result.size());
+  return result;
+}
+
+ir::Attributes with_activation() {
+  ir::Attributes attributes;
+  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  return attributes;
+}
+
+}  // namespace
+
+std::int32_t builtin_code(std::string_view type) {
+  for (const fb::BuiltinOperator code : fb::EnumValuesBuiltinOperator()) {
+    if (type == fb::EnumNameBuiltinOperator(code)) return static_cast<std::int32_t>(code);
+  }
+  return -1;
+}
+
+std::int32_t operator_version(std::string_view type, ir::DataType operands) {
+  // As TFLite's converter numbers them: a type's version rose when it learned int8.
+  static constexpr std::array<std::pair<std::string_view, int>, 31> kInt8 = {{{"ADD", 2},
+                                                                              {"AVERAGE_POOL_2D", 2},
+                                                                              {"CONCATENATION", 2},
+                                                                              {"CONV_2D", 3},
+                                                                              {"DEPTHWISE_CONV_2D", 3},
+                                                                              {"DEQUANTIZE", 2},
+                                                                              {"FULLY_CONNECTED", 4},
+                                                                              {"LOGISTIC", 2},
+                                                                              {"MAXIMUM", 2},
+                                                                              {"MAX_POOL_2D", 2},
+                                                                              {"MEAN", 2},
+                                                                              {"MINIMUM", 2},
+                                                                              {"MUL", 2},
+                                                                              {"PACK", 2},
+                                                                              {"PAD", 2},
+                                                                              {"REDUCE_MAX", 2},
+                                                                              {"REDUCE_MIN", 2},
+                                                                              {"RELU", 2},
+                                                                              {"RELU6", 2},
+                                                                              {"RELU_N1_TO_1", 2},
+                                                                              {"RESIZE_BILINEAR", 2},
+                                                                              {"RESIZE_NEAREST_NEIGHBOR", 2},
+                                                                              {"SLICE", 2},
+                                                                              {"SOFTMAX", 2},
+                                                                              {"SPACE_TO_DEPTH", 2},
+                                                                              {"SPLIT", 2},
+                                                                              {"STRIDED_SLICE", 2},
+                                                                              {"SUB", 2},
+                                                                              {"SUM", 2},
+                                                                              {"TANH", 2},
+                                                                              {"TRANSPOSE", 2}}};
+  if (type == "TRANSPOSE_CONV") return operands == ir::DataType::kInt8 ? 2 : 1;
+  if (operands != ir::DataType::kInt8) return 1;
+  for (const auto& [name, version] : kInt8) {
+    if (name == type) return version;
+  }
+  return 1;
+}
+
+ir::Quantization quantization_of(const Affine8& affine) {
+  ir::Quantization result;
+  result.scale = {affine.scale};
+  result.zero_point = {affine.zero_point};
+  return result;
+}
+
+Affine8 unit_affine(ir::DataType type) { return {type, 1.0f / 256, type == ir::DataType::kInt8 ? -128 : 0}; }
+Affine8 tanh_affine(ir::DataType type) { return {type, 1.0f / 128, type == ir::DataType::kInt8 ? 0 : 128}; }
+
+std::string OpList::next_name() { return fmt::format("{}/reef_{}", name_, ++made_); }
+
+std::int32_t OpList::tensor(ir::DataType type, const ir::Shape& shape, const ir::Quantization& quantization) {
+  ir::Tensor tensor;
+  tensor.name = next_name();
+  tensor.type = type;
+  tensor.shape = shape;
+  tensor.quantization = quantization;
+  tensor.has_quantization = quantization.is_quantized();
+  return edit_.add_tensor(std::move(tensor));
+}
+
+std::int32_t OpList::tensor_like(std::int32_t like, const ir::Shape& shape) {
+  const ir::DataType type = edit_.tensor(like).type;
+  ir::Quantization quantization = edit_.tensor(like).quantization;
+  return tensor(type, shape, quantization);
+}
+
+std::int32_t OpList::int_matrix(std::span<const std::int64_t> values, std::int32_t columns) {
+  ir::Tensor tensor;
+  tensor.name = next_name();
+  tensor.type = ir::DataType::kInt32;
+  const auto count = static_cast<std::int32_t>(values.size());
+  tensor.shape = columns > 0 ? ir::Shape({count / columns, columns}) : ir::Shape({count});
+  return edit_.add_constant(std::move(tensor), bytes_of(std::vector<std::int32_t>(values.begin(), values.end())));
+}
+std::int32_t OpList::int_vector(std::span<const std::int64_t> values) { return int_matrix(values, 0); }
+
+std::int32_t OpList::int_scalar(std::int32_t value) {
+  ir::Tensor tensor;
+  tensor.name = next_name();
+  tensor.type = ir::DataType::kInt32;
+  return edit_.add_constant(std::move(tensor), bytes_of(std::vector<std::int32_t>{value}));
+}
+
+std::int32_t OpList::filled(const ir::Shape& shape, const Affine8& affine, std::int32_t q) {
+  ir::Tensor tensor;
+  tensor.name = next_name();
+  tensor.type = affine.type;
+  tensor.shape = shape;
+  tensor.quantization = quantization_of(affine);
+  tensor.has_quantization = true;
+  return edit_.add_constant(std::move(tensor), std::vector<std::uint8_t>(static_cast<std::size_t>(shape.elements()),
+                                                                         static_cast<std::uint8_t>(q)));
+}
+
+void OpList::add(std::string_view type, std::string_view options_type, ir::Attributes attributes,
+                 std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs, ir::DataType operands) {
+  ir::Operator op;
+  op.type = type;
+  op.builtin_code = builtin_code(type);
+  op.version = operator_version(type, operands);
+  op.options_type = options_type;
+  op.attributes = std::move(attributes);
+  op.inputs = std::move(inputs);
+  op.outputs = std::move(outputs);
+  ops_.push_back(std::move(op));
+}
+
+std::int32_t OpList::reshape(std::int32_t x, const ir::Shape& shape, std::int32_t into) {
+  const std::int32_t y = into == kNew ? tensor_like(x, shape) : into;
+  const std::vector<std::int64_t> dims(shape.begin(), shape.end());
+  const std::int32_t target = int_vector(dims);
+  ir::Attributes attributes;
+  attributes.set("new_shape", dims);
+  add("RESHAPE", "ReshapeOptions", std::move(attributes), {x, target}, {y}, edit_.tensor(x).type);
+  return y;
+}
+
+std::int32_t OpList::transpose(std::int32_t x, std::span<const int> permutation, std::int32_t into) {
+  std::vector<std::int32_t> dims;
+  for (const int source : permutation) dims.push_back(edit_.shape(x)[source]);
+  const std::int32_t y = into == kNew ? tensor_like(x, ir::Shape(dims)) : into;
+  const std::vector<std::int64_t> values(permutation.begin(), permutation.end());
+  const std::int32_t order = int_vector(values);
+  add("TRANSPOSE", "TransposeOptions", {}, {x, order}, {y}, edit_.tensor(x).type);
+  return y;
+}
+
+std::int32_t OpList::concatenation(std::span<const std::int32_t> parts, int axis, std::int32_t into) {
+  ir::Shape shape = edit_.shape(parts[0]);
+  shape[axis] = 0;
+  for (const std::int32_t part : parts) shape[axis] += edit_.shape(part)[axis];
+  const std::int32_t y = into == kNew ? tensor_like(parts[0], shape) : into;
+  ir::Attributes attributes;
+  attributes.set("axis", std::int64_t{axis});
+  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  add("CONCATENATION", "ConcatenationOptions", std::move(attributes), {parts.begin(), parts.end()}, {y},
+      edit_.tensor(y).type);
+  return y;
+}
+
+std::int32_t OpList::slice(std::int32_t x, int axis, std::int32_t begin, std::int32_t size, std::int32_t into) {
+  ir::Shape shape = edit_.shape(x);
+  std::vector<std::int64_t> from(static_cast<std::size_t>(shape.rank()), 0), to(shape.begin(), shape.end());
+  const std::vector<std::int64_t> strides(from.size(), 1);
+  from[static_cast<std::size_t>(axis)] = begin;
+  to[static_cast<std::size_t>(axis)] = begin + size;
+  shape[axis] = size;
+  const std::int32_t y = into == kNew ? tensor_like(x, shape) : into;
+  ir::Attributes attributes;
+  for (const char* mask : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    attributes.set(mask, std::int64_t{0});
+  }
+  attributes.set("offset", false);
+  const std::int32_t begins = int_vector(from), ends = int_vector(to), steps = int_vector(strides);
+  add("STRIDED_SLICE", "StridedSliceOptions", std::move(attributes), {x, begins, ends, steps}, {y},
+      edit_.tensor(x).type);
+  return y;
+}
+
+std::vector<std::int32_t> OpList::split(std::int32_t x, int axis, int pieces, std::span<const std::int32_t> into) {
+  ir::Shape shape = edit_.shape(x);
+  shape[axis] /= pieces;
+  std::vector<std::int32_t> outputs(into.begin(), into.end());
+  while (outputs.size() < static_cast<std::size_t>(pieces)) outputs.push_back(tensor_like(x, shape));
+  ir::Attributes attributes;
+  attributes.set("num_splits", std::int64_t{pieces});
+  const std::int32_t dimension = int_scalar(axis);
+  add("SPLIT", "SplitOptions", std::move(attributes), {dimension, x}, outputs, edit_.tensor(x).type);
+  return outputs;
+}
+
+std::int32_t OpList::tile(std::int32_t x, std::span<const std::int64_t> multiples, std::int32_t into) {
+  ir::Shape shape = edit_.shape(x);
+  for (int i = 0; i < shape.rank(); ++i) {
+    shape[i] = static_cast<std::int32_t>(shape[i] * multiples[static_cast<std::size_t>(i)]);
+  }
+  const std::int32_t y = into == kNew ? tensor_like(x, shape) : into;
+  const std::int32_t times = int_vector(multiples);
+  add("TILE", "TileOptions", {}, {x, times}, {y}, edit_.tensor(x).type);
+  return y;
+}
+
+std::int32_t OpList::binary(std::string_view type, std::int32_t a, std::int32_t b, const Affine8& result,
+                            std::int32_t into) {
+  ir::Shape shape = edit_.shape(a);
+  if (edit_.shape(b).elements() > shape.elements()) shape = edit_.shape(b);
+  const std::int32_t y = into == kNew ? tensor(shape, result) : into;
+  const bool chooses = type == "MAXIMUM" || type == "MINIMUM";
+  const std::string_view options = type == "ADD"   ? "AddOptions"
+                                   : type == "SUB" ? "SubOptions"
+                                   : chooses       ? "MaximumMinimumOptions"
+                                                   : "MulOptions";
+  ir::Attributes attributes = chooses ? ir::Attributes() : with_activation();
+  if (type == "ADD" || type == "SUB") attributes.set("pot_scale_int16", true);
+  add(type, options, std::move(attributes), {a, b}, {y}, result.type);
+  // Products that grow were refused by the first kernels.
+  const auto sa = edit_.affine(a), sb = edit_.affine(b);
+  if (type == "MUL" && sa && sb && sa->scale * sb->scale / result.scale >= 1.0f) ops_.back().version = 3;
+  return y;
+}
+
+std::int32_t OpList::unary(std::string_view type, std::int32_t x, const Affine8& result, std::int32_t into) {
+  const std::int32_t y = into == kNew ? tensor(edit_.shape(x), result) : into;
+  add(type, type == "QUANTIZE" ? "QuantizeOptions" : "", {}, {x}, {y}, result.type);
+  return y;
+}
+
+std::int32_t OpList::line(std::int32_t x, double slope, double offset, const Affine8& result, std::int32_t into) {
+  const auto in = edit_.affine(x);
+  const ir::Shape shape = edit_.shape(x);
+  if (!in || shape.rank() != 4 || slope == 0) return -1;
+  const bool is_signed = in->type == ir::DataType::kInt8;
+  // One weight for all channels, as large as its type holds: its scale carries the slope, and the bias gets the finest
+  // unit. A negative uint8 weight is 0 with the zero point on top.
+  const double magnitude = is_signed ? 127 : 255;
+  const auto weight_scale = static_cast<float>(std::abs(slope) / magnitude);
+  const double unit = static_cast<double>(in->scale) * weight_scale;
+  const double bias = std::round(offset / unit);
+  if (!std::isnormal(weight_scale) || !std::isnormal(static_cast<float>(unit)) || !(std::abs(bias) < (1 << 30))) {
+    return -1;
+  }
+  const std::int32_t channels = shape[3];
+  const std::size_t scales = is_signed ? static_cast<std::size_t>(channels) : 1;
+  const std::int32_t zero_point = is_signed || slope > 0 ? 0 : 255;
+  const std::int32_t weight = is_signed ? (slope > 0 ? 127 : -127) : (slope > 0 ? 255 : 0);
+  ir::Tensor weights;
+  weights.name = next_name();
+  weights.type = in->type;
+  weights.shape = {1, 1, 1, channels};
+  weights.has_quantization = true;
+  weights.quantization.scale.assign(scales, weight_scale);
+  weights.quantization.zero_point.assign(scales, zero_point);
+  weights.quantization.dimension = is_signed ? 3 : 0;
+  const std::int32_t filter = edit_.add_constant(
+      std::move(weights),
+      std::vector<std::uint8_t>(static_cast<std::size_t>(channels), static_cast<std::uint8_t>(weight)));
+  ir::Tensor offsets;
+  offsets.name = next_name();
+  offsets.type = ir::DataType::kInt32;
+  offsets.shape = {channels};
+  offsets.has_quantization = true;
+  offsets.quantization.scale.assign(scales, in->scale * weight_scale);
+  offsets.quantization.zero_point.assign(scales, 0);
+  const std::int32_t biases = edit_.add_constant(
+      std::move(offsets),
+      bytes_of(std::vector<std::int32_t>(static_cast<std::size_t>(channels), static_cast<std::int32_t>(bias))));
+  const std::int32_t y = into == kNew ? tensor(shape, result) : into;
+  ir::Attributes attributes;
+  attributes.set("padding", ir::EnumName{"VALID"});
+  attributes.set("stride_w", std::int64_t{1});
+  attributes.set("stride_h", std::int64_t{1});
+  attributes.set("depth_multiplier", std::int64_t{1});
+  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  attributes.set("dilation_w_factor", std::int64_t{1});
+  attributes.set("dilation_h_factor", std::int64_t{1});
+  add("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", std::move(attributes), {x, filter, biases}, {y}, in->type);
+  return y;
+}
+
+}  // namespace reef::rewrite

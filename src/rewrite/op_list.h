@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the operators of a replacement, in order, as a TFLite runtime takes them: right codes, versions, options and
+// quantization.
+//
+// Tensors are added to the model at once (and are swept up if nothing comes to use them), operators are collected until
+// take(). Each maker returns the tensor that the new operator computes: a new one, or `into` where that is given.
+// Operands must be static; nothing else is checked. Where a maker needs 8-bit operands, it says so.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/model.h"
+#include "rewrite/graph_edit.h"
+
+namespace reef::rewrite {
+
+// A new tensor where an existing one could be named.
+inline constexpr std::int32_t kNew = -1;
+
+// Code of a built-in operator by name; -1: none of that name.
+std::int32_t builtin_code(std::string_view type);
+// The version that TFLite gives an operator of this kind with 8-bit operands of this type (rank up to 4).
+std::int32_t operator_version(std::string_view type, ir::DataType operands);
+
+ir::Quantization quantization_of(const Affine8& affine);
+// How LOGISTIC and SOFTMAX (TANH) must store their results.
+Affine8 unit_affine(ir::DataType type);
+Affine8 tanh_affine(ir::DataType type);
+
+class OpList {
+ public:
+  // `name`: of what is replaced; new tensors are named after it.
+  OpList(GraphEdit& edit, std::string name) : edit_(edit), name_(std::move(name)) {}
+
+  std::vector<ir::Operator> take() { return std::move(ops_); }
+  std::size_t size() const { return ops_.size(); }
+  const ir::Shape& shape(std::int32_t tensor) const { return edit_.shape(tensor); }
+
+  // ---- Tensors ----
+  std::int32_t tensor(ir::DataType type, const ir::Shape& shape, const ir::Quantization& quantization);
+  std::int32_t tensor(const ir::Shape& shape, const Affine8& affine) {
+    return tensor(affine.type, shape, quantization_of(affine));
+  }
+  // Of the type and quantization of `like`.
+  std::int32_t tensor_like(std::int32_t like, const ir::Shape& shape);
+  std::int32_t int_vector(std::span<const std::int64_t> values);                        // int32 [n]
+  std::int32_t int_matrix(std::span<const std::int64_t> values, std::int32_t columns);  // int32 [n / columns, columns]
+  std::int32_t int_scalar(std::int32_t value);
+  // 8-bit, all elements q.
+  std::int32_t filled(const ir::Shape& shape, const Affine8& affine, std::int32_t q);
+
+  // ---- Operators that only move elements ----
+  std::int32_t reshape(std::int32_t x, const ir::Shape& shape, std::int32_t into = kNew);
+  std::int32_t transpose(std::int32_t x, std::span<const int> permutation, std::int32_t into = kNew);
+  std::int32_t concatenation(std::span<const std::int32_t> parts, int axis, std::int32_t into = kNew);
+  // Elements [begin, begin + size) of one dimension.
+  std::int32_t slice(std::int32_t x, int axis, std::int32_t begin, std::int32_t size, std::int32_t into = kNew);
+  // Equal pieces.
+  std::vector<std::int32_t> split(std::int32_t x, int axis, int pieces, std::span<const std::int32_t> into = {});
+  std::int32_t tile(std::int32_t x, std::span<const std::int64_t> multiples, std::int32_t into = kNew);
+
+  // ---- Arithmetic on 8-bit tensors ----
+  // slope * x + offset in one DEPTHWISE_CONV_2D of size 1x1; x is [1, h, w, c]. -1: the numbers do not fit.
+  std::int32_t line(std::int32_t x, double slope, double offset, const Affine8& result, std::int32_t into = kNew);
+  // ADD, SUB, MUL, MAXIMUM, MINIMUM.
+  std::int32_t binary(std::string_view type, std::int32_t a, std::int32_t b, const Affine8& result,
+                      std::int32_t into = kNew);
+  // LOGISTIC, TANH, RELU, RELU6, QUANTIZE ...: one input, output of the same shape.
+  std::int32_t unary(std::string_view type, std::int32_t x, const Affine8& result, std::int32_t into = kNew);
+
+  // Any other: attributes and operands as given.
+  void add(std::string_view type, std::string_view options_type, ir::Attributes attributes,
+           std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs, ir::DataType operands);
+
+ private:
+  std::string next_name();
+
+  GraphEdit& edit_;
+  std::string name_;
+  int made_ = 0;
+  std::vector<ir::Operator> ops_;
+};
+
+}  // namespace reef::rewrite

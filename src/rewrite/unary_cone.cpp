@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rewrite/unary_cone.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+namespace reef::rewrite {
+namespace {
+
+constexpr std::size_t kMostOps = 64;
+
+constexpr std::array<std::string_view, 36> kElementwise = {"ABS",          "ADD",
+                                                           "CEIL",         "COS",
+                                                           "DEQUANTIZE",   "DIV",
+                                                           "ELU",          "EXP",
+                                                           "FLOOR",        "GELU",
+                                                           "LOG",          "LOGISTIC",
+                                                           "MAXIMUM",      "MINIMUM",
+                                                           "MUL",          "NEG",
+                                                           "POW",          "PRELU",
+                                                           "RELU",         "RELU6",
+                                                           "ROUND",        "RSQRT",
+                                                           "SIGN",         "SIN",
+                                                           "SQRT",         "SQUARE",
+                                                           "SUB",          "TANH",
+                                                           "QUANTIZE",     "HARD_SWISH",
+                                                           "LEAKY_RELU",   "RELU_0_TO_1",
+                                                           "RELU_N1_TO_1", "SQUARED_DIFFERENCE",
+                                                           "FLOOR_DIV",    "FLOOR_MOD"};
+
+// All elements alike, with at most one scale.
+bool is_one_value(const GraphEdit& edit, std::int32_t tensor) {
+  const ir::Tensor& it = edit.tensor(tensor);
+  const int bits = ir::bits_per_element(it.type);
+  const std::span<const std::uint8_t> data = ir::constant_data(edit.model(), it).span();
+  if (bits < 8 || data.empty() || it.quantization.is_per_axis()) return false;
+  const auto size = static_cast<std::size_t>(bits / 8);
+  return std::equal(data.begin() + static_cast<std::ptrdiff_t>(size), data.end(), data.begin());
+}
+
+// Whether the operator can be inside; its computed inputs are added to `sources`.
+bool is_elementwise(const GraphEdit& edit, std::int32_t index, const ir::Shape& shape,
+                    std::set<std::int32_t>& sources) {
+  const ir::Operator& op = edit.op(index);
+  if (std::find(kElementwise.begin(), kElementwise.end(), op.type) == kElementwise.end()) return false;
+  if (!edit.is_sound(index) || op.outputs.size() != 1) return false;
+  for (const std::int32_t input : op.inputs) {
+    if (input < 0) return false;
+    if (edit.is_constant(input)) {
+      if (!is_one_value(edit, input)) return false;
+    } else {
+      if (edit.shape(input) != shape || edit.tensor(input).is_variable) return false;
+      sources.insert(input);
+    }
+  }
+  return true;
+}
+
+bool is_read_only_inside(const GraphEdit& edit, std::int32_t tensor, const std::set<std::int32_t>& inside) {
+  if (edit.is_graph_output(tensor)) return false;
+  const std::vector<std::int32_t>& readers = edit.consumers(tensor);
+  return std::all_of(readers.begin(), readers.end(), [&](std::int32_t op) { return inside.contains(op); });
+}
+
+}  // namespace
+
+std::vector<Cone> cones_ending_at(const GraphEdit& edit, std::int32_t last) {
+  std::vector<Cone> cones;
+  if (edit.op(last).outputs.size() != 1 || edit.op(last).outputs[0] < 0) return cones;
+  const std::int32_t y = edit.op(last).outputs[0];
+  if (!edit.affine(y)) return cones;
+  const ir::Shape shape = edit.shape(y);
+  std::set<std::int32_t> inside, sources;
+  bool some_does_not_fit = false;
+  std::int32_t next = last;  // the latest operator that is not inside yet: those before it may feed several of ours
+  while (inside.size() < kMostOps && is_elementwise(edit, next, shape, sources)) {
+    inside.insert(next);
+    sources.erase(edit.op(next).outputs[0]);
+    some_does_not_fit = some_does_not_fit || !edit.fits(next);
+    if (sources.size() == 1 && edit.affine(*sources.begin()) && some_does_not_fit) {
+      cones.push_back({*sources.begin(), y, {inside.begin(), inside.end()}});
+    }
+    next = -1;
+    for (const std::int32_t source : sources) next = std::max(next, edit.producer(source));
+    if (next < 0 || !is_read_only_inside(edit, edit.op(next).outputs[0], inside)) break;
+  }
+  std::reverse(cones.begin(), cones.end());
+  return cones;
+}
+
+}  // namespace reef::rewrite

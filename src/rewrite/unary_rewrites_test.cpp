@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one tensor: replacements compared with the original on every value.
+#include <cmath>
+
+#include "rewrite/rewrite_test_models.h"
+
+namespace reef::rewrite {
+namespace {
+
+using namespace testing;
+
+// How a converter stores the results of `function` on the range of `in`.
+Affine8 calibrated(const Affine8& in, double (*function)(double)) {
+  double low = 0, high = 0;
+  for (int q = in.lowest(); q <= in.highest(); ++q) {
+    const double y = function(static_cast<double>(in.scale) * (q - in.zero_point));
+    low = std::min(low, y);
+    high = std::max(high, y);
+  }
+  Affine8 out{in.type, static_cast<float>(std::max(high - low, 1e-3) / 255), 0};
+  out.zero_point =
+      std::clamp(static_cast<int>(std::lround(out.lowest() - low / out.scale)), out.lowest(), out.highest());
+  return out;
+}
+
+double hard_swish(double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }
+double elu(double x) { return x > 0 ? x : std::expm1(x); }
+double gelu(double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+double leaky(double x) { return x > 0 ? x : 0.1 * x; }
+double absolute(double x) { return std::abs(x); }
+
+struct Case {
+  const char* type;
+  const char* options;
+  double (*function)(double);
+  bool has_uint8;
+};
+constexpr Case kCases[] = {{"HARD_SWISH", "HardSwishOptions", hard_swish, true},
+                           {"ELU", "", elu, false},
+                           {"GELU", "GeluOptions", gelu, true},
+                           {"LEAKY_RELU", "LeakyReluOptions", leaky, true},
+                           {"ABS", "AbsOptions", absolute, false}};
+
+ir::Model unary_model(const Case& each, const Affine8& in, const ir::Shape& shape) {
+  ModelBuilder builder;
+  const std::int32_t x = builder.input(shape, in);
+  ir::Attributes attributes;
+  if (std::string(each.type) == "LEAKY_RELU") attributes.set("alpha", 0.1);
+  if (std::string(each.type) == "GELU") attributes.set("approximate", false);
+  const std::int32_t y = builder.add(each.type, each.options, attributes, {x}, shape, calibrated(in, each.function));
+  return builder.finish({y});
+}
+
+TEST(UnaryRewrites, ReplacementsAreWithinOneStepOnEveryValue) {
+  std::mt19937 random(1);
+  for (const Case& each : kCases) {
+    int made = 0, largest = 0, ops = 0;
+    constexpr int kTries = 60;
+    for (int i = 0; i < kTries; ++i) {
+      const bool is_unsigned = each.has_uint8 && i % 3 == 0;
+      const Affine8 in = random_affine(random, is_unsigned ? DataType::kUInt8 : DataType::kInt8);
+      const ir::Model model = unary_model(each, in, i % 2 == 0 ? ir::Shape({1, 4, 16, 5}) : ir::Shape({1, 320}));
+      const Rewritten result = rewritten(model, standard_options());
+      ASSERT_EQ(result.applications.size(), 1u) << each.type;
+      const Application& application = result.applications[0];
+      if (!application.made) {
+        EXPECT_GT(application.largest_difference, kLargestDifference);
+        EXPECT_EQ(result.model, model);
+        std::printf("%s left: %s in %g,%d\n", each.type, application.what.c_str(), in.scale, in.zero_point);
+        continue;
+      }
+      ++made;
+      ops += static_cast<int>(result.model.subgraphs[0].operators.size());
+      EXPECT_EQ(count_ops(result.model, each.type), 0u);
+      const int found = difference(model, result.model, 7);
+      EXPECT_EQ(found, application.largest_difference) << application.what;
+      EXPECT_LE(found, kLargestDifference);
+      largest = std::max(largest, found);
+    }
+    std::printf("%s: %d of %d made, largest difference %d, %.1f ops\n", each.type, made, kTries, largest,
+                1.0 * ops / std::max(made, 1));
+  }
+}
+
+}  // namespace
+}  // namespace reef::rewrite
