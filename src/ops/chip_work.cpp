@@ -41,6 +41,7 @@ ChipWork binary_work(const OpContext& ctx) {
 ChipWork maximum_work(const OpContext& ctx) { return elements_work(ctx, 9, {200, 50}); }
 ChipWork prelu_work(const OpContext& ctx) { return elements_work(ctx, 6, {200, 50}); }
 ChipWork table_work(const OpContext& ctx) { return elements_work(ctx, 1, kTableRows); }
+
 // --- Windows and sums
 
 // From maps to the vectors that pools over whole maps work on: to the tiles by channels. Small maps go over the mesh,
@@ -60,23 +61,20 @@ ChipWork whole_map_work(const OpContext& ctx) {
   return work;
 }
 
-struct Window {
-  double positions = 1;
-};
-Window window_of(const OpContext& ctx) {
+double window_positions(const OpContext& ctx) {
   const Maps in = maps_of(ctx.input(0));
   const auto size = [&](std::string_view name, std::int64_t most) {
     return static_cast<double>(
         std::clamp<std::int64_t>(ctx.attributes().get_int(name, 1), 1, std::max<std::int64_t>(most, 1)));
   };
-  return {size("filter_height", in.height) * size("filter_width", in.width)};
+  return size("filter_height", in.height) * size("filter_width", in.width);
 }
 
 ChipWork average_pool_work(const OpContext& ctx) {
   const Maps out = maps_of(ctx.output(0));
   if (out.is_vector() && !maps_of(ctx.input(0)).is_vector()) return whole_map_work(ctx);
   const double store = std::min(out.words(), double{chip::kCells / chip::kLanesPerCell});
-  const double steps = std::max(window_of(ctx).positions, store);
+  const double steps = std::max(window_positions(ctx), store);
   return work_of(ctx, out.pixels_per_tile() * divide_up(out.channels, chip::kCells) * steps, kConvolutionGap,
                  kPoolRows);
 }
@@ -84,7 +82,7 @@ ChipWork average_pool_work(const OpContext& ctx) {
 // A step compares four positions for four channels: 2x2 windows of two files.
 ChipWork max_pool_work(const OpContext& ctx) {
   const Maps out = maps_of(ctx.output(0));
-  const double steps = out.pixels_per_tile() * out.words() * std::max(1.0, window_of(ctx).positions / 4);
+  const double steps = out.pixels_per_tile() * out.words() * std::max(1.0, window_positions(ctx) / 4);
   return work_of(ctx, steps, kVectorGap, kPoolRows);
 }
 
