@@ -30,7 +30,7 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags) {
   command.add_option("--link", flags.link, "Host and link that times are predicted for: " + link_names());
   command.add_option("--choose", flags.choose,
                      "Of the parts that could run on the chip, compile the 'first' (as Google's compiler does) or the "
-                     "'best' by predicted time");
+                     "'best', which takes most work off the CPU");
   command.add_flag("--no-rewrites", flags.no_rewrites,
                    "Leave the model as it is: what Google's compiler would do with it (also: --choose first)");
   command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated")

@@ -25,7 +25,7 @@ struct GraphBuilder {
     graph.outputs = std::move(outputs);
     for (int i = 0; i < tensors; ++i) {
       ir::Tensor& tensor = graph.tensors.emplace_back();
-      tensor.name = "t" + std::to_string(i);
+      tensor.name = fmt::format("t{}", i);
       tensor.type = ir::DataType::kInt8;
       tensor.shape = {1, 4};
       tensor.has_rank = true;

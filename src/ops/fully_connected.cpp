@@ -246,11 +246,10 @@ std::string has_shuffled_weights(const OpContext& ctx) {
   return format == "DEFAULT" ? "" : fmt::format("its weights are stored as {}", format);
 }
 
-std::string has_rows(const OpContext& ctx) {
+std::string has_rows_and_columns(const OpContext& ctx) {
   const Shape& output = ctx.output(0).shape;
-  if (output.rank() == 0) return "";
-  const std::int64_t rows = output.product(0, output.rank() - 1);
-  return rows <= 1 ? "" : fmt::format("output is {}: {} rows", chip::shape_text(output), chip::number_text(rows));
+  const auto above_1 = std::count_if(output.begin(), output.end(), [](std::int32_t size) { return size > 1; });
+  return above_1 <= 1 ? "" : fmt::format("output is {}", chip::shape_text(output));
 }
 
 constexpr ChipRule kChipRules[] = {
@@ -263,10 +262,12 @@ constexpr ChipRule kChipRules[] = {
     },
     {
         .id = "fully-connected-rows",
-        .says = "The output is one row: only its innermost dimension is above 1.",
+        .says = "The output is one-dimensional: at most one of its dimensions is above 1.",
         .suggestion = "Write it as a CONV_2D with a 1x1 filter over an image with the rows as pixels, which maps.",
-        .broken = has_rows,
-        .evidence = "Table 1; edgetpu#27: \"a fully-connected or softmax layer with 2D output\"",
+        .broken = has_rows_and_columns,
+        .evidence =
+            "Table 1; edgetpu#27: \"a fully-connected or softmax layer with 2D output\". A log of YOLOv9 shows the "
+            "products of many rows with one column mapped.",
         .rewrite = "unroll-batch",
     },
 };

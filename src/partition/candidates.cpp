@@ -53,6 +53,59 @@ std::vector<OpSet> layers(const Dependencies& graph, const std::vector<bool>& fi
   return result;
 }
 
+LayersAround layers_around(const Dependencies& graph, const std::vector<bool>& fits, const OpSet& taken) {
+  enum : char { kElsewhere, kTaken, kBehind };
+  std::vector<char> where(fits.size(), kElsewhere);
+  for (const std::int32_t op : taken) where[at(op)] = kTaken;
+  for (std::int32_t op = 0; op < graph.op_count(); ++op) {
+    if (where[at(op)] == kTaken) continue;
+    for (const std::int32_t before : graph.predecessors(op)) {
+      if (where[at(before)] != kElsewhere) where[at(op)] = kBehind;
+    }
+  }
+  // The part is one operator that does not fit, between what it needs and what needs it. An operator's layer is the
+  // number of changes from chip to CPU, or to the part, on the way to it.
+  std::vector<int> layer(fits.size());
+  int part_layer = 0;
+  const auto reach = [&](std::int32_t op, bool is_chip, int& own) {
+    for (const std::int32_t before : graph.predecessors(op)) {
+      const bool from_part = where[at(before)] == kTaken;
+      const int changes = !from_part && fits[at(before)] && !is_chip ? 1 : 0;
+      own = std::max(own, (from_part ? part_layer : layer[at(before)]) + changes);
+    }
+  };
+  const auto visit = [&](char kind) {
+    for (std::int32_t op = 0; op < graph.op_count(); ++op) {
+      if (where[at(op)] != kind) continue;
+      if (kind == kTaken) {
+        // Its operators among each other do not count.
+        for (const std::int32_t before : graph.predecessors(op)) {
+          if (where[at(before)] != kTaken) {
+            part_layer = std::max(part_layer, layer[at(before)] + (fits[at(before)] ? 1 : 0));
+          }
+        }
+      } else {
+        reach(op, fits[at(op)], layer[at(op)]);
+      }
+    }
+  };
+  visit(kElsewhere);
+  visit(kTaken);
+  visit(kBehind);
+  const int last = layer.empty() ? 0 : std::max(part_layer, *std::max_element(layer.begin(), layer.end()));
+  std::vector<OpSet> by_layer(static_cast<std::size_t>(last) + 1);
+  for (std::int32_t op = 0; op < graph.op_count(); ++op) {
+    if (fits[at(op)] && where[at(op)] != kTaken) by_layer[at(layer[at(op)])].push_back(op);
+  }
+  LayersAround result;
+  for (int i = 0; i <= last; ++i) {
+    if (by_layer[at(i)].empty()) continue;
+    if (i < part_layer) ++result.before;
+    result.sets.push_back(std::move(by_layer[at(i)]));
+  }
+  return result;
+}
+
 OpSet leading_to(const Dependencies& graph, const OpSet& ops, const std::vector<std::int32_t>& tensors) {
   std::vector<bool> needed(static_cast<std::size_t>(graph.op_count()));
   for (const std::int32_t tensor : tensors) {

@@ -21,6 +21,14 @@ OpSet first_part(const Dependencies& graph, const std::vector<bool>& fits);
 enum class Layering : std::uint8_t { kEarly, kLate };
 std::vector<OpSet> layers(const Dependencies& graph, const std::vector<bool>& fits, Layering layering);
 
+// The same of what fits beside `taken`, a part that is made already (it can run as one). In execution order; `before`
+// is how many of them run before it.
+struct LayersAround {
+  std::vector<OpSet> sets;
+  std::size_t before = 0;
+};
+LayersAround layers_around(const Dependencies& graph, const std::vector<bool>& fits, const OpSet& taken);
+
 // The members of `ops` that the tensors need, directly or through others.
 OpSet leading_to(const Dependencies& graph, const OpSet& ops, const std::vector<std::int32_t>& tensors);
 

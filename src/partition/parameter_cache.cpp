@@ -58,26 +58,44 @@ void cache_layer(const CacheLayer& layer, std::int64_t bytes, WideMemory& memory
   cached = at == end ? cached + bytes : static_cast<std::int64_t>(static_cast<double>(at) / lines_per_byte);
 }
 
-// Bytes of a layer that cost time where they are sent, or those that do not.
-struct Portion {
-  std::size_t model = 0, layer = 0;
-  std::int64_t bytes = 0;
-  double us_per_line = 0;
-};
+using Shares = std::vector<CacheShare>;
 
-std::vector<Portion> portions_of(std::span<const CacheModel> models) {
+void cache_in_order(std::span<const CacheModel> models, WideMemory& memory, Shares& shares) {
+  for (std::size_t m = 0; m < models.size(); ++m) {
+    for (std::size_t l = 0; l < models[m].layers.size(); ++l) {
+      const CacheLayer& layer = models[m].layers[l];
+      cache_layer(layer, layer.bytes, memory, shares[m].cached_bytes[l], shares[m]);
+    }
+    shares[m].lines_left = memory.left();
+  }
+}
+
+// First what costs time where it is sent, where most time is saved by a line; then the rest.
+void cache_for_time(std::span<const CacheModel> models, WideMemory& memory, Shares& shares) {
+  struct Portion {
+    std::size_t model = 0, layer = 0;
+    std::int64_t bytes = 0;
+    double us_per_line = 0;
+  };
   std::vector<Portion> portions;
   for (std::size_t m = 0; m < models.size(); ++m) {
     for (std::size_t l = 0; l < models[m].layers.size(); ++l) {
       const CacheLayer& layer = models[m].layers[l];
       if (layer.bytes <= 0 || layer.lines <= 0) continue;
       const std::int64_t hidden = std::clamp<std::int64_t>(layer.hidden_bytes, 0, layer.bytes);
-      const double costly = layer.us_per_byte * static_cast<double>(layer.bytes) / static_cast<double>(layer.lines);
-      portions.push_back({m, l, layer.bytes - hidden, costly});
+      const double saved = layer.us_per_byte * static_cast<double>(layer.bytes) / static_cast<double>(layer.lines);
+      portions.push_back({m, l, layer.bytes - hidden, saved});
       portions.push_back({m, l, hidden, 0});
     }
   }
-  return portions;
+  std::stable_sort(portions.begin(), portions.end(),
+                   [](const Portion& a, const Portion& b) { return a.us_per_line > b.us_per_line; });
+  for (const Portion& portion : portions) {
+    CacheShare& share = shares[portion.model];
+    cache_layer(models[portion.model].layers[portion.layer], portion.bytes, memory, share.cached_bytes[portion.layer],
+                share);
+  }
+  for (CacheShare& share : shares) share.lines_left = memory.left();
 }
 
 }  // namespace
@@ -90,26 +108,10 @@ std::vector<CacheShare> share_cache(std::span<const CacheModel> models, CachePol
   std::int64_t scratch = 0;  // of the one that needs most: it must not overwrite what another one cached
   for (const CacheModel& model : models) scratch = std::max(scratch, model.scratch_lines);
   WideMemory memory(chip::kWideLines - scratch, line_limit);
-  std::vector<CacheShare> shares(models.size());
+  Shares shares(models.size());
   for (std::size_t m = 0; m < models.size(); ++m) shares[m].cached_bytes.resize(models[m].layers.size());
-
-  std::vector<Portion> portions = portions_of(models);
-  if (policy == CachePolicy::kLeastTime) {
-    std::stable_sort(portions.begin(), portions.end(),
-                     [](const Portion& a, const Portion& b) { return a.us_per_line > b.us_per_line; });
-  }
-  for (const Portion& portion : portions) {
-    CacheShare& share = shares[portion.model];
-    cache_layer(models[portion.model].layers[portion.layer], portion.bytes, memory, share.cached_bytes[portion.layer],
-                share);
-    share.lines_left = memory.left();
-  }
+  policy == CachePolicy::kInOrder ? cache_in_order(models, memory, shares) : cache_for_time(models, memory, shares);
   for (std::size_t m = 0; m < models.size(); ++m) {
-    if (policy == CachePolicy::kLeastTime) shares[m].lines_left = memory.left();
-    if (policy == CachePolicy::kInOrder && shares[m].lines == 0) {
-      shares[m].lines_left =
-          m == 0 ? WideMemory(chip::kWideLines - scratch, line_limit).left() : shares[m - 1].lines_left;
-    }
     for (std::size_t l = 0; l < models[m].layers.size(); ++l) {
       shares[m].streamed_bytes += models[m].layers[l].bytes - shares[m].cached_bytes[l];
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How parts are chosen. See partition.h for what a part is and candidates.h for where candidates come from.
 //
-// One part: the first candidate, as Google does, or the one with the smallest prediction for the whole model. Several:
-// beginning with the best single one, every other candidate of the same layering is added that saves time beside those
-// taken. Both ways of layering are tried; the smaller prediction wins, and the early one when they are equal.
+// One part: the first candidate, as Google does, unless another takes much more work off the CPU. Several: beginning
+// with that one, what fits around it is added layer by layer, the most profitable first, where the prediction for the
+// whole model falls. The single part is not chosen by predicted time: whether a chip pays at all depends on the host,
+// and somebody who compiles for one wants it used.
 #include "partition/partition.h"
 
 #include <algorithm>
@@ -16,8 +17,8 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-// What everybody expects is the first part: another one must be clearly better, for predictions are estimates.
-constexpr double kClearlyBetter = 0.9;
+// What everybody expects is the first part: another one must take so many times its work off the CPU.
+constexpr double kMuchMore = 1.5;
 
 struct Choice {
   std::vector<OpSet> sets;  // in execution order
@@ -50,30 +51,12 @@ class Partitioner {
   }
 
   Choice choose(const std::vector<bool>& fits) const {
-    if (options_.several_parts && cuts_.empty()) return choose_several(fits);
-    std::vector<OpSet> candidates = {first_part(graph_, fits)};
-    if (options_.choice == PartitionOptions::Choice::kBest) {
-      for (const Layering layering : {Layering::kEarly, Layering::kLate}) {
-        for (OpSet& layer : layers(graph_, fits, layering)) candidates.push_back(std::move(layer));
-      }
-    }
-    Choice best;
-    double to_beat = 0;
-    for (OpSet& candidate : candidates) {
-      if (!cuts_.empty()) candidate = leading_to(graph_, candidate, cuts_);
-      limit(candidate);
-      if (candidate.empty()) continue;
-      Choice choice{{std::move(candidate)}, 0};
-      choice.predicted_us = predict(choice.sets);
-      if (best.sets.empty()) {
-        to_beat = kClearlyBetter * choice.predicted_us;
-        best = std::move(choice);
-      } else if (choice.predicted_us < std::min(to_beat, best.predicted_us)) {
-        best = std::move(choice);
-      }
-    }
-    if (best.sets.empty()) best.predicted_us = all_cpu_us_;
-    return best;
+    OpSet single = choose_single(fits);
+    if (single.empty()) return {{}, all_cpu_us_};
+    if (options_.several_parts && cuts_.empty() && options_.max_ops < 0) return add_around(fits, std::move(single));
+    Choice choice{{std::move(single)}, 0};
+    choice.predicted_us = predict(choice.sets);
+    return choice;
   }
 
   std::vector<Part> make_parts(const std::vector<OpSet>& sets) const {
@@ -84,7 +67,7 @@ class Partitioner {
       Part part{ops, std::move(border.inputs), std::move(border.outputs), {}};
       part.cost = costs_.part(part.ops, part.inputs, part.outputs, cache);
       const std::int64_t room = cache < 0 ? part.cost.cache_capacity : std::min(cache, part.cost.cache_capacity);
-      cache = std::max<std::int64_t>(0, room - part.cost.cached_bytes);
+      cache = std::max<std::int64_t>(0, room - part.cost.cache_used);
       parts.push_back(std::move(part));
     }
     return parts;
@@ -100,38 +83,49 @@ class Partitioner {
   }
 
  private:
-  void limit(OpSet& ops) const {
-    if (options_.max_ops >= 0 && ops.size() > at(options_.max_ops)) ops.resize(at(options_.max_ops));
-  }
-
-  Choice choose_several(const std::vector<bool>& fits) const {
-    Choice best{{}, all_cpu_us_};
-    const OpSet first = first_part(graph_, fits);
-    if (!first.empty()) best = {{first}, predict({first})};
-    for (const Layering layering : {Layering::kEarly, Layering::kLate}) {
-      Choice choice = add_while_it_saves(layers(graph_, fits, layering));
-      if (!choice.sets.empty() && (best.sets.empty() || choice.predicted_us < best.predicted_us))
-        best = std::move(choice);
+  OpSet choose_single(const std::vector<bool>& fits) const {
+    std::vector<OpSet> candidates = {first_part(graph_, fits)};
+    if (options_.choice == PartitionOptions::Choice::kBest) {
+      for (const Layering layering : {Layering::kEarly, Layering::kLate}) {
+        for (OpSet& layer : layers(graph_, fits, layering)) candidates.push_back(std::move(layer));
+      }
+    }
+    OpSet best;
+    double to_beat = -1;
+    for (OpSet& candidate : candidates) {
+      if (!cuts_.empty()) candidate = leading_to(graph_, candidate, cuts_);
+      if (options_.max_ops >= 0 && candidate.size() > at(options_.max_ops)) candidate.resize(at(options_.max_ops));
+      if (candidate.empty()) continue;
+      double work = 0;
+      for (const std::int32_t op : candidate) work += costs_.op(op).cpu;
+      if (work <= to_beat) continue;
+      to_beat = best.empty() ? kMuchMore * work : work;
+      best = std::move(candidate);
     }
     return best;
   }
 
-  // The layers that, taken together, are predicted to be fastest. What one saves depends on others only through the
-  // parameter cache that they share, so they are tried once each, the most profitable first. One is always taken.
-  Choice add_while_it_saves(const std::vector<OpSet>& candidates) const {
+  // What one more part saves depends on others only through the parameter cache that they share, so each is tried once.
+  Choice add_around(const std::vector<bool>& fits, OpSet single) const {
+    const LayersAround around = layers_around(graph_, fits, single);
     std::vector<std::pair<double, std::size_t>> order;  // prediction with this one alone
-    for (std::size_t i = 0; i < candidates.size(); ++i) order.emplace_back(predict({candidates[i]}), i);
+    for (std::size_t i = 0; i < around.sets.size(); ++i) order.emplace_back(predict({around.sets[i]}), i);
     std::sort(order.begin(), order.end());
-    std::vector<bool> taken(candidates.size());
-    Choice best{{}, all_cpu_us_};
+    std::vector<bool> taken(around.sets.size());
+    const auto make = [&] {
+      Choice choice;
+      for (std::size_t i = 0; i <= around.sets.size(); ++i) {
+        if (i == around.before) choice.sets.push_back(single);
+        if (i < around.sets.size() && taken[i]) choice.sets.push_back(around.sets[i]);
+      }
+      choice.predicted_us = predict(choice.sets);
+      return choice;
+    };
+    Choice best = make();
     for (const auto& [alone_us, candidate] : order) {
       taken[candidate] = true;
-      Choice with;
-      for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (taken[i]) with.sets.push_back(candidates[i]);
-      }
-      with.predicted_us = predict(with.sets);
-      if (best.sets.empty() || with.predicted_us < best.predicted_us) {
+      Choice with = make();
+      if (with.predicted_us < best.predicted_us) {
         best = std::move(with);
       } else {
         taken[candidate] = false;

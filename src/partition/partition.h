@@ -47,8 +47,8 @@ struct Placement {
 
 struct PartitionOptions {
   bool several_parts = false;  // -a
-  // Of a single part. Google takes the first; the best is the one with the smallest prediction, if that is clearly
-  // smaller than the first's.
+  // Of a single part. Google takes the first; the best is the one that takes most work off the CPU, if that is much
+  // more than the first does.
   enum class Choice : std::uint8_t { kFirst, kBest };
   Choice choice = Choice::kBest;
   std::vector<std::string> intermediate_tensors;  // -i: names of tensors; they end the part, and nothing else is in it

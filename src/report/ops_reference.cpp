@@ -98,10 +98,12 @@ constexpr std::string_view kIntroduction =
     "| op | Edge TPU | rules |\n| --- | --- | --- |\n";
 
 constexpr std::string_view kUnpredicted =
-    "\nTwo things no rule here predicts. Google's compiler gives up on some models as a whole whose operators all fit, "
-    "because\nof large activations between them, and it does so unevenly: YOLOv5s at 352 and 480 pixels fails where "
-    "384 "
-    "and 512\ncompile (edgetpu#512). And it leaves single operators between others that do not fit on the CPU.\n";
+    "\nSome things no rule here predicts. Google's compiler gives up on some models as a whole although each of their\n"
+    "operators fits, because of large activations between them, and it does so unevenly: YOLOv5s at 352 and 480 "
+    "pixels\n"
+    "fails where 384 and 512 compile (edgetpu#512). A PAD that feeds an ADD made it crash in a feature pyramid. And "
+    "it\n"
+    "leaves single operators on the CPU that stand between others that do not fit.\n";
 
 }  // namespace
 
