@@ -191,6 +191,11 @@ void GraphEdit::note_left(std::int32_t index, std::string what, std::string plac
   applications_.push_back(std::move(left));
 }
 
+void GraphEdit::note_change(std::int32_t index, std::string what, std::string place, int difference) {
+  note(index, std::move(what), std::move(place), difference);
+  ++changes_;
+}
+
 bool GraphEdit::accepts(std::int32_t index, std::string_view into, int difference) {
   if (difference <= kLargestDifference || contains(options_->enable, rewrite_->name)) return true;
   note_left(

@@ -180,23 +180,28 @@ std::int32_t OpList::concatenation(std::span<const std::int32_t> parts, int axis
   return y;
 }
 
-std::int32_t OpList::slice(std::int32_t x, int axis, std::int32_t begin, std::int32_t size, std::int32_t into) {
-  ir::Shape shape = edit_.shape(x);
-  std::vector<std::int64_t> from(static_cast<std::size_t>(shape.rank()), 0), to(shape.begin(), shape.end());
-  const std::vector<std::int64_t> strides(from.size(), 1);
-  from[static_cast<std::size_t>(axis)] = begin;
-  to[static_cast<std::size_t>(axis)] = begin + size;
-  shape[axis] = size;
-  const std::int32_t y = into == kNew ? tensor_like(x, shape) : into;
+std::int32_t OpList::slice_box(std::int32_t x, std::span<const std::int64_t> begins, const ir::Shape& sizes,
+                               std::int32_t into) {
+  std::vector<std::int64_t> ends(begins.begin(), begins.end());
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] += sizes[static_cast<int>(i)];
+  const std::vector<std::int64_t> strides(ends.size(), 1);
+  const std::int32_t y = into == kNew ? tensor_like(x, sizes) : into;
   ir::Attributes attributes;
   for (const char* mask : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
     attributes.set(mask, std::int64_t{0});
   }
   attributes.set("offset", false);
-  const std::int32_t begins = int_vector(from), ends = int_vector(to), steps = int_vector(strides);
-  add("STRIDED_SLICE", "StridedSliceOptions", std::move(attributes), {x, begins, ends, steps}, {y},
-      edit_.tensor(x).type);
+  const std::int32_t from = int_vector(begins), to = int_vector(ends), steps = int_vector(strides);
+  add("STRIDED_SLICE", "StridedSliceOptions", std::move(attributes), {x, from, to, steps}, {y}, edit_.tensor(x).type);
   return y;
+}
+
+std::int32_t OpList::slice(std::int32_t x, int axis, std::int32_t begin, std::int32_t size, std::int32_t into) {
+  ir::Shape sizes = edit_.shape(x);
+  std::vector<std::int64_t> begins(static_cast<std::size_t>(sizes.rank()), 0);
+  begins[static_cast<std::size_t>(axis)] = begin;
+  sizes[axis] = size;
+  return slice_box(x, begins, sizes, into);
 }
 
 std::vector<std::int32_t> OpList::split(std::int32_t x, int axis, int pieces, std::span<const std::int32_t> into) {

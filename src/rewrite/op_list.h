@@ -38,6 +38,7 @@ class OpList {
 
   std::vector<ir::Operator> take() { return std::move(ops_); }
   std::size_t size() const { return ops_.size(); }
+  ir::Operator& last() { return ops_.back(); }
   const ir::Shape& shape(std::int32_t tensor) const { return edit_.shape(tensor); }
 
   // ---- Tensors ----
@@ -59,6 +60,9 @@ class OpList {
   std::int32_t concatenation(std::span<const std::int32_t> parts, int axis, std::int32_t into = kNew);
   // Elements [begin, begin + size) of one dimension.
   std::int32_t slice(std::int32_t x, int axis, std::int32_t begin, std::int32_t size, std::int32_t into = kNew);
+  // A box: `sizes` elements from `begins` on, along every dimension.
+  std::int32_t slice_box(std::int32_t x, std::span<const std::int64_t> begins, const ir::Shape& sizes,
+                         std::int32_t into = kNew);
   // Equal pieces.
   std::vector<std::int32_t> split(std::int32_t x, int axis, int pieces, std::span<const std::int32_t> into = {});
   std::int32_t tile(std::int32_t x, std::span<const std::int64_t> multiples, std::int32_t into = kNew);
