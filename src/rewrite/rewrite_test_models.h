@@ -145,10 +145,20 @@ inline bool fits_the_chip(const ir::Model& model, std::int32_t index) {
          std::all_of(op.outputs.begin(), op.outputs.end(), is_fine);
 }
 
+inline FitsPredicate for_each_op(bool (*fits)(const ir::Model&, std::int32_t)) {
+  return [fits](const ir::Model& model) {
+    std::vector<bool> result;
+    for (std::size_t i = 0; i < model.subgraphs[0].operators.size(); ++i) {
+      result.push_back(fits(model, static_cast<std::int32_t>(i)));
+    }
+    return result;
+  };
+}
+
 inline RewriteOptions standard_options() {
   RewriteOptions options;
   options.evaluate = evaluate;
-  options.fits = fits_the_chip;
+  options.fits = for_each_op(fits_the_chip);
   return options;
 }
 
