@@ -8,6 +8,7 @@
 #include "formats/tflite/writer.h"
 #include "ir/pseudo_random.h"
 #include "ir/verify.h"
+#include "partition/check.h"
 #include "runtime/edge_tpu_op.h"
 
 namespace reef::testing {
@@ -16,6 +17,7 @@ Status read_and_run(std::vector<std::uint8_t> file, const HostileLimits& limits)
   REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(Bytes(std::move(file))));
   REEF_RETURN_IF_ERROR(ir::verify(model));
   REEF_ASSIGN_OR_RETURN(const auto saved, tflite::write_model(model));
+  for (const int runtime : {ops::kOldestRuntime, ops::kNewestRuntime}) partition::assess(model, {runtime});
   cpu::InterpreterOptions options;
   options.threads = 2;
   options.max_memory_bytes = limits.memory_bytes;

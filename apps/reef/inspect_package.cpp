@@ -14,6 +14,7 @@
 
 #include "chip/machine.h"
 #include "formats/darwinn/cached_parameters.h"
+#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
 #include "ir/describe.h"
 #include "isa/program.h"
@@ -391,6 +392,9 @@ Result<std::string> describe_package(const Bytes& custom_options) {
   if (!package.compiler_version.empty()) text += fmt::format(", compiler '{}'", package.compiler_version);
   if (!package.model_identifier.empty()) text += fmt::format(", model '{}'", package.model_identifier);
   text += "\n";
+  if (const Status status = darwinn::require_code(package); !status.ok()) {
+    text += fmt::format("    note: {}\n", status.message());
+  }
   for (const ExecutableView& executable : view.executables) text += executable_text(view, executable);
   for (const std::string& note : view.notes) text += fmt::format("    note: {}\n", note);
   return text;
@@ -404,6 +408,7 @@ Result<nlohmann::ordered_json> package_json(const Bytes& custom_options) {
                {"min_runtime_version", package.min_runtime_version},
                {"compiler_version", package.compiler_version},
                {"cached_bytes", view.cached_lines * chip::kWideLineBytes}};
+  if (const Status status = darwinn::require_code(package); !status.ok()) json["no_machine_code"] = status.message();
   for (const ExecutableView& executable : view.executables) json["executables"].push_back(executable_json(executable));
   return json;
 }

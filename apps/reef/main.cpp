@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `reef`: one program, one subcommand per job. Exit codes: 0 done, 1 the input cannot be processed, 2 wrong usage.
+// Called `edgetpu_compiler`, it is that.
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include "commands.h"
@@ -19,7 +21,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "reef " REEF_VERSION);
   app.require_subcommand(1);
   reef::app::Action action;
+  reef::app::add_check(app, action);
   reef::app::add_inspect(app, action);
+  reef::app::add_compile(app, action);
   reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
   reef::app::add_disasm(app, action);
@@ -45,7 +49,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const bool is_googles = argc > 0 && std::filesystem::path(argv[0]).stem() == "edgetpu_compiler";
+    return is_googles ? reef::app::edgetpu_compiler_main(argc, argv) : run(argc, argv);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "reef: out of memory\n");
   } catch (const std::exception& error) {

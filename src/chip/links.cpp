@@ -9,15 +9,17 @@
 namespace reef::chip {
 namespace {
 
-constexpr std::array<LinkProfile, 5> kLinks = {{
+constexpr std::array<LinkProfile, 6> kLinks = {{
     {"usb3", "USB 3, desktop host", 256, kUsb3InBytesPerSecond, kUsb3OutBytesPerSecond,
      "fitted by others to Coral's published latencies"},
     {"usb3-jetson", "USB 3, Jetson Nano", 276, 357e6, 1e9 / 19.9,
      "fitted by others to published series and USB traces"},
     {"usb2", "USB 2, Jetson Nano", 340, kUsb2InBytesPerSecond, 1e9 / 85, "fitted by others to published series"},
     {"usb3-rpi4", "USB 3, Raspberry Pi 4", 1500, 275e6, 1e9 / 25, "rough: few published values"},
-    {"pcie", "PCIe or M.2, also Dev Board", 110, kPcieInBytesPerSecond, 1e9 / 12,
+    {"pcie", "PCIe or M.2, PC", 110, kPcieInBytesPerSecond, 1e9 / 12,
      "fitted by others to published series; output chosen on one of them"},
+    {"pcie-devboard", "PCIe, Coral Dev Board", 110, kPcieInBytesPerSecond, 1e9 / 12,
+     "as pcie; only the host's CPU differs"},
 }};
 
 }  // namespace

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The final model: parts of a graph replaced by Edge TPU custom ops, the rest as it was.
+//
+// The result is what Google's compiler makes of the same parts, which exports the graph with TFLite's own writer:
+// tensors keep their names and order, those that only compiled operators used are dropped, every constant gets a buffer
+// of its own, an op's tensors come in the order of their numbers. Observed ranges (min, max), shape signatures,
+// signatures, "has rank" and metadata of the conversion are not carried over; other metadata (TFLITE_METADATA) is.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +23,25 @@ struct CompiledPart {
   Bytes custom_options;                       // darwinn::write_custom_options
 };
 
-// Each part becomes one custom op. Tensors and buffers that only they used are dropped; names, order, metadata,
-// signatures and the description stay, as Google's compiler leaves them.
-Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<CompiledPart>& parts);
+// What crosses the border of a set of operators, in the order that Google's compiler gives to a custom op's operands.
+struct Border {
+  std::vector<std::int32_t> inputs;   // computed elsewhere, the model's own, or states: read inside
+  std::vector<std::int32_t> outputs;  // computed inside, read outside or an output of the model
+};
+// `model` must be verified, `ops` ascending numbers of subgraph 0's operators.
+Border border_of(const ir::Model& model, const std::vector<std::int32_t>& ops);
+
+struct EmitOptions {
+  bool keep_signatures = false;      // Google's compiler drops them
+  std::vector<std::string> remarks;  // become metadata "reef", one to a line; empty: none
+};
+
+// Each part becomes one custom op. `source` must be verified; the result is. Fails if parts overlap or if something
+// that a part computes is needed to compute what the same part reads.
+Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<CompiledPart>& parts,
+                                 const EmitOptions& options = {});
+
+// Name of the metadata that `remarks` become.
+inline constexpr char kRemarksName[] = "reef";
 
 }  // namespace reef::emit

@@ -57,6 +57,7 @@ constinit const OpDef abs_op = define({.name = "ABS",
 
                                        .types = kTypes,
                                        .infer = infer_same_shape,
-                                       .prepare = prepare});
+                                       .prepare = prepare,
+                                       .chip = {.instead = "Use MAXIMUM of x and -x (a MUL by -1)."}});
 
 }  // namespace reef::ops

@@ -25,6 +25,7 @@ constinit const OpDef add_op = define({.name = "ADD",
                                        .attributes = kAttributes,
                                        .types = kTypes,
                                        .infer = infer,
-                                       .prepare = prepare});
+                                       .prepare = prepare,
+                                       .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -62,6 +62,7 @@ constinit const OpDef add_n_op = define({.name = "ADD_N",
                                          .inputs = {2, kAnyNumber},
                                          .types = kTypes,
                                          .infer = infer,
-                                         .prepare = prepare});
+                                         .prepare = prepare,
+                                         .chip = {.instead = "Add pairs with ADD."}});
 
 }  // namespace reef::ops

@@ -12,12 +12,15 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_arg_min_max(ctx, tr
 }  // namespace
 
 extern const OpDef arg_max_op;
-constinit const OpDef arg_max_op = define({.name = "ARG_MAX",
-                                           .summary = "Finds the index of the largest element along an axis.",
-                                           .inputs = {2, 2},
-                                           .attributes = kArgMinMaxAttributes,
-                                           .types = kArgMinMaxTypes,
-                                           .infer = infer_arg_min_max,
-                                           .prepare = prepare});
+constinit const OpDef arg_max_op = define(
+    {.name = "ARG_MAX",
+     .summary = "Finds the index of the largest element along an axis.",
+     .inputs = {2, 2},
+     .attributes = kArgMinMaxAttributes,
+     .types = kArgMinMaxTypes,
+     .infer = infer_arg_min_max,
+     .prepare = prepare,
+     .chip = {.instead =
+                  "End the model with the scores and take the index on the CPU: it is a small loop over the output."}});
 
 }  // namespace reef::ops

@@ -12,12 +12,14 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_arg_min_max(ctx, fa
 }  // namespace
 
 extern const OpDef arg_min_op;
-constinit const OpDef arg_min_op = define({.name = "ARG_MIN",
-                                           .summary = "Finds the index of the smallest element along an axis.",
-                                           .inputs = {2, 2},
-                                           .attributes = kArgMinMaxAttributes,
-                                           .types = kArgMinMaxTypes,
-                                           .infer = infer_arg_min_max,
-                                           .prepare = prepare});
+constinit const OpDef arg_min_op =
+    define({.name = "ARG_MIN",
+            .summary = "Finds the index of the smallest element along an axis.",
+            .inputs = {2, 2},
+            .attributes = kArgMinMaxAttributes,
+            .types = kArgMinMaxTypes,
+            .infer = infer_arg_min_max,
+            .prepare = prepare,
+            .chip = {.instead = "End the model with the values and take the index on the CPU."}});
 
 }  // namespace reef::ops

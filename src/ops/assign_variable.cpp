@@ -28,13 +28,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef assign_variable_op;
-constinit const OpDef assign_variable_op = define({.name = "ASSIGN_VARIABLE",
-                                                   .summary = "Stores a tensor in a variable.",
-                                                   .inputs = {2, 2},
-                                                   .outputs = {0, 0},
-                                                   .types = kTypes,
-                                                   .has_state = true,
-                                                   .infer = infer,
-                                                   .prepare = prepare});
+constinit const OpDef assign_variable_op =
+    define({.name = "ASSIGN_VARIABLE",
+            .summary = "Stores a tensor in a variable.",
+            .inputs = {2, 2},
+            .outputs = {0, 0},
+            .types = kTypes,
+            .has_state = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Make the variable an input and an output of the model."}});
 
 }  // namespace reef::ops

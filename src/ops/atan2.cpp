@@ -34,6 +34,7 @@ constinit const OpDef atan2_op = define({.name = "ATAN2",
                                          .inputs = {2, 2},
                                          .types = kTypes,
                                          .infer = infer,
-                                         .prepare = prepare});
+                                         .prepare = prepare,
+                                         .chip = {.instead = "Compute it on the CPU behind the model."}});
 
 }  // namespace reef::ops

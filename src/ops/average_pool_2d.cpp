@@ -3,6 +3,7 @@
 //
 // Integer averages round halves away from zero. Input and output must be quantized alike, which TFLite takes for
 // granted and so do we.
+#include "ops/chip_rules.h"
 #include "ops/pool.h"
 
 namespace reef::ops {
@@ -12,6 +13,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return prepare_pool(ctx, []<typename T>(const auto&... arguments) { kernels::average_pool<T>(arguments...); });
 }
 
+constexpr ChipRule kChipRules[] = {chip::kNoFusedActivation};
+
 }  // namespace
 
 extern const OpDef average_pool_2d_op;
@@ -20,6 +23,7 @@ constinit const OpDef average_pool_2d_op = define({.name = "AVERAGE_POOL_2D",
                                                    .attributes = kPoolAttributes,
                                                    .types = kPoolTypes,
                                                    .infer = infer_pool,
-                                                   .prepare = prepare});
+                                                   .prepare = prepare,
+                                                   .chip = {.first_runtime = 10, .rules = kChipRules}});
 
 }  // namespace reef::ops

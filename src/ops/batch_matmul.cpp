@@ -355,12 +355,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef batch_matmul_op;
-constinit const OpDef batch_matmul_op = define({.name = "BATCH_MATMUL",
-                                                .summary = "Matrix products over broadcast leading dimensions.",
-                                                .inputs = {2, 2},
-                                                .attributes = kAttributes,
-                                                .types = kTypes,
-                                                .infer = infer,
-                                                .prepare = prepare});
+constinit const OpDef batch_matmul_op =
+    define({.name = "BATCH_MATMUL",
+            .summary = "Matrix products over broadcast leading dimensions.",
+            .inputs = {2, 2},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Where one side is constant, use FULLY_CONNECTED or a CONV_2D with a 1x1 filter; "
+                                "products of two activations run on the CPU."}});
 
 }  // namespace reef::ops

@@ -42,11 +42,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef batch_to_space_nd_op;
-constinit const OpDef batch_to_space_nd_op = define({.name = "BATCH_TO_SPACE_ND",
-                                                     .summary = "Gathers batches into blocks of space.",
-                                                     .inputs = {3, 3},
-                                                     .types = kWholeByteTypes,
-                                                     .infer = infer,
-                                                     .prepare = prepare});
+constinit const OpDef batch_to_space_nd_op =
+    define({.name = "BATCH_TO_SPACE_ND",
+            .summary = "Gathers batches into blocks of space.",
+            .inputs = {3, 3},
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Use a dilated CONV_2D or DEPTHWISE_CONV_2D instead of SPACE_TO_BATCH_ND, convolution "
+                                "and BATCH_TO_SPACE_ND."}});
 
 }  // namespace reef::ops

@@ -159,6 +159,7 @@ constinit const OpDef bidirectional_sequence_lstm_op =
             .types = kTypes,
             .has_state = true,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Use unidirectional LSTMs; one of them can run over the reversed input."}});
 
 }  // namespace reef::ops

@@ -27,6 +27,7 @@ constinit const OpDef bitwise_xor_op =
             .inputs = {2, 2},
             .types = kTypes,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Keep integer logic out of the network."}});
 
 }  // namespace reef::ops

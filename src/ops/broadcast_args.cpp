@@ -46,11 +46,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef broadcast_args_op;
-constinit const OpDef broadcast_args_op = define({.name = "BROADCAST_ARGS",
-                                                  .summary = "Computes the shape that two shapes broadcast to.",
-                                                  .inputs = {2, 2},
-                                                  .types = kTypes,
-                                                  .infer = infer,
-                                                  .prepare = prepare});
+constinit const OpDef broadcast_args_op =
+    define({.name = "BROADCAST_ARGS",
+            .summary = "Computes the shape that two shapes broadcast to.",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Convert the model with fixed input sizes: it only computes a shape.",
+                     .rewrite = "fixed-shapes"}});
 
 }  // namespace reef::ops

@@ -96,6 +96,7 @@ constinit const OpDef broadcast_to_op = define({.name = "BROADCAST_TO",
                                                 .inputs = {2, 2},
                                                 .types = kTypes,
                                                 .infer = infer,
-                                                .prepare = prepare});
+                                                .prepare = prepare,
+                                                .chip = {.instead = "Let ADD or MUL broadcast, or use TILE."}});
 
 }  // namespace reef::ops

@@ -31,6 +31,7 @@ constinit const OpDef call_once_op = define({.name = "CALL_ONCE",
                                              .types = kTypes,
                                              .has_state = true,
                                              .infer = infer,
-                                             .prepare = prepare});
+                                             .prepare = prepare,
+                                             .chip = {.instead = "Freeze variables before converting the model."}});
 
 }  // namespace reef::ops

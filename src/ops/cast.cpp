@@ -163,11 +163,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef cast_op;
-constinit const OpDef cast_op = define({.name = "CAST",
-                                        .summary = "Converts numbers to another type.",
-                                        .attributes = kAttributes,
-                                        .types = kTypes,
-                                        .infer = infer_same_shape,
-                                        .prepare = prepare});
+constinit const OpDef cast_op =
+    define({.name = "CAST",
+            .summary = "Converts numbers to another type.",
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Give the model 8-bit inputs and outputs, so that nothing is left to convert.",
+                     .rewrite = "io"}});
 
 }  // namespace reef::ops

@@ -46,11 +46,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef ceil_op;
-constinit const OpDef ceil_op = define({.name = "CEIL",
-                                        .summary = "Rounds up.",
+constinit const OpDef ceil_op = define(
+    {.name = "CEIL",
+     .summary = "Rounds up.",
 
-                                        .types = kTypes,
-                                        .infer = infer_same_shape,
-                                        .prepare = prepare});
+     .types = kTypes,
+     .infer = infer_same_shape,
+     .prepare = prepare,
+     .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct RuntimeRange {
 };
 inline constexpr RuntimeRange kAllRuntimes = {};
 inline constexpr RuntimeRange kUpTo12 = {kOldestRuntime, 12};
+// What Coral's table says of "12 and below". Files that Google's compilers 2.0.291256449 to 15.0 made, of which it says
+// 13, carry the number 12 and do contain such ops (dilated depthwise convolutions, for one).
+inline constexpr RuntimeRange kUpTo11 = {kOldestRuntime, 11};
 inline constexpr RuntimeRange kFrom13 = {13, kNewestRuntime};
 
 enum class RuleSource : std::uint8_t {
@@ -65,19 +69,19 @@ struct ChipRule {
   std::string_view rewrite = {};  // the rewrite (rewrite/rewrites.def) that can mend it; empty: none
 };
 
-// What one execution costs the chip. All figures are estimates.
-struct ChipWork {
-  double tensor_cycles = 0;          // of the busiest tile's arithmetic unit
-  double move_cycles = 0;            // of relayout, halos and gathering that do not overlap with it
-  std::int64_t parameter_bytes = 0;  // as they lie on the chip: padded, with biases and scales
-};
+// Which inputs of an op are parameters: weights, biases, axes, sizes. Bit i stands for input i.
+using InputSet = std::uint32_t;
+constexpr InputSet input_set(std::initializer_list<int> indices) {
+  InputSet set = 0;
+  for (const int index : indices) set |= InputSet{1} << index;
+  return set;
+}
 
 struct ChipSupport {
   int first_runtime = 0;   // 0: no version runs it
   int newest_version = 0;  // of the op that Google's newest compiler takes; 0: any
   std::span<const ChipRule> rules = {};
-  // Null: nothing but copying its output.
-  ChipWork (*work)(const OpContext&) = nullptr;
+  InputSet parameters = 0;  // must be constants; all other inputs and all outputs are data: 8 bits, three dimensions
   std::string_view evidence = {};  // of first_runtime and newest_version, where it is not Coral's table
   // For ops that no version runs: what to use instead, a whole sentence, and the rewrite that does it.
   std::string_view instead = {};

@@ -3,11 +3,13 @@
 //
 // Elements are moved as they are, with one exception: a uint8 input whose quantization differs from the output's is
 // requantized, in float as TFLite's reference kernel does it. int8 and int16 must be quantized alike.
+#include <fmt/format.h>
 #include <array>
 #include <cmath>
 #include <limits>
 
 #include "numeric/fixed_point.h"
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 #include "ops/quantization_match.h"
@@ -127,6 +129,61 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return Kernel([axis, tables = std::move(tables)](RunContext& run_ctx) { return run(run_ctx, axis, tables); });
 }
 
+// Widest result of joining along the innermost dimension: between 2,048 channels, which map, and 8,400, which do not.
+constexpr std::int64_t kWidestOnChip = 4096;
+
+bool is_all_zero(const Tensor& tensor) {
+  // A quantized zero is the zero point.
+  const auto& zero_points = tensor.quantization->zero_point;
+  const auto zero = static_cast<std::uint8_t>(zero_points.empty() ? 0 : zero_points.front());
+  for (std::size_t i = 0; i < tensor.bytes; ++i) {
+    if (static_cast<std::uint8_t>(tensor.data[i]) != zero) return false;
+  }
+  return true;
+}
+
+std::string joins_constant(const OpContext& ctx) {
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (!ctx.has_input(i) || !ctx.input(i).is_constant) continue;
+    if (ctx.input_count() != 2) {
+      return fmt::format("input {} ('{}') is a constant among {} inputs", i, ctx.input(i).name, ctx.input_count());
+    }
+    if (!is_all_zero(ctx.input(i))) {
+      return fmt::format("input {} ('{}') is a constant that is not all zeros", i, ctx.input(i).name);
+    }
+  }
+  return "";
+}
+
+std::string joins_too_wide(const OpContext& ctx) {
+  const Shape& output = ctx.output(0).shape;
+  const std::int64_t axis = ctx.attributes().get_int("axis");
+  if (output.rank() == 0 || (axis != -1 && axis != output.rank() - 1) || output.last() <= kWidestOnChip) return "";
+  return fmt::format("output is {}: {} along the joined dimension", chip::shape_text(output),
+                     chip::number_text(output.last()));
+}
+
+constexpr ChipRule kChipRules[] = {
+    chip::kNoFusedActivation,
+    {
+        .id = "concatenation-constant",
+        .says = "A constant is joined only with one other tensor, and is all zeros.",
+        .suggestion = "Replace constant zeros by PAD, and join other constants behind the part for the chip.",
+        .broken = joins_constant,
+        .evidence = "Table 1",
+    },
+    {
+        .id = "concatenation-width",
+        .says = "Joining along the innermost dimension gives at most 4,096 elements along it.",
+        .suggestion = "Keep the parts as separate outputs, or join along a dimension further out.",
+        .broken = joins_too_wide,
+        .source = RuleSource::kMeasured,
+        .evidence = "2,048 channels map; 1x144x8400 (YOLOv8 at 640 pixels) and 1x14580 (edgetpu#663) do not. Where the "
+                    "limit lies between them is not known.",
+        .rewrite = "yolo-head",
+    },
+};
+
 }  // namespace
 
 extern const OpDef concatenation_op;
@@ -136,6 +193,7 @@ constinit const OpDef concatenation_op = define({.name = "CONCATENATION",
                                                  .attributes = kAttributes,
                                                  .types = kWholeByteTypes,
                                                  .infer = infer,
-                                                 .prepare = prepare});
+                                                 .prepare = prepare,
+                                                 .chip = {.first_runtime = 10, .rules = kChipRules}});
 
 }  // namespace reef::ops

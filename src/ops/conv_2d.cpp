@@ -13,7 +13,10 @@
 //   int16, bias 64  48-bit sums, 16-bit multipliers;   int16, bias 32  as int8, with sums that wrap at 32 bits
 //   float x integer ("hybrid"): activations are quantized per image while running. One scale for all weights:
 //                   symmetrically; scales per channel: asymmetrically (2.9: with the scale in double).
+#include <fmt/format.h>
+
 #include "kernels/conv/conv_float.h"
+#include "ops/chip_rules.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
 
@@ -144,15 +147,41 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+std::string has_groups(const OpContext& ctx) {
+  const Shape& input = ctx.input(0).shape;
+  const Shape& weights = ctx.input(1).shape;
+  if (input.rank() != 4 || weights.rank() != 4 || weights.last() <= 0 || input.last() == weights.last()) return "";
+  return fmt::format("input {} has {} channels, but a filter of weights {} takes {}", chip::shape_text(input),
+                     input.last(), chip::shape_text(weights), weights.last());
+}
+
+constexpr ChipRule kChipRules[] = {
+    chip::kEvenDilation,
+    {
+        .id = "conv-groups",
+        .says = "Every filter sees all channels: the convolution is not in groups.",
+        .suggestion = "Split the channels (SPLIT), convolve each part, and join the results (CONCATENATION).",
+        .broken = has_groups,
+        .source = RuleSource::kAssumed,
+        .evidence = "Groups came with version 6 of the op, after Google's last compiler.",
+    },
+};
+
 }  // namespace
 
 extern const OpDef conv_2d_op;
-constinit const OpDef conv_2d_op = define({.name = "CONV_2D",
-                                           .summary = "2-D convolution, dense or in groups.",
-                                           .inputs = {2, 3},
-                                           .attributes = kAttributes,
-                                           .types = kTypes,
-                                           .infer = infer,
-                                           .prepare = prepare});
+constinit const OpDef conv_2d_op = define(
+    {.name = "CONV_2D",
+     .summary = "2-D convolution, dense or in groups.",
+     .inputs = {2, 3},
+     .attributes = kAttributes,
+     .types = kTypes,
+     .infer = infer,
+     .prepare = prepare,
+     .chip = {.first_runtime = 10,
+              .newest_version = 5,
+              .rules = kChipRules,
+              .parameters = input_set({1, 2}),
+              .evidence = "Version 3 is seen mapped; 6 is the first with groups, and newer than Google's compiler."}});
 
 }  // namespace reef::ops

@@ -18,6 +18,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 extern const OpDef cos_op;
 constinit const OpDef cos_op =
-    define({.name = "COS", .summary = "Cosine.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+    define({.name = "COS",
+            .summary = "Cosine.",
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Compute it on the CPU, or from a table that the model is given as input."}});
 
 }  // namespace reef::ops

@@ -79,12 +79,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef cumsum_op;
-constinit const OpDef cumsum_op = define({.name = "CUMSUM",
-                                          .summary = "Takes running sums along an axis.",
-                                          .inputs = {2, 2},
-                                          .attributes = kAttributes,
-                                          .types = kTypes,
-                                          .infer = infer,
-                                          .prepare = prepare});
+constinit const OpDef cumsum_op =
+    define({.name = "CUMSUM",
+            .summary = "Takes running sums along an axis.",
+            .inputs = {2, 2},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Use a FULLY_CONNECTED or CONV_2D with a triangular matrix of ones."}});
 
 }  // namespace reef::ops

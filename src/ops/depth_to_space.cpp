@@ -38,11 +38,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef depth_to_space_op;
-constinit const OpDef depth_to_space_op = define({.name = "DEPTH_TO_SPACE",
-                                                  .summary = "Moves channels into square blocks of pixels.",
-                                                  .attributes = kAttributes,
-                                                  .types = kWholeByteTypes,
-                                                  .infer = infer,
-                                                  .prepare = prepare});
+constinit const OpDef depth_to_space_op =
+    define({.name = "DEPTH_TO_SPACE",
+            .summary = "Moves channels into square blocks of pixels.",
+            .attributes = kAttributes,
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Enlarge with TRANSPOSE_CONV or RESIZE_NEAREST_NEIGHBOR and a CONV_2D.",
+                     .rewrite = "pixel-shuffle"}});
 
 }  // namespace reef::ops

@@ -9,7 +9,10 @@
 // Types and their arithmetic are those of CONV_2D, except: int16 takes 64-bit biases only, and hybrid activations are
 // always quantized asymmetrically. Where hybrid weights have one scale for all channels, TFLite reads past its array;
 // here the scale serves all channels.
+#include <fmt/format.h>
+
 #include "kernels/conv/depthwise.h"
+#include "ops/chip_rules.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
 
@@ -145,15 +148,34 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+std::string is_dilated(const OpContext& ctx) {
+  const auto [y, x] = chip::dilation(ctx);
+  return y <= 1 && x <= 1 ? "" : fmt::format("the dilation is {} in y and {} in x", y, x);
+}
+
+constexpr ChipRule kChipRules[] = {
+    {
+        .id = "depthwise-dilation",
+        .says = "It is not dilated.",
+        .suggestion = "Compile for runtime 12 or later, or use a larger filter that is not dilated.",
+        .broken = is_dilated,
+        .evidence = "Table 1 says so up to runtime 12; a dilation of 2 is seen mapped in a file for 12.",
+        .runtimes = kUpTo11,
+    },
+    chip::kEvenDilation,
+};
+
 }  // namespace
 
 extern const OpDef depthwise_conv_2d_op;
-constinit const OpDef depthwise_conv_2d_op = define({.name = "DEPTHWISE_CONV_2D",
-                                                     .summary = "2-D convolution of each channel on its own.",
-                                                     .inputs = {2, 3},
-                                                     .attributes = kAttributes,
-                                                     .types = kTypes,
-                                                     .infer = infer,
-                                                     .prepare = prepare});
+constinit const OpDef depthwise_conv_2d_op =
+    define({.name = "DEPTHWISE_CONV_2D",
+            .summary = "2-D convolution of each channel on its own.",
+            .inputs = {2, 3},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1, 2})}});
 
 }  // namespace reef::ops

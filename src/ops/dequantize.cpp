@@ -72,10 +72,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef dequantize_op;
-constinit const OpDef dequantize_op = define({.name = "DEQUANTIZE",
-                                              .summary = "Quantized numbers (or float16) as float32.",
-                                              .types = kTypes,
-                                              .infer = infer_same_shape,
-                                              .prepare = prepare});
+constinit const OpDef dequantize_op = define(
+    {.name = "DEQUANTIZE",
+     .summary = "Quantized numbers (or float16) as float32.",
+     .types = kTypes,
+     .infer = infer_same_shape,
+     .prepare = prepare,
+     .chip = {.instead = "Give the model 8-bit outputs (inference_output_type) and scale them where they are used.",
+              .rewrite = "io"}});
 
 }  // namespace reef::ops

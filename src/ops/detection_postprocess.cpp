@@ -286,6 +286,7 @@ constinit const OpDef detection_postprocess_op =
             .types = kTypes,
             .is_custom = true,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "It belongs on the CPU: as the last op it costs little."}});
 
 }  // namespace reef::ops

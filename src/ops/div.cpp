@@ -72,12 +72,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef div_op;
-constinit const OpDef div_op = define({.name = "DIV",
-                                       .summary = "Element-wise quotient, with broadcasting.",
-                                       .inputs = {2, 2},
-                                       .attributes = kAttributes,
-                                       .types = kTypes,
-                                       .infer = infer,
-                                       .prepare = prepare});
+constinit const OpDef div_op =
+    define({.name = "DIV",
+            .summary = "Element-wise quotient, with broadcasting.",
+            .inputs = {2, 2},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Multiply by the reciprocal: a constant one with MUL, or RSQRT of the square."}});
 
 }  // namespace reef::ops

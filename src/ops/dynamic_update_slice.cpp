@@ -53,6 +53,7 @@ constinit const OpDef dynamic_update_slice_op = define({.name = "DYNAMIC_UPDATE_
                                                         .inputs = {3, 3},
                                                         .types = kWholeByteTypes,
                                                         .infer = infer_same_shape,
-                                                        .prepare = prepare});
+                                                        .prepare = prepare,
+                                                        .chip = {.instead = "Join the parts with CONCATENATION."}});
 
 }  // namespace reef::ops

@@ -26,6 +26,7 @@ constinit const OpDef elu_op = define({.name = "ELU",
                                        .summary = "Exponential linear unit.",
                                        .types = kTypes,
                                        .infer = infer_same_shape,
-                                       .prepare = prepare});
+                                       .prepare = prepare,
+                                       .chip = {.instead = "Use RELU or PRELU when training.", .rewrite = "elu"}});
 
 }  // namespace reef::ops

@@ -94,11 +94,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef embedding_lookup_op;
-constinit const OpDef embedding_lookup_op = define({.name = "EMBEDDING_LOOKUP",
-                                                    .summary = "Picks rows of a table by number.",
-                                                    .inputs = {2, 2},
-                                                    .types = kTypes,
-                                                    .infer = infer,
-                                                    .prepare = prepare});
+constinit const OpDef embedding_lookup_op = define(
+    {.name = "EMBEDDING_LOOKUP",
+     .summary = "Picks rows of a table by number.",
+     .inputs = {2, 2},
+     .types = kTypes,
+     .infer = infer,
+     .prepare = prepare,
+     .chip = {
+         .instead =
+             "Look rows up on the CPU and give the model the result, or use FULLY_CONNECTED on a one-hot input."}});
 
 }  // namespace reef::ops

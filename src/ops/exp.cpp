@@ -28,7 +28,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef exp_op;
-constinit const OpDef exp_op =
-    define({.name = "EXP", .summary = "Exponential.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+constinit const OpDef exp_op = define({.name = "EXP",
+                                       .summary = "Exponential.",
+                                       .types = kTypes,
+                                       .infer = infer_same_shape,
+                                       .prepare = prepare,
+                                       .chip = {.instead = "Use SOFTMAX or LOGISTIC where that is meant."}});
 
 }  // namespace reef::ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // EXPAND_DIMS: inserts a dimension of size 1 before dimension `input 1`; -1 puts it last.
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 
@@ -22,11 +23,13 @@ Status infer(InferContext& ctx) {
 }  // namespace
 
 extern const OpDef expand_dims_op;
-constinit const OpDef expand_dims_op = define({.name = "EXPAND_DIMS",
-                                               .summary = "Inserts a dimension of size 1.",
-                                               .inputs = {2, 2},
-                                               .types = kTypes,
-                                               .infer = infer,
-                                               .prepare = prepare_same_bytes});
+constinit const OpDef expand_dims_op =
+    define({.name = "EXPAND_DIMS",
+            .summary = "Inserts a dimension of size 1.",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare_same_bytes,
+            .chip = {.first_runtime = 12, .parameters = input_set({1}), .evidence = chip::kStamped12}});
 
 }  // namespace reef::ops

@@ -46,11 +46,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef fake_quant_op;
-constinit const OpDef fake_quant_op = define({.name = "FAKE_QUANT",
-                                              .summary = "Rounds float32 to what a quantized tensor could hold.",
-                                              .attributes = kAttributes,
-                                              .types = kTypes,
-                                              .infer = infer_same_shape,
-                                              .prepare = prepare});
+constinit const OpDef fake_quant_op =
+    define({.name = "FAKE_QUANT",
+            .summary = "Rounds float32 to what a quantized tensor could hold.",
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Convert the model with full integer quantization, which removes it."}});
 
 }  // namespace reef::ops

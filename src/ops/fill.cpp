@@ -43,11 +43,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef fill_op;
-constinit const OpDef fill_op = define({.name = "FILL",
-                                        .summary = "Makes a tensor with one value everywhere.",
-                                        .inputs = {2, 2},
-                                        .types = kTypes,
-                                        .infer = infer,
-                                        .prepare = prepare});
+constinit const OpDef fill_op =
+    define({.name = "FILL",
+            .summary = "Makes a tensor with one value everywhere.",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",
+                     .rewrite = "fixed-shapes"}});
 
 }  // namespace reef::ops

@@ -18,6 +18,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 extern const OpDef floor_op;
 constinit const OpDef floor_op = define(
-    {.name = "FLOOR", .summary = "Rounds down.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+    {.name = "FLOOR",
+     .summary = "Rounds down.",
+     .types = kTypes,
+     .infer = infer_same_shape,
+     .prepare = prepare,
+     .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

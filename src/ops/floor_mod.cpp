@@ -50,6 +50,7 @@ constinit const OpDef floor_mod_op =
             .inputs = {2, 2},
             .types = kTypes,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Divide on the CPU behind the model."}});
 
 }  // namespace reef::ops

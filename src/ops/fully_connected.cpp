@@ -10,9 +10,11 @@
 // weights and 32-bit biases of int16, which 2.9 does not know, are computed as in the current release. Hybrid (float
 // activations, integer weights): each row is quantized while running, asymmetrically if the attribute says so (2.9:
 // with the scale in double).
+#include <fmt/format.h>
 #include <cstring>
 #include <limits>
 
+#include "ops/chip_rules.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
 
@@ -239,16 +241,54 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+std::string has_shuffled_weights(const OpContext& ctx) {
+  const std::string_view format = ctx.attributes().get_enum("weights_format", "DEFAULT");
+  return format == "DEFAULT" ? "" : fmt::format("its weights are stored as {}", format);
+}
+
+std::string has_rows_and_columns(const OpContext& ctx) {
+  const Shape& output = ctx.output(0).shape;
+  const auto above_1 = std::count_if(output.begin(), output.end(), [](std::int32_t size) { return size > 1; });
+  return above_1 <= 1 ? "" : fmt::format("output is {}", chip::shape_text(output));
+}
+
+constexpr ChipRule kChipRules[] = {
+    {
+        .id = "fully-connected-format",
+        .says = "Weights are stored in the default format.",
+        .suggestion = "Convert the model without shuffled weights.",
+        .broken = has_shuffled_weights,
+        .evidence = "Table 1",
+    },
+    {
+        .id = "fully-connected-rows",
+        .says = "The output is one-dimensional: at most one of its dimensions is above 1.",
+        .suggestion = "Write it as a CONV_2D with a 1x1 filter over an image with the rows as pixels, which maps.",
+        .broken = has_rows_and_columns,
+        .evidence =
+            "Table 1; edgetpu#27: \"a fully-connected or softmax layer with 2D output\". A log of YOLOv9 shows the "
+            "products of many rows with one column mapped.",
+        .rewrite = "unroll-batch",
+    },
+};
+
 }  // namespace
 
 extern const OpDef fully_connected_op;
-constinit const OpDef fully_connected_op = define({.name = "FULLY_CONNECTED",
-                                                   .summary = "Rows of the input times a matrix of weights.",
-                                                   .inputs = {2, 3},
-                                                   .outputs = {1, 2},
-                                                   .attributes = kAttributes,
-                                                   .types = kTypes,
-                                                   .infer = infer,
-                                                   .prepare = prepare});
+constinit const OpDef fully_connected_op = define(
+    {.name = "FULLY_CONNECTED",
+     .summary = "Rows of the input times a matrix of weights.",
+     .inputs = {2, 3},
+     .outputs = {1, 2},
+     .attributes = kAttributes,
+     .types = kTypes,
+     .infer = infer,
+     .prepare = prepare,
+     .chip = {.first_runtime = 10,
+              .newest_version = 4,
+              .rules = kChipRules,
+              .parameters = input_set({1, 2}),
+              .evidence =
+                  "Version 4 is seen mapped; a user's log refuses the version that keep_num_dims needs, which is 5."}});
 
 }  // namespace reef::ops

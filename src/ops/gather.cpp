@@ -93,12 +93,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef gather_op;
-constinit const OpDef gather_op = define({.name = "GATHER",
-                                          .summary = "Picks slices by index.",
-                                          .inputs = {2, 2},
-                                          .attributes = kAttributes,
-                                          .types = kWholeByteTypes,
-                                          .infer = infer,
-                                          .prepare = prepare});
+constinit const OpDef gather_op =
+    define({.name = "GATHER",
+            .summary = "Picks slices by index.",
+            .inputs = {2, 2},
+            .attributes = kAttributes,
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Where the indices are constant, use STRIDED_SLICE and CONCATENATION, or a CONV_2D "
+                                "with a 1x1 filter that selects channels."}});
 
 }  // namespace reef::ops

@@ -65,6 +65,7 @@ constinit const OpDef gather_nd_op = define({.name = "GATHER_ND",
                                              .inputs = {2, 2},
                                              .types = kWholeByteTypes,
                                              .infer = infer,
-                                             .prepare = prepare});
+                                             .prepare = prepare,
+                                             .chip = {.instead = "Gather on the CPU behind the model."}});
 
 }  // namespace reef::ops

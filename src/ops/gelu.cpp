@@ -46,11 +46,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef gelu_op;
-constinit const OpDef gelu_op = define({.name = "GELU",
-                                        .summary = "Gaussian error linear unit.",
-                                        .attributes = kAttributes,
-                                        .types = kTypes,
-                                        .infer = infer_same_shape,
-                                        .prepare = prepare});
+constinit const OpDef gelu_op =
+    define({.name = "GELU",
+            .summary = "Gaussian error linear unit.",
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Use RELU when training, or x * LOGISTIC(1.702 x).", .rewrite = "gelu"}});
 
 }  // namespace reef::ops

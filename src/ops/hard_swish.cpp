@@ -96,11 +96,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef hard_swish_op;
-constinit const OpDef hard_swish_op = define({.name = "HARD_SWISH",
-                                              .summary = "Hard swish: x * relu6(x + 3) / 6.",
+constinit const OpDef hard_swish_op = define(
+    {.name = "HARD_SWISH",
+     .summary = "Hard swish: x * relu6(x + 3) / 6.",
 
-                                              .types = kTypes,
-                                              .infer = infer_same_shape,
-                                              .prepare = prepare});
+     .types = kTypes,
+     .infer = infer_same_shape,
+     .prepare = prepare,
+     .chip = {.instead = "Use RELU6 when training, or write it as x * RELU6(x + 3) / 6.", .rewrite = "hard-swish"}});
 
 }  // namespace reef::ops

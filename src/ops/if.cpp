@@ -46,14 +46,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef if_op;
-constinit const OpDef if_op = define({.name = "IF",
-                                      .summary = "Runs one of two subgraphs, chosen by a condition.",
-                                      .inputs = {1, kAnyNumber},
-                                      .outputs = {0, kAnyNumber},
-                                      .attributes = kAttributes,
-                                      .types = kTypes,
-                                      .has_state = true,
-                                      .infer = infer,
-                                      .prepare = prepare});
+constinit const OpDef if_op =
+    define({.name = "IF",
+            .summary = "Runs one of two subgraphs, chosen by a condition.",
+            .inputs = {1, kAnyNumber},
+            .outputs = {0, kAnyNumber},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .has_state = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Make one model per branch and choose between them on the CPU."}});
 
 }  // namespace reef::ops

@@ -70,6 +70,7 @@ constinit const OpDef l2_normalization_op = define({.name = "L2_NORMALIZATION",
                                                     .attributes = kAttributes,
                                                     .types = kTypes,
                                                     .infer = infer_same_shape,
-                                                    .prepare = prepare});
+                                                    .prepare = prepare,
+                                                    .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -22,6 +22,7 @@ constinit const OpDef l2_pool_2d_op = define({.name = "L2_POOL_2D",
                                               .attributes = kPoolAttributes,
                                               .types = kTypes,
                                               .infer = infer_pool,
-                                              .prepare = prepare});
+                                              .prepare = prepare,
+                                              .chip = {.instead = "Use MUL, AVERAGE_POOL_2D and RSQRT."}});
 
 }  // namespace reef::ops

@@ -55,11 +55,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef leaky_relu_op;
-constinit const OpDef leaky_relu_op = define({.name = "LEAKY_RELU",
-                                              .summary = "x where positive, alpha * x elsewhere.",
-                                              .attributes = kAttributes,
-                                              .types = kTypes,
-                                              .infer = infer_same_shape,
-                                              .prepare = prepare});
+constinit const OpDef leaky_relu_op =
+    define({.name = "LEAKY_RELU",
+            .summary = "x where positive, alpha * x elsewhere.",
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Use PRELU, or MAXIMUM of x and a multiple of x.", .rewrite = "leaky-relu"}});
 
 }  // namespace reef::ops

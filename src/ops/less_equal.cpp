@@ -24,6 +24,7 @@ constinit const OpDef less_equal_op =
             .inputs = {2, 2},
             .types = kTypes,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Compare on the CPU behind the model."}});
 
 }  // namespace reef::ops

@@ -48,6 +48,7 @@ constinit const OpDef local_response_normalization_op =
             .attributes = kAttributes,
             .types = kTypes,
             .infer = infer_same_shape,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Use batch normalization, which is folded into the convolution."}});
 
 }  // namespace reef::ops

@@ -26,7 +26,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef log_op;
-constinit const OpDef log_op = define(
-    {.name = "LOG", .summary = "Natural logarithm.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+constinit const OpDef log_op =
+    define({.name = "LOG",
+            .summary = "Natural logarithm.",
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "End the model before it, or train with a loss that takes the logarithm itself."}});
 
 }  // namespace reef::ops

@@ -49,10 +49,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef log_softmax_op;
-constinit const OpDef log_softmax_op = define({.name = "LOG_SOFTMAX",
-                                               .summary = "Logarithm of SOFTMAX.",
-                                               .types = kTypes,
-                                               .infer = infer_same_shape,
-                                               .prepare = prepare});
+constinit const OpDef log_softmax_op =
+    define({.name = "LOG_SOFTMAX",
+            .summary = "Logarithm of SOFTMAX.",
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Use SOFTMAX; the logarithm is taken on the CPU or by the loss."}});
 
 }  // namespace reef::ops

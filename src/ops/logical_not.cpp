@@ -31,7 +31,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef logical_not_op;
-constinit const OpDef logical_not_op = define(
-    {.name = "LOGICAL_NOT", .summary = "Logical negation.", .types = kTypes, .infer = infer, .prepare = prepare});
+constinit const OpDef logical_not_op = define({.name = "LOGICAL_NOT",
+                                               .summary = "Logical negation.",
+                                               .types = kTypes,
+                                               .infer = infer,
+                                               .prepare = prepare,
+                                               .chip = {.instead = "Keep logic out of the network."}});
 
 }  // namespace reef::ops

@@ -72,6 +72,7 @@ constinit const OpDef logistic_op = define({.name = "LOGISTIC",
 
                                             .types = kTypes,
                                             .infer = infer_same_shape,
-                                            .prepare = prepare});
+                                            .prepare = prepare,
+                                            .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

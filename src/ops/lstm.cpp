@@ -172,14 +172,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef lstm_op;
-constinit const OpDef lstm_op = define({.name = "LSTM",
-                                        .summary = "One step of a long short-term memory.",
-                                        .inputs = {1, kFullLstmInputs},
-                                        .outputs = {1, kBasicOutputs},
-                                        .attributes = kAttributes,
-                                        .types = kTypes,
-                                        .has_state = true,
-                                        .infer = infer,
-                                        .prepare = prepare});
+constinit const OpDef lstm_op =
+    define({.name = "LSTM",
+            .summary = "One step of a long short-term memory.",
+            .inputs = {1, kFullLstmInputs},
+            .outputs = {1, kBasicOutputs},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .has_state = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Use the LSTM layer of Keras, which converts to UNIDIRECTIONAL_SEQUENCE_LSTM."}});
 
 }  // namespace reef::ops

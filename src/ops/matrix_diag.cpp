@@ -44,6 +44,7 @@ constinit const OpDef matrix_diag_op = define({.name = "MATRIX_DIAG",
                                                .summary = "Puts vectors on the diagonals of matrices.",
                                                .types = kWholeByteTypes,
                                                .infer = infer,
-                                               .prepare = prepare});
+                                               .prepare = prepare,
+                                               .chip = {.instead = "Multiply by a constant identity matrix."}});
 
 }  // namespace reef::ops

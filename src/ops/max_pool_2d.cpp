@@ -2,6 +2,7 @@
 // MAX_POOL_2D: the maximum of each window, channel by channel; padding is left out.
 //
 // Input and output must be quantized alike, which TFLite takes for granted and so do we. NaN is never the maximum.
+#include "ops/chip_rules.h"
 #include "ops/pool.h"
 
 namespace reef::ops {
@@ -11,6 +12,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return prepare_pool(ctx, []<typename T>(const auto&... arguments) { kernels::max_pool<T>(arguments...); });
 }
 
+constexpr ChipRule kChipRules[] = {chip::kNoFusedActivation};
+
 }  // namespace
 
 extern const OpDef max_pool_2d_op;
@@ -19,6 +22,7 @@ constinit const OpDef max_pool_2d_op = define({.name = "MAX_POOL_2D",
                                                .attributes = kPoolAttributes,
                                                .types = kPoolTypes,
                                                .infer = infer_pool,
-                                               .prepare = prepare});
+                                               .prepare = prepare,
+                                               .chip = {.first_runtime = 10, .rules = kChipRules}});
 
 }  // namespace reef::ops

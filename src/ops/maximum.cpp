@@ -29,6 +29,7 @@ constinit const OpDef maximum_op = define({.name = "MAXIMUM",
                                            .inputs = {2, 2},
                                            .types = kTypes,
                                            .infer = infer,
-                                           .prepare = prepare});
+                                           .prepare = prepare,
+                                           .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

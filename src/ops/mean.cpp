@@ -10,8 +10,10 @@
 //              else the mean is rescaled in float
 //   current    the count is folded into the fixed-point factor
 // float32 means of the last dimension alone are summed by Eigen in 2.9, so their last bits may differ from ours.
+#include <fmt/format.h>
 #include <bit>
 
+#include "ops/chip_rules.h"
 #include "ops/reduce_quantized.h"
 
 namespace reef::ops {
@@ -160,15 +162,75 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+// Most pixels of which one mean is taken: between 8,192, which map, and 32,768, which do not.
+constexpr std::int64_t kMostPixelsOnChip = 16384;
+
+bool reduces_channels(const OpContext& ctx) {
+  const auto axes = chip::named_axes(ctx);
+  return axes && !axes->empty() && axes->back();
+}
+
+std::string takes_mean_of_channels(const OpContext& ctx) {
+  if (!reduces_channels(ctx)) return "";
+  return fmt::format("the innermost dimension of input {} is reduced", chip::shape_text(ctx.input(0).shape));
+}
+
+std::string takes_mean_of_odd_channels(const OpContext& ctx) {
+  const Shape& input = ctx.input(0).shape;
+  if (!reduces_channels(ctx) || input.last() % 4 == 0) return "";
+  return fmt::format("input is {}: {} channels", chip::shape_text(input), input.last());
+}
+
+std::string takes_mean_of_many_pixels(const OpContext& ctx) {
+  const auto axes = chip::named_axes(ctx);
+  const Shape& input = ctx.input(0).shape;
+  if (!axes) return "";
+  std::int64_t pixels = 1;
+  for (int i = 0; i + 1 < input.rank(); ++i) pixels *= (*axes)[static_cast<std::size_t>(i)] ? input[i] : 1;
+  if (pixels <= kMostPixelsOnChip) return "";
+  return fmt::format("input is {}: means of {} pixels", chip::shape_text(input), chip::number_text(pixels));
+}
+
+constexpr ChipRule kChipRules[] = {
+    chip::kNoReductionOfBatch,
+    {
+        .id = "mean-channels",
+        .says = "Means are taken over height and width only.",
+        .suggestion = "Compile for runtime 12 or later, or take means of channels by a CONV_2D with equal weights.",
+        .broken = takes_mean_of_channels,
+        .evidence = "Table 1 says so up to runtime 12.",
+        .runtimes = kUpTo11,
+    },
+    {
+        .id = "mean-channels-multiple",
+        .says = "Where means are taken over channels, there is a multiple of 4 of them.",
+        .suggestion = "Pad the channels to a multiple of 4 and scale the result, or use a CONV_2D with equal weights.",
+        .broken = takes_mean_of_odd_channels,
+        .evidence = "Table 1",
+        .runtimes = {12, kNewestRuntime},
+    },
+    {
+        .id = "mean-pixels",
+        .says = "A mean is taken of at most 16,384 pixels.",
+        .suggestion = "Shrink with AVERAGE_POOL_2D first, or split the image, take means of the parts and add them.",
+        .broken = takes_mean_of_many_pixels,
+        .source = RuleSource::kReported,
+        .evidence = "1x64x128x3 maps, 1x256x128x3 does not (edgetpu#461); 1x256x256x32 crashes the compiler "
+                    "(edgetpu#183). Where the limit lies between 8,192 and 32,768 pixels is not known.",
+    },
+};
+
 }  // namespace
 
 extern const OpDef mean_op;
-constinit const OpDef mean_op = define({.name = "MEAN",
-                                        .summary = "Takes means along axes.",
-                                        .inputs = {2, 2},
-                                        .attributes = kReduceAttributes,
-                                        .types = kTypes,
-                                        .infer = infer_reduce,
-                                        .prepare = prepare});
+constinit const OpDef mean_op =
+    define({.name = "MEAN",
+            .summary = "Takes means along axes.",
+            .inputs = {2, 2},
+            .attributes = kReduceAttributes,
+            .types = kTypes,
+            .infer = infer_reduce,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

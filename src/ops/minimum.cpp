@@ -29,6 +29,7 @@ constinit const OpDef minimum_op = define({.name = "MINIMUM",
                                            .inputs = {2, 2},
                                            .types = kTypes,
                                            .infer = infer,
-                                           .prepare = prepare});
+                                           .prepare = prepare,
+                                           .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -85,12 +85,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef mirror_pad_op;
-constinit const OpDef mirror_pad_op = define({.name = "MIRROR_PAD",
-                                              .summary = "Continues a tensor by its mirror image.",
-                                              .inputs = {2, 2},
-                                              .attributes = kAttributes,
-                                              .types = kWholeByteTypes,
-                                              .infer = infer,
-                                              .prepare = prepare});
+constinit const OpDef mirror_pad_op =
+    define({.name = "MIRROR_PAD",
+            .summary = "Continues a tensor by its mirror image.",
+            .inputs = {2, 2},
+            .attributes = kAttributes,
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Use PAD, or padding SAME of the convolution behind it."}});
 
 }  // namespace reef::ops

@@ -103,6 +103,7 @@ constinit const OpDef mul_op = define({.name = "MUL",
                                        .attributes = kAttributes,
                                        .types = kTypes,
                                        .infer = infer,
-                                       .prepare = prepare});
+                                       .prepare = prepare,
+                                       .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

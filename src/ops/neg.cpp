@@ -41,6 +41,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 extern const OpDef neg_op;
 constinit const OpDef neg_op =
-    define({.name = "NEG", .summary = "Negative.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+    define({.name = "NEG",
+            .summary = "Negative.",
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Multiply by -1 with MUL, or swap the operands of the SUB behind it."}});
 
 }  // namespace reef::ops

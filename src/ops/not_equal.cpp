@@ -22,6 +22,7 @@ constinit const OpDef not_equal_op = define({.name = "NOT_EQUAL",
                                              .inputs = {2, 2},
                                              .types = kTypes,
                                              .infer = infer,
-                                             .prepare = prepare});
+                                             .prepare = prepare,
+                                             .chip = {.instead = "Compare on the CPU behind the model."}});
 
 }  // namespace reef::ops

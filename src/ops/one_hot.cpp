@@ -101,6 +101,7 @@ constinit const OpDef one_hot_op = define({.name = "ONE_HOT",
                                            .attributes = kAttributes,
                                            .types = kTypes,
                                            .infer = infer,
-                                           .prepare = prepare});
+                                           .prepare = prepare,
+                                           .chip = {.instead = "Make one-hot vectors on the CPU before the model."}});
 
 }  // namespace reef::ops

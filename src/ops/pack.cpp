@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PACK: stacks tensors of one shape along a new dimension.
+#include <fmt/format.h>
+
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 #include "ops/quantization_match.h"
@@ -51,15 +54,33 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return Kernel([axis](RunContext& run_ctx) { return run(run_ctx, axis); });
 }
 
+std::string stacks_batch(const OpContext& ctx) {
+  const std::int64_t axis = ctx.attributes().get_int("axis");
+  if (axis != 0 && axis != -ctx.output(0).shape.rank()) return "";
+  if (ctx.input_count() < 2) return "";
+  return fmt::format("{} tensors are stacked along dimension 0, to {}", ctx.input_count(),
+                     chip::shape_text(ctx.output(0).shape));
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "pack-batch",
+    .says = "Tensors are not stacked along the outermost dimension.",
+    .suggestion = "Stack along an inner dimension, or join with CONCATENATION.",
+    .broken = stacks_batch,
+    .evidence = "Table 1",
+}};
+
 }  // namespace
 
 extern const OpDef pack_op;
-constinit const OpDef pack_op = define({.name = "PACK",
-                                        .summary = "Stacks tensors along a new dimension.",
-                                        .inputs = {1, kAnyNumber},
-                                        .attributes = kAttributes,
-                                        .types = kWholeByteTypes,
-                                        .infer = infer,
-                                        .prepare = prepare});
+constinit const OpDef pack_op =
+    define({.name = "PACK",
+            .summary = "Stacks tensors along a new dimension.",
+            .inputs = {1, kAnyNumber},
+            .attributes = kAttributes,
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});
 
 }  // namespace reef::ops

@@ -7,11 +7,15 @@
 namespace reef::ops {
 
 extern const OpDef padv2_op;
-constinit const OpDef padv2_op = define({.name = "PADV2",
-                                         .summary = "Surrounds a tensor with a given value.",
-                                         .inputs = {2, 3},
-                                         .types = kWholeByteTypes,
-                                         .infer = infer_pad,
-                                         .prepare = prepare_pad});
+constinit const OpDef padv2_op = define(
+    {.name = "PADV2",
+     .summary = "Surrounds a tensor with a given value.",
+     .inputs = {2, 3},
+     .types = kWholeByteTypes,
+     .infer = infer_pad,
+     .prepare = prepare_pad,
+     .chip = {
+         .instead = "Pad with zeros (PAD); with the lowest value before a MAX_POOL_2D, use the padding of the pool.",
+         .rewrite = "pad-v2"}});
 
 }  // namespace reef::ops

@@ -128,14 +128,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef posenet_decoder_op;
-constinit const OpDef posenet_decoder_op = define({.name = "PosenetDecoderOp",
-                                                   .summary = "Coral's decoder of PoseNet's heat maps and offsets.",
-                                                   .inputs = {3, 3},
-                                                   .outputs = {4, 4},
-                                                   .attributes = kAttributes,
-                                                   .types = kTypes,
-                                                   .is_custom = true,
-                                                   .infer = infer,
-                                                   .prepare = prepare});
+constinit const OpDef posenet_decoder_op =
+    define({.name = "PosenetDecoderOp",
+            .summary = "Coral's decoder of PoseNet's heat maps and offsets.",
+            .inputs = {3, 3},
+            .outputs = {4, 4},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "It belongs on the CPU: as the last op it costs little."}});
 
 }  // namespace reef::ops

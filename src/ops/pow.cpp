@@ -90,6 +90,7 @@ constinit const OpDef pow_op = define({.name = "POW",
                                        .inputs = {2, 2},
                                        .types = kTypes,
                                        .infer = infer,
-                                       .prepare = prepare});
+                                       .prepare = prepare,
+                                       .chip = {.instead = "Use MUL for squares and RSQRT for roots."}});
 
 }  // namespace reef::ops

@@ -3,9 +3,12 @@
 //
 // Quantized: the two branches have a factor each, input scale / output scale and input scale * alpha scale / output
 // scale. With an int16 input, alpha is int8: TFLite reads the bytes of an int16 alpha as int8, so that is refused here.
+#include <fmt/format.h>
+
 #include "kernels/elementwise/rescale.h"
 #include "numeric/fixed_point.h"
 #include "ops/checks.h"
+#include "ops/chip_rules.h"
 #include "ops/elementwise.h"
 #include "ops/op_def.h"
 
@@ -58,14 +61,30 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+std::string has_alpha_per_pixel(const OpContext& ctx) {
+  const Shape& alpha = ctx.input(1).shape;
+  if (alpha.rank() == 0 || alpha.product(0, alpha.rank() - 1) == 1) return "";
+  return fmt::format("alpha is {}", chip::shape_text(alpha));
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "prelu-alpha",
+    .says = "There is one alpha for all, or one per channel.",
+    .suggestion = "Share alpha over height and width: shared_axes=[1, 2] in Keras.",
+    .broken = has_alpha_per_pixel,
+    .evidence = "Table 1",
+}};
+
 }  // namespace
 
 extern const OpDef prelu_op;
-constinit const OpDef prelu_op = define({.name = "PRELU",
-                                         .summary = "Multiplies negative elements by alpha.",
-                                         .inputs = {2, 2},
-                                         .types = kTypes,
-                                         .infer = infer,
-                                         .prepare = prepare});
+constinit const OpDef prelu_op = define(
+    {.name = "PRELU",
+     .summary = "Multiplies negative elements by alpha.",
+     .inputs = {2, 2},
+     .types = kTypes,
+     .infer = infer,
+     .prepare = prepare,
+     .chip = {.first_runtime = 12, .rules = kChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});
 
 }  // namespace reef::ops

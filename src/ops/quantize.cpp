@@ -4,12 +4,14 @@
 // From float: round(x / scale), halves away from zero, plus the zero point, saturated. Quotients beyond 32 bits and NaN
 // come out as the machine's conversion leaves them (INT32_MIN before the zero point is added), as in TFLite on x86.
 // Between integers: one fixed-point multiplication, as in TFLite.
+#include <fmt/format.h>
 #include <cmath>
 #include <cstdint>
 
 #include "numeric/fixed_point.h"
 #include "numeric/packed.h"
 #include "ops/channel_quantization.h"
+#include "ops/chip_rules.h"
 #include "ops/op_def.h"
 #include "ops/unary.h"
 
@@ -101,13 +103,32 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+std::string reads_float(const OpContext& ctx) {
+  const DataType type = ctx.input(0).type;
+  if (type != DataType::kFloat32 && type != DataType::kFloat16 && type != DataType::kBFloat16) return "";
+  return fmt::format("input 0 ('{}') is {}", ctx.input(0).name, ir::type_name(type));
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "quantize-float",
+    .says = "It converts between 8-bit types; floats are quantized by the CPU.",
+    .suggestion = "Give the model 8-bit inputs (inference_input_type) so that nothing is left to quantize.",
+    .broken = reads_float,
+    .source = RuleSource::kMeasured,
+    .evidence = "Left at the beginning of models with float inputs, as Coral's model requirements say; the status is "
+                "that of users' logs.",
+    .rewrite = "io",
+}};
+
 }  // namespace
 
 extern const OpDef quantize_op;
-constinit const OpDef quantize_op = define({.name = "QUANTIZE",
-                                            .summary = "Quantizes float32, or requantizes integers.",
-                                            .types = kTypes,
-                                            .infer = infer_same_shape,
-                                            .prepare = prepare});
+constinit const OpDef quantize_op =
+    define({.name = "QUANTIZE",
+            .summary = "Quantizes float32, or requantizes integers.",
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});
 
 }  // namespace reef::ops

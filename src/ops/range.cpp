@@ -89,11 +89,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef range_op;
-constinit const OpDef range_op = define({.name = "RANGE",
-                                         .summary = "Counts from a start to a limit in equal steps.",
-                                         .inputs = {3, 3},
-                                         .types = kTypes,
-                                         .infer = infer,
-                                         .prepare = prepare});
+constinit const OpDef range_op =
+    define({.name = "RANGE",
+            .summary = "Counts from a start to a limit in equal steps.",
+            .inputs = {3, 3},
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",
+                     .rewrite = "fixed-shapes"}});
 
 }  // namespace reef::ops

@@ -24,11 +24,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef rank_op;
-constinit const OpDef rank_op = define({.name = "RANK",
-                                        .summary = "Gives the number of dimensions.",
-                                        .types = kTypes,
-                                        .value_from_shapes = true,
-                                        .infer = infer,
-                                        .prepare = prepare});
+constinit const OpDef rank_op =
+    define({.name = "RANK",
+            .summary = "Gives the number of dimensions.",
+            .types = kTypes,
+            .value_from_shapes = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Convert the model with fixed input sizes: it only computes a shape.",
+                     .rewrite = "fold-constants"}});
 
 }  // namespace reef::ops

@@ -39,11 +39,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef read_variable_op;
-constinit const OpDef read_variable_op = define({.name = "READ_VARIABLE",
-                                                 .summary = "Loads a variable's value.",
-                                                 .types = kTypes,
-                                                 .has_state = true,
-                                                 .infer = infer,
-                                                 .prepare = prepare});
+constinit const OpDef read_variable_op =
+    define({.name = "READ_VARIABLE",
+            .summary = "Loads a variable's value.",
+            .types = kTypes,
+            .has_state = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Make the variable an input and an output of the model."}});
 
 }  // namespace reef::ops

@@ -16,6 +16,7 @@ constinit const OpDef reduce_all_op = define({.name = "REDUCE_ALL",
                                               .attributes = kReduceAttributes,
                                               .types = kTypes,
                                               .infer = infer_reduce,
-                                              .prepare = prepare_on_bools<AllFunction>});
+                                              .prepare = prepare_on_bools<AllFunction>,
+                                              .chip = {.instead = "Keep logic out of the network."}});
 
 }  // namespace reef::ops

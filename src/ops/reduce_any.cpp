@@ -16,6 +16,7 @@ constinit const OpDef reduce_any_op = define({.name = "REDUCE_ANY",
                                               .attributes = kReduceAttributes,
                                               .types = kTypes,
                                               .infer = infer_reduce,
-                                              .prepare = prepare_on_bools<AnyFunction>});
+                                              .prepare = prepare_on_bools<AnyFunction>,
+                                              .chip = {.instead = "Keep logic out of the network."}});
 
 }  // namespace reef::ops

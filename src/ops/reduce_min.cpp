@@ -3,6 +3,7 @@
 //
 // Input and output must be quantized alike. NaN is never the result, except where everything is reduced to one element
 // and the first input is NaN: TFLite's kernel starts from it then.
+#include "ops/chip_rules.h"
 #include "ops/reduce.h"
 
 namespace reef::ops {
@@ -10,15 +11,19 @@ namespace {
 
 constexpr std::string_view kTypes[] = {"float32", "int8", "uint8", "int16", "int32", "int64", "bool"};
 
+constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
+
 }  // namespace
 
 extern const OpDef reduce_min_op;
-constinit const OpDef reduce_min_op = define({.name = "REDUCE_MIN",
-                                              .summary = "Takes the smallest elements along axes.",
-                                              .inputs = {2, 2},
-                                              .attributes = kReduceAttributes,
-                                              .types = kTypes,
-                                              .infer = infer_reduce,
-                                              .prepare = prepare_extreme<MinFunction, AllFunction>});
+constinit const OpDef reduce_min_op =
+    define({.name = "REDUCE_MIN",
+            .summary = "Takes the smallest elements along axes.",
+            .inputs = {2, 2},
+            .attributes = kReduceAttributes,
+            .types = kTypes,
+            .infer = infer_reduce,
+            .prepare = prepare_extreme<MinFunction, AllFunction>,
+            .chip = {.first_runtime = 14, .rules = kChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

@@ -90,6 +90,7 @@ constinit const OpDef reduce_prod_op = define({.name = "REDUCE_PROD",
                                                .attributes = kReduceAttributes,
                                                .types = kTypes,
                                                .infer = infer_reduce,
-                                               .prepare = prepare});
+                                               .prepare = prepare,
+                                               .chip = {.instead = "Use MUL of slices."}});
 
 }  // namespace reef::ops

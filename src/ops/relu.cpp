@@ -17,7 +17,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef relu_op;
-constinit const OpDef relu_op =
-    define({.name = "RELU", .summary = "max(x, 0).", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+constinit const OpDef relu_op = define({.name = "RELU",
+                                        .summary = "max(x, 0).",
+                                        .types = kTypes,
+                                        .infer = infer_same_shape,
+                                        .prepare = prepare,
+                                        .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

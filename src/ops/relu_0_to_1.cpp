@@ -13,10 +13,12 @@ Result<Kernel> prepare(PrepareContext& ctx) { return prepare_relu(ctx, {.low = 0
 }  // namespace
 
 extern const OpDef relu_0_to_1_op;
-constinit const OpDef relu_0_to_1_op = define({.name = "RELU_0_TO_1",
-                                               .summary = "x clamped to [0, 1].",
-                                               .types = kTypes,
-                                               .infer = infer_same_shape,
-                                               .prepare = prepare});
+constinit const OpDef relu_0_to_1_op =
+    define({.name = "RELU_0_TO_1",
+            .summary = "x clamped to [0, 1].",
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Use RELU6 or RELU_N1_TO_1, or MINIMUM and MAXIMUM with constants."}});
 
 }  // namespace reef::ops

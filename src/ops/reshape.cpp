@@ -4,6 +4,9 @@
 // The shape comes from input 1 if that is an int32 vector, else from the attribute. One size may be -1: it becomes
 // whatever makes the element counts equal. Old converters wrote the attribute [0] for a scalar, which is honoured; a
 // vector that holds a 0 means what it says.
+#include <fmt/format.h>
+
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 
@@ -62,15 +65,40 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
+// Most elements of a tensor that must be laid out anew: 1,296,000 map.
+constexpr std::int64_t kMostElementsOnChip = 1 << 21;
+
+// Height and width may be merged or split freely only as long as the channels stay together.
+std::string is_large_relayout(const OpContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  const Shape& output = ctx.output(0).shape;
+  if (input.shape.rank() == 0 || output.rank() == 0 || input.shape.last() == output.last()) return "";
+  if (input.elements() <= kMostElementsOnChip) return "";
+  return fmt::format("input is {}, and output {} has other channels", chip::tensor_text(input),
+                     chip::shape_text(output));
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "reshape-size",
+    .says = "At most 2,097,152 elements, where the innermost dimension changes.",
+    .suggestion = "Make the model's outputs of the tensors before it, and reshape on the CPU, where it costs nothing.",
+    .broken = is_large_relayout,
+    .evidence = "Table 1 says that large tensors may not map, and no number. 1x40x40x810 to 1x14400x90 maps "
+                "(edgetpu#560).",
+    .rewrite = "yolo-head",
+}};
+
 }  // namespace
 
 extern const OpDef reshape_op;
-constinit const OpDef reshape_op = define({.name = "RESHAPE",
-                                           .summary = "Gives the same elements another shape.",
-                                           .inputs = {1, 2},
-                                           .attributes = kAttributes,
-                                           .types = kTypes,
-                                           .infer = infer,
-                                           .prepare = prepare_same_bytes});
+constinit const OpDef reshape_op =
+    define({.name = "RESHAPE",
+            .summary = "Gives the same elements another shape.",
+            .inputs = {1, 2},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare_same_bytes,
+            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

@@ -3,7 +3,11 @@
 //
 // uint8 is interpolated in float, int8 and int16 in fixed point (10 fraction bits), as TFLite's reference kernels do;
 // see kernels/resize. Input and output must be quantized alike, which TFLite takes for granted and so do we.
+#include <fmt/format.h>
+#include <numeric>
+
 #include "ops/checks.h"
+#include "ops/chip_rules.h"
 #include "ops/resize.h"
 
 namespace reef::ops {
@@ -45,15 +49,87 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+// Most elements of the result: between 524,288, which map, and 8,388,608, which do not.
+constexpr std::int64_t kMostElementsOnChip = 1 << 21;
+// Interpolation weights are 8-bit numbers with a sign: fractions with larger denominators are not exact.
+constexpr std::int64_t kFinestFraction = 128;
+
+// The smallest n for which every output pixel along an axis lies at a multiple of 1/n between two input pixels.
+std::int64_t position_denominator(std::int64_t input, std::int64_t output, bool align_corners, bool half_pixels) {
+  if (align_corners && output > 1) {
+    input -= 1;
+    output -= 1;
+  }
+  if (input <= 0 || output <= 0) return 1;
+  // Pixel i lies at i * input / output, or with half pixels at ((2i + 1) * input - output) / (2 * output).
+  if (!half_pixels) return output / std::gcd(input, output);
+  const std::int64_t common = std::gcd(std::gcd(2 * input, input - output), 2 * output);
+  return 2 * output / common;
+}
+
+std::string is_imprecise(const OpContext& ctx) {
+  const Shape& input = ctx.input(0).shape;
+  const Shape& output = ctx.output(0).shape;
+  if (input.rank() != 4 || output.rank() != 4) return "";
+  const bool align_corners = ctx.attributes().get_bool("align_corners");
+  const bool half_pixels = ctx.attributes().get_bool("half_pixel_centers");
+  const std::int64_t y = position_denominator(input[1], output[1], align_corners, half_pixels);
+  const std::int64_t x = position_denominator(input[2], output[2], align_corners, half_pixels);
+  if (y * x <= kFinestFraction) return "";
+  return fmt::format("from {}x{} to {}x{} pixels the weights are multiples of 1/{}", input[1], input[2], output[1],
+                     output[2], chip::number_text(y * x));
+}
+
+std::string is_large(const OpContext& ctx) {
+  const Tensor& output = ctx.output(0);
+  if (output.shape == ctx.input(0).shape || output.elements() <= kMostElementsOnChip) return "";
+  return fmt::format("output is {}", chip::tensor_text(output));
+}
+
+constexpr ChipRule kChipRules[] = {
+    chip::kNoHalfPixels,
+    {
+        .id = "resize-one-pixel",
+        .says = "A single pixel is not enlarged.",
+        .suggestion = "Repeat the pixel with TILE, which maps, or let the op behind it broadcast.",
+        .broken = chip::enlarges_one_pixel,
+        .source = RuleSource::kMeasured,
+        .evidence = "1x1 to 33x33 does not map (DeepLab v3); TILE of the same shapes does.",
+        .rewrite = "resize",
+    },
+    {
+        .id = "resize-precision",
+        .says = "Interpolation weights are multiples of 1/128.",
+        .suggestion = "Enlarge by 2, 4 or 8, in several steps if need be, or use RESIZE_NEAREST_NEIGHBOR.",
+        .broken = is_imprecise,
+        .status = GoogleStatus::kImprecise,
+        .source = RuleSource::kMeasured,
+        .evidence = "Table 1 speaks of precision and gives no number. 6 to 12, 12 to 24, 24 to 48 and 33 to 33 map; 33 "
+                    "to 513, whose weights are multiples of 1/256, does not. The limit is what 8-bit weights can hold.",
+        .rewrite = "resize",
+    },
+    {
+        .id = "resize-size",
+        .says = "The result has at most 2,097,152 elements.",
+        .suggestion = "End the model before it and enlarge on the CPU, or enlarge fewer channels.",
+        .broken = is_large,
+        .source = RuleSource::kReported,
+        .evidence =
+            "128x128x32 maps, 512x512x32 does not (edgetpu#31). Where the limit lies between them is not known.",
+    },
+};
+
 }  // namespace
 
 extern const OpDef resize_bilinear_op;
-constinit const OpDef resize_bilinear_op = define({.name = "RESIZE_BILINEAR",
-                                                   .summary = "Resizes images with bilinear interpolation.",
-                                                   .inputs = {2, 2},
-                                                   .attributes = kResizeAttributes,
-                                                   .types = kTypes,
-                                                   .infer = infer,
-                                                   .prepare = prepare});
+constinit const OpDef resize_bilinear_op =
+    define({.name = "RESIZE_BILINEAR",
+            .summary = "Resizes images with bilinear interpolation.",
+            .inputs = {2, 2},
+            .attributes = kResizeAttributes,
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .newest_version = 3, .rules = kChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

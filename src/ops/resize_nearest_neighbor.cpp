@@ -3,6 +3,7 @@
 //
 // Only bytes are moved; input and output must be quantized alike, which TFLite takes for granted and so do we.
 #include "ops/checks.h"
+#include "ops/chip_rules.h"
 #include "ops/resize.h"
 
 namespace reef::ops {
@@ -29,15 +30,19 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   });
 }
 
+constexpr ChipRule kChipRules[] = {chip::kNoHalfPixels};
+
 }  // namespace
 
 extern const OpDef resize_nearest_neighbor_op;
-constinit const OpDef resize_nearest_neighbor_op = define({.name = "RESIZE_NEAREST_NEIGHBOR",
-                                                           .summary = "Resizes images by taking the nearest pixel.",
-                                                           .inputs = {2, 2},
-                                                           .attributes = kResizeAttributes,
-                                                           .types = kTypes,
-                                                           .infer = infer,
-                                                           .prepare = prepare});
+constinit const OpDef resize_nearest_neighbor_op =
+    define({.name = "RESIZE_NEAREST_NEIGHBOR",
+            .summary = "Resizes images by taking the nearest pixel.",
+            .inputs = {2, 2},
+            .attributes = kResizeAttributes,
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .newest_version = 3, .rules = kChipRules, .parameters = input_set({1})}});
 
 }  // namespace reef::ops

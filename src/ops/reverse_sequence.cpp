@@ -66,6 +66,7 @@ constinit const OpDef reverse_sequence_op = define({.name = "REVERSE_SEQUENCE",
                                                     .attributes = kAttributes,
                                                     .types = kWholeByteTypes,
                                                     .infer = infer_same_shape,
-                                                    .prepare = prepare});
+                                                    .prepare = prepare,
+                                                    .chip = {.instead = "Reverse on the CPU before the model."}});
 
 }  // namespace reef::ops

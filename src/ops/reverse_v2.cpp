@@ -44,11 +44,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef reverse_v2_op;
-constinit const OpDef reverse_v2_op = define({.name = "REVERSE_V2",
-                                              .summary = "Reverses the order of elements along dimensions.",
-                                              .inputs = {2, 2},
-                                              .types = kWholeByteTypes,
-                                              .infer = infer_same_shape,
-                                              .prepare = prepare});
+constinit const OpDef reverse_v2_op =
+    define({.name = "REVERSE_V2",
+            .summary = "Reverses the order of elements along dimensions.",
+            .inputs = {2, 2},
+            .types = kWholeByteTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Reverse on the CPU before the model, or reverse the weights behind it."}});
 
 }  // namespace reef::ops

@@ -36,6 +36,7 @@ constinit const OpDef right_shift_op = define({.name = "RIGHT_SHIFT",
                                                .inputs = {2, 2},
                                                .types = kTypes,
                                                .infer = infer,
-                                               .prepare = prepare});
+                                               .prepare = prepare,
+                                               .chip = {.instead = "Keep integer logic out of the network."}});
 
 }  // namespace reef::ops

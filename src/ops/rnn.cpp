@@ -36,6 +36,7 @@ constinit const OpDef rnn_op = define({.name = "RNN",
                                        .types = kTypes,
                                        .has_state = true,
                                        .infer = infer,
-                                       .prepare = prepare});
+                                       .prepare = prepare,
+                                       .chip = {.instead = "Use an LSTM, or unroll the network."}});
 
 }  // namespace reef::ops

@@ -85,6 +85,7 @@ constinit const OpDef rsqrt_op = define({.name = "RSQRT",
 
                                          .types = kTypes,
                                          .infer = infer_same_shape,
-                                         .prepare = prepare});
+                                         .prepare = prepare,
+                                         .chip = {.first_runtime = 14}});
 
 }  // namespace reef::ops

@@ -90,6 +90,7 @@ constinit const OpDef scatter_nd_op = define({.name = "SCATTER_ND",
                                               .inputs = {3, 3},
                                               .types = kTypes,
                                               .infer = infer,
-                                              .prepare = prepare});
+                                              .prepare = prepare,
+                                              .chip = {.instead = "Use PAD or CONCATENATION with zeros."}});
 
 }  // namespace reef::ops

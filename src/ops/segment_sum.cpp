@@ -81,6 +81,7 @@ constinit const OpDef segment_sum_op = define({.name = "SEGMENT_SUM",
                                                .inputs = {2, 2},
                                                .types = kTypes,
                                                .infer = infer,
-                                               .prepare = prepare});
+                                               .prepare = prepare,
+                                               .chip = {.instead = "Use SUM of slices."}});
 
 }  // namespace reef::ops

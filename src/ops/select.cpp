@@ -48,6 +48,7 @@ constinit const OpDef select_op = define({.name = "SELECT",
                                           .inputs = {3, 3},
                                           .types = kTypes,
                                           .infer = infer,
-                                          .prepare = prepare});
+                                          .prepare = prepare,
+                                          .chip = {.instead = "Multiply by a mask of zeros and ones (MUL)."}});
 
 }  // namespace reef::ops

@@ -36,6 +36,7 @@ constinit const OpDef select_v2_op =
             .inputs = {3, 3},
             .types = kTypes,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Multiply by a mask of zeros and ones (MUL)."}});
 
 }  // namespace reef::ops

@@ -31,12 +31,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef shape_op;
-constinit const OpDef shape_op = define({.name = "SHAPE",
-                                         .summary = "Gives the sizes of a tensor's dimensions.",
-                                         .attributes = kAttributes,
-                                         .types = kTypes,
-                                         .value_from_shapes = true,
-                                         .infer = infer,
-                                         .prepare = prepare});
+constinit const OpDef shape_op = define(
+    {.name = "SHAPE",
+     .summary = "Gives the sizes of a tensor's dimensions.",
+     .attributes = kAttributes,
+     .types = kTypes,
+     .value_from_shapes = true,
+     .infer = infer,
+     .prepare = prepare,
+     .chip = {
+         .instead = "Convert the model with fixed input sizes: what is computed from shapes then becomes constant.",
+         .rewrite = "fold-constants"}});
 
 }  // namespace reef::ops

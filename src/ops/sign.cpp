@@ -34,7 +34,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef sign_op;
-constinit const OpDef sign_op = define(
-    {.name = "SIGN", .summary = "Sign: -1, 0 or 1.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+constinit const OpDef sign_op = define({.name = "SIGN",
+                                        .summary = "Sign: -1, 0 or 1.",
+                                        .types = kTypes,
+                                        .infer = infer_same_shape,
+                                        .prepare = prepare,
+                                        .chip = {.instead = "Use a steep LOGISTIC or TANH."}});
 
 }  // namespace reef::ops

@@ -37,12 +37,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef signal_energy_op;
-constinit const OpDef signal_energy_op = define({.name = "SignalEnergy",
-                                                 .summary = "Squared magnitudes of a spectrum (TFLite-Micro).",
-                                                 .attributes = kAttributes,
-                                                 .types = kTypes,
-                                                 .is_custom = true,
-                                                 .infer = infer,
-                                                 .prepare = prepare});
+constinit const OpDef signal_energy_op =
+    define({.name = "SignalEnergy",
+            .summary = "Squared magnitudes of a spectrum (TFLite-Micro).",
+            .attributes = kAttributes,
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

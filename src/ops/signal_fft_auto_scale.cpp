@@ -37,6 +37,7 @@ constinit const OpDef signal_fft_auto_scale_op =
             .types = kTypes,
             .is_custom = true,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

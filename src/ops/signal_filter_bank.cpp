@@ -43,13 +43,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef signal_filter_bank_op;
-constinit const OpDef signal_filter_bank_op = define({.name = "SignalFilterBank",
-                                                      .summary = "Gathers energies into channels (TFLite-Micro).",
-                                                      .inputs = {6, 6},
-                                                      .attributes = kAttributes,
-                                                      .types = kTypes,
-                                                      .is_custom = true,
-                                                      .infer = infer,
-                                                      .prepare = prepare});
+constinit const OpDef signal_filter_bank_op =
+    define({.name = "SignalFilterBank",
+            .summary = "Gathers energies into channels (TFLite-Micro).",
+            .inputs = {6, 6},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

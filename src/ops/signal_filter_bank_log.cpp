@@ -36,12 +36,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef signal_filter_bank_log_op;
-constinit const OpDef signal_filter_bank_log_op = define({.name = "SignalFilterBankLog",
-                                                          .summary = "Scaled logarithms of channels (TFLite-Micro).",
-                                                          .attributes = kAttributes,
-                                                          .types = kTypes,
-                                                          .is_custom = true,
-                                                          .infer = infer,
-                                                          .prepare = prepare});
+constinit const OpDef signal_filter_bank_log_op =
+    define({.name = "SignalFilterBankLog",
+            .summary = "Scaled logarithms of channels (TFLite-Micro).",
+            .attributes = kAttributes,
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

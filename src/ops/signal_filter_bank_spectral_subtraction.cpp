@@ -95,6 +95,7 @@ constinit const OpDef signal_filter_bank_spectral_subtraction_op =
             .is_custom = true,
             .has_state = true,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

@@ -43,6 +43,7 @@ constinit const OpDef signal_filter_bank_square_root_op =
             .types = kTypes,
             .is_custom = true,
             .infer = infer,
-            .prepare = prepare});
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

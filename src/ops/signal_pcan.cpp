@@ -42,13 +42,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef signal_pcan_op;
-constinit const OpDef signal_pcan_op = define({.name = "SignalPCAN",
-                                               .summary = "Per-channel gain control of audio energies (TFLite-Micro).",
-                                               .inputs = {3, 3},
-                                               .attributes = kAttributes,
-                                               .types = kTypes,
-                                               .is_custom = true,
-                                               .infer = infer,
-                                               .prepare = prepare});
+constinit const OpDef signal_pcan_op =
+    define({.name = "SignalPCAN",
+            .summary = "Per-channel gain control of audio energies (TFLite-Micro).",
+            .inputs = {3, 3},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

@@ -69,12 +69,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef signal_rfft_op;
-constinit const OpDef signal_rfft_op = define({.name = "SignalRfft",
-                                               .summary = "Fourier transform of real numbers (TFLite-Micro).",
-                                               .attributes = kAttributes,
-                                               .types = kTypes,
-                                               .is_custom = true,
-                                               .infer = infer,
-                                               .prepare = prepare});
+constinit const OpDef signal_rfft_op =
+    define({.name = "SignalRfft",
+            .summary = "Fourier transform of real numbers (TFLite-Micro).",
+            .attributes = kAttributes,
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

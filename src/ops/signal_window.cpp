@@ -37,13 +37,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef signal_window_op;
-constinit const OpDef signal_window_op = define({.name = "SignalWindow",
-                                                 .summary = "Multiplies frames of audio by a window (TFLite-Micro).",
-                                                 .inputs = {2, 2},
-                                                 .attributes = kAttributes,
-                                                 .types = kTypes,
-                                                 .is_custom = true,
-                                                 .infer = infer,
-                                                 .prepare = prepare});
+constinit const OpDef signal_window_op =
+    define({.name = "SignalWindow",
+            .summary = "Multiplies frames of audio by a window (TFLite-Micro).",
+            .inputs = {2, 2},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .is_custom = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Features of sound are computed on the CPU before the network."}});
 
 }  // namespace reef::ops

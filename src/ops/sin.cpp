@@ -18,6 +18,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 
 extern const OpDef sin_op;
 constinit const OpDef sin_op =
-    define({.name = "SIN", .summary = "Sine.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+    define({.name = "SIN",
+            .summary = "Sine.",
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Compute it on the CPU, or from a table that the model is given as input."}});
 
 }  // namespace reef::ops

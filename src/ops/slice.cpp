@@ -71,6 +71,7 @@ constinit const OpDef slice_op = define({.name = "SLICE",
                                          .inputs = {3, 3},
                                          .types = kWholeByteTypes,
                                          .infer = infer,
-                                         .prepare = prepare});
+                                         .prepare = prepare,
+                                         .chip = {.first_runtime = 10, .parameters = input_set({1, 2})}});
 
 }  // namespace reef::ops

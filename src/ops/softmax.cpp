@@ -5,10 +5,12 @@
 // type from one end to the other, which fixes the output's quantization: scale 1/256 and the lowest number as zero
 // point for 8 bits, 1/32768 and 0 for int16. For uint8 and for 8 bits to int16, TFLite takes that on trust, and so do
 // we.
+#include <fmt/format.h>
 #include <cmath>
 #include <cstdint>
 
 #include "kernels/activation/softmax.h"
+#include "ops/chip_rules.h"
 #include "ops/op_def.h"
 #include "ops/softmax_rows.h"
 #include "ops/unary.h"
@@ -83,6 +85,41 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return unsupported_types(ctx);
 }
 
+constexpr std::int64_t kDeepestOnChip = 16384;
+
+std::string has_rows(const OpContext& ctx) {
+  const Shape& input = ctx.input(0).shape;
+  if (input.rank() == 0) return "";
+  const std::int64_t rows = input.product(0, input.rank() - 1);
+  return rows <= 1 ? "" : fmt::format("input is {}: {} rows", chip::shape_text(input), chip::number_text(rows));
+}
+
+std::string is_too_deep(const OpContext& ctx) {
+  const Shape& input = ctx.input(0).shape;
+  if (input.rank() == 0 || input.last() <= kDeepestOnChip) return "";
+  return fmt::format("input is {}: {} elements in a row", chip::shape_text(input), chip::number_text(input.last()));
+}
+
+constexpr ChipRule kChipRules[] = {
+    {
+        .id = "softmax-rows",
+        .says = "The input is one row: only its innermost dimension is above 1.",
+        .suggestion = "Compile for runtime 14, or leave the softmax to the CPU behind the model.",
+        .broken = has_rows,
+        .evidence = "Table 1, and edgetpu#27. Runtime 14 takes rows: 1x4x756x16 maps (YOLOv8 at 192 pixels).",
+        .runtimes = {kOldestRuntime, 13},
+        .rewrite = "yolo-head",
+    },
+    {
+        .id = "softmax-depth",
+        .says = "At most 16,384 elements in a row.",
+        .suggestion = "Leave the softmax to the CPU: end the model with the logits, whose order is the same.",
+        .broken = is_too_deep,
+        .source = RuleSource::kMeasured,
+        .evidence = "Table 1 says 16,000; 1x16384 is seen mapped. Larger ones are not reported.",
+    },
+};
+
 }  // namespace
 
 extern const OpDef softmax_op;
@@ -91,6 +128,7 @@ constinit const OpDef softmax_op = define({.name = "SOFTMAX",
                                            .attributes = kAttributes,
                                            .types = kTypes,
                                            .infer = infer_same_shape,
-                                           .prepare = prepare});
+                                           .prepare = prepare,
+                                           .chip = {.first_runtime = 10, .rules = kChipRules}});
 
 }  // namespace reef::ops

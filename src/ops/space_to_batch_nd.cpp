@@ -52,11 +52,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef space_to_batch_nd_op;
-constinit const OpDef space_to_batch_nd_op = define({.name = "SPACE_TO_BATCH_ND",
-                                                     .summary = "Deals the elements of blocks out to batches.",
-                                                     .inputs = {3, 3},
-                                                     .types = kWholeByteTypes,
-                                                     .infer = infer,
-                                                     .prepare = prepare});
+constinit const OpDef space_to_batch_nd_op =
+    define({.name = "SPACE_TO_BATCH_ND",
+            .summary = "Deals the elements of blocks out to batches.",
+            .inputs = {3, 3},
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Use a dilated CONV_2D or DEPTHWISE_CONV_2D instead of SPACE_TO_BATCH_ND, convolution "
+                                "and BATCH_TO_SPACE_ND."}});
 
 }  // namespace reef::ops

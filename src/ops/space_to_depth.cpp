@@ -46,6 +46,7 @@ constinit const OpDef space_to_depth_op = define({.name = "SPACE_TO_DEPTH",
                                                   .attributes = kAttributes,
                                                   .types = kWholeByteTypes,
                                                   .infer = infer,
-                                                  .prepare = prepare});
+                                                  .prepare = prepare,
+                                                  .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

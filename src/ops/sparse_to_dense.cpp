@@ -70,12 +70,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef sparse_to_dense_op;
-constinit const OpDef sparse_to_dense_op = define({.name = "SPARSE_TO_DENSE",
-                                                   .summary = "Puts values into a tensor of equal elements.",
-                                                   .inputs = {4, 4},
-                                                   .attributes = kAttributes,
-                                                   .types = kWholeByteTypes,
-                                                   .infer = infer,
-                                                   .prepare = prepare});
+constinit const OpDef sparse_to_dense_op =
+    define({.name = "SPARSE_TO_DENSE",
+            .summary = "Puts values into a tensor of equal elements.",
+            .inputs = {4, 4},
+            .attributes = kAttributes,
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Prepare dense tensors on the CPU before the model."}});
 
 }  // namespace reef::ops

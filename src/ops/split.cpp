@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPLIT: cuts input 1 into equal pieces along the dimension that input 0 names.
+#include <fmt/format.h>
+
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 #include "ops/split_family.h"
@@ -35,16 +38,34 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   });
 }
 
+std::string splits_batch(const OpContext& ctx) {
+  const auto axis = chip::constant_integers(ctx, 0);
+  const Shape& input = ctx.input(1).shape;
+  if (!axis || axis->size() != 1 || ctx.output_count() < 2) return "";
+  if (axis->front() != 0 && axis->front() != -input.rank()) return "";
+  return fmt::format("dimension 0 of input {} is split into {}", chip::shape_text(input), ctx.output_count());
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "split-batch",
+    .says = "The outermost dimension is not split.",
+    .suggestion = "Split an inner dimension; a batch is better split into several inferences.",
+    .broken = splits_batch,
+    .evidence = "Table 1",
+}};
+
 }  // namespace
 
 extern const OpDef split_op;
-constinit const OpDef split_op = define({.name = "SPLIT",
-                                         .summary = "Cuts a tensor into equal pieces along one dimension.",
-                                         .inputs = {2, 2},
-                                         .outputs = {1, kAnyNumber},
-                                         .attributes = kAttributes,
-                                         .types = kWholeByteTypes,
-                                         .infer = infer,
-                                         .prepare = prepare});
+constinit const OpDef split_op =
+    define({.name = "SPLIT",
+            .summary = "Cuts a tensor into equal pieces along one dimension.",
+            .inputs = {2, 2},
+            .outputs = {1, kAnyNumber},
+            .attributes = kAttributes,
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({0})}});
 
 }  // namespace reef::ops

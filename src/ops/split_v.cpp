@@ -59,13 +59,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef split_v_op;
-constinit const OpDef split_v_op = define({.name = "SPLIT_V",
-                                           .summary = "Cuts a tensor into pieces of given sizes along one dimension.",
-                                           .inputs = {3, 3},
-                                           .outputs = {1, kAnyNumber},
-                                           .attributes = kAttributes,
-                                           .types = kWholeByteTypes,
-                                           .infer = infer,
-                                           .prepare = prepare});
+constinit const OpDef split_v_op =
+    define({.name = "SPLIT_V",
+            .summary = "Cuts a tensor into pieces of given sizes along one dimension.",
+            .inputs = {3, 3},
+            .outputs = {1, kAnyNumber},
+            .attributes = kAttributes,
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Split into equal parts (SPLIT), or cut the parts out with STRIDED_SLICE.",
+                     .rewrite = "split-v"}});
 
 }  // namespace reef::ops

@@ -53,6 +53,7 @@ constinit const OpDef sqrt_op = define({.name = "SQRT",
 
                                         .types = kTypes,
                                         .infer = infer_same_shape,
-                                        .prepare = prepare});
+                                        .prepare = prepare,
+                                        .chip = {.instead = "Use x * RSQRT(x)."}});
 
 }  // namespace reef::ops

@@ -15,7 +15,11 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef square_op;
-constinit const OpDef square_op =
-    define({.name = "SQUARE", .summary = "Square.", .types = kTypes, .infer = infer_same_shape, .prepare = prepare});
+constinit const OpDef square_op = define({.name = "SQUARE",
+                                          .summary = "Square.",
+                                          .types = kTypes,
+                                          .infer = infer_same_shape,
+                                          .prepare = prepare,
+                                          .chip = {.instead = "Use MUL of the input with itself."}});
 
 }  // namespace reef::ops

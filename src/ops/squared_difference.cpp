@@ -65,6 +65,7 @@ constinit const OpDef squared_difference_op = define({.name = "SQUARED_DIFFERENC
                                                       .inputs = {2, 2},
                                                       .types = kTypes,
                                                       .infer = infer,
-                                                      .prepare = prepare});
+                                                      .prepare = prepare,
+                                                      .chip = {.first_runtime = 14}});
 
 }  // namespace reef::ops

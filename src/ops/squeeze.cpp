@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SQUEEZE: drops dimensions of size 1: those listed, or all of them if none is.
+#include <fmt/format.h>
+
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 
@@ -29,6 +32,32 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
+std::string drops_inner_dimension(const OpContext& ctx) {
+  const Shape& input = ctx.input(0).shape;
+  std::vector<bool> drops(static_cast<std::size_t>(input.rank()));
+  const std::vector<std::int64_t> named = ctx.attributes().get_ints("squeeze_dims");
+  for (std::int64_t axis : named) {
+    if (axis < 0) axis += input.rank();
+    if (axis >= 0 && axis < input.rank()) drops[static_cast<std::size_t>(axis)] = true;
+  }
+  bool has_size = false;  // some dimension so far is above 1
+  for (int i = 0; i < input.rank(); ++i) {
+    const bool dropped = input[i] == 1 && (named.empty() || drops[static_cast<std::size_t>(i)]);
+    if (dropped && has_size) return fmt::format("dimension {} of input {} is dropped", i, chip::shape_text(input));
+    has_size = has_size || input[i] > 1;
+  }
+  return "";
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "squeeze-leading",
+    .says = "Only leading dimensions are dropped, so that nothing moves.",
+    .suggestion = "Compile for runtime 12 or later, or use RESHAPE.",
+    .broken = drops_inner_dimension,
+    .evidence = "Table 1 says so up to runtime 12.",
+    .runtimes = kUpTo11,
+}};
+
 }  // namespace
 
 extern const OpDef squeeze_op;
@@ -37,6 +66,7 @@ constinit const OpDef squeeze_op = define({.name = "SQUEEZE",
                                            .attributes = kAttributes,
                                            .types = kTypes,
                                            .infer = infer,
-                                           .prepare = prepare_same_bytes});
+                                           .prepare = prepare_same_bytes,
+                                           .chip = {.first_runtime = 10, .rules = kChipRules}});
 
 }  // namespace reef::ops

@@ -9,9 +9,11 @@
 // Refused though TFLite lets them pass, because there the result is what happened to be in memory: an index out of
 // range or a negative stride under shrink_axis_mask, sizes beyond the end under `offset`, and `offset` together with
 // an ellipsis or a new axis.
+#include <fmt/format.h>
 #include <algorithm>
 #include <limits>
 
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 
@@ -172,15 +174,51 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return Kernel(run);
 }
 
+std::string strides_over(const OpContext& ctx) {
+  const auto strides = chip::constant_integers(ctx, 3);
+  if (!strides) return "";
+  for (std::size_t i = 0; i < strides->size(); ++i) {
+    if ((*strides)[i] != 1) return fmt::format("stride {} is {}", i, (*strides)[i]);
+  }
+  return "";
+}
+
+std::string masks_axes(const OpContext& ctx) {
+  for (const std::string_view name : {"ellipsis_mask", "new_axis_mask"}) {
+    const std::int64_t mask = ctx.attributes().get_int(name);
+    if (mask != 0) return fmt::format("{} is {}", name, mask);
+  }
+  return "";
+}
+
+constexpr ChipRule kChipRules[] = {
+    {
+        .id = "strided-slice-stride",
+        .says = "All strides are 1.",
+        .suggestion = "Take every second pixel with a MAX_POOL_2D of size 1 and stride 2, or with SPACE_TO_DEPTH.",
+        .broken = strides_over,
+        .evidence = "Table 1; edgetpu#828 (the Focus layer of YOLO)",
+    },
+    {
+        .id = "strided-slice-mask",
+        .says = "ellipsis_mask and new_axis_mask are 0.",
+        .suggestion = "Write all dimensions out, and add new ones with RESHAPE.",
+        .broken = masks_axes,
+        .evidence = "Table 1",
+    },
+};
+
 }  // namespace
 
 extern const OpDef strided_slice_op;
-constinit const OpDef strided_slice_op = define({.name = "STRIDED_SLICE",
-                                                 .summary = "Takes a regular part of a tensor, as NumPy's slices do.",
-                                                 .inputs = {4, 4},
-                                                 .attributes = kAttributes,
-                                                 .types = kWholeByteTypes,
-                                                 .infer = infer,
-                                                 .prepare = prepare});
+constinit const OpDef strided_slice_op =
+    define({.name = "STRIDED_SLICE",
+            .summary = "Takes a regular part of a tensor, as NumPy's slices do.",
+            .inputs = {4, 4},
+            .attributes = kAttributes,
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1, 2, 3})}});
 
 }  // namespace reef::ops

@@ -25,6 +25,7 @@ constinit const OpDef sub_op = define({.name = "SUB",
                                        .attributes = kAttributes,
                                        .types = kTypes,
                                        .infer = infer,
-                                       .prepare = prepare});
+                                       .prepare = prepare,
+                                       .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

@@ -7,6 +7,7 @@
 //   current    in fixed point, saturating. LiteRT 2.3 itself takes int8 for uint8 and does not know int16; we do what
 //   its
 //              successors do
+#include "ops/chip_rules.h"
 #include "ops/reduce_quantized.h"
 
 namespace reef::ops {
@@ -72,15 +73,19 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+constexpr ChipRule kChipRules[] = {chip::kNoReductionOfBatch};
+
 }  // namespace
 
 extern const OpDef sum_op;
-constinit const OpDef sum_op = define({.name = "SUM",
-                                       .summary = "Sums along axes.",
-                                       .inputs = {2, 2},
-                                       .attributes = kReduceAttributes,
-                                       .types = kTypes,
-                                       .infer = infer_reduce,
-                                       .prepare = prepare});
+constinit const OpDef sum_op = define(
+    {.name = "SUM",
+     .summary = "Sums along axes.",
+     .inputs = {2, 2},
+     .attributes = kReduceAttributes,
+     .types = kTypes,
+     .infer = infer_reduce,
+     .prepare = prepare,
+     .chip = {.first_runtime = 12, .rules = kChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});
 
 }  // namespace reef::ops

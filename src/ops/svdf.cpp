@@ -157,6 +157,7 @@ constinit const OpDef svdf_op = define({.name = "SVDF",
                                         .types = kTypes,
                                         .has_state = true,
                                         .infer = infer,
-                                        .prepare = prepare});
+                                        .prepare = prepare,
+                                        .chip = {.instead = "Use CONV_2D over time, or an LSTM."}});
 
 }  // namespace reef::ops

@@ -56,6 +56,7 @@ constinit const OpDef tanh_op = define({.name = "TANH",
 
                                         .types = kTypes,
                                         .infer = infer_same_shape,
-                                        .prepare = prepare});
+                                        .prepare = prepare,
+                                        .chip = {.first_runtime = 10}});
 
 }  // namespace reef::ops

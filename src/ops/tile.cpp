@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TILE: repeats a tensor input1[d] times along each dimension d.
+#include <fmt/format.h>
+
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 
@@ -55,14 +58,35 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return Kernel(run);
 }
 
+std::string repeats_batch(const OpContext& ctx) {
+  const auto multiples = chip::constant_integers(ctx, 1);
+  if (!multiples || multiples->empty() || multiples->front() == 1) return "";
+  return fmt::format("dimension 0 of input {} is repeated {} times", chip::shape_text(ctx.input(0).shape),
+                     multiples->front());
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "tile-batch",
+    .says = "The outermost dimension is not repeated.",
+    .suggestion = "Repeat inner dimensions only.",
+    .broken = repeats_batch,
+    .source = RuleSource::kAssumed,
+    .evidence = "As for every other op.",
+}};
+
 }  // namespace
 
 extern const OpDef tile_op;
-constinit const OpDef tile_op = define({.name = "TILE",
-                                        .summary = "Repeats a tensor along its dimensions.",
-                                        .inputs = {2, 2},
-                                        .types = kWholeByteTypes,
-                                        .infer = infer,
-                                        .prepare = prepare});
+constinit const OpDef tile_op =
+    define({.name = "TILE",
+            .summary = "Repeats a tensor along its dimensions.",
+            .inputs = {2, 2},
+            .types = kWholeByteTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 12,
+                     .rules = kChipRules,
+                     .parameters = input_set({1}),
+                     .evidence = "Not in Coral's table; 1x1x1x128 to 1x33x33x128 is seen mapped."}});
 
 }  // namespace reef::ops

@@ -105,6 +105,7 @@ constinit const OpDef topk_v2_op = define({.name = "TOPK_V2",
                                            .outputs = {2, 2},
                                            .types = kTypes,
                                            .infer = infer,
-                                           .prepare = prepare});
+                                           .prepare = prepare,
+                                           .chip = {.instead = "End the model with the scores and sort on the CPU."}});
 
 }  // namespace reef::ops

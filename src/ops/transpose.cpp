@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TRANSPOSE: permutes dimensions. output[i0, i1, ...] = input[...] where output dimension d is input dimension perm[d].
+#include <fmt/format.h>
+
+#include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
 
@@ -59,14 +62,54 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return Kernel(run);
 }
 
+// Most elements that are seen mapped. 102,400 do not map; where the limit lies between them is not known.
+constexpr std::int64_t kMostElementsOnChip = 82944;
+
+// Dimensions of size 1 may go anywhere without an element moving.
+bool moves_elements(const OpContext& ctx) {
+  const auto order = chip::constant_integers(ctx, 1);
+  const Shape& input = ctx.input(0).shape;
+  if (!order) return false;
+  std::int64_t last = -1;
+  for (std::int64_t axis : *order) {
+    if (axis < 0) axis += input.rank();
+    if (axis < 0 || axis >= input.rank() || input[static_cast<int>(axis)] == 1) continue;
+    if (axis < last) return true;
+    last = axis;
+  }
+  return false;
+}
+
+std::string is_large(const OpContext& ctx) {
+  if (!moves_elements(ctx) || ctx.input(0).elements() <= kMostElementsOnChip) return "";
+  return fmt::format("input is {}", chip::tensor_text(ctx.input(0)));
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "transpose-size",
+    .says = "At most 82,944 elements.",
+    .suggestion = "Use a smaller input image (192 pixels for YOLOv8), or end the model before the transposition and "
+                  "transpose on the CPU.",
+    .broken = is_large,
+    .source = RuleSource::kMeasured,
+    .evidence = "24x24x144 (82,944) and 32x32x65 map; 40x40x64 (102,400), 40x40x65, 32x32x144 and larger do not; "
+                "784x3x85 does not, 196x3x85 does (YOLOv5 at 224 pixels).",
+    .rewrite = "yolo-head",
+}};
+
 }  // namespace
 
 extern const OpDef transpose_op;
-constinit const OpDef transpose_op = define({.name = "TRANSPOSE",
-                                             .summary = "Permutes the dimensions.",
-                                             .inputs = {2, 2},
-                                             .types = kWholeByteTypes,
-                                             .infer = infer,
-                                             .prepare = prepare});
+constinit const OpDef transpose_op = define(
+    {.name = "TRANSPOSE",
+     .summary = "Permutes the dimensions.",
+     .inputs = {2, 2},
+     .types = kWholeByteTypes,
+     .infer = infer,
+     .prepare = prepare,
+     .chip = {.first_runtime = 14,
+              .rules = kChipRules,
+              .parameters = input_set({1}),
+              .evidence = "Compilers up to 15.0 answer that the operation is not supported: edgetpu#242, #342."}});
 
 }  // namespace reef::ops

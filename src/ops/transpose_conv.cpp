@@ -261,12 +261,19 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef transpose_conv_op;
-constinit const OpDef transpose_conv_op = define({.name = "TRANSPOSE_CONV",
-                                                  .summary = "Transposed 2-D convolution, which enlarges images.",
-                                                  .inputs = {3, 4},
-                                                  .attributes = kAttributes,
-                                                  .types = kTypes,
-                                                  .infer = infer,
-                                                  .prepare = prepare});
+constinit const OpDef transpose_conv_op =
+    define({.name = "TRANSPOSE_CONV",
+            .summary = "Transposed 2-D convolution, which enlarges images.",
+            .inputs = {3, 4},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.first_runtime = 12,
+                     .newest_version = 3,
+                     .rules = {},
+                     .parameters = input_set({0, 1, 3}),
+                     .evidence = "Version 4 is newer than Google's compiler (edgetpu#845). Coral's table says runtime "
+                                 "13, but the compilers it means write 12 into their files."}});
 
 }  // namespace reef::ops

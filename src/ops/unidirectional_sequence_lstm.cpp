@@ -4,7 +4,11 @@
 // The two states are variables: they keep their values from one invocation to the next. See lstm_family_int.cpp for
 // where TFLite's releases differ; on floats they differ in the last bits (their vectorized tanh and logistic functions
 // do).
+#include <fmt/format.h>
+#include <algorithm>
+
 #include "ops/checks.h"
+#include "ops/chip_rules.h"
 #include "ops/lstm_family.h"
 #include "ops/op_def.h"
 
@@ -53,16 +57,59 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return prepare_float_lstm(ctx, kFullLstm, sizes, sequence);
 }
 
+// Widest input with 32 units: about 900 compile, 1,000 crash Google's compiler.
+constexpr std::int64_t kWidestOnChip = 900;
+
+std::string is_too_wide(const OpContext& ctx) {
+  const Shape& input = ctx.input(0).shape;
+  if (input.rank() == 0 || input.last() <= kWidestOnChip) return "";
+  return fmt::format("input is {}: {} features", chip::shape_text(input), chip::number_text(input.last()));
+}
+
+std::string has_extras(const OpContext& ctx) {
+  const auto any_of = [&](std::initializer_list<int> inputs) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](int i) { return ctx.has_input(i); });
+  };
+  if (any_of({9, 10, 11})) return "it has peepholes";
+  if (any_of({16, 17})) return "it has a projection";
+  if (any_of({20, 21, 22, 23})) return "it normalizes its gates";
+  return ctx.has_input(1) ? "" : "its input gate is coupled to its forget gate";
+}
+
+constexpr ChipRule kChipRules[] = {
+    {
+        .id = "lstm-width",
+        .says = "The input has at most 900 features.",
+        .suggestion = "Put a FULLY_CONNECTED before it that makes the input narrower.",
+        .broken = is_too_wide,
+        .source = RuleSource::kReported,
+        .evidence = "With 32 units, below about 900 features compile and above 1,000 crash the compiler (edgetpu#598).",
+    },
+    {
+        .id = "lstm-plain",
+        .says = "No peepholes, no projection, no normalized and no coupled gates.",
+        .suggestion = "Use the plain LSTM of Keras.",
+        .broken = has_extras,
+        .source = RuleSource::kAssumed,
+        .evidence = "The LSTMs that are seen mapped have none of these.",
+    },
+};
+
 }  // namespace
 
 extern const OpDef unidirectional_sequence_lstm_op;
-constinit const OpDef unidirectional_sequence_lstm_op = define({.name = "UNIDIRECTIONAL_SEQUENCE_LSTM",
-                                                                .summary = "Long short-term memory over a sequence.",
-                                                                .inputs = {1, kFullLstmInputs},
-                                                                .attributes = kAttributes,
-                                                                .types = kTypes,
-                                                                .has_state = true,
-                                                                .infer = infer,
-                                                                .prepare = prepare});
+constinit const OpDef unidirectional_sequence_lstm_op = define(
+    {.name = "UNIDIRECTIONAL_SEQUENCE_LSTM",
+     .summary = "Long short-term memory over a sequence.",
+     .inputs = {1, kFullLstmInputs},
+     .attributes = kAttributes,
+     .types = kTypes,
+     .has_state = true,
+     .infer = infer,
+     .prepare = prepare,
+     .chip = {.first_runtime = 12,
+              .rules = kChipRules,
+              .parameters = input_set({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 20, 21, 22, 23}),
+              .evidence = "Coral's table says 14, but it is seen mapped in a file for 12."}});
 
 }  // namespace reef::ops

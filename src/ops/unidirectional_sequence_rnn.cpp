@@ -35,13 +35,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef unidirectional_sequence_rnn_op;
-constinit const OpDef unidirectional_sequence_rnn_op = define({.name = "UNIDIRECTIONAL_SEQUENCE_RNN",
-                                                               .summary = "Plain recurrent network over a sequence.",
-                                                               .inputs = {kRnnInputs, kRnnInputs},
-                                                               .attributes = kAttributes,
-                                                               .types = kTypes,
-                                                               .has_state = true,
-                                                               .infer = infer,
-                                                               .prepare = prepare});
+constinit const OpDef unidirectional_sequence_rnn_op =
+    define({.name = "UNIDIRECTIONAL_SEQUENCE_RNN",
+            .summary = "Plain recurrent network over a sequence.",
+            .inputs = {kRnnInputs, kRnnInputs},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .has_state = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Use an LSTM, or unroll the network."}});
 
 }  // namespace reef::ops

@@ -121,6 +121,7 @@ constinit const OpDef unique_op = define({.name = "UNIQUE",
                                           .attributes = kAttributes,
                                           .types = kTypes,
                                           .infer = infer,
-                                          .prepare = prepare});
+                                          .prepare = prepare,
+                                          .chip = {.instead = "Do it on the CPU behind the model."}});
 
 }  // namespace reef::ops

@@ -58,6 +58,7 @@ constinit const OpDef unpack_op = define({.name = "UNPACK",
                                           .attributes = kAttributes,
                                           .types = kWholeByteTypes,
                                           .infer = infer,
-                                          .prepare = prepare});
+                                          .prepare = prepare,
+                                          .chip = {.instead = "Use SPLIT or STRIDED_SLICE.", .rewrite = "unpack"}});
 
 }  // namespace reef::ops

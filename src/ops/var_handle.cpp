@@ -28,13 +28,15 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef var_handle_op;
-constinit const OpDef var_handle_op = define({.name = "VAR_HANDLE",
-                                              .summary = "Gives the handle of a named variable.",
-                                              .inputs = {0, 0},
-                                              .attributes = kAttributes,
-                                              .types = kTypes,
-                                              .has_state = true,
-                                              .infer = infer,
-                                              .prepare = prepare});
+constinit const OpDef var_handle_op =
+    define({.name = "VAR_HANDLE",
+            .summary = "Gives the handle of a named variable.",
+            .inputs = {0, 0},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .has_state = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Make the variable an input and an output of the model."}});
 
 }  // namespace reef::ops

@@ -86,10 +86,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef where_op;
-constinit const OpDef where_op = define({.name = "WHERE",
-                                         .summary = "Coordinates of the elements that are not zero.",
-                                         .types = kTypes,
-                                         .infer = infer,
-                                         .prepare = prepare});
+constinit const OpDef where_op =
+    define({.name = "WHERE",
+            .summary = "Coordinates of the elements that are not zero.",
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Do it on the CPU behind the model: the size of its result is not known before."}});
 
 }  // namespace reef::ops

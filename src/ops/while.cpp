@@ -69,14 +69,16 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef while_op;
-constinit const OpDef while_op = define({.name = "WHILE",
-                                         .summary = "Repeats a subgraph while a condition holds.",
-                                         .inputs = {0, kAnyNumber},
-                                         .outputs = {0, kAnyNumber},
-                                         .attributes = kAttributes,
-                                         .types = kTypes,
-                                         .has_state = true,
-                                         .infer = infer,
-                                         .prepare = prepare});
+constinit const OpDef while_op =
+    define({.name = "WHILE",
+            .summary = "Repeats a subgraph while a condition holds.",
+            .inputs = {0, kAnyNumber},
+            .outputs = {0, kAnyNumber},
+            .attributes = kAttributes,
+            .types = kTypes,
+            .has_state = true,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Unroll the loop; Keras does so for recurrent layers with unroll=True."}});
 
 }  // namespace reef::ops

@@ -22,11 +22,14 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef zeros_like_op;
-constinit const OpDef zeros_like_op = define({.name = "ZEROS_LIKE",
-                                              .summary = "A tensor of zeros of the same shape.",
+constinit const OpDef zeros_like_op =
+    define({.name = "ZEROS_LIKE",
+            .summary = "A tensor of zeros of the same shape.",
 
-                                              .types = kTypes,
-                                              .infer = infer_same_shape,
-                                              .prepare = prepare});
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Convert the model with fixed input sizes, so that it becomes a constant.",
+                     .rewrite = "fold-constants"}});
 
 }  // namespace reef::ops

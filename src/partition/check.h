@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -23,6 +25,9 @@ struct CheckOptions {
 struct Finding {
   const ops::ChipRule* rule = nullptr;  // never null
   std::string particulars;              // what about this operator breaks it, a clause: "input is 1x40x40x64, ..."
+  // The rule's own or, where the rule is general, what fits this operator better.
+  std::string_view suggestion = {};  // a whole sentence
+  std::string_view rewrite = {};     // the rewrite that may mend it; empty: none
 };
 
 struct OpVerdict {

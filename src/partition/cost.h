@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicted time of operators on the chip, on the host's CPU and between them. Every figure is an estimate.
 //
-// The chip: cycles from shapes (ops::ChipWork), parameters cached while they fit and streamed otherwise, instructions
-// and activations over the link. The CPU: a rate per kind of op, measured once with TFLite on a named machine.
+// The chip: cycles from shapes (ops/chip_work.h), parameters cached while they fit (parameter_cache.h) and streamed
+// otherwise, instructions and activations over the link. The CPU: a rate per kind of op, measured once with LiteRT on a
+// named machine, and a factor for the host that the link stands for (cpu_cost.h). How well it agrees with simulated
+// and published times is in docs/performance.md.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +15,15 @@
 #include "chip/links.h"
 #include "chip/machine.h"
 #include "ir/model.h"
+#include "ops/chip_work.h"
+#include "partition/parameter_cache.h"
 
 namespace reef::partition {
 
 struct CostOptions {
   const chip::LinkProfile* link = nullptr;  // null: the first of chip::link_profiles()
   double clock_hz = chip::kClockHzMax;
+  CachePolicy cache_policy = CachePolicy::kInOrder;
 };
 
 // Microseconds, unless named otherwise.
@@ -35,30 +40,52 @@ struct PartCost {
   double streaming = 0;  // of parameters that are not cached, beyond what computing hides
   double transfer = 0;   // inputs, outputs, instructions and the host's work per invocation
   std::int64_t cached_bytes = 0, streamed_bytes = 0;  // parameters
-  std::int64_t cache_capacity = 0;                    // what activations leave for parameters
+  std::int64_t cache_capacity = 0;                    // bytes of wide memory that scratch leaves for parameters
+  std::int64_t cache_used = 0;  // bytes of wide memory that they take: whole lines, so more than cached_bytes
   std::int64_t input_bytes = 0, output_bytes = 0, instruction_bytes = 0;
   double total() const { return compute + streaming + transfer; }
 };
 
-class CostModel {
+// What partitioning asks.
+class Costs {
+ public:
+  virtual ~Costs() = default;
+  virtual const OpCost& op(std::int32_t index) const = 0;
+  // Bytes that tensor `index` takes when it crosses the link.
+  virtual std::int64_t tensor_bytes(std::int32_t index) const = 0;
+  // `ops`: ascending; `inputs`, `outputs`: the tensors that cross the link. `cache_bytes`: room for parameters that
+  // others have left; negative: all there is.
+  virtual PartCost part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
+                        std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const = 0;
+};
+
+class CostModel : public Costs {
  public:
   // `model` must be verified and outlive this.
   CostModel(const ir::Model& model, const CostOptions& options);
 
   const CostOptions& options() const { return options_; }
-  const OpCost& op(std::int32_t index) const { return ops_[static_cast<std::size_t>(index)]; }
-  // Bytes that tensor `index` takes when it crosses the link.
-  std::int64_t tensor_bytes(std::int32_t index) const { return tensor_bytes_[static_cast<std::size_t>(index)]; }
-  // `ops`: ascending; `inputs`, `outputs`: the tensors that cross the link. `cache_bytes`: room for parameters that
-  // others have left; negative: all there is.
+  const OpCost& op(std::int32_t index) const override { return ops_[static_cast<std::size_t>(index)]; }
+  // The operator's needs on the chip. All zero where it is not known.
+  const ops::ChipWork& work(std::int32_t index) const { return works_[static_cast<std::size_t>(index)]; }
+  std::int64_t tensor_bytes(std::int32_t index) const override {
+    return tensor_bytes_[static_cast<std::size_t>(index)];
+  }
   PartCost part(std::span<const std::int32_t> ops, std::span<const std::int32_t> inputs,
-                std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const;
+                std::span<const std::int32_t> outputs, std::int64_t cache_bytes = -1) const override;
+  // What the parameters of `ops` ask of the cache, for sharing it among several programs (share_cache). Layers are
+  // those of `ops`, one each.
+  CacheModel cache_model(std::span<const std::int32_t> ops) const;
 
  private:
-  const ir::Model* model_;
+  double in_us(double bytes) const;
+  double out_us(double bytes) const;
+
   CostOptions options_;
   std::vector<OpCost> ops_;
-  std::vector<std::int64_t> tensor_bytes_;
+  std::vector<ops::ChipWork> works_;
+  std::vector<std::int64_t> tensor_bytes_, output_bytes_;
+  std::vector<std::int64_t> input_instructions_, output_instructions_;  // bytes, where a tensor crosses the link
 };
 
 }  // namespace reef::partition

@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
 #include "ir/describe.h"
 #include "retarget/edits.h"
@@ -41,6 +42,7 @@ Result<std::vector<std::int32_t>> layer_tensors(const std::vector<darwinn::Layer
 }  // namespace
 
 Result<Template> open_template(const darwinn::Package& package, std::int64_t max_steps) {
+  if (Status status = darwinn::require_code(package); !status.ok()) return status.in("the template");
   const darwinn::Executable* execution = package.find(ExecutableType::kExecutionOnly);
   if (execution == nullptr) execution = package.find(ExecutableType::kStandAlone);
   const darwinn::Executable* caching = package.find(ExecutableType::kParameterCaching);

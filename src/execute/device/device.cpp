@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "formats/darwinn/placeholder.h"
 #include "isa/scalar.h"
 
 namespace reef::device {
@@ -147,6 +148,7 @@ std::int64_t tensor_bytes(const darwinn::Layer& layer) {
 }
 
 Result<std::shared_ptr<const LoadedPackage>> LoadedPackage::load(darwinn::Package package) {
+  REEF_RETURN_IF_ERROR(darwinn::require_code(package));
   std::shared_ptr<LoadedPackage> loaded(new LoadedPackage);
   loaded->package_ = std::move(package);
   for (const darwinn::Executable& executable : loaded->package_.executables) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
 #include "formats/darwinn/writer.h"
 #include "isa/scalar.h"
@@ -80,6 +81,7 @@ Status replace_in_op(ir::Operator& op, const std::map<Place, const isa::NamedPro
 
 Result<isa::Listing> list_programs(const ir::Model& model) {
   isa::Listing listing;
+  Status missing_code;
   for (std::size_t s = 0; s < model.subgraphs.size(); ++s) {
     for (std::size_t o = 0; o < model.subgraphs[s].operators.size(); ++o) {
       const ir::Operator& op = model.subgraphs[s].operators[o];
@@ -87,6 +89,7 @@ Result<isa::Listing> list_programs(const ir::Model& model) {
       auto options = read_custom_options(op.custom_options);
       if (!options.ok()) return options.status().in(fmt::format("op {} {}", o, op.type));
       const auto& executables = options->package.executables;
+      if (executables.empty()) missing_code = require_code(options->package).in(fmt::format("op {} {}", o, op.type));
       for (std::size_t e = 0; e < executables.size(); ++e) {
         for (std::size_t c = 0; c < executables[e].instruction_chunks.size(); ++c) {
           isa::NamedProgram& program = listing.programs.emplace_back();
@@ -102,6 +105,7 @@ Result<isa::Listing> list_programs(const ir::Model& model) {
       }
     }
   }
+  if (listing.programs.empty() && !missing_code.ok()) return missing_code;
   return listing;
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef check: what of a model runs on the Edge TPU, and for the rest why not and what to do.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "formats/tflite/reader.h"
+#include "plan_options.h"
+#include "report/check_report.h"
+
+namespace reef::app {
+namespace {
+
+struct CheckFlags {
+  std::string model;
+  PlanFlags plan;
+  bool json = false;
+  bool all_ops = false;
+  bool strict = false;
+};
+
+bool is_terminal() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
+
+Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options) {
+  REEF_ASSIGN_OR_RETURN(ir::Model loaded, tflite::load_model(flags.model));
+  const auto given = std::make_shared<const ir::Model>(std::move(loaded));
+  REEF_REQUIRE(!given->subgraphs.empty(), "{}: the model has no subgraph", flags.model);
+  const auto plan = compiler::make_plan(given, options);
+  if (!plan.ok()) return plan.status().in(flags.model);
+  report::CheckSubject subject{flags.model,       given.get(),      plan->model.get(),
+                               &plan->source_op,  &plan->rewrites,  &plan->assessment,
+                               plan->costs.get(), &plan->partition, nullptr};
+  Result<compiler::Plan> plain = compiler::Plan();
+  if (plan->model != given) {
+    compiler::PlanOptions without = options;
+    without.rewrites = {};
+    without.rewrites.none = true;
+    without.partition.explain = false;
+    plain = compiler::make_plan(given, without);
+    if (plain.ok()) subject.without_rewrites = &plain->partition;
+  }
+  if (flags.json) {
+    using Json = nlohmann::ordered_json;
+    fmt::print("{}\n", report::check_json(subject).dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", report::check_text(subject, {is_terminal(), flags.all_ops}));
+  }
+  const auto left = plan->partition.ops.size() - static_cast<std::size_t>(plan->partition.chip_op_count());
+  REEF_REQUIRE(!flags.strict || left == 0, "{}: {} operators stay on the CPU (--strict)", flags.model, left);
+  return ok_status();
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<CheckFlags>();
+  CLI::App* command = app.add_subcommand(
+      "check", "Say for every operator whether the Edge TPU runs it, and if not, why and what to do");
+  command->add_option("model", flags->model, "A .tflite file")->required();
+  command->add_option("-m,--min_runtime_version", flags->plan.runtime, "Edge TPU runtime to check for, 10 to 14");
+  command->add_flag("-a,--enable_multiple_subgraphs", flags->plan.several_parts,
+                    "Several parts, where that is predicted to be faster than one");
+  command->add_option("-i,--intermediate_tensors", flags->plan.intermediate_tensors,
+                      "Names of tensors, separated by commas, at which the part ends");
+  add_plan_flags(*command, flags->plan);
+  command->add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
+  command->add_flag("--strict", flags->strict, "Exit with 1 if an operator stays on the CPU");
+  command->add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
+  command->footer("Example:\n  reef check models/reef_creatures_int8.tflite");
+  command->callback([flags, &action] {
+    const auto options = plan_options(flags->plan);
+    if (!options.ok()) throw CLI::ValidationError(options.status().message());
+    action = [flags, options = *options] { return check_file(*flags, options); };
+  });
+}
+
+}  // namespace reef::app

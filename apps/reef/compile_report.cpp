@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile_report.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/version.h"
+#include "compiler/google_text.h"
+#include "report/check_report.h"
+
+namespace reef::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using compiler::CompiledFile;
+using compiler::CompiledOp;
+
+const chip::LinkProfile& link_of(const compiler::CompileOptions& options) {
+  return options.plan.costs.link != nullptr ? *options.plan.costs.link : chip::link_profiles().front();
+}
+
+std::string name_of(compiler::Refusal::Kind kind) {
+  switch (kind) {
+    case compiler::Refusal::Kind::kNotParsed:
+      return "not_parsed";
+    case compiler::Refusal::Kind::kNotQuantized:
+      return "not_quantized";
+    case compiler::Refusal::Kind::kAlreadyCompiled:
+      return "already_compiled";
+    case compiler::Refusal::Kind::kFailed:
+      return "failed";
+    case compiler::Refusal::Kind::kTimeout:
+      return "timeout";
+    case compiler::Refusal::Kind::kRequest:
+      return "request";
+  }
+  return "";
+}
+
+std::string rewrite_notes(const CompiledFile& file) {
+  std::map<std::string_view, int> counts;
+  for (const rewrite::Application& application : file.plan.rewrites)
+    counts[application.rewrite] += application.made ? 1 : 0;
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    if (count == 0) continue;
+    text += fmt::format("reef: {}: rewrite {} made {} {} (--no-rewrite {} leaves them)\n", file.input, name, count,
+                        count == 1 ? "change" : "changes", name);
+  }
+  return text;
+}
+
+// One warning for all files: scripts compile many.
+std::string missing_code_warning(const compiler::CompileResult& result) {
+  std::vector<std::string> files;
+  std::string reason, source;
+  for (const compiler::CompileRun& run : result.runs) {
+    for (const CompiledFile& file : run.files) {
+      const auto lacks_code = [](const CompiledOp& op) { return !op.has_code; };
+      const auto op = std::find_if(file.ops.begin(), file.ops.end(), lacks_code);
+      if (op == file.ops.end()) continue;
+      files.push_back(file.output);
+      reason = op->why_no_code;
+      source = file.source;
+    }
+  }
+  if (files.empty()) return "";
+  return fmt::format(
+      "reef: WARNING: cannot run on an Edge TPU, no machine code: {} ({}). The file says so, and runtimes refuse it "
+      "(libedgetpu: \"No executables to register\"). Run {} on the CPU, or put its weights into a file that Google's "
+      "compiler made of the same network (reef retarget). --require-code makes this an error.\n",
+      fmt::join(files, ", "), reason, source);
+}
+
+std::string file_notes(const compiler::CompileOptions& options, const CompiledFile& file) {
+  std::string text = rewrite_notes(file);
+  const auto all = static_cast<std::int32_t>(file.plan.model->subgraphs[0].operators.size());
+  if (const std::int32_t left = all - file.plan.partition.chip_op_count(); left > 0) {
+    text += fmt::format("reef: {}: {} of {} operations stay on the CPU; reef check {} says why and what to do\n",
+                        file.input, left, all, file.source);
+  }
+  for (const std::string& note : file.plan.partition.notes) text += fmt::format("reef: {}: {}\n", file.input, note);
+  text += fmt::format("reef: {}: {:.2f} ms for one inference over {}, {:.2f} ms on the CPU alone (estimated)\n",
+                      file.input, file.plan.partition.predicted_us / 1000, link_of(options).name,
+                      file.plan.partition.all_cpu_us / 1000);
+  return text;
+}
+
+report::CheckSubject subject_of(const CompiledFile& file) {
+  const compiler::Plan& plan = file.plan;
+  return {file.input,       file.given.get(), plan.model.get(), &plan.source_op, &plan.rewrites,
+          &plan.assessment, plan.costs.get(), &plan.partition,  nullptr};
+}
+
+Json attempts_json(const std::vector<compiler::Attempt>& attempts) {
+  Json list = Json::array();
+  for (const compiler::Attempt& attempt : attempts) {
+    list.push_back({{"operations", attempt.ops},
+                    {"intermediate_tensors", attempt.tensors},
+                    {"compiled", attempt.status.ok()},
+                    {"reason", attempt.status.message()}});
+  }
+  return list;
+}
+
+Json file_json(const compiler::CompileOptions& options, const CompiledFile& file) {
+  Json json = {{"source", file.source},
+               {"input", file.input},
+               {"input_bytes", file.input_bytes},
+               {"output", file.output},
+               {"output_bytes", file.output_bytes},
+               {"log", file.log},
+               {"edge_tpu_subgraphs", Json::array()},
+               {"memory",
+                {{"kind", "estimated"},
+                 {"cached_bytes", file.cached_bytes},
+                 {"remaining_bytes", file.remaining_bytes},
+                 {"streamed_bytes", file.streamed_bytes}}},
+               {"check", report::check_json(subject_of(file))}};
+  for (const CompiledOp& op : file.ops) {
+    Json& part = json["edge_tpu_subgraphs"].emplace_back(Json{{"has_code", op.has_code}});
+    if (!op.has_code) part["no_machine_code"] = op.why_no_code;
+  }
+  if (options.search) json["attempts"] = attempts_json(file.attempts);
+  return json;
+}
+
+}  // namespace
+
+std::string compile_notes(const compiler::CompileOptions& options, const compiler::CompileResult& result,
+                          bool only_warnings) {
+  std::string text;
+  if (!only_warnings) {
+    text += fmt::format(
+        "reef: compiled by Reef {}, not by Google's compiler; sizes of parameters on and off the chip are estimates\n",
+        reef_version());
+  }
+  for (const compiler::CompileRun& run : result.runs) {
+    for (const CompiledFile& file : run.files) {
+      if (!only_warnings) text += file_notes(options, file);
+    }
+  }
+  return text + missing_code_warning(result);
+}
+
+Json compile_json(const compiler::CompileOptions& options, const compiler::CompileResult& result) {
+  Json json = {{"reef", reef_version()},
+               {"compatible_with", compiler::kCompatibleVersion},
+               {"compiled", result.ok()},
+               {"has_all_code", result.ok() && result.has_all_code()},
+               {"min_runtime_version", options.plan.runtime},
+               {"files", Json::array()},
+               {"refusals", Json::array()}};
+  if (result.ok()) {
+    for (const compiler::CompileRun& run : result.runs) {
+      for (const CompiledFile& file : run.files) json["files"].push_back(file_json(options, file));
+    }
+  }
+  for (const compiler::Refusal& refusal : result.refusals) {
+    json["refusals"].push_back(
+        {{"model", refusal.model}, {"kind", name_of(refusal.kind)}, {"explanation", refusal.explanation}});
+    if (!refusal.attempts.empty()) json["refusals"].back()["attempts"] = attempts_json(refusal.attempts);
+  }
+  return json;
+}
+
+}  // namespace reef::app

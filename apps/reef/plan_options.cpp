@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan_options.h"
+
+#include <fmt/ranges.h>
+
+#include "chip/links.h"
+
+namespace reef::app {
+namespace {
+
+std::vector<std::string> split_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string link_names() {
+  std::vector<std::string_view> names;
+  for (const chip::LinkProfile& link : chip::link_profiles()) names.push_back(link.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void add_plan_flags(CLI::App& command, PlanFlags& flags) {
+  command.add_option("--link", flags.link, "Host and link that times are predicted for: " + link_names());
+  command.add_option("--choose", flags.choose,
+                     "Of the parts that could run on the chip, compile the 'first' (as Google's compiler does) or the "
+                     "'best', which takes most work off the CPU");
+  command.add_flag("--no-rewrites", flags.no_rewrites,
+                   "Leave the model as it is: what Google's compiler would do with it (also: --choose first)");
+  command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated")
+      ->allow_extra_args(false);
+  command.add_option("--no-rewrite", flags.no_rewrite, "Do not make this rewrite; may be repeated")
+      ->allow_extra_args(false);
+}
+
+Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
+  compiler::PlanOptions options;
+  options.runtime = flags.runtime;
+  REEF_REQUIRE(flags.runtime >= ops::kOldestRuntime && flags.runtime <= ops::kNewestRuntime,
+               "there is no Edge TPU runtime {}; versions are {} to {}", flags.runtime, ops::kOldestRuntime,
+               ops::kNewestRuntime);
+  options.costs.link = chip::link_profiles().data();
+  if (!flags.link.empty()) options.costs.link = chip::find_link(flags.link);
+  REEF_REQUIRE(options.costs.link != nullptr, "there is no link '{}'; there are {}", flags.link, link_names());
+  options.rewrites.none = flags.no_rewrites;
+  options.rewrites.enable = flags.rewrite;
+  options.rewrites.disable = flags.no_rewrite;
+  const std::string choose = !flags.choose.empty() ? flags.choose : flags.no_rewrites ? "first" : "best";
+  REEF_REQUIRE(choose == "first" || choose == "best", "--choose {}: it is 'first' or 'best'", choose);
+  using Choice = partition::PartitionOptions::Choice;
+  options.partition.choice = choose == "first" ? Choice::kFirst : Choice::kBest;
+  options.partition.several_parts = flags.several_parts;
+  options.partition.intermediate_tensors = split_commas(flags.intermediate_tensors);
+  return options;
+}
+
+}  // namespace reef::app

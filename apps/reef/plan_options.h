@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that `reef check` and `reef compile` share: what to compile for, what to rewrite, how to partition.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "compiler/plan.h"
+
+namespace reef::app {
+
+struct PlanFlags {
+  int runtime = ops::kNewestRuntime;
+  std::string link;
+  std::string choose;  // empty: "best", or "first" with --no-rewrites
+  bool no_rewrites = false;
+  std::vector<std::string> rewrite, no_rewrite;
+  bool several_parts = false;
+  std::string intermediate_tensors;  // separated by commas
+};
+
+// Those that are Reef's own: --link, --choose, --rewrite, --no-rewrite, --no-rewrites.
+void add_plan_flags(CLI::App& command, PlanFlags& flags);
+
+// Fails on a link or choice that does not exist.
+Result<compiler::PlanOptions> plan_options(const PlanFlags& flags);
+
+}  // namespace reef::app

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/compile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "base/file.h"
+#include "base/sha256.h"
+#include "base/version.h"
+#include "compiler/google_text.h"
+#include "emit/compiled_model.h"
+#include "formats/darwinn/placeholder.h"
+#include "formats/darwinn/reader.h"
+#include "formats/darwinn/writer.h"
+#include "formats/tflite/reader.h"
+#include "formats/tflite/writer.h"
+#include "formats/zip/appended_archive.h"
+#include "ir/verify.h"
+#include "partition/search.h"
+#include "partition/segments.h"
+
+namespace reef::compiler {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// A model on its way.
+struct Source {
+  std::string given;  // the user's file
+  std::string path;   // the same, or a name for a segment of it
+  std::string stem;   // of the files that are made
+  Bytes file;         // empty for a segment
+  std::int64_t bytes = 0;
+  std::shared_ptr<const ir::Model> model;
+};
+
+// Parts with their code, or without.
+struct Generated {
+  std::vector<CompiledOp> ops;
+  std::vector<emit::CompiledPart> parts;
+};
+
+struct PendingFile {
+  std::string path;
+  std::vector<std::uint8_t> data;
+};
+
+class Compilation {
+ public:
+  explicit Compilation(const CompileOptions& options) : options_(options) {}
+
+  CompileResult run() {
+    if (compile_all() && result_.ok()) write_files();
+    return std::move(result_);
+  }
+
+ private:
+  // ---- Refusing ----
+
+  bool refuse(Refusal refusal) {
+    result_.refusals.push_back(std::move(refusal));
+    return false;
+  }
+  bool refuse_request(const std::string& model, std::string explanation) {
+    return refuse({Refusal::Kind::kRequest, model, std::move(explanation), {}});
+  }
+  bool is_late() const { return milliseconds_since(start_) > options_.timeout_seconds * 1000; }
+
+  // ---- The stages ----
+
+  bool compile_all() {
+    start_ = Clock::now();
+    if (!check_request()) return false;
+    std::vector<Source> sources;
+    for (const std::string& path : options_.models) {
+      if (!load(path, sources.emplace_back())) return false;
+    }
+    caching_token_ = token_of(sources);
+    if (options_.segments == 1) return compile_together(sources, options_.plan);
+    std::vector<Source> segments;
+    if (!cut(sources.front(), segments)) return false;
+    PlanOptions plan = options_.plan;  // rewrites have been made
+    plan.rewrites = {};
+    plan.rewrites.none = true;
+    for (Source& segment : segments) {
+      std::vector<Source> one;
+      one.push_back(std::move(segment));
+      if (!compile_together(one, plan)) return false;
+      start_ = Clock::now();
+    }
+    return true;
+  }
+
+  bool check_request() {
+    if (options_.segments > 1 && options_.models.size() > 1) {
+      return refuse_request("", "--num_segments cuts one model: give only one");
+    }
+    if (options_.segments > 1 && !options_.plan.partition.intermediate_tensors.empty()) {
+      return refuse_request("", "--num_segments and --intermediate_tensors both say where to cut: give only one");
+    }
+    const fs::path folder = options_.out_dir.empty() ? "." : options_.out_dir;
+    std::error_code error;
+    if (!fs::is_directory(folder, error)) {
+      const std::string problem = fs::exists(folder, error) ? "is not a folder" : "does not exist";
+      return refuse_request(
+          "", fmt::format("--out_dir: {} {}; make it first: mkdir -p {}", folder.string(), problem, folder.string()));
+    }
+    std::map<std::string, std::string> made_from;
+    for (const std::string& path : options_.models) {
+      const auto [other, is_new] = made_from.emplace(fs::path(path).stem().string(), path);
+      if (is_new) continue;
+      return refuse_request(path, fmt::format("{} and {} would both become {}: rename one, or compile them into "
+                                              "different folders",
+                                              other->second, path, output_path(other->first)));
+    }
+    return true;
+  }
+
+  bool load(const std::string& path, Source& source) {
+    source.given = source.path = path;
+    source.stem = fs::path(path).stem().string();
+    auto file = read_file(path, tflite::kMaxFileBytes);
+    if (!file.ok()) return refuse(not_parsed(path, file.status()));
+    source.file = std::move(file).value();
+    source.bytes = static_cast<std::int64_t>(source.file.size());
+    auto model = tflite::read_model(source.file);
+    if (!model.ok()) return refuse(not_parsed(path, model.status().in(path)));
+    Status status = ir::verify(*model);
+    if (status.ok() && model->subgraphs.empty()) status = invalid_input("the model has no subgraph");
+    if (!status.ok()) return refuse(not_parsed(path, status.in(path)));
+    source.model = std::make_shared<const ir::Model>(std::move(model).value());
+    const auto& operators = source.model->subgraphs.front().operators;
+    const bool is_compiled = std::any_of(operators.begin(), operators.end(), darwinn::is_edge_tpu_op);
+    return is_compiled ? refuse(already_compiled(path)) : true;
+  }
+
+  bool plan(const Source& source, const PlanOptions& how, Plan& result) {
+    PlanOptions options = how;
+    options.partition.explain = false;
+    auto plan = make_plan(source.model, options);
+    if (!plan.ok()) return refuse_request(source.path, plan.status().in(source.path).message());
+    result = std::move(plan).value();
+    return is_late() ? refuse(timed_out(source.path, options_.timeout_seconds)) : true;
+  }
+
+  bool cut(const Source& source, std::vector<Source>& segments) {
+    Plan whole;
+    if (!plan(source, options_.plan, whole)) return false;
+    if (is_float(whole)) return refuse(not_quantized(source.path, *whole.model, whole.assessment));
+    const auto cuts = partition::cut_segments(*whole.model, whole.assessment, *whole.costs, options_.segments);
+    if (!cuts.ok()) return refuse_request(source.path, cuts.status().in(source.path).message());
+    rewrites_ = std::move(whole.rewrites);
+    for (std::size_t i = 0; i < cuts->size(); ++i) {
+      const partition::Segment& piece = (*cuts)[i];
+      Source& segment = segments.emplace_back();
+      segment.given = source.given;
+      segment.stem = fmt::format("{}_segment_{}_of_{}", source.stem, i, cuts->size());
+      segment.path = segment.stem + ".tflite";
+      ir::Model model = partition::extract_model(*whole.model, piece.ops, piece.inputs, piece.outputs);
+      const Status status = ir::verify(model);
+      const auto written = tflite::write_model(model);
+      if (!status.ok()) return refuse_request(source.path, status.in(segment.path).message());
+      if (!written.ok()) return refuse_request(source.path, written.status().in(segment.path).message());
+      segment.bytes = static_cast<std::int64_t>(written->size());
+      segment.model = std::make_shared<const ir::Model>(std::move(model));
+    }
+    return true;
+  }
+
+  // Models that share the chip's memory: each gets what those before it have left.
+  bool compile_together(const std::vector<Source>& sources, const PlanOptions& how) {
+    CompileRun run;
+    std::int64_t room = -1;
+    for (const Source& source : sources) {
+      if (!compile_one(source, how, room, run.files.emplace_back())) return false;
+    }
+    // As Google's compiler prints it: what is left in the end, the same for all.
+    for (CompiledFile& file : run.files) file.remaining_bytes = room;
+    run.milliseconds = milliseconds_since(start_);
+    result_.runs.push_back(std::move(run));
+    return true;
+  }
+
+  bool compile_one(const Source& source, const PlanOptions& how, std::int64_t& room, CompiledFile& file) {
+    file.source = source.given;
+    file.input = source.path;
+    file.input_bytes = source.bytes;
+    file.output = output_path(source.stem);
+    file.log = log_path(source.stem);
+    file.given = source.model;
+    if (!plan(source, how, file.plan)) return false;
+    if (options_.segments > 1) {
+      file.plan.rewrites = std::exchange(rewrites_, {});  // of the whole model: with its first segment
+    } else if (is_float(file.plan)) {                     // a segment may well lie behind the last operator of 8 bits
+      return refuse(not_quantized(source.path, *file.plan.model, file.plan.assessment));
+    }
+    Generated generated;
+    if (!choose(room, file, generated)) return false;
+    if (is_late()) return refuse(timed_out(source.path, options_.timeout_seconds));
+    return emit(source, generated, file);
+  }
+
+  // Partitions and generates code; with -d, for less and less of the model until there is some.
+  bool choose(std::int64_t& room, CompiledFile& file, Generated& generated) {
+    const partition::Partition whole = file.plan.partition;
+    const auto all = static_cast<std::int32_t>(whole.parts.empty() ? 0 : whole.parts.front().ops.size());
+    const auto attempt = [&](std::int32_t count) -> Result<bool> {
+      if (is_late()) return Status(StatusCode::kResourceExhausted, "the time is over");
+      auto division = count == all ? Result<partition::Partition>(whole) : shorter(count, file.plan);
+      if (!division.ok()) return division.status();
+      std::int64_t left = room;
+      auto made = generate(*division, left, file.plan);
+      Attempt& tried = file.attempts.emplace_back();
+      tried.ops = count == all ? static_cast<std::int32_t>(whole.ops.size()) : count;
+      if (count != all) tried.tensors = names_of(*file.plan.model, division->parts);
+      tried.status = made.status();
+      if (!made.ok()) return false;
+      file.plan.partition = std::move(division).value();
+      generated = std::move(made).value();
+      room_after_ = left;
+      return true;
+    };
+    const auto found = options_.search && all > 0 ? partition::longest_that_compiles(all, options_.search_step, attempt)
+                                                  : once(attempt, all);
+    if (!found.ok()) return refuse(timed_out(file.input, options_.timeout_seconds));
+    if (found->ops < 0 || (found->ops == 0 && all > 0)) return refuse_failed(file);
+    room = room_after_;
+    return true;
+  }
+
+  // Without a search. -1 operators: they do not compile.
+  static Result<partition::SearchResult> once(const std::function<Result<bool>(std::int32_t)>& attempt,
+                                              std::int32_t count) {
+    REEF_ASSIGN_OR_RETURN(const bool compiles, attempt(count));
+    return partition::SearchResult{compiles ? count : -1, 1};
+  }
+
+  bool refuse_failed(CompiledFile& file) {
+    return refuse({Refusal::Kind::kFailed, file.input,
+                   fmt::format("{}: {}", file.input, file.attempts.back().status.message()),
+                   options_.search ? std::move(file.attempts) : std::vector<Attempt>()});
+  }
+
+  Result<partition::Partition> shorter(std::int32_t max_ops, const Plan& plan) const {
+    partition::PartitionOptions how = options_.plan.partition;
+    how.max_ops = max_ops;
+    how.explain = false;
+    return partition::partition(*plan.model, plan.assessment, *plan.costs, how);
+  }
+
+  Result<Generated> generate(const partition::Partition& division, std::int64_t& room, const Plan& plan) const {
+    const ir::Model& model = *plan.model;
+    const partition::CostModel& costs = *plan.costs;
+    const int runtime = options_.plan.runtime;
+    Generated result;
+    if (division.parts.empty() && room < 0) room = costs.part({}, {}, {}).cache_capacity;
+    for (const partition::Part& part : division.parts) {
+      CompiledOp& op = result.ops.emplace_back();
+      op.part = part;
+      op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
+      const emit::Border border = emit::border_of(model, part.ops);
+      darwinn::CustomOptions custom;
+      auto package = options_.generate(
+          {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity});
+      op.has_code = package.ok();
+      if (package.ok()) {
+        custom.package = std::move(package).value();
+      } else {
+        if (package.status().code() != StatusCode::kUnsupported || options_.require_code) return package.status();
+        op.why_no_code = package.status().message();
+        custom.package = darwinn::placeholder_package(runtime, maker(), op.why_no_code);
+      }
+      REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
+      result.parts.push_back({part.ops, border.inputs, border.outputs, Bytes(std::move(bytes))});
+      room = std::max<std::int64_t>(0, op.part.cost.cache_capacity - op.part.cost.cached_bytes);
+    }
+    return result;
+  }
+
+  bool emit(const Source& source, const Generated& generated, CompiledFile& file) {
+    file.ops = generated.ops;
+    for (std::size_t i = 0; i < file.ops.size(); ++i) {
+      partition::Part& part = file.plan.partition.parts[i];
+      const partition::PartCost& cost = file.ops[i].part.cost;  // with the memory that others have left
+      file.plan.partition.predicted_us += cost.total() - part.cost.total();
+      part.cost = cost;
+      file.cached_bytes += cost.cached_bytes;
+      file.streamed_bytes += cost.streamed_bytes;
+    }
+    emit::EmitOptions how;
+    how.keep_signatures = options_.keep_signatures;
+    how.remarks = remarks_on(file);
+    auto model = emit::compiled_model(*file.plan.model, generated.parts, how);
+    if (!model.ok()) return refuse({Refusal::Kind::kFailed, file.input, model.status().in(file.input).message(), {}});
+    auto data = tflite::write_model(*model);
+    if (!data.ok()) return refuse({Refusal::Kind::kFailed, file.input, data.status().in(file.input).message(), {}});
+    zip::carry_archive(source.file.span(), *data);
+    file.output_bytes = static_cast<std::int64_t>(data->size());
+    pending_.push_back({file.output, std::move(data).value()});
+    const std::string log = log_text(file);
+    pending_.push_back({file.log, std::vector<std::uint8_t>(log.begin(), log.end())});
+    return true;
+  }
+
+  void write_files() {
+    for (const PendingFile& file : pending_) {
+      const Status status = write_file(file.path, std::span(file.data));
+      if (!status.ok()) {
+        refuse_request("", status.message());
+        return;
+      }
+    }
+  }
+
+  // ---- Small things ----
+
+  // A model of integers without one of 8 bits is nothing for the chip either, but there is nothing to quantize.
+  static bool is_float(const Plan& plan) {
+    return !plan.assessment.is_quantized && !plan.assessment.float_tensors.empty();
+  }
+
+  static std::string maker() { return fmt::format("reef {}", reef_version()); }
+
+  // What the file says about itself, where it is not what it seems.
+  static std::vector<std::string> remarks_on(const CompiledFile& file) {
+    std::vector<std::string> remarks;
+    for (std::size_t i = 0; i < file.ops.size(); ++i) {
+      if (file.ops[i].has_code) continue;
+      remarks.push_back(fmt::format("{}: Edge TPU op {} has no machine code and cannot run: {}", maker(), i,
+                                    file.ops[i].why_no_code));
+    }
+    return remarks;
+  }
+
+  static std::vector<std::string> names_of(const ir::Model& model, const std::vector<partition::Part>& parts) {
+    std::vector<std::string> names;
+    for (const partition::Part& part : parts) {
+      for (const std::int32_t tensor : part.outputs) {
+        names.push_back(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].name);
+      }
+    }
+    return names;
+  }
+
+  std::string path_of(const std::string& stem, std::string_view ending) const {
+    return (fs::path(options_.out_dir) / fmt::format("{}_edgetpu.{}", stem, ending)).string();
+  }
+  std::string output_path(const std::string& stem) const { return path_of(stem, "tflite"); }
+  std::string log_path(const std::string& stem) const { return path_of(stem, "log"); }
+
+  // Follows from the files, so that the same command gives the same bytes. Never 0, which means "not cached".
+  static std::uint64_t token_of(const std::vector<Source>& sources) {
+    std::string digests;
+    for (const Source& source : sources) digests += sha256_hex(source.file.span());
+    const auto* data = reinterpret_cast<const std::uint8_t*>(digests.data());
+    const std::string digest = sha256_hex(std::span(data, digests.size()));
+    return std::stoull(digest.substr(0, 16), nullptr, 16) | 1;
+  }
+
+  const CompileOptions& options_;
+  CompileResult result_;
+  Clock::time_point start_;
+  std::uint64_t caching_token_ = 0;
+  std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
+  std::vector<rewrite::Application> rewrites_;  // of a model that is cut
+  std::vector<PendingFile> pending_;
+};
+
+}  // namespace
+
+bool CompileResult::has_all_code() const {
+  for (const CompileRun& run : runs) {
+    for (const CompiledFile& file : run.files) {
+      if (!std::all_of(file.ops.begin(), file.ops.end(), [](const CompiledOp& op) { return op.has_code; }))
+        return false;
+    }
+  }
+  return true;
+}
+
+CompileResult compile(const CompileOptions& options) { return Compilation(options).run(); }
+
+}  // namespace reef::compiler

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiler from files to files: what happens to a model, in order.
+//
+//   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> write
+//
+// Several models are compiled together: they share one caching token, and each gets the on-chip memory that those
+// before it have left. With `segments`, one model is cut into several, which share the token but not the memory: each
+// has a chip of its own. Nothing is written unless everything could be compiled. Same files and options, same bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/code_generator.h"
+#include "compiler/plan.h"
+#include "compiler/refusal.h"
+
+namespace reef::compiler {
+
+struct CompileOptions {
+  std::vector<std::string> models;  // files
+  std::string out_dir;              // empty: the current folder
+  PlanOptions plan;                 // -m, -i, -a; rewrites, link, which part
+  int segments = 1;                 // -n
+  bool search = false;              // -d
+  int search_step = 1;              // -k
+  double timeout_seconds = 180;     // -t: of each attempt; looked at between stages
+  bool keep_signatures = false;
+  bool require_code = false;  // a part without machine code is an error
+  CodeGenerator generate = generate_code;
+};
+
+// A part of a model that became a custom op.
+struct CompiledOp {
+  partition::Part part;
+  bool has_code = false;
+  std::string why_no_code;
+};
+
+// One file that was made: of a model, or of a segment of one.
+struct CompiledFile {
+  std::string source;  // the file that the user gave
+  std::string input;   // the same; for a segment "<stem>_segment_0_of_2.tflite", which is not written
+  std::int64_t input_bytes = 0;
+  std::string output, log;  // files
+  std::int64_t output_bytes = 0;
+  std::shared_ptr<const ir::Model> given;  // as read, or as cut
+  Plan plan;
+  std::vector<CompiledOp> ops;
+  std::vector<Attempt> attempts;
+  // Parameters. Estimates wherever the code generator has not decided.
+  std::int64_t cached_bytes = 0, remaining_bytes = 0, streamed_bytes = 0;
+};
+
+// What ran under one timer.
+struct CompileRun {
+  std::vector<CompiledFile> files;
+  double milliseconds = 0;  // measured
+};
+
+struct CompileResult {
+  std::vector<CompileRun> runs;   // one, or one for each segment
+  std::vector<Refusal> refusals;  // not empty: nothing was written
+
+  bool ok() const { return refusals.empty(); }
+  bool has_all_code() const;
+};
+
+CompileResult compile(const CompileOptions& options);
+
+}  // namespace reef::compiler

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "execute/cpu/interpreter.h"
+#include "partition/advice.h"
+
+namespace reef::compiler {
+namespace {
+
+// An operator that a rewrite did not touch still computes the tensor of that name, with the same type of operator.
+std::vector<std::int32_t> source_ops(const ir::Subgraph& before, const ir::Subgraph& after) {
+  const auto key = [](const ir::Subgraph& graph, const ir::Operator& op) {
+    const std::int32_t tensor = op.outputs.empty() ? -1 : op.outputs[0];
+    return std::pair(op.type, tensor < 0 ? std::string() : graph.tensors[static_cast<std::size_t>(tensor)].name);
+  };
+  std::multimap<std::pair<std::string, std::string>, std::int32_t> numbers;
+  for (std::size_t i = 0; i < before.operators.size(); ++i) {
+    numbers.emplace(key(before, before.operators[i]), static_cast<std::int32_t>(i));
+  }
+  std::vector<std::int32_t> result;
+  for (const ir::Operator& op : after.operators) {
+    const auto [first, last] = numbers.equal_range(key(after, op));
+    result.push_back(first == last ? -1 : first->second);
+    if (first != last) numbers.erase(first);  // names need not be unique: each is used once, in order
+  }
+  return result;
+}
+
+}  // namespace
+
+rewrite::Evaluator cpu_evaluator() {
+  return [](const ir::Model& model,
+            std::span<const std::vector<std::uint8_t>> inputs) -> Result<std::vector<std::vector<std::uint8_t>>> {
+    cpu::InterpreterOptions options;
+    options.tflite_release = ops::TfliteRelease::kCurrent;
+    REEF_ASSIGN_OR_RETURN(const auto interpreter,
+                          cpu::Interpreter::create(std::make_shared<const ir::Model>(model), options));
+    REEF_RETURN_IF_ERROR(interpreter->prepare());
+    REEF_REQUIRE(inputs.size() == static_cast<std::size_t>(interpreter->input_count()), "{} inputs given, {} needed",
+                 inputs.size(), interpreter->input_count());
+    for (int i = 0; i < interpreter->input_count(); ++i) {
+      const auto& given = inputs[static_cast<std::size_t>(i)];
+      const std::span<std::byte> bytes = interpreter->input_bytes(i);
+      REEF_REQUIRE(given.size() == bytes.size(), "input {} has {} bytes, {} given", i, bytes.size(), given.size());
+      if (!given.empty()) std::memcpy(bytes.data(), given.data(), given.size());
+    }
+    REEF_RETURN_IF_ERROR(interpreter->invoke());
+    std::vector<std::vector<std::uint8_t>> outputs;
+    for (int i = 0; i < interpreter->output_count(); ++i) {
+      const auto bytes = interpreter->output(i).values<std::uint8_t>();
+      outputs.emplace_back(bytes.begin(), bytes.end());
+    }
+    return outputs;
+  };
+}
+
+Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options) {
+  Plan plan;
+  const partition::CheckOptions check{options.runtime};
+  rewrite::RewriteOptions rewrites = options.rewrites;
+  rewrites.runtime = options.runtime;
+  if (!rewrites.evaluate) rewrites.evaluate = cpu_evaluator();
+  ir::Model changed = *model;
+  REEF_ASSIGN_OR_RETURN(plan.rewrites, rewrite::apply_rewrites(changed, rewrites));
+  const bool is_changed = std::any_of(plan.rewrites.begin(), plan.rewrites.end(), [](const auto& a) { return a.made; });
+  plan.model = is_changed ? std::make_shared<const ir::Model>(std::move(changed)) : model;
+  plan.source_op = source_ops(model->subgraphs[0], plan.model->subgraphs[0]);
+  plan.assessment = partition::assess(*plan.model, check);
+  plan.costs = std::make_shared<const partition::CostModel>(*plan.model, options.costs);
+  REEF_ASSIGN_OR_RETURN(plan.partition,
+                        partition::partition(*plan.model, plan.assessment, *plan.costs, options.partition));
+  plan.partition.notes = partition::advise(*plan.model, *plan.costs, plan.partition);
+  return plan;
+}
+
+}  // namespace reef::compiler

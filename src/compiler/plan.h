@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first half of compiling, and all of `reef check`: what of a model would run on the Edge TPU, and why the rest
+// would not.
+//
+//   rewrite -> assess (each operator by itself) -> cost -> partition
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/model.h"
+#include "partition/check.h"
+#include "partition/cost.h"
+#include "partition/partition.h"
+#include "rewrite/rewrite.h"
+
+namespace reef::compiler {
+
+struct PlanOptions {
+  int runtime = ops::kNewestRuntime;  // -m
+  rewrite::RewriteOptions rewrites;   // evaluator, runtime and predicate are filled in
+  partition::CostOptions costs;
+  partition::PartitionOptions partition;
+};
+
+struct Plan {
+  std::shared_ptr<const ir::Model> model;  // with rewrites
+  std::vector<rewrite::Application> rewrites;
+  // By operator of `model`: its number in the model as it was given; -1: made by a rewrite.
+  std::vector<std::int32_t> source_op;
+  partition::Assessment assessment;
+  std::shared_ptr<const partition::CostModel> costs;
+  partition::Partition partition;
+};
+
+// `model` must be verified. Fails on an unknown rewrite or intermediate tensor, or when a rewrite fails.
+Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options);
+
+// Runs a model on the CPU: what rewrites use to try values.
+rewrite::Evaluator cpu_evaluator();
+
+}  // namespace reef::compiler

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emit/compiled_model.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "formats/darwinn/reader.h"
+#include "ir/verify.h"
+
+namespace reef::emit {
+namespace {
+
+constexpr char kDescription[] = "Exported from Subgraph.";
+
+// What is true of the converted file only.
+constexpr std::array<std::string_view, 2> kMetadataOfConversion = {"min_runtime_version", "CONVERSION_METADATA"};
+
+bool is_constant(const ir::Model& model, const ir::Tensor& tensor) {
+  const ir::Buffer& buffer = model.buffers[static_cast<std::size_t>(tensor.buffer)];
+  return !buffer.data.empty() || buffer.is_empty_constant || tensor.external_buffer != 0;
+}
+
+const ir::Tensor& tensor_of(const ir::Subgraph& graph, std::int32_t index) {
+  return graph.tensors[static_cast<std::size_t>(index)];
+}
+
+// Orders operators and parts as TFLite does when a delegate takes some of them: whatever is ready runs, operators of
+// the CPU first if the first one that is ready is one of them, then a part, and so on.
+class Scheduler {
+ public:
+  Scheduler(const ir::Subgraph& graph, const std::vector<CompiledPart>& parts) : graph_(graph), parts_(parts) {
+    part_of_.assign(graph.operators.size(), -1);
+    is_computed_.assign(graph.tensors.size(), false);
+    for (const ir::Operator& op : graph.operators) {
+      for (const std::int32_t tensor : op.outputs) is_computed_[static_cast<std::size_t>(tensor)] = true;
+    }
+  }
+
+  Result<std::vector<ir::Operator>> run() {
+    REEF_RETURN_IF_ERROR(assign_parts());
+    std::size_t left = graph_.operators.size();
+    is_done_.assign(left, false);
+    while (left > 0) {
+      const std::size_t before = left;
+      for (std::size_t i = 0; i < graph_.operators.size() && left == before; ++i) {
+        if (is_done_[i]) continue;
+        if (part_of_[i] < 0 && is_ready(graph_.operators[i].inputs)) {
+          left -= take_cpu_operators();
+        } else if (part_of_[i] >= 0 && is_ready(part_at(i).inputs)) {
+          left -= take_part(part_at(i));
+        }
+      }
+      REEF_REQUIRE(left < before, "a part of the model needs what is computed from its own results");
+    }
+    return std::move(result_);
+  }
+
+ private:
+  const CompiledPart& part_at(std::size_t op) const { return parts_[static_cast<std::size_t>(part_of_[op])]; }
+
+  Status assign_parts() {
+    const auto tensors = static_cast<std::int32_t>(graph_.tensors.size());
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      REEF_REQUIRE(!parts_[p].ops.empty(), "part {} has no operators", p);
+      for (const std::int32_t op : parts_[p].ops) {
+        REEF_REQUIRE(op >= 0 && static_cast<std::size_t>(op) < part_of_.size(), "part {} has operator {}", p, op);
+        REEF_REQUIRE(part_of_[static_cast<std::size_t>(op)] < 0, "operator {} is in two parts", op);
+        part_of_[static_cast<std::size_t>(op)] = static_cast<int>(p);
+      }
+      for (const auto* list : {&parts_[p].inputs, &parts_[p].outputs}) {
+        for (const std::int32_t tensor : *list) {
+          REEF_REQUIRE(tensor >= 0 && tensor < tensors, "part {} has tensor {}", p, tensor);
+        }
+      }
+    }
+    return ok_status();
+  }
+
+  bool is_ready(const std::vector<std::int32_t>& inputs) const {
+    return std::all_of(inputs.begin(), inputs.end(), [&](std::int32_t tensor) {
+      return tensor < 0 || !is_computed_[static_cast<std::size_t>(tensor)];
+    });
+  }
+
+  std::size_t finish(std::size_t op) {
+    is_done_[op] = true;
+    for (const std::int32_t tensor : graph_.operators[op].outputs)
+      is_computed_[static_cast<std::size_t>(tensor)] = false;
+    return 1;
+  }
+
+  // All that become ready. One pass is enough: a verified graph is in execution order.
+  std::size_t take_cpu_operators() {
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
+      if (is_done_[i] || part_of_[i] >= 0 || !is_ready(graph_.operators[i].inputs)) continue;
+      result_.push_back(graph_.operators[i]);
+      taken += finish(i);
+    }
+    return taken;
+  }
+
+  std::size_t take_part(const CompiledPart& part) {
+    ir::Operator op;
+    op.type = darwinn::kCustomOpName;
+    op.builtin_code = ir::kCustomBuiltinCode;
+    op.inputs = part.inputs;
+    op.outputs = part.outputs;
+    op.custom_options = part.custom_options;
+    result_.push_back(std::move(op));
+    std::size_t taken = 0;
+    for (const std::int32_t i : part.ops) taken += finish(static_cast<std::size_t>(i));
+    return taken;
+  }
+
+  const ir::Subgraph& graph_;
+  const std::vector<CompiledPart>& parts_;
+  std::vector<int> part_of_;
+  std::vector<bool> is_computed_;  // by an operator that has not run yet
+  std::vector<bool> is_done_;
+  std::vector<ir::Operator> result_;
+};
+
+// Copies what is still used, with new numbers.
+class Exporter {
+ public:
+  Exporter(const ir::Model& source, const EmitOptions& options) : source_(source), options_(options) {}
+
+  Result<ir::Model> run(ir::Subgraph main) {
+    result_.version = source_.version;
+    result_.description = kDescription;
+    result_.external_buffer_groups = source_.external_buffer_groups;
+    result_.external_buffers = source_.external_buffers;
+    result_.buffers.emplace_back();
+    export_graph(main);
+    result_.subgraphs.push_back(std::move(main));
+    for (std::size_t i = 1; i < source_.subgraphs.size(); ++i) {
+      ir::Subgraph graph = source_.subgraphs[i];
+      for (ir::Tensor& tensor : graph.tensors) tensor.buffer = export_buffer(tensor);
+      forget_debug_data(graph);
+      result_.subgraphs.push_back(std::move(graph));
+    }
+    export_metadata();
+    if (options_.keep_signatures) export_signatures();
+    REEF_RETURN_IF_ERROR(ir::verify(result_));
+    return std::move(result_);
+  }
+
+ private:
+  std::int32_t export_buffer(const ir::Tensor& tensor) {
+    const ir::Buffer& buffer = source_.buffers[static_cast<std::size_t>(tensor.buffer)];
+    if (buffer.data.empty() && !buffer.is_empty_constant) return 0;
+    result_.buffers.push_back(buffer);
+    return static_cast<std::int32_t>(result_.buffers.size()) - 1;
+  }
+
+  void export_tensor(ir::Tensor& tensor) {
+    tensor.buffer = export_buffer(tensor);
+    tensor.shape_signature.clear();
+    tensor.has_rank = false;
+    tensor.quantization.min.clear();
+    tensor.quantization.max.clear();
+    const bool has_details = !std::holds_alternative<std::monostate>(tensor.quantization.details);
+    tensor.has_quantization = tensor.quantization.is_quantized() || has_details;
+  }
+
+  // Scales in blocks are tensors themselves: no operator names them.
+  static void use_parameter_tensors(const ir::Subgraph& graph, std::vector<bool>& is_used) {
+    const auto use = [&](std::int32_t tensor) {
+      if (tensor >= 0) is_used[static_cast<std::size_t>(tensor)] = true;
+    };
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+      if (!is_used[i]) continue;
+      const auto& details = graph.tensors[i].quantization.details;
+      if (const auto* blocks = std::get_if<ir::BlockwiseQuantization>(&details)) {
+        use(blocks->scales);
+        use(blocks->zero_points);
+      } else if (const auto* axes = std::get_if<ir::MultiAxisQuantization>(&details)) {
+        use(axes->scales);
+        use(axes->zero_points);
+      }
+    }
+  }
+
+  void export_graph(ir::Subgraph& graph) {
+    std::vector<bool> is_used(graph.tensors.size(), false);
+    const auto use = [&](const std::vector<std::int32_t>& tensors) {
+      for (const std::int32_t tensor : tensors) {
+        if (tensor >= 0) is_used[static_cast<std::size_t>(tensor)] = true;
+      }
+    };
+    use(graph.inputs);
+    use(graph.outputs);
+    for (const ir::Operator& op : graph.operators) {
+      use(op.inputs);
+      use(op.outputs);
+      use(op.intermediates);
+    }
+    use_parameter_tensors(graph, is_used);
+    new_number_.assign(graph.tensors.size(), -1);
+    std::vector<ir::Tensor> kept;
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+      if (!is_used[i]) continue;
+      new_number_[i] = static_cast<std::int32_t>(kept.size());
+      export_tensor(graph.tensors[i]);
+      kept.push_back(std::move(graph.tensors[i]));
+    }
+    graph.tensors = std::move(kept);  // numbers that a parameter tensor itself has are not followed: none has any
+    renumber_details(graph);
+    renumber(graph.inputs);
+    renumber(graph.outputs);
+    for (ir::Operator& op : graph.operators) {
+      renumber(op.inputs);
+      renumber(op.outputs);
+      renumber(op.intermediates);
+    }
+    forget_debug_data(graph);
+  }
+
+  // Of the conversion, and its metadata is not kept.
+  static void forget_debug_data(ir::Subgraph& graph) {
+    graph.debug_metadata_index = -1;
+    for (ir::Operator& op : graph.operators) op.debug_metadata_index = -1;
+  }
+
+  void renumber(std::vector<std::int32_t>& tensors) const {
+    for (std::int32_t& tensor : tensors) tensor = number_of(tensor);
+  }
+  std::int32_t number_of(std::int32_t tensor) const {
+    return tensor < 0 ? tensor : new_number_[static_cast<std::size_t>(tensor)];
+  }
+
+  void export_metadata() {
+    for (const ir::Metadata& entry : source_.metadata) {
+      const auto& dropped = kMetadataOfConversion;
+      if (std::find(dropped.begin(), dropped.end(), entry.name) != dropped.end()) continue;
+      result_.buffers.push_back(source_.buffers[static_cast<std::size_t>(entry.buffer)]);
+      result_.metadata.push_back({entry.name, static_cast<std::int32_t>(result_.buffers.size()) - 1});
+    }
+    if (options_.remarks.empty()) return;
+    std::vector<std::uint8_t> text;
+    for (const std::string& remark : options_.remarks) {
+      text.insert(text.end(), remark.begin(), remark.end());
+      text.push_back('\n');
+    }
+    result_.buffers.emplace_back();
+    result_.buffers.back().data = Bytes(std::move(text));
+    result_.metadata.push_back({kRemarksName, static_cast<std::int32_t>(result_.buffers.size()) - 1});
+  }
+
+  void export_signatures() {
+    result_.signatures = source_.signatures;
+    for (ir::Signature& signature : result_.signatures) {
+      if (signature.subgraph != 0) continue;
+      for (auto* tensors : {&signature.inputs, &signature.outputs}) {
+        for (ir::SignatureTensor& tensor : *tensors) tensor.tensor = number_of(tensor.tensor);
+        std::erase_if(*tensors, [](const ir::SignatureTensor& tensor) { return tensor.tensor < 0; });
+      }
+    }
+  }
+
+  void renumber_details(ir::Subgraph& graph) const {
+    for (ir::Tensor& tensor : graph.tensors) {
+      if (auto* blocks = std::get_if<ir::BlockwiseQuantization>(&tensor.quantization.details)) {
+        blocks->scales = number_of(blocks->scales);
+        blocks->zero_points = number_of(blocks->zero_points);
+      } else if (auto* axes = std::get_if<ir::MultiAxisQuantization>(&tensor.quantization.details)) {
+        axes->scales = number_of(axes->scales);
+        axes->zero_points = number_of(axes->zero_points);
+      }
+    }
+  }
+
+  const ir::Model& source_;
+  const EmitOptions& options_;
+  ir::Model result_;
+  std::vector<std::int32_t> new_number_;  // of subgraph 0's tensors; -1: dropped
+};
+
+}  // namespace
+
+Border border_of(const ir::Model& model, const std::vector<std::int32_t>& ops) {
+  const ir::Subgraph& graph = model.subgraphs.front();
+  std::vector<bool> is_inside(graph.operators.size(), false);
+  for (const std::int32_t op : ops) is_inside[static_cast<std::size_t>(op)] = true;
+  std::set<std::int32_t> read, computed, needed(graph.outputs.begin(), graph.outputs.end());
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const ir::Operator& op = graph.operators[i];
+    (is_inside[i] ? read : needed).insert(op.inputs.begin(), op.inputs.end());
+    if (is_inside[i]) computed.insert(op.outputs.begin(), op.outputs.end());
+  }
+  Border border;
+  for (const std::int32_t tensor : read) {
+    if (tensor < 0 || computed.contains(tensor) || is_constant(model, tensor_of(graph, tensor))) continue;
+    border.inputs.push_back(tensor);
+  }
+  for (const std::int32_t tensor : computed) {
+    if (needed.contains(tensor)) border.outputs.push_back(tensor);
+  }
+  return border;
+}
+
+Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<CompiledPart>& parts,
+                                 const EmitOptions& options) {
+  REEF_REQUIRE(!source.subgraphs.empty(), "the model has no subgraph");
+  ir::Subgraph main = source.subgraphs.front();
+  REEF_ASSIGN_OR_RETURN(main.operators, Scheduler(source.subgraphs.front(), parts).run());
+  return Exporter(source, options).run(std::move(main));
+}
+
+}  // namespace reef::emit

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/advice.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ir/describe.h"
+
+namespace reef::partition {
+namespace {
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+bool is_8_bit(const ir::Tensor& tensor) {
+  return tensor.type == ir::DataType::kInt8 || tensor.type == ir::DataType::kUInt8;
+}
+
+std::string tensor_name(const ir::Subgraph& graph, std::int32_t tensor) {
+  return ir::describe_name(graph.tensors[at(tensor)].name);
+}
+
+// A tensor of small numbers joined with one of large numbers gets the large one's scale: detectors that concatenate
+// boxes in pixels with scores below 1 lose the scores. Converters put a QUANTIZE in between, which is where it shows.
+constexpr double kLevelsThatHurt = 16;  // out of 256: less than this is left of a tensor
+
+void mixed_ranges(const Dependencies& graph, std::vector<std::string>& notes) {
+  const ir::Subgraph& ops = graph.graph();
+  for (std::int32_t op = 0; op < graph.op_count(); ++op) {
+    if (ops.operators[at(op)].type != "CONCATENATION") continue;
+    for (const std::int32_t tensor : ops.operators[at(op)].inputs) {
+      if (!graph.is_computed(tensor) || graph.producer(tensor) < 0) continue;
+      const ir::Operator& before = ops.operators[at(graph.producer(tensor))];
+      if (before.type != "QUANTIZE" || before.inputs.empty() || before.inputs[0] < 0) continue;
+      const ir::Tensor& fine = ops.tensors[at(before.inputs[0])];
+      const ir::Tensor& coarse = ops.tensors[at(tensor)];
+      if (!is_8_bit(fine) || !is_8_bit(coarse)) continue;
+      if (fine.quantization.scale.size() != 1 || coarse.quantization.scale.size() != 1) continue;
+      const double levels = 256.0 * fine.quantization.scale[0] / coarse.quantization.scale[0];
+      if (!(levels > 0 && levels < kLevelsThatHurt)) continue;
+      notes.push_back(fmt::format(
+          "op {} CONCATENATION '{}' mixes ranges: '{}' has steps of {:.4g}, but in the result a step is {:.4g}, which "
+          "leaves it about {:.1f} of its 256 levels. Give the model separate outputs: end it before the concatenation, "
+          "or cut there with -i.",
+          op, tensor_name(ops, ops.operators[at(op)].outputs.at(0)), ir::describe_name(fine.name),
+          fine.quantization.scale[0], coarse.quantization.scale[0], levels));
+    }
+  }
+}
+
+// Operators at the end of a part whose result is larger than what they are made of: the link carries the difference.
+// They are given up one by one, from the end; the cut with the smallest prediction wins.
+constexpr double kWorthSaying = 0.9;  // of the prediction
+constexpr int kMostGivenUp = 64;
+
+void cheaper_cut(const Dependencies& graph, const Costs& costs, const Partition& partition,
+                 std::vector<std::string>& notes) {
+  if (partition.parts.size() != 1) return;
+  const Part& part = partition.parts[0];
+  const double rest = partition.predicted_us - part.cost.total();
+  std::vector<std::int32_t> ops = part.ops, best_ops;
+  double cpu = 0, best = partition.predicted_us;
+  for (int given_up = 0; given_up < kMostGivenUp && ops.size() > 1; ++given_up) {
+    // The last operator has no successor inside.
+    const std::int32_t last = ops.back();
+    ops.pop_back();
+    cpu += costs.op(last).cpu;
+    const Dependencies::Border border = graph.border(ops);
+    const double now = rest + cpu + costs.part(ops, border.inputs, border.outputs, -1).total();
+    if (now >= best) continue;
+    best = now;
+    best_ops = ops;
+  }
+  if (best_ops.empty() || best > kWorthSaying * partition.predicted_us) return;
+  std::vector<std::string> names;
+  for (const std::int32_t tensor : graph.border(best_ops).outputs)
+    names.push_back(graph.graph().tensors[at(tensor)].name);
+  notes.push_back(fmt::format(
+      "the last {} operators on the chip make its output so large that the link costs more than the CPU would: with "
+      "the "
+      "part ending earlier {:.2f} ms are predicted instead of {:.2f} ms (estimated): -i '{}'.",
+      part.ops.size() - best_ops.size(), best / 1000, partition.predicted_us / 1000, fmt::join(names, ",")));
+}
+
+}  // namespace
+
+std::vector<std::string> advise(const ir::Model& model, const Costs& costs, const Partition& partition) {
+  const Dependencies graph(model);
+  std::vector<std::string> notes;
+  mixed_ranges(graph, notes);
+  cheaper_cut(graph, costs, partition, notes);
+  return notes;
+}
+
+}  // namespace reef::partition

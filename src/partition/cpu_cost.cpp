@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/cpu_cost.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace reef::partition {
+namespace {
+
+enum class Counted { kProducts, kElements };
+struct Rate {
+  std::string_view op;
+  Counted counted;
+  double ns_8bit, ns_float;
+};
+using enum Counted;
+constexpr Rate kRates[] = {
+#define CPU_RATE(op, counted, ns_8bit, ns_float) {op, counted, ns_8bit, ns_float},
+#include "partition/cpu_rates.def"
+#undef CPU_RATE
+};
+// Ops without a rate: kernels that nobody has optimized take nanoseconds an element.
+constexpr Rate kOther = {"", kElements, 2, 1};
+constexpr double kCallMicroseconds = 0.46;  // of an op, whatever it does; measured with the rates
+
+// Only their order of magnitude is known.
+constexpr HostCpu kHosts[] = {
+    {"usb3", "desktop", 1, 1, "taken as the machine the rates were measured on"},
+    {"usb3-jetson", "Jetson Nano (Cortex-A57)", 15, 3, "estimated: no 8-bit dot products, 128-bit vectors, 1.4 GHz"},
+    {"usb2", "Jetson Nano (Cortex-A57)", 15, 3, "estimated, as above"},
+    {"usb3-rpi4", "Raspberry Pi 4 (Cortex-A72)", 15, 3, "estimated, as above"},
+    {"pcie", "PC with M.2 or PCIe", 1, 1, "as desktop"},
+    {"pcie-devboard", "Coral Dev Board (Cortex-A53)", 20, 3.5,
+     "estimated; 3.5 is the ratio of Coral's published CPU times, embedded to desktop, over 18 networks"},
+};
+
+double elements_of(const ops::Tensor& tensor) {
+  return tensor.shape.is_usable() ? static_cast<double>(tensor.elements()) : 0;
+}
+
+// The larger of what it reads and what it writes.
+double elements_of(const ops::OpContext& ctx) {
+  double in = 0, out = 0;
+  for (int i = 0; i < ctx.input_count(); ++i) {
+    if (ctx.has_input(i) && !ctx.input(i).is_constant) in += elements_of(ctx.input(i));
+  }
+  for (int i = 0; i < ctx.output_count(); ++i) out += elements_of(ctx.output(i));
+  return std::max(in, out);
+}
+
+// Multiplications of ops with weights as input 1: for every result those of its channel's weights.
+double products_of(const ops::OpContext& ctx) {
+  if (ctx.output_count() == 0 || !ctx.has_input(0) || !ctx.has_input(1)) return 0;
+  const ops::Tensor& weights = ctx.input(1);
+  const auto share_of = [&](int dimension) {  // weights of one index of a dimension
+    if (weights.shape.rank() <= dimension || weights.shape[dimension] <= 0) return 0.0;
+    return elements_of(weights) / weights.shape[dimension];
+  };
+  const std::string_view type = ctx.op().type;
+  const double results = elements_of(ctx.output(0));
+  if (type == "BATCH_MATMUL") {
+    const ops::Tensor& left = ctx.input(0);
+    const bool is_usable = left.shape.is_usable() && left.shape.rank() > 0;
+    return is_usable ? results * left.shape.last(ctx.attributes().get_bool("adj_x") && left.shape.rank() > 1 ? 1 : 0)
+                     : 0;
+  }
+  if (type == "TRANSPOSE_CONV") return ctx.has_input(2) ? elements_of(ctx.input(2)) * share_of(3) : 0;
+  return results * share_of(type == "DEPTHWISE_CONV_2D" ? 3 : 0);
+}
+
+}  // namespace
+
+std::span<const HostCpu> host_cpus() { return kHosts; }
+
+const HostCpu& host_cpu(std::string_view link) {
+  const auto* at = std::find_if(std::begin(kHosts), std::end(kHosts), [&](const HostCpu& h) { return h.link == link; });
+  return at == std::end(kHosts) ? kHosts[0] : *at;
+}
+
+double cpu_microseconds(const ops::OpContext& ctx, const HostCpu& host) {
+  const auto* listed =
+      std::find_if(std::begin(kRates), std::end(kRates), [&](const Rate& rate) { return rate.op == ctx.op().type; });
+  const Rate& rate = listed == std::end(kRates) ? kOther : *listed;
+  const bool is_8bit = ctx.has_input(0) && ir::is_integer_8(ctx.input(0).type);
+  const double ns = is_8bit ? rate.ns_8bit : rate.ns_float;
+  if (rate.counted == kProducts) return kCallMicroseconds * host.elements + products_of(ctx) * ns / 1e3 * host.products;
+  return (kCallMicroseconds + elements_of(ctx) * ns / 1e3) * host.elements;
+}
+
+}  // namespace reef::partition

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who needs whom: the graph of a subgraph's operators, by computed tensors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/model.h"
+
+namespace reef::partition {
+
+class Dependencies {
+ public:
+  // `model` must be verified and outlive this. Subgraph 0.
+  explicit Dependencies(const ir::Model& model);
+
+  std::int32_t op_count() const { return static_cast<std::int32_t>(predecessors_.size()); }
+  // Operators whose results an operator reads; ascending, all below it.
+  std::span<const std::int32_t> predecessors(std::int32_t op) const { return predecessors_[index(op)]; }
+  // Operators that read its results; ascending, all above it.
+  std::span<const std::int32_t> successors(std::int32_t op) const { return successors_[index(op)]; }
+  // Operator that computes a tensor; -1: an input, a constant or a variable.
+  std::int32_t producer(std::int32_t tensor) const { return producer_[index(tensor)]; }
+  bool is_model_output(std::int32_t tensor) const { return is_output_[index(tensor)]; }
+  // Neither a constant nor absent: comes from somewhere at run time.
+  bool is_computed(std::int32_t tensor) const { return tensor >= 0 && !is_constant_[index(tensor)]; }
+  const ir::Subgraph& graph() const { return *graph_; }
+
+  // Tensors that cross the border of a set of operators. Inputs in the order of their first use, outputs in the order
+  // of their definition; a result is an output if an operator outside reads it or the model returns it.
+  struct Border {
+    std::vector<std::int32_t> inputs, outputs;
+  };
+  Border border(std::span<const std::int32_t> ops) const;
+
+ private:
+  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  const ir::Subgraph* graph_;
+  std::vector<std::vector<std::int32_t>> predecessors_, successors_;
+  std::vector<std::int32_t> producer_;
+  std::vector<bool> is_output_, is_constant_;
+};
+
+}  // namespace reef::partition

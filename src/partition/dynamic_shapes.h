@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors have a size that is known only while the model runs, and why.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/static_ops.h"
+
+namespace reef::partition {
+
+class DynamicShapes {
+ public:
+  // `ops` must outlive this.
+  explicit DynamicShapes(const ops::StaticOps& ops);
+
+  bool is_dynamic(std::int32_t tensor) const { return root_[static_cast<std::size_t>(tensor)] >= 0; }
+  // Why a dynamic tensor is so, a clause that follows its name: "gets its size from 'x', which op 3 PACK computes".
+  std::string reason(std::int32_t tensor) const;
+  // Whether the size comes from computed operands, as opposed to a model whose inputs have none.
+  bool is_computed(std::int32_t tensor) const;
+  std::vector<std::int32_t> tensors() const;  // all of them, ascending
+
+ private:
+  void find_inputs();
+  void follow(std::int32_t op, const std::vector<std::int32_t>& producers);
+
+  const ops::StaticOps* ops_;
+  std::vector<std::int32_t> root_;  // by tensor: the one it has its unknown size from; -1: the size is known
+  std::map<std::int32_t, std::string> reasons_;  // of roots
+};
+
+}  // namespace reef::partition

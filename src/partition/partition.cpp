@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// How parts are chosen. See partition.h for what a part is and candidates.h for where candidates come from.
+//
+// One part: the first candidate, as Google does, unless another takes much more work off the CPU. Several: beginning
+// with that one, what fits around it is added layer by layer, the most profitable first, where the prediction for the
+// whole model falls. The single part is not chosen by predicted time: whether a chip pays at all depends on the host,
+// and somebody who compiles for one wants it used.
+#include "partition/partition.h"
+
+#include <algorithm>
+
+#include "ir/describe.h"
+#include "partition/candidates.h"
+
+namespace reef::partition {
+namespace {
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+// What everybody expects is the first part: another one must take so many times its work off the CPU.
+constexpr double kMuchMore = 1.5;
+
+struct Choice {
+  std::vector<OpSet> sets;  // in execution order
+  double predicted_us = 0;
+};
+
+class Partitioner {
+ public:
+  Partitioner(const ir::Model& model, const Costs& costs, const PartitionOptions& options)
+      : graph_(model), costs_(costs), options_(options) {
+    for (std::int32_t op = 0; op < graph_.op_count(); ++op) all_cpu_us_ += costs.op(op).cpu;
+  }
+
+  const Dependencies& graph() const { return graph_; }
+  double all_cpu_us() const { return all_cpu_us_; }
+
+  // -i: names of tensors to tensors.
+  Status resolve_cuts() {
+    for (const std::string& name : options_.intermediate_tensors) {
+      const auto& tensors = graph_.graph().tensors;
+      const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
+      REEF_REQUIRE(found != tensors.end(), "-i: the model has no tensor '{}'; `reef inspect` lists their names",
+                   ir::describe_name(name));
+      const auto tensor = static_cast<std::int32_t>(found - tensors.begin());
+      REEF_REQUIRE(graph_.producer(tensor) >= 0,
+                   "-i: tensor '{}' is not computed by an operator, so nothing can end there", ir::describe_name(name));
+      cuts_.push_back(tensor);
+    }
+    return ok_status();
+  }
+
+  Choice choose(const std::vector<bool>& fits) const {
+    OpSet single = choose_single(fits);
+    if (single.empty()) return {{}, all_cpu_us_};
+    if (options_.several_parts && cuts_.empty() && options_.max_ops < 0) return add_around(fits, std::move(single));
+    Choice choice{{std::move(single)}, 0};
+    choice.predicted_us = predict(choice.sets);
+    return choice;
+  }
+
+  std::vector<Part> make_parts(const std::vector<OpSet>& sets) const {
+    std::vector<Part> parts;
+    std::int64_t cache = -1;  // of the first part: all there is
+    for (const OpSet& ops : sets) {
+      Dependencies::Border border = graph_.border(ops);
+      Part part{ops, std::move(border.inputs), std::move(border.outputs), {}};
+      part.cost = costs_.part(part.ops, part.inputs, part.outputs, cache);
+      const std::int64_t room = cache < 0 ? part.cost.cache_capacity : std::min(cache, part.cost.cache_capacity);
+      cache = std::max<std::int64_t>(0, room - part.cost.cache_used);
+      parts.push_back(std::move(part));
+    }
+    return parts;
+  }
+
+  double predict(const std::vector<OpSet>& sets) const {
+    double total = all_cpu_us_;
+    for (const Part& part : make_parts(sets)) {
+      total += part.cost.total();
+      for (const std::int32_t op : part.ops) total -= costs_.op(op).cpu;
+    }
+    return total;
+  }
+
+ private:
+  OpSet choose_single(const std::vector<bool>& fits) const {
+    std::vector<OpSet> candidates = {first_part(graph_, fits)};
+    if (options_.choice == PartitionOptions::Choice::kBest) {
+      for (const Layering layering : {Layering::kEarly, Layering::kLate}) {
+        for (OpSet& layer : layers(graph_, fits, layering)) candidates.push_back(std::move(layer));
+      }
+    }
+    OpSet best;
+    double to_beat = -1;
+    for (OpSet& candidate : candidates) {
+      if (!cuts_.empty()) candidate = leading_to(graph_, candidate, cuts_);
+      if (options_.max_ops >= 0 && candidate.size() > at(options_.max_ops)) candidate.resize(at(options_.max_ops));
+      if (candidate.empty()) continue;
+      double work = 0;
+      for (const std::int32_t op : candidate) work += costs_.op(op).cpu;
+      if (work <= to_beat) continue;
+      to_beat = best.empty() ? kMuchMore * work : work;
+      best = std::move(candidate);
+    }
+    return best;
+  }
+
+  // What one more part saves depends on others only through the parameter cache that they share, so each is tried once.
+  Choice add_around(const std::vector<bool>& fits, OpSet single) const {
+    const LayersAround around = layers_around(graph_, fits, single);
+    std::vector<std::pair<double, std::size_t>> order;  // prediction with this one alone
+    for (std::size_t i = 0; i < around.sets.size(); ++i) order.emplace_back(predict({around.sets[i]}), i);
+    std::sort(order.begin(), order.end());
+    std::vector<bool> taken(around.sets.size());
+    const auto make = [&] {
+      Choice choice;
+      for (std::size_t i = 0; i <= around.sets.size(); ++i) {
+        if (i == around.before) choice.sets.push_back(single);
+        if (i < around.sets.size() && taken[i]) choice.sets.push_back(around.sets[i]);
+      }
+      choice.predicted_us = predict(choice.sets);
+      return choice;
+    };
+    Choice best = make();
+    for (const auto& [alone_us, candidate] : order) {
+      taken[candidate] = true;
+      Choice with = make();
+      if (with.predicted_us < best.predicted_us) {
+        best = std::move(with);
+      } else {
+        taken[candidate] = false;
+      }
+    }
+    return best;
+  }
+
+  Dependencies graph_;
+  const Costs& costs_;
+  const PartitionOptions& options_;
+  std::vector<std::int32_t> cuts_;
+  double all_cpu_us_ = 0;
+};
+
+std::vector<bool> fitting(const Assessment& assessment) {
+  std::vector<bool> fits;
+  for (const OpVerdict& verdict : assessment.ops) fits.push_back(verdict.fits());
+  return fits;
+}
+
+// Operators that lead to the parts: they run before, so what they break strands nobody.
+std::vector<bool> leads_to_a_part(const Dependencies& graph, const Partition& result) {
+  std::vector<bool> leads(result.ops.size());
+  for (std::int32_t op = graph.op_count() - 1; op >= 0; --op) {
+    for (const std::int32_t after : graph.successors(op)) {
+      if (leads[at(after)] || result.ops[at(after)].place == Place::kChip) leads[at(op)] = true;
+    }
+  }
+  return leads;
+}
+
+void place_ops(const Dependencies& graph, const std::vector<bool>& fits, const PartitionOptions& options,
+               Partition& result) {
+  result.ops.resize(fits.size());
+  for (Placement& placement : result.ops) placement.place = Place::kRule;
+  for (std::size_t part = 0; part < result.parts.size(); ++part) {
+    for (const std::int32_t op : result.parts[part].ops) {
+      result.ops[at(op)].place = Place::kChip;
+      result.ops[at(op)].part = static_cast<std::int32_t>(part);
+    }
+  }
+  const bool is_cut = !options.intermediate_tensors.empty() || options.max_ops >= 0;
+  const std::vector<bool> leads = leads_to_a_part(graph, result);
+  std::vector<std::int32_t> blocker(fits.size(), -1);
+  for (std::int32_t op = 0; op < graph.op_count(); ++op) {
+    Placement& placement = result.ops[at(op)];
+    for (const std::int32_t before : graph.predecessors(op)) {
+      const bool blocks = !fits[at(before)] && (options.several_parts || !leads[at(before)]);
+      const std::int32_t first = blocker[at(before)] >= 0 ? blocker[at(before)] : blocks ? before : -1;
+      if (first >= 0 && (blocker[at(op)] < 0 || first < blocker[at(op)])) blocker[at(op)] = first;
+    }
+    if (placement.place == Place::kChip || !fits[at(op)]) continue;
+    placement.blocker = blocker[at(op)];
+    if (options.several_parts && !is_cut) {
+      placement.place = Place::kNotWorthIt;
+    } else if (placement.blocker >= 0) {
+      placement.place = Place::kCascade;
+    } else {
+      placement.place = is_cut ? Place::kAfterCut : Place::kNotChosen;
+    }
+  }
+}
+
+// What each operator that breaks a rule costs: the same partitioning as if it did not.
+void explain(const Partitioner& partitioner, const std::vector<bool>& fits, Partition& result) {
+  const std::int32_t now = result.chip_op_count();
+  std::vector<bool> otherwise = fits;
+  for (std::size_t op = 0; op < fits.size(); ++op) {
+    if (fits[op]) continue;
+    otherwise[op] = true;
+    const Choice choice = partitioner.choose(otherwise);
+    otherwise[op] = false;
+    std::int32_t then = 0;
+    for (const OpSet& ops : choice.sets) then += static_cast<std::int32_t>(ops.size());
+    result.ops[op].gain_us = result.predicted_us - choice.predicted_us;
+    result.ops[op].strands = std::max(0, then - now - 1);
+  }
+}
+
+}  // namespace
+
+std::int32_t Partition::chip_op_count() const {
+  std::int32_t count = 0;
+  for (const Part& part : parts) count += static_cast<std::int32_t>(part.ops.size());
+  return count;
+}
+
+Result<Partition> partition(const ir::Model& model, const Assessment& assessment, const Costs& costs,
+                            const PartitionOptions& options) {
+  Partitioner partitioner(model, costs, options);
+  REEF_RETURN_IF_ERROR(partitioner.resolve_cuts());
+  const std::vector<bool> fits = fitting(assessment);
+  Choice choice = partitioner.choose(fits);
+  Partition result;
+  result.parts = partitioner.make_parts(choice.sets);
+  result.predicted_us = choice.predicted_us;
+  result.all_cpu_us = partitioner.all_cpu_us();
+  place_ops(partitioner.graph(), fits, options, result);
+  if (options.explain) explain(partitioner, fits, result);
+  return result;
+}
+
+}  // namespace reef::partition
