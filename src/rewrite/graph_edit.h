@@ -103,6 +103,7 @@ class GraphEdit {
 
  private:
   void index() const;
+  void forget();  // what was found out about the graph
   void note(std::int32_t op, std::string what, std::string place, int difference);
 
   ir::Model* model_;
@@ -112,6 +113,7 @@ class GraphEdit {
   int changes_ = 0;
   std::vector<std::int32_t> origins_;  // of each operator: index in the model as given
   std::vector<Application> applications_;
+  mutable std::optional<std::vector<bool>> fits_;  // of every operator, until the graph changes
   mutable bool indexed_ = false;
   mutable std::vector<std::int32_t> producers_;
   mutable std::vector<std::vector<std::int32_t>> consumers_;
