@@ -10,6 +10,9 @@ echo "== What is in the model (build/reef inspect $model)"
 build/reef inspect "$model" | sed -n "1,16p" | cut -c 1-140
 echo "   ..."
 echo
+echo "== What the Edge TPU would run of it (build/reef check $model)"
+build/reef check "$model" | sed -n "1,12p" | cut -c 1-200
+echo
 echo "== What it sees (build/reef run $model --image PICTURE --labels $labels)"
 right=0
 total=0

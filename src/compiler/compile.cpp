@@ -15,6 +15,7 @@
 #include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
 #include "formats/darwinn/writer.h"
+#include "formats/tflite/exported_writer.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "formats/zip/appended_archive.h"
@@ -300,7 +301,7 @@ class Compilation {
     how.remarks = remarks_on(file);
     auto model = emit::compiled_model(*file.plan.model, generated.parts, how);
     if (!model.ok()) return refuse({Refusal::Kind::kFailed, file.input, model.status().in(file.input).message(), {}});
-    auto data = tflite::write_model(*model);
+    auto data = tflite::write_exported_model(*model);
     if (!data.ok()) return refuse({Refusal::Kind::kFailed, file.input, data.status().in(file.input).message(), {}});
     zip::carry_archive(source.file.span(), *data);
     file.output_bytes = static_cast<std::int64_t>(data->size());

@@ -92,7 +92,7 @@ void GraphEdit::remove_dead() {
   }
   squeeze(graph.operators, keep);
   squeeze(origins_, keep);
-  indexed_ = false;
+  forget();
 }
 
 void GraphEdit::compact() {

@@ -16,18 +16,26 @@ namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-// By the rules that stand with the op, where no one else judges.
-bool fits_by_rules(const ir::Model& model, std::int32_t op, int runtime) {
+// By the rules that stand with each op, where no one else judges.
+std::vector<bool> fits_by_rules(const ir::Model& model, int runtime) {
   const ops::StaticOps ops(model);
-  const ops::OpDef* definition = ops.definition(op);
-  if (definition == nullptr) return false;
-  const ops::ChipSupport& chip = definition->chip;
-  if (chip.first_runtime == 0 || runtime < chip.first_runtime) return false;
-  if (chip.newest_version > 0 && ops.op(op).version > chip.newest_version) return false;
-  const ops::OpContext context = ops.context(op);
-  return std::all_of(chip.rules.begin(), chip.rules.end(), [&](const ops::ChipRule& rule) {
-    return !rule.runtimes.contains(runtime) || rule.broken(context).empty();
-  });
+  std::vector<bool> result;
+  for (std::int32_t i = 0; i < ops.count(); ++i) {
+    const ops::OpDef* definition = ops.definition(i);
+    if (definition == nullptr) {
+      result.push_back(false);
+      continue;
+    }
+    const ops::ChipSupport& chip = definition->chip;
+    bool fits = chip.first_runtime != 0 && runtime >= chip.first_runtime;
+    fits = fits && (chip.newest_version == 0 || ops.op(i).version <= chip.newest_version);
+    const ops::OpContext context = ops.context(i);
+    for (const ops::ChipRule& rule : chip.rules) {
+      fits = fits && (!rule.runtimes.contains(runtime) || rule.broken(context).empty());
+    }
+    result.push_back(fits);
+  }
+  return result;
 }
 
 template <typename T>
@@ -149,13 +157,18 @@ bool GraphEdit::is_sound(std::int32_t index) const {
 }
 
 bool GraphEdit::fits(std::int32_t index) const {
-  if (options_->fits) return options_->fits(*model_, index);
-  return fits_by_rules(*model_, index, options_->runtime);
+  if (!fits_) fits_ = options_->fits ? options_->fits(*model_) : fits_by_rules(*model_, options_->runtime);
+  return at(index) < fits_->size() && (*fits_)[at(index)];
 }
 
 std::int32_t GraphEdit::add_tensor(ir::Tensor tensor) {
   model_->subgraphs[0].tensors.push_back(std::move(tensor));
-  indexed_ = false;
+  if (indexed_) {  // nothing reads or writes it yet
+    producers_.push_back(-1);
+    consumers_.emplace_back();
+    is_input_.push_back(0);
+    is_output_.push_back(0);
+  }
   return static_cast<std::int32_t>(graph().tensors.size()) - 1;
 }
 
@@ -191,6 +204,11 @@ void GraphEdit::note_left(std::int32_t index, std::string what, std::string plac
   applications_.push_back(std::move(left));
 }
 
+void GraphEdit::note_change(std::int32_t index, std::string what, std::string place, int difference) {
+  note(index, std::move(what), std::move(place), difference);
+  ++changes_;
+}
+
 bool GraphEdit::accepts(std::int32_t index, std::string_view into, int difference) {
   if (difference <= kLargestDifference || contains(options_->enable, rewrite_->name)) return true;
   note_left(
@@ -211,7 +229,7 @@ void GraphEdit::commit_anyway(std::int32_t index, std::vector<ir::Operator> with
   origins_.insert(origins_.begin() + index, with.size(), origin);
   operators.insert(operators.begin() + index, std::make_move_iterator(with.begin()),
                    std::make_move_iterator(with.end()));
-  indexed_ = false;
+  forget();
   ++changes_;
 }
 
@@ -245,8 +263,13 @@ void GraphEdit::replace_uses(std::int32_t from, std::int32_t to) {
   }
 }
 
-ir::Model& GraphEdit::change() {
+void GraphEdit::forget() {
   indexed_ = false;
+  fits_.reset();
+}
+
+ir::Model& GraphEdit::change() {
+  forget();
   return *model_;
 }
 

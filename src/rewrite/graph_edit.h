@@ -80,7 +80,10 @@ class GraphEdit {
   void replace_uses(std::int32_t from, std::int32_t to);
   // For what commit() cannot express; the caller leaves a verified graph. Lookups are made anew.
   ir::Model& change();
-  void note(std::int32_t op, std::string what, std::string place, int difference = 0);
+  // Notes what was done by change(); `what` is the whole sentence (see is_trial).
+  void note_change(std::int32_t op, std::string what, std::string place, int difference = 0);
+  // Whether this is done on a copy, to see what could be: say "could become" and not "became".
+  bool is_trial() const { return is_trial_; }
   // Found, but not made, whatever the options: `what` is the whole sentence.
   void note_left(std::int32_t op, std::string what, std::string place, int difference, std::string how);
   // "op 12 HARD_SWISH 'features/act'", with the index that the operator had in the model as given.
@@ -100,6 +103,8 @@ class GraphEdit {
 
  private:
   void index() const;
+  void forget();  // what was found out about the graph
+  void note(std::int32_t op, std::string what, std::string place, int difference);
 
   ir::Model* model_;
   const RewriteOptions* options_;
@@ -108,6 +113,7 @@ class GraphEdit {
   int changes_ = 0;
   std::vector<std::int32_t> origins_;  // of each operator: index in the model as given
   std::vector<Application> applications_;
+  mutable std::optional<std::vector<bool>> fits_;  // of every operator, until the graph changes
   mutable bool indexed_ = false;
   mutable std::vector<std::int32_t> producers_;
   mutable std::vector<std::vector<std::int32_t>> consumers_;

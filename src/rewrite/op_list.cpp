@@ -2,7 +2,6 @@
 #include "rewrite/op_list.h"
 
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -90,7 +89,7 @@ Affine8 tanh_affine(ir::DataType type) { return {type, 1.0f / 128, type == ir::D
 
 std::string OpList::next_name() { return fmt::format("{}/reef_{}", name_, ++made_); }
 
-std::int32_t OpList::tensor(ir::DataType type, const ir::Shape& shape, const ir::Quantization& quantization) {
+std::int32_t OpList::tensor(ir::DataType type, ir::Shape shape, const ir::Quantization& quantization) {
   ir::Tensor tensor;
   tensor.name = next_name();
   tensor.type = type;
@@ -100,7 +99,7 @@ std::int32_t OpList::tensor(ir::DataType type, const ir::Shape& shape, const ir:
   return edit_.add_tensor(std::move(tensor));
 }
 
-std::int32_t OpList::tensor_like(std::int32_t like, const ir::Shape& shape) {
+std::int32_t OpList::tensor_like(std::int32_t like, ir::Shape shape) {
   const ir::DataType type = edit_.tensor(like).type;
   ir::Quantization quantization = edit_.tensor(like).quantization;
   return tensor(type, shape, quantization);
@@ -123,7 +122,7 @@ std::int32_t OpList::int_scalar(std::int32_t value) {
   return edit_.add_constant(std::move(tensor), bytes_of(std::vector<std::int32_t>{value}));
 }
 
-std::int32_t OpList::filled(const ir::Shape& shape, const Affine8& affine, std::int32_t q) {
+std::int32_t OpList::filled(ir::Shape shape, const Affine8& affine, std::int32_t q) {
   ir::Tensor tensor;
   tensor.name = next_name();
   tensor.type = affine.type;
@@ -147,7 +146,7 @@ void OpList::add(std::string_view type, std::string_view options_type, ir::Attri
   ops_.push_back(std::move(op));
 }
 
-std::int32_t OpList::reshape(std::int32_t x, const ir::Shape& shape, std::int32_t into) {
+std::int32_t OpList::reshape(std::int32_t x, ir::Shape shape, std::int32_t into) {
   const std::int32_t y = into == kNew ? tensor_like(x, shape) : into;
   const std::vector<std::int64_t> dims(shape.begin(), shape.end());
   const std::int32_t target = int_vector(dims);
@@ -180,23 +179,28 @@ std::int32_t OpList::concatenation(std::span<const std::int32_t> parts, int axis
   return y;
 }
 
-std::int32_t OpList::slice(std::int32_t x, int axis, std::int32_t begin, std::int32_t size, std::int32_t into) {
-  ir::Shape shape = edit_.shape(x);
-  std::vector<std::int64_t> from(static_cast<std::size_t>(shape.rank()), 0), to(shape.begin(), shape.end());
-  const std::vector<std::int64_t> strides(from.size(), 1);
-  from[static_cast<std::size_t>(axis)] = begin;
-  to[static_cast<std::size_t>(axis)] = begin + size;
-  shape[axis] = size;
-  const std::int32_t y = into == kNew ? tensor_like(x, shape) : into;
+std::int32_t OpList::slice_box(std::int32_t x, std::span<const std::int64_t> begins, ir::Shape sizes,
+                               std::int32_t into) {
+  std::vector<std::int64_t> ends(begins.begin(), begins.end());
+  for (std::size_t i = 0; i < ends.size(); ++i) ends[i] += sizes[static_cast<int>(i)];
+  const std::vector<std::int64_t> strides(ends.size(), 1);
+  const std::int32_t y = into == kNew ? tensor_like(x, sizes) : into;
   ir::Attributes attributes;
   for (const char* mask : {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
     attributes.set(mask, std::int64_t{0});
   }
   attributes.set("offset", false);
-  const std::int32_t begins = int_vector(from), ends = int_vector(to), steps = int_vector(strides);
-  add("STRIDED_SLICE", "StridedSliceOptions", std::move(attributes), {x, begins, ends, steps}, {y},
-      edit_.tensor(x).type);
+  const std::int32_t from = int_vector(begins), to = int_vector(ends), steps = int_vector(strides);
+  add("STRIDED_SLICE", "StridedSliceOptions", std::move(attributes), {x, from, to, steps}, {y}, edit_.tensor(x).type);
   return y;
+}
+
+std::int32_t OpList::slice(std::int32_t x, int axis, std::int32_t begin, std::int32_t size, std::int32_t into) {
+  ir::Shape sizes = edit_.shape(x);
+  std::vector<std::int64_t> begins(static_cast<std::size_t>(sizes.rank()), 0);
+  begins[static_cast<std::size_t>(axis)] = begin;
+  sizes[axis] = size;
+  return slice_box(x, begins, sizes, into);
 }
 
 std::vector<std::int32_t> OpList::split(std::int32_t x, int axis, int pieces, std::span<const std::int32_t> into) {
@@ -244,58 +248,6 @@ std::int32_t OpList::binary(std::string_view type, std::int32_t a, std::int32_t 
 std::int32_t OpList::unary(std::string_view type, std::int32_t x, const Affine8& result, std::int32_t into) {
   const std::int32_t y = into == kNew ? tensor(edit_.shape(x), result) : into;
   add(type, type == "QUANTIZE" ? "QuantizeOptions" : "", {}, {x}, {y}, result.type);
-  return y;
-}
-
-std::int32_t OpList::line(std::int32_t x, double slope, double offset, const Affine8& result, std::int32_t into) {
-  const auto in = edit_.affine(x);
-  const ir::Shape shape = edit_.shape(x);
-  if (!in || shape.rank() != 4 || slope == 0) return -1;
-  const bool is_signed = in->type == ir::DataType::kInt8;
-  // One weight for all channels, as large as its type holds: its scale carries the slope, and the bias gets the finest
-  // unit. A negative uint8 weight is 0 with the zero point on top.
-  const double magnitude = is_signed ? 127 : 255;
-  const auto weight_scale = static_cast<float>(std::abs(slope) / magnitude);
-  const double unit = static_cast<double>(in->scale) * weight_scale;
-  const double bias = std::round(offset / unit);
-  if (!std::isnormal(weight_scale) || !std::isnormal(static_cast<float>(unit)) || !(std::abs(bias) < (1 << 30))) {
-    return -1;
-  }
-  const std::int32_t channels = shape[3];
-  const std::size_t scales = is_signed ? static_cast<std::size_t>(channels) : 1;
-  const std::int32_t zero_point = is_signed || slope > 0 ? 0 : 255;
-  const std::int32_t weight = is_signed ? (slope > 0 ? 127 : -127) : (slope > 0 ? 255 : 0);
-  ir::Tensor weights;
-  weights.name = next_name();
-  weights.type = in->type;
-  weights.shape = {1, 1, 1, channels};
-  weights.has_quantization = true;
-  weights.quantization.scale.assign(scales, weight_scale);
-  weights.quantization.zero_point.assign(scales, zero_point);
-  weights.quantization.dimension = is_signed ? 3 : 0;
-  const std::int32_t filter = edit_.add_constant(
-      std::move(weights),
-      std::vector<std::uint8_t>(static_cast<std::size_t>(channels), static_cast<std::uint8_t>(weight)));
-  ir::Tensor offsets;
-  offsets.name = next_name();
-  offsets.type = ir::DataType::kInt32;
-  offsets.shape = {channels};
-  offsets.has_quantization = true;
-  offsets.quantization.scale.assign(scales, in->scale * weight_scale);
-  offsets.quantization.zero_point.assign(scales, 0);
-  const std::int32_t biases = edit_.add_constant(
-      std::move(offsets),
-      bytes_of(std::vector<std::int32_t>(static_cast<std::size_t>(channels), static_cast<std::int32_t>(bias))));
-  const std::int32_t y = into == kNew ? tensor(shape, result) : into;
-  ir::Attributes attributes;
-  attributes.set("padding", ir::EnumName{"VALID"});
-  attributes.set("stride_w", std::int64_t{1});
-  attributes.set("stride_h", std::int64_t{1});
-  attributes.set("depth_multiplier", std::int64_t{1});
-  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
-  attributes.set("dilation_w_factor", std::int64_t{1});
-  attributes.set("dilation_h_factor", std::int64_t{1});
-  add("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", std::move(attributes), {x, filter, biases}, {y}, in->type);
   return y;
 }
 

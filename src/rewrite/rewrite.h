@@ -31,9 +31,9 @@ enum class Safety : std::uint8_t {
 using Evaluator = std::function<Result<std::vector<std::vector<std::uint8_t>>>(
     const ir::Model&, std::span<const std::vector<std::uint8_t>>)>;
 
-// Whether the Edge TPU could run operator `op` of subgraph 0 as it stands. The driver passes in the partitioner's
-// judgement.
-using FitsPredicate = std::function<bool(const ir::Model&, std::int32_t op)>;
+// For each operator of subgraph 0, whether the Edge TPU could run it as it stands. The driver passes in the
+// partitioner's judgement. All at once, because it is asked again after every change.
+using FitsPredicate = std::function<std::vector<bool>(const ir::Model&)>;
 
 struct RewriteOptions {
   std::vector<std::string> enable;   // names from rewrites.def: on, also where results differ by more than one step

@@ -48,13 +48,13 @@ class ModelBuilder {
  public:
   OpList& ops() { return list_; }
   GraphEdit& edit() { return edit_; }
-  std::int32_t input(const ir::Shape& shape, const Affine8& affine) {
+  std::int32_t input(ir::Shape shape, const Affine8& affine) {
     inputs_.push_back(list_.tensor(shape, affine));
     model_.subgraphs[0].tensors[static_cast<std::size_t>(inputs_.back())].name =
         "input" + std::to_string(inputs_.size());
     return inputs_.back();
   }
-  std::int32_t float_input(const ir::Shape& shape) {
+  std::int32_t float_input(ir::Shape shape) {
     inputs_.push_back(list_.tensor(DataType::kFloat32, shape, {}));
     return inputs_.back();
   }
@@ -64,7 +64,7 @@ class ModelBuilder {
   ir::Tensor& tensor(std::int32_t index) { return model_.subgraphs[0].tensors[static_cast<std::size_t>(index)]; }
   // One operator with any attributes.
   std::int32_t add(std::string_view type, std::string_view options, ir::Attributes attributes,
-                   std::vector<std::int32_t> inputs, const ir::Shape& shape, const Affine8& result) {
+                   std::vector<std::int32_t> inputs, ir::Shape shape, const Affine8& result) {
     const std::int32_t y = list_.tensor(shape, result);
     list_.add(type, options, std::move(attributes), std::move(inputs), {y}, result.type);
     return y;
@@ -139,16 +139,26 @@ inline bool fits_the_chip(const ir::Model& model, std::int32_t index) {
     int large = 0;
     for (int i = 0; i < tensor.shape.rank(); ++i) large += tensor.shape[i] > 1 && i < tensor.shape.rank() - 3 ? 1 : 0;
     if (op.type == "TRANSPOSE" && tensor.shape.elements() > 82944) return false;
-    return large == 0 && (ir::is_integer_8(tensor.type) || tensor.buffer != 0);
+    return tensor.buffer != 0 || (large == 0 && ir::is_integer_8(tensor.type));
   };
   return std::all_of(op.inputs.begin(), op.inputs.end(), is_fine) &&
          std::all_of(op.outputs.begin(), op.outputs.end(), is_fine);
 }
 
+inline FitsPredicate for_each_op(bool (*fits)(const ir::Model&, std::int32_t)) {
+  return [fits](const ir::Model& model) {
+    std::vector<bool> result;
+    for (std::size_t i = 0; i < model.subgraphs[0].operators.size(); ++i) {
+      result.push_back(fits(model, static_cast<std::int32_t>(i)));
+    }
+    return result;
+  };
+}
+
 inline RewriteOptions standard_options() {
   RewriteOptions options;
   options.evaluate = evaluate;
-  options.fits = fits_the_chip;
+  options.fits = for_each_op(fits_the_chip);
   return options;
 }
 

@@ -181,6 +181,23 @@ Candidate gelu_candidate(const Affine8& in, const Affine8& out) {
       }};
 }
 
+Candidate kinked_gelu_candidate(const Affine8& in, const Affine8& out) {
+  return {"2 DEPTHWISE_CONV_2D, ADD, LOGISTIC and MUL", [=](OpList& list, std::int32_t x, std::int32_t y) {
+            // x * sigmoid(g(x)), where g is steeper beyond the kinks: x * sigmoid(g) is then within 0.0038 of GELU
+            // everywhere (found by search), five times closer than with a straight line.
+            constexpr double kInner = 1.67321, kOuter = 2.20983, kKink = 1.19598;
+            const std::int32_t middle = in.type == ir::DataType::kInt8 ? 0 : 128;
+            const double largest = kOuter * std::max(-real(in, in.lowest()), real(in, in.highest()));
+            const auto scale = static_cast<float>(std::min(8.0, std::max(largest, 1e-3)) / 127);
+            const auto bend_scale = static_cast<float>((kOuter - kInner) * kKink / 127);
+            const std::int32_t steep = list.line(x, kOuter, 0, {in.type, scale, middle});
+            const std::int32_t bend = list.line(x, kInner - kOuter, 0, {in.type, bend_scale, middle});
+            if (steep < 0 || bend < 0) return false;
+            const std::int32_t g = list.binary("ADD", steep, bend, {in.type, scale, middle});
+            return list.binary("MUL", x, list.unary("LOGISTIC", g, unit_affine(out.type)), out, y) >= 0;
+          }};
+}
+
 Candidate logistic_candidate(const Affine8& out) {
   return {"LOGISTIC and QUANTIZE", [=](OpList& list, std::int32_t x, std::int32_t y) {
             const Affine8 natural = unit_affine(out.type);

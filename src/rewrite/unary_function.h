@@ -36,6 +36,7 @@ Candidate line_candidate(const Affine8& in, const Affine8& out, const Table& tab
 Candidate hard_swish_candidate(const Affine8& out);
 Candidate silu_candidate(const Affine8& out);
 Candidate gelu_candidate(const Affine8& in, const Affine8& out);
+Candidate kinked_gelu_candidate(const Affine8& in, const Affine8& out);
 Candidate logistic_candidate(const Affine8& out);
 Candidate tanh_candidate(const Affine8& out);
 // Any function, as a sum of ramps (ramps.h). Nothing if it takes too many.
