@@ -9,6 +9,7 @@
 #include "report/isa_reference.h"
 #include "report/machine_reference.h"
 #include "report/ops_reference.h"
+#include "report/rewrites_reference.h"
 
 namespace reef::report {
 
@@ -19,6 +20,7 @@ struct Document {
 
 inline constexpr std::array kDocuments = {
     Document{"docs/ops.md", ops_reference},
+    Document{"docs/rewrites.md", rewrites_reference},
     Document{"docs/hardware/isa.md", isa_reference},
     Document{"docs/hardware/machine.md", machine_reference},
 };

@@ -96,7 +96,7 @@ Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteO
     for (const Rewrite* rewrite : kRewrites) {
       if (!is_on(rewrite->info, options)) continue;
       edit.begin(rewrite->info, /*is_trial=*/false);
-      changed = run_once(edit, *rewrite) || changed;
+      for (int i = 0; i < kMostPasses && run_once(edit, *rewrite); ++i) changed = true;
     }
   }
   if (edit.changes() > 0 || model.subgraphs[0].tensors.size() != tensor_count) edit.compact();

@@ -64,11 +64,22 @@ std::optional<std::int32_t> constant_before(GraphEdit& edit, std::int32_t index,
   return edit.add_constant(std::move(moved), std::move(bytes));
 }
 
-// What `index` was before a transposition by p: the input of such a TRANSPOSE, a constant rearranged, or the source of
-// a chain of reshapes and transpositions that amounts to one.
+// What `index` was before a transposition by p: the input of such a TRANSPOSE, a constant rearranged, the source of a
+// chain of reshapes and transpositions that amounts to one, or a function of one of these.
 std::optional<std::int32_t> operand_before(GraphEdit& edit, OpList& list, std::int32_t index, const Permutation& p) {
   if (edit.is_constant(index)) return constant_before(edit, index, p);
   if (edit.shape(index).rank() != static_cast<int>(p.size())) return {};
+  if (const std::int32_t producer = edit.producer(index); producer >= 0 && is_one_of(kUnary, edit.op(producer).type)) {
+    const ir::Operator op = edit.op(producer);
+    if (!edit.has_one_use(index) || !edit.is_sound(producer) || edit.shape(op.inputs[0]) != edit.shape(index))
+      return {};
+    const auto x = operand_before(edit, list, op.inputs[0], p);
+    if (!x) return {};
+    const std::int32_t y = list.tensor_like(index, before(edit.shape(index), p));
+    list.add(op.type, op.options_type, op.attributes, {*x}, {y}, edit.tensor(index).type);
+    list.last().version = op.version;
+    return y;
+  }
   std::vector<std::int32_t> chain;
   std::int32_t source = index;
   while (edit.producer(source) >= 0 && is_view_op(edit, edit.producer(source)) && chain.size() < 16) {

@@ -2,7 +2,7 @@
 // Functions of one tensor: replacements compared with the original on every value.
 #include <cmath>
 
-#include "rewrite/rewrite_test_models.h"
+#include "rewrite_models.h"
 
 namespace reef::rewrite {
 namespace {
@@ -54,7 +54,7 @@ ir::Model unary_model(const Case& each, const Affine8& in, const ir::Shape& shap
 TEST(UnaryRewrites, ReplacementsAreWithinOneStepOnEveryValue) {
   std::mt19937 random(1);
   for (const Case& each : kCases) {
-    int made = 0, largest = 0, ops = 0;
+    int made = 0, ops = 0;
     constexpr int kTries = 60;
     for (int i = 0; i < kTries; ++i) {
       const bool is_unsigned = each.has_uint8 && i % 3 == 0;
@@ -66,7 +66,6 @@ TEST(UnaryRewrites, ReplacementsAreWithinOneStepOnEveryValue) {
       if (!application.made) {
         EXPECT_GT(application.largest_difference, kLargestDifference);
         EXPECT_EQ(result.model, model);
-        std::printf("%s left: %s in %g,%d\n", each.type, application.what.c_str(), in.scale, in.zero_point);
         continue;
       }
       ++made;
@@ -75,10 +74,10 @@ TEST(UnaryRewrites, ReplacementsAreWithinOneStepOnEveryValue) {
       const int found = difference(model, result.model, 7);
       EXPECT_EQ(found, application.largest_difference) << application.what;
       EXPECT_LE(found, kLargestDifference);
-      largest = std::max(largest, found);
     }
-    std::printf("%s: %d of %d made, largest difference %d, %.1f ops\n", each.type, made, kTries, largest,
-                1.0 * ops / std::max(made, 1));
+    // Some inputs are nearly all negative, where results are small and take more pieces than are worth it.
+    EXPECT_GE(made, kTries * 8 / 10) << each.type;
+    EXPECT_LE(ops, 14 * made) << each.type;
   }
 }
 

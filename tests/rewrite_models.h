@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -12,7 +13,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "execute/cpu/interpreter.h"
+#include "formats/tflite/writer.h"
 #include "ir/verify.h"
 #include "rewrite/graph_edit.h"
 #include "rewrite/op_list.h"
@@ -208,6 +211,21 @@ inline Buffers random_inputs(const ir::Model& model, std::mt19937& random) {
   return inputs;
 }
 
+// Leaves both models in the folder that REEF_REWRITE_PAIRS names, if it does, for tools/oracle/check_rewrites.py. The
+// names tell the largest difference that was seen.
+inline void leave_pair(const ir::Model& before, const ir::Model& after, int largest) {
+  const char* folder = std::getenv("REEF_REWRITE_PAIRS");
+  if (folder == nullptr) return;
+  static int number = 0;
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  const std::string stem = fmt::format("{}/{:04}_{}_{}", folder, number++, test->name(), largest);
+  const auto old_file = tflite::write_model(before), new_file = tflite::write_model(after);
+  ASSERT_TRUE(old_file.ok()) << old_file.status().message();
+  ASSERT_TRUE(new_file.ok()) << new_file.status().message();
+  ASSERT_TRUE(write_file(stem + "_before.tflite", *old_file).ok());
+  ASSERT_TRUE(write_file(stem + "_after.tflite", *new_file).ok());
+}
+
 // Largest difference between the outputs of both models (8-bit ones in steps; others must be equal). -1: they cannot be
 // compared.
 inline int difference(const ir::Model& a, const ir::Model& b, unsigned seed) {
@@ -230,6 +248,7 @@ inline int difference(const ir::Model& a, const ir::Model& b, unsigned seed) {
       largest = std::max(largest, std::abs(step));
     }
   }
+  leave_pair(a, b, largest);
   return largest;
 }
 
