@@ -75,7 +75,7 @@ std::vector<std::int32_t> squeeze(std::vector<T>& elements, const std::vector<bo
 }  // namespace
 
 void GraphEdit::remove_dead() {
-  ir::Subgraph& graph = change().subgraphs[0];
+  ir::Subgraph& graph = model_->subgraphs[0];
   std::vector<bool> is_read(graph.tensors.size(), false), keep(graph.operators.size(), false);
   const auto read = [&](std::int32_t tensor) {
     if (tensor >= 0) is_read[at(tensor)] = true;
@@ -90,9 +90,14 @@ void GraphEdit::remove_dead() {
     });
     if (keep[i]) std::for_each(op.inputs.begin(), op.inputs.end(), read);
   }
+  if (std::all_of(keep.begin(), keep.end(), [](bool kept) { return kept; })) return;
   squeeze(graph.operators, keep);
   squeeze(origins_, keep);
+  std::optional<std::vector<bool>> fits = std::move(fits_);
   forget();
+  if (!fits) return;
+  squeeze(*fits, keep);
+  fits_ = std::move(fits);
 }
 
 void GraphEdit::compact() {

@@ -13,8 +13,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (!in || !out || in->type != out->type || edit.fits(index)) return false;
   const auto table = tabulate(edit, {&index, 1}, x, y);
   if (!table) return false;
-  const auto ramps = ramps_candidate(*in, *out, *table, edit.options().runtime);
-  return ramps && replace_function(edit, index, x, y, *table, {&*ramps, 1});
+  return replace_function(edit, index, x, y, *table, {});
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
   // Most operators have an operand that is computed from the model's inputs: seen at once.
   for (const std::int32_t input : op.inputs) {
     const bool only_shape = op.type == "SHAPE" || op.type == "RANK";
-    if (input >= 0 && !only_shape && !edit.is_constant(input) && edit.producer(input) < 0) return false;
+    if (input >= 0 && !only_shape && edit.varies(input)) return false;
   }
   auto values = compute(edit, index);
   if (!values) return false;

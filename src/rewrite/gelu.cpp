@@ -13,8 +13,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (!in || !out || in->type != out->type || edit.fits(index)) return false;
   const auto table = tabulate(edit, {&index, 1}, x, y);
   if (!table) return false;
-  std::vector<Candidate> candidates = {gelu_candidate(*in, *out), kinked_gelu_candidate(*in, *out)};
-  if (auto ramps = ramps_candidate(*in, *out, *table, edit.options().runtime)) candidates.push_back(*std::move(ramps));
+  const std::vector<Candidate> candidates = {gelu_candidate(*in, *out), kinked_gelu_candidate(*in, *out)};
   return replace_function(edit, index, x, y, *table, candidates);
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -53,6 +55,41 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// A model of these operators alone, to judge them by: everything computed elsewhere is an input.
+ir::Model excerpt(const ir::Model& model, const std::vector<ir::Operator>& operators) {
+  ir::Model result;
+  result.buffers.resize(1);
+  ir::Subgraph& graph = result.subgraphs.emplace_back();
+  std::map<std::int32_t, std::int32_t> copies;
+  std::set<std::int32_t> computed;
+  const auto copy = [&](std::int32_t tensor) {
+    if (tensor < 0) return tensor;
+    const auto [found, is_new] = copies.try_emplace(tensor, static_cast<std::int32_t>(graph.tensors.size()));
+    if (!is_new) return found->second;
+    ir::Tensor& made = graph.tensors.emplace_back(model.subgraphs[0].tensors[at(tensor)]);
+    made.shape_signature.clear();  // whoever makes operators has looked
+    if (made.buffer == 0) return found->second;
+    result.buffers.push_back(model.buffers[at(made.buffer)]);
+    made.buffer = static_cast<std::int32_t>(result.buffers.size()) - 1;
+    return found->second;
+  };
+  for (const ir::Operator& each : operators) {
+    ir::Operator& op = graph.operators.emplace_back(each);
+    std::transform(op.inputs.begin(), op.inputs.end(), op.inputs.begin(), copy);
+    for (const std::int32_t input : op.inputs) {
+      if (input < 0 || computed.contains(input)) continue;
+      const ir::Buffer& buffer = result.buffers[at(graph.tensors[at(input)].buffer)];
+      if (buffer.data.empty() && !buffer.is_empty_constant && computed.insert(input).second) {
+        graph.inputs.push_back(input);
+      }
+    }
+    std::transform(op.outputs.begin(), op.outputs.end(), op.outputs.begin(), copy);
+    computed.insert(op.outputs.begin(), op.outputs.end());
+    std::transform(op.intermediates.begin(), op.intermediates.end(), op.intermediates.begin(), copy);
+  }
+  return result;
+}
+
 }  // namespace
 
 GraphEdit::GraphEdit(ir::Model& model, const RewriteOptions& options) : model_(&model), options_(&options) {
@@ -77,12 +114,33 @@ void GraphEdit::index() const {
     }
   }
   for (const std::int32_t input : graph().inputs) is_input_[at(input)] = 1;
+  find_varying();
   for (const std::int32_t output : graph().outputs) is_output_[at(output)] = 1;
   for (const ir::Signature& signature : model_->signatures) {
     if (signature.subgraph != 0) continue;
     for (const ir::SignatureTensor& output : signature.outputs) is_output_[at(output.tensor)] = 1;
   }
   indexed_ = true;
+}
+
+void GraphEdit::find_varying() const {
+  varies_.assign(graph().tensors.size(), 0);
+  for (const std::int32_t input : graph().inputs) varies_[at(input)] = 1;
+  for (std::size_t i = 0; i < varies_.size(); ++i) {
+    if (graph().tensors[i].is_variable) varies_[i] = 1;
+  }
+  for (std::int32_t i = 0; i < op_count(); ++i) {
+    const auto varies = [this](std::int32_t tensor) { return tensor >= 0 && varies_[at(tensor)] != 0; };
+    if (!std::any_of(op(i).inputs.begin(), op(i).inputs.end(), varies)) continue;
+    for (const std::int32_t output : op(i).outputs) {
+      if (output >= 0) varies_[at(output)] = 1;
+    }
+  }
+}
+
+bool GraphEdit::varies(std::int32_t tensor) const {
+  index();
+  return varies_[at(tensor)] != 0;
 }
 
 std::int32_t GraphEdit::producer(std::int32_t tensor) const {
@@ -168,6 +226,7 @@ std::int32_t GraphEdit::add_tensor(ir::Tensor tensor) {
     consumers_.emplace_back();
     is_input_.push_back(0);
     is_output_.push_back(0);
+    varies_.push_back(0);
   }
   return static_cast<std::int32_t>(graph().tensors.size()) - 1;
 }
@@ -235,19 +294,22 @@ void GraphEdit::commit_anyway(std::int32_t index, std::vector<ir::Operator> with
 
 bool GraphEdit::commit(std::int32_t index, std::vector<ir::Operator> with, std::string_view into, int difference,
                        std::string_view except) {
-  const std::vector<ir::Operator> operators = graph().operators;
-  const std::vector<std::int32_t> origins = origins_;
-  const std::int32_t count = static_cast<std::int32_t>(with.size());
-  commit_anyway(index, std::move(with), into, difference);
-  if (!options_->fits) return true;
-  for (std::int32_t i = index; i < index + count; ++i) {
-    if (op(i).type == except || fits(i)) continue;
-    change().subgraphs[0].operators = operators;
-    origins_ = origins;
-    applications_.pop_back();
-    --changes_;
-    return false;
+  std::optional<std::vector<bool>> known = std::move(fits_);
+  std::vector<bool> judged;
+  if (options_->fits) {
+    judged = options_->fits(excerpt(*model_, with));
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      if (with[i].type == except || (i < judged.size() && judged[i])) continue;
+      fits_ = std::move(known);
+      return false;
+    }
   }
+  commit_anyway(index, std::move(with), into, difference);
+  if (!known || judged.empty()) return true;
+  // The others are as they were: an operator's verdict depends on its own tensors alone.
+  known->erase(known->begin() + index);
+  known->insert(known->begin() + index, judged.begin(), judged.end());
+  fits_ = std::move(known);
   return true;
 }
 

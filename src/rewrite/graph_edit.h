@@ -60,6 +60,8 @@ class GraphEdit {
   bool same_quantization(std::int32_t a, std::int32_t b) const;
   // Arity is right, and every operand is there and static.
   bool is_sound(std::int32_t op) const;
+  // It depends on the model's inputs or on what is kept between invocations.
+  bool varies(std::int32_t tensor) const;
   // Whether the chip can run it as it stands.
   bool fits(std::int32_t op) const;
 
@@ -103,6 +105,7 @@ class GraphEdit {
 
  private:
   void index() const;
+  void find_varying() const;
   void forget();  // what was found out about the graph
   void note(std::int32_t op, std::string what, std::string place, int difference);
 
@@ -117,7 +120,7 @@ class GraphEdit {
   mutable bool indexed_ = false;
   mutable std::vector<std::int32_t> producers_;
   mutable std::vector<std::vector<std::int32_t>> consumers_;
-  mutable std::vector<std::uint8_t> is_input_, is_output_;
+  mutable std::vector<std::uint8_t> is_input_, is_output_, varies_;
 };
 
 }  // namespace reef::rewrite

@@ -13,9 +13,8 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (!in || !out || in->type != out->type || edit.fits(index)) return false;
   const auto table = tabulate(edit, {&index, 1}, x, y);
   if (!table) return false;
-  std::vector<Candidate> candidates = {hard_swish_candidate(*out)};
-  if (auto ramps = ramps_candidate(*in, *out, *table, edit.options().runtime)) candidates.push_back(*std::move(ramps));
-  return replace_function(edit, index, x, y, *table, candidates);
+  const Candidate candidate = hard_swish_candidate(*out);
+  return replace_function(edit, index, x, y, *table, {&candidate, 1});
 }
 
 }  // namespace

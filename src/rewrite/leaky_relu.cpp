@@ -50,7 +50,6 @@ bool at(GraphEdit& edit, std::int32_t index) {
   std::vector<Candidate> candidates;
   if (edit.options().runtime >= kFirstRuntimeWithPrelu) candidates.push_back(prelu_candidate(*in, alpha));
   if (alpha != 0) candidates.push_back(maximum_candidate(*in, *out, alpha));
-  if (auto ramps = ramps_candidate(*in, *out, *table, edit.options().runtime)) candidates.push_back(*std::move(ramps));
   return replace_function(edit, index, x, y, *table, candidates);
 }
 

@@ -20,12 +20,9 @@ bool at(GraphEdit& edit, std::int32_t index) {
     if (!in || !out || in->type != out->type || has_its_own(edit, cone)) continue;
     const auto table = tabulate(edit, cone.ops, cone.x, cone.y);
     if (!table) continue;
-    std::vector<Candidate> candidates = {
+    const std::vector<Candidate> candidates = {
         line_candidate(*in, *out, *table), logistic_candidate(*out),  tanh_candidate(*out),
         hard_swish_candidate(*out),        gelu_candidate(*in, *out), kinked_gelu_candidate(*in, *out)};
-    if (auto ramps = ramps_candidate(*in, *out, *table, edit.options().runtime)) {
-      candidates.push_back(*std::move(ramps));
-    }
     if (replace_function(edit, index, cone.x, cone.y, *table, candidates)) return true;
   }
   return false;

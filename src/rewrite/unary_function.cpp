@@ -301,13 +301,19 @@ bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::i
   };
   const Candidate* closest = nullptr;
   int least = 256;
-  for (const Candidate& candidate : candidates) {
+  const auto try_it = [&](const Candidate& candidate) {
     const int difference = differs_by(edit, *in, *out, candidate, wanted);
     if (difference <= kLargestDifference && make(candidate, difference)) return true;
-    if (difference >= least) continue;
-    closest = &candidate;
-    least = difference;
-  }
+    if (difference < least) {
+      closest = &candidate;
+      least = difference;
+    }
+    return false;
+  };
+  if (std::any_of(candidates.begin(), candidates.end(), try_it)) return true;
+  // Last, because finding them takes longest.
+  const std::optional<Candidate> ramps = ramps_candidate(*in, *out, wanted, edit.options().runtime);
+  if (ramps && try_it(*ramps)) return true;
   if (closest == nullptr || least <= kLargestDifference || !edit.accepts(last, closest->into, least)) return false;
   return make(*closest, least);
 }

@@ -47,7 +47,8 @@ int differs_by(const GraphEdit& edit, const Affine8& in, const Affine8& out, con
                const Table& wanted);
 
 // Puts the best candidate in the place of operator `last`, the last of those that compute y from x: the first within
-// kLargestDifference, else (if the user wants it) the closest. Returns whether the graph changed.
+// kLargestDifference, ramps if there is none, else (if the user wants it) the closest. Returns whether the graph
+// changed.
 bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates);
 
