@@ -3,7 +3,10 @@
 
 #include <memory>
 
+#include "compiler/plan.h"
+#include "emit/compiled_model.h"
 #include "execute/cpu/interpreter.h"
+#include "formats/tflite/exported_writer.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "ir/pseudo_random.h"
@@ -12,12 +15,33 @@
 #include "runtime/edge_tpu_op.h"
 
 namespace reef::testing {
+namespace {
+
+// Partitions as the compiler does, and writes what it would write, with packages that hold nothing.
+Status plan_and_emit(const ir::Model& model) {
+  compiler::PlanOptions options;
+  options.rewrites.none = true;
+  options.partition.several_parts = true;
+  options.partition.explain = false;
+  REEF_ASSIGN_OR_RETURN(const compiler::Plan plan,
+                        compiler::make_plan(std::make_shared<const ir::Model>(model), options));
+  std::vector<emit::CompiledPart> parts;
+  for (const partition::Part& part : plan.partition.parts) {
+    const emit::Border border = emit::border_of(*plan.model, part.ops);
+    parts.push_back({part.ops, border.inputs, border.outputs, Bytes({0})});
+  }
+  REEF_ASSIGN_OR_RETURN(const ir::Model compiled, emit::compiled_model(*plan.model, parts));
+  return tflite::write_exported_model(compiled).status();
+}
+
+}  // namespace
 
 Status read_and_run(std::vector<std::uint8_t> file, const HostileLimits& limits) {
   REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(Bytes(std::move(file))));
   REEF_RETURN_IF_ERROR(ir::verify(model));
   REEF_ASSIGN_OR_RETURN(const auto saved, tflite::write_model(model));
   for (const int runtime : {ops::kOldestRuntime, ops::kNewestRuntime}) partition::assess(model, {runtime});
+  if (!model.subgraphs.empty()) static_cast<void>(plan_and_emit(model));  // an error must not keep it from running
   cpu::InterpreterOptions options;
   options.threads = 2;
   options.max_memory_bytes = limits.memory_bytes;

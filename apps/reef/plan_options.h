@@ -14,13 +14,14 @@ struct PlanFlags {
   int runtime = ops::kNewestRuntime;
   std::string link;
   std::string choose;  // empty: "best", or "first" with --no-rewrites
+  std::string cache = "least-time";
   bool no_rewrites = false;
   std::vector<std::string> rewrite, no_rewrite;
   bool several_parts = false;
   std::string intermediate_tensors;  // separated by commas
 };
 
-// Those that are Reef's own: --link, --choose, --rewrite, --no-rewrite, --no-rewrites.
+// Those that are Reef's own: --link, --choose, --cache, --rewrite, --no-rewrite, --no-rewrites.
 void add_plan_flags(CLI::App& command, PlanFlags& flags);
 
 // Fails on a link or choice that does not exist.

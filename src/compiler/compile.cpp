@@ -15,6 +15,7 @@
 #include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
 #include "formats/darwinn/writer.h"
+#include "formats/tflite/exported_writer.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "formats/zip/appended_archive.h"
@@ -175,21 +176,47 @@ class Compilation {
     return true;
   }
 
-  // Models that share the chip's memory: each gets what those before it have left.
+  // Models that share the chip's memory.
   bool compile_together(const std::vector<Source>& sources, const PlanOptions& how) {
     CompileRun run;
-    std::int64_t room = -1;
     for (const Source& source : sources) {
-      if (!compile_one(source, how, room, run.files.emplace_back())) return false;
+      if (!plan_one(source, how, run.files.emplace_back())) return false;
+    }
+    const std::vector<std::int64_t> rooms = share_memory(run.files, how.costs.cache_policy);
+    std::int64_t left = 0;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      std::int64_t room = rooms[i];
+      if (!compile_one(sources[i], room, run.files[i])) return false;
+      left += std::max<std::int64_t>(room, 0);
     }
     // As Google's compiler prints it: what is left in the end, the same for all.
-    for (CompiledFile& file : run.files) file.remaining_bytes = room;
+    for (CompiledFile& file : run.files) file.remaining_bytes = left + unshared_bytes_;
     run.milliseconds = milliseconds_since(start_);
     result_.runs.push_back(std::move(run));
     return true;
   }
 
-  bool compile_one(const Source& source, const PlanOptions& how, std::int64_t& room, CompiledFile& file) {
+  // How many bytes of parameters each model may keep on the chip; -1: as many as there is room for, being alone.
+  std::vector<std::int64_t> share_memory(const std::vector<CompiledFile>& files, partition::CachePolicy policy) {
+    unshared_bytes_ = 0;
+    if (files.size() == 1) return {-1};
+    std::vector<partition::CacheModel> models;
+    std::vector<std::size_t> owner;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      for (const partition::Part& part : files[i].plan.partition.parts) {
+        models.push_back(files[i].plan.costs->cache_model(part.ops));
+        owner.push_back(i);
+      }
+    }
+    std::vector<std::int64_t> rooms(files.size());
+    if (models.empty()) return rooms;
+    const std::vector<partition::CacheShare> shares = partition::share_cache(models, policy);
+    for (std::size_t i = 0; i < shares.size(); ++i) rooms[owner[i]] += shares[i].lines * chip::kWideLineBytes;
+    unshared_bytes_ = shares.back().lines_left * chip::kWideLineBytes;
+    return rooms;
+  }
+
+  bool plan_one(const Source& source, const PlanOptions& how, CompiledFile& file) {
     file.source = source.given;
     file.input = source.path;
     file.input_bytes = source.bytes;
@@ -202,6 +229,10 @@ class Compilation {
     } else if (is_float(file.plan)) {                     // a segment may well lie behind the last operator of 8 bits
       return refuse(not_quantized(source.path, *file.plan.model, file.plan.assessment));
     }
+    return true;
+  }
+
+  bool compile_one(const Source& source, std::int64_t& room, CompiledFile& file) {
     Generated generated;
     if (!choose(room, file, generated)) return false;
     if (is_late()) return refuse(timed_out(source.path, options_.timeout_seconds));
@@ -280,7 +311,7 @@ class Compilation {
       }
       REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
       result.parts.push_back({part.ops, border.inputs, border.outputs, Bytes(std::move(bytes))});
-      room = std::max<std::int64_t>(0, op.part.cost.cache_capacity - op.part.cost.cached_bytes);
+      room = std::max<std::int64_t>(0, op.part.cost.cache_capacity - op.part.cost.cache_used);
     }
     return result;
   }
@@ -292,7 +323,7 @@ class Compilation {
       const partition::PartCost& cost = file.ops[i].part.cost;  // with the memory that others have left
       file.plan.partition.predicted_us += cost.total() - part.cost.total();
       part.cost = cost;
-      file.cached_bytes += cost.cached_bytes;
+      file.cached_bytes += cost.cache_used;
       file.streamed_bytes += cost.streamed_bytes;
     }
     emit::EmitOptions how;
@@ -300,7 +331,7 @@ class Compilation {
     how.remarks = remarks_on(file);
     auto model = emit::compiled_model(*file.plan.model, generated.parts, how);
     if (!model.ok()) return refuse({Refusal::Kind::kFailed, file.input, model.status().in(file.input).message(), {}});
-    auto data = tflite::write_model(*model);
+    auto data = tflite::write_exported_model(*model);
     if (!data.ok()) return refuse({Refusal::Kind::kFailed, file.input, data.status().in(file.input).message(), {}});
     zip::carry_archive(source.file.span(), *data);
     file.output_bytes = static_cast<std::int64_t>(data->size());
@@ -369,6 +400,7 @@ class Compilation {
   CompileResult result_;
   Clock::time_point start_;
   std::uint64_t caching_token_ = 0;
+  std::int64_t unshared_bytes_ = 0;             // of the chip's memory that no model needs
   std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
   std::vector<rewrite::Application> rewrites_;  // of a model that is cut
   std::vector<PendingFile> pending_;

@@ -3,9 +3,10 @@
 //
 //   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> write
 //
-// Several models are compiled together: they share one caching token, and each gets the on-chip memory that those
-// before it have left. With `segments`, one model is cut into several, which share the token but not the memory: each
-// has a chip of its own. Nothing is written unless everything could be compiled. Same files and options, same bytes.
+// Several models are compiled together: they share one caching token and the chip's memory for parameters, which goes
+// where it is predicted to save most time (or, as Google's compiler does it, to the first that asks). With `segments`,
+// one model is cut into several, which share the token but not the memory: each has a chip of its own. Nothing is
+// written unless everything could be compiled. Same files and options, same bytes.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ struct CompiledFile {
   Plan plan;
   std::vector<CompiledOp> ops;
   std::vector<Attempt> attempts;
-  // Parameters. Estimates wherever the code generator has not decided.
+  // Bytes of the chip's memory that hold parameters, whole lines of it; what is left; parameters that are sent with
+  // every inference. Estimates wherever the code generator has not decided.
   std::int64_t cached_bytes = 0, remaining_bytes = 0, streamed_bytes = 0;
 };
 

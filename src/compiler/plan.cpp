@@ -64,14 +64,11 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   rewrite::RewriteOptions rewrites = options.rewrites;
   rewrites.runtime = options.runtime;
   if (!rewrites.evaluate) rewrites.evaluate = cpu_evaluator();
-  if (!rewrites.fits) {
-    rewrites.fits = [&check](const ir::Model& candidate) {
-      std::vector<bool> fits;
-      for (const partition::OpVerdict& verdict : partition::assess(candidate, check).ops)
-        fits.push_back(verdict.fits());
-      return fits;
-    };
-  }
+  rewrites.fits = [&check](const ir::Model& judged) {
+    std::vector<bool> fits;
+    for (const partition::OpVerdict& verdict : partition::assess(judged, check).ops) fits.push_back(verdict.fits());
+    return fits;
+  };
   ir::Model changed = *model;
   REEF_ASSIGN_OR_RETURN(plan.rewrites, rewrite::apply_rewrites(changed, rewrites));
   const bool is_changed = std::any_of(plan.rewrites.begin(), plan.rewrites.end(), [](const auto& a) { return a.made; });

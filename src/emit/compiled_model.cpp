@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <set>
 #include <string_view>
 
 #include "formats/darwinn/reader.h"
+#include "formats/tflite/option_schema.h"
 #include "ir/verify.h"
 
 namespace reef::emit {
@@ -217,6 +219,22 @@ class Exporter {
       renumber(op.intermediates);
     }
     forget_debug_data(graph);
+    for (ir::Operator& op : graph.operators) add_empty_options(op);
+  }
+
+  // TFLite's writer gives an operator its table of options also where the table has no fields (QuantizeOptions).
+  static void add_empty_options(ir::Operator& op) {
+    if (!op.options_type.empty() || op.is_custom() || op.opaque_options || op.opaque_options_2) return;
+    std::string name;  // "ARG_MAX" -> "ArgMaxOptions"
+    bool starts_word = true;
+    for (const char c : op.type) {
+      if (c != '_') name += starts_word ? c : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      starts_word = c == '_';
+    }
+    name += "Options";
+    const tflite::OptionTable* table = tflite::find_option_table(name);
+    if (table == nullptr || !table->describable || !table->fields.empty()) return;
+    op.options_type = name;
   }
 
   // Of the conversion, and its metadata is not kept.

@@ -4,7 +4,8 @@
 // The result is what Google's compiler makes of the same parts, which exports the graph with TFLite's own writer:
 // tensors keep their names and order, those that only compiled operators used are dropped, every constant gets a buffer
 // of its own, an op's tensors come in the order of their numbers. Observed ranges (min, max), shape signatures,
-// signatures, "has rank" and metadata of the conversion are not carried over; other metadata (TFLITE_METADATA) is.
+// signatures, "has rank" and metadata of the conversion are not carried over. Other metadata (TFLITE_METADATA) is,
+// whether or not Google's compiler does that.
 #pragma once
 
 #include <cstdint>

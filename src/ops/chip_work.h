@@ -23,10 +23,10 @@ struct ChipWork {
   // cached are sent for each.
   int passes = 1;
 
-  std::int64_t parameter_bytes = 0;        // in the package: padded, with biases and scales
-  std::int64_t parameter_lines = 0;        // of wide memory (256 bytes), all tiles together, where they are cached
-  std::int64_t group_lines = 1;            // so many of them must lie in one tile: those of 64 output channels
-  bool stays_in_tiles = false;             // the tiles that compute with them should hold them: group i in tile i
+  std::int64_t parameter_bytes = 0;  // in the package: padded, with biases and scales
+  std::int64_t parameter_lines = 0;  // of wide memory (256 bytes), all tiles together, where they are cached
+  std::int64_t group_lines = 0;      // so many of them lie in one tile: those of 64 output channels; 0: any number
+  bool stays_in_tiles = false;       // in the tile that computes with them, if it has room: group i in tile i
   std::int64_t always_streamed_bytes = 0;  // constants that the compiler never caches
   std::int64_t scratch_lines = 0;          // of every tile's wide memory, taken from the room for parameters
   std::int64_t instruction_bytes = 0;      // sent with every inference

@@ -9,6 +9,7 @@ Dependencies::Dependencies(const ir::Model& model)
     : graph_(&model.subgraphs[0]),
       predecessors_(graph_->operators.size()),
       successors_(graph_->operators.size()),
+      readers_(graph_->tensors.size()),
       producer_(graph_->tensors.size(), -1),
       is_output_(graph_->tensors.size()),
       is_constant_(graph_->tensors.size()) {
@@ -24,6 +25,7 @@ Dependencies::Dependencies(const ir::Model& model)
     const ir::Operator& source = graph_->operators[index(op)];
     for (const std::int32_t tensor : source.inputs) {
       if (tensor < 0 || producer_[index(tensor)] < 0) continue;
+      readers_[index(tensor)].push_back(op);
       predecessors_[index(op)].push_back(producer_[index(tensor)]);
     }
     auto& mine = predecessors_[index(op)];
@@ -49,16 +51,13 @@ Dependencies::Border Dependencies::border(std::span<const std::int32_t> ops) con
       border.inputs.push_back(tensor);
     }
   }
-  std::vector<bool> read_outside(graph_->tensors.size());
-  for (std::int32_t op = 0; op < op_count(); ++op) {
-    if (inside[index(op)]) continue;
-    for (const std::int32_t tensor : graph_->operators[index(op)].inputs) {
-      if (tensor >= 0) read_outside[index(tensor)] = true;
-    }
-  }
   for (const std::int32_t op : ops) {
     for (const std::int32_t tensor : graph_->operators[index(op)].outputs) {
-      if (tensor >= 0 && (read_outside[index(tensor)] || is_output_[index(tensor)])) border.outputs.push_back(tensor);
+      if (tensor < 0) continue;
+      const auto& readers = readers_[index(tensor)];
+      const bool leaves = is_output_[index(tensor)] || std::any_of(readers.begin(), readers.end(),
+                                                                   [&](std::int32_t r) { return !inside[index(r)]; });
+      if (leaves) border.outputs.push_back(tensor);
     }
   }
   return border;

@@ -39,6 +39,7 @@ class Dependencies {
 
   const ir::Subgraph* graph_;
   std::vector<std::vector<std::int32_t>> predecessors_, successors_;
+  std::vector<std::vector<std::int32_t>> readers_;  // by tensor: operators that read it
   std::vector<std::int32_t> producer_;
   std::vector<bool> is_output_, is_constant_;
 };

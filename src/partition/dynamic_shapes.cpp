@@ -27,6 +27,14 @@ void align(ops::Tensor& tensor, std::vector<std::vector<std::int64_t>>& storage)
 
 // Whether the output shapes of `op` depend on values that are computed.
 bool needs_values(const ops::OpDef& definition, const ops::OpContext& op) {
+  // Ops of the chip have sizes in integer operands alone, which are hardly ever computed: this saves most of the time.
+  bool has_computed_integers = false;
+  for (int i = 0; i < op.input_count(); ++i) {
+    if (!op.has_input(i) || op.input(i).is_constant) continue;
+    const ir::DataType type = op.input(i).type;
+    has_computed_integers = has_computed_integers || type == ir::DataType::kInt32 || type == ir::DataType::kInt64;
+  }
+  if (definition.chip.first_runtime != 0 && !has_computed_integers) return false;
   std::vector<ops::Tensor> inputs, outputs;
   std::vector<std::vector<std::int64_t>> storage;
   inputs.reserve(static_cast<std::size_t>(op.input_count()));

@@ -18,12 +18,13 @@ class WideMemory {
   std::int64_t left() const { return left_; }
   std::int64_t lines_per_tile() const { return capacity_; }
 
-  // A group of lines, into `tile` if it has room for all of them (-1: no tile in particular), else into the emptiest
-  // one, in part if need be. Returns how many were taken.
-  std::int64_t take(std::int64_t lines, int tile) {
+  // A group of lines into `tile` if it has room for all of them (-1: no tile in particular), else into the emptiest
+  // one. Returns how many were taken: all, what the emptiest had left, or none where `is_whole`.
+  std::int64_t take(std::int64_t lines, int tile, bool is_whole) {
     std::int64_t* free = tile >= 0 ? &free_[static_cast<std::size_t>(tile)] : nullptr;
     if (free == nullptr || *free < lines) free = &*std::max_element(free_.begin(), free_.end());
     const std::int64_t taken = std::min({lines, left_, *free});
+    if (is_whole && taken < lines) return 0;
     *free -= taken;
     left_ -= taken;
     return taken;
@@ -39,8 +40,13 @@ class WideMemory {
 void cache_layer(const CacheLayer& layer, std::int64_t bytes, WideMemory& memory, std::int64_t& cached,
                  CacheShare& share) {
   bytes = std::min(bytes, layer.bytes - cached);
-  const std::int64_t group = std::clamp<std::int64_t>(layer.group_lines, 1, std::max<std::int64_t>(layer.lines, 1));
-  if (bytes <= 0 || layer.lines <= 0 || group > memory.lines_per_tile()) return;
+  if (bytes <= 0 || layer.lines <= 0 || memory.left() <= 0) return;
+  constexpr std::int64_t kAnyNumber = 64;  // lines at a time, where it does not matter
+  std::int64_t group = layer.group_lines > 0 ? layer.group_lines : kAnyNumber;
+  if (group > memory.lines_per_tile()) {
+    if (layer.stays_in_tiles) return;
+    group = kAnyNumber;  // no file shows how a convolution is stored of which one tile cannot hold 64 channels
+  }
   const double lines_per_byte = static_cast<double>(layer.lines) / static_cast<double>(layer.bytes);
   const auto lines_of = [&](std::int64_t some) {
     return some == layer.bytes ? layer.lines : static_cast<std::int64_t>(static_cast<double>(some) * lines_per_byte);
@@ -50,9 +56,9 @@ void cache_layer(const CacheLayer& layer, std::int64_t bytes, WideMemory& memory
   while (at < end) {
     const std::int64_t wanted = std::min(group - at % group, end - at);
     const int tile = layer.stays_in_tiles ? static_cast<int>(at / group % chip::kTiles) : -1;
-    const std::int64_t taken = memory.take(wanted, tile);
+    const std::int64_t taken = memory.take(wanted, tile, layer.stays_in_tiles);
+    if (taken == 0) break;
     at += taken;
-    if (taken < wanted) break;
   }
   share.lines += at - first;
   cached = at == end ? cached + bytes : static_cast<std::int64_t>(static_cast<double>(at) / lines_per_byte);

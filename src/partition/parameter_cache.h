@@ -3,7 +3,7 @@
 //
 // Tiles have 2080 lines of wide memory each. A program takes some at their end as scratch; below lie parameters. The
 // lines of 64 output channels lie together in one tile; those of a fully connected layer in the tile that computes with
-// them, while there is room. A layer may be cached in part.
+// them, while there is room, and never in several. A layer may be cached in part.
 //
 // How it is known: lines and tiles of 58 compiled files, of which two stream a layer whose lines do not fit into one
 // tile, and one keeps a layer elsewhere when its tile is full; logs that leave no byte of the cache although something
@@ -31,7 +31,7 @@ enum class CachePolicy : std::uint8_t {
 struct CacheLayer {
   std::int64_t bytes = 0;                           // to send where it is not cached
   std::int64_t lines = 0;                           // to hold where it is
-  std::int64_t group_lines = 1;                     // that must lie in one tile
+  std::int64_t group_lines = 0;                     // that lie in one tile; 0: any number
   bool stays_in_tiles = false;                      // group i in tile i, if there is room
   std::int64_t hidden_bytes = 0;                    // so many can be sent while the chip computes, at no cost
   double us_per_byte = 0;                           // of the others

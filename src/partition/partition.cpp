@@ -8,6 +8,7 @@
 #include "partition/partition.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/describe.h"
 #include "partition/candidates.h"
@@ -19,6 +20,8 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // What everybody expects is the first part: another one must take so many times its work off the CPU.
 constexpr double kMuchMore = 1.5;
+// Parts that are tried beside others when the parameter cache does not hold all; each try costs a prediction.
+constexpr std::size_t kMostTried = 64;
 
 struct Choice {
   std::vector<OpSet> sets;  // in execution order
@@ -105,12 +108,21 @@ class Partitioner {
     return best;
   }
 
-  // What one more part saves depends on others only through the parameter cache that they share, so each is tried once.
+  // What one more part saves depends on others only through the parameter cache that they share: where all of them have
+  // room in it, each is judged by itself; else they are tried one after the other, the most profitable first.
   Choice add_around(const std::vector<bool>& fits, OpSet single) const {
-    const LayersAround around = layers_around(graph_, fits, single);
-    std::vector<std::pair<double, std::size_t>> order;  // prediction with this one alone
-    for (std::size_t i = 0; i < around.sets.size(); ++i) order.emplace_back(predict({around.sets[i]}), i);
-    std::sort(order.begin(), order.end());
+    LayersAround around = layers_around(graph_, fits, single);
+    std::vector<std::pair<double, std::size_t>> gains;
+    std::int64_t used = make_parts({single}).front().cost.cache_used, room = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t i = 0; i < around.sets.size(); ++i) {
+      const PartCost cost = make_parts({around.sets[i]}).front().cost;
+      double gain = -cost.total();
+      for (const std::int32_t op : around.sets[i]) gain += costs_.op(op).cpu;
+      if (gain <= 0) continue;
+      gains.emplace_back(gain, i);
+      used += cost.cache_used;
+      room = std::min(room, cost.cache_capacity);
+    }
     std::vector<bool> taken(around.sets.size());
     const auto make = [&] {
       Choice choice;
@@ -121,14 +133,20 @@ class Partitioner {
       choice.predicted_us = predict(choice.sets);
       return choice;
     };
+    if (used <= room) {
+      for (const auto& [gain, set] : gains) taken[set] = true;
+      return make();
+    }
+    std::sort(gains.begin(), gains.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    if (gains.size() > kMostTried) gains.resize(kMostTried);
     Choice best = make();
-    for (const auto& [alone_us, candidate] : order) {
-      taken[candidate] = true;
+    for (const auto& [gain, set] : gains) {
+      taken[set] = true;
       Choice with = make();
       if (with.predicted_us < best.predicted_us) {
         best = std::move(with);
       } else {
-        taken[candidate] = false;
+        taken[set] = false;
       }
     }
     return best;

@@ -2,7 +2,7 @@
 // Rewrites that only move elements: the same bytes before and after.
 #include <cmath>
 
-#include "rewrite/rewrite_test_models.h"
+#include "rewrite_models.h"
 
 namespace reef::rewrite {
 namespace {

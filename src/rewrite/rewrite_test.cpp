@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options, order, reports, and the rewrites that concern the model as a whole.
-#include "rewrite/rewrite_test_models.h"
+#include "rewrite_models.h"
 
 namespace reef::rewrite {
 namespace {

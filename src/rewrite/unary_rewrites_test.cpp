@@ -2,7 +2,7 @@
 // Functions of one tensor: replacements compared with the original on every value.
 #include <cmath>
 
-#include "rewrite/rewrite_test_models.h"
+#include "rewrite_models.h"
 
 namespace reef::rewrite {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heads of YOLOv8 (as onnx2tf and Ultralytics write them) and YOLOv5, at sizes whose transpositions do not map.
-#include "rewrite/rewrite_test_models.h"
+#include "rewrite_models.h"
 
 namespace reef::rewrite {
 namespace {
