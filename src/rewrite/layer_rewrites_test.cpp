@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizing, pooling, means, products and softmax: compared with the original.
-#include "rewrite/rewrite_test_models.h"
+#include "rewrite_models.h"
 
 namespace reef::rewrite {
 namespace {
@@ -203,6 +203,62 @@ TEST(LayerRewrites, ProductsOfSeveralRows) {
       EXPECT_EQ(op_types(result.model), (std::vector<std::string>{"RESHAPE", "CONV_2D", "RESHAPE"}));
       for (const unsigned seed : {1u, 2u, 3u}) EXPECT_LE(difference(model, result.model, seed, 1), 1);
     }
+  }
+}
+
+// Paddings and crops of both dimensions; the image is [1, 10, 9, 4].
+ir::Model dilated_model(bool depthwise, std::int64_t block, std::vector<std::int64_t> paddings,
+                        std::vector<std::int64_t> crops) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  std::mt19937 random(9);
+  const std::int32_t x = builder.input({1, 10, 9, 4}, kPlain);
+  const auto b = static_cast<std::int32_t>(block);
+  const std::int32_t h = 10 + static_cast<std::int32_t>(paddings[0] + paddings[1]);
+  const std::int32_t w = 9 + static_cast<std::int32_t>(paddings[2] + paddings[3]);
+  const std::int64_t sizes[] = {block, block};
+  const std::int32_t blocks = ops.int_vector(sizes), margins = ops.int_matrix(paddings, 2);
+  const std::int32_t apart = builder.add("SPACE_TO_BATCH_ND", "SpaceToBatchNDOptions", {}, {x, blocks, margins},
+                                         {b * b, h / b, w / b, 4}, kPlain);
+  std::vector<std::uint8_t> values(static_cast<std::size_t>(depthwise ? 9 * 4 : 9 * 4 * 4));
+  for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(random());
+  const std::int32_t filter =
+      depthwise ? ops.weights({1, 3, 3, 4}, DataType::kInt8, values, {0.01f, 0.02f, 0.03f, 0.015f}, 0, 3)
+                : ops.weights({4, 3, 3, 4}, DataType::kInt8, values, {0.01f, 0.02f, 0.03f, 0.015f}, 0, 0);
+  const std::int32_t bias = ops.bias(
+      {1, -200, 3000, 40}, {0.01f * kPlain.scale, 0.02f * kPlain.scale, 0.03f * kPlain.scale, 0.015f * kPlain.scale});
+  ir::Attributes attributes;
+  attributes.set("padding", ir::EnumName{"VALID"});
+  attributes.set("stride_w", std::int64_t{1});
+  attributes.set("stride_h", std::int64_t{1});
+  if (depthwise) attributes.set("depth_multiplier", std::int64_t{1});
+  attributes.set("fused_activation_function", ir::EnumName{"RELU"});
+  const Affine8 out = {DataType::kInt8, 0.2f, -90};
+  const std::int32_t sums =
+      builder.add(depthwise ? "DEPTHWISE_CONV_2D" : "CONV_2D", depthwise ? "DepthwiseConv2DOptions" : "Conv2DOptions",
+                  attributes, {apart, filter, bias}, {b * b, h / b - 2, w / b - 2, 4}, out);
+  const std::int32_t cropped_h = h - 2 * b - static_cast<std::int32_t>(crops[0] + crops[1]);
+  const std::int32_t cropped_w = w - 2 * b - static_cast<std::int32_t>(crops[2] + crops[3]);
+  const std::int32_t again = ops.int_vector(sizes), cuts = ops.int_matrix(crops, 2);
+  return builder.finish({builder.add("BATCH_TO_SPACE_ND", "BatchToSpaceNDOptions", {}, {sums, again, cuts},
+                                     {1, cropped_h, cropped_w, 4}, out)});
+}
+
+TEST(LayerRewrites, DilatedConvolutions) {
+  for (const bool depthwise : {false, true}) {
+    const std::string type = depthwise ? "DEPTHWISE_CONV_2D" : "CONV_2D";
+    // Padding SAME, an image padded more on one side, no padding at all.
+    const ir::Model same = dilated_model(depthwise, 2, {2, 2, 2, 3}, {0, 0, 0, 1});
+    const ir::Model lopsided = dilated_model(depthwise, 2, {3, 1, 0, 1}, {0, 0, 0, 1});
+    const ir::Model bare = dilated_model(depthwise, 3, {0, 2, 0, 0}, {0, 2, 0, 0});
+    const Rewritten one = rewritten(same, standard_options()), two = rewritten(lopsided, standard_options());
+    const Rewritten three = rewritten(bare, standard_options());
+    EXPECT_EQ(op_types(one.model), std::vector<std::string>{type});
+    EXPECT_EQ(op_types(two.model), (std::vector<std::string>{"PAD", type}));
+    EXPECT_EQ(op_types(three.model), std::vector<std::string>{type});
+    EXPECT_EQ(difference(same, one.model, 1), 0);
+    EXPECT_EQ(difference(lopsided, two.model, 1), 0);
+    EXPECT_EQ(difference(bare, three.model, 1), 0);
   }
 }
 
