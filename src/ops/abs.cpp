@@ -52,12 +52,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef abs_op;
-constinit const OpDef abs_op = define({.name = "ABS",
-                                       .summary = "Absolute value.",
+constinit const OpDef abs_op =
+    define({.name = "ABS",
+            .summary = "Absolute value.",
 
-                                       .types = kTypes,
-                                       .infer = infer_same_shape,
-                                       .prepare = prepare,
-                                       .chip = {.instead = "Use MAXIMUM of x and -x (a MUL by -1)."}});
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Use MAXIMUM of x and -x (a MUL by -1).", .rewrite = "unary"}});
 
 }  // namespace reef::ops

@@ -364,6 +364,7 @@ constinit const OpDef batch_matmul_op =
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Where one side is constant, use FULLY_CONNECTED or a CONV_2D with a 1x1 filter; "
-                                "products of two activations run on the CPU."}});
+                                "products of two activations run on the CPU.",
+                     .rewrite = "matmul"}});
 
 }  // namespace reef::ops

@@ -59,6 +59,7 @@ inline constexpr ChipRule kNoFusedActivation = {
     .suggestion = "Put the activation behind it as an op of its own (RELU, RELU6).",
     .broken = fuses_activation,
     .evidence = "Table 1",
+    .rewrite = "fused-activation",
 };
 inline constexpr ChipRule kEvenDilation = {
     .id = "even-dilation",

@@ -80,6 +80,7 @@ constinit const OpDef div_op =
             .types = kTypes,
             .infer = infer,
             .prepare = prepare,
-            .chip = {.instead = "Multiply by the reciprocal: a constant one with MUL, or RSQRT of the square."}});
+            .chip = {.instead = "Multiply by the reciprocal: a constant one with MUL, or RSQRT of the square.",
+                     .rewrite = "unary"}});
 
 }  // namespace reef::ops

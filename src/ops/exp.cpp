@@ -28,11 +28,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef exp_op;
-constinit const OpDef exp_op = define({.name = "EXP",
-                                       .summary = "Exponential.",
-                                       .types = kTypes,
-                                       .infer = infer_same_shape,
-                                       .prepare = prepare,
-                                       .chip = {.instead = "Use SOFTMAX or LOGISTIC where that is meant."}});
+constinit const OpDef exp_op =
+    define({.name = "EXP",
+            .summary = "Exponential.",
+            .types = kTypes,
+            .infer = infer_same_shape,
+            .prepare = prepare,
+            .chip = {.instead = "Use SOFTMAX or LOGISTIC where that is meant.", .rewrite = "unary"}});
 
 }  // namespace reef::ops

@@ -268,7 +268,7 @@ constexpr ChipRule kChipRules[] = {
         .evidence =
             "Table 1; edgetpu#27: \"a fully-connected or softmax layer with 2D output\". A log of YOLOv9 shows the "
             "products of many rows with one column mapped.",
-        .rewrite = "unroll-batch",
+        .rewrite = "matmul",
     },
 };
 

@@ -32,6 +32,7 @@ constinit const OpDef log_op =
             .types = kTypes,
             .infer = infer_same_shape,
             .prepare = prepare,
-            .chip = {.instead = "End the model before it, or train with a loss that takes the logarithm itself."}});
+            .chip = {.instead = "End the model before it, or train with a loss that takes the logarithm itself.",
+                     .rewrite = "unary"}});
 
 }  // namespace reef::ops

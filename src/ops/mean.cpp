@@ -217,6 +217,7 @@ constexpr ChipRule kChipRules[] = {
         .source = RuleSource::kReported,
         .evidence = "1x64x128x3 maps, 1x256x128x3 does not (edgetpu#461); 1x256x256x32 crashes the compiler "
                     "(edgetpu#183). Where the limit lies between 8,192 and 32,768 pixels is not known.",
+        .rewrite = "mean",
     },
 };
 

@@ -93,6 +93,6 @@ constinit const OpDef mirror_pad_op =
             .types = kWholeByteTypes,
             .infer = infer,
             .prepare = prepare,
-            .chip = {.instead = "Use PAD, or padding SAME of the convolution behind it."}});
+            .chip = {.instead = "Use PAD, or padding SAME of the convolution behind it.", .rewrite = "mirror-pad"}});
 
 }  // namespace reef::ops

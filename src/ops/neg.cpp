@@ -40,12 +40,12 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef neg_op;
-constinit const OpDef neg_op =
-    define({.name = "NEG",
-            .summary = "Negative.",
-            .types = kTypes,
-            .infer = infer_same_shape,
-            .prepare = prepare,
-            .chip = {.instead = "Multiply by -1 with MUL, or swap the operands of the SUB behind it."}});
+constinit const OpDef neg_op = define(
+    {.name = "NEG",
+     .summary = "Negative.",
+     .types = kTypes,
+     .infer = infer_same_shape,
+     .prepare = prepare,
+     .chip = {.instead = "Multiply by -1 with MUL, or swap the operands of the SUB behind it.", .rewrite = "unary"}});
 
 }  // namespace reef::ops

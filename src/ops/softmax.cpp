@@ -108,7 +108,7 @@ constexpr ChipRule kChipRules[] = {
         .broken = has_rows,
         .evidence = "Table 1, and edgetpu#27. Runtime 14 takes rows: 1x4x756x16 maps (YOLOv8 at 192 pixels).",
         .runtimes = {kOldestRuntime, 13},
-        .rewrite = "yolo-head",
+        .rewrite = "split-rows",
     },
     {
         .id = "softmax-depth",

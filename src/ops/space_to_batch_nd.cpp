@@ -60,6 +60,7 @@ constinit const OpDef space_to_batch_nd_op =
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Use a dilated CONV_2D or DEPTHWISE_CONV_2D instead of SPACE_TO_BATCH_ND, convolution "
-                                "and BATCH_TO_SPACE_ND."}});
+                                "and BATCH_TO_SPACE_ND.",
+                     .rewrite = "dilated-conv"}});
 
 }  // namespace reef::ops

@@ -54,6 +54,6 @@ constinit const OpDef sqrt_op = define({.name = "SQRT",
                                         .types = kTypes,
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
-                                        .chip = {.instead = "Use x * RSQRT(x)."}});
+                                        .chip = {.instead = "Use x * RSQRT(x).", .rewrite = "unary"}});
 
 }  // namespace reef::ops

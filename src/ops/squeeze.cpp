@@ -56,6 +56,7 @@ constexpr ChipRule kChipRules[] = {{
     .broken = drops_inner_dimension,
     .evidence = "Table 1 says so up to runtime 12.",
     .runtimes = kUpTo11,
+    .rewrite = "squeeze",
 }};
 
 }  // namespace

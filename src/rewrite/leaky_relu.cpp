@@ -48,7 +48,10 @@ bool at(GraphEdit& edit, std::int32_t index) {
   const auto table = tabulate(edit, {&index, 1}, x, y);
   if (!table) return false;
   std::vector<Candidate> candidates;
-  if (edit.options().runtime >= kFirstRuntimeWithPrelu) candidates.push_back(prelu_candidate(*in, alpha));
+  // Where someone can judge, what does not fit is not made anyway.
+  if (edit.options().fits || edit.options().runtime >= kFirstRuntimeWithPrelu) {
+    candidates.push_back(prelu_candidate(*in, alpha));
+  }
   if (alpha != 0) candidates.push_back(maximum_candidate(*in, *out, alpha));
   return replace_function(edit, index, x, y, *table, candidates);
 }
@@ -58,7 +61,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
 extern const Rewrite leaky_relu_rewrite;
 constinit const Rewrite leaky_relu_rewrite = {
     .info = {.name = "leaky-relu",
-             .summary = "LEAKY_RELU becomes PRELU, or for runtimes below 13 the MAXIMUM of x and slope * x.",
+             .summary = "LEAKY_RELU becomes PRELU, or for runtimes without it the MAXIMUM of x and slope * x.",
              .safety = Safety::kRounding,
              .on_by_default = true},
     .at = at};

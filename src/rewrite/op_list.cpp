@@ -38,7 +38,7 @@ std::int32_t builtin_code(std::string_view type) {
 
 std::int32_t operator_version(std::string_view type, ir::DataType operands) {
   // As TFLite's converter numbers them: a type's version rose when it learned int8.
-  static constexpr std::array<std::pair<std::string_view, int>, 31> kInt8 = {{{"ADD", 2},
+  static constexpr std::array<std::pair<std::string_view, int>, 30> kInt8 = {{{"ADD", 2},
                                                                               {"AVERAGE_POOL_2D", 2},
                                                                               {"CONCATENATION", 2},
                                                                               {"CONV_2D", 3},
@@ -57,7 +57,6 @@ std::int32_t operator_version(std::string_view type, ir::DataType operands) {
                                                                               {"REDUCE_MIN", 2},
                                                                               {"RELU", 2},
                                                                               {"RELU6", 2},
-                                                                              {"RELU_N1_TO_1", 2},
                                                                               {"RESIZE_BILINEAR", 2},
                                                                               {"RESIZE_NEAREST_NEIGHBOR", 2},
                                                                               {"SLICE", 2},

@@ -3,6 +3,8 @@
 // a transposition may be cut along any dimension.
 //
 // A TRANSPOSE that nothing follows on the chip is left: it is as well done by the CPU, in one go.
+#include <algorithm>
+
 #include "rewrite/op_list.h"
 #include "rewrite/rewrite_def.h"
 #include "rewrite/view.h"
@@ -11,7 +13,7 @@ namespace reef::rewrite {
 namespace {
 
 constexpr std::int32_t kMostPieces = 16;
-// The most elements of a TRANSPOSE that are known to map; for when nobody can be asked.
+// The most elements of a TRANSPOSE that are known to map: larger pieces are not even tried.
 constexpr std::int64_t kTransposedElements = 82944;
 
 struct Cut {
@@ -19,21 +21,21 @@ struct Cut {
   int result_axis = 0;  // of the output
 };
 
-// Along the longest dimension but the last, so that pieces stay whole rows.
-std::optional<Cut> cut_of(const GraphEdit& edit, std::int32_t index) {
+// Along the longest dimension first. Rows of a softmax stay whole.
+std::vector<Cut> cuts_of(const GraphEdit& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   const ir::Shape& shape = edit.shape(op.inputs[0]);
-  Cut cut;
-  for (int i = 0; i + 1 < shape.rank(); ++i) cut.axis = shape[i] > shape[cut.axis] ? i : cut.axis;
-  cut.result_axis = cut.axis;
-  if (op.type == "TRANSPOSE") {
-    const std::vector<std::int64_t> permutation = permutation_of(edit, index);
-    for (std::size_t i = 0; i < permutation.size(); ++i) {
-      if (permutation[i] == cut.axis) cut.result_axis = static_cast<int>(i);
-    }
+  const bool is_transpose = op.type == "TRANSPOSE";
+  const std::vector<std::int64_t> order = is_transpose ? permutation_of(edit, index) : std::vector<std::int64_t>();
+  std::vector<Cut> cuts;
+  for (int axis = 0; axis < shape.rank() - (is_transpose ? 0 : 1); ++axis) {
+    Cut cut{axis, axis};
+    for (std::size_t i = 0; i < order.size(); ++i)
+      cut.result_axis = order[i] == axis ? static_cast<int>(i) : cut.result_axis;
+    if (shape[axis] > 1) cuts.push_back(cut);
   }
-  if (shape.rank() < 2 || shape[cut.axis] < 2) return {};
-  return cut;
+  std::stable_sort(cuts.begin(), cuts.end(), [&](const Cut& a, const Cut& b) { return shape[a.axis] > shape[b.axis]; });
+  return cuts;
 }
 
 bool is_followed_on_the_chip(const GraphEdit& edit, std::int32_t tensor) {
@@ -69,16 +71,15 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (!edit.affine(x) || !edit.affine(y) || (is_transpose && !is_view_op(edit, index))) return false;
   if (!is_transpose && edit.shape(x) != edit.shape(y)) return false;
   if (edit.fits(index) || (is_transpose && !is_followed_on_the_chip(edit, y))) return false;
-  const auto cut = cut_of(edit, index);
-  if (!cut) return false;
   const std::int64_t elements = edit.shape(x).elements();
   if (!edit.options().fits && (!is_transpose || elements <= kTransposedElements)) return false;
-  const std::int32_t size = edit.shape(x)[cut->axis];
-  for (std::int32_t count = 2; count <= std::min(kMostPieces, size); ++count) {
-    const std::int64_t rows = (size + count - 1) / count;
-    if (!edit.options().fits && rows * (elements / size) > kTransposedElements) continue;
-    const std::string into = fmt::format("{} of pieces", op.type);
-    if (edit.commit(index, pieces(edit, index, *cut, count), into)) return true;
+  for (const Cut& cut : cuts_of(edit, index)) {
+    const std::int32_t size = edit.shape(x)[cut.axis];
+    for (std::int32_t count = 2; count <= std::min(kMostPieces, size); ++count) {
+      const std::int64_t rows = (size + count - 1) / count;
+      if (is_transpose && rows * (elements / size) > kTransposedElements) continue;
+      if (edit.commit(index, pieces(edit, index, cut, count), fmt::format("{} of pieces", op.type))) return true;
+    }
   }
   return false;
 }

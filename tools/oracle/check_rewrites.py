@@ -6,7 +6,7 @@
     python tools/oracle/check_rewrites.py pairs [--kernels reference|default] [--runs 3]
 
 The folder holds NNNN_TEST_D_before.tflite and NNNN_TEST_D_after.tflite, where D is the largest difference, in steps of
-the output's scale, that Reef's own interpreter saw. Inputs are random bytes that begin with all 256 values; float
+the output's scale, that Reef's own interpreter saw or that the rewrite allows. Inputs are random bytes that begin with all 256 values; float
 inputs are normal. Both files must load and run; outputs may differ by D and no more (with the default kernels, which
 round differently, by one step more). One row for each test; exit code 0 if all agree, 1 if not.
 """
