@@ -83,7 +83,8 @@ class TextReport {
   void write_summary() {
     const auto all = static_cast<std::int32_t>(graph_.operators.size());
     const std::int32_t on_chip = partition_.chip_op_count();
-    put("{}: {} operators, Edge TPU runtime {}\n", bold(subject_.file), all, assessment_.options.runtime);
+    put("{}: {} operator{}, Edge TPU runtime {}\n", bold(subject_.file), all, all == 1 ? "" : "s",
+        assessment_.options.runtime);
     const std::string share = fmt::format("{} of {} operators run on the Edge TPU", on_chip, all);
     put("{}", on_chip == all && all > 0 ? good(share) : on_chip == 0 ? bad(share) : bold(share));
     if (partition_.parts.size() > 1) put(", in {} parts", partition_.parts.size());
@@ -133,14 +134,7 @@ class TextReport {
     put("The Edge TPU computes on 8-bit integers, and no operator of this model does. {} tensors are floating point:\n",
         assessment_.float_tensors.size());
     write_tensors(assessment_.float_tensors);
-    put("Quantize it with a few hundred typical inputs:\n  reef quantize {} --data FOLDER -o {}\n", subject_.file,
-        quantized_name());
-  }
-
-  std::string quantized_name() const {
-    std::string name(subject_.file);
-    if (name.ends_with(".tflite")) name.resize(name.size() - 7);
-    return name + "_int8.tflite";
+    put("{}\n", quantizing_advice());
   }
 
   void write_dynamic() {
