@@ -37,6 +37,9 @@ rewrite::Evaluator cpu_evaluator() {
             std::span<const std::vector<std::uint8_t>> inputs) -> Result<std::vector<std::vector<std::uint8_t>>> {
     cpu::InterpreterOptions options;
     options.tflite_release = ops::TfliteRelease::kCurrent;
+    // Rewrites compute a few constants and functions of 256 values; a file that asks for more is not worth it.
+    options.max_memory_bytes = std::int64_t{1} << 30;
+    options.time_limit_seconds = 10;
     REEF_ASSIGN_OR_RETURN(const auto interpreter,
                           cpu::Interpreter::create(std::make_shared<const ir::Model>(model), options));
     REEF_RETURN_IF_ERROR(interpreter->prepare());

@@ -191,7 +191,7 @@ class Lowering {
       if (strided && (attributes.get_int("begin_mask") >> i & 1) != 0) (*begins)[i] = 0;
       if ((*begins)[i] < 0) (*begins)[i] += size;
       const std::int64_t taken = edit_.shape(op_.outputs[0])[static_cast<int>(i)];
-      if ((*begins)[i] < 0 || (*begins)[i] + taken > size) return {};
+      if ((*begins)[i] < 0 || (*begins)[i] > size - taken) return {};
     }
     return begins;
   }
