@@ -13,6 +13,7 @@
 #include "compiler/refusal.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
+#include "formats/tflite/writer.h"
 #include "plan_options.h"
 #include "report/check_report.h"
 
@@ -25,6 +26,7 @@ struct CheckFlags {
   bool json = false;
   bool all_ops = false;
   bool strict = false;
+  std::string rewritten;  // where the model with its rewrites goes; empty: nowhere
 };
 
 bool is_terminal() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
@@ -38,6 +40,7 @@ Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options)
                compiler::already_compiled(flags.model).explanation);
   const auto plan = compiler::make_plan(given, options);
   if (!plan.ok()) return plan.status().in(flags.model);
+  if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*plan->model, flags.rewritten));
   report::CheckSubject subject{flags.model,       given.get(),      plan->model.get(),
                                &plan->source_op,  &plan->rewrites,  &plan->assessment,
                                plan->costs.get(), &plan->partition, nullptr};
@@ -75,6 +78,8 @@ void add_check(CLI::App& app, Action& action) {
                       "Names of tensors, separated by commas, at which the part ends");
   add_plan_flags(*command, flags->plan);
   command->add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
+  command->add_option("--write-rewritten", flags->rewritten,
+                      "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU");
   command->add_flag("--strict", flags->strict, "Exit with 1 if an operator stays on the CPU");
   command->add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
   command->footer("Example:\n  reef check models/reef_creatures_int8.tflite");

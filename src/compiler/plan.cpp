@@ -31,10 +31,9 @@ std::vector<std::int32_t> source_ops(const ir::Subgraph& before, const ir::Subgr
 }
 
 // Trying values takes microseconds per operator, and a network of activations a few thousand operators. A file made to
-// keep us busy would take any number of them: what is beyond these limits is left as it is. They count work and not
-// time, so that the answer is the same everywhere.
+// keep us busy would take any number of them: what is beyond this limit is left as it is. It counts work and not time,
+// so that the answer is the same everywhere.
 constexpr std::size_t kMostEvaluatedOps = 200'000;
-constexpr std::int64_t kMostEvaluatedBytes = std::int64_t{1} << 30;  // at a time
 
 rewrite::Evaluator bounded(rewrite::Evaluator evaluate) {
   return
@@ -55,7 +54,9 @@ rewrite::Evaluator cpu_evaluator() {
             std::span<const std::vector<std::uint8_t>> inputs) -> Result<std::vector<std::vector<std::uint8_t>>> {
     cpu::InterpreterOptions options;
     options.tflite_release = ops::TfliteRelease::kCurrent;
-    options.max_memory_bytes = kMostEvaluatedBytes;
+    // Rewrites compute a few constants and functions of 256 values; a file that asks for more is not worth it.
+    options.max_memory_bytes = std::int64_t{1} << 30;
+    options.time_limit_seconds = 10;
     REEF_ASSIGN_OR_RETURN(const auto interpreter,
                           cpu::Interpreter::create(std::make_shared<const ir::Model>(model), options));
     REEF_RETURN_IF_ERROR(interpreter->prepare());

@@ -160,11 +160,13 @@ class TextReport {
   void write_obstacle(std::int32_t op) {
     const partition::Placement& placement = partition_.ops[at(op)];
     put("{}  {}\n", bad(op_name(op)), op_shapes(op));
+    std::string_view said;  // several rules may have one way out
     for (const partition::Finding& finding : assessment_.ops[at(op)].findings) {
       const ops::ChipRule& rule = *finding.rule;
       put("    rule   {} But {}. [{}]\n", rule.says, finding.particulars, rule.id);
       put("    known  {}{}{}\n", ops::to_string(rule.source), rule.evidence.empty() ? "" : ": ", rule.evidence);
-      if (!finding.suggestion.empty()) put("    do     {}\n", finding.suggestion);
+      if (!finding.suggestion.empty() && finding.suggestion != said) put("    do     {}\n", finding.suggestion);
+      said = finding.suggestion;
     }
     for (const rewrite::Application& application : *subject_.rewrites) {
       if (!application.made && application.place == output_name(op)) {

@@ -46,6 +46,7 @@ std::string quantizing_advice() {
 }
 
 std::string time_text(double us) {
+  if (std::abs(us) < 0.5) us = 0;  // no "-0"
   if (std::abs(us) < 100) return fmt::format("{:.0f} us", us);
   return std::abs(us) < 10000 ? fmt::format("{:.2f} ms", us / 1000) : fmt::format("{:.1f} ms", us / 1000);
 }

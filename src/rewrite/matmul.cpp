@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FULLY_CONNECTED of several rows and BATCH_MATMUL with a constant are 1x1 convolutions over a picture of one row.
+// FULLY_CONNECTED that does not fit (several rows, or a version of it that keeps dimensions) and BATCH_MATMUL with a
+// constant are 1x1 convolutions over a picture of one row.
 //
 // The sums are the same. The factor that brings them to the output's scale is computed in single precision for one and
 // double for the other, so that a sum halfway between two results may round differently: one step at most.
@@ -72,10 +73,11 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (m < 1 || k < 1 || x_shape.rank() < 1 || x_shape.elements() % k != 0) return false;
   const auto rows = static_cast<std::int32_t>(x_shape.elements() / k);
   const bool is_matmul = type == "BATCH_MATMUL";
-  if (edit.shape(product->y).elements() != std::int64_t{rows} * m || (rows < 2 && !is_matmul)) return false;
+  if (edit.shape(product->y).elements() != std::int64_t{rows} * m) return false;
   if (is_matmul && x_shape.last() != k) return false;
   if (product->bias >= 0 &&
-      (!edit.is_constant(product->bias) || edit.tensor(product->bias).type != ir::DataType::kInt32)) {
+      (!edit.is_constant(product->bias) || edit.tensor(product->bias).type != ir::DataType::kInt32 ||
+       edit.shape(product->bias).elements() != m)) {
     return false;
   }
   if (edit.fits(index)) return false;
@@ -99,7 +101,9 @@ bool at(GraphEdit& edit, std::int32_t index) {
 extern const Rewrite matmul_rewrite;
 constinit const Rewrite matmul_rewrite = {
     .info = {.name = "matmul",
-             .summary = "FULLY_CONNECTED of several rows and BATCH_MATMUL with a constant become a 1x1 CONV_2D.",
+             .summary =
+                 "FULLY_CONNECTED of several rows or of a newer version, and BATCH_MATMUL with a constant, become "
+                 "a 1x1 CONV_2D.",
              .safety = Safety::kRounding,
              .on_by_default = true},
     .at = at};

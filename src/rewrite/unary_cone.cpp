@@ -11,24 +11,17 @@ namespace {
 
 constexpr std::size_t kMostOps = 64;
 
-constexpr std::array<std::string_view, 36> kElementwise = {"ABS",          "ADD",
-                                                           "CEIL",         "COS",
-                                                           "DEQUANTIZE",   "DIV",
-                                                           "ELU",          "EXP",
-                                                           "FLOOR",        "GELU",
-                                                           "LOG",          "LOGISTIC",
-                                                           "MAXIMUM",      "MINIMUM",
-                                                           "MUL",          "NEG",
-                                                           "POW",          "PRELU",
-                                                           "RELU",         "RELU6",
-                                                           "ROUND",        "RSQRT",
-                                                           "SIGN",         "SIN",
-                                                           "SQRT",         "SQUARE",
-                                                           "SUB",          "TANH",
-                                                           "QUANTIZE",     "HARD_SWISH",
-                                                           "LEAKY_RELU",   "RELU_0_TO_1",
-                                                           "RELU_N1_TO_1", "SQUARED_DIFFERENCE",
-                                                           "FLOOR_DIV",    "FLOOR_MOD"};
+constexpr std::array<std::string_view, 47> kElementwise = {
+    "ABS",          "ADD",         "CEIL",       "COS",        "DEQUANTIZE",
+    "DIV",          "ELU",         "EQUAL",      "EXP",        "FLOOR",
+    "FLOOR_DIV",    "FLOOR_MOD",   "GELU",       "GREATER",    "GREATER_EQUAL",
+    "HARD_SWISH",   "LEAKY_RELU",  "LESS",       "LESS_EQUAL", "LOG",
+    "LOGICAL_AND",  "LOGICAL_NOT", "LOGICAL_OR", "LOGISTIC",   "MAXIMUM",
+    "MINIMUM",      "MUL",         "NEG",        "NOT_EQUAL",  "POW",
+    "PRELU",        "QUANTIZE",    "RELU",       "RELU6",      "RELU_0_TO_1",
+    "RELU_N1_TO_1", "ROUND",       "RSQRT",      "SELECT",     "SELECT_V2",
+    "SIGN",         "SIN",         "SQRT",       "SQUARE",     "SQUARED_DIFFERENCE",
+    "SUB",          "TANH"};
 
 // All elements alike, with at most one scale.
 bool is_one_value(const GraphEdit& edit, std::int32_t tensor) {
@@ -88,6 +81,36 @@ std::vector<Cone> cones_ending_at(const GraphEdit& edit, std::int32_t last) {
   }
   std::reverse(cones.begin(), cones.end());
   return cones;
+}
+
+std::optional<Cone> continuation(const GraphEdit& edit, const Cone& inner) {
+  const ir::Shape shape = edit.shape(inner.y);
+  std::set<std::int32_t> inside(inner.ops.begin(), inner.ops.end());
+  std::set<std::int32_t> open = {inner.y};  // computed inside and read outside as well
+  std::optional<Cone> largest;
+  while (inside.size() < kMostOps && !open.empty()) {
+    std::int32_t next = edit.op_count();  // the first reader that is not inside yet
+    for (const std::int32_t tensor : open) {
+      if (edit.is_graph_output(tensor)) return largest;
+      for (const std::int32_t reader : edit.consumers(tensor)) {
+        if (!inside.contains(reader)) next = std::min(next, reader);
+      }
+    }
+    std::set<std::int32_t> sources;
+    if (next == edit.op_count() || !is_elementwise(edit, next, shape, sources)) return largest;
+    for (const std::int32_t source : sources) {
+      if (source != inner.x && !inside.contains(edit.producer(source))) return largest;
+    }
+    inside.insert(next);
+    open.insert(edit.op(next).outputs[0]);
+    std::erase_if(open, [&](std::int32_t tensor) {
+      return !edit.consumers(tensor).empty() && is_read_only_inside(edit, tensor, inside);
+    });
+    if (open.size() == 1 && edit.affine(*open.begin())) {
+      largest = {inner.x, *open.begin(), {inside.begin(), inside.end()}};
+    }
+  }
+  return largest;
 }
 
 }  // namespace reef::rewrite

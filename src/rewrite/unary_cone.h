@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "rewrite/graph_edit.h"
@@ -18,5 +19,9 @@ struct Cone {
 
 // All cones that end at operator `last` and have an operator that the chip cannot run, the largest first.
 std::vector<Cone> cones_ending_at(const GraphEdit& edit, std::int32_t last);
+
+// The largest group that begins with `inner` and goes on: also a function of inner.x alone, if one can be made of what
+// reads inner.y. Nothing if inner.y is where the function ends.
+std::optional<Cone> continuation(const GraphEdit& edit, const Cone& inner);
 
 }  // namespace reef::rewrite

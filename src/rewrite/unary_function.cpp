@@ -22,9 +22,9 @@ std::vector<std::uint8_t> all_values(ir::DataType type) {
   return values;
 }
 
-std::optional<Table> run(const Evaluator& evaluate, const ir::Model& model, ir::DataType in, ir::DataType out) {
+std::optional<Table> run(const Evaluator& evaluate, const ir::Model& model,
+                         std::span<const std::vector<std::uint8_t>> inputs, ir::DataType out) {
   if (!evaluate || !ir::verify(model).ok()) return {};
-  const std::vector<std::vector<std::uint8_t>> inputs = {all_values(in)};
   const auto outputs = evaluate(model, inputs);
   if (!outputs.ok() || outputs->size() != 1 || (*outputs)[0].size() != 256) return {};
   Table table;
@@ -66,6 +66,15 @@ class Miniature {
     graph().tensors.push_back(std::move(tensor));
     return found->second;
   }
+  void add(std::span<const std::int32_t> ops) {
+    for (const std::int32_t index : ops) {
+      ir::Operator op = edit_.op(index);
+      for (std::int32_t& tensor : op.inputs) tensor = copy(tensor);
+      for (std::int32_t& tensor : op.outputs) tensor = copy(tensor);
+      op.intermediates.clear();
+      graph().operators.push_back(std::move(op));
+    }
+  }
   ir::Subgraph& graph() { return model_.subgraphs[0]; }
   const ir::Model& model() const { return model_; }
 
@@ -87,7 +96,8 @@ std::optional<Table> tabulate(const Evaluator& evaluate, const Affine8& in, cons
   model.subgraphs[0].operators = list.take();
   model.subgraphs[0].inputs = {x};
   model.subgraphs[0].outputs = {y};
-  return run(evaluate, model, in.type, out.type);
+  const std::vector<std::vector<std::uint8_t>> inputs = {all_values(in.type)};
+  return run(evaluate, model, inputs, out.type);
 }
 
 int largest_difference(const Table& a, const Table& b) {
@@ -126,16 +136,32 @@ std::optional<Table> tabulate(const GraphEdit& edit, std::span<const std::int32_
                               std::int32_t y) {
   Miniature miniature(edit);
   const std::int32_t input = miniature.copy(x);
-  for (const std::int32_t index : ops) {
-    ir::Operator op = edit.op(index);
-    for (std::int32_t& tensor : op.inputs) tensor = miniature.copy(tensor);
-    for (std::int32_t& tensor : op.outputs) tensor = miniature.copy(tensor);
-    op.intermediates.clear();
-    miniature.graph().operators.push_back(std::move(op));
-  }
+  miniature.add(ops);
   miniature.graph().inputs = {input};
   miniature.graph().outputs = {miniature.copy(y)};
-  return run(edit.options().evaluate, miniature.model(), edit.tensor(x).type, edit.tensor(y).type);
+  const std::vector<std::vector<std::uint8_t>> inputs = {all_values(edit.tensor(x).type)};
+  return run(edit.options().evaluate, miniature.model(), inputs, edit.tensor(y).type);
+}
+
+int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y,
+                  std::int32_t z, const Table& table) {
+  const auto stored = edit.affine(y);
+  if (!stored) return 256;
+  Miniature miniature(edit);
+  const std::int32_t in_x = miniature.copy(x), in_y = miniature.copy(y);
+  miniature.add(ops);
+  miniature.graph().inputs = {in_x, in_y};
+  miniature.graph().outputs = {miniature.copy(z)};
+  const auto with_error = [&](std::int32_t error) {
+    std::vector<std::vector<std::uint8_t>> inputs = {all_values(edit.tensor(x).type), std::vector<std::uint8_t>(256)};
+    for (std::size_t i = 0; i < 256; ++i) {
+      inputs[1][i] = static_cast<std::uint8_t>(std::clamp(table[i] + error, stored->lowest(), stored->highest()));
+    }
+    return run(edit.options().evaluate, miniature.model(), inputs, edit.tensor(z).type);
+  };
+  const auto exact = with_error(0), above = with_error(1), below = with_error(-1);
+  if (!exact || !above || !below) return 256;
+  return std::max(largest_difference(*exact, *above), largest_difference(*exact, *below));
 }
 
 Candidate line_candidate(const Affine8& in, const Affine8& out, const Table& table) {
@@ -294,7 +320,7 @@ int differs_by(const GraphEdit& edit, const Affine8& in, const Affine8& out, con
 bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates) {
   const auto in = edit.affine(x), out = edit.affine(y);
-  if (!in || !out || edit.shape(x) != edit.shape(y)) return false;
+  if (!in || !out || edit.shape(x) != edit.shape(y) || edit.shape(x).elements() == 0) return false;
   const auto make = [&](const Candidate& candidate, int difference) {
     OpList list(edit, edit.tensor(y).name);
     return build(edit, list, candidate, x, y) && edit.commit(last, list.take(), candidate.into, difference);

@@ -25,6 +25,11 @@ using Table = std::array<std::int32_t, 256>;
 // Nothing if they cannot be run.
 std::optional<Table> tabulate(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y);
 
+// By how many steps the result of operators `ops`, which compute `z` from `x` and `y`, changes at most when y, which is
+// table[x], is a step off. 256: they cannot be run.
+int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y,
+                  std::int32_t z, const Table& table);
+
 // One way to compute a function: makes the operators that compute `y` from `x`, both [1, h, w, c], or says no.
 struct Candidate {
   std::string into;  // "DEPTHWISE_CONV_2D and MUL"
