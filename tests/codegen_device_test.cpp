@@ -126,6 +126,20 @@ class RandomNetwork {
   QuantizedModel model_;
 };
 
+// The network in few words, for failures.
+std::string describe(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const auto shape = [&](std::int32_t t) { return graph.tensors[static_cast<std::size_t>(t)].shape.to_string(); };
+  std::string text = shape(graph.inputs[0]);
+  for (const ir::Operator& op : graph.operators) {
+    text += fmt::format("\n  {} {} {} stride {}x{} dilation {} -> {}", op.type, shape(op.inputs[1]),
+                        op.attributes.get_enum("padding"), op.attributes.get_int("stride_h"),
+                        op.attributes.get_int("stride_w"), op.attributes.get_int("dilation_h_factor"),
+                        shape(op.outputs[0]));
+  }
+  return text;
+}
+
 TEST(CodegenDevice, RandomConvolutionsAreBitExact) {
   int ran = 0;
   std::map<std::string, int> refused;
@@ -146,7 +160,7 @@ TEST(CodegenDevice, RandomConvolutionsAreBitExact) {
     }
     const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
     const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
-    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_TRUE(status.ok()) << status.message() << "\n" << describe(model);
     ++ran;
   }
   std::printf("%d networks ran\n", ran);

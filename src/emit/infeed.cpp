@@ -108,16 +108,25 @@ class Infeed {
   }
 
   // Copies `count` rows of every tile from the slots to the tensor, from its row `first` on.
+  // Columns of tiles whose halos differ have rows of different lengths, each kind its own instruction.
   void copy(std::int32_t first, std::int32_t count, std::int64_t words_needed) {
+    const auto row_bytes = [&](int tile) { return tensor_.row_bytes(chip::tile_column(tile)); };
+    for_each_class(tiled::kAllTiles, row_bytes, [&](TileMask tiles, std::int32_t bytes) {
+      copy_on(tiles, bytes, first, count, words_needed);
+    });
+  }
+
+  void copy_on(TileMask tiles, std::int32_t row_bytes, std::int32_t first, std::int32_t count,
+               std::int64_t words_needed) {
     namespace t = isa::tensor_op;
     const std::int32_t slot = input_.row_buffer + (first % 2) * rows_.slot_bytes;
-    const std::int32_t row_bytes = tensor_.row_bytes(0);
-    const std::int32_t out = tensor_.first_own_byte(0, 0) + first * row_bytes;
+    const std::int32_t out = tensor_.address + (tensor_.rows.front + first) * row_bytes +
+                             tensor_.columns.front * tensor_.pitch;
     const auto all = static_cast<std::int64_t>(tensor_.tile_bytes());
     const std::int32_t channels = tensor_.channels, words = channels / kWord, columns = tile_columns_;
     const std::int32_t identity = input_.identity_line * chip::kWideAddressUnitsPerLine;
     Draft draft(Opcode::kMultiplyAdd);
-    draft.tiles(tiled::kAllTiles)
+    draft.tiles(tiles)
         .set(t::kAccumulateInside)
         .set(t::kCells, kWord)
         .set(t::kLastCells, kWord)
