@@ -316,7 +316,8 @@ class Compilation {
       const emit::Border border = emit::border_of(model, part.ops);
       darwinn::CustomOptions custom;
       auto package = options_.generate(
-          {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity});
+          {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity,
+           options_.models.size() > 1 || options_.segments > 1 || division.parts.size() > 1});
       op.has_code = package.ok();
       if (package.ok()) {
         custom.package = std::move(package).value();
