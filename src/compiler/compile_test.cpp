@@ -178,7 +178,7 @@ ir::Model two_parts(int first, int second) {
 
 TEST_F(Compile, ASearchAmongSeveralPartsShrinksTheLargest) {
   add("net.tflite", two_parts(3, 40));
-  options_.search = options_.plan.partition.several_parts = true;
+  options_.search = options_.plan.partition.several_parts = options_.plan.rewrites.none = true;
   const CompileResult both = compile(options_);
   ASSERT_TRUE(both.ok());
   ASSERT_EQ(both.runs[0].files[0].ops.size(), 2u);
