@@ -39,6 +39,7 @@ ops::GoogleStatus google_status(const partition::Assessment& assessment, const p
 }
 
 std::string time_text(double us) {
+  if (std::abs(us) < 0.5) return "0 us";  // also what rounding leaves below zero
   if (std::abs(us) < 100) return fmt::format("{:.0f} us", us);
   return std::abs(us) < 10000 ? fmt::format("{:.2f} ms", us / 1000) : fmt::format("{:.1f} ms", us / 1000);
 }
