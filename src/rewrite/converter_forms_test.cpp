@@ -114,6 +114,29 @@ TEST(ConverterForms, FloatIslandsThatOnlyMoveElements) {
   for (const unsigned seed : {1u, 2u, 3u}) EXPECT_LE(difference(model, result.model, seed, 1), 1);
 }
 
+TEST(ConverterForms, SumsLeftInFloatingPoint) {
+  for (const std::size_t terms : {2u, 3u}) {
+    ModelBuilder builder;
+    OpList& ops = builder.ops();
+    const ir::Shape shape = {1, 4, 16, 5};
+    std::vector<std::int32_t> reals;
+    for (std::size_t i = 0; i < terms; ++i) {
+      const std::int32_t x = builder.input(shape, {DataType::kInt8, 0.02f + 0.01f * static_cast<float>(i), -9});
+      reals.push_back(ops.tensor(DataType::kFloat32, shape, {}));
+      ops.add("DEQUANTIZE", "DequantizeOptions", {}, {x}, {reals.back()}, DataType::kInt8);
+    }
+    const std::int32_t sum = ops.tensor(DataType::kFloat32, shape, {});
+    ops.add("ADD_N", "AddNOptions", {}, reals, {sum}, DataType::kFloat32);
+    const std::int32_t y = ops.tensor(shape, {DataType::kInt8, 0.05f, 3});
+    ops.add("QUANTIZE", "QuantizeOptions", {}, {sum}, {y}, DataType::kFloat32);
+    const ir::Model model = builder.finish({y});
+    const Rewritten result = rewritten(model, standard_options());
+    EXPECT_EQ(op_types(result.model), std::vector<std::string>(terms - 1, "ADD"));
+    ASSERT_EQ(result.applications.size(), 1u);
+    for (const unsigned seed : {1u, 2u, 3u}) EXPECT_LE(difference(model, result.model, seed, 1), 1);
+  }
+}
+
 bool without_strides(const ir::Model& model, const ir::Operator& op) {
   if (op.type != "STRIDED_SLICE") return true;
   const ir::Tensor& strides = model.subgraphs[0].tensors[static_cast<std::size_t>(op.inputs[3])];
