@@ -4,6 +4,9 @@
 
 #include "base/file.h"
 #include "command_line.h"
+#include "formats/tflite/reader.h"
+#include "formats/tflite/writer.h"
+#include "quantized_model.h"
 
 namespace reef::testing {
 namespace {
@@ -34,6 +37,20 @@ TEST_F(CommandLine, BadFilesExitWithOneAndSayWhich) {
   const Outcome wrong = reef("inspect " + text_file);
   EXPECT_EQ(wrong.exit_code, 1);
   EXPECT_NE(wrong.text.find("text.tflite"), std::string::npos);
+}
+
+TEST_F(CommandLine, CheckWritesTheRewrittenModelWholeOrNotAtAll) {
+  QuantizedModel model;
+  const std::int32_t x = model.input({1, 8, 8, 4});
+  const std::string given = (folder_ / "given.tflite").string(), written = (folder_ / "written.tflite").string();
+  ASSERT_TRUE(tflite::save_model(model.finish({model.unary("HARD_SWISH", x)}), given).ok());
+  EXPECT_EQ(reef("check " + given + " --write-rewritten " + written).exit_code, 0);
+  const auto rewritten = tflite::load_model(written);
+  ASSERT_TRUE(rewritten.ok()) << rewritten.status().message();
+  for (const ir::Operator& op : rewritten->subgraphs[0].operators) EXPECT_NE(op.type, "HARD_SWISH");
+  const Outcome nowhere = reef("check " + given + " --write-rewritten " + (folder_ / "none/written.tflite").string());
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_NE(nowhere.text.find("none"), std::string::npos) << nowhere.text;
 }
 
 TEST_F(CommandLine, RawInputsAreCheckedForSize) {

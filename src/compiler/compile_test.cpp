@@ -177,7 +177,7 @@ ir::Model two_parts(int first, int second) {
 }
 
 TEST_F(Compile, ASearchAmongSeveralPartsShrinksTheLargest) {
-  add("net.tflite", two_parts(3, 40));
+  add("net.tflite", two_parts(12, 40));
   options_.search = options_.plan.partition.several_parts = options_.plan.rewrites.none = true;
   const CompileResult both = compile(options_);
   ASSERT_TRUE(both.ok());

@@ -63,6 +63,6 @@ constinit const OpDef add_n_op = define({.name = "ADD_N",
                                          .types = kTypes,
                                          .infer = infer,
                                          .prepare = prepare,
-                                         .chip = {.instead = "Add pairs with ADD."}});
+                                         .chip = {.instead = "Add pairs with ADD.", .rewrite = "float-arithmetic"}});
 
 }  // namespace reef::ops

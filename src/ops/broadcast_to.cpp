@@ -91,12 +91,13 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef broadcast_to_op;
-constinit const OpDef broadcast_to_op = define({.name = "BROADCAST_TO",
-                                                .summary = "Repeats a tensor up to a given shape.",
-                                                .inputs = {2, 2},
-                                                .types = kTypes,
-                                                .infer = infer,
-                                                .prepare = prepare,
-                                                .chip = {.instead = "Let ADD or MUL broadcast, or use TILE."}});
+constinit const OpDef broadcast_to_op =
+    define({.name = "BROADCAST_TO",
+            .summary = "Repeats a tensor up to a given shape.",
+            .inputs = {2, 2},
+            .types = kTypes,
+            .infer = infer,
+            .prepare = prepare,
+            .chip = {.instead = "Let ADD or MUL broadcast, or use TILE.", .rewrite = "broadcast-to"}});
 
 }  // namespace reef::ops

@@ -86,6 +86,10 @@ struct ChipSupport {
   // For ops that no version runs: what to use instead, a whole sentence, and the rewrite that does it.
   std::string_view instead = {};
   std::string_view rewrite = {};
+  // Where newest_version is given: what newer ones are for and how to do without, whole sentences, and the rewrite that
+  // does it. A file gives all ops of a type the version that the most demanding of them needs.
+  std::string_view if_newer = {};
+  std::string_view newer_rewrite = {};
 };
 
 }  // namespace reef::ops

@@ -164,6 +164,7 @@ constexpr ChipRule kChipRules[] = {
         .broken = has_groups,
         .source = RuleSource::kAssumed,
         .evidence = "Groups came with version 6 of the op, after Google's last compiler.",
+        .rewrite = "grouped-conv",
     },
 };
 
@@ -182,6 +183,9 @@ constinit const OpDef conv_2d_op = define(
               .newest_version = 5,
               .rules = kChipRules,
               .parameters = input_set({1, 2}),
-              .evidence = "Version 3 is seen mapped; 6 is the first with groups, and newer than Google's compiler."}});
+              .evidence = "Version 3 is seen mapped; 6 is the first with groups, and newer than Google's compiler.",
+              .if_newer = "Versions from 6 on are for groups, and one convolution in groups makes all CONV_2D of the "
+                          "file that version. Do without groups.",
+              .newer_rewrite = "grouped-conv"}});
 
 }  // namespace reef::ops

@@ -78,7 +78,9 @@ constinit const OpDef dequantize_op = define(
      .types = kTypes,
      .infer = infer_same_shape,
      .prepare = prepare,
-     .chip = {.instead = "Give the model 8-bit outputs (inference_output_type) and scale them where they are used.",
+     .chip = {.instead =
+                  "At the end of a model, give it 8-bit outputs (inference_output_type) and scale them where they are "
+                  "used. In the middle, replace what stands behind it: the converter left that in floating point.",
               .rewrite = "io"}});
 
 }  // namespace reef::ops

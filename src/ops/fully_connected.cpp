@@ -289,6 +289,11 @@ constinit const OpDef fully_connected_op = define(
               .rules = kChipRules,
               .parameters = input_set({1, 2}),
               .evidence =
-                  "Version 4 is seen mapped; a user's log refuses the version that keep_num_dims needs, which is 5."}});
+                  "Version 4 is seen mapped, also with a scale per output; a user's log refuses the version that "
+                  "keep_num_dims needs, which is 5.",
+              .if_newer = "Versions from 5 on are for inputs of more than two dimensions that are kept, and one such "
+                          "layer makes all FULLY_CONNECTED of the file that version. Flatten what goes into a dense "
+                          "layer, or use a convolution with a 1x1 filter.",
+              .newer_rewrite = "matmul"}});
 
 }  // namespace reef::ops

@@ -102,6 +102,7 @@ constinit const OpDef gather_op =
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Where the indices are constant, use STRIDED_SLICE and CONCATENATION, or a CONV_2D "
-                                "with a 1x1 filter that selects channels."}});
+                                "with a 1x1 filter that selects channels.",
+                     .rewrite = "gather"}});
 
 }  // namespace reef::ops

@@ -200,6 +200,7 @@ constexpr ChipRule kChipRules[] = {
         .broken = takes_mean_of_channels,
         .evidence = "Table 1 says so up to runtime 12.",
         .runtimes = kUpTo11,
+        .rewrite = "mean",
     },
     {
         .id = "mean-channels-multiple",
@@ -208,6 +209,7 @@ constexpr ChipRule kChipRules[] = {
         .broken = takes_mean_of_odd_channels,
         .evidence = "Table 1",
         .runtimes = {12, kNewestRuntime},
+        .rewrite = "mean",
     },
     {
         .id = "mean-pixels",

@@ -112,7 +112,9 @@ std::string reads_float(const OpContext& ctx) {
 constexpr ChipRule kChipRules[] = {{
     .id = "quantize-float",
     .says = "It converts between 8-bit types; floats are quantized by the CPU.",
-    .suggestion = "Give the model 8-bit inputs (inference_input_type) so that nothing is left to quantize.",
+    .suggestion =
+        "At the beginning of a model, give it 8-bit inputs (inference_input_type). In the middle, replace what "
+        "stands before it: the converter left that in floating point.",
     .broken = reads_float,
     .source = RuleSource::kMeasured,
     .evidence = "Left at the beginning of models with float inputs, as Coral's model requirements say; the status is "

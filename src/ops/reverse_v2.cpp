@@ -51,6 +51,7 @@ constinit const OpDef reverse_v2_op =
             .types = kWholeByteTypes,
             .infer = infer_same_shape,
             .prepare = prepare,
-            .chip = {.instead = "Reverse on the CPU before the model, or reverse the weights behind it."}});
+            .chip = {.instead = "Reverse on the CPU before the model, or reverse the weights behind it.",
+                     .rewrite = "gather"}});
 
 }  // namespace reef::ops

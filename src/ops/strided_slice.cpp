@@ -198,6 +198,7 @@ constexpr ChipRule kChipRules[] = {
         .suggestion = "Take every second pixel with a MAX_POOL_2D of size 1 and stride 2, or with SPACE_TO_DEPTH.",
         .broken = strides_over,
         .evidence = "Table 1; edgetpu#828 (the Focus layer of YOLO)",
+        .rewrite = "strided-slice",
     },
     {
         .id = "strided-slice-mask",

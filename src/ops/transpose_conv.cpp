@@ -274,6 +274,10 @@ constinit const OpDef transpose_conv_op =
                      .rules = {},
                      .parameters = input_set({0, 1, 3}),
                      .evidence = "Version 4 is newer than Google's compiler (edgetpu#845). Coral's table says runtime "
-                                 "13, but the compilers it means write 12 into their files."}});
+                                 "13, but the compilers it means write 12 into their files.",
+                     .if_newer = "Version 4 is for fused activations, and one layer with an activation makes all "
+                                 "TRANSPOSE_CONV of the file that version. Convert the model with TensorFlow 2.9 or "
+                                 "older, which does not fuse them.",
+                     .newer_rewrite = "fused-activation"}});
 
 }  // namespace reef::ops

@@ -195,11 +195,13 @@ class Checker {
   }
 
   static void check_version(Case& op) {
-    const int newest = op.definition->chip.newest_version;
+    const ops::ChipSupport& chip = op.definition->chip;
+    const int newest = chip.newest_version;
     const std::int32_t version = op.context.op().version;
     if (newest == 0 || version <= newest) return;
     op.add(ModelRule::kVersion,
-           fmt::format("it is version {} of the op; Google's compiler takes versions up to {}", version, newest));
+           fmt::format("it is version {} of the op; Google's compiler takes versions up to {}", version, newest),
+           chip.if_newer, chip.newer_rewrite);
   }
 
   void check_constants(Case& op) const {

@@ -18,7 +18,8 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-// What everybody expects is the first part: another one must take so many times its work off the CPU.
+// What everybody expects is the first part: another one must take so many times its work off the CPU,
+// and not be predicted slower.
 constexpr double kMuchMore = 1.5;
 // Parts that are tried beside others when the parameter cache does not hold all; each try costs a prediction.
 constexpr std::size_t kMostTried = 64;
@@ -101,7 +102,7 @@ class Partitioner {
       if (candidate.empty()) continue;
       double work = 0;
       for (const std::int32_t op : candidate) work += costs_.op(op).cpu;
-      if (work <= to_beat) continue;
+      if (work <= to_beat || (!best.empty() && predict({candidate}) > predict({best}))) continue;
       to_beat = best.empty() ? kMuchMore * work : work;
       best = std::move(candidate);
     }

@@ -66,6 +66,8 @@ std::string chip_text(const ops::ChipSupport& chip) {
   }
   std::string text = fmt::format("\nEdge TPU: {}.", chip_column(chip));
   if (chip.newest_version > 0) text += fmt::format(" Versions of the op up to {}.", chip.newest_version);
+  if (!chip.if_newer.empty()) text += fmt::format(" {}", chip.if_newer);
+  if (!chip.newer_rewrite.empty()) text += fmt::format(" Rewrite: `{}`.", chip.newer_rewrite);
   if (!chip.evidence.empty()) text += fmt::format(" {}", sentence(chip.evidence));
   text += "\n";
   if (!chip.rules.empty()) text += "\n";

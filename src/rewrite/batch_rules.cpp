@@ -9,7 +9,8 @@ namespace reef::rewrite {
 namespace {
 
 // Nothing about their attributes or constants speaks of the batch.
-constexpr std::array<std::string_view, 22> kPlain = {"CONV_2D",
+constexpr std::array<std::string_view, 23> kPlain = {"CONV_2D",
+                                                     "TRANSPOSE_CONV",
                                                      "DEPTHWISE_CONV_2D",
                                                      "AVERAGE_POOL_2D",
                                                      "MAX_POOL_2D",
@@ -110,7 +111,7 @@ bool cuts_no_batch(const GraphEdit& edit, const ir::Operator& op, std::int32_t b
 
 // Constants that are not weights or operands but parameters.
 bool takes_constants(const ir::Operator& op, std::size_t input) {
-  return input > 0 || op.type == "SPLIT" || is_one_of(kBinary, op.type);
+  return input > 0 || op.type == "SPLIT" || op.type == "TRANSPOSE_CONV" || is_one_of(kBinary, op.type);
 }
 
 }  // namespace
@@ -141,6 +142,10 @@ void add_for_one_image(GraphEdit& edit, OpList& list, const ir::Operator& op, st
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] < 0) inputs[i] = op.inputs[i];
+  }
+  if (op.type == "TRANSPOSE_CONV") {
+    const ir::Shape shape = edit.shape(outputs[0]);
+    inputs[0] = list.int_vector(std::vector<std::int64_t>(shape.begin(), shape.end()));
   }
   if (op.type == "STRIDED_SLICE") {
     std::vector<std::int64_t> begins = *edit.ints(op.inputs[1]), ends = *edit.ints(op.inputs[2]);

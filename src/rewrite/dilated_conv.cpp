@@ -47,7 +47,7 @@ std::optional<Found> find(const GraphEdit& edit, std::int32_t last) {
   }
   if (attributes.get_enum("padding") != "VALID") return {};
   found.space_to_batch = edit.producer(convolution.inputs[0]);
-  if (found.space_to_batch < 0 || !edit.has_one_use(convolution.inputs[0])) return {};
+  if (found.space_to_batch < 0) return {};  // others may read it too: converters compute it once for several
   const ir::Operator& to_batch = edit.op(found.space_to_batch);
   if (to_batch.type != "SPACE_TO_BATCH_ND" || !edit.is_sound(found.space_to_batch)) return {};
   const auto padding = margins(edit, to_batch, found.dilation), cropping = margins(edit, to_space, found.dilation);
