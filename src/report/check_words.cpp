@@ -42,7 +42,8 @@ std::string quantizing_advice() {
   return "Quantize all of it to 8 bits, with a few hundred typical inputs. This version of Reef does not do that yet. "
          "TensorFlow's converter does, from the network that the file was made of: optimizations = [Optimize.DEFAULT], "
          "representative_dataset = your inputs, target_spec.supported_ops = [OpsSet.TFLITE_BUILTINS_INT8]. So does "
-         "Google's ai-edge-quantizer, from the .tflite file.";
+         "Google's ai-edge-quantizer, from the .tflite file. (To come: reef quantize MODEL --data FOLDER -o "
+         "OUT.tflite)";
 }
 
 std::string time_text(double us) {
