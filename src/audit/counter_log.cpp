@@ -63,37 +63,62 @@ void CounterLog::note_wait(const Agent& agent, std::int64_t number) {
     asked_.push_back({{agent.number(), agent.now(), number}});
     return;
   }
-  // Of two waits at one moment, and of old ones that there are too many of, the earlier number and the later moment
-  // stand for both: that demands more than is needed.
-  const auto merge = [](Asked& into, const Asked& later) {
-    into.clock = later.clock;
-    into.number = std::min(into.number, later.number);
-  };
-  const Asked asked{agent.number(), agent.now(), number};
-  if (waits->back().clock == asked.clock) return merge(waits->back(), asked);
-  waits->push_back(asked);
-  if (waits->size() <= kMostAsked) return;
-  std::deque<Asked> fewer;
-  for (std::size_t i = 0; i < waits->size(); ++i) {
-    if (i % 2 == 1) {
-      merge(fewer.back(), (*waits)[i]);
-    } else {
-      fewer.push_back((*waits)[i]);
+  Asked& last = waits->back();
+  const Clock clock_step = agent.now() - last.clock;
+  const std::int64_t number_step = number - last.number;
+  if (clock_step == 0) {  // two waits of one step: the lower number stands for both
+    if (number < last.number) {
+      if (last.count == 1) {
+        last.number = number;
+      } else {
+        --last.count;
+        const Clock clock = last.clock;
+        last.clock -= last.clock_step;
+        last.number -= last.number_step;
+        waits->push_back({agent.number(), clock, number});
+      }
     }
+    return;
   }
+  if (last.count == 1 || (last.clock_step == clock_step && last.number_step == number_step)) {
+    last.clock_step = clock_step;
+    last.number_step = number_step;
+    last.clock = agent.now();
+    last.number = number;
+    ++last.count;
+    return;
+  }
+  waits->push_back({agent.number(), agent.now(), number});
+  if (waits->size() <= kMostAsked) return;
+  // The lowest number and the last moment stand for two runs: that demands more than is needed.
+  std::deque<Asked> fewer;
+  for (std::size_t i = 0; i + 1 < waits->size(); i += 2) {
+    const Asked &first = (*waits)[i], &second = (*waits)[i + 1];
+    fewer.push_back({second.agent, second.clock, std::min(first.least_number(), second.least_number())});
+  }
+  if (waits->size() % 2 == 1) fewer.push_back(waits->back());
   *waits = std::move(fewer);
 }
 
-const CounterLog::Asked* CounterLog::outrun(const Agent& signaller, std::int64_t lead) {
+CounterLog::Outrun CounterLog::outrun(const Agent& signaller, std::int64_t lead) {
   for (auto& waits : asked_) {
-    while (total_ - waits.front().number > lead) {
+    while (total_ - waits.front().least_number() > lead) {
+      Asked& front = waits.front();
       // A wait is over one step after the moment at which it was asked.
-      if (!signaller.knows(waits.front().agent, waits.front().clock + 1)) return &waits.front();
-      if (waits.size() == 1) break;  // the list keeps its agent
-      waits.pop_front();
+      if (!signaller.knows(front.agent, front.first_clock() + 1)) {
+        if (total_ - front.first_number() > lead || front.number_step < 0) return {front.agent, front.first_clock()};
+        break;
+      }
+      if (front.count > 1) {
+        --front.count;
+      } else if (waits.size() > 1) {
+        waits.pop_front();
+      } else {
+        break;  // the list keeps its agent
+      }
     }
   }
-  return nullptr;
+  return {};
 }
 
 void CounterLog::set(std::uint16_t value, const Stamp& by) {

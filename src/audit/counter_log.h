@@ -6,6 +6,7 @@
 // number it needs is at most 32,768 ahead of the counter and at most 32,767 behind.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -38,15 +39,26 @@ class CounterLog {
   std::int64_t known_to(const Agent& agent) const;
 
   // ---- Waits ----
+  // Waits of one agent, one after the other, at equal distances.
   struct Asked {
     int agent = 0;
-    Clock clock = 0;
-    std::int64_t number = 0;
+    Clock clock = 0;          // at which the last one was asked; it is over one step later
+    std::int64_t number = 0;  // that the last one needs
+    std::int64_t count = 1;
+    Clock clock_step = 0;
+    std::int64_t number_step = 0;
+    Clock first_clock() const { return clock - static_cast<Clock>(count - 1) * clock_step; }
+    std::int64_t first_number() const { return number - (count - 1) * number_step; }
+    std::int64_t least_number() const { return std::min(number, first_number()); }
   };
   void note_wait(const Agent& agent, std::int64_t number);
-  // Waits that `signaller` does not know to be over and that the counter has left further behind than `lead`.
-  // Forgets those that are known to be over. Null: there is none.
-  const Asked* outrun(const Agent& signaller, std::int64_t lead);
+  // An agent whose wait `signaller` does not know to be over and the counter has left further behind than `lead`, and
+  // when that was asked. Forgets waits that are known to be over. Agent -1: there is none.
+  struct Outrun {
+    int agent = -1;
+    Clock clock = 0;
+  };
+  Outrun outrun(const Agent& signaller, std::int64_t lead);
   // The last waits of all agents, and earlier ones that are remembered.
   const std::vector<std::deque<Asked>>& asked() const { return asked_; }
 

@@ -85,6 +85,7 @@ struct Worker {
   bool phases_are_old = true;  // from before the program: no fence for all units has restarted them
   bool uses_old_phases = false;
   BufferPhases initial_phases;
+  std::int64_t results = 0;  // of a tensor instruction
   // Ring receive, wide to narrow.
   bool header_done = false;
   std::int64_t header_line = 0, line_word = 0, lines_to_leave = 0, skipped_at = -1;

@@ -121,11 +121,11 @@ void Walk::signal(Agent& agent, CounterLog& counter, std::int64_t count) {
     report(FindingKind::kSignalOrder, last.agent, last.clock, agent, name_of(counter), tile_of_counter(counter));
   }
   counter.add(agent.stamp(), count);
-  if (const auto* asked = counter.outrun(agent, CounterLog::kMostBehind)) {
+  if (const auto asked = counter.outrun(agent, CounterLog::kMostBehind); asked.agent >= 0) {
     Observed observed;
     observed.kind = FindingKind::kCounterWrap;
     observed.first = instruction_of(agent);
-    observed.second = this->agent(asked->agent).instruction_at(asked->clock + 1);
+    observed.second = this->agent(asked.agent).instruction_at(asked.clock + 1);
     observed.tile = tile_of_counter(counter);
     observed.memory = name_of(counter);
     observed.detail = ": it may be taken for one that has not arrived";
@@ -157,7 +157,9 @@ void Walk::set_counter(Agent& agent, CounterLog& counter, std::uint16_t value) {
   for (const auto& waits : counter.asked()) {
     for (auto asked = waits.rbegin(); asked != waits.rend(); ++asked) {
       if (agent.knows(asked->agent, asked->clock + 1)) break;
-      if (isa::has_reached(value, counter.value_of(asked->number))) continue;
+      const bool all_reached = isa::has_reached(value, counter.value_of(asked->number)) &&
+                               isa::has_reached(value, counter.value_of(asked->first_number()));
+      if (all_reached) continue;
       report(FindingKind::kCounterSet, asked->agent, asked->clock + 1, agent, name_of(counter),
              tile_of_counter(counter));
     }

@@ -41,7 +41,7 @@ bool Walk::read_scaling(TileState& tile, Worker& worker, const isa::TensorOperat
 
 // The nearest input pixel of an output pixel, or the four around it.
 void Walk::read_resampled(TileState& tile, Worker& worker, const isa::TensorOperation& op) {
-  const std::int64_t result = worker.out.position() / std::max(op.out_words, 1);
+  const std::int64_t result = worker.results;
   const std::int64_t columns = op.loops.count[2], rows = op.loops.count[3];
   const std::int64_t px = op.x.phase + 2 * (result % columns), py = op.y.phase + 2 * (result / columns % rows);
   const std::int64_t fx = 2 * std::int64_t{op.x.factor}, fy = 2 * std::int64_t{op.y.factor};
@@ -83,7 +83,9 @@ bool Walk::tensor_step(TileState& tile, Worker& worker, const isa::TensorOperati
       report_here(FindingKind::kNests, agent, "has more results than the nest they are stored by");
       return false;
     }
-    for (int word = 0; word < op.out_words && !worker.out.done(); ++word) {
+    // Words that the nest clips away are not stored.
+    const std::int64_t end = ++worker.results * op.out_words;
+    while (!worker.out.done() && worker.out.position() < end) {
       write_word(tile, worker.out.address() >> 2, agent, true);
       worker.out.advance();
     }
