@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scalar core's registers, predicates and memory, as far as they follow from the program without data.
 //
-// A value is known or not. What comes from the ring, and what floating-point arithmetic makes of anything, is not.
-// Host addresses that the driver writes into the program count as known numbers: only sizes and tags are looked at.
+// Bits are known or not: programs put bytes into words of which they know nothing else. What comes from the ring is
+// not known. Host addresses that the driver writes into the program count as known numbers: only sizes and tags of
+// transfers are looked at.
 #pragma once
 
 #include <array>
@@ -15,11 +16,16 @@
 
 namespace reef::audit {
 
-using ScalarValue = std::optional<std::uint32_t>;
+struct ScalarValue {
+  std::uint32_t bits = 0;
+  std::uint32_t known = 0;  // mask; other bits are 0
+  bool is_known() const { return known == ~0u; }
+  static ScalarValue of(std::uint32_t number) { return {number, ~0u}; }
+};
 
 // What a bundle did outside of the registers.
 struct BundleEffects {
-  bool is_undecided = false;             // whether it acts at all depends on data
+  bool is_undecided = false;             // whether it stores something depends on data
   bool pushes = false;                   // four bytes to the host
   bool issues = false;                   // the descriptor below
   ScalarValue bytes, tag;                // of it
@@ -31,14 +37,14 @@ class ScalarState {
  public:
   static constexpr std::int64_t kMemoryWords = 4096;
   ScalarState() : memory_(kMemoryWords) {
-    registers_.fill(0);
-    predicates_.fill(0);
+    registers_.fill(ScalarValue::of(0));
+    predicates_.fill(ScalarValue::of(0));
   }
 
   BundleEffects execute(const isa::Instruction& bundle);
   ScalarValue reg(std::uint32_t number) const { return registers_[number & 31]; }
   std::optional<bool> predicate(std::uint32_t number) const;
-  void forget_word(std::int64_t word) { memory_[static_cast<std::size_t>(word % kMemoryWords)].reset(); }
+  void forget_word(std::int64_t word) { memory_[static_cast<std::size_t>(word % kMemoryWords)] = {}; }
 
  private:
   ScalarValue calculate(const isa::Instruction& bundle) const;

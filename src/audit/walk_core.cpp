@@ -101,7 +101,7 @@ bool Walk::core_executes(std::size_t index) {
   const BundleEffects effects = scalar_.execute(listing_->instructions[index]);
   const auto here = [&] { return listing_->site(index).to_string(); };
   if (effects.is_undecided) {
-    stop(fmt::format("{}: whether the bundle acts depends on data", here()));
+    stop(fmt::format("{}: whether the bundle stores something depends on data", here()));
     return false;
   }
   Agent& core = agent(kCoreAgent);
@@ -116,7 +116,7 @@ bool Walk::core_executes(std::size_t index) {
   if (effects.read >= 0) read(*scalar_memory_, effects.read, core, 0);
   if (effects.written >= 0) write(*scalar_memory_, effects.written, core);
   if (effects.pushes) give_host(4);
-  if (effects.issues && (!effects.bytes || !effects.tag)) {
+  if (effects.issues && (!effects.bytes.is_known() || !effects.tag.is_known())) {
     stop(fmt::format("{}: size or kind of the transfer depends on data", here()));
     return false;
   }
@@ -126,11 +126,11 @@ bool Walk::core_executes(std::size_t index) {
 
 void Walk::core_issues(const BundleEffects& effects) {
   Agent& core = agent(kCoreAgent);
-  const std::int64_t bytes = *effects.bytes;
-  switch (*effects.tag) {
+  const std::int64_t bytes = effects.bytes.bits;
+  switch (effects.tag.bits) {
     case kInput:
     case kParameters: {
-      auto& transfers = incoming_[*effects.tag == kInput ? 1 : 0];
+      auto& transfers = incoming_[effects.tag.bits == kInput ? 1 : 0];
       if (transfers.size() >= kMostTransfers) return stop("too many transfers are under way");
       transfers.push_back({bytes, outputs_asked_, core.stamp()});
       return wake(kInfeedActor);
@@ -144,7 +144,8 @@ void Walk::core_issues(const BundleEffects& effects) {
       return;
     default:
       core.begin_instruction(static_cast<std::uint32_t>(next_));
-      report_here(FindingKind::kLeftOver, core, fmt::format("asks for a transfer with unknown tag {}", *effects.tag));
+      report_here(FindingKind::kLeftOver, core,
+                  fmt::format("asks for a transfer with unknown tag {}", effects.tag.bits));
   }
 }
 
@@ -161,18 +162,18 @@ bool Walk::core_hands_out(std::size_t index) {
     wake(kInfeedActor + unit);
     return true;
   }
-  ScalarValue tiles = operation.tiles, base = 0;
+  ScalarValue tiles = ScalarValue::of(operation.tiles), base = ScalarValue::of(0);
   if (operation.tiles_register >= 0) tiles = scalar_.reg(static_cast<std::uint32_t>(operation.tiles_register));
   const auto* mover = std::get_if<isa::NarrowToWide>(&operation.code);
   if (mover != nullptr && mover->base_register >= 0)
     base = scalar_.reg(static_cast<std::uint32_t>(mover->base_register));
-  if (!tiles || !base) {
+  if (!tiles.is_known() || !base.is_known()) {
     stop(fmt::format("{}: its tiles or its address depend on data", listing_->site(index).to_string()));
     return false;
   }
-  job.base = *base;
+  job.base = base.bits;
   for (auto& tile : tiles_) {
-    if ((*tiles >> tile->number & 1) == 0) continue;
+    if ((tiles.bits >> tile->number & 1) == 0) continue;
     if (tile->dispatch.size() >= kMostQueued)
       stop(fmt::format("more than {} instructions wait for one tile", kMostQueued));
     tile->dispatch.push_back(job);
