@@ -24,7 +24,8 @@ std::string_view name_of(FindingKind kind) {
                                                 "FIFO",
                                                 "address",
                                                 "loop nests",
-                                                "repetition"};
+                                                "repetition",
+                                                "memory that nothing wrote"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -52,10 +53,13 @@ Result<AuditReport> audit(const darwinn::Executable& program, const darwinn::Exe
   } else {
     report.not_covered.push_back("the program behind the parameter-caching program");
   }
-  report.findings = findings.take();
+  const bool is_full = findings.is_full();
+  for (Finding& finding : findings.take()) {
+    (finding.kind == FindingKind::kNeverWritten ? report.notes : report.findings).push_back(std::move(finding));
+  }
   report.not_covered.insert(report.not_covered.end(), walk.not_covered().begin(), walk.not_covered().end());
   report.complete = goes_on;
-  if (findings.is_full()) report.not_covered.push_back("findings beyond the first thousand");
+  if (is_full) report.not_covered.push_back("findings beyond the first thousand");
   return report;
 }
 
@@ -87,6 +91,7 @@ std::string to_text(const AuditReport& report) {
     if (finding.times > 1) text += fmt::format(", {} times", finding.times);
     text += '\n';
   }
+  for (const Finding& note : report.notes) text += fmt::format("  note: {}, {} times\n", note.sentence, note.times);
   for (const std::string& reason : report.not_covered) text += fmt::format("  not covered: {}\n", reason);
   text += fmt::format(
       "  {} programs, {} instructions, {} steps; {} reads, {} writes, {} waits, {} signals, {} messages; "

@@ -18,7 +18,7 @@
 // Statistics::deepest_queue does not stand still; anything about rows that the walk did not reach (`not_covered`).
 // Two halves of one mover instruction (its reads and its writes) count as one unit that works in order; the sending
 // and the receiving half of a mesh instruction do not. Memory that nothing wrote may be read and thrown away by sound
-// programs, and is counted, not reported. How instructions act: docs/hardware/isa.md.
+// programs, and is noted, not reported as a finding. How instructions act: docs/hardware/isa.md.
 //
 // Nothing here shares code with the virtual device (src/execute): the two check each other (tests/zoo_audit_test.cpp).
 #pragma once
@@ -51,6 +51,8 @@ enum class FindingKind : std::uint8_t {
   kAddress,     // outside of a memory
   kNests,       // loop nests of one instruction that do not fit together
   kRepetition,  // the second inference would begin with something else than the first
+  // Only among the notes: sound programs do it where results are thrown away or multiplied by nothing.
+  kNeverWritten,  // computes with memory that nothing wrote
 };
 std::string_view name_of(FindingKind kind);
 // Findings that bite or not depending on the speed of units.
@@ -88,6 +90,7 @@ struct Statistics {
 
 struct AuditReport {
   std::vector<Finding> findings;
+  std::vector<Finding> notes;  // of kind kNeverWritten
   Statistics statistics;
   bool complete = true;                  // both programs were walked to their end
   std::vector<std::string> not_covered;  // why not, and what else was left out

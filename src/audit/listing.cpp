@@ -43,6 +43,7 @@ Result<Listing> listing_of(const darwinn::Executable& executable) {
     }
   }
   listing.chunk_starts.push_back(listing.size());
+  REEF_REQUIRE(listing.size() > 0, "the program has no instructions");
   return listing;
 }
 

@@ -173,16 +173,16 @@ void Walk::report_standstill() {
     findings_.add(observed);
     is_broken_ = true;
   };
-  if (next_ < listing_->size()) add(static_cast<std::uint32_t>(next_), -1, "is never passed by the scalar core");
-  for (Worker& worker : host_workers_) {
-    if (worker.is_running) add(worker.job.index, -1, held_by(worker));
-  }
   for (auto& tile : tiles_) {
     for (Worker& worker : tile->workers) {
       if (worker.is_running) add(worker.job.index, tile->number, held_by(worker));
     }
     if (!tile->dispatch.empty()) add(tile->dispatch.front().index, tile->number, "is never dispatched");
   }
+  for (Worker& worker : host_workers_) {
+    if (worker.is_running) add(worker.job.index, -1, held_by(worker));
+  }
+  if (next_ < listing_->size()) add(static_cast<std::uint32_t>(next_), -1, "is never passed by the scalar core");
 }
 
 void Walk::report_left_over() {

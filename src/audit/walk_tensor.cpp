@@ -90,7 +90,10 @@ bool Walk::tensor_step(TileState& tile, Worker& worker, const isa::TensorOperati
       worker.out.advance();
     }
   }
-  if (!all_written) ++statistics_.reads_of_nothing;
+  if (!all_written) {
+    ++statistics_.reads_of_nothing;
+    report_here(FindingKind::kNeverWritten, agent, "computes with memory that nothing wrote");
+  }
   return true;
 }
 
