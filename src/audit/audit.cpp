@@ -51,7 +51,7 @@ Result<AuditReport> audit(const darwinn::Executable& program, const darwinn::Exe
     goes_on = walk.run(main);
     if (goes_on) walk.check_repetition();
   } else {
-    report.not_covered.push_back("the program behind the parameter-caching program");
+    report.not_covered.emplace_back(std::string_view("the program behind the parameter-caching program"));
   }
   const bool is_full = findings.is_full();
   for (Finding& finding : findings.take()) {
@@ -59,7 +59,7 @@ Result<AuditReport> audit(const darwinn::Executable& program, const darwinn::Exe
   }
   report.not_covered.insert(report.not_covered.end(), walk.not_covered().begin(), walk.not_covered().end());
   report.complete = goes_on;
-  if (is_full) report.not_covered.push_back("findings beyond the first thousand");
+  if (is_full) report.not_covered.emplace_back(std::string_view("findings beyond the first thousand"));
   return report;
 }
 

@@ -137,9 +137,7 @@ bool Walk::run(const Listing& listing) {
   return !is_broken_;
 }
 
-bool Walk::spend(std::int64_t steps) {
-  steps_ += steps;
-  if (steps_ <= budget_) return true;
+bool Walk::overspent() {
   if (!is_stopped()) stop(fmt::format("the programs take more than {} steps", budget_));
   return false;
 }

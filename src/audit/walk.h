@@ -141,7 +141,7 @@ class Walk {
   // walk.cpp
   void begin(const Listing& listing);
   bool is_stopped() const { return !not_covered_.empty() || is_broken_; }
-  void stop(std::string why) { not_covered_.push_back(std::move(why)); }
+  void stop(std::string_view why) { not_covered_.emplace_back(why); }
   void wake(int actor);
   void let_everybody_move();
   void run_actor(int actor);
@@ -149,7 +149,11 @@ class Walk {
   bool carry_out(Worker& worker);  // true: the instruction is done
   void take_up(Worker& worker);
   void finish(Worker& worker);
-  bool spend(std::int64_t steps);
+  bool spend(std::int64_t steps) {
+    steps_ += steps;
+    return steps_ <= budget_ || overspent();
+  }
+  bool overspent();  // always false
   void dispatch(TileState& tile);
   bool fence_passes(TileState& tile, const Job& job, const isa::TileFence& fence);
   Agent& agent(int number) { return agents_[static_cast<std::size_t>(number)]; }
@@ -177,7 +181,7 @@ class Walk {
   bool write(PlaceLog& log, std::int64_t place, const Agent& agent);
   void report(FindingKind kind, int first_agent, Clock first_clock, const Agent& second, std::string_view memory,
               int tile, std::int64_t address = -1);
-  void report_here(FindingKind kind, const Agent& agent, std::string detail, std::string_view memory = {},
+  void report_here(FindingKind kind, const Agent& agent, std::string_view detail, std::string_view memory = {},
                    std::int64_t address = -1);
   std::uint32_t instruction_of(const Agent& agent) const { return agent.instruction_at(agent.now() + 1); }
   std::string_view name_of(const CounterLog& counter) const;

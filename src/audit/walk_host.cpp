@@ -164,12 +164,12 @@ std::string Walk::held_by(Worker& worker) {
 }
 
 void Walk::report_standstill() {
-  const auto add = [&](std::uint32_t index, int tile, std::string detail) {
+  const auto add = [&](std::uint32_t index, int tile, std::string_view detail) {
     Observed observed;
     observed.kind = FindingKind::kStandstill;
     observed.second = index;
     observed.tile = tile;
-    observed.detail = std::move(detail);
+    observed.detail = detail;
     findings_.add(observed);
     is_broken_ = true;
   };
@@ -186,11 +186,11 @@ void Walk::report_standstill() {
 }
 
 void Walk::report_left_over() {
-  const auto add = [&](int tile, std::string detail) {
+  const auto add = [&](int tile, std::string_view detail) {
     Observed observed;
     observed.kind = FindingKind::kLeftOver;
     observed.tile = tile;
-    observed.detail = std::move(detail);
+    observed.detail = detail;
     findings_.add(observed);
     is_broken_ = true;
   };
@@ -217,11 +217,11 @@ void Walk::report_left_over() {
 }
 
 void Walk::check_repetition() {
-  const auto add = [&](int tile, std::string detail) {
+  const auto add = [&](int tile, std::string_view detail) {
     Observed observed;
     observed.kind = FindingKind::kRepetition;
     observed.tile = tile;
-    observed.detail = std::move(detail);
+    observed.detail = detail;
     findings_.add(observed);
   };
   const auto check = [&](const CounterLog& counter, int tile) {

@@ -20,7 +20,7 @@ void Walk::report(FindingKind kind, int first_agent, Clock first_clock, const Ag
   findings_.add(observed);
 }
 
-void Walk::report_here(FindingKind kind, const Agent& agent, std::string detail, std::string_view memory,
+void Walk::report_here(FindingKind kind, const Agent& agent, std::string_view detail, std::string_view memory,
                        std::int64_t address) {
   Observed observed;
   observed.kind = kind;
@@ -28,7 +28,7 @@ void Walk::report_here(FindingKind kind, const Agent& agent, std::string detail,
   observed.tile = tile_of(agent.number());
   observed.memory = memory;
   observed.address = address;
-  observed.detail = std::move(detail);
+  observed.detail = detail;
   findings_.add(observed);
 }
 

@@ -101,6 +101,7 @@ bool Walk::tensor(Worker& worker, const isa::TensorOperation& op) {
   TileState& tile = tile_of_worker(worker);
   Agent& agent = *worker.agent;
   const isa::Opcode opcode = worker.operation->opcode;
+  const bool uses_psum = op.group_level >= 0 || op.sums_are_results();
   while (!worker.first.done()) {
     if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
     if (!spend(1)) return false;
@@ -111,7 +112,7 @@ bool Walk::tensor(Worker& worker, const isa::TensorOperation& op) {
       worker.param.advance();
       signal(agent, tile.counters[op.parameters.counter], worker.first_passes.up_to(worker.param.position()));
     }
-    worker.psum.advance();
+    if (uses_psum) worker.psum.advance();
     signal(agent, tile.counters[op.avdata.counter], worker.second_passes.up_to(worker.out.position()));
   }
   if (!worker.out.done()) report_here(FindingKind::kNests, agent, "has fewer results than the nest they are stored by");
