@@ -188,7 +188,8 @@ TEST_F(Compile, ASearchThatFindsNothingFails) {
   EXPECT_TRUE(text.ends_with("Compilation failed! \n")) << text;
 }
 
-// The second model's layers compute so little that they wait for parameters that are not on the chip; the first's do not.
+// The second model's layers compute so little that they wait for parameters that are not on the chip; the first's do
+// not.
 TEST_F(Compile, MemoryGoesWhereItSavesTime) {
   QuantizedModel busy, waiting;
   std::int32_t x = busy.input({1, 64, 64, 256});
