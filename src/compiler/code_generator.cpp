@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/code_generator.h"
 
+#include "base/version.h"
 #include "emit/package.h"
 #include "lower/lower.h"
 #include "schedule/schedule.h"
@@ -26,7 +27,9 @@ Result<darwinn::Package> generate_code_with(const PartProgram& part, const Gener
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
   REEF_RETURN_IF_ERROR(schedule::schedule(program, how));
-  return emit::package(part.model, program, {part.min_runtime_version, part.caching_token});
+  return emit::package(part.model, program,
+                       {part.min_runtime_version, part.caching_token,
+                        options.compiler_version.value_or(fmt::format("reef {}", reef_version()))});
 }
 
 }  // namespace reef::compiler

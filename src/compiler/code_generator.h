@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -37,7 +38,8 @@ Result<darwinn::Package> generate_code(const PartProgram& part);
 
 // Choices given from outside, so that programs can be compared with Google's.
 struct GenerationOptions {
-  std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places;  // by layer
+  std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;  // by layer
+  std::optional<std::string> compiler_version = std::nullopt;  // instead of Reef's name and version
 };
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options);
 

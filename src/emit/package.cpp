@@ -156,6 +156,7 @@ Result<darwinn::Executable> caching(const TiledProgram& program) {
 Result<darwinn::Package> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {
   darwinn::Package result;
   result.min_runtime_version = options.min_runtime_version;
+  result.compiler_version = options.compiler_version;
   REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program));
   REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program));
   execute.parameter_caching_token = options.caching_token;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/status.h"
 #include "formats/darwinn/package.h"
@@ -14,6 +15,7 @@ namespace reef::emit {
 struct PackageOptions {
   int min_runtime_version = 14;
   std::uint64_t caching_token = 0;  // not 0
+  std::string compiler_version;     // who made it
 };
 
 // `model` is the one that was lowered.
