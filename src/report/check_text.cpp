@@ -133,8 +133,21 @@ class TextReport {
     put("The Edge TPU computes on 8-bit integers, and no operator of this model does. {} tensors are floating point:\n",
         assessment_.float_tensors.size());
     write_tensors(assessment_.float_tensors);
+    if (computes_on_16_bits()) {
+      put("It has 16-bit activations. Convert it again with TFLITE_BUILTINS_INT8 instead of the int16x8 mode.\n");
+      return;
+    }
     put("Quantize it with a few hundred typical inputs:\n  reef quantize {} --data FOLDER -o {}\n", subject_.file,
         quantized_name());
+  }
+
+  // The int16x8 mode of TFLite's converter: there is nothing left that a quantizer could start from.
+  bool computes_on_16_bits() const {
+    const ir::Subgraph& graph = subject_.given->subgraphs[0];
+    return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
+      return op.type != "QUANTIZE" && !op.outputs.empty() &&
+             graph.tensors[static_cast<std::size_t>(op.outputs[0])].type == ir::DataType::kInt16;
+    });
   }
 
   std::string quantized_name() const {
