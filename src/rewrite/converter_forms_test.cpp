@@ -77,11 +77,8 @@ bool old_fully_connected(const ir::Model&, const ir::Operator& op) {
 TEST(ConverterForms, DenseLayersThatKeepDimensions) {
   ModelBuilder builder;
   const std::int32_t x = builder.input({1, 1, 1, 24}, kPlain);
-  std::vector<float> scales(6);
-  for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 0.004f * static_cast<float>(i + 1);
-  const std::int32_t weights = builder.ops().weights({6, 24}, DataType::kInt8, noise(144, 1), scales, 0, 0);
-  for (float& scale : scales) scale *= kPlain.scale;
-  const std::int32_t bias = builder.ops().bias({5, -70, 0, 900, -3, 44}, scales);
+  const std::int32_t weights = builder.ops().weights({6, 24}, DataType::kInt8, noise(144, 1), {0.004f}, 0, 0);
+  const std::int32_t bias = builder.ops().bias({5, -70, 0, 900, -3, 44}, {0.004f * kPlain.scale});
   ir::Attributes attributes = with_activation("RELU");
   attributes.set("weights_format", ir::EnumName{"DEFAULT"});
   attributes.set("keep_num_dims", true);
@@ -180,11 +177,13 @@ TEST(ConverterForms, ChannelsAndRowsInAnotherOrder) {
   for (const int axis : {1, 3}) {
     ModelBuilder builder;
     const std::int32_t x = builder.input({1, 6, 5, 6}, kPlain);
-    const std::vector<std::int64_t> indices = {4, 5, 0, 1, 1};
+    // A convolution puts all channels in order; slices pick some, and some twice.
+    const std::vector<std::int64_t> indices =
+        axis == 3 ? std::vector<std::int64_t>{4, 5, 0, 1, 3, 2} : std::vector<std::int64_t>{4, 5, 0, 1, 1};
     ir::Attributes attributes;
     attributes.set("axis", std::int64_t{axis == 3 ? -1 : axis});
     ir::Shape out = {1, 6, 5, 6};
-    out[axis] = 5;
+    out[axis] = static_cast<std::int32_t>(indices.size());
     const ir::Model model = builder.finish(
         {builder.add("GATHER", "GatherOptions", attributes, {x, builder.ops().int_vector(indices)}, out, kPlain)});
     const std::string slice = "STRIDED_SLICE";
@@ -253,6 +252,33 @@ TEST(ConverterForms, ConvolutionsInGroups) {
   builder.ops().last().version = 6;
   const ir::Model model = builder.finish({y});
   expect_same_bytes(model, options_if<without_groups>(), {"SPLIT", "CONV_2D", "CONV_2D", "CONV_2D", "CONCATENATION"});
+}
+
+bool old_conv(const ir::Model& model, const ir::Operator& op) {
+  return (op.type != "CONV_2D" || op.version <= 5) && without_groups(model, op);
+}
+
+// A convolution in as many groups as channels, and one without groups whose version rose with it.
+TEST(ConverterForms, ConvolutionsOfSingleChannels) {
+  ModelBuilder builder;
+  ir::Attributes attributes = with_activation();
+  attributes.set("padding", ir::EnumName{"SAME"});
+  for (const char* name : {"stride_w", "stride_h", "dilation_w_factor", "dilation_h_factor"}) {
+    attributes.set(name, std::int64_t{1});
+  }
+  std::int32_t x = builder.input({1, 7, 6, 5}, kPlain);
+  for (const std::int32_t depth : {1, 10}) {
+    std::vector<float> scales(10);
+    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 0.003f * static_cast<float>(i + 1);
+    const auto count = static_cast<std::size_t>(10 * 9 * depth);
+    const std::int32_t weights =
+        builder.ops().weights({10, 3, 3, depth}, DataType::kInt8, noise(count, 3), scales, 0, 0);
+    for (float& scale : scales) scale *= kPlain.scale;
+    const std::int32_t bias = builder.ops().bias({1, 200, -300, 4, 5, 600, 7, -8, 9, 0}, scales);
+    x = builder.add("CONV_2D", "Conv2DOptions", attributes, {x, weights, bias}, {1, 7, 6, 10}, kPlain);
+    builder.ops().last().version = 6;
+  }
+  expect_same_bytes(builder.finish({x}), options_if<old_conv>(), {"DEPTHWISE_CONV_2D", "CONV_2D"});
 }
 
 bool old_transpose_conv(const ir::Model&, const ir::Operator& op) {
