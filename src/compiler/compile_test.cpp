@@ -167,15 +167,15 @@ TEST_F(Compile, TheSearchFindsTheLongestInFewAttempts) {
 // A small part, an operator that does not fit, a long part.
 ir::Model two_parts(int first, int second) {
   QuantizedModel model;
-  std::int32_t x = model.input({1, 64, 64, 32});
-  for (int i = 0; i < first; ++i) x = model.conv(x, 32, 3);
+  std::int32_t x = model.input({1, 32, 32, 128});
+  for (int i = 0; i < first; ++i) x = model.conv(x, 128, 3);
   x = model.unary("LEAKY_RELU", x, "LeakyReluOptions", {}, 2);
-  for (int i = 0; i < second; ++i) x = model.conv(x, 32, 3);
+  for (int i = 0; i < second; ++i) x = model.conv(x, 128, 3);
   return model.finish({x});
 }
 
 TEST_F(Compile, ASearchAmongSeveralPartsShrinksTheLargest) {
-  add("net.tflite", two_parts(3, 40));
+  add("net.tflite", two_parts(12, 40));
   options_.search = options_.plan.partition.several_parts = true;
   const CompileResult both = compile(options_);
   ASSERT_TRUE(both.ok());
