@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network's input, from the host's buffer into the tiles' narrow memories.
+// The network's input, from the host's buffer into the tiles' narrow memories: row by row, where all tiles have equal
+// shares (infeed_strips.cpp has the others).
 //
 // A row of tiles gets its quarter of the image as one stream, which the ring brings to all four of its tiles:
 //
@@ -25,12 +26,11 @@
 #include <limits>
 
 #include "emit/blocks.h"
+#include "emit/infeed_parts.h"
 #include "emit/registers.h"
 #include "isa/host_queues.h"
-#include "isa/mesh.h"
 #include "isa/movers.h"
 #include "isa/ring.h"
-#include "isa/scalar.h"
 #include "isa/tensor_op.h"
 
 namespace reef::emit {
@@ -42,7 +42,6 @@ using tiled::TiledTensor;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
 constexpr std::int32_t kBufferBlock = chip::kActivationFifoUnits / 2;
-constexpr std::int32_t kUnitsKeptFree = 4;
 
 class Infeed {
  public:
@@ -56,10 +55,10 @@ class Infeed {
         whole_words_(tensor.channels % kWord == 0) {}
 
   void write(const std::string& layer_name) {
-    make_identity();
+    make_identity(writer_, rows_, constants_word(), input_.identity_line);
     const std::int64_t rows_before = writer_.total(TileCounter::kAvdata, 0);
     if (tile_rows_ > 1) copy(0, tile_rows_ - 1, writer_.total(TileCounter::kWideToNarrow, 0) + row_words());
-    request(layer_name);
+    request_input(writer_, tensor_, layer_name);
     if (tile_rows_ > 2) writer_.tile_fence(0, counter_mask(TileCounter::kWideToNarrow));
     for (int column = 0; column < chip::kTileColumns; ++column) read_lines(column, rows_before);
     for (int row = 0; row < chip::kTileRows; ++row) spread(row);
@@ -76,36 +75,6 @@ class Infeed {
   std::int32_t constants_word() const { return first_word() + 2 * slot_words(); }
   std::int32_t column_words() const { return tile_columns_ * tensor_.channels / kWord; }
   std::int64_t strip_bytes() const { return std::int64_t{tile_rows_} * rows_.bytes; }
-
-  // The 4x4 identity, one byte of 1 in each of four words, made in narrow memory and moved to a wide line.
-  void make_identity() {
-    namespace m = isa::mesh;
-    const auto fill = [&](std::int32_t word, std::int32_t words, std::uint32_t value, bool signals) {
-      Draft draft(Opcode::kMeshNorth);
-      draft.tiles(tiled::kAllTiles).nest(m::kOut, LoopNest(word, {{1, words, words > 1}}));
-      if (signals) draft.signal(m::producers(Opcode::kMeshNorth)[1], 1);
-      writer_.add(draft.set(m::kFill).set(m::kFillValue, value));
-    };
-    const std::int64_t fills = writer_.total(TileCounter::kMeshSouthIn, 0);
-    for (int k = 0; k < kWord; ++k) {
-      fill(constants_word() + k, 1, std::uint32_t{1} << (8 * k), whole_words_ && k == kWord - 1);
-    }
-    if (!whole_words_) {
-      fill(constants_word() + kWord, rows_.constant_words - kWord, 0, false);
-      writer_.tile_fence(kAllUnits, 0);
-    }
-    Draft move(Opcode::kNarrowToWide);
-    move.tiles(tiled::kAllTiles)
-        .nest(isa::movers::kToWideIn, LoopNest(constants_word(), {step(1, rows_.constant_words)}))
-        .nest(isa::movers::kToWideOut,
-              LoopNest(input_.identity_line, {{1, rows_.identity_lines, rows_.identity_lines > 1}}))
-        .set(isa::movers::kToWideLineLevel, 1);
-    if (whole_words_) {
-      move.wait(TileCounter::kMeshSouthIn, {1, fills + 1, 0}).signal(isa::movers::kSignalNarrowToWide, 1);
-    }
-    writer_.add(move);
-    writer_.tile_fence(unit_mask(isa::Unit::kNarrowToWide), 0);
-  }
 
   // Copies `count` rows of every tile from the slots to the tensor, from its row `first` on.
   // Columns of tiles whose halos differ have rows of different lengths, each kind its own instruction.
@@ -163,25 +132,6 @@ class Infeed {
           .set(t::kScalingLevel, 3);
     }
     writer_.add(draft);
-  }
-
-  // Asks the host for the whole input.
-  void request(const std::string& layer_name) {
-    namespace q = isa::host_queues;
-    load_layer_address(writer_, darwinn::BaseAddress::kInput, layer_name);
-    reset_scalar_counters(writer_, {ScalarCounter::kAvdataPop}, chip::kActivationFifoUnits - kUnitsKeptFree);
-    reset_scalar_counters(writer_, {ScalarCounter::kAvdataInfeed}, 0);
-    const std::int64_t bytes = std::int64_t{tensor_.height} * rows_.bytes;
-    const std::int64_t free_units = writer_.total(ScalarCounter::kAvdataPop);
-    writer_.add(Draft(Opcode::kInfeed)
-                    .set(q::kInfeedBuffer)
-                    .nest(q::kInfeedOut, buffer_blocks(0, bytes / chip::kActivationFifoUnitBytes, kBufferBlock))
-                    .wait(ScalarCounter::kAvdataPop, {0, free_units - (chip::kActivationFifoUnits - kUnitsKeptFree), 1})
-                    .signal(q::kSignalInfeed, 0));
-    writer_.copy_register(kAddressLow, kLayerLow);
-    writer_.copy_register(kAddressHigh, kLayerHigh);
-    writer_.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(bytes),
-                            static_cast<int>(isa::bundle::DescriptorTag::kInput)});
   }
 
   // Lines of the strip, slot after slot. One line to a slot is written without an inner dimension.
@@ -254,7 +204,11 @@ class Infeed {
 void infeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledInput& input,
             const std::string& layer_name) {
   const TiledTensor& tensor = program.tensors[static_cast<std::size_t>(input.tensor)];
-  Infeed(writer, tensor, input).write(layer_name);
+  if (input.strips) {
+    infeed_by_strips(writer, tensor, input, layer_name);
+  } else {
+    Infeed(writer, tensor, input).write(layer_name);
+  }
   writer.tile_fence(kAllUnits, kCountersOfTiles);
   exchange_halo(writer, tensor, nullptr);
   writer.barrier();

@@ -107,6 +107,7 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
     infeed(writer, program, program.inputs[i], source.name);
     darwinn::Layer layer = layer_of(source, tiled(program.inputs[i].tensor));
     layer.info = darwinn::InputInfo{};
+    layer.size_bytes = tiled::input_bytes(tiled(program.inputs[i].tensor));
     hints.hints.push_back(
         transfer(buffer(darwinn::BaseAddress::kInput, source.name), layer.size_bytes, darwinn::Direction::kToDevice));
     executable.input_layers.push_back(std::move(layer));

@@ -66,8 +66,9 @@ Status fill_parameters(const ir::Model& model, const ir::Operator& op, TiledLaye
     const std::int64_t lines =
         std::int64_t{layer.groups} * (layer.header.arrays() + std::int64_t{layer.block_lines} * layer.blocks);
     if (lines >= std::int64_t{chip::kTiles} * chip::kWideLines) {
-      return unsupported("{} lines of parameters are more than the chip holds; streaming them is not generated yet",
-                         lines);
+      return unsupported(
+          "{} lines of parameters are more than the chip holds; sending them with every inference is not generated yet",
+          lines);
     }
     chunk.lines = static_cast<std::int32_t>(lines);
   }

@@ -56,10 +56,10 @@ class Lowering {
     for (const std::int32_t op : layer_ops_) REEF_RETURN_IF_ERROR(finish_layer(op).in(place_of(op)));
     tiled::TiledInput in;
     in.tensor = input;
+    in.strips = !comes_by_rows(program_.tensors[static_cast<std::size_t>(input)]);
     program_.inputs.push_back(in);
     program_.input_names = inputs;
     for (const std::int32_t tensor : outputs) REEF_RETURN_IF_ERROR(add_output(tensor));
-    REEF_RETURN_IF_ERROR(check_infeed(program_.tensors[static_cast<std::size_t>(input)]));
     return std::move(program_);
   }
 
@@ -240,25 +240,14 @@ class Lowering {
     return ok_status();
   }
 
-  // Rows come from the host as one stream for each row of tiles, in which every tile skips to its columns. That takes
-  // equal shares, and columns that begin at whole words.
-  static Status check_infeed(const TiledTensor& input) {
+  // Rows can come in one after the other where all tiles have equal shares, of whole words and whole units of the
+  // host's transfers, and pixels are whole words or less than one.
+  static bool comes_by_rows(const TiledTensor& input) {
     const bool even = input.height % tiled::kTilesPerAxis == 0 && input.width % tiled::kTilesPerAxis == 0;
     const std::int64_t share = std::int64_t{input.width} / tiled::kTilesPerAxis * input.channels;
-    if (!even || share % chip::kNarrowWordBytes != 0) {
-      return unsupported(
-          "an input of {}x{}x{} does not divide into 4x4 equal tiles of whole words; such inputs are "
-          "not generated yet",
-          input.height, input.width, input.channels);
-    }
     const std::int64_t strip = std::int64_t{input.height} / tiled::kTilesPerAxis * input.width * input.channels;
-    if (strip % chip::kActivationFifoUnitBytes != 0) {
-      return unsupported(
-          "a quarter of the input's rows has {} bytes, which is not a multiple of {}; such inputs are "
-          "not generated yet",
-          strip, chip::kActivationFifoUnitBytes);
-    }
-    return ok_status();
+    return even && share % chip::kNarrowWordBytes == 0 && strip % chip::kActivationFifoUnitBytes == 0 &&
+           (input.channels % chip::kNarrowWordBytes == 0 || input.channels < chip::kNarrowWordBytes);
   }
 
   const ir::Model& model_;

@@ -63,10 +63,11 @@ Result<std::vector<std::int32_t>> place_scratch(TiledProgram& program, std::init
 Status place_input(TiledProgram& program, TiledInput& input) {
   const TiledTensor& tensor = program.tensors[static_cast<std::size_t>(input.tensor)];
   const tiled::InputRows rows = tiled::InputRows::of(tensor);
-  const bool fits_below = tensor.address >= 2 * std::int64_t{rows.slot_bytes} + kConstantsReserve;
+  const std::int64_t buffer_bytes =
+      input.strips ? tiled::InputStrip::max_bytes(tensor) : 2 * std::int64_t{rows.slot_bytes};
+  const bool fits_below = tensor.address >= buffer_bytes + kConstantsReserve;
   const std::int64_t buffer = fits_below ? 0 : tensor.address + tensor.tile_bytes();
-  const std::int64_t end =
-      buffer + 2 * std::int64_t{rows.slot_bytes} + std::int64_t{rows.constant_words} * chip::kNarrowWordBytes;
+  const std::int64_t end = buffer + buffer_bytes + std::int64_t{rows.constant_words} * chip::kNarrowWordBytes;
   if (end > chip::kNarrowBytes) {
     return unsupported(
         "the input and its buffers need {} bytes of each tile, which has {}; work in several passes is "
@@ -75,8 +76,9 @@ Status place_input(TiledProgram& program, TiledInput& input) {
   }
   input.row_buffer = static_cast<std::int32_t>(buffer);
   program.narrow_bytes = std::max(program.narrow_bytes, static_cast<std::int32_t>(end));
+  const std::int64_t lines_at_a_time = input.strips ? 1 : rows.lines;
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int32_t> lines,
-                        place_scratch(program, {rows.identity_lines, 2 * std::int64_t{rows.lines}}));
+                        place_scratch(program, {rows.identity_lines, 2 * lines_at_a_time}));
   input.identity_line = lines[0];
   input.row_lines = lines[1];
   return ok_status();

@@ -96,9 +96,12 @@ struct TiledLayer {
   std::int32_t kernel_positions() const { return y.kernel * x.kernel; }
 };
 
-// How the network's input comes in: rows wait in a buffer beside the input tensor and in wide memory.
+// How the network's input comes in: through a buffer beside the input tensor, and lines of wide memory before that.
+//   rows     every tile has the same share, of whole words: row by row through two slots, while the next one arrives
+//   strips   any other image: all rows of a tile at once, then they are copied
 struct TiledInput {
-  std::int32_t tensor = 0;                // TiledProgram::tensors
+  std::int32_t tensor = 0;  // TiledProgram::tensors
+  bool strips = false;
   std::int32_t row_buffer = kNowhere;     // byte of narrow memory
   std::int32_t row_lines = kNowhere;      // wide lines of incoming rows
   std::int32_t identity_line = kNowhere;  // wide line of the parameters that copy
@@ -144,6 +147,36 @@ struct InputRows {
     return rows;
   }
 };
+
+// The rows of a tile row's share of the input, as whole units of the host's transfers: all of its tiles get them.
+struct InputStrip {
+  std::int64_t first_unit = 0, units = 0;  // of 8 bytes, from the start of the image
+  std::int32_t shift = 0;                  // bytes of the first unit that belong to the row before
+
+  static InputStrip of(const TiledTensor& tensor, int tile_row) {
+    const std::int64_t row_bytes = std::int64_t{tensor.width} * tensor.channels;
+    const std::int64_t begin = tensor.rows.tile(tile_row).begin * row_bytes;
+    const std::int64_t end = tensor.rows.tile(tile_row).end * row_bytes;
+    InputStrip strip;
+    strip.first_unit = begin / chip::kActivationFifoUnitBytes;
+    strip.shift = static_cast<std::int32_t>(begin % chip::kActivationFifoUnitBytes);
+    strip.units = (end + chip::kActivationFifoUnitBytes - 1) / chip::kActivationFifoUnitBytes - strip.first_unit;
+    if (begin == end) strip.units = 0;
+    return strip;
+  }
+  // Narrow memory that the longest strip takes.
+  static std::int64_t max_bytes(const TiledTensor& tensor) {
+    std::int64_t units = 0;
+    for (int row = 0; row < kTilesPerAxis; ++row) units = std::max(units, of(tensor, row).units);
+    return units * chip::kActivationFifoUnitBytes;
+  }
+};
+
+// Bytes of a whole input, in the units of the host's transfers.
+inline std::int32_t input_bytes(const TiledTensor& tensor) {
+  const std::int32_t bytes = tensor.height * tensor.width * tensor.channels;
+  return (bytes + chip::kActivationFifoUnitBytes - 1) / chip::kActivationFifoUnitBytes * chip::kActivationFifoUnitBytes;
+}
 
 // Lines that a layer's header takes in wide memory: all buffers and 32 lines more. Google's compiler leaves these free;
 // nothing is known to use them.

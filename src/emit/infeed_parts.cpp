@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emit/infeed_parts.h"
+
+#include "emit/registers.h"
+#include "isa/host_queues.h"
+#include "isa/mesh.h"
+#include "isa/movers.h"
+#include "isa/scalar.h"
+
+namespace reef::emit {
+
+using isa::Opcode;
+
+void make_identity(ProgramWriter& writer, const tiled::InputRows& rows, std::int32_t word, std::int32_t line) {
+  namespace m = isa::mesh;
+  constexpr int kWord = chip::kNarrowWordBytes;
+  const bool whole_words = rows.constant_words == kWord;
+  const auto fill = [&](std::int32_t at, std::int32_t words, std::uint32_t value, bool signals) {
+    Draft draft(Opcode::kMeshNorth);
+    draft.tiles(tiled::kAllTiles).nest(m::kOut, LoopNest(at, {{1, words, words > 1}}));
+    if (signals) draft.signal(m::producers(Opcode::kMeshNorth)[1], 1);
+    writer.add(draft.set(m::kFill).set(m::kFillValue, value));
+  };
+  const std::int64_t fills = writer.total(TileCounter::kMeshSouthIn, 0);
+  for (int k = 0; k < kWord; ++k) fill(word + k, 1, std::uint32_t{1} << (8 * k), whole_words && k == kWord - 1);
+  if (!whole_words) {
+    fill(word + kWord, rows.constant_words - kWord, 0, false);
+    writer.tile_fence(kAllUnits, 0);
+  }
+  Draft move(Opcode::kNarrowToWide);
+  move.tiles(tiled::kAllTiles)
+      .nest(isa::movers::kToWideIn, LoopNest(word, {step(1, rows.constant_words)}))
+      .nest(isa::movers::kToWideOut, LoopNest(line, {{1, rows.identity_lines, rows.identity_lines > 1}}))
+      .set(isa::movers::kToWideLineLevel, 1);
+  if (whole_words) {
+    move.wait(TileCounter::kMeshSouthIn, {1, fills + 1, 0}).signal(isa::movers::kSignalNarrowToWide, 1);
+  }
+  writer.add(move);
+  writer.tile_fence(unit_mask(isa::Unit::kNarrowToWide), 0);
+}
+
+void request_input(ProgramWriter& writer, const tiled::TiledTensor& tensor, const std::string& layer_name) {
+  namespace q = isa::host_queues;
+  constexpr std::int32_t kFree = chip::kActivationFifoUnits - kUnitsKeptFree;
+  load_layer_address(writer, darwinn::BaseAddress::kInput, layer_name);
+  reset_scalar_counters(writer, {ScalarCounter::kAvdataPop}, kFree);
+  reset_scalar_counters(writer, {ScalarCounter::kAvdataInfeed}, 0);
+  const std::int32_t bytes = tiled::input_bytes(tensor);
+  writer.add(Draft(Opcode::kInfeed)
+                 .set(q::kInfeedBuffer)
+                 .nest(q::kInfeedOut, buffer_blocks(0, bytes / chip::kActivationFifoUnitBytes, kActivationBlock))
+                 .wait(ScalarCounter::kAvdataPop, {0, writer.total(ScalarCounter::kAvdataPop) - kFree, 1})
+                 .signal(q::kSignalInfeed, 0));
+  writer.copy_register(kAddressLow, kLayerLow);
+  writer.copy_register(kAddressHigh, kLayerHigh);
+  writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(bytes),
+                         static_cast<int>(isa::bundle::DescriptorTag::kInput)});
+}
+
+}  // namespace reef::emit

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both ways of bringing in the network's input share (infeed.cpp, infeed_strips.cpp).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "emit/program_writer.h"
+#include "tiled/tiled_program.h"
+
+namespace reef::emit {
+
+// Units of the activation buffer that are never counted on. Units that two strips share are popped twice, so that the
+// counter of pops runs ahead by up to three.
+inline constexpr std::int32_t kUnitsKeptFree = 4;
+inline constexpr std::int32_t kActivationBlock = chip::kActivationFifoUnits / 2;
+
+// The 4x4 identity, one byte of 1 in each of four words, made in narrow memory at `word` and moved to wide memory.
+void make_identity(ProgramWriter& writer, const tiled::InputRows& rows, std::int32_t word, std::int32_t line);
+
+// Asks the host for the whole input.
+void request_input(ProgramWriter& writer, const tiled::TiledTensor& tensor, const std::string& layer_name);
+
+void infeed_by_strips(ProgramWriter& writer, const tiled::TiledTensor& tensor, const tiled::TiledInput& input,
+                      const std::string& layer_name);
+
+}  // namespace reef::emit

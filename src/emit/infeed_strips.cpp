@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network's input for images that do not divide into 4x4 equal tiles of whole words.
+//
+// Every tile gets all bytes of its tile row's rows (a strip) into narrow memory as they come, through two wide lines;
+// when all is there, it copies its own columns to their places. That takes room for a whole strip and no overlap of
+// transfer and copy, but works for any size: where a row begins within a word does not matter to the copy, which reads
+// single bytes unless pixels are whole words. Pixels of other sizes are copied in two steps: whole words, and the rest.
+//
+//   host -> (DMA) -> activation buffer -> pop -> ring A -> two wide lines -> wide_to_narrow -> strip -> copy -> tensor
+//
+// Strips begin and end with whole units of 8 bytes; a unit that two tile rows need is popped for both.
+// Waits: as in infeed.cpp, but for lines only; a fence stands between arrival and copy.
+//
+// How it is known: the movers' rules are those of infeed.cpp. The arrangement is our own, checked on the virtual device
+// only; Google's compiler does something else.
+#include <limits>
+#include <tuple>
+
+#include "emit/blocks.h"
+#include "emit/infeed_parts.h"
+#include "emit/registers.h"
+#include "isa/host_queues.h"
+#include "isa/movers.h"
+#include "isa/ring.h"
+#include "isa/tensor_op.h"
+
+namespace reef::emit {
+namespace {
+
+using isa::Opcode;
+using tiled::InputStrip;
+using tiled::TiledTensor;
+
+constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
+constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;
+
+class StripInfeed {
+ public:
+  StripInfeed(ProgramWriter& writer, const TiledTensor& tensor, const tiled::TiledInput& input)
+      : writer_(writer), tensor_(tensor), input_(input), rows_(tiled::InputRows::of(tensor)) {}
+
+  void write(const std::string& layer_name) {
+    const auto strip_bytes = static_cast<std::int32_t>(InputStrip::max_bytes(tensor_));
+    make_identity(writer_, rows_, (input_.row_buffer + strip_bytes) / kWord, input_.identity_line);
+    request_input(writer_, tensor_, layer_name);
+    for (int row = 0; row < chip::kTileRows; ++row) {
+      if (tensor_.rows.tile(row).own() > 0) receive(row);
+    }
+    writer_.tile_fence(kAllUnits, 0);
+    const std::int32_t whole = tensor_.channels / kWord * kWord, rest = tensor_.channels - whole;
+    if (rest == 0) {
+      copy_words();
+    } else {
+      if (whole > 0) copy_bytes(0, kWord, whole / kWord);
+      copy_bytes(whole, rest, 1);
+    }
+  }
+
+ private:
+  void receive(int row) {
+    namespace m = isa::movers;
+    namespace q = isa::host_queues;
+    const InputStrip strip = InputStrip::of(tensor_, row);
+    const std::int64_t words = strip.units * kUnitWords;
+    const std::int64_t line_count = (words + kLineWords - 1) / kLineWords;
+    const auto tiles = static_cast<TileMask>(0xfu << (chip::kTileColumns * row));
+    const int tile = chip::kTileColumns * row;
+    const LoopNest lines = LoopNest(input_.row_lines, {repeat(line_count)}).swap(0, 1);
+    const std::int64_t moved = writer_.total(TileCounter::kWideToNarrow, tile);
+    writer_.add(Draft(Opcode::kWideToNarrow)
+                    .tiles(tiles)
+                    .nest(m::kToNarrowIn, lines)
+                    .nest(m::kToNarrowOut, LoopNest(input_.row_buffer / kWord, {step(1, words)}))
+                    .set(m::kToNarrowLineLevel, 1)
+                    .wait(TileCounter::kRingReadA, {0, writer_.total(TileCounter::kRingReadA, tile) + 1, 1})
+                    .signal(m::kSignalWideToNarrow, 0));
+    writer_.add(Draft(Opcode::kRingReceiveA)
+                    .tiles(tiles)
+                    .nest(isa::ring::kReceiveOut, lines)
+                    .wait(TileCounter::kWideToNarrow, {0, moved - kLineWords, kLineWords}, Gate::kWriting)
+                    .signal(isa::ring::kSignalRingReadA, 0));
+    writer_.add(Draft(Opcode::kPop)
+                    .set(q::kPopSource, 1)
+                    .nest(q::kPopIn,
+                          buffer_blocks(strip.first_unit % chip::kActivationFifoUnits, strip.units, kActivationBlock))
+                    .wait(ScalarCounter::kAvdataInfeed, {0, strip.first_unit + 1, 1})
+                    .signal(q::kSignalPop, 0)
+                    .set(q::kPopTiles, tiles)
+                    .set(q::kPopLineWords, kLineWords));
+  }
+
+  // Where a tile's pixels are in its strip, and where they go.
+  struct Share {
+    std::int32_t from = 0, to = 0, rows = 0, columns = 0, row_bytes = 0;
+    friend bool operator==(const Share&, const Share&) = default;
+  };
+  Share share_of(int tile) const {
+    const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+    const tiled::TileShare& columns = tensor_.columns.tile(column);
+    return {input_.row_buffer + InputStrip::of(tensor_, row).shift + columns.begin * tensor_.channels,
+            tensor_.first_own_byte(row, column), tensor_.rows.tile(row).own(), columns.own(),
+            tensor_.row_bytes(column)};
+  }
+  template <typename Emit>
+  void for_each_share(const Emit& emit) {
+    TileMask owners = 0;
+    for (int t = 0; t < chip::kTiles; ++t) {
+      const Share share = share_of(t);
+      if (share.rows > 0 && share.columns > 0) owners |= tiled::mask_of(t);
+    }
+    for_each_class(
+        owners, [&](int tile) { return share_of(tile); }, emit);
+  }
+
+  static Draft copy_draft(TileMask tiles) {
+    namespace t = isa::tensor_op;
+    Draft draft(Opcode::kMultiplyAdd);
+    draft.tiles(tiles)
+        .set(t::kAccumulateInside)
+        .set(t::kCells, kWord)
+        .set(t::kLastCells, kWord)
+        .set_float(t::kScale, 1.0f)
+        .set_float(t::kMax, std::numeric_limits<float>::infinity())
+        .set_float(t::kMin, -std::numeric_limits<float>::infinity())
+        .set(t::kPsumGroup);
+    return draft;
+  }
+  std::int64_t identity() const { return std::int64_t{input_.identity_line} * chip::kWideAddressUnitsPerLine; }
+
+  // Four bytes at a step.
+  void copy_words() {
+    namespace t = isa::tensor_op;
+    const std::int32_t words = tensor_.channels / kWord;
+    for_each_share([&](TileMask tiles, const Share& s) {
+      writer_.add(
+          copy_draft(tiles)
+              .loops({1, words, s.columns, s.rows})
+              .nest(t::kIn, LoopNest(s.from, {step(kWord, words), step(tensor_.channels, s.columns),
+                                              step(rows_.bytes, s.rows)}))
+              .nest(t::kOut,
+                    LoopNest(s.to, {step(kWord, words), step(tensor_.pitch, s.columns), step(s.row_bytes, s.rows)}))
+              .nest(t::kParam, LoopNest(identity(), {repeat(1), repeat(words), repeat(s.columns), repeat(s.rows)}))
+              .nest(t::kPsum, LoopNest(0, {repeat(1), repeat(words), repeat(s.columns), repeat(s.rows)}))
+              .set(t::kScalingLevel, 4));
+    });
+  }
+
+  // `bytes` bytes, from channel `first` on, one at a step, into a word of the pixel; then the next word.
+  void copy_bytes(std::int32_t first, std::int32_t bytes, std::int32_t words) {
+    namespace t = isa::tensor_op;
+    for_each_share([&](TileMask tiles, const Share& s) {
+      writer_.add(
+          copy_draft(tiles)
+              .loops({bytes, words, s.columns, s.rows})
+              .nest(t::kIn, LoopNest(s.from + first, {step(1, bytes), step(kWord, words),
+                                                      step(tensor_.channels, s.columns), step(rows_.bytes, s.rows)}))
+              .nest(t::kOut, LoopNest(s.to + first,
+                                      {step(kWord, words), step(tensor_.pitch, s.columns), step(s.row_bytes, s.rows)}))
+              .nest(t::kParam, LoopNest(identity(), {step(1, bytes), repeat(words), repeat(s.columns), repeat(s.rows)}))
+              .nest(t::kPsum, LoopNest(0, {repeat(bytes), repeat(words), repeat(s.columns), repeat(s.rows)}))
+              .set(t::kLanesOff, 7)
+              .set(t::kPsumGroupLevel, 1)
+              .set(t::kReduceDims, 1)
+              .set(t::kScalingLevel, 4));
+    });
+  }
+
+  ProgramWriter& writer_;
+  const TiledTensor& tensor_;
+  const tiled::TiledInput& input_;
+  const tiled::InputRows rows_;
+};
+
+}  // namespace
+
+void infeed_by_strips(ProgramWriter& writer, const TiledTensor& tensor, const tiled::TiledInput& input,
+                      const std::string& layer_name) {
+  StripInfeed(writer, tensor, input).write(layer_name);
+}
+
+}  // namespace reef::emit
