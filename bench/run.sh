@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# make bench: Reef's CPU runtime and virtual device against TFLite (LiteRT from PyPI), interleaved in one run. Peers that
+# make bench: Reef's CPU runtime and virtual device against TFLite (LiteRT from PyPI), interleaved in one run; then the
+# time of `reef check`, which has no peer. Peers that
 # cannot be installed are skipped with a message. Arguments: those of cpu_inference.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,6 +10,8 @@ benches() {
   "$1" bench/cpu_inference.py "${@:2}"
   echo
   "$1" bench/device_inference.py
+  echo
+  cmake --build --preset release --target check_bench >/dev/null && build/tests/check_bench
 }
 if [[ ! -x $venv/bin/python ]]; then
   python3 -m venv "$venv" 2>/dev/null || { echo "bench: python3-venv is missing, peers are skipped"; benches python3 "$@"; exit; }

@@ -18,9 +18,9 @@ namespace reef::testing {
 namespace {
 
 // Partitions as the compiler does, and writes what it would write, with packages that hold nothing.
-Status plan_and_emit(const ir::Model& model) {
+Status plan_and_emit(const ir::Model& model, bool rewrites) {
   compiler::PlanOptions options;
-  options.rewrites.none = true;
+  options.rewrites.none = !rewrites;
   options.partition.several_parts = true;
   options.partition.explain = false;
   REEF_ASSIGN_OR_RETURN(const compiler::Plan plan,
@@ -41,7 +41,12 @@ Status read_and_run(std::vector<std::uint8_t> file, const HostileLimits& limits)
   REEF_RETURN_IF_ERROR(ir::verify(model));
   REEF_ASSIGN_OR_RETURN(const auto saved, tflite::write_model(model));
   for (const int runtime : {ops::kOldestRuntime, ops::kNewestRuntime}) partition::assess(model, {runtime});
-  if (!model.subgraphs.empty()) static_cast<void>(plan_and_emit(model));  // an error must not keep it from running
+  for (const bool rewrites : {false, true}) {
+    if (model.subgraphs.empty()) break;
+    // An error must not keep it from running, unless it is ours.
+    const Status status = plan_and_emit(model, rewrites);
+    if (status.code() == StatusCode::kInternal) return status;
+  }
   cpu::InterpreterOptions options;
   options.threads = 2;
   options.max_memory_bytes = limits.memory_bytes;

@@ -2,6 +2,7 @@
 // reef check: what of a model runs on the Edge TPU, and for the rest why not and what to do.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -9,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "compiler/refusal.h"
+#include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "plan_options.h"
@@ -32,6 +35,9 @@ Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options)
   REEF_ASSIGN_OR_RETURN(ir::Model loaded, tflite::load_model(flags.model));
   const auto given = std::make_shared<const ir::Model>(std::move(loaded));
   REEF_REQUIRE(!given->subgraphs.empty(), "{}: the model has no subgraph", flags.model);
+  const auto& operators = given->subgraphs[0].operators;
+  REEF_REQUIRE(std::none_of(operators.begin(), operators.end(), darwinn::is_edge_tpu_op), "{}; `reef inspect` shows it",
+               compiler::already_compiled(flags.model).explanation);
   const auto plan = compiler::make_plan(given, options);
   if (!plan.ok()) return plan.status().in(flags.model);
   if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*plan->model, flags.rewritten));

@@ -28,6 +28,8 @@ struct CompileArguments {
   bool help = false, version = false;
 };
 
+constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
+
 // Google's own options, with Google's names.
 void add_googles_options(CLI::App& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
@@ -52,7 +54,7 @@ void add_googles_options(CLI::App& command, CompileArguments& arguments) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command.add_option("-t,--timeout_sec", how.timeout_seconds, "Seconds after which an attempt is given up")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(kShortestTimeout, kLongestTimeout))
       ->capture_default_str();
   // May be repeated (-aaa), as Google's may.
   command.add_flag("-a,--enable_multiple_subgraphs", arguments.plan.several_parts,
@@ -104,8 +106,9 @@ void print_googles_version() {
 }
 
 constexpr char kFooter[] =
-    "Example:\n  reef compile -s -o compiled model_int8.tflite\n"
-    "This version generates no machine code yet: the file it writes says so and cannot run (docs/compile.md).";
+    "Example:\n  {} -s -o compiled model_int8.tflite\n"
+    "This version generates machine code for networks of convolutions; other files say that they have none and cannot\n"
+    "run (docs/compile.md). Its code was checked against Google's and on a virtual device, not on silicon.";
 
 }  // namespace
 
@@ -117,8 +120,12 @@ void add_compile(CLI::App& app, Action& action) {
       ->required();
   add_googles_options(*command, *arguments);
   add_reefs_options(*command, *arguments);
-  command->footer(kFooter);
-  command->callback([arguments, &action] { action = [arguments] { return compile_models(*arguments); }; });
+  command->footer(fmt::format(kFooter, "reef compile"));
+  command->callback([arguments, &action] {
+    const auto options = plan_options(arguments->plan);
+    if (!options.ok()) throw CLI::ValidationError(options.status().message());
+    action = [arguments] { return compile_models(*arguments); };
+  });
 }
 
 int edgetpu_compiler_main(int argc, char** argv) {
@@ -132,7 +139,7 @@ int edgetpu_compiler_main(int argc, char** argv) {
   command.add_flag("-v,--version", arguments.version, "Print the version and exit");
   add_googles_options(command, arguments);
   add_reefs_options(command, arguments);
-  command.footer(kFooter);
+  command.footer(fmt::format(kFooter, "edgetpu_compiler"));
   try {
     command.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

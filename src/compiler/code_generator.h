@@ -9,11 +9,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "formats/darwinn/package.h"
 #include "ir/model.h"
+#include "tiled/tiled_program.h"
 
 namespace reef::compiler {
 
@@ -24,11 +27,20 @@ struct PartProgram {
   int min_runtime_version = 14;
   std::uint64_t caching_token = 0;    // equal in everything that is compiled together
   std::int64_t cached_bytes_max = 0;  // of parameters on the chip: what others have left
+  bool shares_chip = false;           // other parts with the same token keep parameters on the same chip
 };
 
 using CodeGenerator = std::function<Result<darwinn::Package>(const PartProgram&)>;
 
-// Reef's own. This version generates no code: every part is answered with kUnsupported.
+// Reef's own: lower, schedule, emit. Covers parts of CONV_2D and DEPTHWISE_CONV_2D (with PAD before them and changes
+// between int8 and uint8) with one input; all other parts are answered with kUnsupported and the reason.
 Result<darwinn::Package> generate_code(const PartProgram& part);
+
+// Choices given from outside, so that programs can be compared with Google's.
+struct GenerationOptions {
+  std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;  // by layer
+  std::optional<std::string> compiler_version = std::nullopt;  // instead of Reef's name and version
+};
+Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options);
 
 }  // namespace reef::compiler

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -110,9 +111,11 @@ class Compilation {
     const fs::path folder = options_.out_dir.empty() ? "." : options_.out_dir;
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
-      const std::string problem = fs::exists(folder, error) ? "is not a folder" : "does not exist";
-      return refuse_request(
-          "", fmt::format("--out_dir: {} {}; make it first: mkdir -p {}", folder.string(), problem, folder.string()));
+      const std::string name = folder.string();
+      return refuse_request("",
+                            fs::exists(folder, error)
+                                ? fmt::format("--out_dir: {} is not a folder; give one", name)
+                                : fmt::format("--out_dir: {} does not exist; make it first: mkdir -p {}", name, name));
     }
     std::map<std::string, std::string> made_from;
     for (const std::string& path : options_.models) {
@@ -239,39 +242,52 @@ class Compilation {
     return emit(source, generated, file);
   }
 
-  // Partitions and generates code; with -d, for less and less of the model until there is some.
+  // Generates code for what was planned; with -d, for less and less of the model until there is some.
   bool choose(std::int64_t& room, CompiledFile& file, Generated& generated) {
-    const partition::Partition whole = file.plan.partition;
-    const auto all = static_cast<std::int32_t>(whole.parts.empty() ? 0 : whole.parts.front().ops.size());
-    const auto attempt = [&](std::int32_t count) -> Result<bool> {
+    const auto length_of = [](const partition::Partition& division) {
+      return static_cast<std::int32_t>(division.parts.empty() ? 0 : division.parts.front().ops.size());
+    };
+    const auto attempt = [&](const Result<partition::Partition>& division, bool is_whole) -> Result<bool> {
       if (is_late()) return Status(StatusCode::kResourceExhausted, "the time is over");
-      auto division = count == all ? Result<partition::Partition>(whole) : shorter(count, file.plan);
       if (!division.ok()) return division.status();
       std::int64_t left = room;
       auto made = generate(*division, left, file.plan);
       Attempt& tried = file.attempts.emplace_back();
-      tried.ops = count == all ? static_cast<std::int32_t>(whole.ops.size()) : count;
-      if (count != all) tried.tensors = names_of(*file.plan.model, division->parts);
+      tried.ops = is_whole ? static_cast<std::int32_t>(division->ops.size()) : length_of(*division);
+      if (!is_whole) tried.tensors = names_of(*file.plan.model, division->parts);
       tried.status = made.status();
       if (!made.ok()) return false;
-      file.plan.partition = std::move(division).value();
+      file.plan.partition = *division;
       generated = std::move(made).value();
       room_after_ = left;
       return true;
     };
-    const auto found = options_.search && all > 0 ? partition::longest_that_compiles(all, options_.search_step, attempt)
-                                                  : once(attempt, all);
+    const partition::Partition whole = file.plan.partition;
+    auto found = options_.search && whole.parts.size() == 1
+                     ? partition::longest_that_compiles(length_of(whole), options_.search_step,
+                                                        [&](std::int32_t count) {
+                                                          const bool is_whole = count == length_of(whole);
+                                                          return is_whole ? attempt(whole, true)
+                                                                          : attempt(shorter(count, file.plan), false);
+                                                        })
+                     : once([&] { return attempt(whole, true); });
+    if (found.ok() && found->ops == 0 && options_.search && whole.parts.size() > 1) {
+      // Several parts are given up for one, and that one shrinks.
+      const auto single = shorter(std::numeric_limits<std::int32_t>::max(), file.plan);
+      found = partition::longest_that_compiles(
+          single.ok() ? length_of(*single) : 0, options_.search_step,
+          [&](std::int32_t count) { return attempt(shorter(count, file.plan), false); });
+    }
     if (!found.ok()) return refuse(timed_out(file.input, options_.timeout_seconds));
-    if (found->ops < 0 || (found->ops == 0 && all > 0)) return refuse_failed(file);
+    if (found->ops == 0) return refuse_failed(file);
     room = room_after_;
     return true;
   }
 
-  // Without a search. -1 operators: they do not compile.
-  static Result<partition::SearchResult> once(const std::function<Result<bool>(std::int32_t)>& attempt,
-                                              std::int32_t count) {
-    REEF_ASSIGN_OR_RETURN(const bool compiles, attempt(count));
-    return partition::SearchResult{compiles ? count : -1, 1};
+  // Without a search. The number of operators does not matter then: 0 if they do not compile.
+  static Result<partition::SearchResult> once(const std::function<Result<bool>()>& attempt) {
+    REEF_ASSIGN_OR_RETURN(const bool compiles, attempt());
+    return partition::SearchResult{compiles ? 1 : 0, 1};
   }
 
   bool refuse_failed(CompiledFile& file) {
@@ -300,7 +316,8 @@ class Compilation {
       const emit::Border border = emit::border_of(model, part.ops);
       darwinn::CustomOptions custom;
       auto package = options_.generate(
-          {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity});
+          {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity,
+           options_.models.size() > 1 || options_.segments > 1 || division.parts.size() > 1});
       op.has_code = package.ok();
       if (package.ok()) {
         custom.package = std::move(package).value();

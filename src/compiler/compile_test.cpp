@@ -40,6 +40,8 @@ ir::Model chain(int length, int channels = 8) {
   return model.finish({x});
 }
 
+Result<darwinn::Package> no_code(const PartProgram&) { return unsupported("there is no code for it"); }
+
 class Compile : public ::testing::Test {
  protected:
   Compile() : folder_(fs::temp_directory_path() / ("reef_compile_test_" + std::to_string(::getpid()))) {
@@ -104,7 +106,7 @@ TEST_F(Compile, SameFilesSameBytes) {
 
 TEST_F(Compile, AFileWithoutCodeSaysSo) {
   add("net.tflite", chain(2));
-  options_.generate = generate_code;
+  options_.generate = no_code;
   const CompileResult result = compile(options_);
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(result.has_all_code());
@@ -120,7 +122,7 @@ TEST_F(Compile, AFileWithoutCodeSaysSo) {
 
 TEST_F(Compile, CodeCanBeRequired) {
   add("net.tflite", chain(2));
-  options_.generate = generate_code;
+  options_.generate = no_code;
   options_.require_code = true;
   const CompileResult result = compile(options_);
   ASSERT_FALSE(result.ok());
@@ -164,6 +166,29 @@ TEST_F(Compile, TheSearchFindsTheLongestInFewAttempts) {
       << text;
 }
 
+// A small part, an operator that does not fit, a long part.
+ir::Model two_parts(int first, int second) {
+  QuantizedModel model;
+  std::int32_t x = model.input({1, 32, 32, 128});
+  for (int i = 0; i < first; ++i) x = model.conv(x, 128, 3);
+  x = model.unary("LEAKY_RELU", x, "LeakyReluOptions", {}, 2);
+  for (int i = 0; i < second; ++i) x = model.conv(x, 128, 3);
+  return model.finish({x});
+}
+
+TEST_F(Compile, ASearchAmongSeveralPartsShrinksTheLargest) {
+  add("net.tflite", two_parts(10, 40));
+  options_.search = options_.plan.partition.several_parts = options_.plan.rewrites.none = true;
+  const CompileResult both = compile(options_);
+  ASSERT_TRUE(both.ok());
+  ASSERT_EQ(both.runs[0].files[0].ops.size(), 2u);
+  compile_at_most(21);
+  const CompileResult result = compile(options_);
+  ASSERT_TRUE(result.ok()) << result.refusals[0].explanation;
+  EXPECT_EQ(result.runs[0].files[0].ops.size(), 1u);
+  EXPECT_EQ(result.runs[0].files[0].plan.partition.chip_op_count(), 21);
+}
+
 TEST_F(Compile, TheSearchKeepsToItsStep) {
   add("net.tflite", chain(60));
   compile_at_most(37);
@@ -186,7 +211,8 @@ TEST_F(Compile, ASearchThatFindsNothingFails) {
   EXPECT_TRUE(text.ends_with("Compilation failed! \n")) << text;
 }
 
-// The second model's layers compute so little that they wait for parameters that are not on the chip; the first's do not.
+// The second model's layers compute so little that they wait for parameters that are not on the chip; the first's do
+// not.
 TEST_F(Compile, MemoryGoesWhereItSavesTime) {
   QuantizedModel busy, waiting;
   std::int32_t x = busy.input({1, 64, 64, 256});
@@ -303,7 +329,7 @@ TEST_F(Compile, FloatModelsAreAnsweredWithTheirTensors) {
   const CompileResult result = compile(options_);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.refusals[0].kind, Refusal::Kind::kNotQuantized);
-  for (const char* words : {"0 'float_input' float32[1, 8]", "1 'y'", "reef quantize"}) {
+  for (const char* words : {"0 'float_input' float32[1, 8]", "1 'y'", "TFLITE_BUILTINS_INT8"}) {
     EXPECT_NE(result.refusals[0].explanation.find(words), std::string::npos) << result.refusals[0].explanation;
   }
   EXPECT_EQ(console_text(options_, result, false), "Invalid model: " + options_.models[0] + "\nModel not quantized\n");

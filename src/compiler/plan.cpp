@@ -30,6 +30,23 @@ std::vector<std::int32_t> source_ops(const ir::Subgraph& before, const ir::Subgr
   return result;
 }
 
+// Trying values takes microseconds per operator, and a network of activations a few thousand operators. A file made to
+// keep us busy would take any number of them: what is beyond this limit is left as it is. It counts work and not time,
+// so that the answer is the same everywhere.
+constexpr std::size_t kMostEvaluatedOps = 200'000;
+
+rewrite::Evaluator bounded(rewrite::Evaluator evaluate) {
+  return
+      [evaluate = std::move(evaluate), left = kMostEvaluatedOps](
+          const ir::Model& model,
+          std::span<const std::vector<std::uint8_t>> inputs) mutable -> Result<std::vector<std::vector<std::uint8_t>>> {
+        const std::size_t ops = model.subgraphs[0].operators.size();
+        REEF_REQUIRE(ops <= left, "the model would take too many trials");
+        left -= ops;
+        return evaluate(model, inputs);
+      };
+}
+
 }  // namespace
 
 rewrite::Evaluator cpu_evaluator() {
@@ -37,6 +54,9 @@ rewrite::Evaluator cpu_evaluator() {
             std::span<const std::vector<std::uint8_t>> inputs) -> Result<std::vector<std::vector<std::uint8_t>>> {
     cpu::InterpreterOptions options;
     options.tflite_release = ops::TfliteRelease::kCurrent;
+    // Rewrites compute a few constants and functions of 256 values; a file that asks for more is not worth it.
+    options.max_memory_bytes = std::int64_t{1} << 30;
+    options.time_limit_seconds = 10;
     REEF_ASSIGN_OR_RETURN(const auto interpreter,
                           cpu::Interpreter::create(std::make_shared<const ir::Model>(model), options));
     REEF_RETURN_IF_ERROR(interpreter->prepare());
@@ -63,7 +83,7 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   const partition::CheckOptions check{options.runtime};
   rewrite::RewriteOptions rewrites = options.rewrites;
   rewrites.runtime = options.runtime;
-  if (!rewrites.evaluate) rewrites.evaluate = cpu_evaluator();
+  rewrites.evaluate = bounded(rewrites.evaluate ? rewrites.evaluate : cpu_evaluator());
   rewrites.fits = [&check](const ir::Model& judged) {
     std::vector<bool> fits;
     for (const partition::OpVerdict& verdict : partition::assess(judged, check).ops) fits.push_back(verdict.fits());

@@ -2,9 +2,9 @@
 #include "compiler/refusal.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "ir/describe.h"
+#include "report/check_report.h"
 
 namespace reef::compiler {
 
@@ -24,11 +24,8 @@ Refusal not_quantized(const std::string& path, const ir::Model& model, const par
                         ir::type_name(tensor.type), tensor.shape.to_string());
   }
   if (tensors.size() > kShown) text += fmt::format(" and {} more", tensors.size() - kShown);
-  const std::string stem = (std::filesystem::path(path).parent_path() / std::filesystem::path(path).stem()).string();
-  text += fmt::format(
-      "\nQuantize it first: reef quantize {} --data FOLDER -o {}_int8.tflite (or TFLite's converter, with a "
-      "representative dataset and supported_ops = [TFLITE_BUILTINS_INT8])",
-      path, stem);
+  text += '\n';
+  text += report::quantizing_advice();
   return {Refusal::Kind::kNotQuantized, path, text, {}};
 }
 

@@ -49,9 +49,11 @@ void mixed_ranges(const Dependencies& graph, std::vector<std::string>& notes) {
   }
 }
 
-// Operators at the end of a part whose result is larger than what they are made of: the link carries the difference.
-// They are given up one by one, from the end; the cut with the smallest prediction wins.
-constexpr double kWorthSaying = 0.9;  // of the prediction
+// Operators at the end of a part can cost more there than on the CPU: their result is larger than what it is made of,
+// and the link carries it, or their parameters do not fit into the chip's memory, and the link carries those. They are
+// given up one by one, from the end; the cut with the smallest prediction wins.
+constexpr double kWorthSaying = 0.9;    // of the prediction
+constexpr double kWorthSayingUs = 500;  // small models are dominated by what every inference costs
 constexpr int kMostGivenUp = 64;
 
 void cheaper_cut(const Dependencies& graph, const Costs& costs, const Partition& partition,
@@ -60,27 +62,38 @@ void cheaper_cut(const Dependencies& graph, const Costs& costs, const Partition&
   const Part& part = partition.parts[0];
   const double rest = partition.predicted_us - part.cost.total();
   std::vector<std::int32_t> ops = part.ops, best_ops;
+  PartCost best_cost;
   double cpu = 0, best = partition.predicted_us;
   for (int given_up = 0; given_up < kMostGivenUp && ops.size() > 1; ++given_up) {
     // The last operator has no successor inside.
-    const std::int32_t last = ops.back();
+    cpu += costs.op(ops.back()).cpu;
     ops.pop_back();
-    cpu += costs.op(last).cpu;
     const Dependencies::Border border = graph.border(ops);
-    const double now = rest + cpu + costs.part(ops, border.inputs, border.outputs, -1).total();
+    const PartCost cost = costs.part(ops, border.inputs, border.outputs, -1);
+    const double now = rest + cpu + cost.total();
     if (now >= best) continue;
     best = now;
+    best_cost = cost;
     best_ops = ops;
   }
   if (best_ops.empty() || best > kWorthSaying * partition.predicted_us) return;
+  if (partition.predicted_us - best < kWorthSayingUs) return;
   std::vector<std::string> names;
-  for (const std::int32_t tensor : graph.border(best_ops).outputs)
+  for (const std::int32_t tensor : graph.border(best_ops).outputs) {
     names.push_back(graph.graph().tensors[at(tensor)].name);
+  }
+  const std::size_t count = part.ops.size() - best_ops.size();
+  const bool is_output = part.cost.transfer - best_cost.transfer > part.cost.streaming - best_cost.streaming;
   notes.push_back(fmt::format(
-      "the last {} operators on the chip make its output so large that the link costs more than the CPU would: with "
-      "the "
-      "part ending earlier {:.2f} ms are predicted instead of {:.2f} ms (estimated): -i '{}'.",
-      part.ops.size() - best_ops.size(), best / 1000, partition.predicted_us / 1000, fmt::join(names, ",")));
+      "the last {} on the chip {}, which costs more than computing on the CPU: with the part ending earlier {:.2f} ms "
+      "are "
+      "predicted instead of {:.2f} ms (estimated): -i '{}'.",
+      count == 1 ? "operator" : fmt::format("{} operators", count),
+      is_output ? fmt::format("give{} {} to send back instead of {}", count == 1 ? "s" : "",
+                              ir::describe_bytes(part.cost.output_bytes), ir::describe_bytes(best_cost.output_bytes))
+                : fmt::format("ha{} parameters that do not fit into its memory and are sent with every inference",
+                              count == 1 ? "s" : "ve"),
+      best / 1000, partition.predicted_us / 1000, fmt::join(names, ",")));
 }
 
 }  // namespace

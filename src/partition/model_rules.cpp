@@ -19,8 +19,8 @@ constexpr ChipRule kRules[] = {
     {
         .id = "type",
         .says = "All tensors are quantized to 8 bits (int8 or uint8), with biases of 32 and LSTM states of 16 bits.",
-        .suggestion = "Convert the model with full integer quantization and a representative dataset, or quantize it "
-                      "with `reef quantize`.",
+        .suggestion = "Convert the model with full integer quantization and a representative dataset "
+                      "(TFLITE_BUILTINS_INT8).",
         .broken = nullptr,
         .status = GoogleStatus::kUnsupportedType,
         .source = RuleSource::kCoralDocs,

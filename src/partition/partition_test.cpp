@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/verify.h"
+#include "partition/advice.h"
 #include "partition/candidates.h"
 #include "partition/search.h"
 #include "partition/segments.h"
@@ -48,6 +49,7 @@ class FlatCosts : public Costs {
     cost.compute = each_.chip * static_cast<double>(ops.size());
     cost.streaming = static_cast<double>(cost.streamed_bytes);
     for (const std::int32_t tensor : inputs) cost.transfer += us_per_byte_ * static_cast<double>(tensor_bytes(tensor));
+    for (const std::int32_t tensor : outputs) cost.output_bytes += tensor_bytes(tensor);
     for (const std::int32_t tensor : outputs) cost.transfer += us_per_byte_ * static_cast<double>(tensor_bytes(tensor));
     return cost;
   }
@@ -240,6 +242,22 @@ TEST(Partition, IntermediateTensorsEndThePart) {
   EXPECT_NE(unknown.status().message().find("no tensor 'nothing'"), std::string::npos);
   options.intermediate_tensors = {"input"};
   EXPECT_FALSE(partition(model, all_fit_but(model, {}), cheap_transfers(model), options).ok());
+}
+
+// The last operator's result is 64 times what it is made of.
+TEST(Advice, OutputsThatCostMoreThanTheySaveAreSaid) {
+  QuantizedModel builder;
+  std::int32_t x = builder.input({1, 8, 8, 16});
+  for (int i = 0; i < 3; ++i) x = builder.conv(x, 16);
+  builder.name(x, "small");
+  const ir::Model model = builder.finish({builder.resize("RESIZE_NEAREST_NEIGHBOR", x, 64, 64)});
+  const FlatCosts costs(model, {.chip = 1, .cpu = 100}, 0.02);
+  const std::vector<std::string> notes = advise(model, costs, must_partition(model, {}, costs));
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("-i 'small'"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("to send back instead of"), std::string::npos) << notes[0];
+  const FlatCosts cheap(model, {.chip = 1, .cpu = 100}, 0.0001);
+  EXPECT_TRUE(advise(model, cheap, must_partition(model, {}, cheap)).empty());
 }
 
 TEST(Partition, NothingFits) {

@@ -47,6 +47,8 @@ std::string shape_text(const ir::Shape& shape);
 // What Google's compiler would print for the operator.
 ops::GoogleStatus google_status(const partition::Assessment& assessment, const partition::Partition& partition,
                                 std::int32_t op);
+// What to do about a model of floats. Names only what works today.
+std::string quantizing_advice();
 // "0.94 ms", "12 us".
 std::string time_text(double us);
 

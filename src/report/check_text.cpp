@@ -83,7 +83,8 @@ class TextReport {
   void write_summary() {
     const auto all = static_cast<std::int32_t>(graph_.operators.size());
     const std::int32_t on_chip = partition_.chip_op_count();
-    put("{}: {} operators, Edge TPU runtime {}\n", bold(subject_.file), all, assessment_.options.runtime);
+    put("{}: {} operator{}, Edge TPU runtime {}\n", bold(subject_.file), all, all == 1 ? "" : "s",
+        assessment_.options.runtime);
     const std::string share = fmt::format("{} of {} operators run on the Edge TPU", on_chip, all);
     put("{}", on_chip == all && all > 0 ? good(share) : on_chip == 0 ? bad(share) : bold(share));
     if (partition_.parts.size() > 1) put(", in {} parts", partition_.parts.size());
@@ -135,10 +136,9 @@ class TextReport {
     write_tensors(assessment_.float_tensors);
     if (computes_on_16_bits()) {
       put("It has 16-bit activations. Convert it again with TFLITE_BUILTINS_INT8 instead of the int16x8 mode.\n");
-      return;
+    } else {
+      put("{}\n", quantizing_advice());
     }
-    put("Quantize it with a few hundred typical inputs:\n  reef quantize {} --data FOLDER -o {}\n", subject_.file,
-        quantized_name());
   }
 
   // The int16x8 mode of TFLite's converter: there is nothing left that a quantizer could start from.
@@ -148,12 +148,6 @@ class TextReport {
       return op.type != "QUANTIZE" && !op.outputs.empty() &&
              graph.tensors[static_cast<std::size_t>(op.outputs[0])].type == ir::DataType::kInt16;
     });
-  }
-
-  std::string quantized_name() const {
-    std::string name(subject_.file);
-    if (name.ends_with(".tflite")) name.resize(name.size() - 7);
-    return name + "_int8.tflite";
   }
 
   void write_dynamic() {
@@ -179,11 +173,13 @@ class TextReport {
   void write_obstacle(std::int32_t op) {
     const partition::Placement& placement = partition_.ops[at(op)];
     put("{}  {}\n", bad(op_name(op)), op_shapes(op));
+    std::string_view said;  // several rules may have one way out
     for (const partition::Finding& finding : assessment_.ops[at(op)].findings) {
       const ops::ChipRule& rule = *finding.rule;
       put("    rule   {} But {}. [{}]\n", rule.says, finding.particulars, rule.id);
       put("    known  {}{}{}\n", ops::to_string(rule.source), rule.evidence.empty() ? "" : ": ", rule.evidence);
-      if (!finding.suggestion.empty()) put("    do     {}\n", finding.suggestion);
+      if (!finding.suggestion.empty() && finding.suggestion != said) put("    do     {}\n", finding.suggestion);
+      said = finding.suggestion;
     }
     for (const rewrite::Application& application : *subject_.rewrites) {
       if (!application.made && application.place == output_name(op)) {

@@ -38,8 +38,16 @@ ops::GoogleStatus google_status(const partition::Assessment& assessment, const p
   }
 }
 
+std::string quantizing_advice() {
+  return "Quantize all of it to 8 bits, with a few hundred typical inputs. This version of Reef does not do that yet. "
+         "TensorFlow's converter does, from the network that the file was made of: optimizations = [Optimize.DEFAULT], "
+         "representative_dataset = your inputs, target_spec.supported_ops = [OpsSet.TFLITE_BUILTINS_INT8]. So does "
+         "Google's ai-edge-quantizer, from the .tflite file. (To come: reef quantize MODEL --data FOLDER -o "
+         "OUT.tflite)";
+}
+
 std::string time_text(double us) {
-  if (std::abs(us) < 0.5) return "0 us";  // also what rounding leaves below zero
+  if (std::abs(us) < 0.5) us = 0;  // no "-0"
   if (std::abs(us) < 100) return fmt::format("{:.0f} us", us);
   return std::abs(us) < 10000 ? fmt::format("{:.2f} ms", us / 1000) : fmt::format("{:.1f} ms", us / 1000);
 }

@@ -79,7 +79,8 @@ bool has_fitting_constants(const GraphEdit& edit, const ir::Operator& op, std::i
   if (op.type == "FULLY_CONNECTED") {
     // Flattening more dimensions than the batch would mix images; the images' rows must be whole.
     const ir::Shape &x = edit.shape(op.inputs[0]), &weights = edit.shape(op.inputs[1]);
-    return weights.rank() == 2 && x.product(1, x.rank()) % weights[1] == 0 && edit.shape(op.outputs[0])[0] == batch &&
+    return weights.rank() == 2 && weights[1] > 0 && x.product(1, x.rank()) % weights[1] == 0 &&
+           edit.shape(op.outputs[0])[0] == batch &&
            (x.rank() == 2 || op.attributes.get_bool("keep_num_dims") || x.product(1, x.rank()) == weights[1]);
   }
   return true;

@@ -8,6 +8,7 @@
 namespace reef::rewrite {
 namespace {
 
+constexpr std::int32_t kMostLineChannels = 1 << 20;    // each takes a weight, a bias and two scales
 constexpr std::int32_t kMostReorderedChannels = 1024;  // a square of weights: 1 MiB
 
 template <typename T>
@@ -60,7 +61,7 @@ std::int32_t OpList::weights(ir::Shape shape, ir::DataType type, std::vector<std
 std::int32_t OpList::line(std::int32_t x, double slope, double offset, const Affine8& result, std::int32_t into) {
   const auto in = edit_.affine(x);
   const ir::Shape shape = edit_.shape(x);
-  if (!in || shape.rank() != 4 || slope == 0) return -1;
+  if (!in || shape.rank() != 4 || slope == 0 || shape[3] > kMostLineChannels) return -1;
   const bool is_signed = in->type == ir::DataType::kInt8;
   // One weight for all channels, as large as its type holds: its scale carries the slope, and the bias gets the finest
   // unit. A negative uint8 weight is 0 with the zero point on top.

@@ -2,11 +2,15 @@
 // SPACE_TO_BATCH_ND, a convolution of stride 1 and BATCH_TO_SPACE_ND: the dilated convolution as TensorFlow 1 writes
 // it. The same sums are those of one convolution with a dilation, on an image padded by what was padded less what was
 // cropped.
+#include <algorithm>
+
 #include "rewrite/op_list.h"
 #include "rewrite/rewrite_def.h"
 
 namespace reef::rewrite {
 namespace {
+
+constexpr std::int64_t kMostMargin = 1 << 20;  // pixels
 
 struct Side {
   std::int64_t before = 0, after = 0;  // padding that is left, in pixels
@@ -23,6 +27,7 @@ std::optional<std::vector<std::int64_t>> margins(const GraphEdit& edit, const ir
   const auto blocks = edit.ints(op.inputs[1]), values = edit.ints(op.inputs[2]);
   if (!blocks || !values || blocks->size() != 2 || values->size() != 4) return {};
   if ((*blocks)[0] != (*blocks)[1] || (*blocks)[0] < 2) return {};
+  if (std::any_of(values->begin(), values->end(), [](std::int64_t v) { return v < 0 || v > kMostMargin; })) return {};
   if (block != 0 && block != (*blocks)[0]) return {};
   block = (*blocks)[0];
   return values;

@@ -6,6 +6,7 @@
 // An input whose other dimensions are open with a size of 1 is left alone: nobody means a picture of one pixel.
 #include <algorithm>
 
+#include "ir/verify.h"
 #include "ops/registry.h"
 #include "rewrite/rewrite_def.h"
 
@@ -120,10 +121,15 @@ int fix_computed(GraphEdit& edit) {
 bool whole(GraphEdit& edit) {
   const std::vector<ir::Tensor>& tensors = edit.graph().tensors;
   if (std::none_of(tensors.begin(), tensors.end(), is_open)) return false;
+  const std::vector<ir::Tensor> before = tensors;
   std::string names;
   const bool inputs_changed = fix_inputs(edit, names);
   const int fixed = fix_computed(edit);
   if (!inputs_changed && fixed == 0) return false;
+  if (!ir::verify(edit.model()).ok()) {  // as when scales along a dimension no longer match its size
+    edit.change().subgraphs[0].tensors = before;
+    return false;
+  }
   std::string what = inputs_changed ? fmt::format("inputs {} fixed at the sizes in the file", names) : "";
   if (fixed > 0) what += fmt::format("{}{} computed shapes follow", what.empty() ? "" : "; ", fixed);
   edit.note_change(-1, std::move(what), "");

@@ -208,8 +208,12 @@ bool GraphEdit::is_sound(std::int32_t index) const {
   const ir::Operator& it = op(index);
   const ops::OpDef* definition = ops::find_op(it);
   if (definition == nullptr || !ops::check_arity(*definition, it).ok()) return false;
-  const auto fine = [this](std::int32_t tensor) { return tensor < 0 || is_static(tensor); };
-  return std::all_of(it.inputs.begin(), it.inputs.end(), fine) &&
+  // Only biases are left out of operators that rewrites deal with.
+  const bool takes_bias = it.type == "CONV_2D" || it.type == "DEPTHWISE_CONV_2D" || it.type == "FULLY_CONNECTED";
+  for (std::size_t i = 0; i < it.inputs.size(); ++i) {
+    if (it.inputs[i] < 0 ? !(takes_bias && i == 2) : !is_static(it.inputs[i])) return false;
+  }
+  return !it.inputs.empty() && !it.outputs.empty() &&
          std::all_of(it.outputs.begin(), it.outputs.end(),
                      [&](std::int32_t tensor) { return tensor >= 0 && is_static(tensor); });
 }

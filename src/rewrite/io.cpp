@@ -18,7 +18,7 @@ std::optional<std::int32_t> quantized_input(const GraphEdit& edit, std::int32_t 
   for (const std::int32_t reader : edit.consumers(input)) {
     const ir::Operator& op = edit.op(reader);
     if (op.type != "QUANTIZE" || op.outputs.size() != 1 || op.inputs.size() != 1) return {};
-    if (!edit.affine(op.outputs[0])) return {};
+    if (!edit.affine(op.outputs[0]) || edit.shape(op.outputs[0]) != edit.shape(input)) return {};
     if (first && !edit.same_quantization(*first, op.outputs[0])) return {};
     if (!first) first = op.outputs[0];
   }
@@ -63,6 +63,7 @@ bool strip_output(GraphEdit& edit, std::size_t place) {
   const std::int32_t stored = edit.op(producer).inputs[0];
   // A tensor is given out once, and an input or constant is not computed.
   if (!edit.affine(stored) || edit.is_graph_output(stored) || edit.producer(stored) < 0) return false;
+  if (edit.shape(stored) != edit.shape(output)) return false;
   if (!edit.consumers(output).empty()) return false;
   edit.note_change(producer,
                    fmt::format("{} at an output {}", edit.describe(producer),

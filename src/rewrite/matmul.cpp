@@ -76,7 +76,8 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (edit.shape(product->y).elements() != std::int64_t{rows} * m) return false;
   if (is_matmul && x_shape.last() != k) return false;
   if (product->bias >= 0 &&
-      (!edit.is_constant(product->bias) || edit.tensor(product->bias).type != ir::DataType::kInt32)) {
+      (!edit.is_constant(product->bias) || edit.tensor(product->bias).type != ir::DataType::kInt32 ||
+       edit.shape(product->bias).elements() != m)) {
     return false;
   }
   if (edit.fits(index)) return false;

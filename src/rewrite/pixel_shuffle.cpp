@@ -109,19 +109,30 @@ bool lower(OpList& list, std::int32_t x, const std::vector<Factor>& factors, std
   return cut && cut_view(list, x, factors, *cut, shape, y);
 }
 
+// More than three dimensions that count, or an operator that the chip does not have. Others may be too large to map,
+// but that is nothing that another form would mend.
+bool is_out_of_form(const GraphEdit& edit, std::int32_t index) {
+  const ir::Operator& op = edit.op(index);
+  const auto is_deep = [&](std::int32_t tensor) {
+    const ir::Shape& shape = edit.shape(tensor);
+    return shape.rank() > 4 || (shape.rank() == 4 && shape[0] != 1);
+  };
+  return op.type == "DEPTH_TO_SPACE" || op.type == "SPACE_TO_DEPTH" || is_deep(op.inputs[0]) || is_deep(op.outputs[0]);
+}
+
 // The chain of views that ends at `last`, first operator first. Empty: `last` is not the end of one that needs help.
 std::vector<std::int32_t> chain_ending_at(const GraphEdit& edit, std::int32_t last) {
   if (!is_view_op(edit, last)) return {};
   const std::int32_t y = edit.op(last).outputs[0];
   if (edit.has_one_use(y) && is_view_op(edit, edit.consumers(y)[0])) return {};
   std::vector<std::int32_t> chain = {last};
-  bool needs_help = !edit.fits(last);
+  bool needs_help = is_out_of_form(edit, last) && !edit.fits(last);
   while (chain.size() < 16) {
     const std::int32_t input = edit.op(chain.back()).inputs[0];
     const std::int32_t producer = edit.producer(input);
     if (producer < 0 || !edit.has_one_use(input) || !is_view_op(edit, producer)) break;
     chain.push_back(producer);
-    needs_help = needs_help || !edit.fits(producer);
+    needs_help = needs_help || (is_out_of_form(edit, producer) && !edit.fits(producer));
   }
   if (!needs_help) chain.clear();
   std::reverse(chain.begin(), chain.end());

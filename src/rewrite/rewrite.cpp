@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/verify.h"
 #include "rewrite/graph_edit.h"
 #include "rewrite/rewrite_def.h"
 
@@ -88,6 +89,7 @@ Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteO
   REEF_RETURN_IF_ERROR(check_names(options.enable));
   REEF_RETURN_IF_ERROR(check_names(options.disable));
   if (model.subgraphs.empty()) return std::vector<Application>();
+  const ir::Model given = model;  // shares the data
   GraphEdit edit(model, options);
   const std::size_t tensor_count = model.subgraphs[0].tensors.size();
   bool changed = true;
@@ -100,6 +102,10 @@ Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteO
     }
   }
   if (edit.changes() > 0 || model.subgraphs[0].tensors.size() != tensor_count) edit.compact();
+  if (const Status status = ir::verify(model); !status.ok()) {
+    model = given;
+    return internal_error("rewrites left a model that is not well formed: {}; use --no-rewrites", status.message());
+  }
   std::vector<Application> applications = edit.take_applications();
   for (const Rewrite* rewrite : kRewrites) {
     if (is_on(rewrite->info, options) || contains(options.disable, rewrite->info.name)) continue;

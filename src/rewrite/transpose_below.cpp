@@ -119,6 +119,7 @@ class Lowering {
   std::optional<Lowered> remade(std::vector<std::int32_t> inputs, const Permutation& p) {
     Lowered lowered{{}, as_ints(p)};
     for (const std::int32_t output : op_.outputs) {
+      if (edit_.shape(output).rank() != static_cast<int>(p.size())) return {};
       lowered.results.push_back(list_.tensor_like(output, before(edit_.shape(output), p)));
     }
     list_.add(op_.type, op_.options_type, op_.attributes, std::move(inputs), lowered.results,
@@ -190,7 +191,7 @@ class Lowering {
       if (strided && (attributes.get_int("begin_mask") >> i & 1) != 0) (*begins)[i] = 0;
       if ((*begins)[i] < 0) (*begins)[i] += size;
       const std::int64_t taken = edit_.shape(op_.outputs[0])[static_cast<int>(i)];
-      if ((*begins)[i] < 0 || (*begins)[i] + taken > size) return {};
+      if ((*begins)[i] < 0 || (*begins)[i] > size - taken) return {};
     }
     return begins;
   }
@@ -200,7 +201,7 @@ class Lowering {
     if (out.rank() != static_cast<int>(p_.size())) return {};
     const auto begins = box_begins();
     const auto x = operand_before(edit_, list_, op_.inputs[0], p_);
-    if (!begins || !x) return {};
+    if (!begins || !x || begins->size() != p_.size()) return {};
     std::vector<std::int64_t> moved(begins->size());
     for (std::size_t i = 0; i < moved.size(); ++i) moved[static_cast<std::size_t>(p_[i])] = (*begins)[i];
     return Lowered{{list_.slice_box(*x, moved, before(edit_.shape(op_.outputs[0]), p_))}, as_ints(p_)};
@@ -249,6 +250,7 @@ class Lowering {
 
   std::optional<Lowered> view() {
     const std::int32_t transposer = edit_.producer(op_.inputs[0]);
+    if (transposer < 0 || !is_view_op(edit_, transposer)) return {};
     const std::int32_t source = edit_.op(transposer).inputs[0];
     View view(edit_.shape(source));
     ReshapeTranspose form;

@@ -320,7 +320,7 @@ int differs_by(const GraphEdit& edit, const Affine8& in, const Affine8& out, con
 bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates) {
   const auto in = edit.affine(x), out = edit.affine(y);
-  if (!in || !out || edit.shape(x) != edit.shape(y)) return false;
+  if (!in || !out || edit.shape(x) != edit.shape(y) || edit.shape(x).elements() == 0) return false;
   const auto make = [&](const Candidate& candidate, int difference) {
     OpList list(edit, edit.tensor(y).name);
     return build(edit, list, candidate, x, y) && edit.commit(last, list.take(), candidate.into, difference);

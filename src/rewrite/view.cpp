@@ -2,8 +2,10 @@
 #include "rewrite/view.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 namespace reef::rewrite {
 namespace {
@@ -114,8 +116,10 @@ std::vector<std::int64_t> permutation_of(const GraphEdit& edit, std::int32_t ind
 }
 
 bool is_view_op(const GraphEdit& edit, std::int32_t index) {
-  if (!edit.is_sound(index)) return false;
+  static constexpr std::array<std::string_view, 6> kTypes = {"RESHAPE",     "TRANSPOSE",      "SQUEEZE",
+                                                             "EXPAND_DIMS", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"};
   const ir::Operator& op = edit.op(index);
+  if (std::find(kTypes.begin(), kTypes.end(), op.type) == kTypes.end() || !edit.is_sound(index)) return false;
   const ir::Shape &in = edit.shape(op.inputs[0]), &out = edit.shape(op.outputs[0]);
   // Elements keep their meaning only if they are stored alike.
   if (in.elements() != out.elements() || in.elements() == 0) return false;

@@ -96,11 +96,6 @@ Status SubgraphRunner::bind(const std::vector<ForeignOp>& foreign_ops,
     for (const std::int32_t tensor : op.inputs) {
       state.inputs.push_back(tensor < 0 ? nullptr : &tensors_[index_of(tensor)]);
     }
-    for (int k = 0; k < state.def->inputs.min; ++k) {
-      if (state.inputs[index_of(k)] == nullptr) {
-        return place(invalid_input("input {} is left out, but the op needs it", k), state);
-      }
-    }
     for (const std::int32_t tensor : op.outputs) state.outputs.push_back(&tensors_[index_of(tensor)]);
     for (const std::int32_t tensor : op.intermediates) {
       state.intermediates.push_back(tensor < 0 ? nullptr : &tensors_[index_of(tensor)]);

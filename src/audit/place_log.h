@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last accesses to every place of a memory: who wrote it, and who has read it since.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "audit/clocks.h"
+
+namespace reef::audit {
+
+class PlaceLog {
+ public:
+  // `agents`: numbers in clocks.h of those who read this memory.
+  PlaceLog(std::string_view name, std::int64_t places, int tile, std::vector<int> readers)
+      : name_(name), places_(places), tile_(tile), readers_(std::move(readers)) {
+    restart();
+  }
+  // Everything before is over: nothing can be in its way.
+  void restart() {
+    const auto count = static_cast<std::size_t>(places_);
+    written_.assign(count, 0);
+    writers_.assign(count, 0);
+    reads_.assign(readers_.size(), {});
+    for (auto& clocks : reads_) clocks.assign(count, 0);
+  }
+  std::string_view name() const { return name_; }
+  int tile() const { return tile_; }
+  bool holds(std::int64_t place) const { return place >= 0 && place < places_; }
+  bool is_written(std::int64_t place) const { return written_[static_cast<std::size_t>(place)] != 0; }
+
+  struct Conflict {
+    int agent = -1;  // -1: none
+    Clock clock = 0;
+  };
+  // A write that the reader does not know of. `reader`: index in the list of readers.
+  Conflict read(std::int64_t place, const Agent& agent, std::size_t reader) {
+    const auto at = static_cast<std::size_t>(place);
+    reads_[reader][at] = agent.now();
+    const Clock clock = written_[at];
+    if (clock == 0 || agent.knows(writers_[at], clock)) return {};
+    return {writers_[at], clock};
+  }
+  // A read (or, in `other_write`, a write) that the writer does not know of. An agent always knows its own.
+  Conflict write(std::int64_t place, const Agent& agent, Conflict& other_write) {
+    const auto at = static_cast<std::size_t>(place);
+    Conflict conflict;
+    for (std::size_t i = 0; i < readers_.size(); ++i) {
+      if (!agent.knows(readers_[i], reads_[i][at])) conflict = {readers_[i], reads_[i][at]};
+    }
+    if (!agent.knows(writers_[at], written_[at])) other_write = {writers_[at], written_[at]};
+    written_[at] = agent.now();
+    writers_[at] = static_cast<std::uint8_t>(agent.number());
+    return conflict;
+  }
+
+ private:
+  static_assert(kAgents <= 256);
+  std::string_view name_;
+  std::int64_t places_;
+  int tile_;
+  std::vector<int> readers_;
+  std::vector<Clock> written_;  // 0: not by this program
+  std::vector<std::uint8_t> writers_;
+  std::vector<std::vector<Clock>> reads_;  // by reader
+};
+
+}  // namespace reef::audit

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ring, mesh, and the movers between the memories of a tile, step by step.
+//
+// Every step counts its agent's clock up before it accesses anything, and signals after it has.
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "audit/walk.h"
+
+namespace reef::audit {
+namespace {
+
+// Lines of a ring channel to a tile, and words of a mesh link, that are under way at once.
+constexpr std::size_t kRingDepth = chip::kRingLinesNeeded, kLinkDepth = chip::kMeshWordsNeeded;
+
+// Readers of the memories, in the order of their logs.
+enum NarrowReader : std::size_t { kTensorReads, kPackerReads, kFirstMeshReads };
+enum WideReader : std::size_t { kTensorReadsLines, kUnpackerReads, kRingReads };
+
+}  // namespace
+
+// ---- Memories ----
+
+std::uint64_t Walk::read_line(TileState& tile, std::int64_t line, const Agent& agent, std::size_t reader) {
+  read(*tile.wide, line, agent, reader);
+  if (!tile.wide->holds(line)) return 0;
+  const auto at = static_cast<std::size_t>(line);
+  if (!tile.wide->is_written(line) && tile.wide_written[at] != 0) tile.wide_relied_on[at] = 1;
+  return tile.wide_written[at];
+}
+
+void Walk::write_line(TileState& tile, std::int64_t line, const Agent& agent, std::uint64_t written) {
+  if (!write(*tile.wide, line, agent)) return;
+  const auto at = static_cast<std::size_t>(line);
+  tile.wide_written[at] = written;
+  if (tile.wide_relied_on[at] == 0) return;
+  report_here(FindingKind::kRepetition, agent, "overwrites what this program has read and another program left there",
+              tile.wide->name(), line);
+}
+
+void Walk::write_word(TileState& tile, std::int64_t word, const Agent& agent, bool is_written) {
+  if (write(*tile.narrow, word, agent)) tile.narrow_written[static_cast<std::size_t>(word)] = is_written ? 1 : 0;
+}
+
+// ---- Ring ----
+
+bool Walk::has_room(std::uint16_t tiles, int channel, bool to_scalar) const {
+  if (to_scalar && to_scalar_.size() >= kRingDepth) return false;
+  for (std::uint32_t left = tiles; left != 0; left &= left - 1) {
+    const TileState& tile = *tiles_[static_cast<std::size_t>(std::countr_zero(left))];
+    if (tile.ring[static_cast<std::size_t>(channel)].size() >= kRingDepth) return false;
+  }
+  return true;
+}
+
+// Lines for one channel of a tile must come in an order that the program enforces, and whoever sends on a channel must
+// know that it is its turn.
+void Walk::send_line(Agent& agent, std::uint16_t tiles, int channel, bool to_scalar, std::uint64_t written) {
+  const Stamp stamp = agent.stamp();
+  const std::string_view name = channel == 0 ? "ring channel A" : "ring channel B";
+  const auto follow = [&](FindingKind kind, Stamp& last, int tile) {
+    if (last.clock != 0 && !agent.knows(last)) report(kind, last.agent, last.clock, agent, name, tile);
+    last = stamp;
+  };
+  ++statistics_.messages;
+  const auto c = static_cast<std::size_t>(channel);
+  for (std::uint32_t left = tiles; left != 0; left &= left - 1) {
+    TileState& tile = *tiles_[static_cast<std::size_t>(std::countr_zero(left))];
+    tile.ring[c].push_back({stamp, written});
+    follow(FindingKind::kMessageOrder, tile.last_line[c], tile.number);
+    const auto unit = channel == 0 ? isa::Unit::kRingReceiveA : isa::Unit::kRingReceiveB;
+    wake(tile.number * kActorsPerTile + static_cast<int>(unit));
+  }
+  if (tiles != 0) follow(FindingKind::kRingTurn, ring_turn_[c], -1);
+  if (!to_scalar) return;
+  to_scalar_.push_back({stamp, written});
+  follow(FindingKind::kMessageOrder, last_to_scalar_, -1);
+  wake(kOutfeedActor);
+}
+
+void Walk::took_line(int channel) {
+  auto& sleepers = ring_sleepers_[static_cast<std::size_t>(channel)];
+  for (const int actor : sleepers) wake(actor);
+  sleepers.clear();
+}
+
+bool Walk::ring_send(Worker& worker, const isa::RingSend& op) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.agent;
+  while (!worker.first.done()) {
+    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+    if (!has_room(op.to_tiles, op.channel, op.to_scalar)) {
+      ring_sleepers_[0].push_back(worker.actor);
+      if (op.channel != 0) ring_sleepers_[1].push_back(worker.actor);
+      return false;
+    }
+    if (!spend(1)) return false;
+    agent.tick();
+    const std::uint64_t written = read_line(tile, worker.first.address(), agent, kRingReads);
+    send_line(agent, op.to_tiles, op.channel, op.to_scalar, written);
+    worker.first.advance();
+    const std::int64_t position = worker.first.position();
+    signal(agent, tile.counters[op.ring_write.counter], worker.first_passes.up_to(position));
+    signal_ring(agent, op.channel, worker.second_passes.up_to(position));
+  }
+  return true;
+}
+
+bool Walk::ring_receive(Worker& worker, const isa::RingReceive& op) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.agent;
+  auto& lines = tile.ring[static_cast<std::size_t>(op.channel)];
+  while (!worker.first.done()) {
+    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+    if (lines.empty() || !spend(1)) return false;
+    agent.learn(lines.front().sent);
+    agent.tick();
+    const std::uint64_t written = lines.front().written;
+    lines.pop_front();
+    took_line(op.channel);
+    const bool is_header = op.has_header && !worker.header_done && worker.first.begins_pass(op.header_level);
+    if (is_header) {
+      const std::int64_t pass = op.out.passes_before(worker.first.position(), op.header_level);
+      const std::int64_t buffers = std::max<std::int64_t>(op.header_buffers, 1);
+      write_line(tile, op.header_first + op.header_step * (pass % buffers) + worker.header_line, agent, written);
+      worker.header_done = ++worker.header_line >= op.header_lines;
+      if (worker.header_done) worker.header_line = 0;
+      continue;
+    }
+    write_line(tile, worker.first.address(), agent, written);
+    worker.first.advance();
+    worker.header_done = false;
+    signal(agent, tile.counters[op.read.counter], worker.first_passes.up_to(worker.first.position()));
+  }
+  return true;
+}
+
+// ---- Between the memories of a tile ----
+
+// A line is packed word by word, each as its waits permit, and stored when it is complete.
+bool Walk::narrow_to_wide(Worker& worker, const isa::NarrowToWide& op) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.agent;
+  const std::int64_t base = op.base_register < 0 ? 0 : std::int64_t{worker.job.base} - op.in.base;
+  while (!worker.second.done()) {
+    if (!pass(agent, worker, worker.second_gate, tile.counters, worker.second.position())) return false;
+    std::uint64_t& written = worker.line_written;
+    while (!worker.first.done() && worker.line_word < kLineWords &&
+           (worker.line_word == 0 || !worker.first.begins_pass(op.line_level))) {
+      if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+      if (!spend(1)) return false;
+      agent.tick();
+      const std::int64_t word = worker.first.address() + base;
+      read(*tile.narrow, word, agent, kPackerReads);
+      if (tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0) {
+        written |= std::uint64_t{1} << worker.line_word;
+      }
+      worker.first.advance();
+      ++worker.line_word;
+    }
+    if (worker.line_word == 0) {
+      report_here(FindingKind::kNests, agent, "has a destination that is longer than its source");
+      return true;
+    }
+    if (!spend(1)) return false;
+    agent.tick();
+    if (op.transpose) {  // four words, or two, are mixed: all of them must have been written
+      const int group = op.halves ? 2 : 4;
+      const std::uint64_t ones = (std::uint64_t{1} << group) - 1;
+      for (int i = 0; i < kLineWords; i += group) {
+        if ((written >> i & ones) != ones) written &= ~(ones << i);
+      }
+    }
+    write_line(tile, worker.second.address(), agent, written);
+    written = 0;
+    worker.line_word = 0;
+    worker.second.advance();
+    signal(agent, tile.counters[op.signal.counter], worker.second_passes.up_to(worker.second.position()));
+  }
+  if (!worker.first.done()) report_here(FindingKind::kNests, agent, "has a source that is longer than its destination");
+  return true;
+}
+
+// One line for each pass of dimension 0.
+bool Walk::wide_to_scaling(Worker& worker, const isa::WideToNarrow& op) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.agent;
+  while (!worker.second.done()) {
+    const std::int64_t position = worker.second.position();
+    if (worker.first.done()) {
+      report_here(FindingKind::kNests, agent, "has a destination that is longer than its source");
+      return true;
+    }
+    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+    if (!pass(agent, worker, worker.second_gate, tile.counters, position)) return false;
+    if (!spend(1)) return false;
+    agent.tick();
+    const std::int64_t within = position % op.out.count[0];
+    const std::uint64_t line = read_line(tile, worker.first.address(), agent, kUnpackerReads);
+    const std::int64_t step = worker.second.address();
+    if (2 * within + 2 > kLineWords) {
+      report_here(FindingKind::kAddress, agent, "takes more than a line holds");
+    } else if (write(*tile.scaling, step, agent)) {
+      tile.scaling_written[static_cast<std::size_t>(step)] = (line >> (2 * within) & 3) == 3 ? 1 : 0;
+    }
+    worker.second.advance();
+    if (worker.second.position() % op.out.count[0] == 0) worker.first.advance();
+    signal(agent, tile.counters[op.signal.counter], worker.second_passes.up_to(worker.second.position()));
+  }
+  if (!worker.first.done()) report_here(FindingKind::kNests, agent, "has a source that is longer than its destination");
+  return true;
+}
+
+bool Walk::wide_to_narrow(Worker& worker, const isa::WideToNarrow& op) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.agent;
+  // A line that is passed over must have been there. False: its waits do not permit that yet.
+  const auto leave_lines = [&] {
+    for (; worker.lines_to_leave > 0 && !worker.first.done(); --worker.lines_to_leave) {
+      if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+      worker.first.advance();
+    }
+    return true;
+  };
+  while (!worker.second.done()) {
+    const std::int64_t position = worker.second.position();
+    if (op.skip_words > 0 && worker.skipped_at != position && worker.second.begins_pass(op.skip_level)) {
+      worker.skipped_at = position;
+      worker.line_word += op.skip_words;
+      worker.lines_to_leave += worker.line_word / kLineWords;
+      worker.line_word %= kLineWords;
+    }
+    if (!leave_lines()) return false;
+    if (worker.first.done()) {
+      report_here(FindingKind::kNests, agent, "has a destination that is longer than its source");
+      return true;
+    }
+    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+    if (!pass(agent, worker, worker.second_gate, tile.counters, position)) return false;
+    if (!spend(1)) return false;
+    agent.tick();
+    const std::uint64_t line = read_line(tile, worker.first.address(), agent, kUnpackerReads);
+    write_word(tile, worker.second.address(), agent, (line >> worker.line_word & 1) != 0);
+    worker.second.advance();
+    if (++worker.line_word == kLineWords || worker.second.begins_pass(op.line_level)) {
+      worker.line_word = 0;
+      ++worker.lines_to_leave;
+    }
+    signal(agent, tile.counters[op.signal.counter], worker.second_passes.up_to(worker.second.position()));
+  }
+  if (!leave_lines()) return false;
+  if (!worker.first.done()) report_here(FindingKind::kNests, agent, "has a source that is longer than its destination");
+  return true;
+}
+
+// ---- Mesh ----
+
+bool Walk::mesh_send(Worker& worker, const isa::Mesh& op, int direction) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.agent;
+  const int to = chip::neighbour(tile.number, static_cast<chip::Direction>(direction));
+  auto* link = to < 0 ? nullptr : &tiles_[static_cast<std::size_t>(to)]->links[static_cast<std::size_t>(direction)];
+  while (!worker.first.done()) {
+    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+    if ((link != nullptr && link->size() >= kLinkDepth) || !spend(1)) return false;
+    agent.tick();
+    const std::int64_t word = worker.first.address();
+    read(*tile.narrow, word, agent, kFirstMeshReads + static_cast<std::size_t>(direction));
+    if (link != nullptr) {
+      const bool is_written = tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
+      ++statistics_.messages;
+      link->push_back({agent.stamp(), is_written ? 1u : 0u});
+      wake(to * kActorsPerTile + static_cast<int>(isa::Unit::kMeshSouth) + direction);
+    }
+    worker.first.advance();
+    signal(agent, tile.counters[op.sent.counter], worker.first_passes.up_to(worker.first.position()));
+  }
+  return true;
+}
+
+bool Walk::mesh_receive(Worker& worker, const isa::Mesh& op, int direction) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.receiver;
+  auto& link = tile.links[static_cast<std::size_t>(direction)];
+  static constexpr std::array<chip::Direction, 4> kOpposite = {chip::Direction::kNorth, chip::Direction::kEast,
+                                                               chip::Direction::kSouth, chip::Direction::kWest};
+  const int from = chip::neighbour(tile.number, kOpposite[static_cast<std::size_t>(direction)]);
+  while (!worker.second.done()) {
+    if (!pass(agent, worker, worker.second_gate, tile.counters, worker.second.position())) return false;
+    if ((!op.fills && link.empty()) || !spend(1)) return false;
+    bool is_written = true;
+    if (!op.fills) {
+      agent.learn(link.front().sent);
+      is_written = link.front().written != 0;
+      link.pop_front();
+      if (from >= 0) wake(from * kActorsPerTile + static_cast<int>(isa::Unit::kMeshSouth) + direction);
+    }
+    agent.tick();
+    write_word(tile, worker.second.address(), agent, is_written);
+    worker.second.advance();
+    signal(agent, tile.counters[op.received.counter], worker.second_passes.up_to(worker.second.position()));
+  }
+  return true;
+}
+
+// The two halves go on independently; the unit's next instruction begins when both are done.
+bool Walk::mesh(Worker& worker, const isa::Mesh& op) {
+  const int direction = worker.actor % kActorsPerTile - static_cast<int>(isa::Unit::kMeshSouth);
+  const bool is_sent = !op.sends || mesh_send(worker, op, direction);
+  const bool is_received = !op.receives || mesh_receive(worker, op, direction);
+  return is_sent && is_received;
+}
+
+}  // namespace reef::audit

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution or depthwise convolution on all tiles at once.
+//
+// Every tile that owns pixels of the output computes them; all tiles need the same parameters at about the same time,
+// so these are kept on one tile (or a few) and sent to all over the ring:
+//
+//   parameter lines -> ring B -> ring_receive: header lines and weight blocks into wide memory
+//                                 wide_to_narrow: multipliers and biases into scaling memory
+//                                 multiply_add: pixels by weights
+// A depthwise layer uses 4 words of parameters at a step, not 64. Its lines are packed; they go to the scalar core,
+// through its loop-back buffer, and come back as lines of 4 words over ring A:
+//   packed lines -> ring B -> outfeed -> loop-back buffer -> pop -> ring A -> ring_receive -> ...
+//
+// Waits, with everything counted from the totals before the layer:
+//   ring_receive     PARAMETERS: the block before last is used up, its lines are free (the last one, where there is one
+//                    buffer only)
+//   wide_to_narrow   RING_READ: the group's header has come; AVDATA: the group before last is done with its half of
+//                    scaling memory
+//   multiply_add     RING_READ: the block has come; WIDE_TO_SCALING: so have multipliers and biases
+//   ring_send        RING_PRODUCER_B: all lines sent by others before have gone
+//   loop-back        RING_OUTFEED, LOOPBACK_POP: words are there, places are free; RING_PRODUCER_A: the lines before
+//                    last have left the buffer, so that ring B is not blocked by lines that find no room
+// Instructions are queued in this order and run side by side; the barrier behind each layer ends it.
+//
+// How it is known: what Google's newest compiler writes, instruction by instruction (codegen.md 4.4 to 4.8).
+#include "emit/blocks.h"
+#include "emit/registers.h"
+#include "isa/host_queues.h"
+#include "isa/movers.h"
+#include "isa/ring.h"
+#include "isa/tensor_op.h"
+
+namespace reef::emit {
+namespace {
+
+using isa::Opcode;
+using tiled::TiledLayer;
+using tiled::TiledTensor;
+
+constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
+constexpr std::int32_t kScalingHalf = 32;         // steps of 8 bytes between the halves of scaling memory
+constexpr std::int32_t kCellsPerScalingRow = 16;  // multipliers and biases are moved 16 cells at a time, 8 steps
+
+// A dimension of a pixel walk, with what it runs over: neighbours in memory are walked as one dimension.
+enum class Over { kChannels, kKernelX, kKernelY, kX, kY, kOuter };
+struct WalkDim {
+  Over over;
+  std::int64_t stride, count;
+  bool keep = false;  // even if it has one step
+};
+
+// Dimensions of one step are left out; those whose addresses continue the one inside are joined with it.
+std::vector<Dim> joined(std::initializer_list<WalkDim> walk) {
+  const auto continues = [](Over inner, Over outer) {
+    return (inner == Over::kChannels && outer == Over::kKernelX) ||
+           (inner == Over::kKernelX && outer == Over::kKernelY) || (inner == Over::kX && outer == Over::kY);
+  };
+  std::vector<WalkDim> kept;
+  for (const WalkDim& dim : walk) {
+    if (dim.count == 1 && !dim.keep) continue;
+    if (!kept.empty() && continues(kept.back().over, dim.over) &&
+        dim.stride == kept.back().stride * kept.back().count) {
+      kept.back().count *= dim.count;
+      if (kept.back().over == Over::kChannels) kept.back().over = Over::kKernelX;
+      continue;
+    }
+    kept.push_back(dim);
+  }
+  std::vector<Dim> dims;
+  for (const WalkDim& dim : kept) dims.push_back(step(dim.stride, dim.count));
+  return dims;
+}
+
+class LayerWriter {
+ public:
+  LayerWriter(ProgramWriter& writer, const tiled::TiledProgram& program, const TiledLayer& layer)
+      : writer_(writer),
+        layer_(layer),
+        input_(program.tensors[static_cast<std::size_t>(layer.input)]),
+        output_(program.tensors[static_cast<std::size_t>(layer.output)]),
+        header_lines_(layer.header.arrays()),
+        scaling_lines_(int{layer.header.multipliers} + int{layer.header.biases}),
+        ring_read_(layer.depthwise ? TileCounter::kRingReadA : TileCounter::kRingReadB) {
+    for (int t = 0; t < chip::kTiles; ++t) {
+      if (output_.rows.tile(chip::tile_row(t)).own() > 0 && output_.columns.tile(chip::tile_column(t)).own() > 0) {
+        tiles_ |= tiled::mask_of(t);
+      }
+      for (int c = 0; c < isa::kTileCounterCount; ++c) {
+        before_[static_cast<std::size_t>(t)][static_cast<std::size_t>(c)] =
+            writer_.total(static_cast<TileCounter>(c), t);
+      }
+    }
+  }
+
+  void write() {
+    receive_parameters();
+    if (scaling_lines_ > 0) load_scaling();
+    compute();
+    if (layer_.depthwise) {
+      send_depthwise();
+    } else {
+      send_lines();
+    }
+    exchange();
+    writer_.barrier();
+  }
+
+ private:
+  std::int64_t before(TileCounter counter, int tile) const {
+    return before_[static_cast<std::size_t>(tile)][static_cast<std::size_t>(counter)];
+  }
+
+  void receive_parameters() {
+    namespace r = isa::ring;
+    const bool depthwise = layer_.depthwise;
+    std::vector<Dim> dims = {step(1, layer_.block_lines)};
+    if (layer_.partial_sums) dims.push_back(repeat(layer_.blocks));
+    dims.push_back(repeat(1));
+    dims.push_back(repeat(layer_.groups));
+    const LoopNest lines = LoopNest(layer_.weights_line, dims).swap(1, layer_.buffers == 2 ? layer_.block_lines : 0);
+    const auto used_up = [&](int tile) { return before(TileCounter::kParameters, tile); };
+    for_each_class(tiles_, used_up, [&](TileMask tiles, std::int64_t used) {
+      Draft draft(depthwise ? Opcode::kRingReceiveA : Opcode::kRingReceiveB);
+      draft.tiles(tiles)
+          .nest(r::kReceiveOut, lines)
+          .wait(TileCounter::kParameters, {1, used - (layer_.buffers - 1), 1}, Gate::kWriting)
+          .signal(depthwise ? r::kSignalRingReadA : r::kSignalRingReadB, 1);
+      if (header_lines_ > 0) {
+        draft.set(r::kHeader)
+            .set(r::kHeaderLevel, layer_.partial_sums ? 3 : 2)
+            .set(r::kHeaderFirst, layer_.header_line)
+            .set(r::kHeaderLines, header_lines_)
+            .set(r::kHeaderLast, last_header_line())
+            .set(r::kHeaderStep, header_lines_);
+      }
+      writer_.add(draft);
+    });
+  }
+  std::int32_t last_header_line() const { return layer_.header_line + header_lines_ * layer_.buffers - 1; }
+
+  void load_scaling() {
+    namespace m = isa::movers;
+    const std::int32_t steps =
+        layer_.depthwise ? layer_.cells / 2
+                         : (layer_.cells + kCellsPerScalingRow - 1) / kCellsPerScalingRow * (kCellsPerScalingRow / 2);
+    const std::int32_t first = layer_.header.multipliers ? chip::kScalingScalesWord : chip::kScalingBiasesWord;
+    LoopNest lines(layer_.header_line, {step(1, scaling_lines_), repeat(layer_.groups)});
+    if (layer_.buffers == 2) lines.swap(1, header_lines_);
+    using Totals = std::pair<std::int64_t, std::int64_t>;
+    const auto totals = [&](int tile) { return Totals(before(ring_read_, tile), before(TileCounter::kAvdata, tile)); };
+    for_each_class(tiles_, totals, [&](TileMask tiles, const Totals& had) {
+      writer_.add(
+          Draft(Opcode::kWideToNarrow)
+              .tiles(tiles)
+              .nest(m::kToNarrowIn, lines)
+              .nest(m::kToNarrowOut, LoopNest(first, {step(1, steps), step(chip::kScalingBiasesWord, scaling_lines_),
+                                                      repeat(layer_.groups)})
+                                         .swap(2, kScalingHalf))
+              .set(m::kToScaling)
+              .set(m::kToNarrowLineLevel, 1)
+              .wait(ring_read_, {1, had.first + 1, layer_.blocks})
+              .wait(TileCounter::kAvdata, {2, had.second - 1, 1}, Gate::kWriting)
+              .signal(m::kSignalWideToNarrow, 2));
+    });
+  }
+
+  // ---- multiply_add ----
+
+  struct TileWork {
+    isa::Instruction instruction;  // without tiles
+    Status status;
+    bool several_columns = false, several_rows = false;
+    friend bool operator==(const TileWork& a, const TileWork& b) {
+      return a.instruction == b.instruction && a.several_columns == b.several_columns &&
+             a.several_rows == b.several_rows;
+    }
+  };
+
+  void compute() {
+    // Tiles whose instructions come out the same share one, except single pixels, rows and columns with larger shares.
+    for_each_class(
+        tiles_,
+        [&](int tile) {
+          const Draft draft = work_of(tile);
+          return TileWork{draft.instruction(), draft.status(), columns_of(tile) > 1, rows_of(tile) > 1};
+        },
+        [&](TileMask tiles, const TileWork&) {
+          int tile = 0;
+          while ((tiles & tiled::mask_of(tile)) == 0) ++tile;
+          writer_.add(work_of(tile).tiles(tiles));
+        });
+  }
+  std::int32_t rows_of(int tile) const { return output_.rows.tile(chip::tile_row(tile)).own(); }
+  std::int32_t columns_of(int tile) const { return output_.columns.tile(chip::tile_column(tile)).own(); }
+
+  LoopNest pixels_read(int tile) const {
+    const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+    const std::int64_t pitch = input_.pitch, row_bytes = input_.row_bytes(column);
+    const std::int32_t first_y = layer_.y.first(output_.rows.tile(row).begin);
+    const std::int32_t first_x = layer_.x.first(output_.columns.tile(column).begin);
+    const WalkDim channels{Over::kChannels, kWord, layer_.block_words, true};
+    const WalkDim kernel_x{Over::kKernelX, pitch * layer_.x.dilation, layer_.x.kernel};
+    const WalkDim kernel_y{Over::kKernelY, row_bytes * layer_.y.dilation, layer_.y.kernel};
+    const WalkDim x{Over::kX, pitch * layer_.x.stride, columns_of(tile)};
+    const WalkDim y{Over::kY, row_bytes * layer_.y.stride, rows_of(tile)};
+    const std::int64_t block_bytes = std::int64_t{kWord} * layer_.block_words;
+    std::vector<Dim> dims;
+    if (layer_.depthwise) {
+      dims = joined({channels, kernel_x, kernel_y, x, y, {Over::kOuter, kWord, layer_.groups, true}});
+    } else if (layer_.partial_sums) {
+      dims = joined({channels, kernel_x, kernel_y, x, y, {Over::kOuter, block_bytes, layer_.blocks, true}});
+      dims.push_back(repeat(layer_.groups));
+    } else {
+      dims = joined({channels, kernel_x, kernel_y, {Over::kOuter, block_bytes, 1, true}, x, y});
+      dims.push_back(repeat(layer_.groups));
+    }
+    return LoopNest(input_.byte_of(row, column, first_y, first_x), dims);
+  }
+
+  LoopNest pixels_written(int tile) const {
+    const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+    const std::vector<Dim> dims = joined({{Over::kChannels, kWord, layer_.cells / kWord, true},
+                                          {Over::kX, output_.pitch, columns_of(tile)},
+                                          {Over::kY, output_.row_bytes(column), rows_of(tile)},
+                                          {Over::kOuter, layer_.cells, layer_.groups, true}});
+    LoopNest nest(output_.first_own_byte(row, column), dims);
+    if (layer_.groups > 1) nest.clip(static_cast<int>(dims.size()) - 1, layer_.last_cells / kWord);
+    return nest;
+  }
+
+  Draft work_of(int tile) const {
+    namespace t = isa::tensor_op;
+    const std::int64_t pixels = std::int64_t{rows_of(tile)} * columns_of(tile);
+    const bool several = pixels > 1;
+    const bool sums_in_memory = layer_.partial_sums && several;  // one pixel's sum stays in the cells
+    std::vector<std::int64_t> loops = {layer_.block_lines};
+    if (several) loops.push_back(pixels);
+    const int block_level = static_cast<int>(loops.size());  // one pass: one block of parameters is used up
+    if (layer_.partial_sums) loops.push_back(layer_.blocks);
+    const int group_level = static_cast<int>(loops.size());
+    loops.push_back(layer_.groups);
+
+    const LoopNest out = pixels_written(tile);
+    std::vector<Dim> parameters = {step(kWord, layer_.block_lines)};
+    for (std::size_t i = 1; i < loops.size(); ++i) parameters.push_back(repeat(loops[i]));
+    LoopNest weights(std::int64_t{layer_.weights_line} * chip::kWideAddressUnitsPerLine, parameters);
+    if (layer_.buffers == 2)
+      weights.swap(block_level, std::int64_t{chip::kWideAddressUnitsPerLine} * layer_.block_lines);
+
+    Draft draft(Opcode::kMultiplyAdd);
+    draft.loops(loops)
+        .nest(t::kIn, pixels_read(tile))
+        .nest(t::kOut, out)
+        .nest(t::kParam, weights)
+        .nest(t::kPsum, sums(loops, sums_in_memory))
+        .wait(ring_read_, {block_level, before(ring_read_, tile) + 1, 1});
+    if (scaling_lines_ > 0) {
+      draft.wait(TileCounter::kWideToScaling, {group_level, before(TileCounter::kWideToScaling, tile) + 1, 1});
+    }
+    draft.signal(t::kSignalAvdata, static_cast<int>(out.dims().size()) - 1)
+        .signal(t::kSignalParameters, block_level)
+        .set(t::kStaticParams)
+        .set(t::kAccumulateInside, !sums_in_memory)
+        .set(t::kReduceDims, layer_.partial_sums ? 1 | 1 << block_level : 1)
+        .set(t::kScalingLevel, group_level)
+        .set(t::kCells, layer_.cells)
+        .set(t::kLastCells, layer_.last_cells);
+    if (!sums_in_memory && pixels * layer_.groups > 1) {
+      draft.set(t::kPsumGroup).set(t::kPsumGroupLevel, layer_.partial_sums ? 2 : 1);
+    }
+    set_numbers(draft);
+    return draft;
+  }
+
+  LoopNest sums(const std::vector<std::int64_t>& loops, bool in_memory) const {
+    std::vector<Dim> dims;
+    for (const std::int64_t count : loops) dims.push_back(repeat(count));
+    if (in_memory) dims[1] = step(chip::kWideAddressUnitsPerLine, loops[1]);
+    return LoopNest(layer_.partial_sums ? std::int64_t{layer_.sums_line} * chip::kWideAddressUnitsPerLine : 0, dims);
+  }
+
+  void set_numbers(Draft& draft) const {
+    namespace t = isa::tensor_op;
+    const darwinn::LayerRequantization& numbers = layer_.constants;
+    draft.set(t::kInZero, numbers.input_zero_point)
+        .set(t::kOutZero, numbers.output_zero_point)
+        .set_float(t::kScale, numbers.multiplier)
+        .set_float(t::kMax, numbers.clamp.max)
+        .set_float(t::kMin, numbers.clamp.min)
+        .set(t::kBias, layer_.header.biases)
+        .set(t::kScalePerCell, layer_.header.multipliers);
+    if (layer_.header.zero_points) {  // the header's last line
+      draft.set(t::kParamZeroLine)
+          .set(t::kParamZeroFirst, layer_.header_line + header_lines_ - 1)
+          .set(t::kParamZeroLast, last_header_line())
+          .set(t::kParamZeroStep, layer_.buffers == 2 ? header_lines_ : 1);
+    } else {
+      draft.set(t::kParamZero, numbers.weight_zero_point);
+    }
+  }
+
+  // ---- Parameters to all tiles ----
+
+  void send_lines() {
+    namespace r = isa::ring;
+    for (const tiled::ParameterPiece& piece : layer_.parameters.at) {
+      writer_.add(Draft(Opcode::kRingSend)
+                      .tiles(tiled::mask_of(piece.tile))
+                      .nest(r::kSendIn, LoopNest(piece.line, {step(1, piece.lines)}))
+                      .wait(TileCounter::kRingProducerB, {1, writer_.total(TileCounter::kRingProducerB, piece.tile), 1})
+                      .set(r::kChannel, 1)
+                      .signal(r::kSignalRingProducer, 0)
+                      .set(r::kToTiles, tiles_));
+    }
+  }
+
+  void send_depthwise() {
+    namespace q = isa::host_queues;
+    namespace r = isa::ring;
+    const tiled::ParameterPiece& piece = layer_.parameters.at.front();
+    const std::int64_t words = std::int64_t{layer_.groups} * layer_.cells * (header_lines_ + layer_.block_lines);
+    const std::int64_t popped = writer_.total(ScalarCounter::kLoopbackPop);
+    const std::int64_t looped = writer_.total(ScalarCounter::kRingOutfeed);
+    const std::int64_t turns_a = writer_.total(TileCounter::kRingProducerA, piece.tile);
+    LoopNest pops(0, {step(1, kLineWords), repeat(piece.lines)});
+    pops.swap(1, kLineWords).clip(1, words - std::int64_t{kLineWords} * (piece.lines - 1));
+    writer_.add(Draft(Opcode::kPop)
+                    .set(q::kPopSource, 2)
+                    .nest(q::kPopIn, pops)
+                    .wait(ScalarCounter::kRingOutfeed, {0, looped + 1, 1})
+                    .signal(q::kSignalPopRingProducer, 1)
+                    .signal(q::kSignalPop, 0)
+                    .set(q::kPopTiles, tiles_)
+                    .set(q::kPopLineWords, layer_.cells));
+    LoopNest loop_back(0, {step(1, kLineWords), repeat(piece.lines)});
+    writer_.add(Draft(Opcode::kOutfeed)
+                    .nest(q::kOutfeedOut, loop_back.swap(1, kLineWords))
+                    .wait(ScalarCounter::kLoopbackPop, {0, popped + 1 - chip::kLoopBackFifoWords, 1})
+                    .signal(q::kSignalOutfeed, 0)
+                    .set(q::kOutfeedLineWords, kLineWords));
+    writer_.add(Draft(Opcode::kRingSend)
+                    .tiles(tiled::mask_of(piece.tile))
+                    .nest(r::kSendIn, LoopNest(piece.line, {step(1, 1), step(1, piece.lines)}))
+                    .wait(TileCounter::kRingProducerA, {1, turns_a - 1, 1})
+                    .wait(TileCounter::kRingProducerB, {1, writer_.total(TileCounter::kRingProducerB, piece.tile), 1})
+                    .set(r::kChannel, 1)
+                    .signal(r::kSignalRingProducer, 1)
+                    .set(r::kToScalar));
+  }
+
+  // ---- The result's halo ----
+
+  void exchange() {
+    OwnPixels own;
+    const std::int32_t channel_blocks = (output_.pitch + chip::kCells - 1) / chip::kCells;
+    // A group of results is a block of the exchange; depthwise groups are smaller, there all are waited for.
+    const bool in_step = channel_blocks == layer_.groups;
+    own.increment = in_step ? 1 : 0;
+    for (int t = 0; t < chip::kTiles; ++t) {
+      own.first[static_cast<std::size_t>(t)] =
+          in_step ? before(TileCounter::kAvdata, t) + 1 : writer_.total(TileCounter::kAvdata, t);
+    }
+    exchange_halo(writer_, output_, &own);
+  }
+
+  ProgramWriter& writer_;
+  const TiledLayer& layer_;
+  const TiledTensor& input_;
+  const TiledTensor& output_;
+  const int header_lines_, scaling_lines_;
+  const TileCounter ring_read_;
+  TileMask tiles_ = 0;  // that own pixels of the output
+  std::array<std::array<std::int64_t, isa::kTileCounterCount>, chip::kTiles> before_{};
+};
+
+}  // namespace
+
+void layer(ProgramWriter& writer, const tiled::TiledProgram& program, const TiledLayer& layer) {
+  LayerWriter(writer, program, layer).write();
+}
+
+}  // namespace reef::emit

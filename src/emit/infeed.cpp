@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network's input, from the host's buffer into the tiles' narrow memories.
+//
+// A row of tiles gets its quarter of the image as one stream, which the ring brings to all four of its tiles:
+//
+//   host -> (DMA) -> activation buffer -> pop -> ring A -> wide lines -> wide_to_narrow -> row slots -> copy -> tensor
+//
+// Rows pass through two slots in narrow memory and through two slots of wide lines, so that the next one arrives while
+// one is copied. A tile's slot holds the row from its own first column on: wide_to_narrow skips, once, the words of the
+// columns to its left; what follows in the slot (the rest of the row and the beginning of the next) is not used.
+// The copy is a tensor operation with the identity as weights; it puts pixels at their place between the halos, and
+// single bytes (images of 1 to 3 channels) into pixels of 4 bytes, the rest of which the zeros of the weights clear.
+//
+// Waits:
+//   copy                WIDE_TO_NARROW   the words of its row are in the slot
+//   wide_to_narrow      RING_READ_A      the lines have come; AVDATA: the row before last is copied, its slot is free
+//   ring_receive        WIDE_TO_NARROW   the words of the lines before last are read, these lines are free
+//   pop                 AVDATA_INFEED    the unit has come from the host
+//   infeed              AVDATA_POP       the unit's place is free (the counter starts at the buffer's size less 4)
+// The last row is copied after everything has arrived, by itself: its tile has fewer words of it than a whole row, so
+// that the condition of the others would never hold.
+//
+// How it is known: this is what Google's newest compiler writes; tests compare instruction by instruction.
+#include <algorithm>
+#include <limits>
+
+#include "emit/blocks.h"
+#include "emit/registers.h"
+#include "isa/host_queues.h"
+#include "isa/mesh.h"
+#include "isa/movers.h"
+#include "isa/ring.h"
+#include "isa/scalar.h"
+#include "isa/tensor_op.h"
+
+namespace reef::emit {
+namespace {
+
+using isa::Opcode;
+using tiled::TiledTensor;
+
+constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
+constexpr std::int32_t kBufferBlock = chip::kActivationFifoUnits / 2;
+constexpr std::int32_t kUnitsKeptFree = 4;
+
+class Infeed {
+ public:
+  Infeed(ProgramWriter& writer, const TiledTensor& tensor, const tiled::TiledInput& input)
+      : writer_(writer),
+        tensor_(tensor),
+        input_(input),
+        rows_(tiled::InputRows::of(tensor)),
+        tile_rows_(tensor.rows.tile(0).own()),
+        tile_columns_(tensor.columns.tile(0).own()),
+        whole_words_(tensor.channels % kWord == 0) {}
+
+  void write(const std::string& layer_name) {
+    make_identity();
+    const std::int64_t rows_before = writer_.total(TileCounter::kAvdata, 0);
+    if (tile_rows_ > 1) copy(0, tile_rows_ - 1, writer_.total(TileCounter::kWideToNarrow, 0) + row_words());
+    request(layer_name);
+    if (tile_rows_ > 2) writer_.tile_fence(0, counter_mask(TileCounter::kWideToNarrow));
+    for (int column = 0; column < chip::kTileColumns; ++column) read_lines(column, rows_before);
+    for (int row = 0; row < chip::kTileRows; ++row) spread(row);
+    writer_.tile_fence(kAllUnits, 0);
+    std::int64_t words = writer_.total(TileCounter::kWideToNarrow, 0);
+    for (int t = 1; t < chip::kTiles; ++t) words = std::min(words, writer_.total(TileCounter::kWideToNarrow, t));
+    copy(tile_rows_ - 1, 1, words);
+  }
+
+ private:
+  std::int32_t row_words() const { return rows_.bytes / kWord; }
+  std::int32_t slot_words() const { return rows_.slot_bytes / kWord; }
+  std::int32_t first_word() const { return input_.row_buffer / kWord; }
+  std::int32_t constants_word() const { return first_word() + 2 * slot_words(); }
+  std::int32_t column_words() const { return tile_columns_ * tensor_.channels / kWord; }
+  std::int64_t strip_bytes() const { return std::int64_t{tile_rows_} * rows_.bytes; }
+
+  // The 4x4 identity, one byte of 1 in each of four words, made in narrow memory and moved to a wide line.
+  void make_identity() {
+    namespace m = isa::mesh;
+    const auto fill = [&](std::int32_t word, std::int32_t words, std::uint32_t value, bool signals) {
+      Draft draft(Opcode::kMeshNorth);
+      draft.tiles(tiled::kAllTiles).nest(m::kOut, LoopNest(word, {{1, words, words > 1}}));
+      if (signals) draft.signal(m::producers(Opcode::kMeshNorth)[1], 1);
+      writer_.add(draft.set(m::kFill).set(m::kFillValue, value));
+    };
+    const std::int64_t fills = writer_.total(TileCounter::kMeshSouthIn, 0);
+    for (int k = 0; k < kWord; ++k) {
+      fill(constants_word() + k, 1, std::uint32_t{1} << (8 * k), whole_words_ && k == kWord - 1);
+    }
+    if (!whole_words_) {
+      fill(constants_word() + kWord, rows_.constant_words - kWord, 0, false);
+      writer_.tile_fence(kAllUnits, 0);
+    }
+    Draft move(Opcode::kNarrowToWide);
+    move.tiles(tiled::kAllTiles)
+        .nest(isa::movers::kToWideIn, LoopNest(constants_word(), {step(1, rows_.constant_words)}))
+        .nest(isa::movers::kToWideOut,
+              LoopNest(input_.identity_line, {{1, rows_.identity_lines, rows_.identity_lines > 1}}))
+        .set(isa::movers::kToWideLineLevel, 1);
+    if (whole_words_) {
+      move.wait(TileCounter::kMeshSouthIn, {1, fills + 1, 0}).signal(isa::movers::kSignalNarrowToWide, 1);
+    }
+    writer_.add(move);
+    writer_.tile_fence(unit_mask(isa::Unit::kNarrowToWide), 0);
+  }
+
+  // Copies `count` rows of every tile from the slots to the tensor, from its row `first` on.
+  // Columns of tiles whose halos differ have rows of different lengths, each kind its own instruction.
+  void copy(std::int32_t first, std::int32_t count, std::int64_t words_needed) {
+    const auto row_bytes = [&](int tile) { return tensor_.row_bytes(chip::tile_column(tile)); };
+    for_each_class(tiled::kAllTiles, row_bytes,
+                   [&](TileMask tiles, std::int32_t bytes) { copy_on(tiles, bytes, first, count, words_needed); });
+  }
+
+  void copy_on(TileMask tiles, std::int32_t row_bytes, std::int32_t first, std::int32_t count,
+               std::int64_t words_needed) {
+    namespace t = isa::tensor_op;
+    const std::int32_t slot = input_.row_buffer + (first % 2) * rows_.slot_bytes;
+    const std::int32_t out =
+        tensor_.address + (tensor_.rows.front + first) * row_bytes + tensor_.columns.front * tensor_.pitch;
+    const auto all = static_cast<std::int64_t>(tensor_.tile_bytes());
+    const std::int32_t channels = tensor_.channels, words = channels / kWord, columns = tile_columns_;
+    const std::int32_t identity = input_.identity_line * chip::kWideAddressUnitsPerLine;
+    Draft draft(Opcode::kMultiplyAdd);
+    draft.tiles(tiles)
+        .set(t::kAccumulateInside)
+        .set(t::kCells, kWord)
+        .set(t::kLastCells, kWord)
+        .set_float(t::kScale, 1.0f)
+        .set_float(t::kMax, std::numeric_limits<float>::infinity())
+        .set_float(t::kMin, -std::numeric_limits<float>::infinity())
+        .set(t::kPsumGroup)
+        .wait(TileCounter::kWideToNarrow, {3, words_needed, row_words()});
+    if (whole_words_) {
+      draft.loops({1, words, columns, count})
+          .nest(t::kIn,
+                LoopNest(slot, {step(kWord, words), step(channels, columns), repeat(count)}).swap(2, rows_.slot_bytes))
+          .nest(t::kOut,
+                LoopNest(out, {step(kWord, words), step(channels, columns), step(row_bytes, count), step(all, 1)}))
+          .nest(t::kParam, LoopNest(identity, {repeat(words), repeat(1), repeat(columns), repeat(count)}))
+          .nest(t::kPsum, LoopNest(0, {repeat(words), repeat(1), repeat(columns), repeat(count)}))
+          .signal(t::kSignalAvdata, 2)
+          .set(t::kScalingLevel, 4);
+    } else {
+      std::vector<Dim> pixels = {step(kWord, 1), step(kWord, columns), step(row_bytes, 1)};
+      if (count > 1) pixels.push_back(step(row_bytes, count));
+      pixels.push_back(step(all, 1));
+      const Dim sums{channels == 1 ? 1 : 0, channels, false};
+      draft.loops({channels, columns, 1, count})
+          .nest(t::kIn,
+                LoopNest(slot, {step(1, channels), step(channels, columns), step(rows_.bytes, 1), repeat(count)})
+                    .swap(3, rows_.slot_bytes))
+          .nest(t::kOut, LoopNest(out, pixels))
+          .nest(t::kParam, LoopNest(identity, {step(1, channels), repeat(columns), repeat(count)}))
+          .nest(t::kPsum, LoopNest(0, {sums, repeat(columns), repeat(count)}))
+          .signal(t::kSignalAvdata, 3)
+          .set(t::kLanesOff, 7)
+          .set(t::kPsumGroupLevel, 1)
+          .set(t::kReduceDims, 1)
+          .set(t::kScalingLevel, 3);
+    }
+    writer_.add(draft);
+  }
+
+  // Asks the host for the whole input.
+  void request(const std::string& layer_name) {
+    namespace q = isa::host_queues;
+    load_layer_address(writer_, darwinn::BaseAddress::kInput, layer_name);
+    reset_scalar_counters(writer_, {ScalarCounter::kAvdataPop}, chip::kActivationFifoUnits - kUnitsKeptFree);
+    reset_scalar_counters(writer_, {ScalarCounter::kAvdataInfeed}, 0);
+    const std::int64_t bytes = std::int64_t{tensor_.height} * rows_.bytes;
+    const std::int64_t free_units = writer_.total(ScalarCounter::kAvdataPop);
+    writer_.add(Draft(Opcode::kInfeed)
+                    .set(q::kInfeedBuffer)
+                    .nest(q::kInfeedOut, buffer_blocks(0, bytes / chip::kActivationFifoUnitBytes, kBufferBlock))
+                    .wait(ScalarCounter::kAvdataPop, {0, free_units - (chip::kActivationFifoUnits - kUnitsKeptFree), 1})
+                    .signal(q::kSignalInfeed, 0));
+    writer_.copy_register(kAddressLow, kLayerLow);
+    writer_.copy_register(kAddressHigh, kLayerHigh);
+    writer_.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(bytes),
+                            static_cast<int>(isa::bundle::DescriptorTag::kInput)});
+  }
+
+  // Lines of the strip, slot after slot. One line to a slot is written without an inner dimension.
+  LoopNest lines() const {
+    const std::int64_t all = (strip_bytes() + chip::kWideLineBytes - 1) / chip::kWideLineBytes;
+    if (rows_.lines == 1) return LoopNest(input_.row_lines, {repeat(all)}).swap(0, 1);
+    const std::int64_t slots = (all + rows_.lines - 1) / rows_.lines;
+    return LoopNest(input_.row_lines, {step(1, rows_.lines), repeat(slots)})
+        .swap(1, rows_.lines)
+        .clip(1, all - rows_.lines * (slots - 1));
+  }
+  int lines_level() const { return rows_.lines == 1 ? 0 : 1; }
+
+  void read_lines(int column, std::int64_t rows_before) {
+    namespace m = isa::movers;
+    const std::int32_t skipped = column * column_words();
+    const int tile = column;
+    Draft draft(Opcode::kWideToNarrow);
+    draft.tiles(static_cast<TileMask>(0x1111u << column))
+        .nest(m::kToNarrowIn, lines())
+        .nest(m::kToNarrowOut, LoopNest(first_word(), {step(1, row_words()), repeat(tile_rows_)})
+                                   .swap(1, slot_words())
+                                   .clip(1, row_words() - skipped))
+        .set(m::kToNarrowLineLevel, 2)
+        .wait(TileCounter::kRingReadA, {lines_level(), writer_.total(TileCounter::kRingReadA, tile) + 1, 1})
+        .wait(TileCounter::kAvdata, {1, rows_before - 1, 1}, Gate::kWriting)
+        .signal(m::kSignalWideToNarrow, 0);
+    if (skipped > 0) {
+      draft.set(m::kSkip)
+          .set(m::kSkipLevel, 2)
+          .set(m::kSkipFirst, first_word())
+          .set(m::kSkipWords, skipped)
+          .set(m::kSkipLast, first_word() + skipped - 1);
+    }
+    writer_.add(draft);
+  }
+
+  void spread(int row) {
+    namespace q = isa::host_queues;
+    const auto tiles = static_cast<TileMask>(0xfu << (chip::kTileColumns * row));
+    const std::int64_t slot_words_on_ring = std::int64_t{rows_.lines} * kLineWords;
+    writer_.add(
+        Draft(Opcode::kRingReceiveA)
+            .tiles(tiles)
+            .nest(isa::ring::kReceiveOut, lines())
+            .wait(TileCounter::kWideToNarrow, {lines_level(), -slot_words_on_ring, slot_words_on_ring}, Gate::kWriting)
+            .signal(isa::ring::kSignalRingReadA, lines_level()));
+    const std::int64_t units = strip_bytes() / chip::kActivationFifoUnitBytes;
+    const std::int64_t before =
+        writer_.total(ScalarCounter::kAvdataPop) - (chip::kActivationFifoUnits - kUnitsKeptFree);
+    writer_.add(Draft(Opcode::kPop)
+                    .set(q::kPopSource, 1)
+                    .nest(q::kPopIn, buffer_blocks(before % chip::kActivationFifoUnits, units, kBufferBlock))
+                    .wait(ScalarCounter::kAvdataInfeed, {0, before + 1, 1})
+                    .signal(q::kSignalPop, 0)
+                    .set(q::kPopTiles, tiles)
+                    .set(q::kPopLineWords, kLineWords));
+  }
+
+  ProgramWriter& writer_;
+  const TiledTensor& tensor_;
+  const tiled::TiledInput& input_;
+  const tiled::InputRows rows_;
+  const std::int32_t tile_rows_, tile_columns_;
+  const bool whole_words_;
+};
+
+}  // namespace
+
+void infeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledInput& input,
+            const std::string& layer_name) {
+  const TiledTensor& tensor = program.tensors[static_cast<std::size_t>(input.tensor)];
+  Infeed(writer, tensor, input).write(layer_name);
+  writer.tile_fence(kAllUnits, kCountersOfTiles);
+  exchange_halo(writer, tensor, nullptr);
+  writer.barrier();
+}
+
+}  // namespace reef::emit

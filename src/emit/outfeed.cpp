@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A result to the host: tile after tile.
+//
+//   narrow memory -> narrow_to_wide -> two wide lines -> ring A -> outfeed -> host
+//
+// All tiles fill their two lines at once and wait; then each sends when it is its turn. A line is 64 words. The host
+// reads 8 bytes at a time: a tile with an odd number of words sends one more, and the package's layout leaves it out.
+// Waits:
+//   narrow_to_wide   RING_WRITE: the line before last has been sent
+//   ring_send        RING_PRODUCER_A: all tiles before have finished; NARROW_TO_WIDE: the line is filled
+//
+// How it is known: as Google's newest compiler does it where all tiles have the same share. Uneven shares are our own.
+#include "emit/blocks.h"
+#include "emit/registers.h"
+#include "isa/host_queues.h"
+#include "isa/movers.h"
+#include "isa/ring.h"
+#include "isa/scalar.h"
+
+namespace reef::emit {
+namespace {
+
+using isa::Opcode;
+using tiled::TiledTensor;
+
+constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
+constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;
+
+struct Share {
+  std::int32_t first_word = 0, rows = 0, columns = 0, row_words = 0;
+  std::int64_t lines_sent = 0;  // by this tile, before
+  friend bool operator==(const Share&, const Share&) = default;
+};
+
+}  // namespace
+
+OutputStream output_stream(const TiledTensor& tensor) {
+  OutputStream stream;
+  for (std::size_t t = 0; t < chip::kTiles; ++t) {
+    const int tile = static_cast<int>(t);
+    const std::int32_t pixels =
+        tensor.rows.tile(chip::tile_row(tile)).own() * tensor.columns.tile(chip::tile_column(tile)).own();
+    stream.offset[t] = stream.bytes;
+    stream.words[t] = pixels * tensor.pitch / kWord;
+    stream.bytes += (stream.words[t] + kUnitWords - 1) / kUnitWords * chip::kActivationFifoUnitBytes;
+  }
+  return stream;
+}
+
+void outfeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledOutput& output,
+             const std::string& layer_name) {
+  namespace m = isa::movers;
+  namespace q = isa::host_queues;
+  namespace r = isa::ring;
+  const TiledTensor& tensor = program.tensors[static_cast<std::size_t>(output.tensor)];
+  const OutputStream stream = output_stream(tensor);
+  const std::int32_t pixel_words = tensor.pitch / kWord;
+  const auto lines_of = [&](int tile) {
+    return (stream.words[static_cast<std::size_t>(tile)] + kLineWords - 1) / kLineWords;
+  };
+  load_layer_address(writer, darwinn::BaseAddress::kOutput, layer_name);
+  writer.copy_register(kAddressLow, kLayerLow);
+  writer.copy_register(kAddressHigh, kLayerHigh);
+  TileMask tiles = 0;
+  std::array<std::int64_t, chip::kTiles> filled{};  // lines, before
+  for (int t = 0; t < chip::kTiles; ++t) {
+    if (stream.words[static_cast<std::size_t>(t)] > 0) tiles |= tiled::mask_of(t);
+    filled[static_cast<std::size_t>(t)] = writer.total(TileCounter::kNarrowToWide, t);
+  }
+  const auto share_of = [&](int tile) {
+    const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+    return Share{tensor.first_own_byte(row, column) / kWord, tensor.rows.tile(row).own(),
+                 tensor.columns.tile(column).own(), tensor.row_bytes(column) / kWord,
+                 writer.total(TileCounter::kRingWrite, tile)};
+  };
+  for_each_class(tiles, share_of, [&](TileMask mask, const Share& share) {
+    const std::int32_t words = share.rows * share.columns * pixel_words;
+    writer.add(
+        Draft(Opcode::kNarrowToWide)
+            .tiles(mask)
+            .nest(m::kToWideIn, LoopNest(share.first_word, {step(1, pixel_words), step(pixel_words, share.columns),
+                                                            step(share.row_words, share.rows)}))
+            .nest(m::kToWideOut, LoopNest(output.lines, {repeat((words + kLineWords - 1) / kLineWords)}).swap(0, 1))
+            .set(m::kToWideLineLevel, 3)
+            .wait(TileCounter::kRingWrite, {0, share.lines_sent - 1, 1}, Gate::kWriting)
+            .signal(m::kSignalNarrowToWide, 0));
+  });
+  writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(stream.bytes),
+                         static_cast<int>(isa::bundle::DescriptorTag::kOutput)});
+  for (int t = 0; t < chip::kTiles; ++t) {
+    const std::int32_t words = stream.words[static_cast<std::size_t>(t)];
+    if (words == 0) continue;
+    writer.add(Draft(Opcode::kOutfeed)
+                   .nest(q::kOutfeedOut, LoopNest(0, {repeat((words + kUnitWords - 1) / kUnitWords)}))
+                   .signal(q::kSignalOutfeed, 1)
+                   .set(q::kOutfeedLineWords, kLineWords)
+                   .set(q::kOutfeedTarget));
+    writer.add(Draft(Opcode::kRingSend)
+                   .tiles(tiled::mask_of(t))
+                   .nest(r::kSendIn, LoopNest(output.lines, {step(1, 1), repeat(lines_of(t))}).swap(1, 1))
+                   .wait(TileCounter::kRingProducerA, {2, writer.total(TileCounter::kRingProducerA, t), 1})
+                   .wait(TileCounter::kNarrowToWide, {1, filled[static_cast<std::size_t>(t)] + 1, 1})
+                   .signal(r::kSignalRingWrite, 1)
+                   .signal(r::kSignalRingProducer, 2)
+                   .set(r::kToScalar));
+  }
+}
+
+}  // namespace reef::emit

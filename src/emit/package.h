@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scheduled program as a package: both programs' instructions, parameters, layers, transfers in order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "formats/darwinn/package.h"
+#include "ir/model.h"
+#include "tiled/tiled_program.h"
+
+namespace reef::emit {
+
+struct PackageOptions {
+  int min_runtime_version = 14;
+  std::uint64_t caching_token = 0;  // not 0
+  std::string compiler_version;     // who made it
+};
+
+// `model` is the one that was lowered.
+Result<darwinn::Package> package(const ir::Model& model, const tiled::TiledProgram& program,
+                                 const PackageOptions& options);
+
+}  // namespace reef::emit

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emit/program_writer.h"
+
+#include "emit/registers.h"
+#include "isa/fence.h"
+#include "isa/format.h"
+#include "isa/frame.h"
+#include "isa/nest_shape.h"
+#include "isa/scalar.h"
+#include "isa/tensor_op.h"
+
+namespace reef::emit {
+namespace {
+
+using isa::Opcode;
+
+}  // namespace
+
+// ---- LoopNest ----
+
+bool LoopNest::to_isa(isa::Nest& nest) const {
+  constexpr std::int64_t kMost = std::int64_t{1} << 24;
+  if (dims_.size() > isa::kMaxDims || base_ < 0 || base_ > kMost) return false;
+  nest = {};
+  nest.base = static_cast<std::uint32_t>(base_);
+  for (std::size_t k = 0; k < dims_.size(); ++k) {
+    if (dims_[k].count < 1 || dims_[k].count > kMost) return false;
+    nest.dims[k] = {dims_[k].stride, static_cast<std::uint32_t>(dims_[k].count), dims_[k].used};
+  }
+  nest.buffer_level = static_cast<std::uint32_t>(swap_level_);
+  nest.buffer_stride = swap_stride_;
+  if (clip_dim_ > 0) {
+    if (clip_steps_ < 1 || clip_steps_ > kMost) return false;
+    nest.clip_dim = static_cast<std::uint32_t>(clip_dim_);
+    nest.clip_steps = static_cast<std::uint32_t>(clip_steps_);
+    nest.clip_deficit = static_cast<std::int32_t>((dims_[0].count - clip_steps_) * dims_[0].stride);
+  }
+  return true;
+}
+
+// ---- Draft ----
+
+void Draft::keep(const Status& status) {
+  if (status_.ok() && !status.ok()) status_ = status.in(isa::info(instruction_.opcode()).mnemonic);
+}
+
+Draft& Draft::tiles(TileMask mask) { return set(isa::tile::kTiles, mask); }
+
+Draft& Draft::set(const isa::Field& field, std::int64_t value) {
+  keep(instruction_.set(field, value));
+  return *this;
+}
+
+Draft& Draft::set_float(const isa::Field& field, float value) {
+  keep(instruction_.set_float(field, value));
+  return *this;
+}
+
+Draft& Draft::nest(const isa::NestFields& fields, const LoopNest& nest) {
+  isa::Nest whole;
+  if (!nest.to_isa(whole)) {
+    keep(internal_error("nest {} is out of range", fields.name));
+  } else {
+    keep(instruction_.write_nest(fields, whole));
+  }
+  return *this;
+}
+
+Draft& Draft::loops(const std::vector<std::int64_t>& counts) {
+  isa::Nest nest;
+  if (counts.size() > isa::kMaxDims) {
+    keep(internal_error("{} loops are too many", counts.size()));
+    return *this;
+  }
+  for (std::size_t k = 0; k < counts.size(); ++k) nest.dims[k].count = static_cast<std::uint32_t>(counts[k]);
+  keep(instruction_.write_nest(isa::tensor_op::kLoops, nest));
+  return *this;
+}
+
+Draft& Draft::wait(TileCounter counter, const WaitFor& wait, Gate gate) {
+  add_wait(static_cast<std::uint32_t>(counter), wait, gate == Gate::kWriting);
+  return *this;
+}
+
+Draft& Draft::wait(ScalarCounter counter, const WaitFor& wait) {
+  add_wait(static_cast<std::uint32_t>(counter), wait, false);
+  return *this;
+}
+
+void Draft::add_wait(std::uint32_t counter, const WaitFor& wait, bool on_destination) {
+  const auto watchers = isa::watchers(instruction_.opcode());
+  if (waits_ >= watchers.size()) {
+    keep(internal_error("more than {} waits", watchers.size()));
+    return;
+  }
+  isa::Watcher watcher;
+  watcher.counter = counter;
+  watcher.level = static_cast<std::uint32_t>(wait.level);
+  watcher.threshold = wrapped_total(wait.threshold);
+  watcher.increment = static_cast<std::uint16_t>(wait.increment);
+  watcher.enabled = true;
+  watcher.on_destination = on_destination;
+  keep(instruction_.write_watcher(watchers[waits_++], watcher));
+}
+
+Draft& Draft::signal(const isa::ProducerFields& producer, int level) {
+  keep(instruction_.write_producer(producer, {true, static_cast<std::uint32_t>(level)}));
+  return *this;
+}
+
+// ---- ProgramWriter ----
+
+ProgramWriter::ProgramWriter(std::uint16_t first_sequence) : sequence_(first_sequence) {
+  program_.emplace_back(Opcode::kStart);
+}
+
+void ProgramWriter::add(Draft draft) {
+  isa::Instruction& instruction = draft.instruction_;
+  if (const isa::Field* field = isa::sequence_field(instruction.opcode())) draft.set(*field, sequence_++);
+  if (status_.ok() && !draft.status().ok()) status_ = draft.status().in(fmt::format("row {}", rows_));
+  count(instruction);
+  rows_ += instruction.rows();
+  program_.push_back(instruction);
+}
+
+void ProgramWriter::count(const isa::Instruction& instruction) {
+  count_fences(instruction);
+  const Opcode opcode = instruction.opcode();
+  for (const isa::ProducerFields& producer : isa::producers(opcode)) {
+    const isa::Producer signal = instruction.read_producer(producer);
+    if (!signal.enabled) continue;
+    const isa::NestFields& fields = isa::nests(opcode)[producer.nest];
+    const auto shape = isa::nest_shape(instruction.read_nest(fields), fields.dims);
+    if (!shape.ok()) {
+      if (status_.ok()) status_ = shape.status();
+      return;
+    }
+    const std::int64_t passes = shape->passes(static_cast<int>(signal.level));
+    const std::uint32_t counter = instruction.producer_counter(producer);
+    // Turns on the ring are counted everywhere at once.
+    const bool ring_a = producer.is_scalar ? counter == static_cast<std::uint32_t>(ScalarCounter::kRingProducerA)
+                                           : counter == static_cast<std::uint32_t>(TileCounter::kRingProducerA);
+    const bool ring_b = !producer.is_scalar && counter == static_cast<std::uint32_t>(TileCounter::kRingProducerB);
+    if (ring_a || ring_b) {
+      const auto everywhere =
+          static_cast<std::size_t>(ring_a ? TileCounter::kRingProducerA : TileCounter::kRingProducerB);
+      for (auto& totals : tile_totals_) totals[everywhere] += passes;
+      scalar_totals_[static_cast<std::size_t>(ring_a ? ScalarCounter::kRingProducerA
+                                                     : ScalarCounter::kRingProducerB)] += passes;
+    } else if (producer.is_scalar) {
+      scalar_totals_[counter] += passes;
+    } else {
+      const std::uint32_t tiles = instruction.bits(isa::tile::kTiles);
+      for (std::size_t tile = 0; tile < tile_totals_.size(); ++tile) {
+        if ((tiles >> tile & 1) != 0) tile_totals_[tile][counter] += passes;
+      }
+    }
+  }
+}
+
+void ProgramWriter::count_fences(const isa::Instruction& instruction) {
+  if (instruction.opcode() == Opcode::kTileFence) {
+    const std::uint32_t tiles = instruction.bits(isa::tile_fence::kTiles);
+    const std::uint32_t reset = instruction.bits(isa::tile_fence::kReset);
+    for (std::size_t tile = 0; tile < tile_totals_.size(); ++tile) {
+      for (std::size_t counter = 0; counter < tile_totals_[tile].size(); ++counter) {
+        if ((tiles >> tile & 1) != 0 && (reset >> counter & 1) != 0) {
+          tile_totals_[tile][counter] = instruction.get(isa::tile_fence::kResetTo);
+        }
+      }
+    }
+  }
+  if (instruction.opcode() == Opcode::kScalarFence) {
+    const std::uint32_t reset = instruction.bits(isa::scalar_fence::kReset);
+    for (std::size_t counter = 0; counter < scalar_totals_.size(); ++counter) {
+      if ((reset >> counter & 1) != 0) scalar_totals_[counter] = instruction.get(isa::scalar_fence::kResetTo);
+    }
+  }
+}
+
+void ProgramWriter::load_register(int reg, std::uint32_t value) {
+  namespace b = isa::bundle;
+  add(Draft(Opcode::kScalar)
+          .set(b::kAlu, static_cast<int>(b::Alu::kMove))
+          .set(b::kAluImmediate)
+          .set(b::kAluDest, reg)
+          .set(b::kAluOperand, value));
+}
+
+void ProgramWriter::copy_register(int to, int from) {
+  namespace b = isa::bundle;
+  add(Draft(Opcode::kScalar)
+          .set(b::kAlu, static_cast<int>(b::Alu::kMove))
+          .set(b::kAluDest, to)
+          .set(b::kAluOperand, from));
+}
+
+void ProgramWriter::load_address(int reg, darwinn::AddressUse use) {
+  darwinn::FieldOffset field;
+  field.use = std::move(use);
+  field.bit_offset = static_cast<std::int32_t>(rows_ * isa::kRowBits + isa::bundle::kAluOperand.bit);
+  field_offsets_.push_back(std::move(field));
+  load_register(reg, 0);
+}
+
+void ProgramWriter::queue_transfer(const Descriptor& d) {
+  namespace b = isa::bundle;
+  const int low = d.scratch, high = d.scratch + 1, bytes = d.scratch + 2, tag = d.scratch + 3;
+  const auto store = [](int word, int reg) {
+    Draft draft(Opcode::kScalar);
+    draft.set(b::kStore, static_cast<int>(b::Store::kDescriptor)).set(b::kStoreAddress, word).set(b::kStoreSource, reg);
+    return draft;
+  };
+  const auto with_load = [](Draft draft, int reg, std::uint32_t value) {
+    return draft.set(b::kAlu, static_cast<int>(b::Alu::kMove))
+        .set(b::kAluImmediate)
+        .set(b::kAluDest, reg)
+        .set(b::kAluOperand, value);
+  };
+  copy_register(low, d.address_low);
+  copy_register(high, d.address_high);
+  add(store(0, low));
+  add(with_load(store(1, high), bytes, d.bytes));
+  add(with_load(store(2, bytes), tag, static_cast<std::uint32_t>(d.tag)));
+  add(store(3, tag));
+  add(Draft(Opcode::kScalar).set(b::kStore, static_cast<int>(b::Store::kIssue)));
+}
+
+void ProgramWriter::tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify, bool last) {
+  namespace f = isa::tile_fence;
+  add(Draft(Opcode::kTileFence)
+          .set(f::kTiles, tiled::kAllTiles)
+          .set(f::kReset, reset_counters)
+          .set(f::kDrain, drain_units)
+          .set(f::kNotify, notify)
+          .set(f::kLast, last ? 3 : 0));
+}
+
+void ProgramWriter::await_tiles() {
+  namespace f = isa::scalar_fence;
+  add(Draft(Opcode::kScalarFence)
+          .set(f::kTiles, tiled::kAllTiles)
+          .set(f::kAwaitNotify)
+          .set(f::kNotifyTiles, tiled::kAllTiles)
+          .set(f::kDrain, kScalarMovers));
+}
+
+void ProgramWriter::barrier(bool last) {
+  tile_fence(kAllUnits, 0, true, last);
+  await_tiles();
+}
+
+Result<isa::Program> ProgramWriter::finish() && {
+  REEF_RETURN_IF_ERROR(status_);
+  Draft end(Opcode::kEnd);
+  program_.push_back(end.instruction());
+  rows_ += end.instruction().rows();
+  if (rows_ - 2 > isa::kMaxContentRows) {
+    return unsupported(
+        "the program has {} rows, more than the {} of one piece; programs of several pieces are not "
+        "generated yet",
+        rows_, isa::kMaxContentRows);
+  }
+  Draft start(Opcode::kStart);
+  start.set(isa::control::kStartLength, isa::automatic_length(static_cast<int>(rows_)));
+  REEF_RETURN_IF_ERROR(start.status());
+  program_.front() = start.instruction();
+  return std::move(program_);
+}
+
+}  // namespace reef::emit

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a program instruction by instruction, and keeps count of what every counter of the chip will have reached.
+//
+// Units of the chip are held together by counters alone: an instruction counts up when a pass of its loops is done,
+// another waits until a counter has reached a number. All these numbers are totals since the last reset. The writer
+// adds up what the instructions it was given will count (from their own loops and signals, for each tile by itself), so
+// that thresholds are taken from total() and never written by hand.
+//
+// A draft that cannot be encoded (a field too small for its value) makes the whole program fail: status() says which.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "emit/loop_nest.h"
+#include "formats/darwinn/package.h"
+#include "isa/counters.h"
+#include "isa/instruction.h"
+#include "isa/program.h"
+#include "tiled/tiled_program.h"
+
+namespace reef::emit {
+
+using isa::ScalarCounter;
+using isa::TileCounter;
+using tiled::TileMask;
+
+// Which side of a mover waits: before it reads its source, or before it writes its destination.
+enum class Gate : bool { kReading = false, kWriting = true };
+
+struct WaitFor {
+  int level = 0;               // before each pass of so many inner dimensions
+  std::int64_t threshold = 0;  // total needed before pass 0
+  std::int64_t increment = 1;  // more with each pass
+};
+
+// An instruction in the making. Watchers are used in the order in which waits are added.
+class Draft {
+ public:
+  explicit Draft(isa::Opcode opcode) : instruction_(opcode) { instruction_.set_usual(); }
+
+  Draft& tiles(TileMask mask);
+  Draft& set(const isa::Field& field, std::int64_t value = 1);
+  Draft& set_float(const isa::Field& field, float value);
+  Draft& nest(const isa::NestFields& fields, const LoopNest& nest);
+  Draft& loops(const std::vector<std::int64_t>& counts);  // of a tensor operation
+  Draft& wait(TileCounter counter, const WaitFor& wait, Gate gate = Gate::kReading);
+  Draft& wait(ScalarCounter counter, const WaitFor& wait);
+  Draft& signal(const isa::ProducerFields& producer, int level);
+
+  const isa::Instruction& instruction() const { return instruction_; }
+  const Status& status() const { return status_; }
+
+ private:
+  friend class ProgramWriter;
+  void keep(const Status& status);
+  void add_wait(std::uint32_t counter, const WaitFor& wait, bool on_destination);
+
+  isa::Instruction instruction_;
+  Status status_;
+  std::size_t waits_ = 0;
+};
+
+class ProgramWriter {
+ public:
+  // Tile instructions are numbered from `first_sequence` on.
+  explicit ProgramWriter(std::uint16_t first_sequence);
+
+  void add(Draft draft);
+
+  // What a counter reaches when everything so far is done, since its last reset. Exact, not modulo 2^16.
+  std::int64_t total(TileCounter counter, int tile) const {
+    return tile_totals_[static_cast<std::size_t>(tile)][static_cast<std::size_t>(counter)];
+  }
+  std::int64_t total(ScalarCounter counter) const { return scalar_totals_[static_cast<std::size_t>(counter)]; }
+
+  // Scalar core.
+  void load_register(int reg, std::uint32_t value);
+  void copy_register(int to, int from);
+  // Loads a register with half of a host address, which the driver fills in.
+  void load_address(int reg, darwinn::AddressUse use);
+  // Queues a host transfer: address in registers `address`, `address + 1` (in this order: low half in address + 1),
+  // copied and completed through the registers from `scratch` on.
+  struct Descriptor {
+    int address_low = 0, address_high = 0;  // registers
+    int scratch = 0;                        // first of four registers that may be changed
+    std::uint32_t bytes = 0;
+    int tag = 0;  // bundle::DescriptorTag
+  };
+  void queue_transfer(const Descriptor& descriptor);
+
+  // All tiles finish everything they were given and say so; the scalar core waits for that and for its own movers.
+  void barrier(bool last = false);
+  // Tiles go on only when the units of the mask are done.
+  void tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify = false, bool last = false);
+  void await_tiles();
+
+  // Adds start and end; the program is complete. Fails if a draft did.
+  Result<isa::Program> finish() &&;
+  const std::vector<darwinn::FieldOffset>& field_offsets() const { return field_offsets_; }
+
+ private:
+  void count(const isa::Instruction& instruction);
+  void count_fences(const isa::Instruction& instruction);
+
+  isa::Program program_;
+  std::int64_t rows_ = 1;  // the first row is the start instruction's
+  std::uint16_t sequence_;
+  Status status_;
+  std::array<std::array<std::int64_t, isa::kTileCounterCount>, chip::kTiles> tile_totals_{};
+  std::array<std::int64_t, isa::kScalarCounterCount> scalar_totals_{};
+  std::vector<darwinn::FieldOffset> field_offsets_;
+};
+
+// Masks for tile_fence.
+inline constexpr std::uint32_t kAllUnits = (1u << chip::kTileUnits) - 1;
+inline constexpr std::uint32_t kAllCounters = (1u << isa::kTileCounterCount) - 1;
+inline constexpr std::uint32_t counter_mask(TileCounter counter) { return 1u << static_cast<unsigned>(counter); }
+// Whose turn it is on the ring is counted over the whole program.
+inline constexpr std::uint32_t kRingTurns =
+    counter_mask(TileCounter::kRingProducerA) | counter_mask(TileCounter::kRingProducerB);
+inline constexpr std::uint32_t kCountersOfTiles = kAllCounters & ~kRingTurns;
+inline constexpr std::uint32_t unit_mask(isa::Unit unit) { return 1u << static_cast<unsigned>(unit); }
+
+// Tiles of a mask with equal keys together, in the order of the first tile of each: emit(mask, key).
+template <typename KeyOf, typename Emit>
+void for_each_class(TileMask mask, const KeyOf& key_of, const Emit& emit) {
+  using Key = decltype(key_of(0));
+  std::vector<std::pair<Key, TileMask>> classes;
+  for (int tile = 0; tile < chip::kTiles; ++tile) {
+    if ((mask & tiled::mask_of(tile)) == 0) continue;
+    const Key key = key_of(tile);
+    bool found = false;
+    for (auto& [other, tiles] : classes) {
+      if (!(other == key)) continue;
+      tiles |= tiled::mask_of(tile);
+      found = true;
+      break;
+    }
+    if (!found) classes.emplace_back(key, tiled::mask_of(tile));
+  }
+  for (const auto& [key, tiles] : classes) emit(tiles, key);
+}
+
+}  // namespace reef::emit

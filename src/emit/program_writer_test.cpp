@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emit/program_writer.h"
+
+#include <gtest/gtest.h>
+
+#include "isa/fence.h"
+#include "isa/mesh.h"
+#include "isa/ring.h"
+#include "isa/scalar.h"
+
+namespace reef::emit {
+namespace {
+
+using isa::Opcode;
+
+Draft fill(TileMask tiles, std::int64_t words) {
+  Draft draft(Opcode::kMeshNorth);
+  draft.tiles(tiles)
+      .nest(isa::mesh::kOut, LoopNest(0, {step(1, 4), step(4, words)}))
+      .set(isa::mesh::kFill)
+      .signal(isa::mesh::producers(Opcode::kMeshNorth)[1], 1);
+  return draft;
+}
+
+TEST(ProgramWriter, CountsPassesForEachTile) {
+  ProgramWriter writer(0);
+  writer.add(fill(0x0003, 5));
+  writer.add(fill(0x0001, 2));
+  EXPECT_EQ(writer.total(TileCounter::kMeshSouthIn, 0), 7);
+  EXPECT_EQ(writer.total(TileCounter::kMeshSouthIn, 1), 5);
+  EXPECT_EQ(writer.total(TileCounter::kMeshSouthIn, 2), 0);
+  writer.tile_fence(kAllUnits, counter_mask(TileCounter::kMeshSouthIn));
+  EXPECT_EQ(writer.total(TileCounter::kMeshSouthIn, 0), 0);
+}
+
+TEST(ProgramWriter, TurnsOnTheRingAreCountedEverywhere) {
+  ProgramWriter writer(0);
+  writer.add(Draft(Opcode::kRingSend)
+                 .tiles(0x0010)
+                 .nest(isa::ring::kSendIn, LoopNest(3, {step(1, 9)}))
+                 .set(isa::ring::kChannel, 1)
+                 .signal(isa::ring::kSignalRingProducer, 0));
+  EXPECT_EQ(writer.total(TileCounter::kRingProducerB, 0), 9);
+  EXPECT_EQ(writer.total(TileCounter::kRingProducerB, 15), 9);
+  EXPECT_EQ(writer.total(ScalarCounter::kRingProducerB), 9);
+  EXPECT_EQ(writer.total(TileCounter::kRingProducerA, 0), 0);
+}
+
+TEST(ProgramWriter, NumbersTileInstructionsAndStatesItsLength) {
+  ProgramWriter writer(0xffff);
+  writer.add(fill(1, 1));
+  writer.load_register(4, 7);
+  writer.tile_fence(0, 0);
+  const auto program = std::move(writer).finish();
+  ASSERT_TRUE(program.ok());
+  ASSERT_EQ(program->size(), 5u);
+  EXPECT_EQ((*program)[0].get(isa::control::kStartLength), 128 * (6 + 1 + 1));
+  EXPECT_EQ((*program)[1].get(isa::tile::kSequence), 0xffff);
+  EXPECT_EQ((*program)[3].get(isa::tile_fence::kSequence), 0);
+}
+
+TEST(ProgramWriter, ThresholdsWrap) {
+  Draft draft = fill(1, 1);
+  draft.wait(TileCounter::kAvdata, {1, 65536 + 5, 1}).wait(TileCounter::kAvdata, {1, 40000, 1});
+  ASSERT_TRUE(draft.status().ok());
+  EXPECT_EQ(draft.instruction().read_watcher(isa::mesh::kWatchers[0]).threshold, 5);
+  EXPECT_EQ(draft.instruction().read_watcher(isa::mesh::kWatchers[1]).threshold, 40000 - 65536);
+}
+
+TEST(ProgramWriter, WhatDoesNotFitAFieldFails) {
+  ProgramWriter writer(0);
+  writer.add(Draft(Opcode::kMeshNorth).tiles(1).nest(isa::mesh::kOut, LoopNest(70000, {step(1, 4)})));
+  EXPECT_FALSE(std::move(writer).finish().ok());
+}
+
+TEST(ProgramWriter, ClassesKeepTheOrderOfTheirFirstTiles) {
+  std::vector<std::pair<TileMask, int>> found;
+  for_each_class(
+      0x00ff, [](int tile) { return tile % 2 == 0 && tile > 0 ? 7 : tile / 4; },
+      [&](TileMask tiles, int key) { found.emplace_back(tiles, key); });
+  EXPECT_EQ(found, (std::vector<std::pair<TileMask, int>>{{0x000b, 0}, {0x0054, 7}, {0x00a0, 1}}));
+}
+
+}  // namespace
+}  // namespace reef::emit

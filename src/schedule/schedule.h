@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where everything is: narrow memory for activations, scratch lines of wide memory, tiles and lines for parameters.
+//
+// Activations and scratch are placed as Google's compiler places them (first_fit.h). Which tile keeps a layer's
+// parameters is free; Google's choice is not known, ours is the tile with most room. A placement given from outside
+// takes the place of ours, so that a program can be compared with one of Google's instruction by instruction.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "tiled/tiled_program.h"
+
+namespace reef::schedule {
+
+struct ScheduleOptions {
+  // By layer, in order of execution: where its parameters are.
+  std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameters;
+};
+
+// Fills in all addresses. Fails with kUnsupported where something does not fit: neither work in several passes nor
+// parameters sent with every inference are generated yet.
+Status schedule(tiled::TiledProgram& program, const ScheduleOptions& options = {});
+
+}  // namespace reef::schedule

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/schedule.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "schedule/first_fit.h"
+#include "schedule/parameter_places.h"
+
+namespace reef::schedule {
+namespace {
+
+TEST(FirstFit, LargestFirstLowestFree) {
+  const std::vector<Extent> extents = {{10, 0, 1}, {30, 1, 2}, {20, 2, 3}, {25, 4, 5}};
+  EXPECT_EQ(first_fit(extents), (std::vector<std::int64_t>{30, 0, 30, 0}));
+}
+
+TEST(FirstFit, GapsAreUsedAndTiesKeepTheirOrder) {
+  const std::vector<Extent> extents = {{8, 0, 9}, {8, 0, 9}, {4, 0, 9}};
+  EXPECT_EQ(first_fit(extents), (std::vector<std::int64_t>{0, 8, 16}));
+  const std::vector<Extent> gap = {{10, 0, 0}, {9, 0, 1}, {5, 1, 1}};  // what was at 0 is gone in step 1
+  EXPECT_EQ(first_fit(gap), (std::vector<std::int64_t>{0, 10, 0}));
+}
+
+TEST(FirstFit, NothingOverlaps) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Extent> extents(1 + random() % 30);
+    for (Extent& extent : extents) {
+      extent.size = static_cast<std::int64_t>(1 + random() % 50);
+      extent.first = static_cast<std::int32_t>(random() % 20);
+      extent.last = extent.first + static_cast<std::int32_t>(random() % 6);
+    }
+    const auto at = first_fit(extents);
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      for (std::size_t k = 0; k < i; ++k) {
+        const bool together = extents[i].first <= extents[k].last && extents[k].first <= extents[i].last;
+        const bool apart = at[i] + extents[i].size <= at[k] || at[k] + extents[k].size <= at[i];
+        EXPECT_TRUE(apart || !together);
+      }
+    }
+  }
+}
+
+tiled::TiledProgram layers(std::initializer_list<std::pair<int, bool>> lines, std::int32_t capacity) {
+  tiled::TiledProgram program;
+  for (const auto& [count, depthwise] : lines) {
+    tiled::TiledLayer layer;
+    layer.depthwise = depthwise;
+    layer.parameters.lines = count;
+    program.layers.push_back(layer);
+  }
+  program.lowest_scratch_line = capacity;
+  return program;
+}
+
+TEST(ParameterPlaces, TheEmptiestTileAndPiecesWhereNoneHoldsAll) {
+  tiled::TiledProgram program = layers({{50, false}, {20, true}, {120, false}}, 60);
+  ASSERT_TRUE(place_parameters(program).ok());
+  EXPECT_EQ(program.layers[1].parameters.at, (std::vector<tiled::ParameterPiece>{{0, 0, 20}}));
+  EXPECT_EQ(program.layers[0].parameters.at, (std::vector<tiled::ParameterPiece>{{1, 0, 50}}));
+  EXPECT_EQ(program.layers[2].parameters.at, (std::vector<tiled::ParameterPiece>{{2, 0, 60}, {3, 0, 60}}));
+}
+
+TEST(ParameterPlaces, WhatDoesNotFitIsRefused) {
+  tiled::TiledProgram all_full = layers({{16 * 60 + 1, false}}, 60);
+  EXPECT_EQ(place_parameters(all_full).code(), StatusCode::kUnsupported);
+  tiled::TiledProgram cannot_be_cut = layers({{61, true}}, 60);
+  EXPECT_EQ(place_parameters(cannot_be_cut).code(), StatusCode::kUnsupported);
+}
+
+TEST(ParameterPlaces, GivenPlacesAreChecked) {
+  using Places = std::vector<std::vector<tiled::ParameterPiece>>;
+  tiled::TiledProgram program = layers({{10, false}, {10, true}}, 60);
+  EXPECT_TRUE(use_parameter_places(program, Places{{{3, 0, 10}}, {{3, 10, 10}}}).ok());
+  EXPECT_EQ(program.layers[1].parameters.at.front().line, 10);
+  EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 10}}, {{3, 9, 10}}}).ok()) << "overlap";
+  EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 10}}, {{3, 51, 10}}}).ok()) << "in the scratch";
+  EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 9}}, {{3, 10, 10}}}).ok()) << "too few lines";
+  EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 10}}}).ok()) << "too few layers";
+  EXPECT_FALSE(use_parameter_places(program, Places{{{16, 0, 10}}, {{3, 10, 10}}}).ok()) << "no such tile";
+}
+
+}  // namespace
+}  // namespace reef::schedule

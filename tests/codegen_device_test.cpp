@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated networks through the code generator and the virtual device: outputs must be those of the chip reference
+// (chip_reference.h), which shares no code with either, to the last bit, in the usual and in other orders of execution.
+#include <cmath>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "execute/device/timeline.h"
+#include "generated_code.h"
+#include "isa/opcode.h"
+#include "quantized_model.h"
+
+namespace reef::testing {
+namespace {
+
+struct Choice {
+  explicit Choice(unsigned seed) : random(seed) {}
+  int among(std::initializer_list<int> values) {
+    return *(values.begin() + std::uniform_int_distribution<int>(0, static_cast<int>(values.size()) - 1)(random));
+  }
+  bool likely(int percent) { return std::uniform_int_distribution<int>(0, 99)(random) < percent; }
+  std::mt19937 random;
+};
+
+ir::AttributeValue word(const char* name) { return ir::EnumName{name}; }
+
+// A chain of convolutions. Scales are such that results use most of their range.
+class RandomNetwork {
+ public:
+  RandomNetwork(unsigned seed, bool uneven) : choice_(seed), uneven_(uneven) {
+    type_ = choice_.likely(70) ? ir::DataType::kInt8 : ir::DataType::kUInt8;
+    model_ = QuantizedModel(Quantized{type_, 0.05f, zero_point()});
+  }
+
+  ir::Model make() {
+    const int channels = choice_.among({1, 3, 4, 8, 16, 20, 64, 68});
+    const int width = channels == 1 || channels == 3 ? choice_.among({16, 32, 48}) : choice_.among({4, 8, 12, 20, 24});
+    std::int32_t x = model_.input({1, choice_.among({4, 8, 12, 16, 20}), width, channels});
+    const int layers = choice_.among({1, 1, 2, 3, 4});
+    for (int i = 0; i < layers; ++i) {
+      const bool last = i + 1 == layers;
+      x = layer(x, last);
+    }
+    return model_.finish({x});
+  }
+
+ private:
+  std::int64_t zero_point() {
+    const int offset = type_ == ir::DataType::kInt8 ? -128 : 0;
+    return offset + choice_.among({0, 3, 100, 128, 255});
+  }
+
+  struct Axis {
+    int kernel, stride, dilation, outputs;
+  };
+  Axis axis(int size, bool same) {
+    Axis a{choice_.among({1, 1, 3, 3, 3, 5, 2, 7}), choice_.among({1, 1, 1, 2, 3}), 1, 0};
+    if (a.stride == 1 && choice_.likely(15)) a.dilation = 2;
+    while (!same && (a.kernel - 1) * a.dilation + 1 > size) a = {1, 1, 1, 0};
+    const int reach = (a.kernel - 1) * a.dilation + 1;
+    a.outputs = same ? (size + a.stride - 1) / a.stride : (size - reach) / a.stride + 1;
+    return a;
+  }
+
+  std::int32_t layer(std::int32_t x, bool last) {
+    const ir::Shape in = model_.shape(x);
+    const bool same = choice_.likely(75);
+    Axis y = axis(in[1], same), across = axis(in[2], same);
+    if (y.dilation != across.dilation) y.dilation = across.dilation = 1;
+    y = again(y, in[1], same);
+    across = again(across, in[2], same);
+    const bool depthwise = in.last() > 1 && in.last() % 4 == 0 && choice_.likely(35);
+    const int outputs = depthwise ? in.last() : choice_.among({4, 8, 12, 16, 24, 40, 64, 72, 132, 5, 10});
+    (void)last;
+    const ir::Shape weights_shape = depthwise ? ir::Shape{1, y.kernel, across.kernel, outputs}
+                                              : ir::Shape{outputs, y.kernel, across.kernel, in.last()};
+    const float weight_scale = 0.01f;
+    const std::int32_t weights = model_.weights(weights_shape, weight_scale);
+    ir::Quantization& q = model_.tensor(weights).quantization;
+    q.dimension = depthwise ? 3 : 0;
+    if (type_ == ir::DataType::kInt8 && choice_.likely(70)) {
+      q.scale.assign(static_cast<std::size_t>(outputs), weight_scale);
+      q.zero_point.assign(static_cast<std::size_t>(outputs), 0);
+      if (choice_.likely(80)) {
+        for (std::size_t c = 0; c < q.scale.size(); ++c) q.scale[c] *= 1.0f + 0.03f * static_cast<float>(c % 7);
+      }
+    }
+    const float in_scale = model_.tensor(x).quantization.scale[0];
+    const double products = double(y.kernel) * across.kernel * (depthwise ? 1 : in.last());
+    const auto out_scale = static_cast<float>(in_scale * weight_scale * 73 * 74 * std::sqrt(products) / 60);
+    const std::int32_t out =
+        model_.computed({1, y.outputs, across.outputs, outputs}, Quantized{type_, out_scale, zero_point()});
+    std::vector<std::int32_t> operands = {x, weights};
+    if (choice_.likely(70)) {
+      std::vector<std::int32_t> bias(static_cast<std::size_t>(outputs));
+      for (auto& b : bias) b = static_cast<std::int32_t>(choice_.random() % 20001) - 10000;
+      const std::int32_t tensor = model_.ints(bias);
+      model_.tensor(tensor).quantization.scale = {in_scale * weight_scale};
+      model_.tensor(tensor).quantization.zero_point = {0};
+      operands.push_back(tensor);
+    } else {
+      const std::int32_t tensor = model_.ints(std::vector<std::int32_t>(static_cast<std::size_t>(outputs), 0));
+      operands.push_back(tensor);
+    }
+    ir::Attributes a;
+    a.set("padding", word(same ? "SAME" : "VALID"));
+    a.set("stride_w", std::int64_t{across.stride});
+    a.set("stride_h", std::int64_t{y.stride});
+    if (depthwise) a.set("depth_multiplier", std::int64_t{1});
+    a.set("fused_activation_function", word(choice_.likely(30) ? "RELU" : choice_.likely(20) ? "RELU6" : "NONE"));
+    a.set("dilation_w_factor", std::int64_t{across.dilation});
+    a.set("dilation_h_factor", std::int64_t{y.dilation});
+    return model_.op(depthwise ? "DEPTHWISE_CONV_2D" : "CONV_2D", operands, {out},
+                     depthwise ? "DepthwiseConv2DOptions" : "Conv2DOptions", a, 3);
+  }
+  Axis again(Axis a, int size, bool same) const {
+    const int reach = (a.kernel - 1) * a.dilation + 1;
+    a.outputs = same ? (size + a.stride - 1) / a.stride : (size - reach) / a.stride + 1;
+    return a;
+  }
+
+  Choice choice_;
+  bool uneven_;
+  ir::DataType type_;
+  QuantizedModel model_;
+};
+
+// The network in few words, for failures.
+std::string describe(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const auto shape = [&](std::int32_t t) { return graph.tensors[static_cast<std::size_t>(t)].shape.to_string(); };
+  std::string text = shape(graph.inputs[0]);
+  for (const ir::Operator& op : graph.operators) {
+    text += fmt::format("\n  {} {} {} stride {}x{} dilation {} -> {}", op.type, shape(op.inputs[1]),
+                        op.attributes.get_enum("padding"), op.attributes.get_int("stride_h"),
+                        op.attributes.get_int("stride_w"), op.attributes.get_int("dilation_h_factor"),
+                        shape(op.outputs[0]));
+  }
+  return text;
+}
+
+// The race finder of the virtual device, on both programs: nothing may depend on the order in which units happen to
+// run.
+Status has_no_races(const darwinn::Package& package) {
+  REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
+  std::vector<std::vector<std::uint8_t>> tensors;
+  for (const darwinn::Layer& layer : loaded->inputs()) {
+    tensors.emplace_back(static_cast<std::size_t>(device::tensor_bytes(layer)), std::uint8_t{100});
+  }
+  device::Device device({.threads = 1});
+  device::TimelineOptions options;
+  options.find_races = true;
+  device::Timeline timeline(options);
+  device.set_observer(&timeline);
+  device.set_queue_depths(device::kShallowQueues);
+  const auto result = device.run(loaded, {tensors.begin(), tensors.end()});
+  if (!result.ok()) return result.status();
+  for (const device::ProgramRecord& record : timeline.take_records()) {
+    REEF_REQUIRE(record.races.empty(), "{} races, the first: {}", record.races.size(),
+                 record.describe(record.races.front()));
+  }
+  return ok_status();
+}
+
+TEST(CodegenDevice, RandomConvolutionsAreBitExact) {
+  int ran = 0;
+  std::map<std::string, int> refused;
+  const char* first = std::getenv("REEF_CODEGEN_FIRST");
+  const char* count = std::getenv("REEF_CODEGEN_COUNT");
+  const unsigned begin = first ? static_cast<unsigned>(std::atoi(first)) : 0;
+  const unsigned end = begin + (count ? static_cast<unsigned>(std::atoi(count)) : 150);
+  for (unsigned seed = begin; seed < end; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const ir::Model model = RandomNetwork(seed, false).make();
+    const WholeModel whole(model);
+    const auto package = compiler::generate_code(whole.part(1 + seed));
+    if (!package.ok()) {
+      EXPECT_EQ(package.status().code(), StatusCode::kUnsupported) << package.status().message();
+      const std::string message = package.status().message();
+      ++refused[message.substr(0, 90)];
+      continue;
+    }
+    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
+    EXPECT_TRUE(status.ok()) << status.message() << "\n" << describe(model);
+    if (seed % 4 == 0) {
+      const Status races = has_no_races(*package);
+      EXPECT_TRUE(races.ok()) << races.message() << "\n" << describe(model);
+    }
+    ++ran;
+  }
+  std::printf("%d networks ran\n", ran);
+  for (const auto& [reason, times] : refused) std::printf("%4d refused: %s\n", times, reason.c_str());
+  EXPECT_GE(ran, static_cast<int>(end - begin) * 2 / 3);
+}
+
+}  // namespace
+}  // namespace reef::testing
