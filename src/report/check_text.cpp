@@ -136,7 +136,8 @@ class TextReport {
     write_tensors(assessment_.float_tensors);
     if (computes_on_16_bits()) {
       put("It has 16-bit activations. Convert it again with TFLITE_BUILTINS_INT8 instead of the int16x8 mode.\n");
-      return;
+    } else {
+      put("{}\n", quantizing_advice());
     }
     put("{}\n", quantizing_advice());
   }

@@ -124,7 +124,7 @@ TEST(ConverterForms, SumsLeftInFloatingPoint) {
     }
     const std::int32_t sum = ops.tensor(DataType::kFloat32, shape, {});
     ops.add("ADD_N", "AddNOptions", {}, reals, {sum}, DataType::kFloat32);
-    const std::int32_t y = ops.tensor(shape, {DataType::kInt8, 0.05f, 3});
+    const std::int32_t y = ops.tensor(shape, {DataType::kInt8, 0.03f, 3});  // saturates
     ops.add("QUANTIZE", "QuantizeOptions", {}, {sum}, {y}, DataType::kFloat32);
     const ir::Model model = builder.finish({y});
     const Rewritten result = rewritten(model, standard_options());

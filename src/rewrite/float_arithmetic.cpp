@@ -3,7 +3,8 @@
 // kernel (ADD_N, with which EfficientDet joins its feature maps): the same on 8 bits.
 //
 // The real result is rounded once in both. A sum of three or more goes through sums of two, each of which is rounded to
-// a scale that holds all of its values: half a step of that scale more.
+// a scale that holds its values: half a step of that scale more. As long as that is less than a step of the result's,
+// results differ by one at most.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,15 +27,26 @@ std::int32_t source_of(const GraphEdit& edit, std::int32_t tensor, const ir::Sha
   return edit.affine(source) && edit.shape(source) == shape ? source : -1;
 }
 
-// Holds every sum of numbers stored like these.
-Affine8 sum_affine(const Affine8& a, const Affine8& b) {
-  const auto lowest = [](const Affine8& x) { return static_cast<double>(x.scale) * (x.lowest() - x.zero_point); };
-  const double low = std::min(0.0, lowest(a) + lowest(b));
-  const double high = std::max(0.0, lowest(a) + lowest(b) + 255.0 * (static_cast<double>(a.scale) + b.scale));
-  Affine8 result{a.type, static_cast<float>((high - low) / 255), 0};
-  result.zero_point = std::clamp(result.lowest() - static_cast<std::int32_t>(std::lround(low * 255 / (high - low))),
-                                 result.lowest(), result.highest());
-  return result;
+struct Interval {
+  double low = 0, high = 0;
+};
+
+Interval values_of(const Affine8& affine) {
+  const double low = static_cast<double>(affine.scale) * (affine.lowest() - affine.zero_point);
+  return {low, low + 255.0 * static_cast<double>(affine.scale)};
+}
+
+// Holds every sum of numbers stored as `a` and `b` that matters: what lies so far out that the result saturates
+// whatever is still to be added (`rest`) may saturate at once.
+Affine8 sum_affine(const Affine8& a, const Affine8& b, const Affine8& out, const Interval& rest) {
+  const Interval first = values_of(a), second = values_of(b), result = values_of(out);
+  const double low = std::min(0.0, std::max(first.low + second.low, result.low - rest.high));
+  const double high = std::max(0.0, std::min(first.high + second.high, result.high - rest.low));
+  if (high <= low) return out;
+  Affine8 sum{a.type, static_cast<float>((high - low) / 255), 0};
+  sum.zero_point = std::clamp(sum.lowest() - static_cast<std::int32_t>(std::lround(low * 255 / (high - low))),
+                              sum.lowest(), sum.highest());
+  return sum;
 }
 
 bool at(GraphEdit& edit, std::int32_t index) {
@@ -53,12 +65,26 @@ bool at(GraphEdit& edit, std::int32_t index) {
     if (terms.back() < 0 || edit.affine(terms.back())->type != out->type) return false;
   }
   const std::string_view type = op.type == "ADD_N" ? std::string_view("ADD") : std::string_view(op.type);
+  // The finest first: what is rounded twice is then rounded finely.
+  const auto is_finer = [&](std::int32_t a, std::int32_t b) { return edit.affine(a)->scale < edit.affine(b)->scale; };
+  if (type == "ADD") std::stable_sort(terms.begin(), terms.end(), is_finer);
+  Interval rest;
+  for (const std::int32_t term : terms) {
+    rest.low += values_of(*edit.affine(term)).low;
+    rest.high += values_of(*edit.affine(term)).high;
+  }
+  const auto take = [&](std::int32_t term) {
+    rest.low -= values_of(*edit.affine(term)).low;
+    rest.high -= values_of(*edit.affine(term)).high;
+  };
+  take(terms[0]);
   OpList list(edit, edit.tensor(y).name);
   double more = 0;  // rounding of sums in between, in steps of the output
   std::int32_t sum = terms[0];
   for (std::size_t i = 1; i < terms.size(); ++i) {
     const bool is_last = i + 1 == terms.size();
-    const Affine8 affine = is_last ? *out : sum_affine(*edit.affine(sum), *edit.affine(terms[i]));
+    take(terms[i]);
+    const Affine8 affine = is_last ? *out : sum_affine(*edit.affine(sum), *edit.affine(terms[i]), *out, rest);
     if (!is_last) more += 0.5 * static_cast<double>(affine.scale) / static_cast<double>(out->scale);
     sum = list.binary(type, sum, terms[i], affine, is_last ? y : kNew);
   }
