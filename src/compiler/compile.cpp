@@ -158,7 +158,7 @@ class Compilation {
   bool cut(const Source& source, std::vector<Source>& segments) {
     Plan whole;
     if (!plan(source, options_.plan, whole)) return false;
-    if (is_float(whole)) return refuse(not_quantized(source.path, *whole.model, whole.assessment));
+    if (whole.assessment.is_float()) return refuse(not_quantized(source.path, *whole.model, whole.assessment));
     const auto cuts = partition::cut_segments(*whole.model, whole.assessment, *whole.costs, options_.segments);
     if (!cuts.ok()) return refuse_request(source.path, cuts.status().in(source.path).message());
     rewrites_ = std::move(whole.rewrites);
@@ -229,7 +229,7 @@ class Compilation {
     if (!plan(source, how, file.plan)) return false;
     if (options_.segments > 1) {
       file.plan.rewrites = std::exchange(rewrites_, {});  // of the whole model: with its first segment
-    } else if (is_float(file.plan)) {                     // a segment may well lie behind the last operator of 8 bits
+    } else if (file.plan.assessment.is_float()) {         // a segment may well lie behind the last operator of 8 bits
       return refuse(not_quantized(source.path, *file.plan.model, file.plan.assessment));
     }
     return true;
@@ -369,11 +369,6 @@ class Compilation {
   }
 
   // ---- Small things ----
-
-  // A model of integers without one of 8 bits is nothing for the chip either, but there is nothing to quantize.
-  static bool is_float(const Plan& plan) {
-    return !plan.assessment.is_quantized && !plan.assessment.float_tensors.empty();
-  }
 
   static std::string maker() { return fmt::format("reef {}", reef_version()); }
 

@@ -45,6 +45,10 @@ struct Assessment {
   bool is_quantized = false;                  // some operator computes on 8-bit tensors
   std::vector<std::int32_t> float_tensors;    // of subgraph 0, computed or constant, in order
   std::vector<std::int32_t> dynamic_tensors;  // whose size is not known before the model runs
+
+  // Whether it must be quantized first. A model of other integers is nothing for the chip either, nor is one without
+  // operators, but there is nothing to quantize.
+  bool is_float() const { return !is_quantized && !float_tensors.empty(); }
 };
 
 // `model` must be verified. Subgraph 0 is judged; others belong to control flow, which the chip does not have.

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/registry.h"
+#include "partition/cost.h"
 #include "quantized_model.h"
 #include "rule_cases.h"
 
@@ -294,7 +295,37 @@ TEST(Check, HybridModelsAreNotQuantized) {
                                          "FullyConnectedOptions", {}, 3)});
   const Assessment assessment = assess(model, {});
   EXPECT_FALSE(assessment.is_quantized);
+  EXPECT_TRUE(assessment.is_float());
   EXPECT_EQ(assessment.float_tensors, (std::vector<std::int32_t>{0, 2}));
+}
+
+TEST(Check, WithoutFloatsThereIsNothingToQuantize) {
+  QuantizedModel empty;
+  EXPECT_FALSE(assess(empty.finish({empty.input({1, 8})}), {}).is_float());
+  QuantizedModel integers;
+  const auto n = integers.ints({1, 2, 3});
+  const ir::Model model =
+      integers.finish({integers.op("ADD", {n, n}, {integers.computed_plain({3}, DataType::kInt32)}, "AddOptions")});
+  EXPECT_FALSE(assess(model, {}).is_float());
+}
+
+// Every operand of every rule's model in turn: nothing may look at what is not there.
+TEST(Check, OperandsThatAreLeftOutDoNoHarm) {
+  for (const testing::RuleCase& each : testing::rule_cases()) {
+    const ir::Model whole = each.make(false);
+    for (std::size_t op = 0; op < whole.subgraphs[0].operators.size(); ++op) {
+      for (std::size_t input = 0; input < whole.subgraphs[0].operators[op].inputs.size(); ++input) {
+        ir::Model model = whole;
+        model.subgraphs[0].operators[op].inputs[input] = -1;
+        const Assessment assessment = assess(model, {});
+        const CostModel costs(model, {});
+        const ops::OpDef* definition = ops::find_op(model.subgraphs[0].operators[op]);
+        if (definition == nullptr || static_cast<int>(input) >= definition->inputs.min) continue;
+        EXPECT_FALSE(assessment.ops[op].fits()) << each.id << " without input " << input << " of op " << op;
+        EXPECT_EQ(costs.op(static_cast<std::int32_t>(op)).chip, 0) << each.id;
+      }
+    }
+  }
 }
 
 TEST(Check, FiveHundredOpsTakeFewMilliseconds) {

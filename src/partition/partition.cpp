@@ -23,6 +23,7 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 constexpr double kMuchMore = 1.5;
 // Parts that are tried beside others when the parameter cache does not hold all; each try costs a prediction.
 constexpr std::size_t kMostTried = 64;
+constexpr std::size_t kMostCommasInAName = 8;
 
 struct Choice {
   std::vector<OpSet> sets;  // in execution order
@@ -39,17 +40,28 @@ class Partitioner {
   const Dependencies& graph() const { return graph_; }
   double all_cpu_us() const { return all_cpu_us_; }
 
-  // -i: names of tensors to tensors.
+  // -i: names of tensors to tensors. The list was written with commas between names; a name can have some itself, so
+  // the longest run of entries that is one wins.
   Status resolve_cuts() {
-    for (const std::string& name : options_.intermediate_tensors) {
-      const auto& tensors = graph_.graph().tensors;
-      const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
-      REEF_REQUIRE(found != tensors.end(), "-i: the model has no tensor '{}'; `reef inspect` lists their names",
-                   ir::describe_name(name));
-      const auto tensor = static_cast<std::int32_t>(found - tensors.begin());
+    const std::vector<std::string>& names = options_.intermediate_tensors;
+    for (std::size_t first = 0; first < names.size();) {
+      std::size_t next = first;
+      std::int32_t tensor = -1;
+      std::string name;
+      for (std::size_t end = first; end < std::min(names.size(), first + kMostCommasInAName + 1); ++end) {
+        name += (end > first ? "," : "") + names[end];
+        if (const std::int32_t found = tensor_named(name); found >= 0) {
+          tensor = found;
+          next = end + 1;
+        }
+      }
+      REEF_REQUIRE(tensor >= 0, "-i: the model has no tensor '{}'; `reef inspect` lists their names",
+                   ir::describe_name(names[first]));
       REEF_REQUIRE(graph_.producer(tensor) >= 0,
-                   "-i: tensor '{}' is not computed by an operator, so nothing can end there", ir::describe_name(name));
+                   "-i: tensor '{}' is not computed by an operator, so nothing can end there",
+                   ir::describe_name(graph_.graph().tensors[at(tensor)].name));
       cuts_.push_back(tensor);
+      first = next;
     }
     return ok_status();
   }
@@ -87,6 +99,19 @@ class Partitioner {
   }
 
  private:
+  // Names need not be unique: the first that an operator computes, else the first.
+  std::int32_t tensor_named(std::string_view name) const {
+    const auto& tensors = graph_.graph().tensors;
+    std::int32_t result = -1;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].name != name) continue;
+      const auto tensor = static_cast<std::int32_t>(i);
+      if (graph_.producer(tensor) >= 0) return tensor;
+      if (result < 0) result = tensor;
+    }
+    return result;
+  }
+
   OpSet choose_single(const std::vector<bool>& fits) const {
     std::vector<OpSet> candidates = {first_part(graph_, fits)};
     if (options_.choice == PartitionOptions::Choice::kBest) {

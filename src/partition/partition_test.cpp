@@ -244,6 +244,23 @@ TEST(Partition, IntermediateTensorsEndThePart) {
   EXPECT_FALSE(partition(model, all_fit_but(model, {}), cheap_transfers(model), options).ok());
 }
 
+TEST(Partition, NamesOfIntermediateTensorsMayHaveCommasAndNeedNotBeUnique) {
+  QuantizedModel builder;
+  const std::int32_t input = builder.input({1, 8, 8, 8}, "twice");
+  const std::int32_t a = builder.conv(input, 8), b = builder.conv(a, 8), c = builder.conv(b, 8);
+  builder.name(a, "one");
+  builder.name(b, "one,two");
+  builder.name(c, "twice");
+  const ir::Model model = builder.finish({builder.conv(c, 8)});
+  PartitionOptions options;
+  options.intermediate_tensors = {"one", "two"};  // as -i one,two is taken apart
+  EXPECT_EQ(must_partition(model, {}, cheap_transfers(model), options).parts[0].ops, (Ops{0, 1}));
+  options.intermediate_tensors = {"one"};
+  EXPECT_EQ(must_partition(model, {}, cheap_transfers(model), options).parts[0].ops, (Ops{0}));
+  options.intermediate_tensors = {"twice"};
+  EXPECT_EQ(must_partition(model, {}, cheap_transfers(model), options).parts[0].ops, (Ops{0, 1, 2}));
+}
+
 // The last operator's result is 64 times what it is made of.
 TEST(Advice, OutputsThatCostMoreThanTheySaveAreSaid) {
   QuantizedModel builder;

@@ -29,7 +29,7 @@ class TextReport {
 
   std::string write() {
     write_summary();
-    if (!assessment_.is_quantized) write_not_quantized();
+    if (assessment_.is_float()) write_not_quantized();
     if (!assessment_.dynamic_tensors.empty()) write_dynamic();
     write_obstacles();
     write_rewrites();
@@ -163,7 +163,7 @@ class TextReport {
       if (partition_.ops[at(op)].place == Place::kRule) broken.push_back(op);
     }
     // A model of floats has a page of them that all say the same; the section above has said it.
-    if (broken.empty() || !assessment_.is_quantized) return;
+    if (broken.empty() || assessment_.is_float()) return;
     std::stable_sort(broken.begin(), broken.end(), [&](std::int32_t a, std::int32_t b) {
       return partition_.ops[at(a)].gain_us > partition_.ops[at(b)].gain_us;
     });
