@@ -207,6 +207,7 @@ void Walk::take_up(Worker& worker) {
   worker.header_line = worker.line_word = worker.lines_to_leave = worker.pending_bytes = 0;
   worker.skipped_at = -1;
   worker.line_written = 0;
+  worker.has_read = false;
   worker.results = 0;
   const isa::OperationCode& code = worker.operation->code;
   const auto open = [&](const isa::NestShape* first, std::span<const isa::Wait> first_waits,

@@ -89,7 +89,8 @@ struct Worker {
   // Ring receive, wide to narrow.
   bool header_done = false;
   std::int64_t header_line = 0, line_word = 0, lines_to_leave = 0, skipped_at = -1;
-  std::uint64_t line_written = 0;  // narrow to wide: words of the unfinished line that something wrote
+  std::uint64_t line_written = 0;  // movers: words of the line under way that something wrote
+  bool has_read = false;           // wide to narrow: the next step's read is made, its write is not
   // Pop: bytes of an unfinished line; whether something of it was never written.
   std::int64_t pending_bytes = 0;
   bool is_idle() const { return queue.empty() && !is_running; }
@@ -196,6 +197,7 @@ class Walk {
   bool narrow_to_wide(Worker& worker, const isa::NarrowToWide& op);
   bool wide_to_narrow(Worker& worker, const isa::WideToNarrow& op);
   bool wide_to_scaling(Worker& worker, const isa::WideToNarrow& op);
+  bool read_ahead(Worker& worker);
   bool mesh(Worker& worker, const isa::Mesh& op);
   bool mesh_send(Worker& worker, const isa::Mesh& op, int direction);
   bool mesh_receive(Worker& worker, const isa::Mesh& op, int direction);

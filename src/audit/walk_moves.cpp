@@ -145,7 +145,6 @@ bool Walk::narrow_to_wide(Worker& worker, const isa::NarrowToWide& op) {
   Agent& agent = *worker.agent;
   const std::int64_t base = op.base_register < 0 ? 0 : std::int64_t{worker.job.base} - op.in.base;
   while (!worker.second.done()) {
-    if (!pass(agent, worker, worker.second_gate, tile.counters, worker.second.position())) return false;
     std::uint64_t& written = worker.line_written;
     while (!worker.first.done() && worker.line_word < kLineWords &&
            (worker.line_word == 0 || !worker.first.begins_pass(op.line_level))) {
@@ -164,6 +163,8 @@ bool Walk::narrow_to_wide(Worker& worker, const isa::NarrowToWide& op) {
       report_here(FindingKind::kNests, agent, "has a destination that is longer than its source");
       return true;
     }
+    // Words may be read before the destination's waits permit to store them: those order the store alone.
+    if (!pass(agent, worker, worker.second_gate, tile.counters, worker.second.position())) return false;
     if (!spend(1)) return false;
     agent.tick();
     if (op.transpose) {  // four words, or two, are mixed: all of them must have been written
@@ -183,6 +184,18 @@ bool Walk::narrow_to_wide(Worker& worker, const isa::NarrowToWide& op) {
   return true;
 }
 
+// Reads for the next step of a mover from wide memory. The destination's waits order what is stored, not this.
+bool Walk::read_ahead(Worker& worker) {
+  TileState& tile = tile_of_worker(worker);
+  if (worker.has_read) return true;
+  if (!pass(*worker.agent, worker, worker.first_gate, tile.counters, worker.first.position()) || !spend(1))
+    return false;
+  worker.agent->tick();
+  worker.line_written = read_line(tile, worker.first.address(), *worker.agent, kUnpackerReads);
+  worker.has_read = true;
+  return true;
+}
+
 // One line for each pass of dimension 0.
 bool Walk::wide_to_scaling(Worker& worker, const isa::WideToNarrow& op) {
   TileState& tile = tile_of_worker(worker);
@@ -193,12 +206,13 @@ bool Walk::wide_to_scaling(Worker& worker, const isa::WideToNarrow& op) {
       report_here(FindingKind::kNests, agent, "has a destination that is longer than its source");
       return true;
     }
-    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+    if (!read_ahead(worker)) return false;
     if (!pass(agent, worker, worker.second_gate, tile.counters, position)) return false;
     if (!spend(1)) return false;
     agent.tick();
+    worker.has_read = false;
     const std::int64_t within = position % op.out.count[0];
-    const std::uint64_t line = read_line(tile, worker.first.address(), agent, kUnpackerReads);
+    const std::uint64_t line = worker.line_written;
     const std::int64_t step = worker.second.address();
     if (2 * within + 2 > kLineWords) {
       report_here(FindingKind::kAddress, agent, "takes more than a line holds");
@@ -237,11 +251,12 @@ bool Walk::wide_to_narrow(Worker& worker, const isa::WideToNarrow& op) {
       report_here(FindingKind::kNests, agent, "has a destination that is longer than its source");
       return true;
     }
-    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+    if (!read_ahead(worker)) return false;
     if (!pass(agent, worker, worker.second_gate, tile.counters, position)) return false;
     if (!spend(1)) return false;
     agent.tick();
-    const std::uint64_t line = read_line(tile, worker.first.address(), agent, kUnpackerReads);
+    worker.has_read = false;
+    const std::uint64_t line = worker.line_written;
     write_word(tile, worker.second.address(), agent, (line >> worker.line_word & 1) != 0);
     worker.second.advance();
     if (++worker.line_word == kLineWords || worker.second.begins_pass(op.line_level)) {
