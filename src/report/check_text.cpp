@@ -139,7 +139,6 @@ class TextReport {
     } else {
       put("{}\n", quantizing_advice());
     }
-    put("{}\n", quantizing_advice());
   }
 
   // The int16x8 mode of TFLite's converter: there is nothing left that a quantizer could start from.
