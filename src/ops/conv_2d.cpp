@@ -184,7 +184,7 @@ constinit const OpDef conv_2d_op = define(
               .rules = kChipRules,
               .parameters = input_set({1, 2}),
               .evidence = "Version 3 is seen mapped; 6 is the first with groups, and newer than Google's compiler.",
-              .if_newer = "Versions from 6 on are for groups, and one convolution in groups makes all CONV_2D of the "
+              .if_newer = "Version 6 is for groups, and one convolution in groups makes all CONV_2D of the "
                           "file that version. Do without groups.",
               .newer_rewrite = "grouped-conv"}});
 

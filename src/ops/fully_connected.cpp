@@ -291,7 +291,7 @@ constinit const OpDef fully_connected_op = define(
               .evidence =
                   "Version 4 is seen mapped, also with a scale per output; a user's log refuses the version that "
                   "keep_num_dims needs, which is 5.",
-              .if_newer = "Versions from 5 on are for inputs of more than two dimensions that are kept, and one such "
+              .if_newer = "Version 5 is for inputs of more than two dimensions that are kept, and one such "
                           "layer makes all FULLY_CONNECTED of the file that version. Flatten what goes into a dense "
                           "layer, or use a convolution with a 1x1 filter.",
               .newer_rewrite = "matmul"}});

@@ -261,23 +261,22 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 }  // namespace
 
 extern const OpDef transpose_conv_op;
-constinit const OpDef transpose_conv_op =
-    define({.name = "TRANSPOSE_CONV",
-            .summary = "Transposed 2-D convolution, which enlarges images.",
-            .inputs = {3, 4},
-            .attributes = kAttributes,
-            .types = kTypes,
-            .infer = infer,
-            .prepare = prepare,
-            .chip = {.first_runtime = 12,
-                     .newest_version = 3,
-                     .rules = {},
-                     .parameters = input_set({0, 1, 3}),
-                     .evidence = "Version 4 is newer than Google's compiler (edgetpu#845). Coral's table says runtime "
-                                 "13, but the compilers it means write 12 into their files.",
-                     .if_newer = "Version 4 is for fused activations, and one layer with an activation makes all "
-                                 "TRANSPOSE_CONV of the file that version. Convert the model with TensorFlow 2.9 or "
-                                 "older, which does not fuse them.",
-                     .newer_rewrite = "fused-activation"}});
+constinit const OpDef transpose_conv_op = define(
+    {.name = "TRANSPOSE_CONV",
+     .summary = "Transposed 2-D convolution, which enlarges images.",
+     .inputs = {3, 4},
+     .attributes = kAttributes,
+     .types = kTypes,
+     .infer = infer,
+     .prepare = prepare,
+     .chip = {.first_runtime = 12,
+              .newest_version = 3,
+              .rules = {},
+              .parameters = input_set({0, 1, 3}),
+              .evidence = "Version 4 is newer than Google's compiler (edgetpu#845). Coral's table says runtime "
+                          "13, but the compilers it means write 12 into their files.",
+              .if_newer = "Version 4 is for fused activations, and one layer with one makes all TRANSPOSE_CONV of "
+                          "the file that version. Put the activation behind it as an op of its own.",
+              .newer_rewrite = "fused-activation"}});
 
 }  // namespace reef::ops
