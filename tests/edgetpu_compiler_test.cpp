@@ -153,6 +153,13 @@ TEST_F(EdgetpuCompiler, OptionsCombineAndTakeValuesInEveryForm) {
       << searched.out;
 }
 
+TEST_F(EdgetpuCompiler, WhatItWritesIsNotCheckedAgain) {
+  ASSERT_EQ(shell("edgetpu_compiler model.tflite").exit_code, 0);
+  const Streams again = shell("reef check model_edgetpu.tflite");
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_TRUE(contains(again.err, "compiled already") && contains(again.err, "reef inspect")) << again.err;
+}
+
 TEST_F(EdgetpuCompiler, RefusesAsGooglesDoes) {
   EXPECT_TRUE(write_file(path("text.tflite"), std::string_view("not a model at all")).ok());
   const Streams text = shell("edgetpu_compiler text.tflite");
@@ -170,6 +177,8 @@ TEST_F(EdgetpuCompiler, RefusesAsGooglesDoes) {
   EXPECT_EQ(shell("edgetpu_compiler").exit_code, 1);
   EXPECT_EQ(shell("edgetpu_compiler --no_such_option model.tflite").exit_code, 1);
   EXPECT_EQ(shell("reef compile --no_such_option model.tflite").exit_code, 2);
+  EXPECT_EQ(shell("reef compile --link carrier_pigeon model.tflite").exit_code, 2);
+  EXPECT_EQ(shell("reef compile --timeout_sec 1e300 model.tflite").exit_code, 2);
   EXPECT_EQ(shell("edgetpu_compiler -o absent model.tflite").exit_code, 1);
   EXPECT_FALSE(exists("model_edgetpu.tflite"));
 }
