@@ -212,6 +212,8 @@ bool GraphEdit::is_sound(std::int32_t index) const {
   const bool takes_bias = it.type == "CONV_2D" || it.type == "DEPTHWISE_CONV_2D" || it.type == "FULLY_CONNECTED";
   for (std::size_t i = 0; i < it.inputs.size(); ++i) {
     if (it.inputs[i] < 0 ? !(takes_bias && i == 2) : !is_static(it.inputs[i])) return false;
+    // A tensor without elements may be read before it is written, even by the operator that writes it.
+    if (it.inputs[i] >= 0 && producer(it.inputs[i]) >= index) return false;
   }
   return !it.inputs.empty() && !it.outputs.empty() &&
          std::all_of(it.outputs.begin(), it.outputs.end(),
