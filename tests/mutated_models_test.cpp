@@ -160,8 +160,7 @@ void report_and_write(const ir::Model& given, const compiler::Plan& plan) {
   for (const partition::Part& part : plan.partition.parts) {
     EXPECT_GE(part.cost.total(), 0);
     EXPECT_GE(part.cost.streamed_bytes, 0);
-    const emit::Border border = emit::border_of(*plan.model, part.ops);
-    parts.push_back({part.ops, border.inputs, border.outputs, Bytes({0})});
+    parts.push_back({part.ops, part.inputs, part.outputs, Bytes({0})});
   }
   const auto compiled = emit::compiled_model(*plan.model, parts);
   if (compiled.ok()) static_cast<void>(tflite::write_exported_model(*compiled));

@@ -9,6 +9,7 @@
 #include "emit/compiled_model.h"
 #include "formats/tflite/reader.h"
 #include "generated_code.h"
+#include "ops/dependencies.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
@@ -125,7 +126,7 @@ TEST(ZooCodegen, FirstLayersOfNetworksEqualGoogles) {
       }
       layers += computes;
     }
-    const emit::Border border = emit::border_of(*source, first.ops);
+    const ops::Dependencies::Border border = ops::Dependencies(*source).border(first.ops);
     first.inputs = border.inputs;
     first.outputs = border.outputs;
     places.resize(layers);

@@ -13,6 +13,7 @@
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/exported_writer.h"
 #include "formats/tflite/reader.h"
+#include "ops/dependencies.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
@@ -71,7 +72,7 @@ Result<Rebuilt> rebuild(const Pair& pair, const std::vector<std::int32_t>& ops) 
   REEF_ASSIGN_OR_RETURN(const ir::Model source, tflite::load_model(pair.source));
   emit::CompiledPart part;
   part.ops = ops;
-  const emit::Border border = emit::border_of(source, ops);
+  const ops::Dependencies::Border border = ops::Dependencies(source).border(ops);
   part.inputs = border.inputs;
   part.outputs = border.outputs;
   for (const ir::Operator& op : result.theirs.subgraphs[0].operators) {

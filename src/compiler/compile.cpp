@@ -313,10 +313,9 @@ class Compilation {
       CompiledOp& op = result.ops.emplace_back();
       op.part = part;
       op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
-      const emit::Border border = emit::border_of(model, part.ops);
       darwinn::CustomOptions custom;
       auto package = options_.generate(
-          {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity,
+          {model, part.ops, part.inputs, part.outputs, runtime, caching_token_, op.part.cost.cache_capacity,
            options_.models.size() > 1 || options_.segments > 1 || division.parts.size() > 1});
       op.has_code = package.ok();
       if (package.ok()) {
@@ -327,7 +326,7 @@ class Compilation {
         custom.package = darwinn::placeholder_package(runtime, maker(), op.why_no_code);
       }
       REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
-      result.parts.push_back({part.ops, border.inputs, border.outputs, Bytes(std::move(bytes))});
+      result.parts.push_back({part.ops, part.inputs, part.outputs, Bytes(std::move(bytes))});
       room = std::max<std::int64_t>(0, op.part.cost.cache_capacity - op.part.cost.cache_used);
     }
     return result;

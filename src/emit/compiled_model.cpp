@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <set>
 #include <string_view>
 
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/option_schema.h"
 #include "ir/verify.h"
+#include "ops/dependencies.h"
 
 namespace reef::emit {
 namespace {
@@ -19,26 +19,12 @@ constexpr char kDescription[] = "Exported from Subgraph.";
 // What is true of the converted file only.
 constexpr std::array<std::string_view, 2> kMetadataOfConversion = {"min_runtime_version", "CONVERSION_METADATA"};
 
-bool is_constant(const ir::Model& model, const ir::Tensor& tensor) {
-  const ir::Buffer& buffer = model.buffers[static_cast<std::size_t>(tensor.buffer)];
-  return !buffer.data.empty() || buffer.is_empty_constant || tensor.external_buffer != 0;
-}
-
-const ir::Tensor& tensor_of(const ir::Subgraph& graph, std::int32_t index) {
-  return graph.tensors[static_cast<std::size_t>(index)];
-}
-
 // Orders operators and parts as TFLite does when a delegate takes some of them: whatever is ready runs, operators of
 // the CPU first if the first one that is ready is one of them, then a part, and so on.
 class Scheduler {
  public:
-  Scheduler(const ir::Subgraph& graph, const std::vector<CompiledPart>& parts) : graph_(graph), parts_(parts) {
-    part_of_.assign(graph.operators.size(), -1);
-    is_computed_.assign(graph.tensors.size(), false);
-    for (const ir::Operator& op : graph.operators) {
-      for (const std::int32_t tensor : op.outputs) is_computed_[static_cast<std::size_t>(tensor)] = true;
-    }
-  }
+  Scheduler(const ir::Model& model, const std::vector<CompiledPart>& parts)
+      : graph_(model.subgraphs[0]), order_(model), parts_(parts), part_of_(graph_.operators.size(), -1) {}
 
   Result<std::vector<ir::Operator>> run() {
     REEF_RETURN_IF_ERROR(assign_parts());
@@ -48,9 +34,9 @@ class Scheduler {
       const std::size_t before = left;
       for (std::size_t i = 0; i < graph_.operators.size() && left == before; ++i) {
         if (is_done_[i]) continue;
-        if (part_of_[i] < 0 && is_ready(graph_.operators[i].inputs)) {
+        if (part_of_[i] < 0 && is_ready(i)) {
           left -= take_cpu_operators();
-        } else if (part_of_[i] >= 0 && is_ready(part_at(i).inputs)) {
+        } else if (part_of_[i] >= 0 && is_ready(part_at(i))) {
           left -= take_part(part_at(i));
         }
       }
@@ -80,16 +66,21 @@ class Scheduler {
     return ok_status();
   }
 
-  bool is_ready(const std::vector<std::int32_t>& inputs) const {
-    return std::all_of(inputs.begin(), inputs.end(), [&](std::int32_t tensor) {
-      return tensor < 0 || !is_computed_[static_cast<std::size_t>(tensor)];
+  // All that must come before has run, or belongs to the same part.
+  bool is_ready(std::size_t op) const {
+    const auto before = order_.predecessors(static_cast<std::int32_t>(op));
+    return std::all_of(before.begin(), before.end(), [&](std::int32_t other) {
+      const auto i = static_cast<std::size_t>(other);
+      return is_done_[i] || (part_of_[op] >= 0 && part_of_[i] == part_of_[op]);
     });
+  }
+  bool is_ready(const CompiledPart& part) const {
+    return std::all_of(part.ops.begin(), part.ops.end(),
+                       [&](std::int32_t op) { return is_ready(static_cast<std::size_t>(op)); });
   }
 
   std::size_t finish(std::size_t op) {
     is_done_[op] = true;
-    for (const std::int32_t tensor : graph_.operators[op].outputs)
-      is_computed_[static_cast<std::size_t>(tensor)] = false;
     return 1;
   }
 
@@ -97,7 +88,7 @@ class Scheduler {
   std::size_t take_cpu_operators() {
     std::size_t taken = 0;
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
-      if (is_done_[i] || part_of_[i] >= 0 || !is_ready(graph_.operators[i].inputs)) continue;
+      if (is_done_[i] || part_of_[i] >= 0 || !is_ready(i)) continue;
       result_.push_back(graph_.operators[i]);
       taken += finish(i);
     }
@@ -118,9 +109,9 @@ class Scheduler {
   }
 
   const ir::Subgraph& graph_;
+  const ops::Dependencies order_;
   const std::vector<CompiledPart>& parts_;
   std::vector<int> part_of_;
-  std::vector<bool> is_computed_;  // by an operator that has not run yet
   std::vector<bool> is_done_;
   std::vector<ir::Operator> result_;
 };
@@ -299,32 +290,11 @@ class Exporter {
 
 }  // namespace
 
-Border border_of(const ir::Model& model, const std::vector<std::int32_t>& ops) {
-  const ir::Subgraph& graph = model.subgraphs.front();
-  std::vector<bool> is_inside(graph.operators.size(), false);
-  for (const std::int32_t op : ops) is_inside[static_cast<std::size_t>(op)] = true;
-  std::set<std::int32_t> read, computed, needed(graph.outputs.begin(), graph.outputs.end());
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    const ir::Operator& op = graph.operators[i];
-    (is_inside[i] ? read : needed).insert(op.inputs.begin(), op.inputs.end());
-    if (is_inside[i]) computed.insert(op.outputs.begin(), op.outputs.end());
-  }
-  Border border;
-  for (const std::int32_t tensor : read) {
-    if (tensor < 0 || computed.contains(tensor) || is_constant(model, tensor_of(graph, tensor))) continue;
-    border.inputs.push_back(tensor);
-  }
-  for (const std::int32_t tensor : computed) {
-    if (needed.contains(tensor)) border.outputs.push_back(tensor);
-  }
-  return border;
-}
-
 Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<CompiledPart>& parts,
                                  const EmitOptions& options) {
   REEF_REQUIRE(!source.subgraphs.empty(), "the model has no subgraph");
   ir::Subgraph main = source.subgraphs.front();
-  REEF_ASSIGN_OR_RETURN(main.operators, Scheduler(source.subgraphs.front(), parts).run());
+  REEF_ASSIGN_OR_RETURN(main.operators, Scheduler(source, parts).run());
   return Exporter(source, options).run(std::move(main));
 }
 

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "ir/describe.h"
+#include "ops/dependencies.h"
 #include "partition/candidates.h"
 
 namespace reef::partition {
@@ -37,7 +38,7 @@ class Partitioner {
     for (std::int32_t op = 0; op < graph_.op_count(); ++op) all_cpu_us_ += costs.op(op).cpu;
   }
 
-  const Dependencies& graph() const { return graph_; }
+  const ops::Dependencies& graph() const { return graph_; }
   double all_cpu_us() const { return all_cpu_us_; }
 
   // -i: names of tensors to tensors. The list was written with commas between names; a name can have some itself, so
@@ -79,7 +80,7 @@ class Partitioner {
     std::vector<Part> parts;
     std::int64_t cache = -1;  // of the first part: all there is
     for (const OpSet& ops : sets) {
-      Dependencies::Border border = graph_.border(ops);
+      ops::Dependencies::Border border = graph_.border(ops);
       Part part{ops, std::move(border.inputs), std::move(border.outputs), {}};
       part.cost = costs_.part(part.ops, part.inputs, part.outputs, cache);
       const std::int64_t room = cache < 0 ? part.cost.cache_capacity : std::min(cache, part.cost.cache_capacity);
@@ -178,7 +179,7 @@ class Partitioner {
     return best;
   }
 
-  Dependencies graph_;
+  ops::Dependencies graph_;
   const Costs& costs_;
   const PartitionOptions& options_;
   std::vector<std::int32_t> cuts_;
@@ -192,7 +193,7 @@ std::vector<bool> fitting(const Assessment& assessment) {
 }
 
 // Operators that lead to the parts: they run before, so what they break strands nobody.
-std::vector<bool> leads_to_a_part(const Dependencies& graph, const Partition& result) {
+std::vector<bool> leads_to_a_part(const ops::Dependencies& graph, const Partition& result) {
   std::vector<bool> leads(result.ops.size());
   for (std::int32_t op = graph.op_count() - 1; op >= 0; --op) {
     for (const std::int32_t after : graph.successors(op)) {
@@ -202,7 +203,7 @@ std::vector<bool> leads_to_a_part(const Dependencies& graph, const Partition& re
   return leads;
 }
 
-void place_ops(const Dependencies& graph, const std::vector<bool>& fits, const PartitionOptions& options,
+void place_ops(const ops::Dependencies& graph, const std::vector<bool>& fits, const PartitionOptions& options,
                Partition& result) {
   result.ops.resize(fits.size());
   for (Placement& placement : result.ops) placement.place = Place::kRule;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/verify.h"
+#include "ops/dependencies.h"
 #include "partition/advice.h"
 #include "partition/candidates.h"
 #include "partition/search.h"
@@ -212,7 +213,7 @@ TEST(Partition, SeveralAreNeverPredictedSlowerThanOne) {
     // Each part can run as one: no operator outside of it both needs and feeds it.
     for (const Partition* partition : {&one, &best, &many}) {
       for (const Part& part : partition->parts) {
-        const Dependencies graph(model);
+        const ops::Dependencies graph(model);
         std::vector<bool> inside(24), needs(24);
         for (const std::int32_t op : part.ops) inside[static_cast<std::size_t>(op)] = true;
         for (std::int32_t op = 0; op < 24; ++op) {

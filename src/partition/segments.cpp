@@ -7,8 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/dependencies.h"
 #include "partition/candidates.h"
-#include "partition/dependencies.h"
 
 namespace reef::partition {
 namespace {
@@ -51,7 +51,7 @@ class Cutter {
     Segment result;
     result.ops.resize(at(end - begin));
     std::iota(result.ops.begin(), result.ops.end(), begin);
-    Dependencies::Border border = graph_.border(result.ops);
+    ops::Dependencies::Border border = graph_.border(result.ops);
     result.inputs = std::move(border.inputs);
     result.outputs = std::move(border.outputs);
     result.predicted_us = predict(begin, end);
@@ -71,7 +71,7 @@ class Cutter {
       }
     }
     if (chip.empty()) return total;
-    const Dependencies::Border border = graph_.border(chip);
+    const ops::Dependencies::Border border = graph_.border(chip);
     return total + costs_.part(chip, border.inputs, border.outputs).total();
   }
 
@@ -99,7 +99,7 @@ class Cutter {
     return change;
   }
 
-  Dependencies graph_;
+  ops::Dependencies graph_;
   const Costs& costs_;
   std::vector<bool> fits_;
 };
