@@ -3,7 +3,7 @@
 //
 // The seam between choosing operators for the chip and generating code for them. A generator answers kUnsupported for a
 // part that it has no code for (the file then gets a package without code, which says so, see
-// formats/darwinn/placeholder.h), and any other error for a part that cannot be compiled at all, such as one whose
+// formats/darwinn/without_code.h), and any other error for a part that cannot be compiled at all, such as one whose
 // activations do not fit (edgetpu_compiler -d then looks for a smaller one).
 #pragma once
 

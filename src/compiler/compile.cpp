@@ -13,8 +13,8 @@
 #include "base/version.h"
 #include "compiler/google_text.h"
 #include "emit/compiled_model.h"
-#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
+#include "formats/darwinn/without_code.h"
 #include "formats/darwinn/writer.h"
 #include "formats/tflite/exported_writer.h"
 #include "formats/tflite/reader.h"
@@ -323,7 +323,7 @@ class Compilation {
       } else {
         if (package.status().code() != StatusCode::kUnsupported || options_.require_code) return package.status();
         op.why_no_code = package.status().message();
-        custom.package = darwinn::placeholder_package(runtime, maker(), op.why_no_code);
+        custom.package = darwinn::package_without_code(runtime, maker(), op.why_no_code);
       }
       REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
       result.parts.push_back({part.ops, part.inputs, part.outputs, Bytes(std::move(bytes))});

@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "compiler/google_text.h"
-#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
+#include "formats/darwinn/without_code.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "quantized_model.h"
