@@ -10,12 +10,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/check_subject.h"
 #include "compiler/plan.h"
 #include "emit/compiled_model.h"
 #include "formats/tflite/exported_writer.h"
 #include "ir/verify.h"
 #include "quantized_model.h"
-#include "report/check_report.h"
 #include "rule_cases.h"
 
 namespace reef {
@@ -151,9 +151,7 @@ compiler::PlanOptions random_options(Random& random) {
 void report_and_write(const ir::Model& given, const compiler::Plan& plan) {
   ASSERT_TRUE(ir::verify(*plan.model).ok()) << ir::verify(*plan.model).message();
   EXPECT_TRUE(plan.partition.predicted_us >= 0 && std::isfinite(plan.partition.predicted_us));
-  const report::CheckSubject subject{"model",          &given,          plan.model.get(),
-                                     &plan.source_op,  &plan.rewrites,  &plan.assessment,
-                                     plan.costs.get(), &plan.partition, nullptr};
+  const report::CheckSubject subject = compiler::check_subject("model", given, plan);
   EXPECT_FALSE(report::check_text(subject, {true, true}).empty());
   EXPECT_TRUE(report::check_json(subject).is_object());
   std::vector<emit::CompiledPart> parts;

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "base/version.h"
+#include "compiler/check_subject.h"
 #include "compiler/google_text.h"
-#include "report/check_report.h"
 
 namespace reef::app {
 namespace {
@@ -89,12 +89,6 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
   return text;
 }
 
-report::CheckSubject subject_of(const CompiledFile& file) {
-  const compiler::Plan& plan = file.plan;
-  return {file.input,       file.given.get(), plan.model.get(), &plan.source_op, &plan.rewrites,
-          &plan.assessment, plan.costs.get(), &plan.partition,  nullptr};
-}
-
 Json attempts_json(const std::vector<compiler::Attempt>& attempts) {
   Json list = Json::array();
   for (const compiler::Attempt& attempt : attempts) {
@@ -119,7 +113,7 @@ Json file_json(const compiler::CompileOptions& options, const CompiledFile& file
                  {"cached_bytes", file.cached_bytes},
                  {"remaining_bytes", file.remaining_bytes},
                  {"streamed_bytes", file.streamed_bytes}}},
-               {"check", report::check_json(subject_of(file))}};
+               {"check", report::check_json(compiler::check_subject(file.input, *file.given, file.plan))}};
   for (const CompiledOp& op : file.ops) {
     Json& part = json["edge_tpu_subgraphs"].emplace_back(Json{{"has_code", op.has_code}});
     if (!op.has_code) part["no_machine_code"] = op.why_no_code;

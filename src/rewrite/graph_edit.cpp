@@ -247,9 +247,7 @@ std::int32_t GraphEdit::add_constant(ir::Tensor tensor, std::vector<std::uint8_t
 }
 
 std::string GraphEdit::describe(std::int32_t index) const {
-  const ir::Operator& it = op(index);
-  const std::string name = it.outputs.empty() || it.outputs[0] < 0 ? "" : tensor(it.outputs[0]).name;
-  return fmt::format("op {} {} '{}'", origins_[at(index)], it.type, ir::describe_name(name));
+  return ir::describe_op(graph(), index, origins_[at(index)]);
 }
 
 void GraphEdit::note(std::int32_t index, std::string what, std::string place, int difference) {
