@@ -8,6 +8,7 @@
 
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/option_schema.h"
+#include "ir/compact.h"
 #include "ir/verify.h"
 #include "ops/dependencies.h"
 
@@ -159,56 +160,9 @@ class Exporter {
     tensor.has_quantization = tensor.quantization.is_quantized() || has_details;
   }
 
-  // Scales in blocks are tensors themselves: no operator names them.
-  static void use_parameter_tensors(const ir::Subgraph& graph, std::vector<bool>& is_used) {
-    const auto use = [&](std::int32_t tensor) {
-      if (tensor >= 0) is_used[static_cast<std::size_t>(tensor)] = true;
-    };
-    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      if (!is_used[i]) continue;
-      const auto& details = graph.tensors[i].quantization.details;
-      if (const auto* blocks = std::get_if<ir::BlockwiseQuantization>(&details)) {
-        use(blocks->scales);
-        use(blocks->zero_points);
-      } else if (const auto* axes = std::get_if<ir::MultiAxisQuantization>(&details)) {
-        use(axes->scales);
-        use(axes->zero_points);
-      }
-    }
-  }
-
   void export_graph(ir::Subgraph& graph) {
-    std::vector<bool> is_used(graph.tensors.size(), false);
-    const auto use = [&](const std::vector<std::int32_t>& tensors) {
-      for (const std::int32_t tensor : tensors) {
-        if (tensor >= 0) is_used[static_cast<std::size_t>(tensor)] = true;
-      }
-    };
-    use(graph.inputs);
-    use(graph.outputs);
-    for (const ir::Operator& op : graph.operators) {
-      use(op.inputs);
-      use(op.outputs);
-      use(op.intermediates);
-    }
-    use_parameter_tensors(graph, is_used);
-    new_number_.assign(graph.tensors.size(), -1);
-    std::vector<ir::Tensor> kept;
-    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      if (!is_used[i]) continue;
-      new_number_[i] = static_cast<std::int32_t>(kept.size());
-      export_tensor(graph.tensors[i]);
-      kept.push_back(std::move(graph.tensors[i]));
-    }
-    graph.tensors = std::move(kept);  // numbers that a parameter tensor itself has are not followed: none has any
-    renumber_details(graph);
-    renumber(graph.inputs);
-    renumber(graph.outputs);
-    for (ir::Operator& op : graph.operators) {
-      renumber(op.inputs);
-      renumber(op.outputs);
-      renumber(op.intermediates);
-    }
+    new_number_ = ir::drop_unused_tensors(graph);
+    for (ir::Tensor& tensor : graph.tensors) export_tensor(tensor);
     forget_debug_data(graph);
     for (ir::Operator& op : graph.operators) add_empty_options(op);
   }
@@ -234,9 +188,6 @@ class Exporter {
     for (ir::Operator& op : graph.operators) op.debug_metadata_index = -1;
   }
 
-  void renumber(std::vector<std::int32_t>& tensors) const {
-    for (std::int32_t& tensor : tensors) tensor = number_of(tensor);
-  }
   std::int32_t number_of(std::int32_t tensor) const {
     return tensor < 0 ? tensor : new_number_[static_cast<std::size_t>(tensor)];
   }
@@ -266,18 +217,6 @@ class Exporter {
       for (auto* tensors : {&signature.inputs, &signature.outputs}) {
         for (ir::SignatureTensor& tensor : *tensors) tensor.tensor = number_of(tensor.tensor);
         std::erase_if(*tensors, [](const ir::SignatureTensor& tensor) { return tensor.tensor < 0; });
-      }
-    }
-  }
-
-  void renumber_details(ir::Subgraph& graph) const {
-    for (ir::Tensor& tensor : graph.tensors) {
-      if (auto* blocks = std::get_if<ir::BlockwiseQuantization>(&tensor.quantization.details)) {
-        blocks->scales = number_of(blocks->scales);
-        blocks->zero_points = number_of(blocks->zero_points);
-      } else if (auto* axes = std::get_if<ir::MultiAxisQuantization>(&tensor.quantization.details)) {
-        axes->scales = number_of(axes->scales);
-        axes->zero_points = number_of(axes->zero_points);
       }
     }
   }
