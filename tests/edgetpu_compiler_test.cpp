@@ -335,10 +335,9 @@ std::vector<std::string> rows_of(const std::string& log) {
 // Of version 16, for models of the collection: those with as many operators of each kind.
 TEST_F(EdgetpuCompiler, LogsEqualGooglesRowByRow) {
   REEF_SKIP_WITHOUT_ZOO(zoo);
-  const std::filesystem::path folder = zoo + "/../truth/logs";
-  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "truth/logs is absent";
+  REEF_SKIP_WITHOUT_TRUTH(truth);
   int compared = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(truth + "/logs")) {
     const std::string log = content(entry.path());
     if (!contains(log, kVersionLine)) continue;
     const std::vector<std::string> expected = rows_of(log);
