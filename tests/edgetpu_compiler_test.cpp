@@ -178,6 +178,13 @@ TEST_F(EdgetpuCompiler, RefusesAsGooglesDoes) {
   EXPECT_EQ(shell("edgetpu_compiler --no_such_option model.tflite").exit_code, 1);
   EXPECT_EQ(shell("reef compile --no_such_option model.tflite").exit_code, 2);
   EXPECT_EQ(shell("reef compile --link carrier_pigeon model.tflite").exit_code, 2);
+  for (const char* option : {"--rewrite", "--no-rewrite"}) {
+    for (const char* command : {"compile", "check"}) {
+      const Streams unknown = shell(fmt::format("reef {} {} no-such model.tflite", command, option));
+      EXPECT_EQ(unknown.exit_code, 2);
+      EXPECT_TRUE(contains(unknown.err, "there is no rewrite 'no-such'; there are ")) << unknown.err;
+    }
+  }
   EXPECT_EQ(shell("reef compile --timeout_sec 1e300 model.tflite").exit_code, 2);
   EXPECT_EQ(shell("edgetpu_compiler -o absent model.tflite").exit_code, 1);
   EXPECT_FALSE(exists("model_edgetpu.tflite"));

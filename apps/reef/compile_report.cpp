@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/shell_word.h"
 #include "base/version.h"
 #include "compiler/check_subject.h"
 #include "compiler/google_text.h"
@@ -80,7 +81,7 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
   const auto all = static_cast<std::int32_t>(file.plan.model->subgraphs[0].operators.size());
   if (const std::int32_t left = all - file.plan.partition.chip_op_count(); left > 0) {
     text += fmt::format("reef: {}: {} of {} operations stay on the CPU; reef check {} says why and what to do\n",
-                        file.input, left, all, file.source);
+                        file.input, left, all, shell_word(file.source));
   }
   for (const std::string& note : file.plan.partition.notes) text += fmt::format("reef: {}: {}\n", file.input, note);
   text += fmt::format("reef: {}: {:.2f} ms for one inference over {}, {:.2f} ms on the CPU alone (estimated)\n",

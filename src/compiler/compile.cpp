@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "base/shell_word.h"
 #include "base/version.h"
 #include "compiler/google_text.h"
 #include "emit/compiled_model.h"
@@ -74,12 +75,13 @@ class Compilation {
   bool refuse_request(const std::string& model, std::string explanation) {
     return refuse({Refusal::Kind::kRequest, model, std::move(explanation), {}});
   }
-  bool is_late() const { return milliseconds_since(start_) > options_.timeout_seconds * 1000; }
+  // The time is an attempt's; the first begins with loading and planning.
+  bool is_late() const { return milliseconds_since(attempt_start_) > options_.timeout_seconds * 1000; }
 
   // ---- The stages ----
 
   bool compile_all() {
-    start_ = Clock::now();
+    start_ = attempt_start_ = Clock::now();
     if (!check_request()) return false;
     std::vector<Source> sources;
     for (const std::string& path : options_.models) {
@@ -96,7 +98,7 @@ class Compilation {
       std::vector<Source> one;
       one.push_back(std::move(segment));
       if (!compile_together(one, plan)) return false;
-      start_ = Clock::now();
+      start_ = attempt_start_ = Clock::now();
     }
     return true;
   }
@@ -112,10 +114,10 @@ class Compilation {
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
       const std::string name = folder.string();
-      return refuse_request("",
-                            fs::exists(folder, error)
-                                ? fmt::format("--out_dir: {} is not a folder; give one", name)
-                                : fmt::format("--out_dir: {} does not exist; make it first: mkdir -p {}", name, name));
+      return refuse_request(
+          "", fs::exists(folder, error)
+                  ? fmt::format("--out_dir: {} is not a folder; give one", name)
+                  : fmt::format("--out_dir: {} does not exist; make it first: mkdir -p {}", name, shell_word(name)));
     }
     std::map<std::string, std::string> made_from;
     for (const std::string& path : options_.models) {
@@ -237,9 +239,7 @@ class Compilation {
 
   bool compile_one(const Source& source, std::int64_t& room, CompiledFile& file) {
     Generated generated;
-    if (!choose(room, file, generated)) return false;
-    if (is_late()) return refuse(timed_out(source.path, options_.timeout_seconds));
-    return emit(source, generated, file);
+    return choose(room, file, generated) && emit(source, generated, file);
   }
 
   // Generates code for what was planned; with -d, for less and less of the model until there is some.
@@ -248,15 +248,16 @@ class Compilation {
       return static_cast<std::int32_t>(division.parts.empty() ? 0 : division.parts.front().ops.size());
     };
     const auto attempt = [&](const Result<partition::Partition>& division, bool is_whole) -> Result<bool> {
-      if (is_late()) return Status(StatusCode::kResourceExhausted, "the time is over");
       if (!division.ok()) return division.status();
+      if (!file.attempts.empty()) attempt_start_ = Clock::now();
       std::int64_t left = room;
       auto made = generate(*division, left, file.plan);
       Attempt& tried = file.attempts.emplace_back();
       tried.ops = is_whole ? static_cast<std::int32_t>(division->ops.size()) : length_of(*division);
       if (!is_whole) tried.tensors = names_of(*file.plan.model, division->parts);
-      tried.status = made.status();
-      if (!made.ok()) return false;
+      tried.is_late = is_late();
+      tried.status = tried.is_late ? timeout() : made.status();
+      if (!tried.status.ok()) return false;
       file.plan.partition = *division;
       generated = std::move(made).value();
       room_after_ = left;
@@ -278,8 +279,9 @@ class Compilation {
           single.ok() ? length_of(*single) : 0, options_.search_step,
           [&](std::int32_t count) { return attempt(shorter(count, file.plan), false); });
     }
-    if (!found.ok()) return refuse(timed_out(file.input, options_.timeout_seconds));
+    if (!found.ok()) return refuse_request(file.input, found.status().in(file.input).message());
     if (found->ops == 0) return refuse_failed(file);
+    if (options_.search) attempt_start_ = Clock::now();
     room = room_after_;
     return true;
   }
@@ -290,7 +292,13 @@ class Compilation {
     return partition::SearchResult{compiles ? 1 : 0, 1};
   }
 
+  Status timeout() const {
+    return make_error(StatusCode::kResourceExhausted, "{} seconds were not enough", options_.timeout_seconds);
+  }
+
   bool refuse_failed(CompiledFile& file) {
+    if (!options_.search && file.attempts.back().is_late)
+      return refuse(timed_out(file.input, options_.timeout_seconds));
     return refuse({Refusal::Kind::kFailed, file.input,
                    fmt::format("{}: {}", file.input, file.attempts.back().status.message()),
                    options_.search ? std::move(file.attempts) : std::vector<Attempt>()});
@@ -358,13 +366,10 @@ class Compilation {
   }
 
   void write_files() {
-    for (const PendingFile& file : pending_) {
-      const Status status = write_file(file.path, std::span(file.data));
-      if (!status.ok()) {
-        refuse_request("", status.message());
-        return;
-      }
-    }
+    std::vector<FileContent> contents;
+    for (const PendingFile& file : pending_) contents.push_back({file.path, file.data});
+    const Status status = reef::write_files(contents);
+    if (!status.ok()) refuse_request("", status.message());
   }
 
   // ---- Small things ----
@@ -409,7 +414,8 @@ class Compilation {
 
   const CompileOptions& options_;
   CompileResult result_;
-  Clock::time_point start_;
+  Clock::time_point start_;          // of what runs under one timer
+  Clock::time_point attempt_start_;  // of what -t limits
   std::uint64_t caching_token_ = 0;
   std::int64_t unshared_bytes_ = 0;             // of the chip's memory that no model needs
   std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache

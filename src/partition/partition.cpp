@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "ir/describe.h"
 #include "ops/dependencies.h"
@@ -74,6 +75,14 @@ class Partitioner {
     Choice choice{{std::move(single)}, 0};
     choice.predicted_us = predict(choice.sets);
     return choice;
+  }
+
+  bool has_cuts() const { return !cuts_.empty(); }
+  std::vector<OpSet> choose_without_cuts(const std::vector<bool>& fits) {
+    const std::vector<std::int32_t> cuts = std::exchange(cuts_, {});
+    std::vector<OpSet> sets = choose(fits).sets;
+    cuts_ = cuts;
+    return sets;
   }
 
   std::vector<Part> make_parts(const std::vector<OpSet>& sets) const {
@@ -271,6 +280,9 @@ Result<Partition> partition(const ir::Model& model, const Assessment& assessment
   result.all_cpu_us = partitioner.all_cpu_us();
   place_ops(partitioner.graph(), fits, options, result);
   if (options.explain) explain(partitioner, fits, result);
+  if (partitioner.has_cuts() && !choice.sets.empty() && partitioner.choose_without_cuts(fits) == choice.sets) {
+    result.notes.push_back("-i changes nothing: the part that is chosen ends there, or earlier, without it");
+  }
   return result;
 }
 

@@ -229,6 +229,18 @@ TEST(Partition, SeveralAreNeverPredictedSlowerThanOne) {
   }
 }
 
+TEST(Partition, IntermediateTensorsWithoutEffectAreNoted) {
+  const ir::Model model = chain(5);
+  PartitionOptions options;
+  options.intermediate_tensors = {"CONV_2D_3"};
+  // The last operators do not fit: the part ends in front of that tensor anyway.
+  const Partition result = must_partition(model, {3, 4}, cheap_transfers(model), options);
+  ASSERT_EQ(result.parts.size(), 1u);
+  EXPECT_EQ(result.parts[0].ops, (Ops{0, 1, 2}));
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("-i changes nothing"), std::string::npos) << result.notes[0];
+}
+
 TEST(Partition, IntermediateTensorsEndThePart) {
   const ir::Model model = chain(5);
   PartitionOptions options;
@@ -237,6 +249,7 @@ TEST(Partition, IntermediateTensorsEndThePart) {
   ASSERT_EQ(result.parts.size(), 1u);
   EXPECT_EQ(result.parts[0].ops, (Ops{0, 1, 2}));
   EXPECT_EQ(result.ops[3].place, Place::kAfterCut);
+  EXPECT_TRUE(result.notes.empty());
   options.intermediate_tensors = {"nothing"};
   const auto unknown = partition(model, all_fit_but(model, {}), cheap_transfers(model), options);
   ASSERT_FALSE(unknown.ok());
