@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces that programs are put together from, in the order of an execution program:
+// The blocks that programs are put together from, in the order of an execution program:
 //
-//   prologue   everything idle, all counters 0, addresses of the host's buffers
-//   infeed     the input from the host to the tiles, and its halo
-//   layer      parameters to the tiles, the computation, the halo of the result; once for each layer
-//   outfeed    a result to the host
-//   epilogue   everything idle, counters of the ring as they were found, interrupt
+//   prologue    everything idle, all counters 0, addresses of the host's buffers
+//   emit_step   a block of instructions for each step of the TiledProgram: infeeds, computations, outfeeds
+//   epilogue    everything idle, counters of the ring as they were found, interrupt
+//
+// What a block may rely on: everything before it has been queued, nothing more. Work of the block before may still be
+// running, and counters are what ProgramWriter::total says. So a block begins with the fence or barrier that it needs
+// (or waits for counters instead), and ends without one; halos of what it computes are its own task (exchange_halo).
+// The prologue ends with a barrier.
 //
 // Each block's file says what happens on the chip and why each wait is there. Scheduled programs only: every place in
 // the TiledProgram must be filled in.
@@ -14,18 +17,33 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "emit/program_writer.h"
-#include "tiled/tiled_program.h"
+#include "ir/model.h"
+#include "tiled/program.h"
 
 namespace reef::emit {
 
+// What blocks write to.
+struct Emission {
+  ProgramWriter& writer;
+  const tiled::TiledProgram& program;
+  const ir::Model& model;  // for names of host buffers only
+  // Transfers in the order in which the program queues them, as the driver must send or read them.
+  std::vector<darwinn::DmaHint> hints = {};
+
+  const std::string& name_of(std::int32_t source) const {
+    return model.subgraphs[0].tensors[static_cast<std::size_t>(source)].name;
+  }
+  void hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset, std::int64_t bytes,
+                     darwinn::Direction direction);
+};
+
 void prologue_of_execution(ProgramWriter& writer);
-void infeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledInput& input,
-            const std::string& layer_name);
-void layer(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledLayer& layer);
-void outfeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledOutput& output,
-             const std::string& layer_name);
+void emit_step(Emission& to, const tiled::Infeed& input);
+void emit_step(Emission& to, const tiled::Convolution& layer);
+void emit_step(Emission& to, const tiled::Outfeed& output);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (16 words) of them is sent, AVDATA must have

@@ -10,19 +10,18 @@ namespace {
 using tiled::TiledProgram;
 using tiled::TiledTensor;
 
-darwinn::AddressUse buffer(darwinn::BaseAddress base, const std::string& name) {
-  return host_address(base, name, darwinn::AddressHalf::kLower);
-}
-
-darwinn::DmaHint transfer(darwinn::AddressUse use, std::int64_t bytes, darwinn::Direction direction) {
+darwinn::DmaHint transfer_hint(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
+                               std::int64_t bytes, darwinn::Direction direction) {
   darwinn::DescriptorHint descriptor;
-  descriptor.use = std::move(use);
+  descriptor.use = host_address(base, name, darwinn::AddressHalf::kLower);
+  descriptor.offset_bytes = static_cast<std::int32_t>(offset);
   descriptor.size_bytes = static_cast<std::int32_t>(bytes);
   darwinn::DmaHint hint;
   hint.hint = std::move(descriptor);
   hint.direction = direction;
   return hint;
 }
+
 darwinn::DmaHint instructions() {
   darwinn::DmaHint hint;
   hint.hint = darwinn::InstructionHint{};
@@ -90,41 +89,45 @@ darwinn::InstructionChunk chunk_of(const isa::Program& program, std::vector<darw
   return chunk;
 }
 
-Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program) {
-  const auto tensor = [&](std::int32_t index) -> const ir::Tensor& {
-    return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
-  };
-  const auto tiled = [&](std::int32_t index) -> const TiledTensor& {
-    return program.tensors[static_cast<std::size_t>(index)];
-  };
-  darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kExecutionOnly);
+darwinn::DmaHints with_frame(std::vector<darwinn::DmaHint> transfers) {
   darwinn::DmaHints hints;
   hints.hints.push_back(instructions());
-  ProgramWriter writer(0);
-  prologue_of_execution(writer);
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const ir::Tensor& source = tensor(program.input_names[i]);
-    infeed(writer, program, program.inputs[i], source.name);
-    darwinn::Layer layer = layer_of(source, tiled(program.inputs[i].tensor));
+  for (darwinn::DmaHint& hint : transfers) hints.hints.push_back(std::move(hint));
+  hints.hints.push_back(interrupt());
+  return hints;
+}
+
+// The host's view of inputs and results, in the order of the custom op's operands.
+void describe_borders(const ir::Model& model, const TiledProgram& program, darwinn::Executable& executable) {
+  const auto source = [&](std::int32_t index) -> const ir::Tensor& {
+    return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
+  };
+  for (const std::int32_t step : program.inputs) {
+    const auto& infeed = std::get<tiled::Infeed>(program.steps[static_cast<std::size_t>(step)].work);
+    const TiledTensor& tensor = program.tensor(infeed.tensor);
+    darwinn::Layer layer = layer_of(source(infeed.border), tensor);
     layer.info = darwinn::InputInfo{};
-    layer.size_bytes = tiled::input_bytes(tiled(program.inputs[i].tensor));
-    hints.hints.push_back(
-        transfer(buffer(darwinn::BaseAddress::kInput, source.name), layer.size_bytes, darwinn::Direction::kToDevice));
+    layer.size_bytes = tiled::input_bytes(tensor);
     executable.input_layers.push_back(std::move(layer));
   }
-  for (const tiled::TiledLayer& each : program.layers) layer(writer, program, each);
-  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-    const ir::Tensor& source = tensor(program.output_names[i]);
-    const OutputStream stream = output_stream(tiled(program.outputs[i].tensor));
-    if (i > 0) writer.barrier();
-    outfeed(writer, program, program.outputs[i], source.name);
-    hints.hints.push_back(
-        transfer(buffer(darwinn::BaseAddress::kOutput, source.name), stream.bytes, darwinn::Direction::kToHost));
-    executable.output_layers.push_back(output_layer(source, tiled(program.outputs[i].tensor), stream));
+  for (const std::int32_t step : program.outputs) {
+    const auto& outfeed = std::get<tiled::Outfeed>(program.steps[static_cast<std::size_t>(step)].work);
+    const TiledTensor& tensor = program.tensor(outfeed.tensor);
+    executable.output_layers.push_back(output_layer(source(outfeed.border), tensor, output_stream(tensor)));
+  }
+}
+
+Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program) {
+  darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kExecutionOnly);
+  describe_borders(model, program, executable);
+  ProgramWriter writer(0);
+  Emission to{writer, program, model};
+  prologue_of_execution(writer);
+  for (const tiled::Step& step : program.steps) {
+    std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
   }
   epilogue_of_execution(writer);
-  hints.hints.push_back(interrupt());
-  executable.dma_hints = std::move(hints);
+  executable.dma_hints = with_frame(std::move(to.hints));
   executable.used_narrow_memory_bytes = program.narrow_bytes;
   std::vector<darwinn::FieldOffset> fields = writer.field_offsets();
   REEF_ASSIGN_OR_RETURN(const isa::Program code, std::move(writer).finish());
@@ -135,24 +138,25 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
 Result<darwinn::Executable> caching(const TiledProgram& program) {
   darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kParameterCaching);
   std::vector<std::uint8_t> blob;
-  for (const tiled::TiledLayer& layer : program.layers) {
-    const auto bytes = layer.parameters.bytes.span();
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
+    const auto bytes = chunk.bytes.span();
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
   std::vector<darwinn::FieldOffset> fields;
   REEF_ASSIGN_OR_RETURN(const isa::Program code, caching_program(program, fields));
-  darwinn::DmaHints hints;
-  hints.hints.push_back(instructions());
-  hints.hints.push_back(transfer(buffer(darwinn::BaseAddress::kParameter, ""), static_cast<std::int64_t>(blob.size()),
-                                 darwinn::Direction::kToDevice));
-  hints.hints.push_back(interrupt());
+  executable.dma_hints = with_frame({transfer_hint(
+      darwinn::BaseAddress::kParameter, "", 0, static_cast<std::int64_t>(blob.size()), darwinn::Direction::kToDevice)});
   executable.parameters = Bytes(std::move(blob));
-  executable.dma_hints = std::move(hints);
   executable.instruction_chunks.push_back(chunk_of(code, std::move(fields)));
   return executable;
 }
 
 }  // namespace
+
+void Emission::hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
+                             std::int64_t bytes, darwinn::Direction direction) {
+  hints.push_back(transfer_hint(base, name, offset, bytes, direction));
+}
 
 Result<darwinn::Package> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {
   darwinn::Package result;

@@ -20,7 +20,7 @@
 #include "isa/counters.h"
 #include "isa/instruction.h"
 #include "isa/program.h"
-#include "tiled/tiled_program.h"
+#include "tiled/program.h"
 
 namespace reef::emit {
 

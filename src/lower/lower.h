@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a part of a model to work for tiles (tiled/tiled_program.h), without addresses.
+// From a part of a model to work for tiles (tiled/program.h), without addresses.
 //
-// Each convolution becomes a layer; which pixels a tile computes, which halo it needs for that and in which order it
-// walks kernel and channels follow from sizes alone, by the rules that Google's newest compiler was seen to follow
-// (docs/codegen.md). Padding operators and changes between int8 and uint8 need no work of their own: they become part
-// of the layers that read them.
+// Each operator is lowered by its own file (lowerings.def); builder.h says how they work together.
 //
 // What there is no code for is answered with kUnsupported and the reason; nothing is approximated.
 #pragma once
@@ -14,7 +11,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
-#include "tiled/tiled_program.h"
+#include "tiled/program.h"
 
 namespace reef::lower {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tiled/tiled_program.h"
+#include "tiled/program.h"
 
 namespace reef::schedule {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tiled/tiled_program.h"
+#include "tiled/program.h"
 
 namespace reef::schedule {
 
 struct ScheduleOptions {
-  // By layer, in order of execution: where its parameters are.
+  // By chunk, in order of first use: where its parameters are.
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameters;
 };
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/layer.h"
-
+// CONV_2D and DEPTHWISE_CONV_2D: geometry, loop order, parameters.
+//
+// Which pixels a tile computes, which halo it needs for that and in which order it walks kernel and channels follow
+// from sizes alone, by the rules that Google's newest compiler was seen to follow (docs/codegen.md).
 #include <algorithm>
 
 #include "formats/darwinn/parameters/loop_order.h"
 #include "ir/describe.h"
+#include "lower/lowerings.h"
 #include "ops/window.h"
 
 namespace reef::lower {
 namespace {
 
 using darwinn::LayerKind;
-using tiled::TiledLayer;
+using tiled::Convolution;
 
 constexpr std::int32_t kMaxExtent = 1 << 16;  // of images, kernels, strides: more than any tile could hold
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
@@ -43,7 +46,7 @@ Result<tiled::Window> axis_window(std::int64_t size, std::int64_t kernel, std::i
 
 // Sums in the cells, or partial sums in wide memory: what takes fewer lines of it (codegen.md 4.4: holds for every
 // convolution of more than 25 networks; the tie rests on two layers).
-void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, TiledLayer& layer) {
+void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Convolution& layer) {
   const std::int32_t words = (shape.input_channels + kLanes - 1) / kLanes;
   const std::int64_t positions = layer.kernel_positions();
   const std::int32_t block_words = darwinn::partial_sum_block_words(shape);
@@ -54,12 +57,12 @@ void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Ti
   layer.blocks = words / layer.block_words;
 }
 
-Status fill_parameters(const ir::Model& model, const ir::Operator& op, TiledLayer& layer) {
+Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Operator& op, const Convolution& layer) {
   darwinn::LayerOptions options;
   if (layer.partial_sums) options.order.block_words = layer.block_words;
   REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters parameters,
                         darwinn::layer_parameters_of(model, model.subgraphs[0], op, options));
-  tiled::ParameterChunk& chunk = layer.parameters;
+  tiled::ParameterChunk chunk;
   if (!layer.depthwise) {
     chunk.line_words = std::max(kMinLineWords, darwinn::cells_per_line(parameters.shape));
     parameters.shape.cells = chunk.line_words == 64 ? 0 : chunk.line_words;
@@ -77,13 +80,13 @@ Status fill_parameters(const ir::Model& model, const ir::Operator& op, TiledLaye
     chunk.line_words = chip::kWideLineBytes / chip::kNarrowWordBytes;
     chunk.lines = static_cast<std::int32_t>((bytes.size() + chip::kWideLineBytes - 1) / chip::kWideLineBytes);
   }
+  chunk.in_one_piece = layer.depthwise;
   chunk.bytes = Bytes(std::move(bytes));
-  return ok_status();
+  return chunk;
 }
 
-}  // namespace
-
-Result<LayerWindows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, const Padding& padding) {
+// How the operator reads the image that `padding` surrounds. Checks everything about the operator's attributes.
+Result<Windows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, const Padding& padding) {
   const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
   const ir::Tensor& weights = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
   const ir::Tensor& output = graph.tensors[static_cast<std::size_t>(op.outputs[0])];
@@ -93,7 +96,7 @@ Result<LayerWindows> windows_of(const ir::Subgraph& graph, const ir::Operator& o
   }
   const ir::Attributes& a = op.attributes;
   const std::string_view mode = a.get_enum("padding", "SAME");
-  LayerWindows windows;
+  Windows windows;
   REEF_ASSIGN_OR_RETURN(windows.y, axis_window(input.shape[1], weights.shape[1], a.get_int("stride_h"),
                                                a.get_int("dilation_h_factor", 1), mode, padding.top));
   REEF_ASSIGN_OR_RETURN(windows.x, axis_window(input.shape[2], weights.shape[2], a.get_int("stride_w"),
@@ -104,13 +107,12 @@ Result<LayerWindows> windows_of(const ir::Subgraph& graph, const ir::Operator& o
   return windows;
 }
 
-Result<tiled::TiledLayer> layer_of(const ir::Model& model, std::int32_t op_index, std::int64_t pixels) {
+// Groups, loop order and constants; the parameters' bytes are left to parameters_of.
+Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std::int64_t pixels) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const ir::Operator& op = graph.operators[static_cast<std::size_t>(op_index)];
   REEF_ASSIGN_OR_RETURN(const darwinn::LayerParameters parameters, darwinn::layer_parameters_of(model, graph, op));
   const darwinn::LayerShape& shape = parameters.shape;
-  TiledLayer layer;
-  layer.op = op_index;
+  Convolution layer;
   layer.depthwise = shape.kind == LayerKind::kDepthwise;
   layer.y.kernel = shape.kernel_height;
   layer.x.kernel = shape.kernel_width;
@@ -123,8 +125,63 @@ Result<tiled::TiledLayer> layer_of(const ir::Model& model, std::int32_t op_index
   layer.buffers = layer.block_lines >= kSingleBufferFrom && layer.block_lines < kSingleBufferTo ? 1 : 2;
   layer.header = parameters.presence();
   REEF_ASSIGN_OR_RETURN(layer.constants, darwinn::layer_requantization_of(model, graph, op, layer.header));
-  REEF_RETURN_IF_ERROR(fill_parameters(model, op, layer));
   return layer;
+}
+
+// Tiles behind the last one with data are not reached by the exchange of halos.
+bool reads_beyond_owners(const tiled::AxisPartition& axis) {
+  for (int t = axis.last_owner() + 1; t < tiled::kTilesPerAxis; ++t) {
+    if (axis.tile(t).is_read) return true;
+  }
+  return false;
+}
+
+Status finish_convolution(Builder& builder, tiled::Step& step) {
+  const Convolution begun = std::get<Convolution>(step.work);
+  const tiled::TiledTensor& input = builder.tensor(begun.input);
+  const tiled::TiledTensor& output = builder.tensor(begun.output);
+  if (reads_beyond_owners(input.rows) || reads_beyond_owners(input.columns)) {
+    return unsupported("an image of {}x{} is spread over fewer tiles than what is made of it, {}x{}", input.height,
+                       input.width, output.height, output.width);
+  }
+  const std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
+  const ir::Operator& op = builder.op(step.op);
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels));
+  layer.input = begun.input;
+  layer.output = begun.output;
+  layer.y = begun.y;
+  layer.x = begun.x;
+  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
+  layer.parameters = builder.new_parameters(std::move(chunk));
+  if (layer.partial_sums) {
+    layer.sums = builder.new_wide(pixels);
+    step.wide_used.push_back(layer.sums);
+  }
+  layer.header_lines = builder.new_wide(tiled::kHeaderSpareLines + std::int64_t{layer.header.arrays()} * layer.buffers);
+  layer.weights = builder.new_wide(std::int64_t{layer.block_lines} * layer.buffers);
+  step.wide_used.push_back(layer.header_lines);
+  step.wide_used.push_back(layer.weights);
+  step.work = std::move(layer);
+  return ok_status();
+}
+
+}  // namespace
+
+Status lower_convolution(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
+  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(from));
+  REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
+  REEF_ASSIGN_OR_RETURN(const Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  const std::int32_t to = builder.op(op).outputs[0];
+  Convolution layer;
+  layer.y = windows.y;
+  layer.x = windows.x;
+  layer.input = value.tensor;
+  REEF_ASSIGN_OR_RETURN(layer.output, builder.new_grid(to));
+  builder.set_value(to, {layer.output, {}});
+  const std::int32_t output = layer.output;
+  builder.add_step(op, std::move(layer), {Read{value.tensor, windows}}, {output}, finish_convolution);
+  return ok_status();
 }
 
 }  // namespace reef::lower
