@@ -38,6 +38,7 @@ Result<darwinn::Package> generate_code(const PartProgram& part);
 
 // Choices given from outside, so that programs can be compared with Google's.
 struct GenerationOptions {
+  tiled::Level level = tiled::Level::kAsGoogle;
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;  // by layer
   std::optional<std::string> compiler_version = std::nullopt;  // instead of Reef's name and version
 };

@@ -74,6 +74,7 @@ class Builder {
   std::int32_t add_step(std::int32_t op, tiled::Work work, const std::vector<Read>& reads,
                         const std::vector<std::int32_t>& writes, Finish finish = nullptr);
 
+  tiled::Level level() const { return program_.level; }
   tiled::TiledProgram& program() { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
 

@@ -20,11 +20,13 @@ Status lower_op(Builder& builder, std::int32_t index) {
 }  // namespace
 
 Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std::int32_t>& ops,
-                                  const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs) {
+                                  const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs,
+                                  const LowerOptions& options) {
   if (inputs.size() != 1) {
     return unsupported("the part has {} inputs; code for several inputs is not generated yet", inputs.size());
   }
   Builder builder(model, ops);
+  builder.program().level = options.level;
   for (const std::int32_t tensor : inputs) REEF_RETURN_IF_ERROR(add_infeed(builder, tensor));
   for (const std::int32_t op : ops) {
     REEF_RETURN_IF_ERROR(lower_op(builder, op).in(fmt::format("op {} {}", op, builder.op(op).type)));

@@ -15,8 +15,13 @@
 
 namespace reef::lower {
 
+struct LowerOptions {
+  tiled::Level level = tiled::Level::kAsGoogle;
+};
+
 // `model` must be verified; `ops` ascending operators of subgraph 0; `inputs` and `outputs` the tensors at the border.
 Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std::int32_t>& ops,
-                                  const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs);
+                                  const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs,
+                                  const LowerOptions& options = {});
 
 }  // namespace reef::lower

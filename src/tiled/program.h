@@ -24,6 +24,11 @@
 
 namespace reef::tiled {
 
+// Whose choices are made where several are right.
+//   kAsGoogle   those of Google's newest compiler, as far as they are known: its bytes can be compared with ours
+//   kBetter     our own: fewer instructions, fewer cycles
+enum class Level : std::uint8_t { kAsGoogle, kBetter };
+
 using Work = std::variant<Infeed, Convolution, Outfeed>;
 
 struct Step {
@@ -36,6 +41,7 @@ struct Step {
 };
 
 struct TiledProgram {
+  Level level = Level::kAsGoogle;
   std::vector<TiledTensor> tensors;
   std::vector<NarrowObject> narrow;
   std::vector<WideObject> wide;
