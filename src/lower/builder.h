@@ -62,6 +62,8 @@ class Builder {
   void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
   // A tensor on the grid, with memory of its own; not the value of anything yet.
   Result<std::int32_t> new_grid(std::int32_t source);
+  // A single pixel cut by channels, `run` to a tile, with memory of its own.
+  Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
 
   // ---- Memory and parameters ----
   std::int32_t new_narrow(std::int64_t bytes);
