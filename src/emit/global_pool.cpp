@@ -118,34 +118,34 @@ class PoolWriter {
       sums.push_back(repeat(groups));
     }
     const std::int64_t per_row = quarters * row_lines_, per_group = quarters * group_lines();
-    writer_.add(
-        Draft(Opcode::kMultiplyAdd)
-            .tiles(part.tiles)
-            .loops({width, height, 1, 1, groups})
-            .nest(t::kIn, LoopNest(one_ * kWord, in))
-            .nest(t::kOut, LoopNest(output_.address + std::int64_t{part.first_group} * chip::kCells,
-                                    {step(kWord, part.words), step(run, 1), step(run, 1), step(chip::kCells, groups),
-                                     step(run, 1)}))
-            .nest(t::kParam, LoopNest(first_line(part) * quarters,
-                                      {step(1, width), step(per_row, height), step(stride, 1), step(stride * per_row, 1),
-                                       step(per_group, groups), step(per_group * groups, 1)}))
-            .nest(t::kPsum, LoopNest(0, sums))
-            .set(t::kPsumGroup)
-            .set(t::kPsumGroupLevel, 1)
-            .set(t::kAccumulateInside)
-            .set(t::kIn16)
-            .set(t::kLanesOff, 6)
-            .set(t::kParamZero, image_.zero_point)
-            .set(t::kScalingLevel, 4)
-            .set(t::kReduceDims, 3)
-            .set(t::kCells, cells)
-            .set(t::kLastCells, cells)
-            .set_float(t::kScale, step_.multiplier)
-            .set_float(t::kMax, step_.clamp.max)
-            .set_float(t::kMin, step_.clamp.min)
-            .set(t::kOutZero, output_.zero_point)
-            .signal(t::kSignalAvdata, 3)
-            .signal(t::kSignalParameters, 4));
+    writer_.add(Draft(Opcode::kMultiplyAdd)
+                    .tiles(part.tiles)
+                    .loops({width, height, 1, 1, groups})
+                    .nest(t::kIn, LoopNest(one_ * kWord, in))
+                    .nest(t::kOut, LoopNest(output_.address + std::int64_t{part.first_group} * chip::kCells,
+                                            {step(kWord, part.words), step(run, 1), step(run, 1),
+                                             step(chip::kCells, groups), step(run, 1)}))
+                    .nest(t::kParam,
+                          LoopNest(first_line(part) * quarters,
+                                   {step(1, width), step(per_row, height), step(stride, 1), step(stride * per_row, 1),
+                                    step(per_group, groups), step(per_group * groups, 1)}))
+                    .nest(t::kPsum, LoopNest(0, sums))
+                    .set(t::kPsumGroup)
+                    .set(t::kPsumGroupLevel, 1)
+                    .set(t::kAccumulateInside)
+                    .set(t::kIn16)
+                    .set(t::kLanesOff, 6)
+                    .set(t::kParamZero, image_.zero_point)
+                    .set(t::kScalingLevel, 4)
+                    .set(t::kReduceDims, 3)
+                    .set(t::kCells, cells)
+                    .set(t::kLastCells, cells)
+                    .set_float(t::kScale, step_.multiplier)
+                    .set_float(t::kMax, step_.clamp.max)
+                    .set_float(t::kMin, step_.clamp.min)
+                    .set(t::kOutZero, output_.zero_point)
+                    .signal(t::kSignalAvdata, 3)
+                    .signal(t::kSignalParameters, 4));
   }
 
   ProgramWriter& writer_;

@@ -142,9 +142,7 @@ void TileMoves::write() && {
                           written[index - 1].draft.instruction() == move.draft->instruction())) {
       --index;
     }
-    const auto is_earlier = [&](int tile) {
-      return !last_written_[at(tile)] || *last_written_[at(tile)] + 1 < index;
-    };
+    const auto is_earlier = [&](int tile) { return !last_written_[at(tile)] || *last_written_[at(tile)] + 1 < index; };
     const bool shares = index > 0 && (written[index - 1].tiles & mask) == 0 && !must_stay_alone(move, written) &&
                         std::all_of(move.path.begin(), move.path.end(), is_earlier);
     if (shares) {

@@ -79,8 +79,10 @@ class RelayoutWriter {
   const tiled::TileShare& columns_of(int column) const { return image_.columns.tile(column); }
   bool has_pixels(int row, int column) const { return rows_of(row).own() > 0 && columns_of(column).own() > 0; }
   std::int64_t relay(Opcode opcode) const {
-    const int pair = opcode == Opcode::kMeshNorth ? 0 : opcode == Opcode::kMeshSouth ? 1
-                   : opcode == Opcode::kMeshWest  ? 2 : 3;
+    const int pair = opcode == Opcode::kMeshNorth   ? 0
+                     : opcode == Opcode::kMeshSouth ? 1
+                     : opcode == Opcode::kMeshWest  ? 2
+                                                    : 3;
     return small_words_ + 2 * pair;
   }
   // Tiles of a row or column from one to another, both included.
@@ -121,8 +123,8 @@ class RelayoutWriter {
     namespace m = isa::movers;
     const std::int64_t lines = from.count() / from_cut.words;
     const bool alternates = in_turn || lines > 1;
-    const LoopNest used = alternates ? LoopNest(two_lines_, {repeat(lines)}).swap(0, 1)
-                                     : LoopNest(two_lines_, {step(1, 1)});
+    const LoopNest used =
+        alternates ? LoopNest(two_lines_, {repeat(lines)}).swap(0, 1) : LoopNest(two_lines_, {step(1, 1)});
     Copied& before = copied_[static_cast<std::size_t>(tile)];
     Draft fill(Opcode::kNarrowToWide);
     fill.nest(m::kToWideIn, LoopNest(from.first, from.dims))
@@ -180,8 +182,8 @@ class RelayoutWriter {
       LineCut source_cut = line_cut(source.dims, kLineWords);
       LineCut target_cut = line_cut(target, source_cut.words);
       if (target_cut.words != source_cut.words) source_cut = target_cut = {1, words};
-      moves.add_copy(tile_at(row, column), copy(tile_at(row, column), source, source_cut, {to + skip, target},
-                                                target_cut, both));
+      moves.add_copy(tile_at(row, column),
+                     copy(tile_at(row, column), source, source_cut, {to + skip, target}, target_cut, both));
     };
     if (whole > 0) add(0, kLineWords, whole);
     if (rest > 0) add(kLineWords * whole, rest, 1);
@@ -283,15 +285,14 @@ class RelayoutWriter {
       const int target_level = static_cast<int>(target.dims.size());
       if (lines > 1) target.dims.push_back(step(row_words * together, lines));
       const std::int64_t in_line = words * width * together;
-      moves.add_copy(tile, copy(tile, source, {width * together == 1 ? 1 : 2, in_line}, target,
-                                {target_level, in_line}, false));
+      moves.add_copy(
+          tile, copy(tile, source, {width * together == 1 ? 1 : 2, in_line}, target, {target_level, in_line}, false));
       return;
     }
     for (std::int64_t skip = 0; skip < words; skip += kLineWords) {
       const std::int64_t part = std::min<std::int64_t>(kLineWords, words - skip);
       const Words source{from + skip, without_single_steps({step(1, part), step(strip_pitch, width * height)})};
-      const Words target{to + skip,
-                         without_single_steps({step(1, part), step(pitch, width), step(row_words, height)})};
+      const Words target{to + skip, without_single_steps({step(1, part), step(pitch, width), step(row_words, height)})};
       moves.add_copy(tile, copy(tile, source, {1, part}, target, {1, part}, words > kLineWords));
     }
   }

@@ -27,8 +27,8 @@ Status finish_relayout(Builder& builder, tiled::Step& step) {
   auto& objects = builder.program().narrow;
   objects[static_cast<std::size_t>(work.gathered)].bytes = tiled::gathered_bytes(image, work.runs);
   tiled::NarrowObject& strip = objects[static_cast<std::size_t>(work.strip)];
-  strip.bytes = std::int64_t{image.height} * image.columns.max_own() * work.runs.words_of_row(0) *
-                chip::kNarrowWordBytes;
+  strip.bytes =
+      std::int64_t{image.height} * image.columns.max_own() * work.runs.words_of_row(0) * chip::kNarrowWordBytes;
   return ok_status();
 }
 
