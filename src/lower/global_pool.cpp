@@ -29,6 +29,12 @@ Status finish_relayout(Builder& builder, tiled::Step& step) {
   tiled::NarrowObject& strip = objects[static_cast<std::size_t>(work.strip)];
   strip.bytes =
       std::int64_t{image.height} * image.columns.max_own() * work.runs.words_of_row(0) * chip::kNarrowWordBytes;
+  if (builder.level() == tiled::Level::kAsGoogle) {
+    work.identity = builder.identity(step);
+    if (work.identity.words != tiled::kNowhere) {
+      builder.program().narrow[static_cast<std::size_t>(work.identity.words)].fills_gaps = true;
+    }
+  }
   return ok_status();
 }
 
@@ -96,10 +102,9 @@ Status add_global_pool(Builder& builder, std::int32_t op, std::int32_t stride, n
   builder.program().narrow.back().fills_gaps = true;
   pool.lines = builder.new_wide(group_lines(image) * (run / chip::kCells));
   relayout.two_lines = builder.new_wide(2);
-  relayout.identity = builder.new_wide(1);
   builder.add_step(op, relayout, {Read{input}}, {}, finish_relayout);
   builder.program().steps.back().narrow_used = {relayout.gathered, relayout.strip, relayout.words};
-  builder.program().steps.back().wide_used = {pool.lines, relayout.two_lines, relayout.identity};
+  builder.program().steps.back().wide_used = {pool.lines, relayout.two_lines};
   builder.add_step(op, pool, {}, {output});
   builder.program().steps.back().narrow_used = {pool.gathered, pool.words};
   builder.program().steps.back().wide_used = {pool.lines};
