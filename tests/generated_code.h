@@ -45,4 +45,11 @@ ProgramComparison compare_programs(const isa::Program& ours, const isa::Program&
 Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& package, unsigned seed,
                               const device::Schedule* schedule = nullptr);
 
+// The race finder of the virtual device, on both programs: nothing may depend on the order in which units happen to
+// run.
+Status has_no_races(const darwinn::Package& package);
+
+// The soundness checker (audit/audit.h) finds nothing.
+Status passes_audit(const darwinn::Package& package);
+
 }  // namespace reef::testing

@@ -44,6 +44,7 @@ void prologue_of_execution(ProgramWriter& writer);
 void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
+void emit_step(Emission& to, const tiled::RingCopies& step);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (16 words) of them is sent, AVDATA must have
