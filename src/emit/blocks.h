@@ -21,6 +21,7 @@
 
 #include "emit/program_writer.h"
 #include "ir/model.h"
+#include "numeric/chip_tensor.h"
 #include "tiled/program.h"
 
 namespace reef::emit {
@@ -45,17 +46,25 @@ void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
 void emit_step(Emission& to, const tiled::RingCopies& step);
+void emit_step(Emission& to, const tiled::Relayout& step);
+void emit_step(Emission& to, const tiled::GlobalPool& step);
+void emit_step(Emission& to, const tiled::Elementwise& op);
+void emit_step(Emission& to, const tiled::Sum& sum);
 void epilogue_of_execution(ProgramWriter& writer);
 
-// When the pixels that a tile owns are there: before channel block j (16 words) of them is sent, AVDATA must have
-// reached first[tile] + increment * j.
+// When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA
+// must have reached first[tile] + increment * j.
 struct OwnPixels {
   std::array<std::int64_t, chip::kTiles> first{};
   std::int64_t increment = 1;
+  std::int32_t block_words = 16;
 };
 // Fills in the tensor's halos: neighbours exchange what they own, the borders of the image get the zero point.
 // `own` null: everything that is owned is there already.
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
+
+// Gives the tensor units of all tiles a table; everything that uses the one before ends first.
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table);
 
 // The program that keeps parameters on the chip, complete.
 Result<isa::Program> caching_program(const tiled::TiledProgram& program,
