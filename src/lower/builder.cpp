@@ -266,6 +266,7 @@ Status Builder::finish_steps(std::int32_t& at) {
   for (auto* border : {&program_.inputs, &program_.outputs}) {
     for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
   }
+  at = -1;
   return ok_status();
 }
 
@@ -288,7 +289,6 @@ void Builder::set_lifetimes() {
 Result<tiled::TiledProgram> Builder::finish(std::int32_t& at) && {
   cut_tensors();
   REEF_RETURN_IF_ERROR(finish_steps(at));
-  at = -1;
   set_lifetimes();
   return std::move(program_);
 }
