@@ -97,6 +97,7 @@ class Builder {
 
   tiled::Level level() const { return program_.level; }
   tiled::TiledProgram& program() { return program_; }
+  const tiled::TiledProgram& program() const { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
 
   // Cuts the tensors, finishes the steps and sets lifetimes. `at`: the operator whose step could not be finished; -1:
