@@ -56,6 +56,15 @@ darwinn::Layer layer_of(const ir::Tensor& tensor, const TiledTensor& tiled) {
 // Where the host finds pixel (y, x) in the stream of tiles.
 darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& stream) {
   darwinn::OutputLayout layout;
+  if (tensor.spread == tiled::Spread::kVector) {
+    layout.y_to_tile = {0};
+    layout.y_to_local_row = {0};
+    layout.x_to_tile = {0};
+    layout.x_to_local_offset = {0};
+    layout.x_to_row_size = {tensor.pitch};
+    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
+    return layout;
+  }
   for (int row = 0; row < chip::kTileRows; ++row) {
     for (std::int32_t y = 0; y < tensor.rows.tile(row).own(); ++y) {
       layout.y_to_tile.push_back(chip::kTileColumns * row);

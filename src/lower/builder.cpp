@@ -65,6 +65,10 @@ Result<std::int32_t> Builder::grid(std::int32_t tensor) {
     return unsupported("'{}' is padded outside of a convolution, which is not generated yet",
                        ir::describe_name(source(tensor).name));
   }
+  if (program_.tensor(found.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; spreading it as an image is not generated yet",
+                       ir::describe_name(source(tensor).name));
+  }
   return found.tensor;
 }
 
@@ -90,6 +94,28 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
   result.object = new_narrow(0);  // its size follows from the cut
+  program_.tensors.push_back(std::move(result));
+  windows_.emplace_back();
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
+  const ir::Tensor& from = source(tensor);
+  const bool is_vector = from.shape.is_usable() && from.shape.rank() > 0 && from.shape.elements() > 0 &&
+                         from.shape.elements() == from.shape.last();
+  if (!is_vector || from.shape.last() > std::int64_t{run} * chip::kTiles) {
+    return unsupported("tensor '{}' is {}; only vectors of up to {} elements are generated here",
+                       ir::describe_name(from.name), from.shape.to_string(), std::int64_t{run} * chip::kTiles);
+  }
+  TiledTensor result;
+  result.source = tensor;
+  result.spread = tiled::Spread::kVector;
+  result.channels = from.shape.last();
+  result.run = run;
+  result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
+  REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
+  result.scale = from.quantization.scale[0];
+  result.object = new_narrow(0);
   program_.tensors.push_back(std::move(result));
   windows_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);

@@ -62,6 +62,8 @@ class Builder {
   void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
   // A tensor on the grid, with memory of its own; not the value of anything yet.
   Result<std::int32_t> new_grid(std::int32_t source);
+  // A single pixel cut by channels, `run` to a tile, with memory of its own.
+  Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
 
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
   // the model's tensor has as many elements.
@@ -95,6 +97,7 @@ class Builder {
 
   tiled::Level level() const { return program_.level; }
   tiled::TiledProgram& program() { return program_; }
+  const tiled::TiledProgram& program() const { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
 
   // Cuts the tensors, finishes the steps and sets lifetimes. `at`: the operator whose step could not be finished; -1:

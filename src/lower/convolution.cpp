@@ -170,6 +170,10 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
 Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
   REEF_ASSIGN_OR_RETURN(const Value value, builder.value(from));
+  if (builder.tensor(value.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; convolutions of such are not generated yet",
+                       ir::describe_name(builder.source(from).name));
+  }
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
   REEF_ASSIGN_OR_RETURN(const Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
   const std::int32_t to = builder.op(op).outputs[0];

@@ -55,7 +55,8 @@ Status add_infeed(Builder& builder, std::int32_t source) {
 }
 
 Status add_outfeed(Builder& builder, std::int32_t source) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.grid(source));
+  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(source));
+  const std::int32_t tensor = value.tensor;
   tiled::Outfeed outfeed;
   outfeed.border = source;
   outfeed.tensor = tensor;
