@@ -8,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "execute/device/timeline.h"
 #include "generated_code.h"
 #include "isa/opcode.h"
 #include "quantized_model.h"
@@ -146,29 +145,6 @@ std::string describe(const ir::Model& model) {
                         shape(op.outputs[0]));
   }
   return text;
-}
-
-// The race finder of the virtual device, on both programs: nothing may depend on the order in which units happen to
-// run.
-Status has_no_races(const darwinn::Package& package) {
-  REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
-  std::vector<std::vector<std::uint8_t>> tensors;
-  for (const darwinn::Layer& layer : loaded->inputs()) {
-    tensors.emplace_back(static_cast<std::size_t>(device::tensor_bytes(layer)), std::uint8_t{100});
-  }
-  device::Device device({.threads = 1});
-  device::TimelineOptions options;
-  options.find_races = true;
-  device::Timeline timeline(options);
-  device.set_observer(&timeline);
-  device.set_queue_depths(device::kShallowQueues);
-  const auto result = device.run(loaded, {tensors.begin(), tensors.end()});
-  if (!result.ok()) return result.status();
-  for (const device::ProgramRecord& record : timeline.take_records()) {
-    REEF_REQUIRE(record.races.empty(), "{} races, the first: {}", record.races.size(),
-                 record.describe(record.races.front()));
-  }
-  return ok_status();
 }
 
 TEST(CodegenDevice, RandomConvolutionsAreBitExact) {
