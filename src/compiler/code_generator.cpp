@@ -50,7 +50,7 @@ Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOpt
     return unsupported("code for runtimes before {} is not generated yet", kOldestRuntime);
   }
   REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
-                        lower::lower(part.model, part.ops, part.inputs, part.outputs, {options.level}));
+                        lower::lower(part.model, part.ops, part.inputs, part.outputs, {options.level, part.refused}));
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
   how.cache = part.room;

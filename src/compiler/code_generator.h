@@ -2,9 +2,9 @@
 // Where machine code comes from: a part of a model in, a package out.
 //
 // The seam between choosing operators for the chip and generating code for them. A generator answers kUnsupported for a
-// part that it has no code for (the file then gets a package without code, which says so, see
-// formats/darwinn/placeholder.h), and any other error for a part that cannot be compiled at all, such as one whose
-// activations do not fit (edgetpu_compiler -d then looks for a smaller one).
+// part that it has no code for, with the operators that stand in the way (these go to the CPU then), and any other
+// error for a part that cannot be compiled at all, such as one whose activations do not fit (edgetpu_compiler -d then
+// looks for a smaller one).
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "formats/darwinn/package.h"
 #include "ir/model.h"
+#include "lower/lower.h"
 #include "schedule/parameter_places.h"
 #include "tiled/program.h"
 
@@ -33,6 +34,9 @@ struct PartProgram {
   bool shares_chip = false;
   std::int64_t cached_bytes_max = 0;
   schedule::CacheRoom room = {};
+  // Gets the operators that there is no code for, when the answer is kUnsupported; empty: the reason lies in none
+  // alone.
+  std::vector<lower::RefusedOp>* refused = nullptr;
 };
 
 // The chip's memory for parameters as the code uses it.

@@ -203,7 +203,7 @@ class Compilation {
     std::vector<Generated> generated;
     std::int64_t left = 0;
     chip_ = {};
-    chip_.is_shared = sources.size() > 1 || run.files.front().plan.partition.parts.size() > 1;
+    chip_.is_shared = sources.size() > 1;
     // Scratch that begins lower than what others were told makes them compile again, with less room.
     for (std::int32_t end = chip::kWideLines + 1; chip_.room.end_line < end;) {
       end = chip_.room.end_line;
@@ -284,18 +284,19 @@ class Compilation {
     const auto length_of = [](const partition::Partition& division) {
       return static_cast<std::int32_t>(division.parts.empty() ? 0 : division.parts.front().ops.size());
     };
-    const auto attempt = [&](const Result<partition::Partition>& division, bool is_whole) -> Result<bool> {
+    const auto attempt = [&](Result<partition::Partition> division, bool is_whole) -> Result<bool> {
       if (is_late()) return Status(StatusCode::kResourceExhausted, "the time is over");
       if (!division.ok()) return division.status();
       std::int64_t left = room;
       ChipMemory chip = chip_;
-      auto made = generate(*division, left, file.plan, chip);
       Attempt& tried = file.attempts.emplace_back();
       tried.ops = is_whole ? static_cast<std::int32_t>(division->ops.size()) : length_of(*division);
       if (!is_whole) tried.tensors = names_of(*file.plan.model, division->parts);
+      partition::Partition now = std::move(division).value();
+      auto made = generate_or_leave(now, is_whole ? -1 : tried.ops, left, file, chip);
       tried.status = made.status();
       if (!made.ok()) return false;
-      file.plan.partition = *division;
+      file.plan.partition = std::move(now);
       generated = std::move(made).value();
       room_after_ = left;
       chip_after_ = chip;
@@ -336,6 +337,7 @@ class Compilation {
                    options_.search ? std::move(file.attempts) : std::vector<Attempt>()});
   }
 
+  // `max_ops` -1: no limit.
   Result<partition::Partition> shorter(std::int32_t max_ops, const Plan& plan) const {
     partition::PartitionOptions how = options_.plan.partition;
     how.max_ops = max_ops;
@@ -343,8 +345,32 @@ class Compilation {
     return partition::partition(*plan.model, plan.assessment, *plan.costs, how);
   }
 
+  // Operators that there is no code for are left to the CPU, one round after the other: without them, others may end up
+  // in other parts. `max_ops` -1: no limit.
+  Result<Generated> generate_or_leave(partition::Partition& division, std::int32_t max_ops, std::int64_t& room,
+                                      CompiledFile& file, ChipMemory& chip) const {
+    while (true) {
+      std::int64_t left = room;
+      ChipMemory filled = chip;
+      std::vector<lower::RefusedOp> refused;
+      auto made = generate(division, left, file.plan, refused, filled);
+      if (refused.empty() || options_.no_code != NoCode::kCpu) {
+        room = left;
+        chip = filled;
+        return made;
+      }
+      for (lower::RefusedOp& op : refused) {
+        partition::leave_without_code(file.plan.assessment, op.op, op.reason);
+        file.without_code.push_back(std::move(op));
+      }
+      REEF_ASSIGN_OR_RETURN(division, shorter(max_ops, file.plan));
+    }
+  }
+
+  // `refused` gets every operator without code; where the reason lies in no single one, all of the part.
   Result<Generated> generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,
-                             ChipMemory& chip) const {
+                             std::vector<lower::RefusedOp>& refused, ChipMemory& chip) const {
+    chip.is_shared |= division.parts.size() > 1;
     const ir::Model& model = *plan.model;
     const partition::CostModel& costs = *plan.costs;
     const int runtime = options_.plan.runtime;
@@ -357,16 +383,24 @@ class Compilation {
       const emit::Border border = emit::border_of(model, part.ops);
       darwinn::CustomOptions custom;
       // What nobody is predicted to need is for whoever turns out to need it.
-      auto code = options_.generate({model, part.ops, border.inputs, border.outputs, runtime, caching_token_,
-                                     chip.is_shared, op.part.cost.cache_capacity + unshared_bytes_, chip.room});
+      std::vector<lower::RefusedOp> obstacles;
+      auto code =
+          options_.generate({model, part.ops, border.inputs, border.outputs, runtime, caching_token_, chip.is_shared,
+                             op.part.cost.cache_capacity + unshared_bytes_, chip.room, &obstacles});
       op.has_code = code.ok();
       if (code.ok()) {
         custom.package = std::move(code->package);
         op.memory = code->memory;
         if (op.memory) chip.add(*op.memory);
       } else {
-        if (code.status().code() != StatusCode::kUnsupported || options_.require_code) return code.status();
+        if (code.status().code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) {
+          return code.status();
+        }
         op.why_no_code = code.status().message();
+        if (obstacles.empty()) {
+          for (const std::int32_t each : part.ops) obstacles.push_back({each, op.why_no_code});
+        }
+        refused.insert(refused.end(), obstacles.begin(), obstacles.end());
         custom.package = darwinn::placeholder_package(runtime, maker(), op.why_no_code);
       }
       REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));

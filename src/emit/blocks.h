@@ -21,6 +21,7 @@
 
 #include "emit/program_writer.h"
 #include "ir/model.h"
+#include "numeric/chip_tensor.h"
 #include "tiled/program.h"
 
 namespace reef::emit {
@@ -51,13 +52,16 @@ void prologue_of_execution(ProgramWriter& writer);
 void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
+void emit_step(Emission& to, const tiled::Elementwise& op);
+void emit_step(Emission& to, const tiled::Sum& sum);
 void epilogue_of_execution(ProgramWriter& writer);
 
-// When the pixels that a tile owns are there: before channel block j (16 words) of them is sent, AVDATA must have
-// reached first[tile] + increment * j.
+// When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA
+// must have reached first[tile] + increment * j.
 struct OwnPixels {
   std::array<std::int64_t, chip::kTiles> first{};
   std::int64_t increment = 1;
+  std::int32_t block_words = 16;
 };
 // Fills in the tensor's halos: neighbours exchange what they own, the borders of the image get the zero point.
 // `own` null: everything that is owned is there already.
@@ -68,6 +72,9 @@ void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, cons
 void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask tiles);
 // Brings a chunk to the lines of one tile, if it is one that is brought before each use; complete with a fence.
 void fetch_parameters(Emission& to, const tiled::ParameterChunk& chunk);
+
+// Gives the tensor units of all tiles a table; everything that uses the one before ends first.
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table);
 
 // The program that keeps parameters on the chip, complete.
 Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program);

@@ -173,4 +173,17 @@ void for_each_class(TileMask mask, const KeyOf& key_of, const Emit& emit) {
   for (const auto& [key, tiles] : classes) emit(tiles, key);
 }
 
+// Tiles of a mask whose instructions come out the same share one: emit(draft), in the order of the first tile of each.
+template <typename DraftOf, typename Emit>
+void for_each_equal_draft(TileMask mask, const DraftOf& draft_of, const Emit& emit) {
+  for_each_class(
+      mask, [&](int tile) { return draft_of(tile).instruction(); },
+      [&](TileMask tiles, const isa::Instruction&) {
+        int first = 0;
+        while ((tiles & tiled::mask_of(first)) == 0) ++first;
+        Draft draft = draft_of(first);
+        emit(std::move(draft.tiles(tiles)));
+      });
+}
+
 }  // namespace reef::emit
