@@ -45,6 +45,7 @@ void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
 void emit_step(Emission& to, const tiled::RingCopies& step);
+void emit_step(Emission& to, const tiled::LocalCopies& step);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (16 words) of them is sent, AVDATA must have

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/lower.h"
 
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "lower/builder.h"
@@ -22,16 +25,23 @@ Status lower_op(Builder& builder, std::int32_t index) {
 Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std::int32_t>& ops,
                                   const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs,
                                   const LowerOptions& options) {
-  if (inputs.size() != 1) {
-    return unsupported("the part has {} inputs; code for several inputs is not generated yet", inputs.size());
-  }
   Builder builder(model, ops);
   builder.program().level = options.level;
-  for (const std::int32_t tensor : inputs) REEF_RETURN_IF_ERROR(add_infeed(builder, tensor));
+  // Inputs come in where they are first needed: until then the chip's memory is free for other things.
+  std::map<std::int32_t, std::int32_t> infeeds;  // by tensor: the step
+  const auto feed = [&](std::int32_t tensor) -> Status {
+    if (std::find(inputs.begin(), inputs.end(), tensor) == inputs.end() || infeeds.contains(tensor)) return ok_status();
+    REEF_ASSIGN_OR_RETURN(infeeds[tensor], add_infeed(builder, tensor));
+    return ok_status();
+  };
   for (const std::int32_t op : ops) {
+    for (const std::int32_t tensor : builder.op(op).inputs) REEF_RETURN_IF_ERROR(feed(tensor));
     REEF_RETURN_IF_ERROR(lower_op(builder, op).in(fmt::format("op {} {}", op, builder.op(op).type)));
   }
-  if (builder.program().steps.size() == inputs.size()) return unsupported("there is no operator that computes");
+  for (const std::int32_t tensor : inputs) {
+    REEF_RETURN_IF_ERROR(feed(tensor));
+    builder.program().inputs.push_back(infeeds.at(tensor));
+  }
   for (const std::int32_t tensor : outputs) REEF_RETURN_IF_ERROR(add_outfeed(builder, tensor));
   return std::move(builder).finish();
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tiled/convolution.h"
+#include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/ring_copies.h"
@@ -30,7 +31,7 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies>;
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, LocalCopies>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
