@@ -242,15 +242,13 @@ TEST(CodegenDevice, RefusesWithTheReason) {
     EXPECT_EQ(package.status().code(), StatusCode::kUnsupported);
     return package.ok() ? std::string("compiled") : package.status().message();
   };
-  QuantizedModel add;
-  const std::int32_t x = add.input({1, 8, 8, 8});
-  EXPECT_EQ(reason(add.finish({add.add(add.conv(x, 8), x)})), "op 1 ADD: code for this operator is not generated yet");
+  QuantizedModel other;
+  const std::int32_t x = other.input({1, 8, 8, 8});
+  EXPECT_EQ(reason(other.finish({other.unary("ABS", other.conv(x, 8))})),
+            "op 1 ABS: code for this operator is not generated yet");
   QuantizedModel large;
   EXPECT_NE(reason(large.finish({large.conv(large.input({1, 512, 512, 8}), 16)})).find("several passes"),
             std::string::npos);
-  QuantizedModel heavy;
-  const std::int32_t y = heavy.input({1, 4, 4, 2048});
-  EXPECT_NE(reason(heavy.finish({heavy.conv(y, 2048, 2)})).find("every inference"), std::string::npos);
 }
 
 }  // namespace

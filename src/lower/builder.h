@@ -74,6 +74,10 @@ class Builder {
   Result<std::int32_t> new_grid(std::int32_t source);
   Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
 
+  // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
+  // the model's tensor has as many elements.
+  Result<std::int32_t> new_like(std::int32_t source, std::int32_t like);
+
   // ---- Memory and parameters ----
   std::int32_t new_narrow(std::int64_t bytes);
   std::int32_t new_wide(std::int64_t lines);
@@ -85,16 +89,33 @@ class Builder {
   std::int32_t add_step(std::int32_t op, tiled::Work work, const std::vector<Read>& reads,
                         const std::vector<std::int32_t>& writes, Finish finish = nullptr);
 
+  // For `finish` functions: a step that is to come directly before the one that is being finished. Its tensors are cut,
+  // it is finished itself.
+  void insert_before(tiled::Step step) { inserted_.push_back(std::move(step)); }
+  // For `finish` functions: memory of the tensor is free for the result of the step that is being finished; no later
+  // step reads it or anything in the same place, and it is not among the part's results.
+  bool is_last_read(std::int32_t tensor) const;
+  // For `finish` functions: the result takes over the place of an operand if all of the operand's bytes are free, both
+  // lie in memory in the same way, and the result has no place that it shares.
+  bool take_place(std::int32_t result, std::int32_t operand);
+  // For `finish` functions: the identity line, as a step uses it that is finished (or inserted) now. Steps must ask in
+  // the order in which they are executed: the first makes the line.
+  tiled::Identity identity(tiled::Step& step);
+  // A tensor like another one, which is cut, with memory of its own and without halo. For `finish` functions.
+  std::int32_t new_without_halo(std::int32_t tensor);
+
   tiled::Level level() const { return program_.level; }
   tiled::TiledProgram& program() { return program_; }
   const tiled::TiledProgram& program() const { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
 
-  // Cuts the tensors, finishes the steps and sets lifetimes.
-  Result<tiled::TiledProgram> finish() &&;
+  // Cuts the tensors, finishes the steps and sets lifetimes. `at`: the operator whose step could not be finished; -1:
+  // none.
+  Result<tiled::TiledProgram> finish(std::int32_t& at) &&;
 
  private:
   void cut_tensors();
+  Status finish_steps(std::int32_t& at);
   void set_lifetimes();
 
   const ir::Model& model_;
@@ -103,6 +124,9 @@ class Builder {
   std::map<std::int32_t, Value> values_;       // by the model's tensors
   std::vector<std::vector<Windows>> windows_;  // by tiled tensor: of its readers
   std::vector<Finish> finishes_;               // by step
+  std::size_t finishing_ = 0;                  // step
+  std::vector<tiled::Step> inserted_;          // before it
+  std::int32_t identity_ = tiled::kNowhere;    // TiledProgram::wide
 };
 
 // The zero point of an 8-bit tensor as the chip has it, 0..255. Fails where the tensor is not quantized with one scale.

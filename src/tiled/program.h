@@ -17,10 +17,12 @@
 #include <vector>
 
 #include "tiled/convolution.h"
+#include "tiled/elementwise.h"
 #include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/ring_copies.h"
+#include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
 
@@ -31,7 +33,7 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, LocalCopies>;
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, LocalCopies>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
@@ -39,7 +41,8 @@ struct Step {
   // Everything it touches; lifetimes follow from these.
   std::vector<std::int32_t> reads, writes;  // TiledProgram::tensors
   std::vector<std::int32_t> narrow_used,
-      wide_used;  // TiledProgram::narrow, wide: scratch, and what it shares with others
+      wide_used;                              // TiledProgram::narrow, wide: scratch, and what it shares with others
+  std::vector<std::int32_t> parameters_used;  // TiledProgram::parameters
 };
 
 struct TiledProgram {

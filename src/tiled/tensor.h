@@ -66,6 +66,23 @@ struct TiledTensor {
     }
     return 0;
   }
+  // Words of 4 bytes that a pixel's channels take; more lie between two pixels inside a concatenation.
+  std::int32_t pixel_words() const { return (channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes; }
+
+  // All tiles have the same elements of both, at the same distance from where each begins.
+  bool lies_like(const TiledTensor& other) const {
+    const auto same_places = [](const AxisPartition& a, const AxisPartition& b) {
+      for (int t = 0; t < kTilesPerAxis; ++t) {
+        if (a.length(t) != b.length(t)) return false;
+      }
+      return a.size == b.size && a.front == b.front;
+    };
+    const bool same_shape = spread == other.spread && height == other.height && width == other.width &&
+                            channels == other.channels && pitch == other.pitch;
+    if (!same_shape || spread != Spread::kGrid) return same_shape && tiles == other.tiles;
+    return same_places(rows, other.rows) && same_places(columns, other.columns);
+  }
+
   // Tiles that have data of their own: all that own pixels, channels or a copy.
   TileMask owners() const {
     TileMask mask = 0;
