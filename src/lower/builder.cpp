@@ -224,7 +224,6 @@ std::int32_t Builder::new_without_halo(std::int32_t tensor) {
 }
 
 Status Builder::finish_steps() {
-  std::vector<tiled::Step> finished;
   std::vector<std::int32_t> moved_to;  // by step
   for (finishing_ = 0; finishing_ < program_.steps.size(); ++finishing_) {
     const std::int32_t index = program_.steps[finishing_].op;
@@ -232,12 +231,12 @@ Status Builder::finish_steps() {
       const std::string place = index < 0 ? "transfers" : fmt::format("op {} {}", index, op(index).type);
       REEF_RETURN_IF_ERROR(finishes_[finishing_](*this, program_.steps[finishing_]).in(place));
     }
-    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished));
+    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished_));
     inserted_.clear();
-    moved_to.push_back(static_cast<std::int32_t>(finished.size()));
-    finished.push_back(program_.steps[finishing_]);
+    moved_to.push_back(static_cast<std::int32_t>(finished_.size()));
+    finished_.push_back(program_.steps[finishing_]);
   }
-  program_.steps = std::move(finished);
+  program_.steps = std::move(finished_);
   for (auto* border : {&program_.inputs, &program_.outputs}) {
     for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
   }

@@ -20,6 +20,7 @@
 #include "tiled/elementwise.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pool.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -31,7 +32,7 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, Elementwise, Sum>;
+using Work = std::variant<Infeed, Convolution, Outfeed, Elementwise, Sum, Pool>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
