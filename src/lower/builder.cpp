@@ -267,19 +267,18 @@ std::int32_t Builder::new_without_halo(std::int32_t tensor) {
 }
 
 Status Builder::finish_steps(std::int32_t& at) {
-  std::vector<tiled::Step> finished;
   std::vector<std::int32_t> moved_to;  // by step
   for (finishing_ = 0; finishing_ < program_.steps.size(); ++finishing_) {
     at = program_.steps[finishing_].op;
     if (finishes_[finishing_] != nullptr) {
       REEF_RETURN_IF_ERROR(finishes_[finishing_](*this, program_.steps[finishing_]));
     }
-    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished));
+    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished_));
     inserted_.clear();
-    moved_to.push_back(static_cast<std::int32_t>(finished.size()));
-    finished.push_back(program_.steps[finishing_]);
+    moved_to.push_back(static_cast<std::int32_t>(finished_.size()));
+    finished_.push_back(program_.steps[finishing_]);
   }
-  program_.steps = std::move(finished);
+  program_.steps = std::move(finished_);
   for (auto* border : {&program_.inputs, &program_.outputs}) {
     for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
   }

@@ -94,6 +94,12 @@ class Builder {
   // For `finish` functions: a step that is to come directly before the one that is being finished. Its tensors are cut,
   // it is finished itself.
   void insert_before(tiled::Step step) { inserted_.push_back(std::move(step)); }
+  // For `finish` functions: the step that is executed before the one that is being finished; null if there is none. Not
+  // to be kept.
+  tiled::Step* previous_step() {
+    if (!inserted_.empty()) return &inserted_.back();
+    return finished_.empty() ? nullptr : &finished_.back();
+  }
   // For `finish` functions: memory of the tensor is free for the result of the step that is being finished; no later
   // step reads it or anything in the same place, and it is not among the part's results.
   bool is_last_read(std::int32_t tensor) const;
@@ -128,6 +134,7 @@ class Builder {
   std::vector<Finish> finishes_;               // by step
   std::size_t finishing_ = 0;                  // step
   std::vector<tiled::Step> inserted_;          // before it
+  std::vector<tiled::Step> finished_;          // before these
   std::int32_t identity_ = tiled::kNowhere;    // TiledProgram::wide
 };
 
