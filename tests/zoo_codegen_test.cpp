@@ -120,11 +120,16 @@ TEST(ZooCodegen, FirstLayersOfNetworksEqualGoogles) {
     for (std::size_t i = 0; i < first.ops.size(); ++i) {
       const std::string& type = source->subgraphs[0].operators[i].type;
       const bool computes = type == "CONV_2D" || type == "DEPTHWISE_CONV_2D";
-      if (!computes && type != "QUANTIZE" && type != "PAD") {
+      const bool averages = type == "AVERAGE_POOL_2D" || type == "MEAN";
+      if (!computes && !averages && type != "QUANTIZE" && type != "PAD" && type != "ADD") {
         first.ops.resize(i);
         break;
       }
       layers += computes;
+      if (averages) {
+        first.ops.resize(i + 1);
+        break;
+      }
     }
     const ops::Dependencies::Border border = ops::Dependencies(*source).border(first.ops);
     first.inputs = border.inputs;

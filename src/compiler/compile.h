@@ -4,13 +4,15 @@
 //   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> write
 //
 // Several models are compiled together: they share one caching token and the chip's memory for parameters, which goes
-// where it is predicted to save most time (or, as Google's compiler does it, to the first that asks). With `segments`,
-// one model is cut into several, which share the token but not the memory: each has a chip of its own. Nothing is
-// written unless everything could be compiled. Same files and options, same bytes.
+// where it is predicted to save most time (or, as Google's compiler does it, to the first that asks). Parameters of one
+// must not lie where another has scratch: everything is generated twice, when it is known where scratch begins.
+// With `segments`, one model is cut into several; each has a chip and a token of its own, so that they also take turns
+// on one chip without harm. Nothing is written unless everything could be compiled. Same files and options, same bytes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,13 @@
 #include "compiler/refusal.h"
 
 namespace reef::compiler {
+
+// What becomes of operators that the chip could run but that there is no code for.
+enum class NoCode : std::uint8_t {
+  kCpu,      // they stay on the CPU, with the reason
+  kPackage,  // they are mapped as Google's compiler would; the file has a package without code, which says so
+  kFail,     // nothing is written
+};
 
 struct CompileOptions {
   std::vector<std::string> models;  // files
@@ -31,14 +40,15 @@ struct CompileOptions {
   double timeout_seconds =
       180;  // -t: of each attempt (-d makes several), and of each segment; looked at between stages
   bool keep_signatures = false;
-  bool require_code = false;  // a part without machine code is an error
-  CodeGenerator generate = generate_code;
+  NoCode no_code = NoCode::kPackage;
+  CodeGenerator generate = generate_part;
 };
 
 // A part of a model that became a custom op.
 struct CompiledOp {
   partition::Part part;
   bool has_code = false;
+  std::optional<MemoryUse> memory;  // of its code; nothing: estimates are all there is
   std::string why_no_code;
 };
 
@@ -52,9 +62,11 @@ struct CompiledFile {
   std::shared_ptr<const ir::Model> given;  // as read, or as cut
   Plan plan;
   std::vector<CompiledOp> ops;
+  // Operators of plan.model that stay on the CPU only because there is no code for them.
+  std::vector<lower::RefusedOp> without_code;
   std::vector<Attempt> attempts;
   // Bytes of the chip's memory that hold parameters, whole lines of it; what is left; parameters that are sent with
-  // every inference. Estimates wherever the code generator has not decided.
+  // every inference. What the code does; estimates for parts that have none.
   std::int64_t cached_bytes = 0, remaining_bytes = 0, streamed_bytes = 0;
 };
 

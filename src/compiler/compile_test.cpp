@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::QuantizedModel;
 
-darwinn::Package some_code() {
-  darwinn::Package package;
-  package.executables.push_back(darwinn::new_executable(darwinn::ExecutableType::kStandAlone));
-  return package;
+PartCode some_code() {
+  PartCode code;
+  code.package.executables.push_back(darwinn::new_executable(darwinn::ExecutableType::kStandAlone));
+  return code;
 }
 
 // `length` convolutions, one behind the other.
@@ -42,7 +42,7 @@ ir::Model chain(int length, int channels = 8) {
   return model.finish({x});
 }
 
-Result<darwinn::Package> no_code(const PartProgram&) { return unsupported("there is no code for it"); }
+Result<PartCode> no_code(const PartProgram&) { return unsupported("there is no code for it"); }
 
 class Compile : public ::testing::Test {
  protected:
@@ -60,7 +60,7 @@ class Compile : public ::testing::Test {
   }
   // Fails for parts of more operators than that, as for activations that do not fit.
   void compile_at_most(std::size_t operators) {
-    options_.generate = [operators](const PartProgram& part) -> Result<darwinn::Package> {
+    options_.generate = [operators](const PartProgram& part) -> Result<PartCode> {
       if (part.ops.size() <= operators) return some_code();
       return Status(StatusCode::kResourceExhausted, "activations do not fit");
     };
@@ -97,7 +97,7 @@ TEST_F(Compile, WritesTheModelAndItsLog) {
 
 TEST_F(Compile, SameFilesSameBytes) {
   add("net.tflite", chain(2));
-  options_.generate = generate_code;
+  options_.generate = generate_part;
   const auto bytes = [&] {
     EXPECT_TRUE(compile(options_).ok());
     const auto file = read_file((folder_ / "net_edgetpu.tflite").string(), 1 << 20);
@@ -109,6 +109,7 @@ TEST_F(Compile, SameFilesSameBytes) {
 TEST_F(Compile, AFileWithoutCodeSaysSo) {
   add("net.tflite", chain(2));
   options_.generate = no_code;
+  options_.no_code = NoCode::kPackage;
   const CompileResult result = compile(options_);
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(result.has_all_code());
@@ -125,7 +126,7 @@ TEST_F(Compile, AFileWithoutCodeSaysSo) {
 TEST_F(Compile, CodeCanBeRequired) {
   add("net.tflite", chain(2));
   options_.generate = no_code;
-  options_.require_code = true;
+  options_.no_code = NoCode::kFail;
   const CompileResult result = compile(options_);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.refusals[0].kind, Refusal::Kind::kFailed);
@@ -252,7 +253,7 @@ TEST_F(Compile, ModelsCompiledTogetherShareTokenAndMemory) {
   const std::vector<CompiledFile>& made = result.runs.at(0).files;
   ASSERT_EQ(made.size(), 2u);
   EXPECT_GT(made[0].cached_bytes, 3 * 64 * 64 * 9 - 1);
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(seen[i].cached_bytes_max, made[i].cached_bytes);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_GE(seen[i].cached_bytes_max, made[i].cached_bytes);
   EXPECT_EQ(made[0].remaining_bytes, made[1].remaining_bytes);
   const std::int64_t all = made[0].cached_bytes + made[1].cached_bytes + made[0].remaining_bytes;
   EXPECT_LE(all, std::int64_t{chip::kTiles} * chip::kWideLines * chip::kWideLineBytes);
@@ -286,7 +287,7 @@ TEST_F(Compile, SegmentsAreModelsOfTheirOwn) {
   const CompileResult result = compile(options_);
   ASSERT_TRUE(result.ok()) << result.refusals[0].explanation;
   ASSERT_EQ(result.runs.size(), 3u);
-  EXPECT_EQ(tokens.size(), 1u);
+  EXPECT_EQ(tokens.size(), 3u);    // parameters of the one overwrite those of the other on a chip that runs both
   std::string produced = "input";  // what one segment returns, the next reads
   for (std::size_t i = 0; i < 3; ++i) {
     const std::string name = "net_segment_" + std::to_string(i) + "_of_3";

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces that programs are put together from, in the order of an execution program:
+// The blocks that programs are put together from, in the order of an execution program:
 //
-//   prologue   everything idle, all counters 0, addresses of the host's buffers
-//   infeed     the input from the host to the tiles, and its halo
-//   layer      parameters to the tiles, the computation, the halo of the result; once for each layer
-//   outfeed    a result to the host
-//   epilogue   everything idle, counters of the ring as they were found, interrupt
+//   prologue    everything idle, all counters 0, addresses of the host's buffers
+//   emit_step   a block of instructions for each step of the TiledProgram: infeeds, computations, outfeeds
+//   epilogue    everything idle, counters of the ring as they were found, interrupt
+//
+// What a block may rely on: everything before it has been queued, nothing more. Work of the block before may still be
+// running, and counters are what ProgramWriter::total says. So a block begins with the fence or barrier that it needs
+// (or waits for counters instead), and ends without one; halos of what it computes are its own task (exchange_halo).
+// The prologue ends with a barrier.
 //
 // Each block's file says what happens on the chip and why each wait is there. Scheduled programs only: every place in
 // the TiledProgram must be filled in.
@@ -14,33 +17,71 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "emit/program_writer.h"
-#include "tiled/tiled_program.h"
+#include "ir/model.h"
+#include "numeric/chip_tensor.h"
+#include "tiled/program.h"
 
 namespace reef::emit {
 
+// What blocks write to.
+struct Emission {
+  ProgramWriter& writer;
+  const tiled::TiledProgram& program;
+  const ir::Model& model;  // for names of host buffers only
+  // Transfers in the order in which the program queues them, as the driver must send or read them; each noted right
+  // after it has been queued.
+  struct Hint {
+    darwinn::DmaHint hint;
+    std::size_t position = 0;  // ProgramWriter::position()
+  };
+  std::vector<Hint> hints = {};
+  // Parameters that the program itself asks for, in the order in which it does.
+  std::vector<std::uint8_t> parameters = {};
+
+  const std::string& name_of(std::int32_t source) const {
+    return model.subgraphs[0].tensors[static_cast<std::size_t>(source)].name;
+  }
+  void hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset, std::int64_t bytes,
+                     darwinn::Direction direction);
+};
+
 void prologue_of_execution(ProgramWriter& writer);
-void infeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledInput& input,
-            const std::string& layer_name);
-void layer(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledLayer& layer);
-void outfeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledOutput& output,
-             const std::string& layer_name);
+void emit_step(Emission& to, const tiled::Infeed& input);
+void emit_step(Emission& to, const tiled::Convolution& layer);
+void emit_step(Emission& to, const tiled::Outfeed& output);
+void emit_step(Emission& to, const tiled::RingCopies& step);
+void emit_step(Emission& to, const tiled::Relayout& step);
+void emit_step(Emission& to, const tiled::GlobalPool& step);
+void emit_step(Emission& to, const tiled::LocalCopies& step);
+void emit_step(Emission& to, const tiled::Elementwise& op);
+void emit_step(Emission& to, const tiled::Sum& sum);
+void emit_step(Emission& to, const tiled::Pool& pool);
 void epilogue_of_execution(ProgramWriter& writer);
 
-// When the pixels that a tile owns are there: before channel block j (16 words) of them is sent, AVDATA must have
-// reached first[tile] + increment * j.
+// When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA
+// must have reached first[tile] + increment * j.
 struct OwnPixels {
   std::array<std::int64_t, chip::kTiles> first{};
   std::int64_t increment = 1;
+  std::int32_t block_words = 16;
 };
 // Fills in the tensor's halos: neighbours exchange what they own, the borders of the image get the zero point.
 // `own` null: everything that is owned is there already.
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
 
+// Gives the tensor units of all tiles a table; everything that uses the one before ends first.
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table);
+// A chunk of parameters from the host, to some tiles over ring A, as lines of chunk.line_words words. Receiving is the
+// caller's part, who must have queued it.
+void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask tiles);
+// Brings a chunk to the lines of one tile, if it is one that is brought before each use; complete with a fence.
+void fetch_parameters(Emission& to, const tiled::ParameterChunk& chunk);
+
 // The program that keeps parameters on the chip, complete.
-Result<isa::Program> caching_program(const tiled::TiledProgram& program,
-                                     std::vector<darwinn::FieldOffset>& field_offsets);
+Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program);
 
 // Shared by both kinds of programs.
 void clear_chip(ProgramWriter& writer);

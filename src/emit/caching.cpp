@@ -22,6 +22,8 @@ namespace {
 using isa::Opcode;
 
 constexpr std::uint16_t kFirstSequence = 0x8000;
+// Long programs are cut at barriers, which this one needs for nothing else.
+constexpr std::int64_t kRowsBetweenBarriers = isa::kMaxContentRows / 2;
 constexpr std::int64_t kBlock = chip::kParameterFifoUnits / 2;
 // Registers: the transfer's address, and those that queueing it changes.
 constexpr int kHigh = 2, kLow = 3, kScratch = 4;
@@ -30,21 +32,20 @@ void queue(ProgramWriter& writer, std::int64_t bytes, isa::bundle::DescriptorTag
   writer.queue_transfer({kLow, kHigh, kScratch, static_cast<std::uint32_t>(bytes), static_cast<int>(tag)});
 }
 
-std::int64_t units_of(const tiled::TiledLayer& layer, const tiled::ParameterPiece& piece) {
-  if (layer.depthwise) return static_cast<std::int64_t>(layer.parameters.bytes.size()) / chip::kParameterFifoUnitBytes;
-  return std::int64_t{piece.lines} * layer.parameters.line_words * chip::kNarrowWordBytes /
-         chip::kParameterFifoUnitBytes;
+std::int64_t units_of(const tiled::ParameterChunk& chunk, const tiled::ParameterPiece& piece) {
+  if (chunk.in_one_piece) return static_cast<std::int64_t>(chunk.bytes.size()) / chip::kParameterFifoUnitBytes;
+  return std::int64_t{piece.lines} * chunk.line_words * chip::kNarrowWordBytes / chip::kParameterFifoUnitBytes;
 }
 
-void receive(ProgramWriter& writer, const tiled::TiledLayer& layer) {
+void receive(ProgramWriter& writer, const tiled::ParameterChunk& chunk) {
   namespace q = isa::host_queues;
-  for (const tiled::ParameterPiece& piece : layer.parameters.at) {
+  for (const tiled::ParameterPiece& piece : chunk.at) {
     writer.add(Draft(Opcode::kRingReceiveA)
                    .tiles(tiled::mask_of(piece.tile))
                    .nest(isa::ring::kReceiveOut, LoopNest(piece.line, {{1, piece.lines, piece.lines > 1}})));
   }
-  for (const tiled::ParameterPiece& piece : layer.parameters.at) {
-    const std::int64_t units = units_of(layer, piece);
+  for (const tiled::ParameterPiece& piece : chunk.at) {
+    const std::int64_t units = units_of(chunk, piece);
     const std::int64_t popped = writer.total(ScalarCounter::kParameterPop);
     const std::int64_t base = popped % chip::kParameterFifoUnits;
     const LoopNest nest =
@@ -54,18 +55,17 @@ void receive(ProgramWriter& writer, const tiled::TiledLayer& layer) {
                    .wait(ScalarCounter::kParameterInfeed, {0, popped + 1, 1})
                    .signal(q::kSignalPop, 0)
                    .set(q::kPopTiles, tiled::mask_of(piece.tile))
-                   .set(q::kPopLineWords, layer.parameters.line_words));
+                   .set(q::kPopLineWords, chunk.line_words));
   }
 }
 
 }  // namespace
 
-Result<isa::Program> caching_program(const tiled::TiledProgram& program,
-                                     std::vector<darwinn::FieldOffset>& field_offsets) {
+Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program) {
   namespace q = isa::host_queues;
   std::int64_t bytes = 0;
-  for (const tiled::TiledLayer& layer : program.layers) {
-    bytes += static_cast<std::int64_t>(layer.parameters.bytes.size());
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
+    if (chunk.is_cached()) bytes += static_cast<std::int64_t>(chunk.bytes.size());
   }
   ProgramWriter writer(kFirstSequence);
   clear_chip(writer);
@@ -78,13 +78,20 @@ Result<isa::Program> caching_program(const tiled::TiledProgram& program,
                  .nest(q::kInfeedOut, buffer_blocks(0, units, kBlock))
                  .wait(ScalarCounter::kParameterPop, {0, 1 - buffered, 1})
                  .signal(q::kSignalInfeed, 0));
-  for (const tiled::TiledLayer& layer : program.layers) receive(writer, layer);
+  std::int64_t rows = 0;  // at the last barrier
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_cached()) continue;
+    if (writer.rows() - rows > kRowsBetweenBarriers) {
+      rows = writer.rows();
+      writer.barrier();
+    }
+    receive(writer, chunk);
+  }
   writer.barrier(true);
   writer.load_register(kHigh, 0);
   writer.load_register(kLow, 0);
   queue(writer, 0, isa::bundle::DescriptorTag::kInterrupt);
   halt(writer);
-  field_offsets = writer.field_offsets();
   return std::move(writer).finish();
 }
 

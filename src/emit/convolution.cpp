@@ -10,6 +10,7 @@
 // A depthwise layer uses 4 words of parameters at a step, not 64. Its lines are packed; they go to the scalar core,
 // through its loop-back buffer, and come back as lines of 4 words over ring A:
 //   packed lines -> ring B -> outfeed -> loop-back buffer -> pop -> ring A -> ring_receive -> ...
+// Parameters that are kept nowhere come over ring A, too, from the host (streaming.cpp).
 //
 // Waits, with everything counted from the totals before the layer:
 //   ring_receive     PARAMETERS: the block before last is used up, its lines are free (the last one, where there is one
@@ -20,7 +21,7 @@
 //   ring_send        RING_PRODUCER_B: all lines sent by others before have gone
 //   loop-back        RING_OUTFEED, LOOPBACK_POP: words are there, places are free; RING_PRODUCER_A: the lines before
 //                    last have left the buffer, so that ring B is not blocked by lines that find no room
-// Instructions are queued in this order and run side by side; the barrier behind each layer ends it.
+// Instructions are queued in this order and run side by side; the barrier before the next block ends it.
 //
 // How it is known: what Google's newest compiler writes, instruction by instruction (codegen.md 4.4 to 4.8).
 #include "emit/blocks.h"
@@ -34,7 +35,7 @@ namespace reef::emit {
 namespace {
 
 using isa::Opcode;
-using tiled::TiledLayer;
+using tiled::Convolution;
 using tiled::TiledTensor;
 
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
@@ -74,18 +75,22 @@ std::vector<Dim> joined(std::initializer_list<WalkDim> walk) {
 
 class LayerWriter {
  public:
-  LayerWriter(ProgramWriter& writer, const tiled::TiledProgram& program, const TiledLayer& layer)
-      : writer_(writer),
+  LayerWriter(Emission& to, const tiled::TiledProgram& program, const Convolution& layer)
+      : to_(to),
+        writer_(to.writer),
         layer_(layer),
-        input_(program.tensors[static_cast<std::size_t>(layer.input)]),
-        output_(program.tensors[static_cast<std::size_t>(layer.output)]),
+        input_(program.tensor(layer.input)),
+        output_(program.tensor(layer.output)),
+        chunk_(program.chunk(layer.parameters)),
+        weights_line_(program.line_of(layer.weights)),
+        header_line_(program.line_of(layer.header_lines)),
+        sums_line_(program.line_of(layer.sums)),
         header_lines_(layer.header.arrays()),
         scaling_lines_(int{layer.header.multipliers} + int{layer.header.biases}),
-        ring_read_(layer.depthwise ? TileCounter::kRingReadA : TileCounter::kRingReadB) {
+        over_ring_a_(layer.depthwise || chunk_.is_streamed()),
+        ring_read_(over_ring_a_ ? TileCounter::kRingReadA : TileCounter::kRingReadB),
+        tiles_(output_.owners()) {
     for (int t = 0; t < chip::kTiles; ++t) {
-      if (output_.rows.tile(chip::tile_row(t)).own() > 0 && output_.columns.tile(chip::tile_column(t)).own() > 0) {
-        tiles_ |= tiled::mask_of(t);
-      }
       for (int c = 0; c < isa::kTileCounterCount; ++c) {
         before_[static_cast<std::size_t>(t)][static_cast<std::size_t>(c)] =
             writer_.total(static_cast<TileCounter>(c), t);
@@ -94,16 +99,18 @@ class LayerWriter {
   }
 
   void write() {
+    writer_.barrier();
     receive_parameters();
     if (scaling_lines_ > 0) load_scaling();
     compute();
-    if (layer_.depthwise) {
+    if (chunk_.is_streamed()) {
+      send_from_host(to_, chunk_, tiles_);
+    } else if (layer_.depthwise) {
       send_depthwise();
     } else {
       send_lines();
     }
     exchange();
-    writer_.barrier();
   }
 
  private:
@@ -113,23 +120,22 @@ class LayerWriter {
 
   void receive_parameters() {
     namespace r = isa::ring;
-    const bool depthwise = layer_.depthwise;
     std::vector<Dim> dims = {step(1, layer_.block_lines)};
     if (layer_.partial_sums) dims.push_back(repeat(layer_.blocks));
     dims.push_back(repeat(1));
     dims.push_back(repeat(layer_.groups));
-    const LoopNest lines = LoopNest(layer_.weights_line, dims).swap(1, layer_.buffers == 2 ? layer_.block_lines : 0);
+    const LoopNest lines = LoopNest(weights_line_, dims).swap(1, layer_.buffers == 2 ? layer_.block_lines : 0);
     const auto used_up = [&](int tile) { return before(TileCounter::kParameters, tile); };
     for_each_class(tiles_, used_up, [&](TileMask tiles, std::int64_t used) {
-      Draft draft(depthwise ? Opcode::kRingReceiveA : Opcode::kRingReceiveB);
+      Draft draft(over_ring_a_ ? Opcode::kRingReceiveA : Opcode::kRingReceiveB);
       draft.tiles(tiles)
           .nest(r::kReceiveOut, lines)
           .wait(TileCounter::kParameters, {1, used - (layer_.buffers - 1), 1}, Gate::kWriting)
-          .signal(depthwise ? r::kSignalRingReadA : r::kSignalRingReadB, 1);
+          .signal(over_ring_a_ ? r::kSignalRingReadA : r::kSignalRingReadB, 1);
       if (header_lines_ > 0) {
         draft.set(r::kHeader)
             .set(r::kHeaderLevel, layer_.partial_sums ? 3 : 2)
-            .set(r::kHeaderFirst, layer_.header_line)
+            .set(r::kHeaderFirst, header_line_)
             .set(r::kHeaderLines, header_lines_)
             .set(r::kHeaderLast, last_header_line())
             .set(r::kHeaderStep, header_lines_);
@@ -137,7 +143,7 @@ class LayerWriter {
       writer_.add(draft);
     });
   }
-  std::int32_t last_header_line() const { return layer_.header_line + header_lines_ * layer_.buffers - 1; }
+  std::int32_t last_header_line() const { return header_line_ + header_lines_ * layer_.buffers - 1; }
 
   void load_scaling() {
     namespace m = isa::movers;
@@ -145,7 +151,7 @@ class LayerWriter {
         layer_.depthwise ? layer_.cells / 2
                          : (layer_.cells + kCellsPerScalingRow - 1) / kCellsPerScalingRow * (kCellsPerScalingRow / 2);
     const std::int32_t first = layer_.header.multipliers ? chip::kScalingScalesWord : chip::kScalingBiasesWord;
-    LoopNest lines(layer_.header_line, {step(1, scaling_lines_), repeat(layer_.groups)});
+    LoopNest lines(header_line_, {step(1, scaling_lines_), repeat(layer_.groups)});
     if (layer_.buffers == 2) lines.swap(1, header_lines_);
     using Totals = std::pair<std::int64_t, std::int64_t>;
     const auto totals = [&](int tile) { return Totals(before(ring_read_, tile), before(TileCounter::kAvdata, tile)); };
@@ -244,7 +250,7 @@ class LayerWriter {
     const LoopNest out = pixels_written(tile);
     std::vector<Dim> parameters = {step(kWord, layer_.block_lines)};
     for (std::size_t i = 1; i < loops.size(); ++i) parameters.push_back(repeat(loops[i]));
-    LoopNest weights(std::int64_t{layer_.weights_line} * chip::kWideAddressUnitsPerLine, parameters);
+    LoopNest weights(std::int64_t{weights_line_} * chip::kWideAddressUnitsPerLine, parameters);
     if (layer_.buffers == 2)
       weights.swap(block_level, std::int64_t{chip::kWideAddressUnitsPerLine} * layer_.block_lines);
 
@@ -277,7 +283,7 @@ class LayerWriter {
     std::vector<Dim> dims;
     for (const std::int64_t count : loops) dims.push_back(repeat(count));
     if (in_memory) dims[1] = step(chip::kWideAddressUnitsPerLine, loops[1]);
-    return LoopNest(layer_.partial_sums ? std::int64_t{layer_.sums_line} * chip::kWideAddressUnitsPerLine : 0, dims);
+    return LoopNest(layer_.partial_sums ? std::int64_t{sums_line_} * chip::kWideAddressUnitsPerLine : 0, dims);
   }
 
   void set_numbers(Draft& draft) const {
@@ -292,7 +298,7 @@ class LayerWriter {
         .set(t::kScalePerCell, layer_.header.multipliers);
     if (layer_.header.zero_points) {  // the header's last line
       draft.set(t::kParamZeroLine)
-          .set(t::kParamZeroFirst, layer_.header_line + header_lines_ - 1)
+          .set(t::kParamZeroFirst, header_line_ + header_lines_ - 1)
           .set(t::kParamZeroLast, last_header_line())
           .set(t::kParamZeroStep, layer_.buffers == 2 ? header_lines_ : 1);
     } else {
@@ -304,7 +310,7 @@ class LayerWriter {
 
   void send_lines() {
     namespace r = isa::ring;
-    for (const tiled::ParameterPiece& piece : layer_.parameters.at) {
+    for (const tiled::ParameterPiece& piece : chunk_.at) {
       writer_.add(Draft(Opcode::kRingSend)
                       .tiles(tiled::mask_of(piece.tile))
                       .nest(r::kSendIn, LoopNest(piece.line, {step(1, piece.lines)}))
@@ -318,7 +324,7 @@ class LayerWriter {
   void send_depthwise() {
     namespace q = isa::host_queues;
     namespace r = isa::ring;
-    const tiled::ParameterPiece& piece = layer_.parameters.at.front();
+    const tiled::ParameterPiece& piece = chunk_.at.front();
     const std::int64_t words = std::int64_t{layer_.groups} * layer_.cells * (header_lines_ + layer_.block_lines);
     const std::int64_t popped = writer_.total(ScalarCounter::kLoopbackPop);
     const std::int64_t looped = writer_.total(ScalarCounter::kRingOutfeed);
@@ -364,20 +370,22 @@ class LayerWriter {
     exchange_halo(writer_, output_, &own);
   }
 
+  Emission& to_;
   ProgramWriter& writer_;
-  const TiledLayer& layer_;
+  const Convolution& layer_;
   const TiledTensor& input_;
   const TiledTensor& output_;
+  const tiled::ParameterChunk& chunk_;
+  const std::int32_t weights_line_, header_line_, sums_line_;
   const int header_lines_, scaling_lines_;
+  const bool over_ring_a_;
   const TileCounter ring_read_;
-  TileMask tiles_ = 0;  // that own pixels of the output
+  const TileMask tiles_;  // that own pixels of the output
   std::array<std::array<std::int64_t, isa::kTileCounterCount>, chip::kTiles> before_{};
 };
 
 }  // namespace
 
-void layer(ProgramWriter& writer, const tiled::TiledProgram& program, const TiledLayer& layer) {
-  LayerWriter(writer, program, layer).write();
-}
+void emit_step(Emission& to, const Convolution& layer) { LayerWriter(to, to.program, layer).write(); }
 
 }  // namespace reef::emit

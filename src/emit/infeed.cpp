@@ -43,22 +43,26 @@ constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
 constexpr std::int32_t kBufferBlock = chip::kActivationFifoUnits / 2;
 
-class Infeed {
+class InfeedByRows {
  public:
-  Infeed(ProgramWriter& writer, const TiledTensor& tensor, const tiled::TiledInput& input)
-      : writer_(writer),
-        tensor_(tensor),
+  InfeedByRows(Emission& to, const tiled::Infeed& input)
+      : to_(to),
+        writer_(to.writer),
+        tensor_(to.program.tensor(input.tensor)),
         input_(input),
-        rows_(tiled::InputRows::of(tensor)),
-        tile_rows_(tensor.rows.tile(0).own()),
-        tile_columns_(tensor.columns.tile(0).own()),
-        whole_words_(tensor.channels % kWord == 0) {}
+        row_buffer_(to.program.address_of(input.row_buffer)),
+        row_lines_(to.program.line_of(input.row_lines)),
+        identity_line_(to.program.line_of(input.identity)),
+        rows_(tiled::InputRows::of(tensor_)),
+        tile_rows_(tensor_.rows.tile(0).own()),
+        tile_columns_(tensor_.columns.tile(0).own()),
+        whole_words_(tensor_.channels % kWord == 0) {}
 
-  void write(const std::string& layer_name) {
-    make_identity(writer_, rows_, constants_word(), input_.identity_line);
+  void write() {
+    make_identity(writer_, rows_, constants_word(), identity_line_);
     const std::int64_t rows_before = writer_.total(TileCounter::kAvdata, 0);
     if (tile_rows_ > 1) copy(0, tile_rows_ - 1, writer_.total(TileCounter::kWideToNarrow, 0) + row_words());
-    request_input(writer_, tensor_, layer_name);
+    request_input(to_, input_);
     if (tile_rows_ > 2) writer_.tile_fence(0, counter_mask(TileCounter::kWideToNarrow));
     for (int column = 0; column < chip::kTileColumns; ++column) read_lines(column, rows_before);
     for (int row = 0; row < chip::kTileRows; ++row) spread(row);
@@ -71,7 +75,7 @@ class Infeed {
  private:
   std::int32_t row_words() const { return rows_.bytes / kWord; }
   std::int32_t slot_words() const { return rows_.slot_bytes / kWord; }
-  std::int32_t first_word() const { return input_.row_buffer / kWord; }
+  std::int32_t first_word() const { return row_buffer_ / kWord; }
   std::int32_t constants_word() const { return first_word() + 2 * slot_words(); }
   std::int32_t column_words() const { return tile_columns_ * tensor_.channels / kWord; }
   std::int64_t strip_bytes() const { return std::int64_t{tile_rows_} * rows_.bytes; }
@@ -87,12 +91,12 @@ class Infeed {
   void copy_on(TileMask tiles, std::int32_t row_bytes, std::int32_t first, std::int32_t count,
                std::int64_t words_needed) {
     namespace t = isa::tensor_op;
-    const std::int32_t slot = input_.row_buffer + (first % 2) * rows_.slot_bytes;
+    const std::int32_t slot = row_buffer_ + (first % 2) * rows_.slot_bytes;
     const std::int32_t out =
         tensor_.address + (tensor_.rows.front + first) * row_bytes + tensor_.columns.front * tensor_.pitch;
     const auto all = static_cast<std::int64_t>(tensor_.tile_bytes());
     const std::int32_t channels = tensor_.channels, words = channels / kWord, columns = tile_columns_;
-    const std::int32_t identity = input_.identity_line * chip::kWideAddressUnitsPerLine;
+    const std::int32_t identity = identity_line_ * chip::kWideAddressUnitsPerLine;
     Draft draft(Opcode::kMultiplyAdd);
     draft.tiles(tiles)
         .set(t::kAccumulateInside)
@@ -137,9 +141,9 @@ class Infeed {
   // Lines of the strip, slot after slot. One line to a slot is written without an inner dimension.
   LoopNest lines() const {
     const std::int64_t all = (strip_bytes() + chip::kWideLineBytes - 1) / chip::kWideLineBytes;
-    if (rows_.lines == 1) return LoopNest(input_.row_lines, {repeat(all)}).swap(0, 1);
+    if (rows_.lines == 1) return LoopNest(row_lines_, {repeat(all)}).swap(0, 1);
     const std::int64_t slots = (all + rows_.lines - 1) / rows_.lines;
-    return LoopNest(input_.row_lines, {step(1, rows_.lines), repeat(slots)})
+    return LoopNest(row_lines_, {step(1, rows_.lines), repeat(slots)})
         .swap(1, rows_.lines)
         .clip(1, all - rows_.lines * (slots - 1));
   }
@@ -191,9 +195,11 @@ class Infeed {
                     .set(q::kPopLineWords, kLineWords));
   }
 
+  Emission& to_;
   ProgramWriter& writer_;
   const TiledTensor& tensor_;
-  const tiled::TiledInput& input_;
+  const tiled::Infeed& input_;
+  const std::int32_t row_buffer_, row_lines_, identity_line_;
   const tiled::InputRows rows_;
   const std::int32_t tile_rows_, tile_columns_;
   const bool whole_words_;
@@ -201,17 +207,20 @@ class Infeed {
 
 }  // namespace
 
-void infeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledInput& input,
-            const std::string& layer_name) {
-  const TiledTensor& tensor = program.tensors[static_cast<std::size_t>(input.tensor)];
-  if (input.strips) {
-    infeed_by_strips(writer, tensor, input, layer_name);
-  } else {
-    Infeed(writer, tensor, input).write(layer_name);
+void emit_step(Emission& to, const tiled::Infeed& input) {
+  // What came before has begun the chip's work; buffers of the scalar core begin anew (request_input), which must not
+  // happen while anything is in them.
+  if (std::get_if<tiled::Infeed>(&to.program.steps.front().work) != &input) {
+    to.writer.tile_fence(kAllUnits, kCountersOfTiles);
+    to.writer.barrier();
   }
-  writer.tile_fence(kAllUnits, kCountersOfTiles);
-  exchange_halo(writer, tensor, nullptr);
-  writer.barrier();
+  if (input.strips) {
+    infeed_by_strips(to, input);
+  } else {
+    InfeedByRows(to, input).write();
+  }
+  to.writer.tile_fence(kAllUnits, kCountersOfTiles);
+  exchange_halo(to.writer, to.program.tensor(input.tensor), nullptr);
 }
 
 }  // namespace reef::emit

@@ -39,13 +39,15 @@ void make_identity(ProgramWriter& writer, const tiled::InputRows& rows, std::int
   writer.tile_fence(unit_mask(isa::Unit::kNarrowToWide), 0);
 }
 
-void request_input(ProgramWriter& writer, const tiled::TiledTensor& tensor, const std::string& layer_name) {
+void request_input(Emission& to, const tiled::Infeed& input) {
+  ProgramWriter& writer = to.writer;
+  const std::string& layer_name = to.name_of(input.border);
   namespace q = isa::host_queues;
   constexpr std::int32_t kFree = chip::kActivationFifoUnits - kUnitsKeptFree;
   load_layer_address(writer, darwinn::BaseAddress::kInput, layer_name);
   reset_scalar_counters(writer, {ScalarCounter::kAvdataPop}, kFree);
   reset_scalar_counters(writer, {ScalarCounter::kAvdataInfeed}, 0);
-  const std::int32_t bytes = tiled::input_bytes(tensor);
+  const std::int32_t bytes = tiled::input_bytes(to.program.tensor(input.tensor));
   writer.add(Draft(Opcode::kInfeed)
                  .set(q::kInfeedBuffer)
                  .nest(q::kInfeedOut, buffer_blocks(0, bytes / chip::kActivationFifoUnitBytes, kActivationBlock))
@@ -55,6 +57,7 @@ void request_input(ProgramWriter& writer, const tiled::TiledTensor& tensor, cons
   writer.copy_register(kAddressHigh, kLayerHigh);
   writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(bytes),
                          static_cast<int>(isa::bundle::DescriptorTag::kInput)});
+  to.hint_transfer(darwinn::BaseAddress::kInput, layer_name, 0, bytes, darwinn::Direction::kToDevice);
 }
 
 }  // namespace reef::emit

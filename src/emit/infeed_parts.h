@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "emit/program_writer.h"
-#include "tiled/tiled_program.h"
+#include "emit/blocks.h"
 
 namespace reef::emit {
 
@@ -19,9 +18,8 @@ inline constexpr std::int32_t kActivationBlock = chip::kActivationFifoUnits / 2;
 void make_identity(ProgramWriter& writer, const tiled::InputRows& rows, std::int32_t word, std::int32_t line);
 
 // Asks the host for the whole input.
-void request_input(ProgramWriter& writer, const tiled::TiledTensor& tensor, const std::string& layer_name);
+void request_input(Emission& to, const tiled::Infeed& input);
 
-void infeed_by_strips(ProgramWriter& writer, const tiled::TiledTensor& tensor, const tiled::TiledInput& input,
-                      const std::string& layer_name);
+void infeed_by_strips(Emission& to, const tiled::Infeed& input);
 
 }  // namespace reef::emit

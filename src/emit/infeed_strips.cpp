@@ -37,13 +37,20 @@ constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / kWord;
 
 class StripInfeed {
  public:
-  StripInfeed(ProgramWriter& writer, const TiledTensor& tensor, const tiled::TiledInput& input)
-      : writer_(writer), tensor_(tensor), input_(input), rows_(tiled::InputRows::of(tensor)) {}
+  StripInfeed(Emission& to, const tiled::Infeed& input)
+      : to_(to),
+        writer_(to.writer),
+        tensor_(to.program.tensor(input.tensor)),
+        input_(input),
+        row_buffer_(to.program.address_of(input.row_buffer)),
+        row_lines_(to.program.line_of(input.row_lines)),
+        identity_line_(to.program.line_of(input.identity)),
+        rows_(tiled::InputRows::of(tensor_)) {}
 
-  void write(const std::string& layer_name) {
+  void write() {
     const auto strip_bytes = static_cast<std::int32_t>(InputStrip::max_bytes(tensor_));
-    make_identity(writer_, rows_, (input_.row_buffer + strip_bytes) / kWord, input_.identity_line);
-    request_input(writer_, tensor_, layer_name);
+    make_identity(writer_, rows_, (row_buffer_ + strip_bytes) / kWord, identity_line_);
+    request_input(to_, input_);
     for (int row = 0; row < chip::kTileRows; ++row) {
       if (tensor_.rows.tile(row).own() > 0) receive(row);
     }
@@ -66,12 +73,12 @@ class StripInfeed {
     const std::int64_t line_count = (words + kLineWords - 1) / kLineWords;
     const auto tiles = static_cast<TileMask>(0xfu << (chip::kTileColumns * row));
     const int tile = chip::kTileColumns * row;
-    const LoopNest lines = LoopNest(input_.row_lines, {repeat(line_count)}).swap(0, 1);
+    const LoopNest lines = LoopNest(row_lines_, {repeat(line_count)}).swap(0, 1);
     const std::int64_t moved = writer_.total(TileCounter::kWideToNarrow, tile);
     writer_.add(Draft(Opcode::kWideToNarrow)
                     .tiles(tiles)
                     .nest(m::kToNarrowIn, lines)
-                    .nest(m::kToNarrowOut, LoopNest(input_.row_buffer / kWord, {step(1, words)}))
+                    .nest(m::kToNarrowOut, LoopNest(row_buffer_ / kWord, {step(1, words)}))
                     .set(m::kToNarrowLineLevel, 1)
                     .wait(TileCounter::kRingReadA, {0, writer_.total(TileCounter::kRingReadA, tile) + 1, 1})
                     .signal(m::kSignalWideToNarrow, 0));
@@ -98,7 +105,7 @@ class StripInfeed {
   Share share_of(int tile) const {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
     const tiled::TileShare& columns = tensor_.columns.tile(column);
-    return {input_.row_buffer + InputStrip::of(tensor_, row).shift + columns.begin * tensor_.channels,
+    return {row_buffer_ + InputStrip::of(tensor_, row).shift + columns.begin * tensor_.channels,
             tensor_.first_own_byte(row, column), tensor_.rows.tile(row).own(), columns.own(),
             tensor_.row_bytes(column)};
   }
@@ -126,7 +133,7 @@ class StripInfeed {
         .set(t::kPsumGroup);
     return draft;
   }
-  std::int64_t identity() const { return std::int64_t{input_.identity_line} * chip::kWideAddressUnitsPerLine; }
+  std::int64_t identity() const { return std::int64_t{identity_line_} * chip::kWideAddressUnitsPerLine; }
 
   // Four bytes at a step.
   void copy_words() {
@@ -166,17 +173,16 @@ class StripInfeed {
     });
   }
 
+  Emission& to_;
   ProgramWriter& writer_;
   const TiledTensor& tensor_;
-  const tiled::TiledInput& input_;
+  const tiled::Infeed& input_;
+  const std::int32_t row_buffer_, row_lines_, identity_line_;
   const tiled::InputRows rows_;
 };
 
 }  // namespace
 
-void infeed_by_strips(ProgramWriter& writer, const TiledTensor& tensor, const tiled::TiledInput& input,
-                      const std::string& layer_name) {
-  StripInfeed(writer, tensor, input).write(layer_name);
-}
+void infeed_by_strips(Emission& to, const tiled::Infeed& input) { StripInfeed(to, input).write(); }
 
 }  // namespace reef::emit

@@ -43,22 +43,26 @@ OutputStream output_stream(const TiledTensor& tensor) {
         tensor.rows.tile(chip::tile_row(tile)).own() * tensor.columns.tile(chip::tile_column(tile)).own();
     stream.offset[t] = stream.bytes;
     stream.words[t] = pixels * tensor.pitch / kWord;
+    if (tensor.spread == tiled::Spread::kVector) stream.words[t] = (tensor.run_of(tile) + 3) / 4;
     stream.bytes += (stream.words[t] + kUnitWords - 1) / kUnitWords * chip::kActivationFifoUnitBytes;
   }
   return stream;
 }
 
-void outfeed(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::TiledOutput& output,
-             const std::string& layer_name) {
+void emit_step(Emission& to, const tiled::Outfeed& output) {
+  ProgramWriter& writer = to.writer;
   namespace m = isa::movers;
   namespace q = isa::host_queues;
   namespace r = isa::ring;
-  const TiledTensor& tensor = program.tensors[static_cast<std::size_t>(output.tensor)];
+  const TiledTensor& tensor = to.program.tensor(output.tensor);
+  const std::int32_t two_lines = to.program.line_of(output.lines);
+  const std::string& layer_name = to.name_of(output.border);
   const OutputStream stream = output_stream(tensor);
-  const std::int32_t pixel_words = tensor.pitch / kWord;
+  const std::int32_t pixel_words = tensor.spread == tiled::Spread::kVector ? 1 : tensor.pitch / kWord;
   const auto lines_of = [&](int tile) {
     return (stream.words[static_cast<std::size_t>(tile)] + kLineWords - 1) / kLineWords;
   };
+  writer.barrier();
   load_layer_address(writer, darwinn::BaseAddress::kOutput, layer_name);
   writer.copy_register(kAddressLow, kLayerLow);
   writer.copy_register(kAddressHigh, kLayerHigh);
@@ -70,6 +74,10 @@ void outfeed(ProgramWriter& writer, const tiled::TiledProgram& program, const ti
   }
   const auto share_of = [&](int tile) {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+    if (tensor.spread == tiled::Spread::kVector) {
+      return Share{tensor.address / kWord, 1, stream.words[static_cast<std::size_t>(tile)], 0,
+                   writer.total(TileCounter::kRingWrite, tile)};
+    }
     return Share{tensor.first_own_byte(row, column) / kWord, tensor.rows.tile(row).own(),
                  tensor.columns.tile(column).own(), tensor.row_bytes(column) / kWord,
                  writer.total(TileCounter::kRingWrite, tile)};
@@ -81,13 +89,14 @@ void outfeed(ProgramWriter& writer, const tiled::TiledProgram& program, const ti
             .tiles(mask)
             .nest(m::kToWideIn, LoopNest(share.first_word, {step(1, pixel_words), step(pixel_words, share.columns),
                                                             step(share.row_words, share.rows)}))
-            .nest(m::kToWideOut, LoopNest(output.lines, {repeat((words + kLineWords - 1) / kLineWords)}).swap(0, 1))
+            .nest(m::kToWideOut, LoopNest(two_lines, {repeat((words + kLineWords - 1) / kLineWords)}).swap(0, 1))
             .set(m::kToWideLineLevel, 3)
             .wait(TileCounter::kRingWrite, {0, share.lines_sent - 1, 1}, Gate::kWriting)
             .signal(m::kSignalNarrowToWide, 0));
   });
   writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(stream.bytes),
                          static_cast<int>(isa::bundle::DescriptorTag::kOutput)});
+  to.hint_transfer(darwinn::BaseAddress::kOutput, layer_name, 0, stream.bytes, darwinn::Direction::kToHost);
   for (int t = 0; t < chip::kTiles; ++t) {
     const std::int32_t words = stream.words[static_cast<std::size_t>(t)];
     if (words == 0) continue;
@@ -98,7 +107,7 @@ void outfeed(ProgramWriter& writer, const tiled::TiledProgram& program, const ti
                    .set(q::kOutfeedTarget));
     writer.add(Draft(Opcode::kRingSend)
                    .tiles(tiled::mask_of(t))
-                   .nest(r::kSendIn, LoopNest(output.lines, {step(1, 1), repeat(lines_of(t))}).swap(1, 1))
+                   .nest(r::kSendIn, LoopNest(two_lines, {step(1, 1), repeat(lines_of(t))}).swap(1, 1))
                    .wait(TileCounter::kRingProducerA, {2, writer.total(TileCounter::kRingProducerA, t), 1})
                    .wait(TileCounter::kNarrowToWide, {1, filled[static_cast<std::size_t>(t)] + 1, 1})
                    .signal(r::kSignalRingWrite, 1)

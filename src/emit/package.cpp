@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/package.h"
 
+#include <algorithm>
+
 #include "emit/blocks.h"
 #include "emit/registers.h"
 
@@ -10,22 +12,23 @@ namespace {
 using tiled::TiledProgram;
 using tiled::TiledTensor;
 
-darwinn::AddressUse buffer(darwinn::BaseAddress base, const std::string& name) {
-  return host_address(base, name, darwinn::AddressHalf::kLower);
-}
-
-darwinn::DmaHint transfer(darwinn::AddressUse use, std::int64_t bytes, darwinn::Direction direction) {
+darwinn::DmaHint transfer_hint(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
+                               std::int64_t bytes, darwinn::Direction direction) {
   darwinn::DescriptorHint descriptor;
-  descriptor.use = std::move(use);
+  descriptor.use = host_address(base, name, darwinn::AddressHalf::kLower);
+  descriptor.offset_bytes = static_cast<std::int32_t>(offset);
   descriptor.size_bytes = static_cast<std::int32_t>(bytes);
   darwinn::DmaHint hint;
   hint.hint = std::move(descriptor);
   hint.direction = direction;
   return hint;
 }
-darwinn::DmaHint instructions() {
+
+darwinn::DmaHint instructions(std::size_t chunk) {
   darwinn::DmaHint hint;
-  hint.hint = darwinn::InstructionHint{};
+  darwinn::InstructionHint which;
+  which.chunk_index = static_cast<std::int32_t>(chunk);
+  hint.hint = which;
   return hint;
 }
 darwinn::DmaHint interrupt() {
@@ -53,6 +56,15 @@ darwinn::Layer layer_of(const ir::Tensor& tensor, const TiledTensor& tiled) {
 // Where the host finds pixel (y, x) in the stream of tiles.
 darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& stream) {
   darwinn::OutputLayout layout;
+  if (tensor.spread == tiled::Spread::kVector) {
+    layout.y_to_tile = {0};
+    layout.y_to_local_row = {0};
+    layout.x_to_tile = {0};
+    layout.x_to_local_offset = {0};
+    layout.x_to_row_size = {tensor.pitch};
+    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
+    return layout;
+  }
   for (int row = 0; row < chip::kTileRows; ++row) {
     for (std::int32_t y = 0; y < tensor.rows.tile(row).own(); ++y) {
       layout.y_to_tile.push_back(chip::kTileColumns * row);
@@ -83,82 +95,99 @@ darwinn::Layer output_layer(const ir::Tensor& tensor, const TiledTensor& tiled, 
   return layer;
 }
 
-darwinn::InstructionChunk chunk_of(const isa::Program& program, std::vector<darwinn::FieldOffset> fields) {
-  darwinn::InstructionChunk chunk;
-  chunk.bitstream = Bytes(isa::encode(program));
-  chunk.field_offsets = std::move(fields);
-  return chunk;
-}
-
-Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program) {
-  const auto tensor = [&](std::int32_t index) -> const ir::Tensor& {
-    return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
-  };
-  const auto tiled = [&](std::int32_t index) -> const TiledTensor& {
-    return program.tensors[static_cast<std::size_t>(index)];
-  };
-  darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kExecutionOnly);
+// Instructions, and all transfers in their order: those of a piece of the program follow its instructions.
+void add_program(std::vector<ProgramPiece> pieces, std::vector<Emission::Hint> transfers,
+                 darwinn::Executable& executable) {
   darwinn::DmaHints hints;
-  hints.hints.push_back(instructions());
-  ProgramWriter writer(0);
-  prologue_of_execution(writer);
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    const ir::Tensor& source = tensor(program.input_names[i]);
-    infeed(writer, program, program.inputs[i], source.name);
-    darwinn::Layer layer = layer_of(source, tiled(program.inputs[i].tensor));
-    layer.info = darwinn::InputInfo{};
-    layer.size_bytes = tiled::input_bytes(tiled(program.inputs[i].tensor));
-    hints.hints.push_back(
-        transfer(buffer(darwinn::BaseAddress::kInput, source.name), layer.size_bytes, darwinn::Direction::kToDevice));
-    executable.input_layers.push_back(std::move(layer));
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    hints.hints.push_back(instructions(i));
+    for (; next < transfers.size() && transfers[next].position <= pieces[i].end; ++next) {
+      hints.hints.push_back(std::move(transfers[next].hint));
+    }
+    darwinn::InstructionChunk& chunk = executable.instruction_chunks.emplace_back();
+    chunk.bitstream = Bytes(isa::encode(pieces[i].program));
+    chunk.field_offsets = std::move(pieces[i].field_offsets);
   }
-  for (const tiled::TiledLayer& each : program.layers) layer(writer, program, each);
-  for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-    const ir::Tensor& source = tensor(program.output_names[i]);
-    const OutputStream stream = output_stream(tiled(program.outputs[i].tensor));
-    if (i > 0) writer.barrier();
-    outfeed(writer, program, program.outputs[i], source.name);
-    hints.hints.push_back(
-        transfer(buffer(darwinn::BaseAddress::kOutput, source.name), stream.bytes, darwinn::Direction::kToHost));
-    executable.output_layers.push_back(output_layer(source, tiled(program.outputs[i].tensor), stream));
-  }
-  epilogue_of_execution(writer);
   hints.hints.push_back(interrupt());
   executable.dma_hints = std::move(hints);
+}
+
+// The host's view of inputs and results, in the order of the custom op's operands.
+void describe_borders(const ir::Model& model, const TiledProgram& program, darwinn::Executable& executable) {
+  const auto source = [&](std::int32_t index) -> const ir::Tensor& {
+    return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
+  };
+  for (const std::int32_t step : program.inputs) {
+    const auto& infeed = std::get<tiled::Infeed>(program.steps[static_cast<std::size_t>(step)].work);
+    const TiledTensor& tensor = program.tensor(infeed.tensor);
+    darwinn::Layer layer = layer_of(source(infeed.border), tensor);
+    layer.info = darwinn::InputInfo{};
+    layer.size_bytes = tiled::input_bytes(tensor);
+    executable.input_layers.push_back(std::move(layer));
+  }
+  for (const std::int32_t step : program.outputs) {
+    const auto& outfeed = std::get<tiled::Outfeed>(program.steps[static_cast<std::size_t>(step)].work);
+    const TiledTensor& tensor = program.tensor(outfeed.tensor);
+    executable.output_layers.push_back(output_layer(source(outfeed.border), tensor, output_stream(tensor)));
+  }
+}
+
+Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached) {
+  darwinn::Executable executable = darwinn::new_executable(has_cached ? darwinn::ExecutableType::kExecutionOnly
+                                                                      : darwinn::ExecutableType::kStandAlone);
+  describe_borders(model, program, executable);
+  ProgramWriter writer(0);
+  Emission to{writer, program, model};
+  prologue_of_execution(writer);
+  for (const tiled::Step& step : program.steps) {
+    for (const std::int32_t chunk : step.parameters_used) fetch_parameters(to, program.chunk(chunk));
+    std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
+  }
+  epilogue_of_execution(writer);
   executable.used_narrow_memory_bytes = program.narrow_bytes;
-  std::vector<darwinn::FieldOffset> fields = writer.field_offsets();
-  REEF_ASSIGN_OR_RETURN(const isa::Program code, std::move(writer).finish());
-  executable.instruction_chunks.push_back(chunk_of(code, std::move(fields)));
+  executable.parameters = Bytes(std::move(to.parameters));
+  REEF_ASSIGN_OR_RETURN(auto pieces, std::move(writer).finish());
+  add_program(std::move(pieces), std::move(to.hints), executable);
   return executable;
 }
 
 Result<darwinn::Executable> caching(const TiledProgram& program) {
   darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kParameterCaching);
   std::vector<std::uint8_t> blob;
-  for (const tiled::TiledLayer& layer : program.layers) {
-    const auto bytes = layer.parameters.bytes.span();
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_cached()) continue;
+    const auto bytes = chunk.bytes.span();
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
-  std::vector<darwinn::FieldOffset> fields;
-  REEF_ASSIGN_OR_RETURN(const isa::Program code, caching_program(program, fields));
-  darwinn::DmaHints hints;
-  hints.hints.push_back(instructions());
-  hints.hints.push_back(transfer(buffer(darwinn::BaseAddress::kParameter, ""), static_cast<std::int64_t>(blob.size()),
-                                 darwinn::Direction::kToDevice));
-  hints.hints.push_back(interrupt());
+  REEF_ASSIGN_OR_RETURN(auto pieces, caching_program(program));
+  add_program(std::move(pieces),
+              {{transfer_hint(darwinn::BaseAddress::kParameter, "", 0, static_cast<std::int64_t>(blob.size()),
+                              darwinn::Direction::kToDevice)}},
+              executable);
   executable.parameters = Bytes(std::move(blob));
-  executable.dma_hints = std::move(hints);
-  executable.instruction_chunks.push_back(chunk_of(code, std::move(fields)));
   return executable;
 }
 
 }  // namespace
 
+void Emission::hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
+                             std::int64_t bytes, darwinn::Direction direction) {
+  hints.push_back({transfer_hint(base, name, offset, bytes, direction), writer.position()});
+}
+
 Result<darwinn::Package> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {
   darwinn::Package result;
   result.min_runtime_version = options.min_runtime_version;
   result.compiler_version = options.compiler_version;
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program));
+  // With nothing to keep, a program needs no other.
+  const bool caches = std::any_of(program.parameters.begin(), program.parameters.end(),
+                                  [](const tiled::ParameterChunk& chunk) { return chunk.is_cached(); });
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, caches));
+  if (!caches) {
+    result.executables.push_back(std::move(execute));
+    return result;
+  }
   REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program));
   execute.parameter_caching_token = options.caching_token;
   cache.parameter_caching_token = options.caching_token;

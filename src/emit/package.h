@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "formats/darwinn/package.h"
 #include "ir/model.h"
-#include "tiled/tiled_program.h"
+#include "tiled/program.h"
 
 namespace reef::emit {
 

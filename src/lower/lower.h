@@ -1,25 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a part of a model to work for tiles (tiled/tiled_program.h), without addresses.
+// From a part of a model to work for tiles (tiled/program.h), without addresses.
 //
-// Each convolution becomes a layer; which pixels a tile computes, which halo it needs for that and in which order it
-// walks kernel and channels follow from sizes alone, by the rules that Google's newest compiler was seen to follow
-// (docs/codegen.md). Padding operators and changes between int8 and uint8 need no work of their own: they become part
-// of the layers that read them.
+// Each operator is lowered by its own file (lowerings.def); builder.h says how they work together.
 //
 // What there is no code for is answered with kUnsupported and the reason; nothing is approximated.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "ir/model.h"
-#include "tiled/tiled_program.h"
+#include "tiled/program.h"
 
 namespace reef::lower {
 
+// An operator that there is no code for, and why.
+struct RefusedOp {
+  std::int32_t op = -1;  // of subgraph 0
+  std::string reason;
+};
+
+struct LowerOptions {
+  tiled::Level level = tiled::Level::kAsGoogle;
+  // Gets all operators that are known to stand in the way when lowering fails with kUnsupported; empty if the reason
+  // lies in no single operator. Operators that only read the results of such ones are not listed.
+  std::vector<RefusedOp>* refused = nullptr;
+};
+
 // `model` must be verified; `ops` ascending operators of subgraph 0; `inputs` and `outputs` the tensors at the border.
 Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std::int32_t>& ops,
-                                  const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs);
+                                  const std::vector<std::int32_t>& inputs, const std::vector<std::int32_t>& outputs,
+                                  const LowerOptions& options = {});
 
 }  // namespace reef::lower

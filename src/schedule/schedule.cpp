@@ -9,107 +9,125 @@
 namespace reef::schedule {
 namespace {
 
-using tiled::TiledInput;
-using tiled::TiledLayer;
+using tiled::NarrowObject;
 using tiled::TiledProgram;
-using tiled::TiledTensor;
+using tiled::WideObject;
 
-// Bytes of the row buffer and the copy's constants must lie beside the input tensor. Google's compiler asks for this
-// much below it whatever the constants' size.
-constexpr std::int64_t kConstantsReserve = 272;
+// The lowest address at which an object is free of all that exist with it and are placed. It must clear what lies above
+// it by the object's margin.
+std::int64_t lowest_gap(const TiledProgram& program, const NarrowObject& object) {
+  std::vector<const NarrowObject*> others;
+  for (const NarrowObject& other : program.narrow) {
+    if (other.address != tiled::kNowhere && other.bytes > 0 && other.life.overlaps(object.life)) {
+      others.push_back(&other);
+    }
+  }
+  std::sort(others.begin(), others.end(),
+            [](const NarrowObject* a, const NarrowObject* b) { return a->address < b->address; });
+  std::int64_t at = 0;
+  for (const NarrowObject* other : others) {
+    if (other->address >= at + object.bytes + object.gap_margin) break;
+    at = std::max(at, other->address + other->bytes);
+  }
+  return at;
+}
 
-Status place_tensors(TiledProgram& program) {
+Status place_narrow(TiledProgram& program) {
   std::vector<Extent> extents;
-  extents.reserve(program.tensors.size());
-  for (const TiledTensor& tensor : program.tensors) {
-    extents.push_back({tensor.tile_bytes(), tensor.first_step, tensor.last_step});
+  std::vector<NarrowObject*> placed;
+  for (NarrowObject& object : program.narrow) {
+    object.address = tiled::kNowhere;
+    if (object.fills_gaps) continue;
+    extents.push_back({object.bytes, object.life.first, object.life.last});
+    placed.push_back(&object);
   }
   const std::vector<std::int64_t> offsets = first_fit(extents);
   std::int64_t end = 0;
-  for (std::size_t t = 0; t < offsets.size(); ++t) end = std::max(end, offsets[t] + extents[t].size);
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    placed[i]->address = static_cast<std::int32_t>(std::min<std::int64_t>(offsets[i], chip::kNarrowBytes));
+    end = std::max(end, offsets[i] + placed[i]->bytes);
+  }
+  for (NarrowObject& object : program.narrow) {
+    if (!object.fills_gaps) continue;
+    const std::int64_t at = lowest_gap(program, object);
+    object.address = static_cast<std::int32_t>(std::min<std::int64_t>(at, chip::kNarrowBytes));
+    end = std::max(end, at + object.bytes);
+  }
   if (end > chip::kNarrowBytes) {
     return unsupported(
-        "activations need {} bytes of each tile, which has {}; work in several passes is not generated "
-        "yet",
-        end, chip::kNarrowBytes);
-  }
-  for (std::size_t t = 0; t < offsets.size(); ++t) {
-    program.tensors[t].address = static_cast<std::int32_t>(offsets[t]);
+        "activations need {} bytes of each tile, which has {}; work in several passes is not generated yet", end,
+        chip::kNarrowBytes);
   }
   program.narrow_bytes = static_cast<std::int32_t>(end);
+  for (tiled::TiledTensor& tensor : program.tensors) {
+    tensor.address = program.address_of(tensor.object) + tensor.offset;
+  }
   return ok_status();
 }
 
-// Objects that exist together at the top of wide memory; returns the first line of each.
-Result<std::vector<std::int32_t>> place_scratch(TiledProgram& program, std::initializer_list<std::int64_t> sizes) {
+// Scratch is at the top of wide memory, so that parameters can be kept at the bottom. What exists for several steps (the
+// pixels of a pool, the identity line) counts for each, as seen in Google's programs.
+Status place_wide(TiledProgram& program) {
   std::vector<Extent> extents;
-  for (const std::int64_t size : sizes) extents.push_back({size, 0, 0});
-  const std::vector<std::int64_t> offsets = first_fit(extents);
-  std::vector<std::int32_t> lines;
+  for (const WideObject& object : program.wide) {
+    extents.push_back({object.lines, object.life.first, object.life.last});
+  }
+  const std::vector<std::int64_t> offsets = first_fit(extents, Largest::kByArea);
+  program.lowest_scratch_line = chip::kWideLines;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::int64_t line = chip::kWideLines - offsets[i] - extents[i].size;
     if (line < 0) {
       return unsupported("scratch of {} lines does not fit into a tile's wide memory of {}",
                          offsets[i] + extents[i].size, chip::kWideLines);
     }
-    lines.push_back(static_cast<std::int32_t>(line));
-    if (extents[i].size > 0) {
-      program.lowest_scratch_line = std::min(program.lowest_scratch_line, static_cast<std::int32_t>(line));
+    program.wide[i].line = static_cast<std::int32_t>(line);
+    program.lowest_scratch_line = std::min(program.lowest_scratch_line, program.wide[i].line);
+  }
+  return ok_status();
+}
+
+// Chunks that are not kept and can only be used from lines of a tile get lines to be brought to. True if there are new
+// ones: scratch grows, and there may be less room for others.
+bool add_landings(TiledProgram& program) {
+  bool grown = false;
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    tiled::ParameterChunk& chunk = program.parameters[i];
+    if (!chunk.is_streamed() || chunk.can_stream || chunk.is_fetched()) continue;
+    chunk.landing = static_cast<std::int32_t>(program.wide.size());
+    WideObject& object = program.wide.emplace_back();
+    object.lines = chunk.lines;
+    for (std::size_t k = 0; k < program.steps.size(); ++k) {
+      tiled::Step& step = program.steps[k];
+      const auto& used = step.parameters_used;
+      if (std::find(used.begin(), used.end(), static_cast<std::int32_t>(i)) == used.end()) continue;
+      object.life.include(static_cast<std::int32_t>(k));
+      step.wide_used.push_back(chunk.landing);
     }
+    grown = true;
   }
-  return lines;
+  return grown;
 }
 
-Status place_input(TiledProgram& program, TiledInput& input) {
-  const TiledTensor& tensor = program.tensors[static_cast<std::size_t>(input.tensor)];
-  const tiled::InputRows rows = tiled::InputRows::of(tensor);
-  const std::int64_t buffer_bytes =
-      input.strips ? tiled::InputStrip::max_bytes(tensor) : 2 * std::int64_t{rows.slot_bytes};
-  const bool fits_below = tensor.address >= buffer_bytes + kConstantsReserve;
-  const std::int64_t buffer = fits_below ? 0 : tensor.address + tensor.tile_bytes();
-  const std::int64_t end = buffer + buffer_bytes + std::int64_t{rows.constant_words} * chip::kNarrowWordBytes;
-  if (end > chip::kNarrowBytes) {
-    return unsupported(
-        "the input and its buffers need {} bytes of each tile, which has {}; work in several passes is "
-        "not generated yet",
-        end, chip::kNarrowBytes);
+void set_landing_places(TiledProgram& program) {
+  for (tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_fetched()) continue;
+    chunk.at = {{chunk.tile == tiled::kNowhere ? 0 : chunk.tile, program.line_of(chunk.landing), chunk.lines}};
   }
-  input.row_buffer = static_cast<std::int32_t>(buffer);
-  program.narrow_bytes = std::max(program.narrow_bytes, static_cast<std::int32_t>(end));
-  const std::int64_t lines_at_a_time = input.strips ? 1 : rows.lines;
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::int32_t> lines,
-                        place_scratch(program, {rows.identity_lines, 2 * lines_at_a_time}));
-  input.identity_line = lines[0];
-  input.row_lines = lines[1];
-  return ok_status();
-}
-
-Status place_layer(TiledProgram& program, TiledLayer& layer) {
-  const TiledTensor& output = program.tensors[static_cast<std::size_t>(layer.output)];
-  const std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
-  REEF_ASSIGN_OR_RETURN(
-      const std::vector<std::int32_t> lines,
-      place_scratch(program, {layer.partial_sums ? pixels : 0,
-                              tiled::kHeaderSpareLines + std::int64_t{layer.header.arrays()} * layer.buffers,
-                              std::int64_t{layer.block_lines} * layer.buffers}));
-  if (layer.partial_sums) layer.sums_line = lines[0];
-  layer.header_line = lines[1];
-  layer.weights_line = lines[2];
-  return ok_status();
 }
 
 }  // namespace
 
 Status schedule(TiledProgram& program, const ScheduleOptions& options) {
-  program.lowest_scratch_line = chip::kWideLines;
-  REEF_RETURN_IF_ERROR(place_tensors(program));
-  for (TiledInput& input : program.inputs) REEF_RETURN_IF_ERROR(place_input(program, input));
-  for (TiledLayer& layer : program.layers) REEF_RETURN_IF_ERROR(place_layer(program, layer));
-  for (tiled::TiledOutput& output : program.outputs) {
-    REEF_ASSIGN_OR_RETURN(const std::vector<std::int32_t> lines, place_scratch(program, {tiled::kOutfeedLines}));
-    output.lines = lines[0];
+  REEF_RETURN_IF_ERROR(place_narrow(program));
+  REEF_RETURN_IF_ERROR(place_wide(program));
+  if (options.parameters) return use_parameter_places(program, *options.parameters);
+  place_parameters(program, options.cache);
+  while (add_landings(program)) {
+    REEF_RETURN_IF_ERROR(place_wide(program));
+    place_parameters(program, options.cache);
   }
-  return options.parameters ? use_parameter_places(program, *options.parameters) : place_parameters(program);
+  set_landing_places(program);
+  return ok_status();
 }
 
 }  // namespace reef::schedule

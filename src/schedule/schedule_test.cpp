@@ -43,42 +43,67 @@ TEST(FirstFit, NothingOverlaps) {
   }
 }
 
-tiled::TiledProgram layers(std::initializer_list<std::pair<int, bool>> lines, std::int32_t capacity) {
+tiled::TiledProgram chunks(std::initializer_list<std::pair<int, bool>> lines, std::int32_t capacity) {
   tiled::TiledProgram program;
   for (const auto& [count, depthwise] : lines) {
-    tiled::TiledLayer layer;
-    layer.depthwise = depthwise;
-    layer.parameters.lines = count;
-    program.layers.push_back(layer);
+    tiled::ParameterChunk chunk;
+    chunk.in_one_piece = depthwise;
+    chunk.lines = count;
+    program.parameters.push_back(chunk);
   }
   program.lowest_scratch_line = capacity;
   return program;
 }
 
 TEST(ParameterPlaces, TheEmptiestTileAndPiecesWhereNoneHoldsAll) {
-  tiled::TiledProgram program = layers({{50, false}, {20, true}, {120, false}}, 60);
-  ASSERT_TRUE(place_parameters(program).ok());
-  EXPECT_EQ(program.layers[1].parameters.at, (std::vector<tiled::ParameterPiece>{{0, 0, 20}}));
-  EXPECT_EQ(program.layers[0].parameters.at, (std::vector<tiled::ParameterPiece>{{1, 0, 50}}));
-  EXPECT_EQ(program.layers[2].parameters.at, (std::vector<tiled::ParameterPiece>{{2, 0, 60}, {3, 0, 60}}));
+  tiled::TiledProgram program = chunks({{50, false}, {20, true}, {120, false}}, 60);
+  place_parameters(program);
+  EXPECT_EQ(program.parameters[1].at, (std::vector<tiled::ParameterPiece>{{0, 0, 20}}));
+  EXPECT_EQ(program.parameters[0].at, (std::vector<tiled::ParameterPiece>{{1, 0, 50}}));
+  EXPECT_EQ(program.parameters[2].at, (std::vector<tiled::ParameterPiece>{{2, 0, 60}, {3, 0, 60}}));
 }
 
-TEST(ParameterPlaces, WhatDoesNotFitIsRefused) {
-  tiled::TiledProgram all_full = layers({{16 * 60 + 1, false}}, 60);
-  EXPECT_EQ(place_parameters(all_full).code(), StatusCode::kUnsupported);
-  tiled::TiledProgram cannot_be_cut = layers({{61, true}}, 60);
-  EXPECT_EQ(place_parameters(cannot_be_cut).code(), StatusCode::kUnsupported);
+TEST(ParameterPlaces, WhatDoesNotFitIsSentWithEveryUse) {
+  tiled::TiledProgram all_full = chunks({{16 * 60 + 1, false}}, 60);
+  place_parameters(all_full);
+  EXPECT_TRUE(all_full.parameters[0].is_streamed());
+  tiled::TiledProgram cannot_be_cut = chunks({{61, true}}, 60);
+  place_parameters(cannot_be_cut);
+  EXPECT_TRUE(cannot_be_cut.parameters[0].is_streamed());
+}
+
+TEST(ParameterPlaces, TheLargestThatFitAreKept) {
+  tiled::TiledProgram program = chunks({{300, false}, {900, false}, {700, false}, {10, true}}, 60);
+  place_parameters(program);
+  EXPECT_TRUE(program.parameters[0].is_streamed());
+  EXPECT_TRUE(program.parameters[1].is_cached());
+  EXPECT_TRUE(program.parameters[2].is_streamed());
+  EXPECT_TRUE(program.parameters[3].is_cached());
+}
+
+TEST(ParameterPlaces, OthersLeaveRoom) {
+  tiled::TiledProgram program = chunks({{30, false}, {30, false}}, 60);
+  CacheRoom room;
+  room.first_line.fill(25);
+  room.first_line[3] = 2;
+  room.end_line = 40;
+  place_parameters(program, room);
+  EXPECT_EQ(program.parameters[0].at, (std::vector<tiled::ParameterPiece>{{3, 2, 30}}));
+  EXPECT_EQ(program.parameters[1].at, (std::vector<tiled::ParameterPiece>{{0, 25, 15}, {1, 25, 15}}));
+  room.lines = 59;
+  place_parameters(program, room);
+  EXPECT_TRUE(program.parameters[1].is_streamed());
 }
 
 TEST(ParameterPlaces, GivenPlacesAreChecked) {
   using Places = std::vector<std::vector<tiled::ParameterPiece>>;
-  tiled::TiledProgram program = layers({{10, false}, {10, true}}, 60);
+  tiled::TiledProgram program = chunks({{10, false}, {10, true}}, 60);
   EXPECT_TRUE(use_parameter_places(program, Places{{{3, 0, 10}}, {{3, 10, 10}}}).ok());
-  EXPECT_EQ(program.layers[1].parameters.at.front().line, 10);
+  EXPECT_EQ(program.parameters[1].at.front().line, 10);
   EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 10}}, {{3, 9, 10}}}).ok()) << "overlap";
   EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 10}}, {{3, 51, 10}}}).ok()) << "in the scratch";
   EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 9}}, {{3, 10, 10}}}).ok()) << "too few lines";
-  EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 10}}}).ok()) << "too few layers";
+  EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 10}}}).ok()) << "too few chunks";
   EXPECT_FALSE(use_parameter_places(program, Places{{{16, 0, 10}}, {{3, 10, 10}}}).ok()) << "no such tile";
 }
 

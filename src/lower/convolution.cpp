@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/layer.h"
-
+// CONV_2D and DEPTHWISE_CONV_2D: geometry, loop order, parameters.
+//
+// Which pixels a tile computes, which halo it needs for that and in which order it walks kernel and channels follow
+// from sizes alone, by the rules that Google's newest compiler was seen to follow (docs/codegen.md).
 #include <algorithm>
 
 #include "formats/darwinn/parameters/loop_order.h"
 #include "ir/describe.h"
-#include "ops/window.h"
+#include "lower/lowerings.h"
+#include "lower/windows.h"
 
 namespace reef::lower {
 namespace {
 
 using darwinn::LayerKind;
-using tiled::TiledLayer;
+using tiled::Convolution;
 
-constexpr std::int32_t kMaxExtent = 1 << 16;  // of images, kernels, strides: more than any tile could hold
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
 constexpr std::int32_t kMinLineWords = 16;
@@ -21,29 +23,14 @@ constexpr std::int32_t kMinLineWords = 16;
 // known.
 constexpr std::int32_t kSingleBufferFrom = 16, kSingleBufferTo = 32;
 constexpr std::int64_t kTieLines = 32;
+// Of one layer: 256 MiB, which is more than a model file may hold.
+constexpr std::int64_t kMostLines = 1 << 20;
 
 constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit * unit; }
 
-Result<tiled::Window> axis_window(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                                  std::string_view padding, std::int32_t before) {
-  const auto is_small = [](std::int64_t value) { return value >= 1 && value <= kMaxExtent; };
-  if (!is_small(size) || !is_small(kernel) || !is_small(stride) || !is_small(dilation) ||
-      (kernel - 1) * dilation >= kMaxExtent) {
-    return unsupported("size {}, kernel {}, stride {} or dilation {} is out of range", size, kernel, stride, dilation);
-  }
-  REEF_ASSIGN_OR_RETURN(const ops::WindowAxis axis, ops::window_axis(size, kernel, stride, dilation, padding));
-  tiled::Window window;
-  window.outputs = axis.output_size;
-  window.kernel = static_cast<std::int32_t>(kernel);
-  window.stride = static_cast<std::int32_t>(stride);
-  window.dilation = static_cast<std::int32_t>(dilation);
-  window.pad_before = axis.pad_before + before;
-  return window;
-}
-
 // Sums in the cells, or partial sums in wide memory: what takes fewer lines of it (codegen.md 4.4: holds for every
 // convolution of more than 25 networks; the tie rests on two layers).
-void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, TiledLayer& layer) {
+void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Convolution& layer) {
   const std::int32_t words = (shape.input_channels + kLanes - 1) / kLanes;
   const std::int64_t positions = layer.kernel_positions();
   const std::int32_t block_words = darwinn::partial_sum_block_words(shape);
@@ -54,22 +41,18 @@ void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Ti
   layer.blocks = words / layer.block_words;
 }
 
-Status fill_parameters(const ir::Model& model, const ir::Operator& op, TiledLayer& layer) {
+Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Operator& op, const Convolution& layer) {
   darwinn::LayerOptions options;
   if (layer.partial_sums) options.order.block_words = layer.block_words;
   REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters parameters,
                         darwinn::layer_parameters_of(model, model.subgraphs[0], op, options));
-  tiled::ParameterChunk& chunk = layer.parameters;
+  tiled::ParameterChunk chunk;
   if (!layer.depthwise) {
     chunk.line_words = std::max(kMinLineWords, darwinn::cells_per_line(parameters.shape));
     parameters.shape.cells = chunk.line_words == 64 ? 0 : chunk.line_words;
     const std::int64_t lines =
         std::int64_t{layer.groups} * (layer.header.arrays() + std::int64_t{layer.block_lines} * layer.blocks);
-    if (lines >= std::int64_t{chip::kTiles} * chip::kWideLines) {
-      return unsupported(
-          "{} lines of parameters are more than the chip holds; sending them with every inference is not generated yet",
-          lines);
-    }
+    if (lines > kMostLines) return unsupported("{} lines of parameters are more than can be sent", lines);
     chunk.lines = static_cast<std::int32_t>(lines);
   }
   REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, darwinn::pack(parameters));
@@ -77,13 +60,14 @@ Status fill_parameters(const ir::Model& model, const ir::Operator& op, TiledLaye
     chunk.line_words = chip::kWideLineBytes / chip::kNarrowWordBytes;
     chunk.lines = static_cast<std::int32_t>((bytes.size() + chip::kWideLineBytes - 1) / chip::kWideLineBytes);
   }
+  chunk.in_one_piece = layer.depthwise;
+  chunk.can_stream = !layer.depthwise;
   chunk.bytes = Bytes(std::move(bytes));
-  return ok_status();
+  return chunk;
 }
 
-}  // namespace
-
-Result<LayerWindows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, const Padding& padding) {
+// How the operator reads the image that `padding` surrounds. Checks everything about the operator's attributes.
+Result<Windows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, const Padding& padding) {
   const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(op.inputs[0])];
   const ir::Tensor& weights = graph.tensors[static_cast<std::size_t>(op.inputs[1])];
   const ir::Tensor& output = graph.tensors[static_cast<std::size_t>(op.outputs[0])];
@@ -93,7 +77,7 @@ Result<LayerWindows> windows_of(const ir::Subgraph& graph, const ir::Operator& o
   }
   const ir::Attributes& a = op.attributes;
   const std::string_view mode = a.get_enum("padding", "SAME");
-  LayerWindows windows;
+  Windows windows;
   REEF_ASSIGN_OR_RETURN(windows.y, axis_window(input.shape[1], weights.shape[1], a.get_int("stride_h"),
                                                a.get_int("dilation_h_factor", 1), mode, padding.top));
   REEF_ASSIGN_OR_RETURN(windows.x, axis_window(input.shape[2], weights.shape[2], a.get_int("stride_w"),
@@ -104,13 +88,12 @@ Result<LayerWindows> windows_of(const ir::Subgraph& graph, const ir::Operator& o
   return windows;
 }
 
-Result<tiled::TiledLayer> layer_of(const ir::Model& model, std::int32_t op_index, std::int64_t pixels) {
+// Groups, loop order and constants; the parameters' bytes are left to parameters_of.
+Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std::int64_t pixels) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const ir::Operator& op = graph.operators[static_cast<std::size_t>(op_index)];
   REEF_ASSIGN_OR_RETURN(const darwinn::LayerParameters parameters, darwinn::layer_parameters_of(model, graph, op));
   const darwinn::LayerShape& shape = parameters.shape;
-  TiledLayer layer;
-  layer.op = op_index;
+  Convolution layer;
   layer.depthwise = shape.kind == LayerKind::kDepthwise;
   layer.y.kernel = shape.kernel_height;
   layer.x.kernel = shape.kernel_width;
@@ -123,8 +106,76 @@ Result<tiled::TiledLayer> layer_of(const ir::Model& model, std::int32_t op_index
   layer.buffers = layer.block_lines >= kSingleBufferFrom && layer.block_lines < kSingleBufferTo ? 1 : 2;
   layer.header = parameters.presence();
   REEF_ASSIGN_OR_RETURN(layer.constants, darwinn::layer_requantization_of(model, graph, op, layer.header));
-  REEF_RETURN_IF_ERROR(fill_parameters(model, op, layer));
   return layer;
+}
+
+// Whether the padding of an axis can be read from halos: tiles that have no part of the image may need none of it, and
+// the halos must not be much larger than the padded image would be.
+bool reads_padding_from_halo(std::int32_t size, std::int32_t before, std::int32_t after, const tiled::Window& window) {
+  constexpr std::int32_t kSpare = 8;
+  const auto folded = tiled::AxisPartition::of(size, {&window, 1});
+  tiled::Window real = window;
+  real.pad_before -= before;
+  const auto made = tiled::AxisPartition::of(size + before + after, {&real, 1});
+  return !reads_beyond_owners(folded) && folded.max_length() <= 2 * made.max_length() + kSpare;
+}
+
+Status finish_convolution(Builder& builder, tiled::Step& step) {
+  const Convolution begun = std::get<Convolution>(step.work);
+  const tiled::TiledTensor& input = builder.tensor(begun.input);
+  const tiled::TiledTensor& output = builder.tensor(begun.output);
+  REEF_RETURN_IF_ERROR(require_reachable_halos(input, output));
+  const std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
+  const ir::Operator& op = builder.op(step.op);
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels));
+  layer.input = begun.input;
+  layer.output = begun.output;
+  layer.y = begun.y;
+  layer.x = begun.x;
+  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
+  layer.parameters = builder.new_parameters(std::move(chunk));
+  step.parameters_used = {layer.parameters};
+  if (layer.partial_sums) {
+    layer.sums = builder.new_wide(pixels);
+    step.wide_used.push_back(layer.sums);
+  }
+  layer.header_lines = builder.new_wide(tiled::kHeaderSpareLines + std::int64_t{layer.header.arrays()} * layer.buffers);
+  layer.weights = builder.new_wide(std::int64_t{layer.block_lines} * layer.buffers);
+  step.wide_used.push_back(layer.header_lines);
+  step.wide_used.push_back(layer.weights);
+  step.work = std::move(layer);
+  return ok_status();
+}
+
+}  // namespace
+
+Status lower_convolution(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
+  REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
+  if (builder.tensor(value.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; convolutions of such are not generated yet",
+                       ir::describe_name(builder.source(from).name));
+  }
+  REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
+  REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  const Padding& p = value.padding;
+  const tiled::TiledTensor& image = builder.tensor(value.tensor);
+  if (!reads_padding_from_halo(image.height, p.top, p.bottom, windows.y) ||
+      !reads_padding_from_halo(image.width, p.left, p.right, windows.x)) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t padded, builder.grid(from));
+    value = {padded, {}};
+    REEF_ASSIGN_OR_RETURN(windows, windows_of(builder.graph(), builder.op(op), {}));
+  }
+  const std::int32_t to = builder.op(op).outputs[0];
+  Convolution layer;
+  layer.y = windows.y;
+  layer.x = windows.x;
+  layer.input = value.tensor;
+  REEF_ASSIGN_OR_RETURN(layer.output, builder.new_grid(to));
+  builder.set_value(to, {layer.output, {}});
+  const std::int32_t output = layer.output;
+  builder.add_step(op, std::move(layer), {Read{value.tensor, windows}}, {output}, finish_convolution);
+  return ok_status();
 }
 
 }  // namespace reef::lower

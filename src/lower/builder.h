@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the lowerings of operators build a TiledProgram with.
+//
+// Lowering is done in two rounds. In the first, each operator (in order) adds its steps and says what they read and
+// write, and through which windows. Then it is known who reads each tensor, so tensors are cut over the tiles with the
+// halos that their readers need. In the second round each step is finished: what depends on the tiles' shares (loop
+// orders, scratch memory) is filled in.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/model.h"
+#include "tiled/program.h"
+
+namespace reef::lower {
+
+// Padding in front of an operator that is not the operator's own, in pixels.
+struct Padding {
+  std::int32_t top = 0, bottom = 0, left = 0, right = 0;
+  friend bool operator==(const Padding&, const Padding&) = default;
+};
+
+// What a tensor of the model is on the chip: a tiled tensor, perhaps with pixels of padding around it that only readers
+// through windows can see (others have them made real).
+struct Value {
+  std::int32_t tensor = -1;  // TiledProgram::tensors
+  Padding padding;
+};
+
+struct Windows {
+  tiled::Window y, x;
+};
+// A tensor seen as an image.
+struct Image {
+  std::int32_t height = 1, width = 1, channels = 1;
+  friend bool operator==(const Image&, const Image&) = default;
+};
+// Tensors of four dimensions (a batch of one) are images. The rows of other matrices become pixels, in an image as
+// square as their number allows, so that all tiles have a share. Fails for other shapes, and for those that no chip
+// could hold.
+Result<Image> image_of(const ir::Tensor& tensor);
+// A tensor that a step reads. Without windows it reads what its tiles own.
+struct Read {
+  std::int32_t tensor = -1;  // TiledProgram::tensors
+  std::optional<Windows> windows = std::nullopt;
+};
+
+class Builder {
+ public:
+  Builder(const ir::Model& model, const std::vector<std::int32_t>& ops);
+
+  // ---- The model ----
+  const ir::Model& model() const { return model_; }
+  const ir::Subgraph& graph() const { return model_.subgraphs[0]; }
+  const ir::Tensor& source(std::int32_t tensor) const { return graph().tensors[static_cast<std::size_t>(tensor)]; }
+  const ir::Operator& op(std::int32_t index) const { return graph().operators[static_cast<std::size_t>(index)]; }
+  // Operand `k` of an operator; fails where there is none.
+  Result<std::int32_t> operand(std::int32_t op, std::size_t k) const;
+
+  // ---- Values ----
+  // As it is, padding and all. Fails for constants and for what is not computed on the chip.
+  Result<Value> value(std::int32_t source) const;
+  // On the grid, without padding: where it has some, steps are added that make it real.
+  Result<std::int32_t> grid(std::int32_t source);
+  void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
+  // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
+  // image of the given shape, or of image_of.
+  Result<std::int32_t> new_grid(std::int32_t source);
+  // A single pixel cut by channels, `run` to a tile, with memory of its own.
+  Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
+  Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
+
+  // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
+  // the model's tensor has as many elements.
+  Result<std::int32_t> new_like(std::int32_t source, std::int32_t like);
+
+  // ---- Memory and parameters ----
+  std::int32_t new_narrow(std::int64_t bytes);
+  std::int32_t new_wide(std::int64_t lines);
+  std::int32_t new_parameters(tiled::ParameterChunk chunk);
+
+  // ---- Steps ----
+  // `finish` is called when all tensors are cut. It may change the step's work, add memory and list it as used.
+  using Finish = std::function<Status(Builder&, tiled::Step&)>;
+  std::int32_t add_step(std::int32_t op, tiled::Work work, const std::vector<Read>& reads,
+                        const std::vector<std::int32_t>& writes, Finish finish = nullptr);
+
+  // For `finish` functions: a step that is to come directly before the one that is being finished. Its tensors are cut,
+  // it is finished itself.
+  void insert_before(tiled::Step step) { inserted_.push_back(std::move(step)); }
+  // For `finish` functions: the step that is executed before the one that is being finished; null if there is none. Not
+  // to be kept.
+  tiled::Step* previous_step() {
+    if (!inserted_.empty()) return &inserted_.back();
+    return finished_.empty() ? nullptr : &finished_.back();
+  }
+  // For `finish` functions: memory of the tensor is free for the result of the step that is being finished; no later
+  // step reads it or anything in the same place, and it is not among the part's results.
+  bool is_last_read(std::int32_t tensor) const;
+  // For `finish` functions: the result takes over the place of an operand if all of the operand's bytes are free, both
+  // lie in memory in the same way, and the result has no place that it shares.
+  bool take_place(std::int32_t result, std::int32_t operand);
+  // For `finish` functions: the identity line, as a step uses it that is finished (or inserted) now. Steps must ask in
+  // the order in which they are executed: the first makes the line.
+  tiled::Identity identity(tiled::Step& step);
+  // A tensor like another one, which is cut, with memory of its own and without halo. For `finish` functions.
+  std::int32_t new_without_halo(std::int32_t tensor);
+
+  tiled::Level level() const { return program_.level; }
+  tiled::TiledProgram& program() { return program_; }
+  const tiled::TiledProgram& program() const { return program_; }
+  const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
+
+  // Cuts the tensors, finishes the steps and sets lifetimes. `at`: the operator whose step could not be finished; -1:
+  // none.
+  Result<tiled::TiledProgram> finish(std::int32_t& at) &&;
+
+ private:
+  void cut_tensors();
+  Status finish_steps(std::int32_t& at);
+  void set_lifetimes();
+
+  const ir::Model& model_;
+  const std::vector<std::int32_t>& ops_;
+  tiled::TiledProgram program_;
+  std::map<std::int32_t, Value> values_;       // by the model's tensors
+  std::vector<std::vector<Windows>> windows_;  // by tiled tensor: of its readers
+  std::vector<Finish> finishes_;               // by step
+  std::size_t finishing_ = 0;                  // step
+  std::vector<tiled::Step> inserted_;          // before it
+  std::vector<tiled::Step> finished_;          // before these
+  std::int32_t identity_ = tiled::kNowhere;    // TiledProgram::wide
+};
+
+// The zero point of an 8-bit tensor as the chip has it, 0..255. Fails where the tensor is not quantized with one scale.
+Result<std::int32_t> chip_zero_point(const ir::Tensor& tensor);
+// Both tensors have the same scale and meaning: the chip's bytes are the same, whether int8 or uint8.
+Result<bool> same_quantization(const ir::Tensor& a, const ir::Tensor& b);
+
+// Lowers one operator: adds its steps, sets the values of its results. Fails with kUnsupported and the reason where
+// there is no code.
+using OpLowering = Status (*)(Builder&, std::int32_t op);
+// Null: there is none for this type of operator (lowerings.def has them all).
+OpLowering find_lowering(const std::string& op_type);
+
+}  // namespace reef::lower

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that bring inputs in and send results out.
+#pragma once
+
+#include "lower/builder.h"
+
+namespace reef::lower {
+
+// `source`: a tensor of the model at the border of the part. add_infeed: the step.
+Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source);
+Status add_outfeed(Builder& builder, std::int32_t source);
+
+}  // namespace reef::lower

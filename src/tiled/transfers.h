@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the host and the tiles: inputs and results of a program, and the sizes that scheduling and emission share.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tiled/tensor.h"
+
+namespace reef::tiled {
+
+// How an input comes in: through a buffer beside the input tensor, and lines of wide memory before that.
+//   rows     every tile has the same share, of whole words: row by row through two slots, while the next one arrives
+//   strips   any other image: all rows of a tile at once, then they are copied
+struct Infeed {
+  std::int32_t border = -1;  // the model's tensor at the border, whose name the host uses
+  std::int32_t tensor = 0;   // TiledProgram::tensors
+  bool strips = false;
+  std::int32_t row_buffer = kNowhere;  // TiledProgram::narrow: slots, then the constants of the copy
+  std::int32_t row_lines = kNowhere;   // TiledProgram::wide: lines of incoming rows
+  std::int32_t identity = kNowhere;    // TiledProgram::wide: the parameters that copy
+};
+
+struct Outfeed {
+  std::int32_t border = -1;       // the model's tensor at the border
+  std::int32_t tensor = 0;        // TiledProgram::tensors
+  std::int32_t lines = kNowhere;  // TiledProgram::wide: two, filled and sent in turn
+};
+
+// A row of the network's input, as it comes from the host.
+struct InputRows {
+  std::int32_t bytes = 0;           // of one row of the image
+  std::int32_t lines = 0;           // wide lines that a row takes, rounded up
+  std::int32_t slot_bytes = 0;      // narrow memory for one row; there are two
+  std::int32_t constant_words = 0;  // of the copy's parameters, made in narrow memory behind the slots
+  std::int32_t identity_lines = 0;  // that these take in wide memory
+
+  static InputRows of(const TiledTensor& tensor) {
+    InputRows rows;
+    rows.bytes = tensor.width * tensor.channels;
+    rows.lines = (rows.bytes + chip::kWideLineBytes - 1) / chip::kWideLineBytes;
+    rows.slot_bytes = std::max(chip::kWideLineBytes, rows.bytes);
+    const bool whole_words = tensor.channels % chip::kNarrowWordBytes == 0;
+    // 4 words of identity; single bytes are copied with a line of zeros behind it, which pads pixels to 4 bytes.
+    rows.constant_words = whole_words ? 4 : 4 + chip::kWideLineBytes / chip::kNarrowWordBytes;
+    rows.identity_lines = whole_words ? 1 : 2;
+    return rows;
+  }
+};
+
+// The rows of a tile row's share of the input, as whole units of the host's transfers: all of its tiles get them.
+struct InputStrip {
+  std::int64_t first_unit = 0, units = 0;  // of 8 bytes, from the start of the image
+  std::int32_t shift = 0;                  // bytes of the first unit that belong to the row before
+
+  static InputStrip of(const TiledTensor& tensor, int tile_row) {
+    const std::int64_t row_bytes = std::int64_t{tensor.width} * tensor.channels;
+    const std::int64_t begin = tensor.rows.tile(tile_row).begin * row_bytes;
+    const std::int64_t end = tensor.rows.tile(tile_row).end * row_bytes;
+    InputStrip strip;
+    strip.first_unit = begin / chip::kActivationFifoUnitBytes;
+    strip.shift = static_cast<std::int32_t>(begin % chip::kActivationFifoUnitBytes);
+    strip.units = (end + chip::kActivationFifoUnitBytes - 1) / chip::kActivationFifoUnitBytes - strip.first_unit;
+    if (begin == end) strip.units = 0;
+    return strip;
+  }
+  // Narrow memory that the longest strip takes.
+  static std::int64_t max_bytes(const TiledTensor& tensor) {
+    std::int64_t units = 0;
+    for (int row = 0; row < kTilesPerAxis; ++row) units = std::max(units, of(tensor, row).units);
+    return units * chip::kActivationFifoUnitBytes;
+  }
+};
+
+// Bytes of a whole input, in the units of the host's transfers.
+inline std::int32_t input_bytes(const TiledTensor& tensor) {
+  const std::int32_t bytes = tensor.height * tensor.width * tensor.channels;
+  return (bytes + chip::kActivationFifoUnitBytes - 1) / chip::kActivationFifoUnitBytes * chip::kActivationFifoUnitBytes;
+}
+
+// The outfeed sends through two lines of wide memory.
+inline constexpr std::int32_t kOutfeedLines = 2;
+
+}  // namespace reef::tiled
