@@ -17,6 +17,11 @@ constexpr int kOldestRuntime = 13;
 Result<darwinn::Package> generate_code(const PartProgram& part) { return generate_code_with(part, {}); }
 
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options) {
+  REEF_ASSIGN_OR_RETURN(GeneratedCode code, generate_code_and_keep(part, options));
+  return std::move(code.package);
+}
+
+Result<GeneratedCode> generate_code_and_keep(const PartProgram& part, const GenerationOptions& options) {
   if (part.min_runtime_version < kOldestRuntime) {
     return unsupported("code for runtimes before {} is not generated yet", kOldestRuntime);
   }
@@ -27,10 +32,14 @@ Result<darwinn::Package> generate_code_with(const PartProgram& part, const Gener
                         lower::lower(part.model, part.ops, part.inputs, part.outputs, {options.level}));
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
+  how.narrow_addresses = options.narrow_addresses;
+  how.wide_lines = options.wide_lines;
   REEF_RETURN_IF_ERROR(schedule::schedule(program, how));
-  return emit::package(part.model, program,
-                       {part.min_runtime_version, part.caching_token,
-                        options.compiler_version.value_or(fmt::format("reef {}", reef_version()))});
+  REEF_ASSIGN_OR_RETURN(emit::EmittedPackage emitted,
+                        emit::package(part.model, program,
+                                      {part.min_runtime_version, part.caching_token,
+                                       options.compiler_version.value_or(fmt::format("reef {}", reef_version()))}));
+  return GeneratedCode{std::move(emitted.package), std::move(program), std::move(emitted.step_begins)};
 }
 
 }  // namespace reef::compiler

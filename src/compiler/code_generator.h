@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,9 +40,20 @@ Result<darwinn::Package> generate_code(const PartProgram& part);
 // Choices given from outside, so that programs can be compared with Google's.
 struct GenerationOptions {
   tiled::Level level = tiled::Level::kAsGoogle;
-  std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;  // by layer
+  // schedule/schedule.h says what these are.
+  std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;
+  std::map<std::int32_t, std::int32_t> narrow_addresses = {};
+  std::map<std::int32_t, std::int32_t> wide_lines = {};
   std::optional<std::string> compiler_version = std::nullopt;  // instead of Reef's name and version
 };
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options);
+
+// The package and what it was made from, for reports and comparisons.
+struct GeneratedCode {
+  darwinn::Package package;
+  tiled::TiledProgram program;
+  std::vector<std::int32_t> step_begins;  // emit/package.h: EmittedPackage
+};
+Result<GeneratedCode> generate_code_and_keep(const PartProgram& part, const GenerationOptions& options);
 
 }  // namespace reef::compiler

@@ -117,15 +117,18 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
   }
 }
 
-Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program) {
+Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program,
+                                      std::vector<std::int32_t>& step_begins) {
   darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kExecutionOnly);
   describe_borders(model, program, executable);
   ProgramWriter writer(0);
   Emission to{writer, program, model};
   prologue_of_execution(writer);
   for (const tiled::Step& step : program.steps) {
+    step_begins.push_back(writer.instruction_count());
     std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
   }
+  step_begins.push_back(writer.instruction_count());
   epilogue_of_execution(writer);
   executable.dma_hints = with_frame(std::move(to.hints));
   executable.used_narrow_memory_bytes = program.narrow_bytes;
@@ -158,17 +161,18 @@ void Emission::hint_transfer(darwinn::BaseAddress base, const std::string& name,
   hints.push_back(transfer_hint(base, name, offset, bytes, direction));
 }
 
-Result<darwinn::Package> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {
-  darwinn::Package result;
+Result<EmittedPackage> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {
+  EmittedPackage emitted;
+  darwinn::Package& result = emitted.package;
   result.min_runtime_version = options.min_runtime_version;
   result.compiler_version = options.compiler_version;
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program));
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, emitted.step_begins));
   REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program));
   execute.parameter_caching_token = options.caching_token;
   cache.parameter_caching_token = options.caching_token;
   result.executables.push_back(std::move(execute));
   result.executables.push_back(std::move(cache));
-  return result;
+  return emitted;
 }
 
 }  // namespace reef::emit
