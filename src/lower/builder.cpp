@@ -162,14 +162,14 @@ void Builder::set_lifetimes() {
   }
 }
 
-Result<tiled::TiledProgram> Builder::finish() && {
+Result<tiled::TiledProgram> Builder::finish(std::int32_t& at) && {
   cut_tensors();
   for (std::size_t i = 0; i < program_.steps.size(); ++i) {
     if (finishes_[i] == nullptr) continue;
-    const std::int32_t index = program_.steps[i].op;
-    const std::string place = index < 0 ? "transfers" : fmt::format("op {} {}", index, op(index).type);
-    REEF_RETURN_IF_ERROR(finishes_[i](*this, program_.steps[i]).in(place));
+    at = program_.steps[i].op;
+    REEF_RETURN_IF_ERROR(finishes_[i](*this, program_.steps[i]));
   }
+  at = -1;
   set_lifetimes();
   return std::move(program_);
 }

@@ -78,8 +78,9 @@ class Builder {
   tiled::TiledProgram& program() { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
 
-  // Cuts the tensors, finishes the steps and sets lifetimes.
-  Result<tiled::TiledProgram> finish() &&;
+  // Cuts the tensors, finishes the steps and sets lifetimes. `at`: the operator whose step could not be finished; -1:
+  // none.
+  Result<tiled::TiledProgram> finish(std::int32_t& at) &&;
 
  private:
   void cut_tensors();
