@@ -110,7 +110,8 @@ struct CopiesOnDevice {
     unused.bytes = Bytes(std::vector<std::uint8_t>(chip::kWideLineBytes));
     unused.lines = 1;
     builder.new_parameters(std::move(unused));
-    REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, std::move(builder).finish());
+    std::int32_t at = -1;
+    REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, std::move(builder).finish(at));
     REEF_RETURN_IF_ERROR(schedule::schedule(program));
     return emit::package(model, program, {14, 1, "test"});
   }
