@@ -119,7 +119,7 @@ Status lower_average_pool(Builder& builder, std::int32_t op) {
   const std::int64_t height = pool.attributes.get_int("filter_height"), width = pool.attributes.get_int("filter_width");
   const bool whole_image = in.rank() == 4 && out.rank() == 4 && in[0] == 1 && height == in[1] && width == in[2] &&
                            out[1] == 1 && out[2] == 1;
-  if (!whole_image) return unsupported("windows of {}x{} pixels are not generated yet", height, width);
+  if (!whole_image) return lower_pool(builder, op);
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(pool));
   const std::int64_t stride = pool.attributes.get_int("stride_w", 1);
   // It has no effect, only Google's instructions have it; what no field holds is left out.

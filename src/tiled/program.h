@@ -19,8 +19,10 @@
 #include "tiled/convolution.h"
 #include "tiled/elementwise.h"
 #include "tiled/global_pool.h"
+#include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pool.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/sum.h"
@@ -34,7 +36,8 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, Softmax>;
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
+                          Pool, Softmax>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
@@ -42,7 +45,8 @@ struct Step {
   // Everything it touches; lifetimes follow from these.
   std::vector<std::int32_t> reads, writes;  // TiledProgram::tensors
   std::vector<std::int32_t> narrow_used,
-      wide_used;  // TiledProgram::narrow, wide: scratch, and what it shares with others
+      wide_used;                              // TiledProgram::narrow, wide: scratch, and what it shares with others
+  std::vector<std::int32_t> parameters_used;  // TiledProgram::parameters
 };
 
 struct TiledProgram {
