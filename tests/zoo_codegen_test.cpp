@@ -10,6 +10,7 @@
 #include "formats/tflite/reader.h"
 #include "generated_code.h"
 #include "google_choices.h"
+#include "ops/dependencies.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
@@ -86,7 +87,7 @@ Result<LikeGoogle> longest_beginning(const ir::Model& source, MappedPart& mapped
     auto code = generate_like_google(mapped.part(source, 1, std::max(theirs.min_runtime_version, 13)), theirs);
     if (code.ok()) return code;
     mapped.ops.pop_back();
-    const emit::Border border = emit::border_of(source, mapped.ops);
+    const auto border = ops::Dependencies(source).border(mapped.ops);
     mapped.inputs = border.inputs;
     mapped.outputs = border.outputs;
   }
@@ -176,7 +177,7 @@ TEST(ZooCodegen, FirstLayersOfNetworksEqualGoogles) {
         break;
       }
     }
-    const emit::Border border = emit::border_of(*source, first.ops);
+    const ops::Dependencies::Border border = ops::Dependencies(*source).border(first.ops);
     first.inputs = border.inputs;
     first.outputs = border.outputs;
     places.resize(layers);
