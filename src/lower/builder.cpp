@@ -41,6 +41,16 @@ OpLowering find_lowering(const std::string& op_type) {
   return found == kLowerings.end() ? nullptr : found->second;
 }
 
+Result<Image> image_of(const ir::Tensor& tensor) {
+  const ir::Shape& shape = tensor.shape;
+  if (shape.is_usable() && shape.rank() > 0 && shape.elements() > 0) {
+    if (shape.rank() == 4 && shape[0] == 1) return Image{shape[1], shape[2], shape[3]};
+    if (shape.elements() == shape.last()) return Image{1, 1, shape.last()};
+  }
+  return unsupported("tensor '{}' is {}; only images, with a batch of one, and vectors are generated",
+                     ir::describe_name(tensor.name), shape.to_string());
+}
+
 Builder::Builder(const ir::Model& model, const std::vector<std::int32_t>& ops) : model_(model), ops_(ops) {}
 
 Result<std::int32_t> Builder::operand(std::int32_t index, std::size_t k) const {
@@ -59,17 +69,11 @@ Result<Value> Builder::value(std::int32_t tensor) const {
   return found->second;
 }
 
-Result<std::int32_t> Builder::grid(std::int32_t tensor) {
-  REEF_ASSIGN_OR_RETURN(const Value found, value(tensor));
-  if (found.padding != Padding{}) {
-    return unsupported("'{}' is padded outside of a convolution, which is not generated yet",
-                       ir::describe_name(source(tensor).name));
-  }
-  if (program_.tensor(found.tensor).spread != tiled::Spread::kGrid) {
-    return unsupported("'{}' is cut by channels; spreading it as an image is not generated yet",
-                       ir::describe_name(source(tensor).name));
-  }
-  return found.tensor;
+std::int32_t Builder::add_tensor(TiledTensor tensor) {
+  tensor.object = new_narrow(0);  // its size follows from the cut
+  program_.tensors.push_back(std::move(tensor));
+  windows_.emplace_back();
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
 Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
@@ -135,6 +139,7 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   result.width = other.width;
   result.channels = other.channels;
   result.tiles = other.tiles;
+  result.run = other.run;
   result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];

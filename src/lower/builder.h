@@ -33,6 +33,13 @@ struct Value {
   Padding padding;
 };
 
+// The image that a tensor is: one of four dimensions with a batch of one, or a vector (a single pixel). Fails for
+// others.
+struct Image {
+  std::int32_t height = 1, width = 1, channels = 1;
+};
+Result<Image> image_of(const ir::Tensor& tensor);
+
 struct Windows {
   tiled::Window y, x;
 };
@@ -46,10 +53,14 @@ class Builder {
  public:
   Builder(const ir::Model& model, const std::vector<std::int32_t>& ops);
 
+  // Steps that are added from now on for a change of layout are the operator's.
+  void begin_op(std::int32_t op) { op_ = op; }
+
   // ---- The model ----
   const ir::Model& model() const { return model_; }
   const ir::Subgraph& graph() const { return model_.subgraphs[0]; }
   const ir::Tensor& source(std::int32_t tensor) const { return graph().tensors[static_cast<std::size_t>(tensor)]; }
+  const std::vector<std::int32_t>& ops() const { return ops_; }  // of the part
   const ir::Operator& op(std::int32_t index) const { return graph().operators[static_cast<std::size_t>(index)]; }
   // Operand `k` of an operator; fails where there is none.
   Result<std::int32_t> operand(std::int32_t op, std::size_t k) const;
@@ -57,11 +68,22 @@ class Builder {
   // ---- Values ----
   // As it is, padding and all. Fails for constants and for what is not computed on the chip.
   Result<Value> value(std::int32_t source) const;
-  // On the grid, without padding.
+  // In the layout that a reader needs, without padding: as it is where it is so already, else steps are added that make
+  // it so. Elements keep their order; shapes may differ from the model's tensor where that says nothing (see `shape`).
+  //   grid      an image over the tiles, of the tensor's own shape
+  //   vector    a single pixel, cut by channels
+  //   copies    everything on each tile of a set (perhaps on more): an image of any shape, in which only pixels have
+  //             padding behind them
   Result<std::int32_t> grid(std::int32_t source);
+  Result<std::int32_t> vector(std::int32_t source);
+  Result<std::int32_t> copies(std::int32_t source, tiled::TileMask tiles);
+  // In whatever layout it has, without padding.
+  Result<std::int32_t> any_layout(std::int32_t source);
   void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
   // A tensor on the grid, with memory of its own; not the value of anything yet.
   Result<std::int32_t> new_grid(std::int32_t source);
+  // A tensor of any layout, with memory of its own.
+  std::int32_t add_tensor(tiled::TiledTensor tensor);
   // A single pixel cut by channels, `run` to a tile, with memory of its own.
   Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
 
@@ -105,6 +127,12 @@ class Builder {
   Result<tiled::TiledProgram> finish(std::int32_t& at) &&;
 
  private:
+  using CopiesOf = std::vector<tiled::RingCopy> (*)(const tiled::TiledTensor& from, const tiled::TiledTensor& to);
+  std::int32_t add_layout(std::int32_t from, tiled::TiledTensor tensor, CopiesOf copies_of);
+  template <typename Fits>
+  std::optional<std::int32_t> known_layout(std::int32_t from, const Fits& fits) const;
+  // Everything on some tile, elements together.
+  Result<std::int32_t> on_one_tile(std::int32_t source, std::int32_t from);
   void cut_tensors();
   Status finish_steps(std::int32_t& at);
   void set_lifetimes();
@@ -112,12 +140,14 @@ class Builder {
   const ir::Model& model_;
   const std::vector<std::int32_t>& ops_;
   tiled::TiledProgram program_;
-  std::map<std::int32_t, Value> values_;       // by the model's tensors
-  std::vector<std::vector<Windows>> windows_;  // by tiled tensor: of its readers
-  std::vector<Finish> finishes_;               // by step
-  std::size_t finishing_ = 0;                  // step
-  std::vector<tiled::Step> inserted_;          // before it
-  std::int32_t identity_ = tiled::kNowhere;    // TiledProgram::wide
+  std::map<std::int32_t, Value> values_;                        // by the model's tensors
+  std::vector<std::pair<std::int32_t, std::int32_t>> layouts_;  // a tiled tensor, and another of the same elements
+  std::int32_t op_ = -1;                                        // that is being lowered
+  std::vector<std::vector<Windows>> windows_;                   // by tiled tensor: of its readers
+  std::vector<Finish> finishes_;                                // by step
+  std::size_t finishing_ = 0;                                   // step
+  std::vector<tiled::Step> inserted_;                           // before it
+  std::int32_t identity_ = tiled::kNowhere;                     // TiledProgram::wide
 };
 
 // The zero point of an 8-bit tensor as the chip has it, 0..255. Fails where the tensor is not quantized with one scale.

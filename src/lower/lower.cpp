@@ -17,6 +17,7 @@ Status lower_op(Builder& builder, std::int32_t index) {
   const OpLowering lowering = find_lowering(op.type);
   if (lowering == nullptr) return unsupported("code for this operator is not generated yet");
   REEF_REQUIRE(!op.outputs.empty(), "the operator has no result");
+  builder.begin_op(index);
   return lowering(builder, index);
 }
 

@@ -18,6 +18,7 @@
 
 #include "tiled/convolution.h"
 #include "tiled/elementwise.h"
+#include "tiled/fully_connected.h"
 #include "tiled/global_pool.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
@@ -33,7 +34,8 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool>;
+using Work =
+    std::variant<Infeed, Convolution, Outfeed, RingCopies, FullyConnected, Elementwise, Sum, Relayout, GlobalPool>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
