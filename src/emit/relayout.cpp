@@ -15,8 +15,8 @@
 // channels that are whole runs. Other numbers of channels, images with halos or in slots of a larger tensor are our
 // own.
 #include "emit/blocks.h"
+#include "emit/constant_lines.h"
 #include "emit/mesh_paths.h"
-#include "isa/mesh.h"
 #include "isa/movers.h"
 
 namespace reef::emit {
@@ -57,17 +57,21 @@ class RelayoutWriter {
  public:
   RelayoutWriter(Emission& to, const tiled::Relayout& step)
       : writer_(to.writer),
+        program_(to.program),
         image_(to.program.tensor(step.input)),
         runs_(step.runs),
         strip_(to.program.address_of(step.strip) / kWord),
         gathered_(to.program.address_of(step.gathered) / kWord),
         small_words_(to.program.address_of(step.words) / kWord),
         two_lines_(to.program.line_of(step.two_lines)),
-        identity_(to.program.line_of(step.identity)) {}
+        identity_(step.identity) {}
 
   void write() {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
-    if (identity_ != tiled::kNowhere) make_identity_line();
+    if (identity_.words != tiled::kNowhere) {
+      make_identity(writer_, program_, identity_);
+      writer_.tile_fence(kAllUnits, 0);
+    }
     along_columns();
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
     along_rows();
@@ -92,27 +96,6 @@ class RelayoutWriter {
     for (int k = from; k != to; k += from < to ? 1 : -1) tiles.push_back(tile_of(k));
     tiles.push_back(tile_of(to));
     return tiles;
-  }
-
-  void make_identity_line() {
-    namespace m = isa::mesh;
-    const std::int64_t word = small_words_ + tiled::kRelayWords + 1;
-    const std::int64_t fills = writer_.total(TileCounter::kMeshSouthIn, 0);
-    for (int k = 0; k < kWord; ++k) {
-      Draft fill(Opcode::kMeshNorth);
-      fill.tiles(tiled::kAllTiles).nest(m::kOut, LoopNest(word + k, {{1, 1, false}}));
-      fill.set(m::kFill).set(m::kFillValue, std::int64_t{1} << (8 * k));
-      if (k == kWord - 1) fill.signal(m::producers(Opcode::kMeshNorth)[1], 1);
-      writer_.add(fill);
-    }
-    writer_.add(Draft(Opcode::kNarrowToWide)
-                    .tiles(tiled::kAllTiles)
-                    .nest(isa::movers::kToWideIn, LoopNest(word, {step(1, kWord)}))
-                    .nest(isa::movers::kToWideOut, LoopNest(identity_, {{1, 1, false}}))
-                    .set(isa::movers::kToWideLineLevel, 1)
-                    .wait(TileCounter::kMeshSouthIn, {1, fills + 1, 0})
-                    .signal(isa::movers::kSignalNarrowToWide, 1));
-    writer_.tile_fence(kAllUnits, 0);
   }
 
   // ---- Copies inside a tile ----
@@ -301,10 +284,12 @@ class RelayoutWriter {
     std::int64_t filled = 0, read = 0;  // counters, with all copies so far
   };
   ProgramWriter& writer_;
+  const tiled::TiledProgram& program_;
   const TiledTensor& image_;
   const ChannelRuns runs_;
   const std::int64_t strip_, gathered_, small_words_;
-  const std::int32_t two_lines_, identity_;
+  const std::int32_t two_lines_;
+  const tiled::Identity identity_;
   std::array<Copied, chip::kTiles> copied_{};
 };
 

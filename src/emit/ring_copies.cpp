@@ -170,6 +170,7 @@ class RingCopyWriter {
 }  // namespace
 
 void emit_step(Emission& to, const tiled::RingCopies& step) {
+  if (step.copies.empty()) return;  // a movement in which every tile has what it needs
   RingCopyWriter writer(to, step);
   writer.begin();
   for (const tiled::RingCopy& copy : step.copies) writer.write(copy);

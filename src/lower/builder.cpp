@@ -7,6 +7,7 @@
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
+#include "lower/pad.h"
 
 namespace reef::lower {
 
@@ -41,16 +42,6 @@ OpLowering find_lowering(const std::string& op_type) {
   return found == kLowerings.end() ? nullptr : found->second;
 }
 
-Result<Image> image_of(const ir::Tensor& tensor) {
-  const ir::Shape& shape = tensor.shape;
-  if (shape.is_usable() && shape.rank() > 0 && shape.elements() > 0) {
-    if (shape.rank() == 4 && shape[0] == 1) return Image{shape[1], shape[2], shape[3]};
-    if (shape.elements() == shape.last()) return Image{1, 1, shape.last()};
-  }
-  return unsupported("tensor '{}' is {}; only images, with a batch of one, and vectors are generated",
-                     ir::describe_name(tensor.name), shape.to_string());
-}
-
 Builder::Builder(const ir::Model& model, const std::vector<std::int32_t>& ops) : model_(model), ops_(ops) {}
 
 Result<std::int32_t> Builder::operand(std::int32_t index, std::size_t k) const {
@@ -76,24 +67,43 @@ std::int32_t Builder::add_tensor(TiledTensor tensor) {
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
-Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
-  const ir::Tensor& from = source(tensor);
-  if (from.shape.rank() != 4 || from.shape[0] != 1 || !from.shape.is_usable() || from.shape.elements() == 0) {
+Result<Image> image_of(const ir::Tensor& tensor) {
+  const ir::Shape& shape = tensor.shape;
+  const bool is_image = shape.rank() == 4;
+  const bool has_form = shape.rank() >= 1 && shape.rank() <= 4 && (!is_image || shape[0] == 1);
+  if (!has_form || !shape.is_usable() || shape.elements() == 0) {
     return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
-                       ir::describe_name(from.name), from.shape.to_string());
+                       ir::describe_name(tensor.name), shape.to_string());
   }
   constexpr std::int64_t kMostElements = std::int64_t{chip::kTiles} * chip::kNarrowBytes;
-  if (from.shape.elements() > kMostElements) {
+  if (shape.elements() > kMostElements) {
     return unsupported(
         "tensor '{}' has {} elements, more than the chip's {} bytes of memory for activations; work in several passes "
         "is not generated yet",
-        ir::describe_name(from.name), from.shape.elements(), kMostElements);
+        ir::describe_name(tensor.name), shape.elements(), kMostElements);
   }
+  if (is_image) return Image{shape[1], shape[2], shape[3]};
+  const auto pixels = static_cast<std::int32_t>(shape.elements() / shape.last());
+  Image image{1, pixels, shape.last()};
+  for (std::int32_t rows = 2; std::int64_t{rows} * rows <= pixels; ++rows) {
+    if (pixels % rows == 0) image.height = rows;
+  }
+  image.width = pixels / image.height;
+  return image;
+}
+
+Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
+  REEF_ASSIGN_OR_RETURN(const Image image, image_of(source(tensor)));
+  return new_grid(tensor, image);
+}
+
+Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image) {
+  const ir::Tensor& from = source(tensor);
   TiledTensor result;
   result.source = tensor;
-  result.height = from.shape[1];
-  result.width = from.shape[2];
-  result.channels = from.shape[3];
+  result.height = image.height;
+  result.width = image.width;
+  result.channels = image.channels;
   result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
@@ -255,19 +265,18 @@ std::int32_t Builder::new_without_halo(std::int32_t tensor) {
 }
 
 Status Builder::finish_steps(std::int32_t& at) {
-  std::vector<tiled::Step> finished;
   std::vector<std::int32_t> moved_to;  // by step
   for (finishing_ = 0; finishing_ < program_.steps.size(); ++finishing_) {
     at = program_.steps[finishing_].op;
     if (finishes_[finishing_] != nullptr) {
       REEF_RETURN_IF_ERROR(finishes_[finishing_](*this, program_.steps[finishing_]));
     }
-    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished));
+    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished_));
     inserted_.clear();
-    moved_to.push_back(static_cast<std::int32_t>(finished.size()));
-    finished.push_back(program_.steps[finishing_]);
+    moved_to.push_back(static_cast<std::int32_t>(finished_.size()));
+    finished_.push_back(program_.steps[finishing_]);
   }
-  program_.steps = std::move(finished);
+  program_.steps = std::move(finished_);
   for (auto* border : {&program_.inputs, &program_.outputs}) {
     for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
   }

@@ -33,16 +33,18 @@ struct Value {
   Padding padding;
 };
 
-// The image that a tensor is: one of four dimensions with a batch of one, or a vector (a single pixel). Fails for
-// others.
-struct Image {
-  std::int32_t height = 1, width = 1, channels = 1;
-};
-Result<Image> image_of(const ir::Tensor& tensor);
-
 struct Windows {
   tiled::Window y, x;
 };
+// A tensor seen as an image.
+struct Image {
+  std::int32_t height = 1, width = 1, channels = 1;
+  friend bool operator==(const Image&, const Image&) = default;
+};
+// Tensors of four dimensions (a batch of one) are images, vectors single pixels. The rows of other matrices become
+// pixels, in an image as square as their number allows, so that all tiles have a share. Fails for other shapes, and for
+// those that no chip could hold.
+Result<Image> image_of(const ir::Tensor& tensor);
 // A tensor that a step reads. Without windows it reads what its tiles own.
 struct Read {
   std::int32_t tensor = -1;  // TiledProgram::tensors
@@ -66,26 +68,35 @@ class Builder {
   Result<std::int32_t> operand(std::int32_t op, std::size_t k) const;
 
   // ---- Values ----
-  // As it is, padding and all. Fails for constants and for what is not computed on the chip.
+  // As it is, padding and all, in whatever layout and shape (RESHAPE changes nothing). Fails for constants and for what
+  // is not computed on the chip.
   Result<Value> value(std::int32_t source) const;
   // In the layout that a reader needs, without padding: as it is where it is so already, else steps are added that make
-  // it so. Elements keep their order; shapes may differ from the model's tensor where that says nothing (see `shape`).
-  //   grid      an image over the tiles, of the tensor's own shape
-  //   vector    a single pixel, cut by channels
-  //   copies    everything on each tile of a set (perhaps on more): an image of any shape, in which only pixels have
-  //             padding behind them
+  // it so. The elements are always in the order of the model's tensor.
+  //   grid      an image over the tiles: image_of the model's tensor
+  //   vector    a single pixel of all elements, cut by channels
+  //   copies    everything on each tile of a set (perhaps on more): an image of any shape, whose pixels may have
+  //   padding
+  //             behind them
   Result<std::int32_t> grid(std::int32_t source);
+  Result<std::int32_t> grid(std::int32_t source, const Image& image);  // of another shape
   Result<std::int32_t> vector(std::int32_t source);
   Result<std::int32_t> copies(std::int32_t source, tiled::TileMask tiles);
-  // In whatever layout it has, without padding.
+  // The same as one pixel of all elements.
+  Result<std::int32_t> packed_copies(std::int32_t source, tiled::TileMask tiles);
+  // On the grid; perhaps with padding, which readers through windows find in the halo.
+  Result<Value> image(std::int32_t source);
+  // In whatever layout and shape it has, without padding.
   Result<std::int32_t> any_layout(std::int32_t source);
   void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
-  // A tensor on the grid, with memory of its own; not the value of anything yet.
+  // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
+  // image of the given shape, or of image_of.
   Result<std::int32_t> new_grid(std::int32_t source);
   // A tensor of any layout, with memory of its own.
   std::int32_t add_tensor(tiled::TiledTensor tensor);
   // A single pixel cut by channels, `run` to a tile, with memory of its own.
   Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
+  Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
 
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
   // the model's tensor has as many elements.
@@ -105,6 +116,12 @@ class Builder {
   // For `finish` functions: a step that is to come directly before the one that is being finished. Its tensors are cut,
   // it is finished itself.
   void insert_before(tiled::Step step) { inserted_.push_back(std::move(step)); }
+  // For `finish` functions: the step that is executed before the one that is being finished; null if there is none. Not
+  // to be kept.
+  tiled::Step* previous_step() {
+    if (!inserted_.empty()) return &inserted_.back();
+    return finished_.empty() ? nullptr : &finished_.back();
+  }
   // For `finish` functions: memory of the tensor is free for the result of the step that is being finished; no later
   // step reads it or anything in the same place, and it is not among the part's results.
   bool is_last_read(std::int32_t tensor) const;
@@ -131,8 +148,8 @@ class Builder {
   std::int32_t add_layout(std::int32_t from, tiled::TiledTensor tensor, CopiesOf copies_of);
   template <typename Fits>
   std::optional<std::int32_t> known_layout(std::int32_t from, const Fits& fits) const;
-  // Everything on some tile, elements together.
-  Result<std::int32_t> on_one_tile(std::int32_t source, std::int32_t from);
+  std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
+  Result<std::int32_t> rearranged(std::int32_t from, tiled::TiledTensor tensor);
   void cut_tensors();
   Status finish_steps(std::int32_t& at);
   void set_lifetimes();
@@ -147,6 +164,7 @@ class Builder {
   std::vector<Finish> finishes_;                                // by step
   std::size_t finishing_ = 0;                                   // step
   std::vector<tiled::Step> inserted_;                           // before it
+  std::vector<tiled::Step> finished_;                           // before these
   std::int32_t identity_ = tiled::kNowhere;                     // TiledProgram::wide
 };
 

@@ -7,8 +7,10 @@
 
 #include "formats/darwinn/parameters/loop_order.h"
 #include "ir/describe.h"
+#include "lower/convolution.h"
+#include "lower/fully_connected.h"
 #include "lower/lowerings.h"
-#include "ops/window.h"
+#include "lower/windows.h"
 
 namespace reef::lower {
 namespace {
@@ -16,7 +18,6 @@ namespace {
 using darwinn::LayerKind;
 using tiled::Convolution;
 
-constexpr std::int32_t kMaxExtent = 1 << 16;  // of images, kernels, strides: more than any tile could hold
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
 constexpr std::int32_t kMinLineWords = 16;
@@ -28,23 +29,6 @@ constexpr std::int64_t kTieLines = 32;
 constexpr std::int64_t kMostLines = 1 << 20;
 
 constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit * unit; }
-
-Result<tiled::Window> axis_window(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                                  std::string_view padding, std::int32_t before) {
-  const auto is_small = [](std::int64_t value) { return value >= 1 && value <= kMaxExtent; };
-  if (!is_small(size) || !is_small(kernel) || !is_small(stride) || !is_small(dilation) ||
-      (kernel - 1) * dilation >= kMaxExtent) {
-    return unsupported("size {}, kernel {}, stride {} or dilation {} is out of range", size, kernel, stride, dilation);
-  }
-  REEF_ASSIGN_OR_RETURN(const ops::WindowAxis axis, ops::window_axis(size, kernel, stride, dilation, padding));
-  tiled::Window window;
-  window.outputs = axis.output_size;
-  window.kernel = static_cast<std::int32_t>(kernel);
-  window.stride = static_cast<std::int32_t>(stride);
-  window.dilation = static_cast<std::int32_t>(dilation);
-  window.pad_before = axis.pad_before + before;
-  return window;
-}
 
 // Sums in the cells, or partial sums in wide memory: what takes fewer lines of it (codegen.md 4.4: holds for every
 // convolution of more than 25 networks; the tie rests on two layers).
@@ -61,7 +45,8 @@ void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Co
 
 Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Operator& op, const Convolution& layer) {
   darwinn::LayerOptions options;
-  if (layer.partial_sums) options.order.block_words = layer.block_words;
+  // Without neighbours all orders are the same.
+  if (layer.partial_sums && layer.kernel_positions() > 1) options.order.block_words = layer.block_words;
   REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters parameters,
                         darwinn::layer_parameters_of(model, model.subgraphs[0], op, options));
   tiled::ParameterChunk chunk;
@@ -107,7 +92,8 @@ Result<Windows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, co
 }
 
 // Groups, loop order and constants; the parameters' bytes are left to parameters_of.
-Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std::int64_t pixels) {
+Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std::int64_t pixels,
+                             std::int32_t block_words) {
   const ir::Subgraph& graph = model.subgraphs[0];
   REEF_ASSIGN_OR_RETURN(const darwinn::LayerParameters parameters, darwinn::layer_parameters_of(model, graph, op));
   const darwinn::LayerShape& shape = parameters.shape;
@@ -119,7 +105,13 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std
   layer.cells = layer.depthwise ? kLanes : std::min(channels, chip::kCells);
   layer.groups = (channels + layer.cells - 1) / layer.cells;
   layer.last_cells = channels - (layer.groups - 1) * layer.cells;
-  if (!layer.depthwise) choose_loop_order(shape, pixels, layer);
+  if (block_words > 0) {
+    layer.partial_sums = true;
+    layer.block_words = block_words;
+    layer.blocks = (shape.input_channels + kLanes - 1) / kLanes / block_words;
+  } else if (!layer.depthwise) {
+    choose_loop_order(shape, pixels, layer);
+  }
   layer.block_lines = layer.kernel_positions() * layer.block_words;
   layer.buffers = layer.block_lines >= kSingleBufferFrom && layer.block_lines < kSingleBufferTo ? 1 : 2;
   layer.header = parameters.presence();
@@ -127,25 +119,26 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std
   return layer;
 }
 
-// Tiles behind the last one with data are not reached by the exchange of halos.
-bool reads_beyond_owners(const tiled::AxisPartition& axis) {
-  for (int t = axis.last_owner() + 1; t < tiled::kTilesPerAxis; ++t) {
-    if (axis.tile(t).is_read) return true;
-  }
-  return false;
+// Whether the padding of an axis can be read from halos: tiles that have no part of the image may need none of it, and
+// the halos must not be much larger than the padded image would be.
+bool reads_padding_from_halo(std::int32_t size, std::int32_t before, std::int32_t after, const tiled::Window& window) {
+  constexpr std::int32_t kSpare = 8;
+  const auto folded = tiled::AxisPartition::of(size, {&window, 1});
+  tiled::Window real = window;
+  real.pad_before -= before;
+  const auto made = tiled::AxisPartition::of(size + before + after, {&real, 1});
+  return !reads_beyond_owners(folded) && folded.max_length() <= 2 * made.max_length() + kSpare;
 }
 
-Status finish_convolution(Builder& builder, tiled::Step& step) {
+// `block_words`: of partial sums; 0: whatever takes least memory.
+Status finish_convolution(Builder& builder, tiled::Step& step, std::int32_t block_words) {
   const Convolution begun = std::get<Convolution>(step.work);
   const tiled::TiledTensor& input = builder.tensor(begun.input);
   const tiled::TiledTensor& output = builder.tensor(begun.output);
-  if (reads_beyond_owners(input.rows) || reads_beyond_owners(input.columns)) {
-    return unsupported("an image of {}x{} is spread over fewer tiles than what is made of it, {}x{}", input.height,
-                       input.width, output.height, output.width);
-  }
+  REEF_RETURN_IF_ERROR(require_reachable_halos(input, output));
   const std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
   const ir::Operator& op = builder.op(step.op);
-  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels));
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels, block_words));
   layer.input = begun.input;
   layer.output = begun.output;
   layer.y = begun.y;
@@ -165,27 +158,47 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
+// A convolution without neighbours, of an image of a single pixel: every output depends on every input.
+bool is_of_one_pixel(const Builder& builder, std::int32_t op) {
+  const ir::Shape &image = builder.source(builder.op(op).inputs[0]).shape,
+                  &weights = builder.source(builder.op(op).inputs[1]).shape;
+  return builder.op(op).type == "CONV_2D" && image.rank() == 4 && weights.rank() == 4 &&
+         image.elements() == image.last() && weights[1] == 1 && weights[2] == 1;
+}
+
 }  // namespace
 
 Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(from));
-  if (builder.tensor(value.tensor).spread != tiled::Spread::kGrid) {
-    return unsupported("'{}' is cut by channels; convolutions of such are not generated yet",
-                       ir::describe_name(builder.source(from).name));
-  }
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
-  REEF_ASSIGN_OR_RETURN(const Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  if (is_of_one_pixel(builder, op)) return lower_dense(builder, op);
+  REEF_ASSIGN_OR_RETURN(Value value, builder.image(from));
+  REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  const Padding& p = value.padding;
+  const tiled::TiledTensor& image = builder.tensor(value.tensor);
+  if (!reads_padding_from_halo(image.height, p.top, p.bottom, windows.y) ||
+      !reads_padding_from_halo(image.width, p.left, p.right, windows.x)) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t padded, builder.grid(from));
+    value = {padded, {}};
+    REEF_ASSIGN_OR_RETURN(windows, windows_of(builder.graph(), builder.op(op), {}));
+  }
   const std::int32_t to = builder.op(op).outputs[0];
-  Convolution layer;
-  layer.y = windows.y;
-  layer.x = windows.x;
-  layer.input = value.tensor;
-  REEF_ASSIGN_OR_RETURN(layer.output, builder.new_grid(to));
-  builder.set_value(to, {layer.output, {}});
-  const std::int32_t output = layer.output;
-  builder.add_step(op, std::move(layer), {Read{value.tensor, windows}}, {output}, finish_convolution);
+  REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_grid(to));
+  builder.set_value(to, {output, {}});
+  add_convolution(builder, op, {value.tensor, output, windows});
   return ok_status();
+}
+
+void add_convolution(Builder& builder, std::int32_t op, const ConvolutionOf& what) {
+  Convolution layer;
+  layer.y = what.windows.y;
+  layer.x = what.windows.x;
+  layer.input = what.input;
+  layer.output = what.output;
+  const auto finish = [block_words = what.block_words](Builder& finishing, tiled::Step& step) {
+    return finish_convolution(finishing, step, block_words);
+  };
+  builder.add_step(op, std::move(layer), {Read{what.input, what.windows}}, {what.output}, finish);
 }
 
 }  // namespace reef::lower

@@ -29,6 +29,12 @@ Status finish_relayout(Builder& builder, tiled::Step& step) {
   tiled::NarrowObject& strip = objects[static_cast<std::size_t>(work.strip)];
   strip.bytes =
       std::int64_t{image.height} * image.columns.max_own() * work.runs.words_of_row(0) * chip::kNarrowWordBytes;
+  if (builder.level() == tiled::Level::kAsGoogle) {
+    work.identity = builder.identity(step);
+    if (work.identity.words != tiled::kNowhere) {
+      builder.program().narrow[static_cast<std::size_t>(work.identity.words)].fills_gaps = true;
+    }
+  }
   return ok_status();
 }
 
@@ -96,10 +102,9 @@ Status add_global_pool(Builder& builder, std::int32_t op, std::int32_t stride, n
   builder.program().narrow.back().fills_gaps = true;
   pool.lines = builder.new_wide(group_lines(image) * (run / chip::kCells));
   relayout.two_lines = builder.new_wide(2);
-  relayout.identity = builder.new_wide(1);
   builder.add_step(op, relayout, {Read{input}}, {}, finish_relayout);
   builder.program().steps.back().narrow_used = {relayout.gathered, relayout.strip, relayout.words};
-  builder.program().steps.back().wide_used = {pool.lines, relayout.two_lines, relayout.identity};
+  builder.program().steps.back().wide_used = {pool.lines, relayout.two_lines};
   builder.add_step(op, pool, {}, {output});
   builder.program().steps.back().narrow_used = {pool.gathered, pool.words};
   builder.program().steps.back().wide_used = {pool.lines};
@@ -114,7 +119,7 @@ Status lower_average_pool(Builder& builder, std::int32_t op) {
   const std::int64_t height = pool.attributes.get_int("filter_height"), width = pool.attributes.get_int("filter_width");
   const bool whole_image = in.rank() == 4 && out.rank() == 4 && in[0] == 1 && height == in[1] && width == in[2] &&
                            out[1] == 1 && out[2] == 1;
-  if (!whole_image) return unsupported("windows of {}x{} pixels are not generated yet", height, width);
+  if (!whole_image) return lower_pool(builder, op);
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(pool));
   const std::int64_t stride = pool.attributes.get_int("stride_w", 1);
   // It has no effect, only Google's instructions have it; what no field holds is left out.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of layout on demand: Builder::grid, vector, copies.
 //
-// All of them are copies over the ring between tiles, in whole words. Where pixels are not whole words, elements that
-// follow each other do not lie together; such tensors can only be copied pixel by pixel, padding and all.
+// Between vectors, single pixels and copies they are copies over the ring, in whole words; pixels that are no whole
+// words keep the padding behind them. Everything else is a rearrangement of single elements (rearrange.h).
 #include <bit>
 
 #include "ir/describe.h"
 #include "lower/builder.h"
+#include "lower/element_maps.h"
+#include "lower/pad.h"
+#include "lower/rearrange.h"
 #include "lower/ring_copies.h"
 
 namespace reef::lower {
@@ -20,8 +23,6 @@ using tiled::WordWalk;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 
 bool is_single_pixel(const TiledTensor& tensor) { return tensor.height == 1 && tensor.width == 1; }
-// Elements that follow each other lie together, in copies of it.
-bool is_packed(const TiledTensor& tensor) { return is_single_pixel(tensor) || tensor.channels % kWord == 0; }
 std::int64_t elements(const TiledTensor& tensor) {
   return std::int64_t{tensor.height} * tensor.width * tensor.channels;
 }
@@ -93,20 +94,6 @@ std::vector<tiled::RingCopy> to_vector(const TiledTensor& from, const TiledTenso
   return copies;
 }
 
-// From one tile that has everything, elements together, to an image whose pixels are whole words (or one pixel).
-std::vector<tiled::RingCopy> to_grid(const TiledTensor& from, const TiledTensor& to) {
-  std::vector<tiled::RingCopy> copies;
-  for (int tile = 0; tile < chip::kTiles; ++tile) {
-    if ((to.owners() & tiled::mask_of(tile)) == 0) continue;
-    TiledTensor reshaped = like(from, to.height, to.width, to.channels);
-    reshaped.object = from.object;
-    reshaped.offset = static_cast<std::int32_t>(from.offset + first_byte(from));
-    copies.push_back({std::countr_zero(from.owners()), tiled::mask_of(tile), pixels_of(reshaped, share_of(to, tile)),
-                      own_pixels(to, tile)});
-  }
-  return copies;
-}
-
 // A vector's runs together on the one tile of an image of one pixel.
 std::vector<tiled::RingCopy> vector_to_pixel(const TiledTensor& from, const TiledTensor& to) {
   std::vector<tiled::RingCopy> copies;
@@ -152,8 +139,7 @@ std::optional<std::int32_t> Builder::known_layout(std::int32_t from, const Fits&
   return std::nullopt;
 }
 
-Result<std::int32_t> Builder::copies(std::int32_t source, tiled::TileMask tiles) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t from, any_layout(source));
+std::int32_t Builder::copies_of(std::int32_t from, tiled::TileMask tiles) {
   const auto known = known_layout(from, [&](const TiledTensor& tensor) {
     return tensor.spread == Spread::kCopies && (tensor.tiles & tiles) == tiles;
   });
@@ -164,55 +150,71 @@ Result<std::int32_t> Builder::copies(std::int32_t source, tiled::TileMask tiles)
   return add_layout(from, std::move(copies), to_copies);
 }
 
-Result<std::int32_t> Builder::on_one_tile(std::int32_t source, std::int32_t from) {
-  if (!is_packed(tensor(from))) {
-    return unsupported("'{}' has pixels of {} channels, which do not lie together; changing its shape is not generated",
-                       ir::describe_name(this->source(source).name), tensor(from).channels);
+Result<std::int32_t> Builder::copies(std::int32_t source, tiled::TileMask tiles) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, any_layout(source));
+  return copies_of(from, tiles);
+}
+
+Result<std::int32_t> Builder::packed_copies(std::int32_t source, tiled::TileMask tiles) {
+  REEF_ASSIGN_OR_RETURN(std::int32_t from, any_layout(source));
+  if (!is_single_pixel(tensor(from))) {
+    REEF_ASSIGN_OR_RETURN(from, vector(source));
   }
-  if (tensor(from).spread == Spread::kGrid && is_single_pixel(tensor(from))) return from;
-  if (tensor(from).spread == Spread::kCopies) return from;
-  return copies(source, tiled::mask_of(0));
+  return copies_of(from, tiles);
+}
+
+// Any layout from any other.
+Result<std::int32_t> Builder::rearranged(std::int32_t from, TiledTensor tensor) {
+  Rearrangement what;
+  what.operands = {Read{from}};
+  what.output = add_tensor(std::move(tensor));
+  what.source_of = in_order();
+  const std::int32_t made = what.output;
+  add_rearrangement(*this, op_, std::move(what));
+  layouts_.emplace_back(from, made);
+  return made;
 }
 
 Result<std::int32_t> Builder::vector(std::int32_t source) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, any_layout(source));
   const auto known = known_layout(from, [](const TiledTensor& tensor) { return tensor.spread == Spread::kVector; });
   if (known) return *known;
-  REEF_ASSIGN_OR_RETURN(const std::int32_t whole, on_one_tile(source, from));
-  const std::int64_t channels = elements(tensor(whole));
-  TiledTensor vector = like(tensor(whole), 1, 1, static_cast<std::int32_t>(channels));
+  TiledTensor vector = like(tensor(from), 1, 1, static_cast<std::int32_t>(elements(tensor(from))));
   vector.spread = Spread::kVector;
   vector.run = tiled::vector_run(vector.channels);
-  const std::int32_t made = add_layout(whole, std::move(vector), to_vector);
-  if (whole != from) layouts_.emplace_back(from, made);
-  return made;
+  if (is_single_pixel(tensor(from))) return add_layout(from, std::move(vector), to_vector);
+  return rearranged(from, std::move(vector));
+}
+
+Result<Value> Builder::image(std::int32_t source) {
+  REEF_ASSIGN_OR_RETURN(const Value found, value(source));
+  if (found.padding != Padding{}) return found;
+  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, grid(source));
+  return Value{tensor, {}};
 }
 
 Result<std::int32_t> Builder::grid(std::int32_t source) {
   REEF_ASSIGN_OR_RETURN(const Value found, value(source));
-  const std::string name = ir::describe_name(this->source(source).name);
   if (found.padding != Padding{}) {
-    return unsupported("'{}' is padded outside of a convolution, which is not generated yet", name);
+    REEF_ASSIGN_OR_RETURN(const std::int32_t padded, make_padding_real(*this, source, found));
+    set_value(source, {padded, {}});
+    return padded;
   }
-  const std::int32_t from = found.tensor;
   REEF_ASSIGN_OR_RETURN(const Image image, image_of(this->source(source)));
+  return grid(source, image);
+}
+
+Result<std::int32_t> Builder::grid(std::int32_t source, const Image& image) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, any_layout(source));
   const auto known = known_layout(from, [&](const TiledTensor& tensor) {
-    return tensor.spread == Spread::kGrid && tensor.height == image.height && tensor.width == image.width &&
-           tensor.channels == image.channels;
+    return tensor.spread == Spread::kGrid && Image{tensor.height, tensor.width, tensor.channels} == image;
   });
   if (known) return *known;
   TiledTensor grid = like(tensor(from), image.height, image.width, image.channels);
   if (tensor(from).spread == Spread::kVector && is_single_pixel(grid)) {
     return add_layout(from, std::move(grid), vector_to_pixel);
   }
-  if (!is_packed(grid)) {
-    return unsupported("'{}' has pixels of {} channels, which do not lie together; changing its shape is not generated",
-                       name, grid.channels);
-  }
-  REEF_ASSIGN_OR_RETURN(const std::int32_t whole, on_one_tile(source, from));
-  const std::int32_t made = add_layout(whole, std::move(grid), to_grid);
-  if (whole != from) layouts_.emplace_back(from, made);
-  return made;
+  return rearranged(from, std::move(grid));
 }
 
 }  // namespace reef::lower

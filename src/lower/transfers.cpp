@@ -107,7 +107,7 @@ Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source) {
 
 }  // namespace
 
-Status add_infeed(Builder& builder, std::int32_t source) {
+Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
   const ir::Shape& shape = builder.source(source).shape;
   tiled::Infeed infeed;
   infeed.border = source;
@@ -115,9 +115,7 @@ Status add_infeed(Builder& builder, std::int32_t source) {
       shape.is_usable() && shape.rank() > 0 && shape.elements() > 0 && is_only_read_as_vector(builder, source);
   REEF_ASSIGN_OR_RETURN(infeed.tensor, infeed.vector ? new_vector_of_all(builder, source) : builder.new_grid(source));
   builder.set_value(source, {infeed.tensor, {}});
-  builder.program().inputs.push_back(
-      builder.add_step(-1, infeed, {}, {infeed.tensor}, infeed.vector ? finish_vector_infeed : finish_infeed));
-  return ok_status();
+  return builder.add_step(-1, infeed, {}, {infeed.tensor}, infeed.vector ? finish_vector_infeed : finish_infeed);
 }
 
 Status add_outfeed(Builder& builder, std::int32_t source) {

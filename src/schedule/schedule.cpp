@@ -65,13 +65,14 @@ Status place_narrow(TiledProgram& program) {
   return ok_status();
 }
 
-// Scratch is at the top of wide memory, so that parameters can be kept at the bottom.
+// Scratch is at the top of wide memory, so that parameters can be kept at the bottom. What exists for several steps (the
+// pixels of a pool, the identity line) counts for each, as seen in Google's programs.
 Status place_wide(TiledProgram& program) {
   std::vector<Extent> extents;
   for (const WideObject& object : program.wide) {
     extents.push_back({object.lines, object.life.first, object.life.last});
   }
-  const std::vector<std::int64_t> offsets = first_fit(extents);
+  const std::vector<std::int64_t> offsets = first_fit(extents, Largest::kByArea);
   program.lowest_scratch_line = chip::kWideLines;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::int64_t line = chip::kWideLines - offsets[i] - extents[i].size;

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "numeric/chip_requantize.h"
+#include "tiled/elementwise.h"
 #include "tiled/tensor.h"
 
 namespace reef::tiled {
@@ -51,15 +52,15 @@ struct Relayout {
   // TiledProgram::narrow
   std::int32_t gathered = kNowhere;  // the result
   std::int32_t strip = kNowhere;     // the channels of a row of tiles for a column of the image
-  std::int32_t words = kNowhere;     // small ones: kRelayWords, a constant 1, four of the identity
+  std::int32_t words = kNowhere;     // small ones: kRelayWords, a constant 1
   // TiledProgram::wide
   std::int32_t two_lines = kNowhere;
-  std::int32_t identity = kNowhere;
+  Identity identity;  // made here for later steps
 };
 
 // Two words for each direction: of what is passed on.
 inline constexpr std::int32_t kRelayWords = 8;
-inline constexpr std::int32_t kPoolWords = kRelayWords + 1 + 4;
+inline constexpr std::int32_t kPoolWords = kRelayWords + 1;
 
 struct GlobalPool {
   std::int32_t input = 0;   // TiledProgram::tensors: the image, for its sizes; its pixels are in `gathered`

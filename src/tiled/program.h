@@ -20,8 +20,10 @@
 #include "tiled/elementwise.h"
 #include "tiled/fully_connected.h"
 #include "tiled/global_pool.h"
+#include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pool.h"
 #include "tiled/ring_copies.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
@@ -34,8 +36,8 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work =
-    std::variant<Infeed, Convolution, Outfeed, RingCopies, FullyConnected, Elementwise, Sum, Relayout, GlobalPool>;
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, FullyConnected, Elementwise, Sum, Relayout,
+                          GlobalPool, LocalCopies, Pool>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
