@@ -48,11 +48,7 @@ Result<ChipActivation> fused_activation(const ir::Operator& op) {
 }
 
 Result<std::int32_t> elements_of(Builder& builder, std::int32_t source) {
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(source));
-  std::int32_t tensor = value.tensor;
-  if (builder.tensor(tensor).spread == tiled::Spread::kGrid) {
-    REEF_ASSIGN_OR_RETURN(tensor, builder.grid(source));
-  }
+  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.any_layout(source));
   const float scale = builder.tensor(tensor).scale;
   if (!(scale > 0) || !std::isfinite(scale)) {
     return unsupported("tensor '{}' has the scale {}, which is not a positive number",

@@ -58,6 +58,11 @@ void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
   builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
 }
 
+bool are_spread_alike(const TiledTensor& a, const TiledTensor& b) {
+  return a.spread == b.spread && a.height == b.height && a.width == b.width && a.channels == b.channels &&
+         a.tiles == b.tiles && a.run == b.run;
+}
+
 struct Operands {
   std::int32_t a = 0, b = 0;
 };
@@ -69,11 +74,16 @@ Result<Operands> computed_operands(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(operands.a, elements_of(builder, a));
   REEF_ASSIGN_OR_RETURN(operands.b, elements_of(builder, b));
   const TiledTensor &ta = builder.tensor(operands.a), &tb = builder.tensor(operands.b);
-  if (ta.spread != tb.spread || ta.height != tb.height || ta.width != tb.width || ta.channels != tb.channels ||
-      ta.tiles != tb.tiles) {
+  if (are_spread_alike(ta, tb)) return operands;
+  if (builder.source(a).shape != builder.source(b).shape) {
     return unsupported("operands of shapes {} and {} are not generated yet", builder.source(a).shape.to_string(),
                        builder.source(b).shape.to_string());
   }
+  const bool as_vectors = ta.spread == tiled::Spread::kVector || tb.spread == tiled::Spread::kVector;
+  REEF_ASSIGN_OR_RETURN(operands.a, as_vectors ? builder.vector(a) : builder.grid(a));
+  REEF_ASSIGN_OR_RETURN(operands.b, as_vectors ? builder.vector(b) : builder.grid(b));
+  REEF_REQUIRE(are_spread_alike(builder.tensor(operands.a), builder.tensor(operands.b)),
+               "the operands cannot be brought together");
   return operands;
 }
 
