@@ -52,6 +52,8 @@ using Work = std::variant<Infeed
                           , RingCopies
                           >;
 // clang-format on
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
+                          Pool, Softmax, FullyConnected>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
