@@ -128,7 +128,7 @@ TEST_F(EdgetpuCompiler, AFileWithoutCodeIsWarnedOfAndRefusedEverywhere) {
   EXPECT_TRUE(contains(shown.out, "the package holds no machine code")) << shown.out;
   const Streams json = shell("reef inspect --json model_edgetpu.tflite");
   EXPECT_TRUE(contains(json.out, "\"no_machine_code\"")) << json.out;
-  const Streams required = shell("rm model_edgetpu.*; edgetpu_compiler --require-code model.tflite");
+  const Streams required = shell("rm model_edgetpu.*; edgetpu_compiler --no-code=fail model.tflite");
   EXPECT_EQ(required.exit_code, 1);
   EXPECT_TRUE(required.out.ends_with("Compilation failed! \n")) << required.out;
   EXPECT_FALSE(exists("model_edgetpu.tflite") || exists("model_edgetpu.log"));

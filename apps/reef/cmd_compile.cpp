@@ -66,7 +66,16 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
   add_plan_flags(command, arguments.plan);
   command.add_flag("--keep-signatures", how.keep_signatures,
                    "Keep the model's signatures (Google's compiler drops them)");
-  command.add_flag("--require-code", how.require_code, "Fail where no machine code can be generated");
+  command
+      .add_option("--no-code", how.no_code,
+                  "Operators that the chip could run but Reef has no code for: cpu (they stay there), package (mapped "
+                  "as Google's compiler would, in a file that says it cannot run), fail")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, compiler::NoCode>{{"cpu", compiler::NoCode::kCpu},
+                                                                          {"package", compiler::NoCode::kPackage},
+                                                                          {"fail", compiler::NoCode::kFail}},
+                                  CLI::ignore_case))
+      ->default_str("package");
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
 }

@@ -71,7 +71,8 @@ std::string missing_code_warning(const compiler::CompileResult& result) {
   return fmt::format(
       "reef: WARNING: cannot run on an Edge TPU, no machine code: {} ({}). The file says so, and runtimes refuse it "
       "(libedgetpu: \"No executables to register\"). Run {} on the CPU, or put its weights into a file that Google's "
-      "compiler made of the same network (reef retarget). --require-code makes this an error.\n",
+      "compiler made of the same network (reef retarget). --no-code=cpu leaves such operations to the CPU, "
+      "--no-code=fail makes this an error.\n",
       fmt::join(files, ", "), reason, source);
 }
 
@@ -81,6 +82,12 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
   if (const std::int32_t left = all - file.plan.partition.chip_op_count(); left > 0) {
     text += fmt::format("reef: {}: {} of {} operations stay on the CPU; reef check {} says why and what to do\n",
                         file.input, left, all, file.source);
+  }
+  if (!file.without_code.empty()) {
+    const lower::RefusedOp& first = file.without_code.front();
+    text += fmt::format("reef: {}: {} of them only because Reef has no code for them yet, first op {} {}: {}\n",
+                        file.input, file.without_code.size(), first.op,
+                        file.plan.model->subgraphs[0].operators[static_cast<std::size_t>(first.op)].type, first.reason);
   }
   for (const std::string& note : file.plan.partition.notes) text += fmt::format("reef: {}: {}\n", file.input, note);
   text += fmt::format("reef: {}: {:.2f} ms for one inference over {}, {:.2f} ms on the CPU alone (estimated)\n",

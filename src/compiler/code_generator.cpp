@@ -24,7 +24,7 @@ Result<darwinn::Package> generate_code_with(const PartProgram& part, const Gener
     return unsupported("code for several parts that keep their parameters side by side is not generated yet");
   }
   REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
-                        lower::lower(part.model, part.ops, part.inputs, part.outputs, {options.level}));
+                        lower::lower(part.model, part.ops, part.inputs, part.outputs, {options.level, part.refused}));
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
   REEF_RETURN_IF_ERROR(schedule::schedule(program, how));

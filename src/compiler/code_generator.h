@@ -2,9 +2,9 @@
 // Where machine code comes from: a part of a model in, a package out.
 //
 // The seam between choosing operators for the chip and generating code for them. A generator answers kUnsupported for a
-// part that it has no code for (the file then gets a package without code, which says so, see
-// formats/darwinn/placeholder.h), and any other error for a part that cannot be compiled at all, such as one whose
-// activations do not fit (edgetpu_compiler -d then looks for a smaller one).
+// part that it has no code for, with the operators that stand in the way (these go to the CPU then), and any other
+// error for a part that cannot be compiled at all, such as one whose activations do not fit (edgetpu_compiler -d then
+// looks for a smaller one).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "formats/darwinn/package.h"
 #include "ir/model.h"
+#include "lower/lower.h"
 #include "tiled/program.h"
 
 namespace reef::compiler {
@@ -28,6 +29,9 @@ struct PartProgram {
   std::uint64_t caching_token = 0;    // equal in everything that is compiled together
   std::int64_t cached_bytes_max = 0;  // of parameters on the chip: what others have left
   bool shares_chip = false;           // other parts with the same token keep parameters on the same chip
+  // Gets the operators that there is no code for, when the answer is kUnsupported; empty: the reason lies in none
+  // alone.
+  std::vector<lower::RefusedOp>* refused = nullptr;
 };
 
 using CodeGenerator = std::function<Result<darwinn::Package>(const PartProgram&)>;

@@ -247,17 +247,18 @@ class Compilation {
     const auto length_of = [](const partition::Partition& division) {
       return static_cast<std::int32_t>(division.parts.empty() ? 0 : division.parts.front().ops.size());
     };
-    const auto attempt = [&](const Result<partition::Partition>& division, bool is_whole) -> Result<bool> {
+    const auto attempt = [&](Result<partition::Partition> division, bool is_whole) -> Result<bool> {
       if (is_late()) return Status(StatusCode::kResourceExhausted, "the time is over");
       if (!division.ok()) return division.status();
       std::int64_t left = room;
-      auto made = generate(*division, left, file.plan);
       Attempt& tried = file.attempts.emplace_back();
       tried.ops = is_whole ? static_cast<std::int32_t>(division->ops.size()) : length_of(*division);
       if (!is_whole) tried.tensors = names_of(*file.plan.model, division->parts);
+      partition::Partition now = std::move(division).value();
+      auto made = generate_or_leave(now, is_whole ? -1 : tried.ops, left, file);
       tried.status = made.status();
       if (!made.ok()) return false;
-      file.plan.partition = *division;
+      file.plan.partition = std::move(now);
       generated = std::move(made).value();
       room_after_ = left;
       return true;
@@ -296,6 +297,7 @@ class Compilation {
                    options_.search ? std::move(file.attempts) : std::vector<Attempt>()});
   }
 
+  // `max_ops` -1: no limit.
   Result<partition::Partition> shorter(std::int32_t max_ops, const Plan& plan) const {
     partition::PartitionOptions how = options_.plan.partition;
     how.max_ops = max_ops;
@@ -303,7 +305,29 @@ class Compilation {
     return partition::partition(*plan.model, plan.assessment, *plan.costs, how);
   }
 
-  Result<Generated> generate(const partition::Partition& division, std::int64_t& room, const Plan& plan) const {
+  // Operators that there is no code for are left to the CPU, one round after the other: without them, others may end up
+  // in other parts. `max_ops` -1: no limit.
+  Result<Generated> generate_or_leave(partition::Partition& division, std::int32_t max_ops, std::int64_t& room,
+                                      CompiledFile& file) const {
+    while (true) {
+      std::int64_t left = room;
+      std::vector<lower::RefusedOp> refused;
+      auto made = generate(division, left, file.plan, refused);
+      if (refused.empty() || options_.no_code != NoCode::kCpu) {
+        room = left;
+        return made;
+      }
+      for (lower::RefusedOp& op : refused) {
+        partition::leave_without_code(file.plan.assessment, op.op, op.reason);
+        file.without_code.push_back(std::move(op));
+      }
+      REEF_ASSIGN_OR_RETURN(division, shorter(max_ops, file.plan));
+    }
+  }
+
+  // `refused` gets every operator without code; where the reason lies in no single one, all of the part.
+  Result<Generated> generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,
+                             std::vector<lower::RefusedOp>& refused) const {
     const ir::Model& model = *plan.model;
     const partition::CostModel& costs = *plan.costs;
     const int runtime = options_.plan.runtime;
@@ -315,15 +339,22 @@ class Compilation {
       op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
       const emit::Border border = emit::border_of(model, part.ops);
       darwinn::CustomOptions custom;
+      std::vector<lower::RefusedOp> obstacles;
       auto package = options_.generate(
           {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity,
-           options_.models.size() > 1 || options_.segments > 1 || division.parts.size() > 1});
+           options_.models.size() > 1 || options_.segments > 1 || division.parts.size() > 1, &obstacles});
       op.has_code = package.ok();
       if (package.ok()) {
         custom.package = std::move(package).value();
       } else {
-        if (package.status().code() != StatusCode::kUnsupported || options_.require_code) return package.status();
+        if (package.status().code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) {
+          return package.status();
+        }
         op.why_no_code = package.status().message();
+        if (obstacles.empty()) {
+          for (const std::int32_t each : part.ops) obstacles.push_back({each, op.why_no_code});
+        }
+        refused.insert(refused.end(), obstacles.begin(), obstacles.end());
         custom.package = darwinn::placeholder_package(runtime, maker(), op.why_no_code);
       }
       REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));

@@ -21,6 +21,13 @@
 
 namespace reef::compiler {
 
+// What becomes of operators that the chip could run but that there is no code for.
+enum class NoCode : std::uint8_t {
+  kCpu,      // they stay on the CPU, with the reason
+  kPackage,  // they are mapped as Google's compiler would; the file has a package without code, which says so
+  kFail,     // nothing is written
+};
+
 struct CompileOptions {
   std::vector<std::string> models;  // files
   std::string out_dir;              // empty: the current folder
@@ -30,7 +37,7 @@ struct CompileOptions {
   int search_step = 1;              // -k
   double timeout_seconds = 180;     // -t: of each attempt; looked at between stages
   bool keep_signatures = false;
-  bool require_code = false;  // a part without machine code is an error
+  NoCode no_code = NoCode::kPackage;
   CodeGenerator generate = generate_code;
 };
 
@@ -51,6 +58,8 @@ struct CompiledFile {
   std::shared_ptr<const ir::Model> given;  // as read, or as cut
   Plan plan;
   std::vector<CompiledOp> ops;
+  // Operators of plan.model that stay on the CPU only because there is no code for them.
+  std::vector<lower::RefusedOp> without_code;
   std::vector<Attempt> attempts;
   // Bytes of the chip's memory that hold parameters, whole lines of it; what is left; parameters that are sent with
   // every inference. Estimates wherever the code generator has not decided.

@@ -107,6 +107,7 @@ TEST_F(Compile, SameFilesSameBytes) {
 TEST_F(Compile, AFileWithoutCodeSaysSo) {
   add("net.tflite", chain(2));
   options_.generate = no_code;
+  options_.no_code = NoCode::kPackage;
   const CompileResult result = compile(options_);
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(result.has_all_code());
@@ -123,7 +124,7 @@ TEST_F(Compile, AFileWithoutCodeSaysSo) {
 TEST_F(Compile, CodeCanBeRequired) {
   add("net.tflite", chain(2));
   options_.generate = no_code;
-  options_.require_code = true;
+  options_.no_code = NoCode::kFail;
   const CompileResult result = compile(options_);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.refusals[0].kind, Refusal::Kind::kFailed);

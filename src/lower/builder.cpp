@@ -223,13 +223,12 @@ std::int32_t Builder::new_without_halo(std::int32_t tensor) {
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
-Status Builder::finish_steps() {
+Status Builder::finish_steps(std::int32_t& at) {
   std::vector<std::int32_t> moved_to;  // by step
   for (finishing_ = 0; finishing_ < program_.steps.size(); ++finishing_) {
-    const std::int32_t index = program_.steps[finishing_].op;
+    at = program_.steps[finishing_].op;
     if (finishes_[finishing_] != nullptr) {
-      const std::string place = index < 0 ? "transfers" : fmt::format("op {} {}", index, op(index).type);
-      REEF_RETURN_IF_ERROR(finishes_[finishing_](*this, program_.steps[finishing_]).in(place));
+      REEF_RETURN_IF_ERROR(finishes_[finishing_](*this, program_.steps[finishing_]));
     }
     std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished_));
     inserted_.clear();
@@ -240,6 +239,7 @@ Status Builder::finish_steps() {
   for (auto* border : {&program_.inputs, &program_.outputs}) {
     for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
   }
+  at = -1;
   return ok_status();
 }
 
@@ -259,9 +259,9 @@ void Builder::set_lifetimes() {
   }
 }
 
-Result<tiled::TiledProgram> Builder::finish() && {
+Result<tiled::TiledProgram> Builder::finish(std::int32_t& at) && {
   cut_tensors();
-  REEF_RETURN_IF_ERROR(finish_steps());
+  REEF_RETURN_IF_ERROR(finish_steps(at));
   set_lifetimes();
   return std::move(program_);
 }

@@ -103,12 +103,13 @@ class Builder {
   tiled::TiledProgram& program() { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
 
-  // Cuts the tensors, finishes the steps and sets lifetimes.
-  Result<tiled::TiledProgram> finish() &&;
+  // Cuts the tensors, finishes the steps and sets lifetimes. `at`: the operator whose step could not be finished; -1:
+  // none.
+  Result<tiled::TiledProgram> finish(std::int32_t& at) &&;
 
  private:
   void cut_tensors();
-  Status finish_steps();
+  Status finish_steps(std::int32_t& at);
   void set_lifetimes();
 
   const ir::Model& model_;

@@ -23,6 +23,8 @@ constexpr std::int32_t kMinLineWords = 16;
 // known.
 constexpr std::int32_t kSingleBufferFrom = 16, kSingleBufferTo = 32;
 constexpr std::int64_t kTieLines = 32;
+// Of one layer: 256 MiB, which is more than a model file may hold.
+constexpr std::int64_t kMostLines = 1 << 20;
 
 constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -50,11 +52,7 @@ Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Op
     parameters.shape.cells = chunk.line_words == 64 ? 0 : chunk.line_words;
     const std::int64_t lines =
         std::int64_t{layer.groups} * (layer.header.arrays() + std::int64_t{layer.block_lines} * layer.blocks);
-    if (lines >= std::int64_t{chip::kTiles} * chip::kWideLines) {
-      return unsupported(
-          "{} lines of parameters are more than the chip holds; sending them with every inference is not generated yet",
-          lines);
-    }
+    if (lines > kMostLines) return unsupported("{} lines of parameters are more than can be sent", lines);
     chunk.lines = static_cast<std::int32_t>(lines);
   }
   REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, darwinn::pack(parameters));
@@ -63,6 +61,7 @@ Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Op
     chunk.lines = static_cast<std::int32_t>((bytes.size() + chip::kWideLineBytes - 1) / chip::kWideLineBytes);
   }
   chunk.in_one_piece = layer.depthwise;
+  chunk.can_stream = !layer.depthwise;
   chunk.bytes = Bytes(std::move(bytes));
   return chunk;
 }
@@ -124,6 +123,7 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
   layer.x = begun.x;
   REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
   layer.parameters = builder.new_parameters(std::move(chunk));
+  step.parameters_used = {layer.parameters};
   if (layer.partial_sums) {
     layer.sums = builder.new_wide(pixels);
     step.wide_used.push_back(layer.sums);

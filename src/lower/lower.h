@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -15,8 +16,17 @@
 
 namespace reef::lower {
 
+// An operator that there is no code for, and why.
+struct RefusedOp {
+  std::int32_t op = -1;  // of subgraph 0
+  std::string reason;
+};
+
 struct LowerOptions {
   tiled::Level level = tiled::Level::kAsGoogle;
+  // Gets all operators that are known to stand in the way when lowering fails with kUnsupported; empty if the reason
+  // lies in no single operator. Operators that only read the results of such ones are not listed.
+  std::vector<RefusedOp>* refused = nullptr;
 };
 
 // `model` must be verified; `ops` ascending operators of subgraph 0; `inputs` and `outputs` the tensors at the border.

@@ -326,6 +326,25 @@ class Checker {
 
 }  // namespace
 
+namespace {
+
+constexpr ops::ChipRule kHasCode = {
+    .id = "machine-code",
+    .says = "Reef generates machine code for it.",
+    .suggestion = "Google's compiler may run it on the chip; docs/codegen.md lists what Reef has code for.",
+    .broken = nullptr,
+    .status = ops::GoogleStatus::kUnspecifiedLimitation,
+    .source = ops::RuleSource::kAssumed,
+    .evidence = "A limit of Reef's, not of the chip's.",
+};
+
+}  // namespace
+
+void leave_without_code(Assessment& assessment, std::int32_t op, const std::string& reason) {
+  assessment.ops[static_cast<std::size_t>(op)].findings.push_back(
+      {.rule = &kHasCode, .particulars = reason, .suggestion = kHasCode.suggestion});
+}
+
 Assessment assess(const ir::Model& model, const CheckOptions& options) { return Checker(model, options).assess(); }
 
 }  // namespace reef::partition

@@ -54,6 +54,9 @@ struct Assessment {
 // `model` must be verified. Subgraph 0 is judged; others belong to control flow, which the chip does not have.
 Assessment assess(const ir::Model& model, const CheckOptions& options);
 
+// The chip can run it, but Reef's code generator cannot make it do so (yet): it stays on the CPU. `reason`: a clause.
+void leave_without_code(Assessment& assessment, std::int32_t op, const std::string& reason);
+
 // All rules that hold for every op, for documents.
 std::span<const ops::ChipRule> model_rules();
 

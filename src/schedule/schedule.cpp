@@ -86,12 +86,48 @@ Status place_wide(TiledProgram& program) {
   return ok_status();
 }
 
+// Chunks that are not kept and can only be used from lines of a tile get lines to be brought to. True if there are new
+// ones: scratch grows, and there may be less room for others.
+bool add_landings(TiledProgram& program) {
+  bool grown = false;
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    tiled::ParameterChunk& chunk = program.parameters[i];
+    if (!chunk.is_streamed() || chunk.can_stream || chunk.is_fetched()) continue;
+    chunk.landing = static_cast<std::int32_t>(program.wide.size());
+    WideObject& object = program.wide.emplace_back();
+    object.lines = chunk.lines;
+    for (std::size_t k = 0; k < program.steps.size(); ++k) {
+      tiled::Step& step = program.steps[k];
+      const auto& used = step.parameters_used;
+      if (std::find(used.begin(), used.end(), static_cast<std::int32_t>(i)) == used.end()) continue;
+      object.life.include(static_cast<std::int32_t>(k));
+      step.wide_used.push_back(chunk.landing);
+    }
+    grown = true;
+  }
+  return grown;
+}
+
+void set_landing_places(TiledProgram& program) {
+  for (tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_fetched()) continue;
+    chunk.at = {{chunk.tile == tiled::kNowhere ? 0 : chunk.tile, program.line_of(chunk.landing), chunk.lines}};
+  }
+}
+
 }  // namespace
 
 Status schedule(TiledProgram& program, const ScheduleOptions& options) {
   REEF_RETURN_IF_ERROR(place_narrow(program));
   REEF_RETURN_IF_ERROR(place_wide(program));
-  return options.parameters ? use_parameter_places(program, *options.parameters) : place_parameters(program);
+  if (options.parameters) return use_parameter_places(program, *options.parameters);
+  place_parameters(program, options.cache);
+  while (add_landings(program)) {
+    REEF_RETURN_IF_ERROR(place_wide(program));
+    place_parameters(program, options.cache);
+  }
+  set_landing_places(program);
+  return ok_status();
 }
 
 }  // namespace reef::schedule

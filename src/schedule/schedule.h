@@ -10,17 +10,18 @@
 #include <vector>
 
 #include "base/status.h"
+#include "schedule/parameter_places.h"
 #include "tiled/program.h"
 
 namespace reef::schedule {
 
 struct ScheduleOptions {
+  CacheRoom cache;
   // By chunk, in order of first use: where its parameters are.
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameters;
 };
 
-// Fills in all addresses. Fails with kUnsupported where something does not fit: neither work in several passes nor
-// parameters sent with every inference are generated yet.
+// Fills in all addresses. Fails with kUnsupported where activations or scratch do not fit.
 Status schedule(tiled::TiledProgram& program, const ScheduleOptions& options = {});
 
 }  // namespace reef::schedule

@@ -40,7 +40,8 @@ struct Step {
   // Everything it touches; lifetimes follow from these.
   std::vector<std::int32_t> reads, writes;  // TiledProgram::tensors
   std::vector<std::int32_t> narrow_used,
-      wide_used;  // TiledProgram::narrow, wide: scratch, and what it shares with others
+      wide_used;                              // TiledProgram::narrow, wide: scratch, and what it shares with others
+  std::vector<std::int32_t> parameters_used;  // TiledProgram::parameters
 };
 
 struct TiledProgram {
