@@ -11,8 +11,10 @@
 #include <algorithm>
 
 #include "ir/describe.h"
+#include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
+#include "lower/sum.h"
 
 namespace reef::lower {
 namespace {
@@ -54,10 +56,6 @@ Status finish_sum(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
-void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
-  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
-}
-
 struct Operands {
   std::int32_t a = 0, b = 0;
 };
@@ -87,7 +85,13 @@ Result<std::int32_t> new_result(Builder& builder, std::int32_t op, std::int32_t 
 
 }  // namespace
 
+void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
+  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
+}
+
 Status lower_sum(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
+  if (with_constant) return ok_status();
   REEF_ASSIGN_OR_RETURN(const Operands operands, computed_operands(builder, op));
   Sum sum;
   sum.a = operands.a;
