@@ -103,7 +103,9 @@ class RandomNetwork {
 
   void sum() {
     const std::int32_t a = pick(), b = partner(a);
-    const bool minus = choice_.likely(35);
+    const int which = choice_.among({0, 0, 1, 2});
+    const char* types[] = {"ADD", "SUB", "MUL"};
+    const char* options[] = {"AddOptions", "SubOptions", "MulOptions"};
     const std::int32_t y = model_.computed(model_.shape(a), Quantized{type_, 0.05f, 0});
     requantize(y, 0.08f);
     ir::Attributes attributes;
@@ -111,8 +113,7 @@ class RandomNetwork {
                                                      : choice_.likely(20) ? "RELU6"
                                                                           : "NONE"));
     const bool swap = choice_.likely(50);
-    finish(model_.op(minus ? "SUB" : "ADD", {swap ? b : a, swap ? a : b}, {y}, minus ? "SubOptions" : "AddOptions",
-                     attributes));
+    finish(model_.op(types[which], {swap ? b : a, swap ? a : b}, {y}, options[which], attributes));
   }
 
   void extreme() {

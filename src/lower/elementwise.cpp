@@ -61,6 +61,21 @@ Result<std::int32_t> elements_of(Builder& builder, std::int32_t source) {
   return tensor;
 }
 
+Result<Operands> computed_operands(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t a, builder.operand(op, 0));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t b, builder.operand(op, 1));
+  Operands operands;
+  REEF_ASSIGN_OR_RETURN(operands.a, elements_of(builder, a));
+  REEF_ASSIGN_OR_RETURN(operands.b, elements_of(builder, b));
+  const tiled::TiledTensor &ta = builder.tensor(operands.a), &tb = builder.tensor(operands.b);
+  if (ta.spread != tb.spread || ta.height != tb.height || ta.width != tb.width || ta.channels != tb.channels ||
+      ta.tiles != tb.tiles) {
+    return unsupported("operands of shapes {} and {} are not generated yet", builder.source(a).shape.to_string(),
+                       builder.source(b).shape.to_string());
+  }
+  return operands;
+}
+
 Status add_elementwise(Builder& builder, std::int32_t op, Elementwise work) {
   const std::int32_t to = builder.op(op).outputs[0];
   REEF_ASSIGN_OR_RETURN(work.output, builder.new_like(to, work.input));

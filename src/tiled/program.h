@@ -21,6 +21,7 @@
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/pool.h"
+#include "tiled/product.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -32,7 +33,7 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, Elementwise, Sum, Pool>;
+using Work = std::variant<Infeed, Convolution, Outfeed, Elementwise, Sum, Pool, Product>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
