@@ -24,6 +24,7 @@
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/pool.h"
+#include "tiled/product.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/sum.h"
@@ -50,10 +51,9 @@ using Work = std::variant<Infeed
                           , Softmax
                           , LocalCopies
                           , RingCopies
+                          , Product
                           >;
 // clang-format on
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
-                          Pool, Softmax, FullyConnected>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
