@@ -329,7 +329,7 @@ TEST_F(Compile, RefusesWhatCannotBe) {
 TEST_F(Compile, EachAttemptHasTheWholeTime) {
   add("net.tflite", chain(4));
   options_.timeout_seconds = 0.5;
-  options_.generate = [](const PartProgram& part) -> Result<darwinn::Package> {
+  options_.generate = [](const PartProgram& part) -> Result<PartCode> {
     if (part.ops.size() == 4) std::this_thread::sleep_for(std::chrono::milliseconds(600));
     return some_code();
   };
