@@ -75,8 +75,8 @@ struct OwnPixels {
 // `own` null: everything that is owned is there already.
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
 
-// Gives the tensor units of all tiles a table; everything that uses the one before ends first.
-void load_table(ProgramWriter& writer, const numeric::ChipTable& table);
+// Gives the tensor units of some tiles a table; everything that uses the one before ends first.
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table, TileMask tiles = tiled::kAllTiles);
 // A chunk of parameters from the host, to some tiles over ring A, as lines of chunk.line_words words. Receiving is the
 // caller's part, who must have queued it.
 void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask tiles);

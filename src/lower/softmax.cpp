@@ -17,14 +17,16 @@ constexpr int kTile = 0;
 
 // The row in one tile, as a tensor that has all of it there.
 Result<std::int32_t> in_one_tile(Builder& builder, std::int32_t source) {
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(source));
-  const TiledTensor tensor = builder.tensor(value.tensor);
-  if (tensor.height != 1 || tensor.width != 1 || value.padding != Padding{}) {
+  const ir::Shape& shape = builder.source(source).shape;
+  if (shape.elements() != shape.last()) {
     return unsupported("'{}' has {} rows; only one row is generated yet",
-                       ir::describe_name(builder.source(source).name), std::int64_t{tensor.height} * tensor.width);
+                       ir::describe_name(builder.source(source).name), shape.elements() / shape.last());
   }
-  if (tensor.spread != Spread::kVector || tensor.vector_tiles() == 1) return value.tensor;
-  return unsupported("rows over several tiles are not generated yet");
+  REEF_ASSIGN_OR_RETURN(const std::int32_t layout, builder.any_layout(source));
+  const TiledTensor& tensor = builder.tensor(layout);
+  const bool is_pixel = tensor.height == 1 && tensor.width == 1;
+  if (is_pixel && (tensor.spread != Spread::kVector || tensor.vector_tiles() == 1)) return layout;
+  return builder.packed_copies(source, tiled::mask_of(kTile));
 }
 
 Status finish_softmax(Builder& builder, tiled::Step& step) {
