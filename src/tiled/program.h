@@ -42,17 +42,17 @@ using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, FullyConnect
                           GlobalPool, LocalCopies, Pool, Softmax>;
 // clang-format off: one to a line
 using Work = std::variant<Infeed
-                          , Outfeed
                           , Convolution
+                          , Outfeed
+                          , RingCopies
                           , FullyConnected
                           , Elementwise
                           , Sum
-                          , Pool
                           , Relayout
                           , GlobalPool
-                          , Softmax
                           , LocalCopies
-                          , RingCopies
+                          , Pool
+                          , Softmax
                           , Product
                           >;
 // clang-format on
