@@ -113,13 +113,13 @@ class ElementwiseWriter {
 
 }  // namespace
 
-void load_table(ProgramWriter& writer, const numeric::ChipTable& table) {
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table, TileMask tiles) {
   namespace a = isa::activation;
   writer.tile_fence(unit_mask(isa::Unit::kTensor), counter_mask(TileCounter::kAvdata) |
                                                        counter_mask(TileCounter::kParameters) |
                                                        counter_mask(TileCounter::kPartialSums));
   Draft draft(Opcode::kLoadActivation);
-  draft.tiles(tiled::kAllTiles);
+  draft.tiles(tiles);
   for (int s = 0; s < a::kSegments; ++s) {
     for (int p = 0; p < a::kCoefficients; ++p) {
       draft.set_float(a::coefficient(s, p), table.segments[static_cast<std::size_t>(s)][static_cast<std::size_t>(p)]);

@@ -26,6 +26,7 @@
 #include "tiled/pool.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
+#include "tiled/spread_softmax.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -38,7 +39,7 @@ namespace reef::tiled {
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
 using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
-                          Pool, Softmax, FullyConnected>;
+                          Pool, Softmax, FullyConnected, SpreadSoftmax, SmallSoftmax>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
