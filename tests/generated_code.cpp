@@ -14,13 +14,14 @@
 #include "formats/tflite/exported_writer.h"
 #include "isa/disassembler.h"
 #include "isa/ring.h"
+#include "ops/dependencies.h"
 
 namespace reef::testing {
 
 WholeModel::WholeModel(const ir::Model& source) : model(source) {
   ops.resize(model.subgraphs[0].operators.size());
   std::iota(ops.begin(), ops.end(), 0);
-  const emit::Border border = emit::border_of(model, ops);
+  const ops::Dependencies::Border border = ops::Dependencies(model).border(ops);
   inputs = border.inputs;
   outputs = border.outputs;
 }

@@ -114,7 +114,8 @@ struct CopiesOnDevice {
     std::int32_t at = -1;
     REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, std::move(builder).finish(at));
     REEF_RETURN_IF_ERROR(schedule::schedule(program));
-    return emit::package(model, program, {14, 1, "test"});
+    REEF_ASSIGN_OR_RETURN(emit::EmittedPackage emitted, emit::package(model, program, {14, 1, "test"}));
+    return std::move(emitted.package);
   }
 
   Status check(const std::vector<RingCopy>& copies, const darwinn::Package& package,

@@ -59,13 +59,16 @@ void fill_lines(ProgramWriter& writer, const TiledTensor& tensor, std::int32_t t
   if (tensor.spread == tiled::Spread::kGrid) {
     const std::int32_t pixel_words = tensor.pitch / kWord;
     const std::int32_t words = share.rows * share.columns * pixel_words;
+    // A single line is written as a dimension of one step.
+    const int level = words <= kLineWords ? 1 : 0;
+    LoopNest lines(two_lines, {{level, (words + kLineWords - 1) / kLineWords, false}});
     draft
         .nest(m::kToWideIn, LoopNest(share.first_word, {step(1, pixel_words), step(pixel_words, share.columns),
                                                         step(share.row_words, share.rows)}))
-        .nest(m::kToWideOut, LoopNest(two_lines, {repeat((words + kLineWords - 1) / kLineWords)}).swap(0, 1))
+        .nest(m::kToWideOut, lines.swap(level, 1))
         .set(m::kToWideLineLevel, 3)
-        .wait(TileCounter::kRingWrite, {0, share.lines_sent - 1, 1}, Gate::kWriting)
-        .signal(m::kSignalNarrowToWide, 0);
+        .wait(TileCounter::kRingWrite, {level, share.lines_sent - 1, 1}, Gate::kWriting)
+        .signal(m::kSignalNarrowToWide, level);
   } else {
     const std::int32_t words = share.columns;
     const std::int32_t lines = (words + kLineWords - 1) / kLineWords;

@@ -11,8 +11,10 @@
 #include <algorithm>
 
 #include "ir/describe.h"
+#include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
+#include "lower/sum.h"
 
 namespace reef::lower {
 namespace {
@@ -54,39 +56,6 @@ Status finish_sum(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
-void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
-  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
-}
-
-bool are_spread_alike(const TiledTensor& a, const TiledTensor& b) {
-  return a.spread == b.spread && a.height == b.height && a.width == b.width && a.channels == b.channels &&
-         a.tiles == b.tiles && a.run == b.run;
-}
-
-struct Operands {
-  std::int32_t a = 0, b = 0;
-};
-// Both computed, spread over the tiles in the same way.
-Result<Operands> computed_operands(Builder& builder, std::int32_t op) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t a, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const std::int32_t b, builder.operand(op, 1));
-  Operands operands;
-  REEF_ASSIGN_OR_RETURN(operands.a, elements_of(builder, a));
-  REEF_ASSIGN_OR_RETURN(operands.b, elements_of(builder, b));
-  const TiledTensor &ta = builder.tensor(operands.a), &tb = builder.tensor(operands.b);
-  if (are_spread_alike(ta, tb)) return operands;
-  if (builder.source(a).shape != builder.source(b).shape) {
-    return unsupported("operands of shapes {} and {} are not generated yet", builder.source(a).shape.to_string(),
-                       builder.source(b).shape.to_string());
-  }
-  const bool as_vectors = ta.spread == tiled::Spread::kVector || tb.spread == tiled::Spread::kVector;
-  REEF_ASSIGN_OR_RETURN(operands.a, as_vectors ? builder.vector(a) : builder.grid(a));
-  REEF_ASSIGN_OR_RETURN(operands.b, as_vectors ? builder.vector(b) : builder.grid(b));
-  REEF_REQUIRE(are_spread_alike(builder.tensor(operands.a), builder.tensor(operands.b)),
-               "the operands cannot be brought together");
-  return operands;
-}
-
 // A new tensor for the operator's result.
 Result<std::int32_t> new_result(Builder& builder, std::int32_t op, std::int32_t like) {
   const std::int32_t to = builder.op(op).outputs[0];
@@ -97,7 +66,13 @@ Result<std::int32_t> new_result(Builder& builder, std::int32_t op, std::int32_t 
 
 }  // namespace
 
+void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
+  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
+}
+
 Status lower_sum(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
+  if (with_constant) return ok_status();
   REEF_ASSIGN_OR_RETURN(const Operands operands, computed_operands(builder, op));
   Sum sum;
   sum.a = operands.a;
