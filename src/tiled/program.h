@@ -39,8 +39,6 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
-                          Pool, Softmax, FullyConnected, SpreadSoftmax, SmallSoftmax>;
 // clang-format off: one to a line
 using Work = std::variant<Infeed
                           , Outfeed
@@ -52,6 +50,8 @@ using Work = std::variant<Infeed
                           , Relayout
                           , GlobalPool
                           , Softmax
+                          , SpreadSoftmax
+                          , SmallSoftmax
                           , LocalCopies
                           , RingCopies
                           , Product
