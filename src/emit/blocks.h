@@ -57,6 +57,8 @@ void emit_step(Emission& to, const tiled::FullyConnected& layer);
 void emit_step(Emission& to, const tiled::Relayout& step);
 void emit_step(Emission& to, const tiled::GlobalPool& step);
 void emit_step(Emission& to, const tiled::Softmax& step);
+void emit_step(Emission& to, const tiled::SpreadSoftmax& step);
+void emit_step(Emission& to, const tiled::SmallSoftmax& step);
 void emit_step(Emission& to, const tiled::LocalCopies& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
@@ -76,6 +78,7 @@ struct OwnPixels {
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
 
 // Gives the tensor units of some tiles a table; everything that uses the one before ends first.
+// Gives the tensor units of tiles a table; everything that uses the one before ends first.
 void load_table(ProgramWriter& writer, const numeric::ChipTable& table, TileMask tiles = tiled::kAllTiles);
 // A chunk of parameters from the host, to some tiles over ring A, as lines of chunk.line_words words. Receiving is the
 // caller's part, who must have queued it.

@@ -27,6 +27,7 @@
 #include "tiled/product.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
+#include "tiled/spread_softmax.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -53,6 +54,8 @@ using Work = std::variant<Infeed
                           , LocalCopies
                           , Pool
                           , Softmax
+                          , SpreadSoftmax
+                          , SmallSoftmax
                           , Product
                           >;
 // clang-format on
