@@ -102,6 +102,11 @@ Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& pa
   REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
   device::Device device({.threads = 1});
   if (schedule != nullptr) device.set_schedule(*schedule);
+  return runs_as_chip_reference_on(device, model, loaded, seed);
+}
+
+Status runs_as_chip_reference_on(device::Device& device, const ir::Model& model,
+                                 const std::shared_ptr<const device::LoadedPackage>& loaded, unsigned seed) {
   std::mt19937 random(seed);
   NamedBytes given;
   std::vector<std::span<const std::uint8_t>> inputs;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/code_generator.h"
 
+#include <algorithm>
+
 #include "base/version.h"
 #include "emit/package.h"
 #include "lower/lower.h"
@@ -12,25 +14,60 @@ namespace {
 // Versions of the runtime whose programs look as ours do.
 constexpr int kOldestRuntime = 13;
 
+MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program) {
+  MemoryUse use;
+  use.next_line = part.room.first_line;
+  use.lowest_scratch_line = program.lowest_scratch_line;
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_cached()) continue;
+    for (const tiled::ParameterPiece& piece : chunk.at) {
+      std::int32_t& next = use.next_line[static_cast<std::size_t>(piece.tile)];
+      next = std::max(next, piece.line + piece.lines);
+      use.cached_bytes += std::int64_t{piece.lines} * chip::kWideLineBytes;
+    }
+  }
+  for (const tiled::Step& step : program.steps) {
+    for (const std::int32_t index : step.parameters_used) {
+      const tiled::ParameterChunk& chunk = program.chunk(index);
+      if (!chunk.is_cached()) use.streamed_bytes += static_cast<std::int64_t>(chunk.bytes.size());
+    }
+  }
+  return use;
+}
+
 }  // namespace
 
+Result<PartCode> generate_part(const PartProgram& part) { return generate_part_with(part, {}); }
 Result<darwinn::Package> generate_code(const PartProgram& part) { return generate_code_with(part, {}); }
 
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options) {
+  REEF_ASSIGN_OR_RETURN(PartCode code, generate_part_with(part, options));
+  return std::move(code.package);
+}
+
+Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOptions& options) {
   if (part.min_runtime_version < kOldestRuntime) {
     return unsupported("code for runtimes before {} is not generated yet", kOldestRuntime);
-  }
-  if (part.shares_chip) {
-    return unsupported("code for several parts that keep their parameters side by side is not generated yet");
   }
   REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
                         lower::lower(part.model, part.ops, part.inputs, part.outputs, {options.level, part.refused}));
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
+  how.narrow_addresses = options.narrow_addresses;
+  how.wide_lines = options.wide_lines;
+  how.cache = part.room;
+  if (part.shares_chip) how.cache.lines = std::min(how.cache.lines, part.cached_bytes_max / chip::kWideLineBytes);
   REEF_RETURN_IF_ERROR(schedule::schedule(program, how));
-  return emit::package(part.model, program,
-                       {part.min_runtime_version, part.caching_token,
-                        options.compiler_version.value_or(fmt::format("reef {}", reef_version()))});
+  REEF_ASSIGN_OR_RETURN(emit::EmittedPackage emitted,
+                        emit::package(part.model, program,
+                                      {part.min_runtime_version, part.caching_token,
+                                       options.compiler_version.value_or(fmt::format("reef {}", reef_version()))}));
+  PartCode code;
+  code.package = std::move(emitted.package);
+  code.memory = memory_use(part, program);
+  code.program = std::move(program);
+  code.step_begins = std::move(emitted.step_begins);
+  return code;
 }
 
 }  // namespace reef::compiler

@@ -7,6 +7,7 @@
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
+#include "lower/pad.h"
 
 namespace reef::lower {
 
@@ -61,35 +62,77 @@ Result<Value> Builder::value(std::int32_t tensor) const {
 
 Result<std::int32_t> Builder::grid(std::int32_t tensor) {
   REEF_ASSIGN_OR_RETURN(const Value found, value(tensor));
-  if (found.padding != Padding{}) {
-    return unsupported("'{}' is padded outside of a convolution, which is not generated yet",
+  if (program_.tensor(found.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; spreading it as an image is not generated yet",
                        ir::describe_name(source(tensor).name));
   }
-  return found.tensor;
+  if (found.padding == Padding{}) return found.tensor;
+  REEF_ASSIGN_OR_RETURN(const std::int32_t padded, make_padding_real(*this, tensor, found));
+  set_value(tensor, {padded, {}});
+  return padded;
 }
 
-Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
-  const ir::Tensor& from = source(tensor);
-  if (from.shape.rank() != 4 || from.shape[0] != 1 || !from.shape.is_usable() || from.shape.elements() == 0) {
+Result<Image> image_of(const ir::Tensor& tensor) {
+  const ir::Shape& shape = tensor.shape;
+  const bool is_image = shape.rank() == 4, is_matrix = shape.rank() == 3;
+  if ((!is_image && !is_matrix) || shape[0] != 1 || !shape.is_usable() || shape.elements() == 0) {
     return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
-                       ir::describe_name(from.name), from.shape.to_string());
+                       ir::describe_name(tensor.name), shape.to_string());
   }
   constexpr std::int64_t kMostElements = std::int64_t{chip::kTiles} * chip::kNarrowBytes;
-  if (from.shape.elements() > kMostElements) {
+  if (shape.elements() > kMostElements) {
     return unsupported(
         "tensor '{}' has {} elements, more than the chip's {} bytes of memory for activations; work in several passes "
         "is not generated yet",
-        ir::describe_name(from.name), from.shape.elements(), kMostElements);
+        ir::describe_name(tensor.name), shape.elements(), kMostElements);
   }
+  if (is_image) return Image{shape[1], shape[2], shape[3]};
+  Image image{1, shape[1], shape[2]};
+  for (std::int32_t rows = 2; rows * rows <= shape[1]; ++rows) {
+    if (shape[1] % rows == 0) image.height = rows;
+  }
+  image.width = shape[1] / image.height;
+  return image;
+}
+
+Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
+  REEF_ASSIGN_OR_RETURN(const Image image, image_of(source(tensor)));
+  return new_grid(tensor, image);
+}
+
+Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image) {
+  const ir::Tensor& from = source(tensor);
   TiledTensor result;
   result.source = tensor;
-  result.height = from.shape[1];
-  result.width = from.shape[2];
-  result.channels = from.shape[3];
+  result.height = image.height;
+  result.width = image.width;
+  result.channels = image.channels;
   result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
   result.object = new_narrow(0);  // its size follows from the cut
+  program_.tensors.push_back(std::move(result));
+  windows_.emplace_back();
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
+  const ir::Tensor& from = source(tensor);
+  const bool is_vector = from.shape.is_usable() && from.shape.rank() > 0 && from.shape.elements() > 0 &&
+                         from.shape.elements() == from.shape.last();
+  if (!is_vector || from.shape.last() > std::int64_t{run} * chip::kTiles) {
+    return unsupported("tensor '{}' is {}; only vectors of up to {} elements are generated here",
+                       ir::describe_name(from.name), from.shape.to_string(), std::int64_t{run} * chip::kTiles);
+  }
+  TiledTensor result;
+  result.source = tensor;
+  result.spread = tiled::Spread::kVector;
+  result.channels = from.shape.last();
+  result.run = run;
+  result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
+  REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
+  result.scale = from.quantization.scale[0];
+  result.object = new_narrow(0);
   program_.tensors.push_back(std::move(result));
   windows_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);

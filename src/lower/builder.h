@@ -36,6 +36,15 @@ struct Value {
 struct Windows {
   tiled::Window y, x;
 };
+// A tensor seen as an image.
+struct Image {
+  std::int32_t height = 1, width = 1, channels = 1;
+  friend bool operator==(const Image&, const Image&) = default;
+};
+// Tensors of four dimensions (a batch of one) are images. The rows of other matrices become pixels, in an image as
+// square as their number allows, so that all tiles have a share. Fails for other shapes, and for those that no chip
+// could hold.
+Result<Image> image_of(const ir::Tensor& tensor);
 // A tensor that a step reads. Without windows it reads what its tiles own.
 struct Read {
   std::int32_t tensor = -1;  // TiledProgram::tensors
@@ -57,11 +66,15 @@ class Builder {
   // ---- Values ----
   // As it is, padding and all. Fails for constants and for what is not computed on the chip.
   Result<Value> value(std::int32_t source) const;
-  // On the grid, without padding.
+  // On the grid, without padding: where it has some, steps are added that make it real.
   Result<std::int32_t> grid(std::int32_t source);
   void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
-  // A tensor on the grid, with memory of its own; not the value of anything yet.
+  // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
+  // image of the given shape, or of image_of.
   Result<std::int32_t> new_grid(std::int32_t source);
+  // A single pixel cut by channels, `run` to a tile, with memory of its own.
+  Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
+  Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
 
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
   // the model's tensor has as many elements.
@@ -101,6 +114,7 @@ class Builder {
 
   tiled::Level level() const { return program_.level; }
   tiled::TiledProgram& program() { return program_; }
+  const tiled::TiledProgram& program() const { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
 
   // Cuts the tensors, finishes the steps and sets lifetimes. `at`: the operator whose step could not be finished; -1:

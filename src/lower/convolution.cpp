@@ -109,6 +109,17 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std
   return layer;
 }
 
+// Whether the padding of an axis can be read from halos: tiles that have no part of the image may need none of it, and
+// the halos must not be much larger than the padded image would be.
+bool reads_padding_from_halo(std::int32_t size, std::int32_t before, std::int32_t after, const tiled::Window& window) {
+  constexpr std::int32_t kSpare = 8;
+  const auto folded = tiled::AxisPartition::of(size, {&window, 1});
+  tiled::Window real = window;
+  real.pad_before -= before;
+  const auto made = tiled::AxisPartition::of(size + before + after, {&real, 1});
+  return !reads_beyond_owners(folded) && folded.max_length() <= 2 * made.max_length() + kSpare;
+}
+
 Status finish_convolution(Builder& builder, tiled::Step& step) {
   const Convolution begun = std::get<Convolution>(step.work);
   const tiled::TiledTensor& input = builder.tensor(begun.input);
@@ -140,9 +151,21 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
 
 Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(from));
+  REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
+  if (builder.tensor(value.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; convolutions of such are not generated yet",
+                       ir::describe_name(builder.source(from).name));
+  }
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
-  REEF_ASSIGN_OR_RETURN(const Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  const Padding& p = value.padding;
+  const tiled::TiledTensor& image = builder.tensor(value.tensor);
+  if (!reads_padding_from_halo(image.height, p.top, p.bottom, windows.y) ||
+      !reads_padding_from_halo(image.width, p.left, p.right, windows.x)) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t padded, builder.grid(from));
+    value = {padded, {}};
+    REEF_ASSIGN_OR_RETURN(windows, windows_of(builder.graph(), builder.op(op), {}));
+  }
   const std::int32_t to = builder.op(op).outputs[0];
   Convolution layer;
   layer.y = windows.y;

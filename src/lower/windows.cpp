@@ -8,14 +8,14 @@ namespace {
 
 constexpr std::int32_t kMaxExtent = 1 << 16;  // of images, kernels, strides: more than any tile could hold
 
+}  // namespace
+
 bool reads_beyond_owners(const tiled::AxisPartition& axis) {
   for (int t = axis.last_owner() + 1; t < tiled::kTilesPerAxis; ++t) {
     if (axis.tile(t).is_read) return true;
   }
   return false;
 }
-
-}  // namespace
 
 Result<tiled::Window> axis_window(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
                                   std::string_view padding, std::int32_t before) {

@@ -16,6 +16,8 @@ namespace reef::lower {
 Result<tiled::Window> axis_window(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
                                   std::string_view padding, std::int32_t before);
 
+// Whether tiles behind the last one with data compute something from the tensor.
+bool reads_beyond_owners(const tiled::AxisPartition& axis);
 // Tiles behind the last one with data are not reached by the exchange of halos: fails where they compute something from
 // the tensor.
 Status require_reachable_halos(const tiled::TiledTensor& input, const tiled::TiledTensor& output);
