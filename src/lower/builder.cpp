@@ -152,6 +152,7 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   result.width = other.width;
   result.channels = other.channels;
   result.tiles = other.tiles;
+  result.run = other.run;
   result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];

@@ -69,7 +69,7 @@ Result<Operands> computed_operands(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(operands.b, elements_of(builder, b));
   const tiled::TiledTensor &ta = builder.tensor(operands.a), &tb = builder.tensor(operands.b);
   if (ta.spread != tb.spread || ta.height != tb.height || ta.width != tb.width || ta.channels != tb.channels ||
-      ta.tiles != tb.tiles) {
+      ta.tiles != tb.tiles || ta.run != tb.run) {
     return unsupported("operands of shapes {} and {} are not generated yet", builder.source(a).shape.to_string(),
                        builder.source(b).shape.to_string());
   }

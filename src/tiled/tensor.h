@@ -80,7 +80,7 @@ struct TiledTensor {
     };
     const bool same_shape = spread == other.spread && height == other.height && width == other.width &&
                             channels == other.channels && pitch == other.pitch;
-    if (!same_shape || spread != Spread::kGrid) return same_shape && tiles == other.tiles;
+    if (!same_shape || spread != Spread::kGrid) return same_shape && tiles == other.tiles && run == other.run;
     return same_places(rows, other.rows) && same_places(columns, other.columns);
   }
 
