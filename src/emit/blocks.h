@@ -53,6 +53,7 @@ void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
 void emit_step(Emission& to, const tiled::RingCopies& step);
+void emit_step(Emission& to, const tiled::FullyConnected& layer);
 void emit_step(Emission& to, const tiled::Relayout& step);
 void emit_step(Emission& to, const tiled::GlobalPool& step);
 void emit_step(Emission& to, const tiled::Softmax& step);
