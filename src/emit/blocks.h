@@ -54,6 +54,7 @@ void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
 void emit_step(Emission& to, const tiled::RingCopies& step);
 void emit_step(Emission& to, const tiled::LocalCopies& step);
+void emit_step(Emission& to, const tiled::Resample& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
 void epilogue_of_execution(ProgramWriter& writer);

@@ -172,8 +172,13 @@ class RingCopyWriter {
 void emit_step(Emission& to, const tiled::RingCopies& step) {
   if (step.copies.empty()) return;  // a movement in which every tile has what it needs
   RingCopyWriter writer(to, step);
-  writer.begin();
-  for (const tiled::RingCopy& copy : step.copies) writer.write(copy);
+  // Barriers are where a long program can be cut into pieces.
+  constexpr std::size_t kCopiesBetweenBarriers = 128;
+  for (std::size_t i = 0; i < step.copies.size(); ++i) {
+    if (i > 0 && i % kCopiesBetweenBarriers == 0) to.writer.barrier();
+    if (i % kCopiesBetweenBarriers == 0) writer.begin();
+    writer.write(step.copies[i]);
+  }
 }
 
 }  // namespace reef::emit

@@ -7,6 +7,7 @@
 
 #include "formats/darwinn/parameters/loop_order.h"
 #include "ir/describe.h"
+#include "lower/convolution.h"
 #include "lower/lowerings.h"
 #include "ops/window.h"
 
@@ -127,14 +128,6 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std
   return layer;
 }
 
-// Tiles behind the last one with data are not reached by the exchange of halos.
-bool reads_beyond_owners(const tiled::AxisPartition& axis) {
-  for (int t = axis.last_owner() + 1; t < tiled::kTilesPerAxis; ++t) {
-    if (axis.tile(t).is_read) return true;
-  }
-  return false;
-}
-
 // Whether the padding of an axis can be read from halos: tiles that have no part of the image may need none of it, and
 // the halos must not be much larger than the padded image would be.
 bool reads_padding_from_halo(std::int32_t size, std::int32_t before, std::int32_t after, const tiled::Window& window) {
@@ -146,7 +139,7 @@ bool reads_padding_from_halo(std::int32_t size, std::int32_t before, std::int32_
   return !reads_beyond_owners(folded) && folded.max_length() <= 2 * made.max_length() + kSpare;
 }
 
-Status finish_convolution(Builder& builder, tiled::Step& step) {
+Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource& source) {
   const Convolution begun = std::get<Convolution>(step.work);
   const tiled::TiledTensor& input = builder.tensor(begun.input);
   const tiled::TiledTensor& output = builder.tensor(begun.output);
@@ -155,13 +148,15 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
                           input.width, output.height, output.width);
   }
   const std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
-  const ir::Operator& op = builder.op(step.op);
-  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels));
+  const ir::Model& model = source.model ? *source.model : builder.model();
+  const ir::Operator& op =
+      source.model ? model.subgraphs[0].operators[static_cast<std::size_t>(source.op)] : builder.op(step.op);
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, pixels));
   layer.input = begun.input;
   layer.output = begun.output;
   layer.y = begun.y;
   layer.x = begun.x;
-  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
+  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(model, op, layer));
   layer.parameters = builder.new_parameters(std::move(chunk));
   step.parameters_used = {layer.parameters};
   if (layer.partial_sums) {
@@ -178,6 +173,24 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
 
 }  // namespace
 
+bool reads_beyond_owners(const tiled::AxisPartition& axis) {
+  for (int t = axis.last_owner() + 1; t < tiled::kTilesPerAxis; ++t) {
+    if (axis.tile(t).is_read) return true;
+  }
+  return false;
+}
+
+void add_convolution(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output, const Windows& windows,
+                     const LayerSource& source) {
+  Convolution layer;
+  layer.y = windows.y;
+  layer.x = windows.x;
+  layer.input = input;
+  layer.output = output;
+  builder.add_step(op, std::move(layer), {Read{input, windows}}, {output},
+                   [source](Builder& b, tiled::Step& step) { return finish_convolution(b, step, source); });
+}
+
 Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
   REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
@@ -192,14 +205,9 @@ Status lower_convolution(Builder& builder, std::int32_t op) {
     REEF_ASSIGN_OR_RETURN(windows, windows_of(builder.graph(), builder.op(op), {}));
   }
   const std::int32_t to = builder.op(op).outputs[0];
-  Convolution layer;
-  layer.y = windows.y;
-  layer.x = windows.x;
-  layer.input = value.tensor;
-  REEF_ASSIGN_OR_RETURN(layer.output, builder.new_grid(to));
-  builder.set_value(to, {layer.output, {}});
-  const std::int32_t output = layer.output;
-  builder.add_step(op, std::move(layer), {Read{value.tensor, windows}}, {output}, finish_convolution);
+  REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_grid(to));
+  builder.set_value(to, {output, {}});
+  add_convolution(builder, op, value.tensor, output, windows);
   return ok_status();
 }
 

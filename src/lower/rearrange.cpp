@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "lower/convolution.h"
 #include "lower/copy_runs.h"
 #include "lower/placement.h"
 #include "lower/ring_copies.h"
@@ -427,13 +428,7 @@ Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
     work.min = clamp.min;
     work.max = clamp.max;
   }
-  if (work.copies()) {
-    work.constants = builder.new_narrow(tiled::kIdentityWords * kWord);
-    builder.program().narrow.back().fills_gaps = true;
-    work.identity = builder.new_wide(1);
-    step.narrow_used.push_back(work.constants);
-    step.wide_used.push_back(work.identity);
-  }
+  if (work.copies()) work.identity = builder.identity(step);
   step.work = std::move(work);
   plan.planner.reset();
   return ok_status();
@@ -442,6 +437,15 @@ Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
 }  // namespace
 
 void add_rearrangement(Builder& builder, std::int32_t op, Rearrangement what) {
+  for (Read& read : what.operands) {
+    const tiled::TiledTensor& tensor = builder.tensor(read.tensor);
+    if (!read.windows) continue;
+    // Halos do not reach tiles behind the last one with data.
+    if (reads_beyond_owners(tiled::AxisPartition::of(tensor.height, {&read.windows->y, 1})) ||
+        reads_beyond_owners(tiled::AxisPartition::of(tensor.width, {&read.windows->x, 1}))) {
+      read.windows.reset();
+    }
+  }
   const std::vector<Read> reads = what.operands;
   const std::int32_t output = what.output;
   const auto plan = std::make_shared<Plan>(Plan{std::move(what)});

@@ -21,6 +21,7 @@
 #include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
@@ -33,7 +34,7 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, LocalCopies>;
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, LocalCopies, Resample>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
