@@ -81,6 +81,8 @@ class ProgramWriter {
   explicit ProgramWriter(std::uint16_t first_sequence);
 
   void add(Draft draft);
+  // Instructions so far, the start among them.
+  std::int32_t instruction_count() const { return static_cast<std::int32_t>(program_.size()); }
 
   // What a counter reaches when everything so far is done, since its last reset. Exact, not modulo 2^16.
   std::int64_t total(TileCounter counter, int tile) const {

@@ -62,6 +62,10 @@ Result<Value> Builder::value(std::int32_t tensor) const {
 
 Result<std::int32_t> Builder::grid(std::int32_t tensor) {
   REEF_ASSIGN_OR_RETURN(const Value found, value(tensor));
+  if (program_.tensor(found.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; spreading it as an image is not generated yet",
+                       ir::describe_name(source(tensor).name));
+  }
   if (found.padding == Padding{}) return found.tensor;
   REEF_ASSIGN_OR_RETURN(const std::int32_t padded, make_padding_real(*this, tensor, found));
   set_value(tensor, {padded, {}});
@@ -107,6 +111,28 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image) 
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
   result.object = new_narrow(0);  // its size follows from the cut
+  program_.tensors.push_back(std::move(result));
+  windows_.emplace_back();
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
+  const ir::Tensor& from = source(tensor);
+  const bool is_vector = from.shape.is_usable() && from.shape.rank() > 0 && from.shape.elements() > 0 &&
+                         from.shape.elements() == from.shape.last();
+  if (!is_vector || from.shape.last() > std::int64_t{run} * chip::kTiles) {
+    return unsupported("tensor '{}' is {}; only vectors of up to {} elements are generated here",
+                       ir::describe_name(from.name), from.shape.to_string(), std::int64_t{run} * chip::kTiles);
+  }
+  TiledTensor result;
+  result.source = tensor;
+  result.spread = tiled::Spread::kVector;
+  result.channels = from.shape.last();
+  result.run = run;
+  result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
+  REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
+  result.scale = from.quantization.scale[0];
+  result.object = new_narrow(0);
   program_.tensors.push_back(std::move(result));
   windows_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
@@ -241,19 +267,18 @@ std::int32_t Builder::new_without_halo(std::int32_t tensor) {
 }
 
 Status Builder::finish_steps(std::int32_t& at) {
-  std::vector<tiled::Step> finished;
   std::vector<std::int32_t> moved_to;  // by step
   for (finishing_ = 0; finishing_ < program_.steps.size(); ++finishing_) {
     at = program_.steps[finishing_].op;
     if (finishes_[finishing_] != nullptr) {
       REEF_RETURN_IF_ERROR(finishes_[finishing_](*this, program_.steps[finishing_]));
     }
-    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished));
+    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished_));
     inserted_.clear();
-    moved_to.push_back(static_cast<std::int32_t>(finished.size()));
-    finished.push_back(program_.steps[finishing_]);
+    moved_to.push_back(static_cast<std::int32_t>(finished_.size()));
+    finished_.push_back(program_.steps[finishing_]);
   }
-  program_.steps = std::move(finished);
+  program_.steps = std::move(finished_);
   for (auto* border : {&program_.inputs, &program_.outputs}) {
     for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
   }

@@ -72,6 +72,8 @@ class Builder {
   // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
   // image of the given shape, or of image_of.
   Result<std::int32_t> new_grid(std::int32_t source);
+  // A single pixel cut by channels, `run` to a tile, with memory of its own.
+  Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
   Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
 
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
@@ -92,6 +94,12 @@ class Builder {
   // For `finish` functions: a step that is to come directly before the one that is being finished. Its tensors are cut,
   // it is finished itself.
   void insert_before(tiled::Step step) { inserted_.push_back(std::move(step)); }
+  // For `finish` functions: the step that is executed before the one that is being finished; null if there is none. Not
+  // to be kept.
+  tiled::Step* previous_step() {
+    if (!inserted_.empty()) return &inserted_.back();
+    return finished_.empty() ? nullptr : &finished_.back();
+  }
   // For `finish` functions: memory of the tensor is free for the result of the step that is being finished; no later
   // step reads it or anything in the same place, and it is not among the part's results.
   bool is_last_read(std::int32_t tensor) const;
@@ -126,6 +134,7 @@ class Builder {
   std::vector<Finish> finishes_;               // by step
   std::size_t finishing_ = 0;                  // step
   std::vector<tiled::Step> inserted_;          // before it
+  std::vector<tiled::Step> finished_;          // before these
   std::int32_t identity_ = tiled::kNowhere;    // TiledProgram::wide
 };
 

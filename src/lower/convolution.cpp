@@ -9,7 +9,7 @@
 #include "ir/describe.h"
 #include "lower/convolution.h"
 #include "lower/lowerings.h"
-#include "ops/window.h"
+#include "lower/windows.h"
 
 namespace reef::lower {
 namespace {
@@ -17,7 +17,6 @@ namespace {
 using darwinn::LayerKind;
 using tiled::Convolution;
 
-constexpr std::int32_t kMaxExtent = 1 << 16;  // of images, kernels, strides: more than any tile could hold
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
 constexpr std::int32_t kMinLineWords = 16;
@@ -29,23 +28,6 @@ constexpr std::int64_t kTieLines = 32;
 constexpr std::int64_t kMostLines = 1 << 20;
 
 constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit * unit; }
-
-Result<tiled::Window> axis_window(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                                  std::string_view padding, std::int32_t before) {
-  const auto is_small = [](std::int64_t value) { return value >= 1 && value <= kMaxExtent; };
-  if (!is_small(size) || !is_small(kernel) || !is_small(stride) || !is_small(dilation) ||
-      (kernel - 1) * dilation >= kMaxExtent) {
-    return unsupported("size {}, kernel {}, stride {} or dilation {} is out of range", size, kernel, stride, dilation);
-  }
-  REEF_ASSIGN_OR_RETURN(const ops::WindowAxis axis, ops::window_axis(size, kernel, stride, dilation, padding));
-  tiled::Window window;
-  window.outputs = axis.output_size;
-  window.kernel = static_cast<std::int32_t>(kernel);
-  window.stride = static_cast<std::int32_t>(stride);
-  window.dilation = static_cast<std::int32_t>(dilation);
-  window.pad_before = axis.pad_before + before;
-  return window;
-}
 
 // Sums in the cells, or partial sums in wide memory: what takes fewer lines of it (codegen.md 4.4: holds for every
 // convolution of more than 25 networks; the tie rests on two layers).
@@ -143,10 +125,7 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
   const Convolution begun = std::get<Convolution>(step.work);
   const tiled::TiledTensor& input = builder.tensor(begun.input);
   const tiled::TiledTensor& output = builder.tensor(begun.output);
-  if (reads_beyond_owners(input.rows) || reads_beyond_owners(input.columns)) {
-    return internal_error("an image of {}x{} is spread over fewer tiles than what is made of it, {}x{}", input.height,
-                          input.width, output.height, output.width);
-  }
+  REEF_RETURN_IF_ERROR(require_reachable_halos(input, output));
   const std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
   const ir::Model& model = source.model ? *source.model : builder.model();
   const ir::Operator& op =
@@ -194,6 +173,10 @@ void add_convolution(Builder& builder, std::int32_t op, std::int32_t input, std:
 Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
   REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
+  if (builder.tensor(value.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; convolutions of such are not generated yet",
+                       ir::describe_name(builder.source(from).name));
+  }
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
   REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
   const Padding& p = value.padding;
