@@ -290,11 +290,13 @@ Status resize_bilinear(ChipOp& op) {
   return ok_status();
 }
 
-// Which pixel is the nearest: TFLite's rule, by whole numbers. Other factors than two are not known from Google's
-// programs; pixels are only copied, so that there is nothing to round but the position.
+// Which pixel is the nearest: TFLite's rule, in float as it computes it. Other factors than two are not known from
+// Google's programs; pixels are only copied, so that there is nothing to round but the position.
 std::int64_t nearest(std::int64_t i, std::int64_t from, std::int64_t to, bool align_corners, bool half_pixels) {
-  if (align_corners && to > 1) return (2 * i * (from - 1) + (to - 1)) / (2 * (to - 1));
-  return std::min(half_pixels ? (2 * i + 1) * from / (2 * to) : i * from / to, from - 1);
+  const bool corners = align_corners && to > 1;
+  const float scale = static_cast<float>(corners ? from - 1 : from) / static_cast<float>(corners ? to - 1 : to);
+  const float at = (static_cast<float>(i) + (half_pixels ? 0.5f : 0.0f)) * scale;
+  return std::min(static_cast<std::int64_t>(align_corners ? std::round(at) : std::floor(at)), from - 1);
 }
 
 Status resize_nearest_neighbor(ChipOp& op) {

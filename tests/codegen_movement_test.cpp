@@ -378,6 +378,7 @@ TEST(CodegenMovement, RandomNetworksAreBitExact) {
       EXPECT_EQ(package.status().code(), StatusCode::kUnsupported) << package.status().message() << "\n"
                                                                    << describe(model);
       ++refused[package.status().message().substr(0, 110)];
+      if (first != nullptr) std::printf("seed %u: %s\n", seed, describe(model).c_str());
       continue;
     }
     const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};

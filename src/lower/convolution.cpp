@@ -152,13 +152,6 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
 
 }  // namespace
 
-bool reads_beyond_owners(const tiled::AxisPartition& axis) {
-  for (int t = axis.last_owner() + 1; t < tiled::kTilesPerAxis; ++t) {
-    if (axis.tile(t).is_read) return true;
-  }
-  return false;
-}
-
 void add_convolution(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output, const Windows& windows,
                      const LayerSource& source) {
   Convolution layer;

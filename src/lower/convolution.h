@@ -18,7 +18,4 @@ struct LayerSource {
 void add_convolution(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output, const Windows& windows,
                      const LayerSource& source = {});
 
-// Tiles behind the last one with data are not reached by the exchange of halos: true where one of them would need it.
-bool reads_beyond_owners(const tiled::AxisPartition& axis);
-
 }  // namespace reef::lower

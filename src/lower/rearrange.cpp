@@ -9,10 +9,10 @@
 #include <set>
 #include <tuple>
 
-#include "lower/convolution.h"
 #include "lower/copy_runs.h"
 #include "lower/placement.h"
 #include "lower/ring_copies.h"
+#include "lower/windows.h"
 #include "numeric/chip_requantize.h"
 
 namespace reef::lower {
@@ -89,7 +89,7 @@ class Planner {
   void plan_buffer(int from, std::int32_t buffer);
   void send(int from, TileMask to, std::int32_t source, std::int32_t target, const std::vector<Move>& moves);
 
-  std::vector<Piece> pieces_of(int from_tile, const Word& word) const;
+  std::vector<Piece> pieces_of(const Word& word) const;
   static PieceForm form_of(const Piece& piece);
   void plan_tile(int tile, std::int32_t scratch);
   void add_copies(int tile, const PieceForm& form, std::int32_t target, const std::vector<Move>& moves,
@@ -123,6 +123,7 @@ Planner::Word Planner::word_of(int tile, const Placement::OwnWord& own) const {
   for (std::int32_t k = 0; k < own.elements; ++k) {
     Byte& byte = word[static_cast<std::size_t>(k)];
     const ElementSource source = what_.source_of(own.first + k);
+    if (source.operand == ElementSource::kInPlace) continue;
     byte.kind = Byte::Kind::kZero;
     if (source.operand == ElementSource::kZeroPoint) continue;
     const Placement& from = from_[static_cast<std::size_t>(source.operand)];
@@ -261,8 +262,7 @@ void Planner::plan_transfers(std::int32_t buffer) {
 // ---- Within a tile ----
 
 // The word's bytes as they lie now, in as few pieces as possible; none: all of it is the zero point.
-std::vector<Piece> Planner::pieces_of(int from_tile, const Word& word) const {
-  (void)from_tile;
+std::vector<Piece> Planner::pieces_of(const Word& word) const {
   std::vector<Piece> pieces;
   for (std::int32_t k = 0; k < kWord; ++k) {
     const Byte& byte = word[static_cast<std::size_t>(k)];
@@ -288,8 +288,7 @@ std::vector<Piece> Planner::pieces_of(int from_tile, const Word& word) const {
 }
 
 PieceForm Planner::form_of(const Piece& piece) {
-  PieceForm form{piece.object, true, piece.first, piece.count, piece.count == 1 ? 1 : piece.stride};
-  return form;
+  return {piece.object, true, piece.first, piece.count, piece.count == 1 ? 1 : piece.stride};
 }
 
 void Planner::add_copies(int tile, const PieceForm& form, std::int32_t target, const std::vector<Move>& moves,
@@ -325,7 +324,9 @@ void Planner::plan_tile(int tile, std::int32_t scratch) {
       single[{buffer_, false, 0, 1, 0}].push_back({in_buffer_[owner].at(*whole), own.at});
       continue;
     }
-    const std::vector<Piece> pieces = pieces_of(tile, word);
+    const auto is_unused = [](const Byte& byte) { return byte.kind == Byte::Kind::kUnused; };
+    if (std::all_of(word.begin(), word.end(), is_unused)) continue;
+    const std::vector<Piece> pieces = pieces_of(word);
     if (pieces.empty()) {
       zeros.push_back({0, own.at});
     } else if (pieces.size() == 1) {

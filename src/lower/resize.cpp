@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lower/convolution.h"
 #include "lower/lowerings.h"
 #include "lower/movement.h"
+#include "lower/windows.h"
 #include "tiled/resample.h"
 
 namespace reef::lower {
@@ -127,21 +127,6 @@ Status finish_edges(Builder& builder, tiled::Step& step, std::int32_t input) {
   return ok_status();
 }
 
-// Operators of the part that read the tensor, under whatever name.
-bool has_other_readers(Builder& builder, std::int32_t tensor) {
-  std::int64_t names = 0, reads = 0;
-  for (std::size_t t = 0; t < builder.graph().tensors.size(); ++t) {
-    const auto source = static_cast<std::int32_t>(t);
-    const auto value = builder.value(source);
-    if (!value.ok() || value->tensor != tensor) continue;
-    ++names;
-    for (const ir::Operator& other : builder.graph().operators) {
-      reads += std::count(other.inputs.begin(), other.inputs.end(), source);
-    }
-  }
-  return reads > names;
-}
-
 Result<std::int32_t> private_copy(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t tensor) {
   const tiled::TiledTensor& image = builder.tensor(tensor);
   Rearrangement what;
@@ -155,7 +140,7 @@ Result<std::int32_t> private_copy(Builder& builder, std::int32_t op, std::int32_
 
 Status double_size(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to, const Resize& how) {
   REEF_ASSIGN_OR_RETURN(std::int32_t input, builder.grid(from));
-  if (has_other_readers(builder, input)) {
+  if (!builder.has_one_reader(input)) {
     REEF_ASSIGN_OR_RETURN(input, private_copy(builder, op, from, input));
   }
   REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_grid(to));

@@ -17,6 +17,7 @@
 #include "lower/lowerings.h"
 #include "lower/movement.h"
 #include "lower/pad.h"
+#include "lower/windows.h"
 
 namespace reef::lower {
 namespace {
