@@ -179,6 +179,9 @@ void emit_step(Emission& to, const tiled::RingCopies& step) {
     if (i % kCopiesBetweenBarriers == 0) writer.begin();
     writer.write(step.copies[i]);
   }
+  if (step.output == tiled::kNowhere || !to.program.tensor(step.output).has_halo()) return;
+  to.writer.tile_fence(kAllUnits, kCountersOfTiles);
+  exchange_halo(to.writer, to.program.tensor(step.output), nullptr);
 }
 
 }  // namespace reef::emit

@@ -14,8 +14,14 @@ struct LayerSource {
   std::shared_ptr<const ir::Model> model = nullptr;
   std::int32_t op = 0;
 };
-// Tensors are TiledProgram's.
-void add_convolution(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output, const Windows& windows,
-                     const LayerSource& source = {});
+
+struct ConvolutionOf {
+  std::int32_t input = 0, output = 0;  // TiledProgram::tensors, kGrid
+  Windows windows;
+  std::int32_t block_words = 0;  // of partial sums, which must divide the input's words; 0: as is best
+  LayerSource source = {};
+};
+// Adds the step for an operator with the parameters of a convolution or a fully connected layer.
+void add_convolution(Builder& builder, std::int32_t op, const ConvolutionOf& what);
 
 }  // namespace reef::lower

@@ -265,7 +265,7 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
   }
   const auto phases = std::move(model).finish();
   for (const Layer& layer : layers) {
-    add_convolution(builder, op, image, layer.output, layer.windows, {phases, layer.op});
+    add_convolution(builder, op, {image, layer.output, layer.windows, 0, {phases, layer.op}});
   }
   REEF_ASSIGN_OR_RETURN(join.output, builder.new_grid(operands.output));
   join.source_of = interleaved(y, x, out[3], std::move(operand_of));
