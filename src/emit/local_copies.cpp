@@ -41,12 +41,20 @@ class CopyWriter {
       writer_.tile_fence(kAllUnits, 0);
     }
     for (const tiled::LocalFill& fill : step_.fills) write_fill(fill);
-    for (const LocalCopy& copy : step_.first_round) write_copy(copy);
+    write_round(step_.first_round);
     if (!step_.second_round.empty()) writer_.tile_fence(kAllUnits, 0);
-    for (const LocalCopy& copy : step_.second_round) write_copy(copy);
+    write_round(step_.second_round);
   }
 
  private:
+  // Barriers are where a long program can be cut into pieces.
+  void write_round(const std::vector<LocalCopy>& copies) {
+    constexpr std::size_t kCopiesBetweenBarriers = 256;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      if (i > 0 && i % kCopiesBetweenBarriers == 0) writer_.barrier();
+      write_copy(copies[i]);
+    }
+  }
   void write_fill(const tiled::LocalFill& fill) {
     namespace m = isa::mesh;
     std::vector<Dim> dims;

@@ -183,8 +183,8 @@ namespace {
 bool writes_any_pitch(const tiled::Work& work) {
   return std::holds_alternative<tiled::Convolution>(work) || std::holds_alternative<tiled::Elementwise>(work) ||
          std::holds_alternative<tiled::Sum>(work) || std::holds_alternative<tiled::Pool>(work) ||
-         std::holds_alternative<tiled::Resample>(work) || std::holds_alternative<tiled::LocalCopies>(work) ||
-         std::holds_alternative<tiled::RingCopies>(work);
+         std::holds_alternative<tiled::Product>(work) || std::holds_alternative<tiled::Resample>(work) ||
+         std::holds_alternative<tiled::LocalCopies>(work) || std::holds_alternative<tiled::RingCopies>(work);
 }
 
 }  // namespace

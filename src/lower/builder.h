@@ -100,9 +100,9 @@ class Builder {
 
   // Whether nothing but one operator reads the tensor (TiledProgram's), under whatever names the model knows it.
   bool has_one_reader(std::int32_t tensor) const;
-  // Makes the tensor a part of `whole`, from its channel `first` on: whatever writes it writes there. False, and nothing
-  // is changed, where it cannot be: both must be images of the same size, of whole words of channels; nothing may have
-  // read it yet.
+  // Makes the tensor a part of `whole`, from its channel `first` on: whatever writes it writes there. False, and
+  // nothing is changed, where it cannot be: both must be images of the same size, of whole words of channels; nothing
+  // may have read it yet.
   bool put_into(std::int32_t tensor, std::int32_t whole, std::int32_t first);
 
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless

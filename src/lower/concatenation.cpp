@@ -77,7 +77,7 @@ Status join(Builder& builder, std::int32_t op, std::int64_t outer) {
     if (const Bytes& data = ir::constant_data(builder.model(), source); !data.empty()) {
       REEF_RETURN_IF_ERROR(check_zeros(builder, source, data));
     } else {
-      REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, grid_quantized_as(builder, op, from, to));
+      REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, quantized_as(builder, op, from, to));
       slot.operand = static_cast<std::int32_t>(what.operands.size());
       what.operands.push_back(Read{tensor});
     }

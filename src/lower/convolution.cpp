@@ -182,4 +182,25 @@ void add_convolution(Builder& builder, std::int32_t op, const ConvolutionOf& wha
   builder.add_step(op, std::move(layer), {Read{what.input, what.windows}}, {what.output}, finish);
 }
 
+Status lower_convolution(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
+  REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
+  if (is_of_one_pixel(builder, op)) return lower_dense(builder, op);
+  REEF_ASSIGN_OR_RETURN(Value value, builder.image(from));
+  REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  const Padding& p = value.padding;
+  const tiled::TiledTensor& image = builder.tensor(value.tensor);
+  if (!reads_padding_from_halo(image.height, p.top, p.bottom, windows.y) ||
+      !reads_padding_from_halo(image.width, p.left, p.right, windows.x)) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t padded, builder.grid(from));
+    value = {padded, {}};
+    REEF_ASSIGN_OR_RETURN(windows, windows_of(builder.graph(), builder.op(op), {}));
+  }
+  const std::int32_t to = builder.op(op).outputs[0];
+  REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_grid(to));
+  builder.set_value(to, {output, {}});
+  add_convolution(builder, op, {value.tensor, output, windows});
+  return ok_status();
+}
+
 }  // namespace reef::lower

@@ -112,7 +112,7 @@ Status lower_pad(Builder& builder, std::int32_t op) {
     return ok_status();
   }
   Rearrangement what;
-  REEF_ASSIGN_OR_RETURN(const std::int32_t operand, builder.grid(from));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t operand, builder.any_layout(from));
   what.operands = {Read{operand}};
   REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(to));
   what.source_of = by_axes(padded_axes(shape.dims(), amounts));

@@ -24,8 +24,8 @@
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/pool.h"
-#include "tiled/resample.h"
 #include "tiled/product.h"
+#include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/sum.h"
@@ -39,23 +39,9 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
-                          Pool, Softmax, Resample>;
 // clang-format off: one to a line
-using Work = std::variant<Infeed
-                          , Outfeed
-                          , Convolution
-                          , FullyConnected
-                          , Elementwise
-                          , Sum
-                          , Pool
-                          , Relayout
-                          , GlobalPool
-                          , Softmax
-                          , LocalCopies
-                          , RingCopies
-                          , Product
-                          >;
+using Work = std::variant<Infeed, Outfeed, Convolution, FullyConnected, Elementwise, Sum, Pool, Relayout, GlobalPool,
+                          Softmax, LocalCopies, RingCopies, Product, Resample>;
 // clang-format on
 
 struct Step {
