@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,11 +10,7 @@
 namespace reef::testing {
 
 // Empty when the collection is absent; tests then skip themselves, saying so.
-inline std::string zoo_folder() {
-  const char* given = std::getenv("REEF_ZOO");
-  const std::string folder = given ? given : REEF_SOURCE_DIR "/../shared/zoo";
-  return std::filesystem::is_directory(folder) ? folder : "";
-}
+std::string zoo_folder();
 
 // What Google's compilers did, recorded in a folder `truth` beside the collection; empty when it is absent.
 inline std::string truth_folder() {
