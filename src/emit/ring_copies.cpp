@@ -151,14 +151,21 @@ void RingCopyWriter::fill_lines(const tiled::RingCopy& copy, std::int64_t lines)
 
 void emit_step(Emission& to, const tiled::RingCopies& step) {
   if (step.copies.empty()) return;  // a movement in which every tile has what it needs
-  if (to.writer.pop_may_be_sending()) {
-    to.writer.barrier();
-  } else {
-    to.writer.tile_fence(kAllUnits, kCountersOfTiles);
-  }
+  // Barriers are where a long program can be cut into pieces.
+  constexpr std::size_t kCopiesBetweenBarriers = 128;
   RingCopyWriter writer(to, to.program.line_of(step.lines), step.google_pace);
-  writer.start();
-  for (const tiled::RingCopy& copy : step.copies) writer.write(copy);
+  for (std::size_t i = 0; i < step.copies.size(); ++i) {
+    if (i % kCopiesBetweenBarriers == 0) {
+      if (i > 0) to.writer.barrier();
+      if (to.writer.pop_may_be_sending()) {
+        to.writer.barrier();
+      } else {
+        to.writer.tile_fence(kAllUnits, kCountersOfTiles);
+      }
+      writer.start();
+    }
+    writer.write(step.copies[i]);
+  }
   if (step.output == tiled::kNowhere || !to.program.tensor(step.output).has_halo()) return;
   to.writer.tile_fence(kAllUnits, kCountersOfTiles);
   exchange_halo(to.writer, to.program.tensor(step.output), nullptr);

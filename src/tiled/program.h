@@ -25,6 +25,7 @@
 #include "tiled/parameters.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
+#include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/spread_softmax.h"
@@ -57,6 +58,7 @@ using Work = std::variant<Infeed
                           , SpreadSoftmax
                           , SmallSoftmax
                           , Product
+                          , Resample
                           >;
 // clang-format on
 
