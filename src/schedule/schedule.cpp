@@ -69,8 +69,8 @@ Status place_narrow(TiledProgram& program) {
   return ok_status();
 }
 
-// Scratch is at the top of wide memory, so that parameters can be kept at the bottom. What exists for several steps (the
-// pixels of a pool, the identity line) counts for each, as seen in Google's programs.
+// Scratch is at the top of wide memory, so that parameters can be kept at the bottom. What exists for several steps
+// (the pixels of a pool, the identity line) counts for each, as seen in Google's programs.
 Status place_wide(TiledProgram& program) {
   std::vector<Extent> extents;
   for (const WideObject& object : program.wide) {

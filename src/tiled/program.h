@@ -40,26 +40,9 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, FullyConnected, Elementwise, Sum, Relayout,
-                          GlobalPool, LocalCopies, Pool, Softmax>;
 // clang-format off: one to a line
-using Work = std::variant<Infeed
-                          , Convolution
-                          , Outfeed
-                          , RingCopies
-                          , FullyConnected
-                          , Elementwise
-                          , Sum
-                          , Relayout
-                          , GlobalPool
-                          , LocalCopies
-                          , Pool
-                          , Softmax
-                          , SpreadSoftmax
-                          , SmallSoftmax
-                          , Product
-                          , Resample
-                          >;
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, FullyConnected, Elementwise, Sum, Relayout,
+                          GlobalPool, LocalCopies, Pool, Softmax, SpreadSoftmax, SmallSoftmax, Product, Resample>;
 // clang-format on
 
 struct Step {
