@@ -23,6 +23,7 @@
 #include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
 #include "tiled/ring_copies.h"
@@ -49,6 +50,8 @@ using Work = std::variant<Infeed
                           , Pool
                           , Relayout
                           , GlobalPool
+                          , PixelSums
+                          , SummedPool
                           , Softmax
                           , SpreadSoftmax
                           , SmallSoftmax
