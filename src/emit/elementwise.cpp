@@ -38,7 +38,7 @@ class ElementwiseWriter {
   void write() {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
     make_identity(writer_, program_, op_.identity);
-    if (op_.function != TableFunction::kNone) load_table(writer_, function_of(op_).table);
+    if (op_.function != TableFunction::kNone) load_table(writer_, function_of(op_).table, output_.owners());
     for_each_equal_draft(
         output_.owners(), [&](int tile) { return work_of(tile); }, [&](Draft draft) { writer_.add(std::move(draft)); });
     if (output_.spread == tiled::Spread::kGrid) {

@@ -232,21 +232,31 @@ void RingCopyWriter::write_shared(std::span<const tiled::RingCopy> copies) {
 
 void emit_step(Emission& to, const tiled::RingCopies& step) {
   if (step.copies.empty()) return;  // a movement in which every tile has what it needs
-  if (to.writer.pop_may_be_sending()) {
-    to.writer.barrier();
-  } else {
-    to.writer.tile_fence(kAllUnits, kCountersOfTiles);
-  }
+  // Barriers are where a long program can be cut into pieces.
+  constexpr std::size_t kCopiesBetweenBarriers = 128;
   RingCopyWriter writer(to, to.program.line_of(step.lines), step.google_pace);
-  writer.start();
   const bool shares = to.program.level == tiled::Level::kBetter;
+  std::size_t since_barrier = 0;
   for (std::span<const tiled::RingCopy> rest = step.copies; !rest.empty();) {
+    if (since_barrier >= kCopiesBetweenBarriers) {
+      to.writer.barrier();
+      since_barrier = 0;
+    }
+    if (since_barrier == 0) {
+      if (to.writer.pop_may_be_sending()) {
+        to.writer.barrier();
+      } else {
+        to.writer.tile_fence(kAllUnits, kCountersOfTiles);
+      }
+      writer.start();
+    }
     const std::size_t count = shares ? writer.can_share(rest) : 1;
     if (count > 1) {
       writer.write_shared(rest.first(count));
     } else {
       writer.write(rest.front());
     }
+    since_barrier += count;
     rest = rest.subspan(count);
   }
   if (step.output == tiled::kNowhere || !to.program.tensor(step.output).has_halo()) return;

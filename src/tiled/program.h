@@ -26,6 +26,7 @@
 #include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
+#include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/spread_softmax.h"
@@ -42,22 +43,23 @@ enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
 // clang-format off: one to a line
 using Work = std::variant<Infeed
-                          , Outfeed
                           , Convolution
+                          , Outfeed
+                          , RingCopies
                           , FullyConnected
                           , Elementwise
                           , Sum
-                          , Pool
                           , Relayout
                           , GlobalPool
                           , PixelSums
                           , SummedPool
+                          , LocalCopies
+                          , Pool
                           , Softmax
                           , SpreadSoftmax
                           , SmallSoftmax
-                          , LocalCopies
-                          , RingCopies
                           , Product
+                          , Resample
                           >;
 // clang-format on
 
