@@ -23,6 +23,7 @@
 #include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
 #include "tiled/resample.h"
@@ -40,9 +41,27 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-// clang-format off: one to a line
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, FullyConnected, Elementwise, Sum, Relayout,
-                          GlobalPool, LocalCopies, Pool, Softmax, SpreadSoftmax, SmallSoftmax, Product, Resample>;
+// One to a line.
+// clang-format off
+using Work = std::variant<Infeed
+                          , Convolution
+                          , Outfeed
+                          , RingCopies
+                          , FullyConnected
+                          , Elementwise
+                          , Sum
+                          , Relayout
+                          , GlobalPool
+                          , PixelSums
+                          , SummedPool
+                          , LocalCopies
+                          , Pool
+                          , Softmax
+                          , SpreadSoftmax
+                          , SmallSoftmax
+                          , Product
+                          , Resample
+                          >;
 // clang-format on
 
 struct Step {
