@@ -148,8 +148,8 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
   }
 }
 
-// Half of what a piece of a program may have: no step has as many.
-constexpr std::int64_t kMostRowsWithoutBarrier = isa::kMaxContentRows / 2;
+// Steps without a barrier of their own get one where many follow each other: long programs are cut there.
+constexpr std::int64_t kMostRowsBetweenBarriers = isa::kMaxContentRows / 4;
 
 Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached,
                                       std::vector<std::int32_t>& step_begins) {
@@ -160,9 +160,8 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
   Emission to{writer, program, model};
   prologue_of_execution(writer);
   for (const tiled::Step& step : program.steps) {
-    // Long programs are cut at barriers; most steps begin with one, but not all.
-    if (writer.rows_since_barrier() > kMostRowsWithoutBarrier) writer.barrier();
     step_begins.push_back(writer.instruction_count());
+    if (writer.rows_since_barrier() > kMostRowsBetweenBarriers) writer.barrier();
     for (const std::int32_t chunk : step.parameters_used) fetch_parameters(to, program.chunk(chunk));
     std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
   }

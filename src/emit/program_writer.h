@@ -122,6 +122,7 @@ class ProgramWriter {
   // Instructions so far: what was queued just now is of instruction position() - 1.
   std::size_t position() const { return program_.size(); }
   std::int64_t rows() const { return rows_; }
+  // Since the last barrier: only at one can a long program be cut.
   std::int64_t rows_since_barrier() const { return rows_ - rows_at_barrier_; }
 
   // Adds starts and ends; the program is complete. Fails if a draft did.
@@ -142,13 +143,13 @@ class ProgramWriter {
   isa::Program program_;  // without starts and ends
   std::int64_t rows_ = 0;
   std::vector<std::size_t> barriers_;  // where each begins
-  std::int64_t rows_at_barrier_ = 0;
   std::uint16_t sequence_;
   Status status_;
   std::array<std::array<std::int64_t, isa::kTileCounterCount>, chip::kTiles> tile_totals_{};
   std::array<std::int64_t, isa::kScalarCounterCount> scalar_totals_{};
   std::vector<Address> addresses_;
   bool pop_may_be_sending_ = false;
+  std::int64_t rows_at_barrier_ = 0;
 };
 
 // Masks for tile_fence.

@@ -28,6 +28,7 @@
 #include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
+#include "tiled/spread_softmax.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -40,8 +41,23 @@ namespace reef::tiled {
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
 // clang-format off: one to a line
-using Work = std::variant<Infeed, Outfeed, Convolution, FullyConnected, Elementwise, Sum, Pool, Relayout, GlobalPool,
-                          Softmax, LocalCopies, RingCopies, Product, Resample>;
+using Work = std::variant<Infeed
+                          , Convolution
+                          , Outfeed
+                          , RingCopies
+                          , FullyConnected
+                          , Elementwise
+                          , Sum
+                          , Relayout
+                          , GlobalPool
+                          , LocalCopies
+                          , Pool
+                          , Softmax
+                          , SpreadSoftmax
+                          , SmallSoftmax
+                          , Product
+                          , Resample
+                          >;
 // clang-format on
 
 struct Step {
