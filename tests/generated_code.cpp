@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "audit/audit.h"
 #include "emit/compiled_model.h"
 #include "formats/darwinn/writer.h"
 #include "formats/tflite/exported_writer.h"
@@ -95,6 +96,12 @@ ProgramComparison compare_programs(const isa::Program& ours, const isa::Program&
   return result;
 }
 
+Status is_sound(const darwinn::Package& package) {
+  REEF_ASSIGN_OR_RETURN(const audit::AuditReport report, audit::audit(package));
+  REEF_REQUIRE(report.is_sound(), "{}", audit::to_text(report));
+  return ok_status();
+}
+
 Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& package, unsigned seed,
                               const device::Schedule* schedule) {
   REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
@@ -122,7 +129,7 @@ Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& pa
     REEF_REQUIRE(at.first == found[i].end(), "'{}': {} of {} bytes differ, first byte {}: {} instead of {}", wanted[i],
                  different, right.size(), at.first - found[i].begin(), *at.first, *at.second);
   }
-  return ok_status();
+  return is_sound(package);
 }
 
 }  // namespace reef::testing

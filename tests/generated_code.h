@@ -40,8 +40,11 @@ struct ProgramComparison {
 };
 ProgramComparison compare_programs(const isa::Program& ours, const isa::Program& theirs);
 
-// The outputs of the package on a virtual device and those of the chip reference for the same pseudo-random input.
-// The status says where they differ first.
+// The soundness checker finds nothing in the package; else what it finds, as text.
+Status is_sound(const darwinn::Package& package);
+
+// The outputs of the package on a virtual device are those of the chip reference for the same pseudo-random input, and
+// the package is sound. Else the status says where they differ first, or what the checker found.
 Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& package, unsigned seed,
                               const device::Schedule* schedule = nullptr);
 

@@ -64,6 +64,20 @@ void add_googles_options(CLI::App& command, CompileArguments& arguments) {
 void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
   add_plan_flags(command, arguments.plan);
+  command
+      .add_option(
+          "-O", how.level,
+          "0: the choices of Google's compiler, as far as they are known; 1: Reef's own, fewer instructions and "
+          "cycles")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
+      ->default_str(how.level == tiled::Level::kAsGoogle ? "0" : "1");
+  command.add_flag_callback(
+      "--verify", [&how] { how.verify = compiler::Verify::kAlways; },
+      "Run the result on the virtual device against the chip's arithmetic on the CPU, and fail on any difference "
+      "(default: if that takes a few seconds)");
+  command.add_flag_callback(
+      "--no-verify", [&how] { how.verify = compiler::Verify::kNever; }, "Do not");
   command.add_flag("--keep-signatures", how.keep_signatures,
                    "Keep the model's signatures (Google's compiler drops them)");
   command

@@ -28,8 +28,8 @@ Result<GeneratedCode> generate_code_and_keep(const PartProgram& part, const Gene
   if (part.shares_chip) {
     return unsupported("code for several parts that keep their parameters side by side is not generated yet");
   }
-  REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
-                        lower::lower(part.model, part.ops, part.inputs, part.outputs, {options.level, part.refused}));
+  REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lower::lower(part.model, part.ops, part.inputs, part.outputs,
+                                                                  {options.level.value_or(part.level), part.refused}));
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
   how.narrow_addresses = options.narrow_addresses;

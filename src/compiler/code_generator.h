@@ -30,6 +30,7 @@ struct PartProgram {
   std::uint64_t caching_token = 0;    // equal in everything that is compiled together
   std::int64_t cached_bytes_max = 0;  // of parameters on the chip: what others have left
   bool shares_chip = false;           // other parts with the same token keep parameters on the same chip
+  tiled::Level level = tiled::kDefaultLevel;
   // Gets the operators that there is no code for, when the answer is kUnsupported; empty: the reason lies in none
   // alone.
   std::vector<lower::RefusedOp>* refused = nullptr;
@@ -43,7 +44,7 @@ Result<darwinn::Package> generate_code(const PartProgram& part);
 
 // Choices given from outside, so that programs can be compared with Google's.
 struct GenerationOptions {
-  tiled::Level level = tiled::Level::kAsGoogle;
+  std::optional<tiled::Level> level = std::nullopt;  // instead of the part's
   // schedule/schedule.h says what these are.
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;
   std::map<std::int32_t, std::int32_t> narrow_addresses = {};

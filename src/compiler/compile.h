@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler from files to files: what happens to a model, in order.
 //
-//   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> write
+//   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> verify -> write
 //
 // Several models are compiled together: they share one caching token and the chip's memory for parameters, which goes
 // where it is predicted to save most time (or, as Google's compiler does it, to the first that asks). With `segments`,
@@ -28,6 +28,14 @@ enum class NoCode : std::uint8_t {
   kFail,     // nothing is written
 };
 
+// Whether the result runs on the virtual device, against the chip reference, before it is written (verification.h).
+enum class Verify : std::uint8_t {
+  kWhenQuick,  // where that is estimated to take kQuickSeconds at most
+  kAlways,
+  kNever,
+};
+inline constexpr double kQuickSeconds = 5;
+
 struct CompileOptions {
   std::vector<std::string> models;  // files
   std::string out_dir;              // empty: the current folder
@@ -38,6 +46,8 @@ struct CompileOptions {
   double timeout_seconds = 180;     // -t: of each attempt; looked at between stages
   bool keep_signatures = false;
   NoCode no_code = NoCode::kPackage;
+  tiled::Level level = tiled::kDefaultLevel;  // -O0, -O1
+  Verify verify = Verify::kWhenQuick;
   CodeGenerator generate = generate_code;
 };
 
@@ -46,6 +56,13 @@ struct CompiledOp {
   partition::Part part;
   bool has_code = false;
   std::string why_no_code;
+};
+
+// What became of trying a file out.
+struct Verified {
+  bool done = false;
+  std::string why_not;  // unless done
+  double seconds = 0;   // measured
 };
 
 // One file that was made: of a model, or of a segment of one.
@@ -61,6 +78,7 @@ struct CompiledFile {
   // Operators of plan.model that stay on the CPU only because there is no code for them.
   std::vector<lower::RefusedOp> without_code;
   std::vector<Attempt> attempts;
+  Verified verified;
   // Bytes of the chip's memory that hold parameters, whole lines of it; what is left; parameters that are sent with
   // every inference. Estimates wherever the code generator has not decided.
   std::int64_t cached_bytes = 0, remaining_bytes = 0, streamed_bytes = 0;
