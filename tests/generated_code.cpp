@@ -9,6 +9,7 @@
 
 #include "audit/audit.h"
 #include "emit/compiled_model.h"
+#include "execute/device/timeline.h"
 #include "formats/darwinn/writer.h"
 #include "formats/tflite/exported_writer.h"
 #include "isa/disassembler.h"
@@ -96,17 +97,17 @@ ProgramComparison compare_programs(const isa::Program& ours, const isa::Program&
   return result;
 }
 
-Status is_sound(const darwinn::Package& package) {
-  REEF_ASSIGN_OR_RETURN(const audit::AuditReport report, audit::audit(package));
-  REEF_REQUIRE(report.is_sound(), "{}", audit::to_text(report));
-  return ok_status();
-}
-
 Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& package, unsigned seed,
                               const device::Schedule* schedule) {
   REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
   device::Device device({.threads = 1});
   if (schedule != nullptr) device.set_schedule(*schedule);
+  REEF_RETURN_IF_ERROR(runs_as_chip_reference_on(device, model, loaded, seed));
+  return passes_audit(package);
+}
+
+Status runs_as_chip_reference_on(device::Device& device, const ir::Model& model,
+                                 const std::shared_ptr<const device::LoadedPackage>& loaded, unsigned seed) {
   std::mt19937 random(seed);
   NamedBytes given;
   std::vector<std::span<const std::uint8_t>> inputs;
@@ -129,7 +130,34 @@ Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& pa
     REEF_REQUIRE(at.first == found[i].end(), "'{}': {} of {} bytes differ, first byte {}: {} instead of {}", wanted[i],
                  different, right.size(), at.first - found[i].begin(), *at.first, *at.second);
   }
-  return is_sound(package);
+  return ok_status();
+}
+
+Status has_no_races(const darwinn::Package& package) {
+  REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
+  std::vector<std::vector<std::uint8_t>> tensors;
+  for (const darwinn::Layer& layer : loaded->inputs()) {
+    tensors.emplace_back(static_cast<std::size_t>(device::tensor_bytes(layer)), std::uint8_t{100});
+  }
+  device::Device device({.threads = 1});
+  device::TimelineOptions options;
+  options.find_races = true;
+  device::Timeline timeline(options);
+  device.set_observer(&timeline);
+  device.set_queue_depths(device::kShallowQueues);
+  const auto result = device.run(loaded, {tensors.begin(), tensors.end()});
+  if (!result.ok()) return result.status();
+  for (const device::ProgramRecord& record : timeline.take_records()) {
+    REEF_REQUIRE(record.races.empty(), "{} races, the first: {}", record.races.size(),
+                 record.describe(record.races.front()));
+  }
+  return ok_status();
+}
+
+Status passes_audit(const darwinn::Package& package) {
+  REEF_ASSIGN_OR_RETURN(const audit::AuditReport report, audit::audit(package));
+  REEF_REQUIRE(report.is_sound(), "{}", audit::to_text(report));
+  return ok_status();
 }
 
 }  // namespace reef::testing

@@ -2,6 +2,7 @@
 // Code that Reef generates, for tests: compiled, compared with Google's, run on the virtual device.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,12 +41,19 @@ struct ProgramComparison {
 };
 ProgramComparison compare_programs(const isa::Program& ours, const isa::Program& theirs);
 
-// The soundness checker finds nothing in the package; else what it finds, as text.
-Status is_sound(const darwinn::Package& package);
-
 // The outputs of the package on a virtual device are those of the chip reference for the same pseudo-random input, and
 // the package is sound. Else the status says where they differ first, or what the checker found.
 Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& package, unsigned seed,
                               const device::Schedule* schedule = nullptr);
+// The same on a device that others use too. It keeps parameters of a package that was loaded before.
+Status runs_as_chip_reference_on(device::Device& device, const ir::Model& model,
+                                 const std::shared_ptr<const device::LoadedPackage>& loaded, unsigned seed);
+
+// The race finder of the virtual device, on both programs: nothing may depend on the order in which units happen to
+// run.
+Status has_no_races(const darwinn::Package& package);
+
+// The soundness checker (audit/audit.h) finds nothing.
+Status passes_audit(const darwinn::Package& package);
 
 }  // namespace reef::testing

@@ -202,11 +202,14 @@ Result<isa::Program> whole_program(const darwinn::Executable& executable) {
   const std::size_t chunks = executable.instruction_chunks.size();
   for (std::size_t c = 0; c < chunks; ++c) {
     REEF_ASSIGN_OR_RETURN(const isa::Program chunk, isa::decode(executable.instruction_chunks[c].bitstream.span()));
-    for (const Instruction& instruction : chunk) {
-      if (instruction.opcode() == Opcode::kStart && c > 0) continue;
-      if (instruction.opcode() == Opcode::kEnd && c + 1 < chunks) continue;
-      whole.push_back(instruction);
+    auto end = chunk.end();
+    if (c + 1 < chunks) {  // a halt that says that more is to come, and nothing but padding behind it
+      const auto halt =
+          std::find_if(chunk.rbegin(), chunk.rend(), [](const Instruction& i) { return i.opcode() == Opcode::kHalt; });
+      if (halt != chunk.rend()) end = halt.base() - 1;
     }
+    const bool has_start = c > 0 && !chunk.empty() && chunk.front().opcode() == Opcode::kStart;
+    whole.insert(whole.end(), chunk.begin() + (has_start ? 1 : 0), end);
   }
   return whole;
 }

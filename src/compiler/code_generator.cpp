@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/code_generator.h"
 
+#include <algorithm>
+
 #include "base/version.h"
 #include "emit/package.h"
 #include "lower/lower.h"
@@ -12,8 +14,30 @@ namespace {
 // Versions of the runtime whose programs look as ours do.
 constexpr int kOldestRuntime = 13;
 
+MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program) {
+  MemoryUse use;
+  use.next_line = part.room.first_line;
+  use.lowest_scratch_line = program.lowest_scratch_line;
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_cached()) continue;
+    for (const tiled::ParameterPiece& piece : chunk.at) {
+      std::int32_t& next = use.next_line[static_cast<std::size_t>(piece.tile)];
+      next = std::max(next, piece.line + piece.lines);
+      use.cached_bytes += std::int64_t{piece.lines} * chip::kWideLineBytes;
+    }
+  }
+  for (const tiled::Step& step : program.steps) {
+    for (const std::int32_t index : step.parameters_used) {
+      const tiled::ParameterChunk& chunk = program.chunk(index);
+      if (!chunk.is_cached()) use.streamed_bytes += static_cast<std::int64_t>(chunk.bytes.size());
+    }
+  }
+  return use;
+}
+
 }  // namespace
 
+Result<PartCode> generate_part(const PartProgram& part) { return generate_part_with(part, {}); }
 Result<darwinn::Package> generate_code(const PartProgram& part) { return generate_code_with(part, {}); }
 
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options) {
@@ -21,12 +45,14 @@ Result<darwinn::Package> generate_code_with(const PartProgram& part, const Gener
   return std::move(code.package);
 }
 
+Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOptions& options) {
+  REEF_ASSIGN_OR_RETURN(GeneratedCode code, generate_code_and_keep(part, options));
+  return PartCode{std::move(code.package), memory_use(part, code.program)};
+}
+
 Result<GeneratedCode> generate_code_and_keep(const PartProgram& part, const GenerationOptions& options) {
   if (part.min_runtime_version < kOldestRuntime) {
     return unsupported("code for runtimes before {} is not generated yet", kOldestRuntime);
-  }
-  if (part.shares_chip) {
-    return unsupported("code for several parts that keep their parameters side by side is not generated yet");
   }
   REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lower::lower(part.model, part.ops, part.inputs, part.outputs,
                                                                   {options.level.value_or(part.level), part.refused}));
@@ -34,6 +60,8 @@ Result<GeneratedCode> generate_code_and_keep(const PartProgram& part, const Gene
   how.parameters = options.parameter_places;
   how.narrow_addresses = options.narrow_addresses;
   how.wide_lines = options.wide_lines;
+  how.cache = part.room;
+  if (part.shares_chip) how.cache.lines = std::min(how.cache.lines, part.cached_bytes_max / chip::kWideLineBytes);
   REEF_RETURN_IF_ERROR(schedule::schedule(program, how));
   REEF_ASSIGN_OR_RETURN(emit::EmittedPackage emitted,
                         emit::package(part.model, program,

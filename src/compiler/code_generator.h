@@ -7,6 +7,7 @@
 // looks for a smaller one).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,6 +19,7 @@
 #include "formats/darwinn/package.h"
 #include "ir/model.h"
 #include "lower/lower.h"
+#include "schedule/parameter_places.h"
 #include "tiled/program.h"
 
 namespace reef::compiler {
@@ -27,19 +29,36 @@ struct PartProgram {
   std::vector<std::int32_t> ops;              // ascending
   std::vector<std::int32_t> inputs, outputs;  // tensors, in the order of the custom op's operands
   int min_runtime_version = 14;
-  std::uint64_t caching_token = 0;    // equal in everything that is compiled together
-  std::int64_t cached_bytes_max = 0;  // of parameters on the chip: what others have left
-  bool shares_chip = false;           // other parts with the same token keep parameters on the same chip
+  std::uint64_t caching_token = 0;  // equal in everything that is compiled together
+  // Others with the same token keep parameters on the same chip: what they have left, and how much of that this part
+  // should take.
+  bool shares_chip = false;
+  std::int64_t cached_bytes_max = 0;
+  schedule::CacheRoom room = {};
   tiled::Level level = tiled::kDefaultLevel;
   // Gets the operators that there is no code for, when the answer is kUnsupported; empty: the reason lies in none
   // alone.
   std::vector<lower::RefusedOp>* refused = nullptr;
 };
 
-using CodeGenerator = std::function<Result<darwinn::Package>(const PartProgram&)>;
+// The chip's memory for parameters as the code uses it.
+struct MemoryUse {
+  std::array<std::int32_t, chip::kTiles> next_line{};   // of each tile: below are the parameters of this and of others
+  std::int32_t lowest_scratch_line = chip::kWideLines;  // none of the others may keep parameters from here on
+  std::int64_t cached_bytes = 0;                        // whole lines
+  std::int64_t streamed_bytes = 0;                      // with every inference
+};
+
+struct PartCode {
+  darwinn::Package package;
+  std::optional<MemoryUse> memory = std::nullopt;  // nothing: not known
+};
+
+using CodeGenerator = std::function<Result<PartCode>(const PartProgram&)>;
 
 // Reef's own: lower, schedule, emit. Covers parts of CONV_2D and DEPTHWISE_CONV_2D (with PAD before them and changes
 // between int8 and uint8) with one input; all other parts are answered with kUnsupported and the reason.
+Result<PartCode> generate_part(const PartProgram& part);
 Result<darwinn::Package> generate_code(const PartProgram& part);
 
 // Choices given from outside, so that programs can be compared with Google's.
@@ -52,6 +71,7 @@ struct GenerationOptions {
   std::optional<std::string> compiler_version = std::nullopt;  // instead of Reef's name and version
 };
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options);
+Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOptions& options);
 
 // The package and what it was made from, for reports and comparisons.
 struct GeneratedCode {

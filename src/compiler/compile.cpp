@@ -58,6 +58,18 @@ struct PendingPart {
   Bytes custom_options;
 };
 
+// The chip's memory for parameters, as those that share it fill it one after the other.
+struct ChipMemory {
+  bool is_shared = false;
+  schedule::CacheRoom room;
+  std::int32_t lowest_scratch_line = chip::kWideLines;
+
+  void add(const MemoryUse& use) {
+    if (is_shared) room.first_line = use.next_line;
+    lowest_scratch_line = std::min(lowest_scratch_line, use.lowest_scratch_line);
+  }
+};
+
 struct PendingFile {
   std::string path;
   std::vector<std::uint8_t> data;
@@ -103,6 +115,8 @@ class Compilation {
     for (Source& segment : segments) {
       std::vector<Source> one;
       one.push_back(std::move(segment));
+      // The driver takes parameters of equal tokens for lying side by side on the chip, which those of segments do not.
+      ++caching_token_;
       if (!compile_together(one, plan)) return false;
       start_ = Clock::now();
     }
@@ -196,14 +210,32 @@ class Compilation {
       if (!plan_one(source, how, run.files.emplace_back())) return false;
     }
     const std::vector<std::int64_t> rooms = share_memory(run.files, how.costs.cache_policy);
+    std::vector<Generated> generated;
     std::int64_t left = 0;
+    chip_ = {};
+    chip_.is_shared = sources.size() > 1;
+    // Scratch that begins lower than what others were told makes them compile again, with less room.
+    for (std::int32_t end = chip::kWideLines + 1; chip_.room.end_line < end;) {
+      end = chip_.room.end_line;
+      chip_.lowest_scratch_line = end;
+      chip_.room.first_line = {};
+      left = 0;
+      generated.assign(sources.size(), {});
+      for (std::size_t i = 0; i < sources.size(); ++i) {
+        std::int64_t room = rooms[i];
+        run.files[i].attempts.clear();
+        if (!choose(room, run.files[i], generated[i])) return false;
+        if (is_late()) return refuse(timed_out(sources[i].path, options_.timeout_seconds));
+        left += std::max<std::int64_t>(room, 0);
+      }
+      if (chip_.is_shared) chip_.room.end_line = chip_.lowest_scratch_line;
+    }
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      std::int64_t room = rooms[i];
-      if (!compile_one(sources[i], room, run.files[i])) return false;
-      left += std::max<std::int64_t>(room, 0);
+      if (!emit(sources[i], generated[i], run.files[i])) return false;
     }
     // As Google's compiler prints it: what is left in the end, the same for all.
-    for (CompiledFile& file : run.files) file.remaining_bytes = left + unshared_bytes_;
+    const std::int64_t remaining = remaining_bytes(run.files).value_or(left + unshared_bytes_);
+    for (CompiledFile& file : run.files) file.remaining_bytes = remaining;
     run.milliseconds = milliseconds_since(start_);
     if (!verify_together(run.files)) return false;
     result_.runs.push_back(std::move(run));
@@ -246,11 +278,16 @@ class Compilation {
     return true;
   }
 
-  bool compile_one(const Source& source, std::int64_t& room, CompiledFile& file) {
-    Generated generated;
-    if (!choose(room, file, generated)) return false;
-    if (is_late()) return refuse(timed_out(source.path, options_.timeout_seconds));
-    return emit(source, generated, file);
+  // Where everything has code: what scratch and parameters leave of the chip's memory.
+  std::optional<std::int64_t> remaining_bytes(const std::vector<CompiledFile>& files) const {
+    std::int64_t used = 0;
+    for (const CompiledFile& file : files) {
+      for (const CompiledOp& op : file.ops) {
+        if (!op.memory) return std::nullopt;
+        used += op.memory->cached_bytes;
+      }
+    }
+    return std::int64_t{chip::kTiles} * chip_.lowest_scratch_line * chip::kWideLineBytes - used;
   }
 
   // Generates code for what was planned; with -d, for less and less of the model until there is some.
@@ -262,16 +299,18 @@ class Compilation {
       if (is_late()) return Status(StatusCode::kResourceExhausted, "the time is over");
       if (!division.ok()) return division.status();
       std::int64_t left = room;
+      ChipMemory chip = chip_;
       Attempt& tried = file.attempts.emplace_back();
       tried.ops = is_whole ? static_cast<std::int32_t>(division->ops.size()) : length_of(*division);
       if (!is_whole) tried.tensors = names_of(*file.plan.model, division->parts);
       partition::Partition now = std::move(division).value();
-      auto made = generate_or_leave(now, is_whole ? -1 : tried.ops, left, file);
+      auto made = generate_or_leave(now, is_whole ? -1 : tried.ops, left, file, chip);
       tried.status = made.status();
       if (!made.ok()) return false;
       file.plan.partition = std::move(now);
       generated = std::move(made).value();
       room_after_ = left;
+      chip_after_ = chip;
       return true;
     };
     const partition::Partition whole = file.plan.partition;
@@ -293,6 +332,7 @@ class Compilation {
     if (!found.ok()) return refuse(timed_out(file.input, options_.timeout_seconds));
     if (found->ops == 0) return refuse_failed(file);
     room = room_after_;
+    chip_ = chip_after_;
     return true;
   }
 
@@ -319,13 +359,15 @@ class Compilation {
   // Operators that there is no code for are left to the CPU, one round after the other: without them, others may end up
   // in other parts. `max_ops` -1: no limit.
   Result<Generated> generate_or_leave(partition::Partition& division, std::int32_t max_ops, std::int64_t& room,
-                                      CompiledFile& file) const {
+                                      CompiledFile& file, ChipMemory& chip) const {
     while (true) {
       std::int64_t left = room;
+      ChipMemory filled = chip;
       std::vector<lower::RefusedOp> refused;
-      auto made = generate(division, left, file.plan, refused);
+      auto made = generate(division, left, file.plan, refused, filled);
       if (refused.empty() || options_.no_code != NoCode::kCpu) {
         room = left;
+        chip = filled;
         return made;
       }
       for (lower::RefusedOp& op : refused) {
@@ -338,7 +380,8 @@ class Compilation {
 
   // `refused` gets every operator without code; where the reason lies in no single one, all of the part.
   Result<Generated> generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,
-                             std::vector<lower::RefusedOp>& refused) const {
+                             std::vector<lower::RefusedOp>& refused, ChipMemory& chip) const {
+    chip.is_shared |= division.parts.size() > 1;
     const ir::Model& model = *plan.model;
     const partition::CostModel& costs = *plan.costs;
     const int runtime = options_.plan.runtime;
@@ -350,19 +393,21 @@ class Compilation {
       op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
       const emit::Border border = emit::border_of(model, part.ops);
       darwinn::CustomOptions custom;
+      // What nobody is predicted to need is for whoever turns out to need it.
       std::vector<lower::RefusedOp> obstacles;
-      auto package = options_.generate(
-          {model, part.ops, border.inputs, border.outputs, runtime, caching_token_, op.part.cost.cache_capacity,
-           options_.models.size() > 1 || options_.segments > 1 || division.parts.size() > 1, options_.level,
-           &obstacles});
-      op.has_code = package.ok();
-      if (package.ok()) {
-        custom.package = std::move(package).value();
+      auto code =
+          options_.generate({model, part.ops, border.inputs, border.outputs, runtime, caching_token_, chip.is_shared,
+                             op.part.cost.cache_capacity + unshared_bytes_, chip.room, options_.level, &obstacles});
+      op.has_code = code.ok();
+      if (code.ok()) {
+        custom.package = std::move(code->package);
+        op.memory = code->memory;
+        if (op.memory) chip.add(*op.memory);
       } else {
-        if (package.status().code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) {
-          return package.status();
+        if (code.status().code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) {
+          return code.status();
         }
-        op.why_no_code = package.status().message();
+        op.why_no_code = code.status().message();
         if (obstacles.empty()) {
           for (const std::int32_t each : part.ops) obstacles.push_back({each, op.why_no_code});
         }
@@ -383,8 +428,9 @@ class Compilation {
       const partition::PartCost& cost = file.ops[i].part.cost;  // with the memory that others have left
       file.plan.partition.predicted_us += cost.total() - part.cost.total();
       part.cost = cost;
-      file.cached_bytes += cost.cache_used;
-      file.streamed_bytes += cost.streamed_bytes;
+      const std::optional<MemoryUse>& memory = file.ops[i].memory;
+      file.cached_bytes += memory ? memory->cached_bytes : cost.cache_used;
+      file.streamed_bytes += memory ? memory->streamed_bytes : cost.streamed_bytes;
     }
     emit::EmitOptions how;
     how.keep_signatures = options_.keep_signatures;
@@ -515,6 +561,7 @@ class Compilation {
   Clock::time_point start_;
   std::uint64_t caching_token_ = 0;
   std::int64_t unshared_bytes_ = 0;             // of the chip's memory that no model needs
+  ChipMemory chip_, chip_after_;                // of what is being compiled, and after the last attempt
   std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
   std::vector<rewrite::Application> rewrites_;  // of a model that is cut
   std::vector<PendingPart> unverified_;         // of what is compiled together

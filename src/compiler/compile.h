@@ -4,13 +4,15 @@
 //   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> verify -> write
 //
 // Several models are compiled together: they share one caching token and the chip's memory for parameters, which goes
-// where it is predicted to save most time (or, as Google's compiler does it, to the first that asks). With `segments`,
-// one model is cut into several, which share the token but not the memory: each has a chip of its own. Nothing is
-// written unless everything could be compiled. Same files and options, same bytes.
+// where it is predicted to save most time (or, as Google's compiler does it, to the first that asks). Parameters of one
+// must not lie where another has scratch: everything is generated twice, when it is known where scratch begins.
+// With `segments`, one model is cut into several; each has a chip and a token of its own, so that they also take turns
+// on one chip without harm. Nothing is written unless everything could be compiled. Same files and options, same bytes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,13 +50,14 @@ struct CompileOptions {
   NoCode no_code = NoCode::kPackage;
   tiled::Level level = tiled::kDefaultLevel;  // -O0, -O1
   Verify verify = Verify::kWhenQuick;
-  CodeGenerator generate = generate_code;
+  CodeGenerator generate = generate_part;
 };
 
 // A part of a model that became a custom op.
 struct CompiledOp {
   partition::Part part;
   bool has_code = false;
+  std::optional<MemoryUse> memory;  // of its code; nothing: estimates are all there is
   std::string why_no_code;
 };
 
@@ -80,7 +83,7 @@ struct CompiledFile {
   std::vector<Attempt> attempts;
   Verified verified;
   // Bytes of the chip's memory that hold parameters, whole lines of it; what is left; parameters that are sent with
-  // every inference. Estimates wherever the code generator has not decided.
+  // every inference. What the code does; estimates for parts that have none.
   std::int64_t cached_bytes = 0, remaining_bytes = 0, streamed_bytes = 0;
 };
 

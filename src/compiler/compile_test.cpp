@@ -23,10 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::QuantizedModel;
 
-darwinn::Package some_code() {
-  darwinn::Package package;
-  package.executables.push_back(darwinn::new_executable(darwinn::ExecutableType::kStandAlone));
-  return package;
+PartCode some_code() {
+  PartCode code;
+  code.package.executables.push_back(darwinn::new_executable(darwinn::ExecutableType::kStandAlone));
+  return code;
 }
 
 // `length` convolutions, one behind the other.
@@ -40,7 +40,7 @@ ir::Model chain(int length, int channels = 8) {
   return model.finish({x});
 }
 
-Result<darwinn::Package> no_code(const PartProgram&) { return unsupported("there is no code for it"); }
+Result<PartCode> no_code(const PartProgram&) { return unsupported("there is no code for it"); }
 
 class Compile : public ::testing::Test {
  protected:
@@ -59,7 +59,7 @@ class Compile : public ::testing::Test {
   }
   // Fails for parts of more operators than that, as for activations that do not fit.
   void compile_at_most(std::size_t operators) {
-    options_.generate = [operators](const PartProgram& part) -> Result<darwinn::Package> {
+    options_.generate = [operators](const PartProgram& part) -> Result<PartCode> {
       if (part.ops.size() <= operators) return some_code();
       return Status(StatusCode::kResourceExhausted, "activations do not fit");
     };
@@ -96,7 +96,7 @@ TEST_F(Compile, WritesTheModelAndItsLog) {
 
 TEST_F(Compile, SameFilesSameBytes) {
   add("net.tflite", chain(2));
-  options_.generate = generate_code;
+  options_.generate = generate_part;
   const auto bytes = [&] {
     EXPECT_TRUE(compile(options_).ok());
     const auto file = read_file((folder_ / "net_edgetpu.tflite").string(), 1 << 20);
@@ -107,7 +107,7 @@ TEST_F(Compile, SameFilesSameBytes) {
 
 TEST_F(Compile, WhatIsWrittenWasTriedOut) {
   add("net.tflite", chain(2));
-  options_.generate = generate_code;
+  options_.generate = generate_part;
   options_.verify = Verify::kWhenQuick;
   const CompileResult result = compile(options_);
   ASSERT_TRUE(result.ok()) << result.refusals[0].explanation;
@@ -118,15 +118,15 @@ TEST_F(Compile, WhatIsWrittenWasTriedOut) {
 // One byte of the parameters is wrong, as a mistake in their layout would make it.
 TEST_F(Compile, WrongCodeIsNotWritten) {
   add("net.tflite", chain(2));
-  options_.generate = [](const PartProgram& part) -> Result<darwinn::Package> {
-    REEF_ASSIGN_OR_RETURN(darwinn::Package package, generate_code(part));
-    for (darwinn::Executable& executable : package.executables) {
+  options_.generate = [](const PartProgram& part) -> Result<PartCode> {
+    REEF_ASSIGN_OR_RETURN(PartCode code, generate_part(part));
+    for (darwinn::Executable& executable : code.package.executables) {
       if (executable.parameters.empty()) continue;
       std::vector<std::uint8_t> bytes(executable.parameters.span().begin(), executable.parameters.span().end());
       bytes[bytes.size() / 2] ^= 0x40;
       executable.parameters = Bytes(std::move(bytes));
     }
-    return package;
+    return code;
   };
   options_.verify = Verify::kAlways;
   const CompileResult refused = compile(options_);
@@ -288,7 +288,7 @@ TEST_F(Compile, ModelsCompiledTogetherShareTokenAndMemory) {
   const std::vector<CompiledFile>& made = result.runs.at(0).files;
   ASSERT_EQ(made.size(), 2u);
   EXPECT_GT(made[0].cached_bytes, 3 * 64 * 64 * 9 - 1);
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(seen[i].cached_bytes_max, made[i].cached_bytes);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_GE(seen[i].cached_bytes_max, made[i].cached_bytes);
   EXPECT_EQ(made[0].remaining_bytes, made[1].remaining_bytes);
   const std::int64_t all = made[0].cached_bytes + made[1].cached_bytes + made[0].remaining_bytes;
   EXPECT_LE(all, std::int64_t{chip::kTiles} * chip::kWideLines * chip::kWideLineBytes);
@@ -322,7 +322,7 @@ TEST_F(Compile, SegmentsAreModelsOfTheirOwn) {
   const CompileResult result = compile(options_);
   ASSERT_TRUE(result.ok()) << result.refusals[0].explanation;
   ASSERT_EQ(result.runs.size(), 3u);
-  EXPECT_EQ(tokens.size(), 1u);
+  EXPECT_EQ(tokens.size(), 3u);    // parameters of the one overwrite those of the other on a chip that runs both
   std::string produced = "input";  // what one segment returns, the next reads
   for (std::size_t i = 0; i < 3; ++i) {
     const std::string name = "net_segment_" + std::to_string(i) + "_of_3";

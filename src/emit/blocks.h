@@ -21,6 +21,7 @@
 
 #include "emit/program_writer.h"
 #include "ir/model.h"
+#include "numeric/chip_tensor.h"
 #include "tiled/program.h"
 
 namespace reef::emit {
@@ -30,8 +31,15 @@ struct Emission {
   ProgramWriter& writer;
   const tiled::TiledProgram& program;
   const ir::Model& model;  // for names of host buffers only
-  // Transfers in the order in which the program queues them, as the driver must send or read them.
-  std::vector<darwinn::DmaHint> hints = {};
+  // Transfers in the order in which the program queues them, as the driver must send or read them; each noted right
+  // after it has been queued.
+  struct Hint {
+    darwinn::DmaHint hint;
+    std::size_t position = 0;  // ProgramWriter::position()
+  };
+  std::vector<Hint> hints = {};
+  // Parameters that the program itself asks for, in the order in which it does.
+  std::vector<std::uint8_t> parameters = {};
 
   const std::string& name_of(std::int32_t source) const {
     return model.subgraphs[0].tensors[static_cast<std::size_t>(source)].name;
@@ -44,21 +52,36 @@ void prologue_of_execution(ProgramWriter& writer);
 void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
+void emit_step(Emission& to, const tiled::RingCopies& step);
+void emit_step(Emission& to, const tiled::Relayout& step);
+void emit_step(Emission& to, const tiled::GlobalPool& step);
+void emit_step(Emission& to, const tiled::LocalCopies& step);
+void emit_step(Emission& to, const tiled::Elementwise& op);
+void emit_step(Emission& to, const tiled::Sum& sum);
+void emit_step(Emission& to, const tiled::Pool& pool);
 void epilogue_of_execution(ProgramWriter& writer);
 
-// When the pixels that a tile owns are there: before channel block j (16 words) of them is sent, AVDATA must have
-// reached first[tile] + increment * j.
+// When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA
+// must have reached first[tile] + increment * j.
 struct OwnPixels {
   std::array<std::int64_t, chip::kTiles> first{};
   std::int64_t increment = 1;
+  std::int32_t block_words = 16;
 };
 // Fills in the tensor's halos: neighbours exchange what they own, the borders of the image get the zero point.
 // `own` null: everything that is owned is there already.
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
 
+// Gives the tensor units of all tiles a table; everything that uses the one before ends first.
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table);
+// A chunk of parameters from the host, to some tiles over ring A, as lines of chunk.line_words words. Receiving is the
+// caller's part, who must have queued it.
+void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask tiles);
+// Brings a chunk to the lines of one tile, if it is one that is brought before each use; complete with a fence.
+void fetch_parameters(Emission& to, const tiled::ParameterChunk& chunk);
+
 // The program that keeps parameters on the chip, complete.
-Result<isa::Program> caching_program(const tiled::TiledProgram& program,
-                                     std::vector<darwinn::FieldOffset>& field_offsets);
+Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program);
 
 // Shared by both kinds of programs.
 void clear_chip(ProgramWriter& writer);

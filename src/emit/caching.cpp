@@ -22,6 +22,8 @@ namespace {
 using isa::Opcode;
 
 constexpr std::uint16_t kFirstSequence = 0x8000;
+// Long programs are cut at barriers, which this one needs for nothing else.
+constexpr std::int64_t kRowsBetweenBarriers = isa::kMaxContentRows / 2;
 constexpr std::int64_t kBlock = chip::kParameterFifoUnits / 2;
 // Registers: the transfer's address, and those that queueing it changes.
 constexpr int kHigh = 2, kLow = 3, kScratch = 4;
@@ -59,11 +61,12 @@ void receive(ProgramWriter& writer, const tiled::ParameterChunk& chunk) {
 
 }  // namespace
 
-Result<isa::Program> caching_program(const tiled::TiledProgram& program,
-                                     std::vector<darwinn::FieldOffset>& field_offsets) {
+Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program) {
   namespace q = isa::host_queues;
   std::int64_t bytes = 0;
-  for (const tiled::ParameterChunk& chunk : program.parameters) bytes += static_cast<std::int64_t>(chunk.bytes.size());
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
+    if (chunk.is_cached()) bytes += static_cast<std::int64_t>(chunk.bytes.size());
+  }
   ProgramWriter writer(kFirstSequence);
   clear_chip(writer);
   writer.copy_register(kLow, kParametersLow);
@@ -75,13 +78,20 @@ Result<isa::Program> caching_program(const tiled::TiledProgram& program,
                  .nest(q::kInfeedOut, buffer_blocks(0, units, kBlock))
                  .wait(ScalarCounter::kParameterPop, {0, 1 - buffered, 1})
                  .signal(q::kSignalInfeed, 0));
-  for (const tiled::ParameterChunk& chunk : program.parameters) receive(writer, chunk);
+  std::int64_t rows = 0;  // at the last barrier
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_cached()) continue;
+    if (writer.rows() - rows > kRowsBetweenBarriers) {
+      rows = writer.rows();
+      writer.barrier();
+    }
+    receive(writer, chunk);
+  }
   writer.barrier(true);
   writer.load_register(kHigh, 0);
   writer.load_register(kLow, 0);
   queue(writer, 0, isa::bundle::DescriptorTag::kInterrupt);
   halt(writer);
-  field_offsets = writer.field_offsets();
   return std::move(writer).finish();
 }
 

@@ -10,6 +10,7 @@
 // A depthwise layer uses 4 words of parameters at a step, not 64. Its lines are packed; they go to the scalar core,
 // through its loop-back buffer, and come back as lines of 4 words over ring A:
 //   packed lines -> ring B -> outfeed -> loop-back buffer -> pop -> ring A -> ring_receive -> ...
+// Parameters that are kept nowhere come over ring A, too, from the host (streaming.cpp).
 //
 // Waits, with everything counted from the totals before the layer:
 //   ring_receive     PARAMETERS: the block before last is used up, its lines are free (the last one, where there is one
@@ -74,8 +75,9 @@ std::vector<Dim> joined(std::initializer_list<WalkDim> walk) {
 
 class LayerWriter {
  public:
-  LayerWriter(ProgramWriter& writer, const tiled::TiledProgram& program, const Convolution& layer)
-      : writer_(writer),
+  LayerWriter(Emission& to, const tiled::TiledProgram& program, const Convolution& layer)
+      : to_(to),
+        writer_(to.writer),
         layer_(layer),
         input_(program.tensor(layer.input)),
         output_(program.tensor(layer.output)),
@@ -85,7 +87,8 @@ class LayerWriter {
         sums_line_(program.line_of(layer.sums)),
         header_lines_(layer.header.arrays()),
         scaling_lines_(int{layer.header.multipliers} + int{layer.header.biases}),
-        ring_read_(layer.depthwise ? TileCounter::kRingReadA : TileCounter::kRingReadB),
+        over_ring_a_(layer.depthwise || chunk_.is_streamed()),
+        ring_read_(over_ring_a_ ? TileCounter::kRingReadA : TileCounter::kRingReadB),
         tiles_(output_.owners()) {
     for (int t = 0; t < chip::kTiles; ++t) {
       for (int c = 0; c < isa::kTileCounterCount; ++c) {
@@ -100,7 +103,9 @@ class LayerWriter {
     receive_parameters();
     if (scaling_lines_ > 0) load_scaling();
     compute();
-    if (layer_.depthwise) {
+    if (chunk_.is_streamed()) {
+      send_from_host(to_, chunk_, tiles_);
+    } else if (layer_.depthwise) {
       send_depthwise();
     } else {
       send_lines();
@@ -115,7 +120,6 @@ class LayerWriter {
 
   void receive_parameters() {
     namespace r = isa::ring;
-    const bool depthwise = layer_.depthwise;
     std::vector<Dim> dims = {step(1, layer_.block_lines)};
     if (layer_.partial_sums) dims.push_back(repeat(layer_.blocks));
     dims.push_back(repeat(1));
@@ -123,11 +127,11 @@ class LayerWriter {
     const LoopNest lines = LoopNest(weights_line_, dims).swap(1, layer_.buffers == 2 ? layer_.block_lines : 0);
     const auto used_up = [&](int tile) { return before(TileCounter::kParameters, tile); };
     for_each_class(tiles_, used_up, [&](TileMask tiles, std::int64_t used) {
-      Draft draft(depthwise ? Opcode::kRingReceiveA : Opcode::kRingReceiveB);
+      Draft draft(over_ring_a_ ? Opcode::kRingReceiveA : Opcode::kRingReceiveB);
       draft.tiles(tiles)
           .nest(r::kReceiveOut, lines)
           .wait(TileCounter::kParameters, {1, used - (layer_.buffers - 1), 1}, Gate::kWriting)
-          .signal(depthwise ? r::kSignalRingReadA : r::kSignalRingReadB, 1);
+          .signal(over_ring_a_ ? r::kSignalRingReadA : r::kSignalRingReadB, 1);
       if (header_lines_ > 0) {
         draft.set(r::kHeader)
             .set(r::kHeaderLevel, layer_.partial_sums ? 3 : 2)
@@ -366,6 +370,7 @@ class LayerWriter {
     exchange_halo(writer_, output_, &own);
   }
 
+  Emission& to_;
   ProgramWriter& writer_;
   const Convolution& layer_;
   const TiledTensor& input_;
@@ -373,6 +378,7 @@ class LayerWriter {
   const tiled::ParameterChunk& chunk_;
   const std::int32_t weights_line_, header_line_, sums_line_;
   const int header_lines_, scaling_lines_;
+  const bool over_ring_a_;
   const TileCounter ring_read_;
   const TileMask tiles_;  // that own pixels of the output
   std::array<std::array<std::int64_t, isa::kTileCounterCount>, chip::kTiles> before_{};
@@ -380,6 +386,6 @@ class LayerWriter {
 
 }  // namespace
 
-void emit_step(Emission& to, const Convolution& layer) { LayerWriter(to.writer, to.program, layer).write(); }
+void emit_step(Emission& to, const Convolution& layer) { LayerWriter(to, to.program, layer).write(); }
 
 }  // namespace reef::emit

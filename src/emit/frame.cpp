@@ -17,7 +17,6 @@ using isa::Opcode;
 
 constexpr std::uint32_t kAllScalarCounters = (1u << isa::kScalarCounterCount) - 1;
 constexpr std::uint32_t kAllScalarUnits = 31;
-constexpr int kNopsAfterHalt = 4;
 
 }  // namespace
 

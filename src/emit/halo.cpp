@@ -7,8 +7,8 @@
 // that neighbour: it waits for its own halo before it sends (tiled/axis_partition.h makes room for that).
 //
 // A mesh instruction sends from one place and receives to another; tiles at the borders only do one of both. Pixels go
-// in blocks of 16 words (64 channels), so that the first can leave while the others are computed. Waits, before block j
-// is sent:
+// in blocks of as many channels as are finished at a time (16 words of a convolution's results, one of element-wise
+// ones), so that the first can leave while the others are computed. Waits, before block j is sent:
 //   AVDATA            the tile's own pixels of the block are computed
 //   MESH_N_IN, S_IN   the rows of the block have come (columns only)
 //   own direction     the halo to be passed on has come
@@ -29,8 +29,6 @@ namespace {
 using isa::Opcode;
 using tiled::AxisPartition;
 using tiled::TiledTensor;
-
-constexpr std::int32_t kBlockWords = 16;
 
 // What one tile does in one direction.
 struct Exchange {
@@ -54,7 +52,12 @@ struct Exchange {
 class HaloExchange {
  public:
   HaloExchange(ProgramWriter& writer, const TiledTensor& tensor, const OwnPixels* own)
-      : writer_(writer), tensor_(tensor), own_(own), words_(tensor.pitch / chip::kNarrowWordBytes) {}
+      : writer_(writer),
+        tensor_(tensor),
+        own_(own),
+        words_(tensor.pixel_words()),
+        pitch_words_(tensor.pitch / chip::kNarrowWordBytes),
+        block_words_(own == nullptr ? OwnPixels{}.block_words : own->block_words) {}
 
   void write() {
     const AxisPartition &rows = tensor_.rows, &columns = tensor_.columns;
@@ -69,9 +72,11 @@ class HaloExchange {
   }
 
  private:
-  std::int64_t row_words(int column) const { return std::int64_t{tensor_.columns.length(column)} * words_; }
+  std::int64_t row_words(int column) const { return std::int64_t{tensor_.columns.length(column)} * pitch_words_; }
   std::int64_t first_word() const { return tensor_.address / chip::kNarrowWordBytes; }
-  std::int32_t blocks() const { return (words_ + kBlockWords - 1) / kBlockWords; }
+  std::int32_t blocks() const { return (words_ + block_words_ - 1) / block_words_; }
+  // Single words have a dimension of blocks even if there is one only.
+  bool in_blocks() const { return blocks() > 1 || block_words_ == 1; }
 
   static void add(std::vector<Dim>& dims, std::int64_t stride, std::int64_t count) {
     if (count > 1) dims.push_back(step(stride, count));
@@ -80,10 +85,10 @@ class HaloExchange {
   std::vector<Dim> rectangle(int column, std::int32_t width, std::int32_t height) const {
     std::vector<Dim> dims;
     dims.reserve(3);
-    add(dims, 1, std::min(words_, kBlockWords));
-    add(dims, words_, width);
+    add(dims, 1, std::min(words_, block_words_));
+    add(dims, pitch_words_, width);
     add(dims, row_words(column), height);
-    if (dims.empty() && blocks() == 1) dims.push_back(step(1, 1));
+    if (dims.empty() && !in_blocks()) dims.push_back(step(1, 1));
     return dims;
   }
 
@@ -113,7 +118,7 @@ class HaloExchange {
     const std::int32_t from = north ? axis.front : axis.front + share.own() - sent;
     const std::int32_t to = north ? axis.front + share.own() : axis.front - received;
     const std::int32_t width = tensor_.columns.tile(column).own();
-    const std::int64_t first = first_word() + std::int64_t{tensor_.columns.front} * words_;
+    const std::int64_t first = first_word() + std::int64_t{tensor_.columns.front} * pitch_words_;
     Exchange exchange;
     if (received > 0) {
       exchange.receive = {first + to * row_words(column), rectangle(column, width, received)};
@@ -142,11 +147,11 @@ class HaloExchange {
     const int tile = chip::kTileColumns * row + column;
     Exchange exchange;
     if (received > 0) {
-      exchange.receive = {first + std::int64_t{to} * words_, rectangle(column, received, rows.needed())};
+      exchange.receive = {first + std::int64_t{to} * pitch_words_, rectangle(column, received, rows.needed())};
       exchange.fills = column == (west ? axis.last_owner() : 0);
     }
     if (sent > 0) {
-      exchange.send = {first + std::int64_t{from} * words_, rectangle(column, sent, rows.needed())};
+      exchange.send = {first + std::int64_t{from} * pitch_words_, rectangle(column, sent, rows.needed())};
       if (sent > share.own()) need_passed_on(opcode, tile, exchange);
       need_own_pixels(row, column, exchange);
       if (share.own() > 0 && rows.before > 0) need_rows(TileCounter::kMeshNorthIn, north_in_, tile, exchange);
@@ -215,10 +220,10 @@ class HaloExchange {
 
   LoopNest over_blocks(const Exchange::Side& side) const {
     std::vector<Dim> dims = side.dims;
-    if (blocks() == 1) return LoopNest(side.word, std::move(dims));
+    if (!in_blocks()) return LoopNest(side.word, std::move(dims));
     const int outer = static_cast<int>(dims.size());
-    dims.push_back(step(kBlockWords, blocks()));
-    const std::int32_t rest = words_ % kBlockWords;
+    dims.push_back(step(block_words_, blocks()));
+    const std::int32_t rest = words_ % block_words_;
     LoopNest nest(side.word, std::move(dims));
     if (rest != 0) nest.clip(outer, rest);
     return nest;
@@ -228,6 +233,8 @@ class HaloExchange {
   const TiledTensor& tensor_;
   const OwnPixels* own_;
   const std::int32_t words_;            // of a pixel
+  const std::int32_t pitch_words_;      // from pixel to pixel
+  const std::int32_t block_words_;
   TileTotals north_in_{}, south_in_{};  // before the exchange
 };
 

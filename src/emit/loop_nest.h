@@ -20,6 +20,22 @@ constexpr Dim step(std::int64_t stride, std::int64_t count) { return {stride, co
 // The same addresses again.
 constexpr Dim repeat(std::int64_t count) { return {0, count, false}; }
 
+// Loop counts as few dimensions: neighbours are joined while the product is at most `most` steps. There is one at
+// least.
+inline std::vector<std::int64_t> few_counts(std::initializer_list<std::int64_t> counts, std::int64_t most) {
+  std::vector<std::int64_t> joined;
+  for (const std::int64_t count : counts) {
+    if (!joined.empty() && joined.back() * count <= most) {
+      joined.back() *= count;
+    } else {
+      joined.push_back(count);
+    }
+  }
+  return joined;
+}
+// Steps that one dimension of the loops or of the parameters of a tensor operation can have.
+inline constexpr std::int64_t kMostParameterSteps = std::int64_t{1} << 14;
+
 class LoopNest {
  public:
   LoopNest(std::int64_t base, std::vector<Dim> dims) : base_(base), dims_(std::move(dims)) {}

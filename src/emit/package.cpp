@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/package.h"
 
+#include <algorithm>
+
 #include "emit/blocks.h"
 #include "emit/registers.h"
 
@@ -22,9 +24,11 @@ darwinn::DmaHint transfer_hint(darwinn::BaseAddress base, const std::string& nam
   return hint;
 }
 
-darwinn::DmaHint instructions() {
+darwinn::DmaHint instructions(std::size_t chunk) {
   darwinn::DmaHint hint;
-  hint.hint = darwinn::InstructionHint{};
+  darwinn::InstructionHint which;
+  which.chunk_index = static_cast<std::int32_t>(chunk);
+  hint.hint = which;
   return hint;
 }
 darwinn::DmaHint interrupt() {
@@ -52,6 +56,15 @@ darwinn::Layer layer_of(const ir::Tensor& tensor, const TiledTensor& tiled) {
 // Where the host finds pixel (y, x) in the stream of tiles.
 darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& stream) {
   darwinn::OutputLayout layout;
+  if (tensor.spread == tiled::Spread::kVector) {
+    layout.y_to_tile = {0};
+    layout.y_to_local_row = {0};
+    layout.x_to_tile = {0};
+    layout.x_to_local_offset = {0};
+    layout.x_to_row_size = {tensor.pitch};
+    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
+    return layout;
+  }
   for (int row = 0; row < chip::kTileRows; ++row) {
     for (std::int32_t y = 0; y < tensor.rows.tile(row).own(); ++y) {
       layout.y_to_tile.push_back(chip::kTileColumns * row);
@@ -82,19 +95,22 @@ darwinn::Layer output_layer(const ir::Tensor& tensor, const TiledTensor& tiled, 
   return layer;
 }
 
-darwinn::InstructionChunk chunk_of(const isa::Program& program, std::vector<darwinn::FieldOffset> fields) {
-  darwinn::InstructionChunk chunk;
-  chunk.bitstream = Bytes(isa::encode(program));
-  chunk.field_offsets = std::move(fields);
-  return chunk;
-}
-
-darwinn::DmaHints with_frame(std::vector<darwinn::DmaHint> transfers) {
+// Instructions, and all transfers in their order: those of a piece of the program follow its instructions.
+void add_program(std::vector<ProgramPiece> pieces, std::vector<Emission::Hint> transfers,
+                 darwinn::Executable& executable) {
   darwinn::DmaHints hints;
-  hints.hints.push_back(instructions());
-  for (darwinn::DmaHint& hint : transfers) hints.hints.push_back(std::move(hint));
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    hints.hints.push_back(instructions(i));
+    for (; next < transfers.size() && transfers[next].position <= pieces[i].end; ++next) {
+      hints.hints.push_back(std::move(transfers[next].hint));
+    }
+    darwinn::InstructionChunk& chunk = executable.instruction_chunks.emplace_back();
+    chunk.bitstream = Bytes(isa::encode(pieces[i].program));
+    chunk.field_offsets = std::move(pieces[i].field_offsets);
+  }
   hints.hints.push_back(interrupt());
-  return hints;
+  executable.dma_hints = std::move(hints);
 }
 
 // The host's view of inputs and results, in the order of the custom op's operands.
@@ -117,24 +133,25 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
   }
 }
 
-Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program,
+Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached,
                                       std::vector<std::int32_t>& step_begins) {
-  darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kExecutionOnly);
+  darwinn::Executable executable = darwinn::new_executable(has_cached ? darwinn::ExecutableType::kExecutionOnly
+                                                                      : darwinn::ExecutableType::kStandAlone);
   describe_borders(model, program, executable);
   ProgramWriter writer(0);
   Emission to{writer, program, model};
   prologue_of_execution(writer);
   for (const tiled::Step& step : program.steps) {
-    step_begins.push_back(writer.instruction_count());
+    step_begins.push_back(static_cast<std::int32_t>(writer.position()) + 1);
+    for (const std::int32_t chunk : step.parameters_used) fetch_parameters(to, program.chunk(chunk));
     std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
   }
-  step_begins.push_back(writer.instruction_count());
+  step_begins.push_back(static_cast<std::int32_t>(writer.position()) + 1);
   epilogue_of_execution(writer);
-  executable.dma_hints = with_frame(std::move(to.hints));
   executable.used_narrow_memory_bytes = program.narrow_bytes;
-  std::vector<darwinn::FieldOffset> fields = writer.field_offsets();
-  REEF_ASSIGN_OR_RETURN(const isa::Program code, std::move(writer).finish());
-  executable.instruction_chunks.push_back(chunk_of(code, std::move(fields)));
+  executable.parameters = Bytes(std::move(to.parameters));
+  REEF_ASSIGN_OR_RETURN(auto pieces, std::move(writer).finish());
+  add_program(std::move(pieces), std::move(to.hints), executable);
   return executable;
 }
 
@@ -142,15 +159,16 @@ Result<darwinn::Executable> caching(const TiledProgram& program) {
   darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kParameterCaching);
   std::vector<std::uint8_t> blob;
   for (const tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_cached()) continue;
     const auto bytes = chunk.bytes.span();
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
-  std::vector<darwinn::FieldOffset> fields;
-  REEF_ASSIGN_OR_RETURN(const isa::Program code, caching_program(program, fields));
-  executable.dma_hints = with_frame({transfer_hint(
-      darwinn::BaseAddress::kParameter, "", 0, static_cast<std::int64_t>(blob.size()), darwinn::Direction::kToDevice)});
+  REEF_ASSIGN_OR_RETURN(auto pieces, caching_program(program));
+  add_program(std::move(pieces),
+              {{transfer_hint(darwinn::BaseAddress::kParameter, "", 0, static_cast<std::int64_t>(blob.size()),
+                              darwinn::Direction::kToDevice)}},
+              executable);
   executable.parameters = Bytes(std::move(blob));
-  executable.instruction_chunks.push_back(chunk_of(code, std::move(fields)));
   return executable;
 }
 
@@ -158,7 +176,7 @@ Result<darwinn::Executable> caching(const TiledProgram& program) {
 
 void Emission::hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
                              std::int64_t bytes, darwinn::Direction direction) {
-  hints.push_back(transfer_hint(base, name, offset, bytes, direction));
+  hints.push_back({transfer_hint(base, name, offset, bytes, direction), writer.position()});
 }
 
 Result<EmittedPackage> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {
@@ -166,7 +184,14 @@ Result<EmittedPackage> package(const ir::Model& model, const TiledProgram& progr
   darwinn::Package& result = emitted.package;
   result.min_runtime_version = options.min_runtime_version;
   result.compiler_version = options.compiler_version;
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, emitted.step_begins));
+  // With nothing to keep, a program needs no other.
+  const bool caches = std::any_of(program.parameters.begin(), program.parameters.end(),
+                                  [](const tiled::ParameterChunk& chunk) { return chunk.is_cached(); });
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, caches, emitted.step_begins));
+  if (!caches) {
+    result.executables.push_back(std::move(execute));
+    return emitted;
+  }
   REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program));
   execute.parameter_caching_token = options.caching_token;
   cache.parameter_caching_token = options.caching_token;

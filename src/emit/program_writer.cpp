@@ -5,6 +5,7 @@
 #include "isa/fence.h"
 #include "isa/format.h"
 #include "isa/frame.h"
+#include "isa/host_queues.h"
 #include "isa/nest_shape.h"
 #include "isa/scalar.h"
 #include "isa/tensor_op.h"
@@ -13,6 +14,10 @@ namespace reef::emit {
 namespace {
 
 using isa::Opcode;
+
+// A piece that is not the last ends with a halt of its own, and nops.
+constexpr int kMoreToCome = 4;
+constexpr int kEndRows = 1 + kNopsAfterHalt;
 
 }  // namespace
 
@@ -110,9 +115,7 @@ Draft& Draft::signal(const isa::ProducerFields& producer, int level) {
 
 // ---- ProgramWriter ----
 
-ProgramWriter::ProgramWriter(std::uint16_t first_sequence) : sequence_(first_sequence) {
-  program_.emplace_back(Opcode::kStart);
-}
+ProgramWriter::ProgramWriter(std::uint16_t first_sequence) : sequence_(first_sequence) {}
 
 void ProgramWriter::add(Draft draft) {
   isa::Instruction& instruction = draft.instruction_;
@@ -126,6 +129,9 @@ void ProgramWriter::add(Draft draft) {
 void ProgramWriter::count(const isa::Instruction& instruction) {
   count_fences(instruction);
   const Opcode opcode = instruction.opcode();
+  if (opcode == Opcode::kPop && !instruction.read_producer(isa::host_queues::kSignalPopRingProducer).enabled) {
+    pop_may_be_sending_ = true;
+  }
   for (const isa::ProducerFields& producer : isa::producers(opcode)) {
     const isa::Producer signal = instruction.read_producer(producer);
     if (!signal.enabled) continue;
@@ -175,6 +181,8 @@ void ProgramWriter::count_fences(const isa::Instruction& instruction) {
     for (std::size_t counter = 0; counter < scalar_totals_.size(); ++counter) {
       if ((reset >> counter & 1) != 0) scalar_totals_[counter] = instruction.get(isa::scalar_fence::kResetTo);
     }
+    // Tiles that are waited for have received everything; then the scalar core lets them go on.
+    if (instruction.test(isa::scalar_fence::kAwaitNotify)) pop_may_be_sending_ = false;
   }
 }
 
@@ -196,10 +204,7 @@ void ProgramWriter::copy_register(int to, int from) {
 }
 
 void ProgramWriter::load_address(int reg, darwinn::AddressUse use) {
-  darwinn::FieldOffset field;
-  field.use = std::move(use);
-  field.bit_offset = static_cast<std::int32_t>(rows_ * isa::kRowBits + isa::bundle::kAluOperand.bit);
-  field_offsets_.push_back(std::move(field));
+  addresses_.push_back({position(), std::move(use)});
   load_register(reg, 0);
 }
 
@@ -226,6 +231,30 @@ void ProgramWriter::queue_transfer(const Descriptor& d) {
   add(Draft(Opcode::kScalar).set(b::kStore, static_cast<int>(b::Store::kIssue)));
 }
 
+// The low half carries if its highest bit was set and is not set by the rest of both (offsets are below 2^31).
+void ProgramWriter::add_offset(RegisterPair to, RegisterPair from, int scratch, std::uint32_t offset) {
+  namespace b = isa::bundle;
+  constexpr int kHighBit = 0, kCarry = 1;
+  constexpr std::uint32_t kLowBits = 0x7fffffff;
+  const auto compute = [&](b::Alu alu, int dest, int source, std::uint32_t operand, bool immediate = true) {
+    Draft draft(Opcode::kScalar);
+    draft.set(b::kAlu, static_cast<int>(alu)).set(b::kAluImmediate, immediate).set(b::kAluDest, dest);
+    return draft.set(b::kAluSource, source).set(b::kAluOperand, operand);
+  };
+  const auto only_if = [](int predicate, Draft draft) {
+    namespace c = isa::common;
+    return draft.set(c::kPredicated).set(c::kPredicate, predicate).set(c::kPredicateSense);
+  };
+  add(compute(b::Alu::kLess, kHighBit, from.low, 0));
+  add(compute(b::Alu::kNotEqual, kCarry, from.low, static_cast<std::uint32_t>(from.low), false));
+  add(compute(b::Alu::kAnd, scratch, from.low, kLowBits));
+  add(only_if(kHighBit, compute(b::Alu::kAdd, scratch, scratch, offset)));
+  add(only_if(kHighBit, compute(b::Alu::kLess, kCarry, scratch, 0)));
+  add(compute(b::Alu::kAdd, to.low, from.low, offset));
+  add(compute(b::Alu::kAdd, to.high, from.high, 0));
+  add(only_if(kCarry, compute(b::Alu::kAdd, to.high, to.high, 1)));
+}
+
 void ProgramWriter::tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify, bool last) {
   namespace f = isa::tile_fence;
   add(Draft(Opcode::kTileFence)
@@ -246,26 +275,82 @@ void ProgramWriter::await_tiles() {
 }
 
 void ProgramWriter::barrier(bool last) {
+  barriers_.push_back(position());
   tile_fence(kAllUnits, 0, true, last);
   await_tiles();
 }
 
-Result<isa::Program> ProgramWriter::finish() && {
-  REEF_RETURN_IF_ERROR(status_);
-  Draft end(Opcode::kEnd);
-  program_.push_back(end.instruction());
-  rows_ += end.instruction().rows();
-  if (rows_ - 2 > isa::kMaxContentRows) {
-    return unsupported(
-        "the program has {} rows, more than the {} of one piece; programs of several pieces are not "
-        "generated yet",
-        rows_, isa::kMaxContentRows);
+// Where the pieces end: each as late as its rows allow.
+Result<std::vector<std::size_t>> ProgramWriter::cuts() const {
+  std::vector<std::size_t> cuts;
+  std::size_t barrier = 0;  // the first of barriers_ that is not behind us
+  std::size_t begin = 0, last = 0;
+  std::int64_t left = rows_;                // from `begin` on
+  std::int64_t rows = 0, rows_at_last = 0;  // from `begin` to here, to `last`
+  for (std::size_t i = 0; i < program_.size() && left > isa::kMaxContentRows; ++i) {
+    if (barrier < barriers_.size() && barriers_[barrier] == i) {
+      ++barrier;
+      last = i;
+      rows_at_last = rows;
+    }
+    rows += program_[i].rows();
+    if (rows + kEndRows <= isa::kMaxContentRows) continue;
+    if (last == begin) {
+      return unsupported("{} rows of instructions without a barrier are more than the {} that the chip holds", rows,
+                         isa::kMaxContentRows);
+    }
+    cuts.push_back(last);
+    begin = last;
+    rows -= rows_at_last;
+    left -= rows_at_last;
   }
+  cuts.push_back(program_.size());
+  return cuts;
+}
+
+Result<ProgramPiece> ProgramWriter::piece(std::size_t begin, std::size_t end) {
+  ProgramPiece piece;
+  piece.end = end;
+  piece.program.emplace_back(Opcode::kStart);
+  piece.program.insert(piece.program.end(), program_.begin() + static_cast<std::ptrdiff_t>(begin),
+                       program_.begin() + static_cast<std::ptrdiff_t>(end));
+  if (end != program_.size()) {
+    Draft halt(Opcode::kHalt);
+    halt.set(isa::control::kHaltCode, kMoreToCome);
+    piece.program.push_back(halt.instruction());
+    for (int i = 0; i < kNopsAfterHalt; ++i) piece.program.push_back(Draft(Opcode::kScalar).instruction());
+  }
+  piece.program.push_back(Draft(Opcode::kEnd).instruction());
+  const int rows = isa::row_count(piece.program);
+  REEF_REQUIRE(rows - 2 <= isa::kMaxContentRows, "a piece of {} rows", rows);
   Draft start(Opcode::kStart);
-  start.set(isa::control::kStartLength, isa::automatic_length(static_cast<int>(rows_)));
+  start.set(isa::control::kStartLength, isa::automatic_length(rows));
   REEF_RETURN_IF_ERROR(start.status());
-  program_.front() = start.instruction();
-  return std::move(program_);
+  piece.program.front() = start.instruction();
+  std::int64_t row = 1;
+  std::size_t at = begin;
+  for (const Address& address : addresses_) {
+    if (address.position < begin || address.position >= end) continue;
+    for (; at < address.position; ++at) row += program_[at].rows();
+    darwinn::FieldOffset field;
+    field.use = address.use;
+    field.bit_offset = static_cast<std::int32_t>(row * isa::kRowBits + isa::bundle::kAluOperand.bit);
+    piece.field_offsets.push_back(std::move(field));
+  }
+  return piece;
+}
+
+Result<std::vector<ProgramPiece>> ProgramWriter::finish() && {
+  REEF_RETURN_IF_ERROR(status_);
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::size_t> ends, cuts());
+  std::vector<ProgramPiece> pieces;
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    REEF_ASSIGN_OR_RETURN(ProgramPiece next, piece(begin, end));
+    pieces.push_back(std::move(next));
+    begin = end;
+  }
+  return pieces;
 }
 
 }  // namespace reef::emit

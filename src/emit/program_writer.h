@@ -6,6 +6,10 @@
 // adds up what the instructions it was given will count (from their own loops and signals, for each tile by itself), so
 // that thresholds are taken from total() and never written by hand.
 //
+// The chip's instruction memory holds a piece of 16384 rows. A longer program becomes several: each ends before a
+// barrier, with which the next one begins, so that nothing is under way between them. Numbers of instructions, totals,
+// registers and places in buffers go on from piece to piece (as in Google's programs).
+//
 // A draft that cannot be encoded (a field too small for its value) makes the whole program fail: status() says which.
 #pragma once
 
@@ -64,14 +68,19 @@ class Draft {
   std::size_t waits_ = 0;
 };
 
+// What the chip's instruction memory holds at a time, complete with start and end.
+struct ProgramPiece {
+  isa::Program program;
+  std::vector<darwinn::FieldOffset> field_offsets;  // from the piece's first bit
+  std::size_t end = 0;                              // ProgramWriter::position() behind its last instruction
+};
+
 class ProgramWriter {
  public:
   // Tile instructions are numbered from `first_sequence` on.
   explicit ProgramWriter(std::uint16_t first_sequence);
 
   void add(Draft draft);
-  // Instructions so far, the start among them.
-  std::int32_t instruction_count() const { return static_cast<std::int32_t>(program_.size()); }
 
   // What a counter reaches when everything so far is done, since its last reset. Exact, not modulo 2^16.
   std::int64_t total(TileCounter counter, int tile) const {
@@ -93,28 +102,49 @@ class ProgramWriter {
     int tag = 0;  // bundle::DescriptorTag
   };
   void queue_transfer(const Descriptor& descriptor);
+  // to = from + offset, for addresses of 64 bits in two registers each; changes `scratch` and predicates 0 and 1.
+  struct RegisterPair {
+    int low = 0, high = 0;
+  };
+  void add_offset(RegisterPair to, RegisterPair from, int scratch, std::uint32_t offset);
 
   // All tiles finish everything they were given and say so; the scalar core waits for that and for its own movers.
   void barrier(bool last = false);
   // Tiles go on only when the units of the mask are done.
   void tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify = false, bool last = false);
   void await_tiles();
+  // A pop that did not take a turn on the ring (input from the host) may still be sending: whoever sends on channel A
+  // must be kept behind it by a barrier.
+  bool pop_may_be_sending() const { return pop_may_be_sending_; }
 
-  // Adds start and end; the program is complete. Fails if a draft did.
-  Result<isa::Program> finish() &&;
-  const std::vector<darwinn::FieldOffset>& field_offsets() const { return field_offsets_; }
+  // Instructions so far: what was queued just now is of instruction position() - 1.
+  std::size_t position() const { return program_.size(); }
+  std::int64_t rows() const { return rows_; }
+
+  // Adds starts and ends; the program is complete. Fails if a draft did.
+  Result<std::vector<ProgramPiece>> finish() &&;
 
  private:
   void count(const isa::Instruction& instruction);
   void count_fences(const isa::Instruction& instruction);
+  Result<std::vector<std::size_t>> cuts() const;
+  Result<ProgramPiece> piece(std::size_t begin, std::size_t end);
 
-  isa::Program program_;
-  std::int64_t rows_ = 1;  // the first row is the start instruction's
+  // An immediate that takes an address.
+  struct Address {
+    std::size_t position;
+    darwinn::AddressUse use;
+  };
+
+  isa::Program program_;  // without starts and ends
+  std::int64_t rows_ = 0;
+  std::vector<std::size_t> barriers_;  // where each begins
   std::uint16_t sequence_;
   Status status_;
   std::array<std::array<std::int64_t, isa::kTileCounterCount>, chip::kTiles> tile_totals_{};
   std::array<std::int64_t, isa::kScalarCounterCount> scalar_totals_{};
-  std::vector<darwinn::FieldOffset> field_offsets_;
+  std::vector<Address> addresses_;
+  bool pop_may_be_sending_ = false;
 };
 
 // Masks for tile_fence.
@@ -145,6 +175,19 @@ void for_each_class(TileMask mask, const KeyOf& key_of, const Emit& emit) {
     if (!found) classes.emplace_back(key, tiled::mask_of(tile));
   }
   for (const auto& [key, tiles] : classes) emit(tiles, key);
+}
+
+// Tiles of a mask whose instructions come out the same share one: emit(draft), in the order of the first tile of each.
+template <typename DraftOf, typename Emit>
+void for_each_equal_draft(TileMask mask, const DraftOf& draft_of, const Emit& emit) {
+  for_each_class(
+      mask, [&](int tile) { return draft_of(tile).instruction(); },
+      [&](TileMask tiles, const isa::Instruction&) {
+        int first = 0;
+        while ((tiles & tiled::mask_of(first)) == 0) ++first;
+        Draft draft = draft_of(first);
+        emit(std::move(draft.tiles(tiles)));
+      });
 }
 
 }  // namespace reef::emit

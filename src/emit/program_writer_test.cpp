@@ -51,12 +51,45 @@ TEST(ProgramWriter, NumbersTileInstructionsAndStatesItsLength) {
   writer.add(fill(1, 1));
   writer.load_register(4, 7);
   writer.tile_fence(0, 0);
-  const auto program = std::move(writer).finish();
-  ASSERT_TRUE(program.ok());
-  ASSERT_EQ(program->size(), 5u);
-  EXPECT_EQ((*program)[0].get(isa::control::kStartLength), 128 * (6 + 1 + 1));
-  EXPECT_EQ((*program)[1].get(isa::tile::kSequence), 0xffff);
-  EXPECT_EQ((*program)[3].get(isa::tile_fence::kSequence), 0);
+  const auto pieces = std::move(writer).finish();
+  ASSERT_TRUE(pieces.ok());
+  ASSERT_EQ(pieces->size(), 1u);
+  const isa::Program& program = pieces->front().program;
+  ASSERT_EQ(program.size(), 5u);
+  EXPECT_EQ(program[0].get(isa::control::kStartLength), 128 * (6 + 1 + 1));
+  EXPECT_EQ(program[1].get(isa::tile::kSequence), 0xffff);
+  EXPECT_EQ(program[3].get(isa::tile_fence::kSequence), 0);
+}
+
+TEST(ProgramWriter, LongProgramsAreCutBeforeBarriers) {
+  ProgramWriter writer(0);
+  for (int i = 0; i < 5; ++i) {
+    writer.barrier();
+    for (int row = 0; row < 5998; ++row) writer.load_register(4, 7);
+    writer.load_address(5, {});
+  }
+  const auto pieces = std::move(writer).finish();
+  ASSERT_TRUE(pieces.ok()) << pieces.status().message();
+  ASSERT_EQ(pieces->size(), 3u);  // 2 + 2 + 1 blocks
+  std::size_t sequence = 0;
+  for (const ProgramPiece& piece : *pieces) {
+    EXPECT_LE(isa::row_count(piece.program) - 2, isa::kMaxContentRows);
+    EXPECT_EQ(piece.program.front().opcode(), Opcode::kStart);
+    EXPECT_EQ(piece.program[1].opcode(), Opcode::kTileFence);
+    EXPECT_EQ(piece.program[1].get(isa::tile_fence::kSequence), sequence);
+    EXPECT_EQ(piece.program.back().opcode(), Opcode::kEnd);
+    EXPECT_EQ(piece.field_offsets.size(), sequence < 4 ? 2u : 1u);
+    // The first address follows the first block's rows.
+    EXPECT_EQ(piece.field_offsets[0].bit_offset, 128 * (1 + 3 + 5998) + isa::bundle::kAluOperand.bit);
+    sequence += 2;
+  }
+  EXPECT_EQ((*pieces)[0].program[(*pieces)[0].program.size() - 6].opcode(), Opcode::kHalt);
+}
+
+TEST(ProgramWriter, APieceWithoutBarrierCannotBeCut) {
+  ProgramWriter writer(0);
+  for (int row = 0; row < isa::kMaxContentRows + 1; ++row) writer.load_register(4, 7);
+  EXPECT_EQ(std::move(writer).finish().status().code(), StatusCode::kUnsupported);
 }
 
 TEST(ProgramWriter, ThresholdsWrap) {

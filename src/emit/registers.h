@@ -17,6 +17,7 @@ inline constexpr int kParametersHigh = 0, kParametersLow = 1, kScratchHigh = 2, 
 inline constexpr int kAddressHigh = 4, kAddressLow = 5, kDescriptorScratch = 6;
 inline constexpr int kLayerHigh = 10, kLayerLow = 11;
 
+inline constexpr int kNopsAfterHalt = 4;
 inline constexpr std::uint32_t kScalarMovers = 12;  // pop and outfeed, as units of a scalar fence
 
 inline darwinn::AddressUse host_address(darwinn::BaseAddress base, const std::string& layer,

@@ -7,6 +7,7 @@
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
+#include "lower/pad.h"
 
 namespace reef::lower {
 
@@ -61,35 +62,100 @@ Result<Value> Builder::value(std::int32_t tensor) const {
 
 Result<std::int32_t> Builder::grid(std::int32_t tensor) {
   REEF_ASSIGN_OR_RETURN(const Value found, value(tensor));
-  if (found.padding != Padding{}) {
-    return unsupported("'{}' is padded outside of a convolution, which is not generated yet",
+  if (program_.tensor(found.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; spreading it as an image is not generated yet",
                        ir::describe_name(source(tensor).name));
   }
-  return found.tensor;
+  if (found.padding == Padding{}) return found.tensor;
+  REEF_ASSIGN_OR_RETURN(const std::int32_t padded, make_padding_real(*this, tensor, found));
+  set_value(tensor, {padded, {}});
+  return padded;
 }
 
-Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
-  const ir::Tensor& from = source(tensor);
-  if (from.shape.rank() != 4 || from.shape[0] != 1 || !from.shape.is_usable() || from.shape.elements() == 0) {
+Result<Image> image_of(const ir::Tensor& tensor) {
+  const ir::Shape& shape = tensor.shape;
+  const bool is_image = shape.rank() == 4, is_matrix = shape.rank() == 3;
+  if ((!is_image && !is_matrix) || shape[0] != 1 || !shape.is_usable() || shape.elements() == 0) {
     return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
-                       ir::describe_name(from.name), from.shape.to_string());
+                       ir::describe_name(tensor.name), shape.to_string());
   }
   constexpr std::int64_t kMostElements = std::int64_t{chip::kTiles} * chip::kNarrowBytes;
-  if (from.shape.elements() > kMostElements) {
+  if (shape.elements() > kMostElements) {
     return unsupported(
         "tensor '{}' has {} elements, more than the chip's {} bytes of memory for activations; work in several passes "
         "is not generated yet",
-        ir::describe_name(from.name), from.shape.elements(), kMostElements);
+        ir::describe_name(tensor.name), shape.elements(), kMostElements);
   }
+  if (is_image) return Image{shape[1], shape[2], shape[3]};
+  Image image{1, shape[1], shape[2]};
+  for (std::int32_t rows = 2; rows * rows <= shape[1]; ++rows) {
+    if (shape[1] % rows == 0) image.height = rows;
+  }
+  image.width = shape[1] / image.height;
+  return image;
+}
+
+Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
+  REEF_ASSIGN_OR_RETURN(const Image image, image_of(source(tensor)));
+  return new_grid(tensor, image);
+}
+
+Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image) {
+  const ir::Tensor& from = source(tensor);
   TiledTensor result;
   result.source = tensor;
-  result.height = from.shape[1];
-  result.width = from.shape[2];
-  result.channels = from.shape[3];
+  result.height = image.height;
+  result.width = image.width;
+  result.channels = image.channels;
   result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
   result.object = new_narrow(0);  // its size follows from the cut
+  program_.tensors.push_back(std::move(result));
+  windows_.emplace_back();
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
+  const ir::Tensor& from = source(tensor);
+  const bool is_vector = from.shape.is_usable() && from.shape.rank() > 0 && from.shape.elements() > 0 &&
+                         from.shape.elements() == from.shape.last();
+  if (!is_vector || from.shape.last() > std::int64_t{run} * chip::kTiles) {
+    return unsupported("tensor '{}' is {}; only vectors of up to {} elements are generated here",
+                       ir::describe_name(from.name), from.shape.to_string(), std::int64_t{run} * chip::kTiles);
+  }
+  TiledTensor result;
+  result.source = tensor;
+  result.spread = tiled::Spread::kVector;
+  result.channels = from.shape.last();
+  result.run = run;
+  result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
+  REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
+  result.scale = from.quantization.scale[0];
+  result.object = new_narrow(0);
+  program_.tensors.push_back(std::move(result));
+  windows_.emplace_back();
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
+  const ir::Tensor& from = source(tensor);
+  const TiledTensor& other = this->tensor(like);
+  REEF_REQUIRE(
+      from.shape.is_usable() && from.shape.elements() == std::int64_t{other.height} * other.width * other.channels,
+      "tensor '{}' is {}, which is not the shape of what it is computed from", ir::describe_name(from.name),
+      from.shape.to_string());
+  TiledTensor result;
+  result.source = tensor;
+  result.spread = other.spread;
+  result.height = other.height;
+  result.width = other.width;
+  result.channels = other.channels;
+  result.tiles = other.tiles;
+  result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
+  REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
+  result.scale = from.quantization.scale[0];
+  result.object = new_narrow(0);
   program_.tensors.push_back(std::move(result));
   windows_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
@@ -146,6 +212,80 @@ void Builder::cut_tensors() {
   }
 }
 
+bool Builder::is_last_read(std::int32_t tensor) const {
+  const std::int32_t object = this->tensor(tensor).object;
+  const auto touches = [&](const std::vector<std::int32_t>& tensors) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](std::int32_t t) { return this->tensor(t).object == object; });
+  };
+  for (std::size_t i = finishing_ + 1; i < program_.steps.size(); ++i) {
+    if (touches(program_.steps[i].reads) || touches(program_.steps[i].writes)) return false;
+  }
+  return true;
+}
+
+bool Builder::take_place(std::int32_t result, std::int32_t operand) {
+  TiledTensor& to = program_.tensor(result);
+  const TiledTensor& from = program_.tensor(operand);
+  const auto shares = [&](std::size_t t) {
+    return static_cast<std::int32_t>(t) != result && program_.tensors[t].object == to.object;
+  };
+  for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
+    if (shares(t)) return false;
+  }
+  if (!to.lies_like(from) || to.offset != 0 || !is_last_read(operand)) return false;
+  program_.narrow[static_cast<std::size_t>(to.object)].bytes = 0;
+  to.object = from.object;
+  to.offset = from.offset;
+  return true;
+}
+
+tiled::Identity Builder::identity(tiled::Step& step) {
+  tiled::Identity result;
+  if (identity_ == tiled::kNowhere) {
+    identity_ = new_wide(1);
+    result.words = new_narrow(tiled::kIdentityLineWords * chip::kNarrowWordBytes);
+    step.narrow_used.push_back(result.words);
+  }
+  result.line = identity_;
+  step.wide_used.push_back(identity_);
+  return result;
+}
+
+std::int32_t Builder::new_without_halo(std::int32_t tensor) {
+  TiledTensor copy = program_.tensor(tensor);
+  copy.pitch = (copy.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
+  copy.offset = 0;
+  if (copy.spread == tiled::Spread::kGrid) {
+    copy.rows = tiled::AxisPartition::of(copy.height, {});
+    copy.columns = tiled::AxisPartition::of(copy.width, {});
+  }
+  copy.object = new_narrow(copy.tile_bytes());
+  program_.tensors.push_back(std::move(copy));
+  windows_.emplace_back();
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+Status Builder::finish_steps(std::int32_t& at) {
+  std::vector<std::int32_t> moved_to;  // by step
+  for (finishing_ = 0; finishing_ < program_.steps.size(); ++finishing_) {
+    at = program_.steps[finishing_].op;
+    if (finishes_[finishing_] != nullptr) {
+      REEF_RETURN_IF_ERROR(finishes_[finishing_](*this, program_.steps[finishing_]));
+    }
+    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished_));
+    inserted_.clear();
+    moved_to.push_back(static_cast<std::int32_t>(finished_.size()));
+    finished_.push_back(program_.steps[finishing_]);
+  }
+  program_.steps = std::move(finished_);
+  for (auto* border : {&program_.inputs, &program_.outputs}) {
+    for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
+  }
+  at = -1;
+  return ok_status();
+}
+
 void Builder::set_lifetimes() {
   for (std::size_t i = 0; i < program_.steps.size(); ++i) {
     const tiled::Step& step = program_.steps[i];
@@ -164,12 +304,7 @@ void Builder::set_lifetimes() {
 
 Result<tiled::TiledProgram> Builder::finish(std::int32_t& at) && {
   cut_tensors();
-  for (std::size_t i = 0; i < program_.steps.size(); ++i) {
-    if (finishes_[i] == nullptr) continue;
-    at = program_.steps[i].op;
-    REEF_RETURN_IF_ERROR(finishes_[i](*this, program_.steps[i]));
-  }
-  at = -1;
+  REEF_RETURN_IF_ERROR(finish_steps(at));
   set_lifetimes();
   return std::move(program_);
 }

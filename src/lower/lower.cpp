@@ -2,6 +2,7 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,11 +13,38 @@
 namespace reef::lower {
 namespace {
 
-Status lower_op(Builder& builder, std::int32_t index) {
+// Inputs of the part, each of which comes in where it is first needed: until then the memory is free for other things.
+class Inputs {
+ public:
+  explicit Inputs(const std::vector<std::int32_t>& tensors) : tensors_(tensors) {}
+
+  // Brings the tensor in if it is an input that is not there yet.
+  Status feed(Builder& builder, std::int32_t tensor) {
+    const bool is_input = std::find(tensors_.begin(), tensors_.end(), tensor) != tensors_.end();
+    if (!is_input || infeeds_.contains(tensor)) return ok_status();
+    REEF_ASSIGN_OR_RETURN(infeeds_[tensor], add_infeed(builder, tensor));
+    return ok_status();
+  }
+  // Those that no operator reads too; then the order of the custom op's operands.
+  Status feed_all(Builder& builder) {
+    for (const std::int32_t tensor : tensors_) {
+      REEF_RETURN_IF_ERROR(feed(builder, tensor));
+      builder.program().inputs.push_back(infeeds_.at(tensor));
+    }
+    return ok_status();
+  }
+
+ private:
+  const std::vector<std::int32_t>& tensors_;
+  std::map<std::int32_t, std::int32_t> infeeds_;  // by tensor: the step
+};
+
+Status lower_op(Builder& builder, Inputs& inputs, std::int32_t index) {
   const ir::Operator& op = builder.op(index);
   const OpLowering lowering = find_lowering(op.type);
   if (lowering == nullptr) return unsupported("code for this operator is not generated yet");
   REEF_REQUIRE(!op.outputs.empty(), "the operator has no result");
+  for (const std::int32_t tensor : op.inputs) REEF_RETURN_IF_ERROR(inputs.feed(builder, tensor));
   return lowering(builder, index);
 }
 
@@ -25,7 +53,8 @@ std::string place_of(const Builder& builder, std::int32_t op) {
 }
 
 // All operators in order; goes on behind one that there is no code for, to find the others.
-Status lower_ops(Builder& builder, const std::vector<std::int32_t>& ops, std::vector<RefusedOp>& refused) {
+Status lower_ops(Builder& builder, Inputs& inputs, const std::vector<std::int32_t>& ops,
+                 std::vector<RefusedOp>& refused) {
   Status first = ok_status();
   std::set<std::int32_t> missing;  // tensors that are not there because an operator was refused
   for (const std::int32_t index : ops) {
@@ -33,7 +62,7 @@ Status lower_ops(Builder& builder, const std::vector<std::int32_t>& ops, std::ve
     const bool lacks_operand =
         std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) { return missing.contains(t); });
     if (!lacks_operand) {
-      const Status status = lower_op(builder, index);
+      const Status status = lower_op(builder, inputs, index);
       if (status.ok()) continue;
       if (status.code() != StatusCode::kUnsupported) return status.in(place_of(builder, index));
       if (first.ok()) first = status.in(place_of(builder, index));
@@ -47,12 +76,9 @@ Status lower_ops(Builder& builder, const std::vector<std::int32_t>& ops, std::ve
 Result<tiled::TiledProgram> lower_part(Builder& builder, const std::vector<std::int32_t>& ops,
                                        const std::vector<std::int32_t>& inputs,
                                        const std::vector<std::int32_t>& outputs, std::vector<RefusedOp>& refused) {
-  if (inputs.size() != 1) {
-    return unsupported("the part has {} inputs; code for several inputs is not generated yet", inputs.size());
-  }
-  for (const std::int32_t tensor : inputs) REEF_RETURN_IF_ERROR(add_infeed(builder, tensor));
-  REEF_RETURN_IF_ERROR(lower_ops(builder, ops, refused));
-  if (builder.program().steps.size() == inputs.size()) return unsupported("there is no operator that computes");
+  Inputs infeeds(inputs);
+  REEF_RETURN_IF_ERROR(lower_ops(builder, infeeds, ops, refused));
+  REEF_RETURN_IF_ERROR(infeeds.feed_all(builder));
   for (const std::int32_t tensor : outputs) REEF_RETURN_IF_ERROR(add_outfeed(builder, tensor));
   std::int32_t at = -1;
   auto program = std::move(builder).finish(at);

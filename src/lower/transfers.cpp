@@ -44,18 +44,18 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
 
 }  // namespace
 
-Status add_infeed(Builder& builder, std::int32_t source) {
+Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.new_grid(source));
   builder.set_value(source, {tensor, {}});
   tiled::Infeed infeed;
   infeed.border = source;
   infeed.tensor = tensor;
-  builder.program().inputs.push_back(builder.add_step(-1, infeed, {}, {tensor}, finish_infeed));
-  return ok_status();
+  return builder.add_step(-1, infeed, {}, {tensor}, finish_infeed);
 }
 
 Status add_outfeed(Builder& builder, std::int32_t source) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.grid(source));
+  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(source));
+  const std::int32_t tensor = value.tensor;
   tiled::Outfeed outfeed;
   outfeed.border = source;
   outfeed.tensor = tensor;

@@ -6,8 +6,8 @@
 
 namespace reef::lower {
 
-// `source`: a tensor of the model at the border of the part.
-Status add_infeed(Builder& builder, std::int32_t source);
+// `source`: a tensor of the model at the border of the part. add_infeed: the step.
+Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source);
 Status add_outfeed(Builder& builder, std::int32_t source);
 
 }  // namespace reef::lower

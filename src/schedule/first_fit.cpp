@@ -13,11 +13,11 @@ struct Taken {
 
 }  // namespace
 
-std::vector<std::int64_t> first_fit(std::span<const Extent> extents) {
+std::vector<std::int64_t> first_fit(std::span<const Extent> extents, Largest largest) {
   std::vector<std::size_t> order(extents.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return extents[a].size > extents[b].size; });
+  const auto key = [&](std::size_t i) { return largest == Largest::kBySize ? extents[i].size : extents[i].area(); };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) > key(b); });
   std::vector<std::int64_t> offsets(extents.size(), 0);
   std::vector<std::size_t> placed;
   std::vector<Taken> taken;

@@ -14,9 +14,12 @@ namespace reef::schedule {
 struct Extent {
   std::int64_t size = 0;
   std::int32_t first = 0, last = 0;  // steps, both inclusive
+  std::int64_t area() const { return size * (last - first + 1); }
 };
+// Which are placed first.
+enum class Largest : std::uint8_t { kBySize, kByArea };
 
 // Offsets from 0, one per extent. Time grows with the square of the number of extents that exist together.
-std::vector<std::int64_t> first_fit(std::span<const Extent> extents);
+std::vector<std::int64_t> first_fit(std::span<const Extent> extents, Largest largest = Largest::kBySize);
 
 }  // namespace reef::schedule

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace reef::schedule {
 namespace {
@@ -11,39 +12,99 @@ using tiled::ParameterChunk;
 using tiled::ParameterPiece;
 using tiled::TiledProgram;
 
-using Filled = std::array<std::int32_t, chip::kTiles>;  // lines in use, from 0 on
+// The lines that are left, while chunks are placed one after the other.
+class Lines {
+ public:
+  Lines(const TiledProgram& program, const CacheRoom& room)
+      : next_(room.first_line), end_(std::min(program.lowest_scratch_line, room.end_line)), left_(room.lines) {}
 
-Status place_chunk(ParameterChunk& chunk, std::int32_t capacity, Filled& filled) {
-  std::int32_t left = chunk.lines;
-  while (left > 0) {
-    const auto emptiest = std::min_element(filled.begin(), filled.end());
-    const std::int32_t room = capacity - *emptiest;
-    const std::int32_t lines = std::min(left, room);
-    if (lines <= 0 || (chunk.in_one_piece && lines < left)) {
-      return unsupported(
-          "parameters do not fit into the chip's memory ({} lines of 256 bytes on each of {} tiles); "
-          "sending them with every inference is not generated yet",
-          capacity, chip::kTiles);
-    }
-    chunk.at.push_back({static_cast<int>(emptiest - filled.begin()), *emptiest, lines});
-    *emptiest += lines;
-    left -= lines;
+  // False: there is no room, and nothing has changed.
+  bool place(ParameterChunk& chunk) {
+    if (chunk.lines > left_) return false;
+    const bool done = chunk.tile != tiled::kNowhere ? place_on(chunk.tile, chunk)
+                      : chunk.in_one_piece          ? place_on(emptiest(), chunk)
+                                                    : place_in_pieces(chunk);
+    if (done) left_ -= chunk.lines;
+    return done;
   }
-  return ok_status();
+
+ private:
+  int emptiest() const { return static_cast<int>(std::min_element(next_.begin(), next_.end()) - next_.begin()); }
+  std::int32_t& next(int tile) { return next_[static_cast<std::size_t>(tile)]; }
+
+  bool place_on(int tile, ParameterChunk& chunk) {
+    if (end_ - next(tile) < chunk.lines) return false;
+    chunk.at = {{tile, next(tile), chunk.lines}};
+    next(tile) += chunk.lines;
+    return true;
+  }
+
+  bool place_in_pieces(ParameterChunk& chunk) {
+    const auto before = next_;
+    std::vector<ParameterPiece> pieces;
+    for (std::int32_t left = chunk.lines; left > 0;) {
+      const int tile = emptiest();
+      const std::int32_t lines = std::min(left, end_ - next(tile));
+      if (lines <= 0) {
+        next_ = before;
+        return false;
+      }
+      pieces.push_back({tile, next(tile), lines});
+      next(tile) += lines;
+      left -= lines;
+    }
+    chunk.at = std::move(pieces);
+    return true;
+  }
+
+  std::array<std::int32_t, chip::kTiles> next_;
+  const std::int32_t end_;
+  std::int64_t left_;
+};
+
+// Those with fewer choices of a place come first.
+int choices(const ParameterChunk& chunk) { return chunk.tile != tiled::kNowhere ? 0 : chunk.in_one_piece ? 1 : 2; }
+
+bool place_in_order(TiledProgram& program, const std::vector<std::size_t>& order, const CacheRoom& room) {
+  Lines lines(program, room);
+  bool all = true;
+  for (ParameterChunk& chunk : program.parameters) chunk.at.clear();
+  for (const std::size_t index : order) {
+    ParameterChunk& chunk = program.parameters[index];
+    if (!chunk.is_fetched() && !lines.place(chunk)) all = false;
+  }
+  return all;
+}
+
+// By chunk: bytes that would be sent if it were not kept.
+std::vector<std::int64_t> bytes_saved(const TiledProgram& program) {
+  std::vector<std::int64_t> saved(program.parameters.size(), 0);
+  for (const tiled::Step& step : program.steps) {
+    for (const std::int32_t chunk : step.parameters_used) {
+      saved[static_cast<std::size_t>(chunk)] += static_cast<std::int64_t>(program.chunk(chunk).bytes.size());
+    }
+  }
+  return saved;
 }
 
 }  // namespace
 
-Status place_parameters(TiledProgram& program) {
-  Filled filled{};
-  for (const bool whole : {true, false}) {
-    for (ParameterChunk& chunk : program.parameters) {
-      if (chunk.in_one_piece != whole) continue;
-      chunk.at.clear();
-      REEF_RETURN_IF_ERROR(place_chunk(chunk, program.lowest_scratch_line, filled));
-    }
-  }
-  return ok_status();
+void place_parameters(TiledProgram& program, const CacheRoom& room) {
+  const auto& chunks = program.parameters;
+  std::vector<std::size_t> order(chunks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return choices(chunks[a]) < choices(chunks[b]); });
+  if (place_in_order(program, order, room)) return;
+  const std::vector<std::int64_t> saved = bytes_saved(program);
+  const bool as_google = program.level == tiled::Level::kAsGoogle;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    if (choices(chunks[a]) != choices(chunks[b])) return choices(chunks[a]) < choices(chunks[b]);
+    const std::int64_t worth_a = saved[a] * chunks[b].lines, worth_b = saved[b] * chunks[a].lines;  // per line
+    if (!as_google && worth_a != worth_b) return worth_a > worth_b;
+    return chunks[a].lines > chunks[b].lines;
+  });
+  place_in_order(program, order, room);
 }
 
 Status use_parameter_places(TiledProgram& program, const std::vector<std::vector<ParameterPiece>>& places) {
@@ -65,6 +126,10 @@ Status use_parameter_places(TiledProgram& program, const std::vector<std::vector
       lines += piece.lines;
     }
     ParameterChunk& chunk = program.parameters[i];
+    if (places[i].empty() && chunk.can_stream) {
+      chunk.at.clear();
+      continue;
+    }
     REEF_REQUIRE(lines == chunk.lines, "chunk {} has {} lines of parameters, places are for {}", i, chunk.lines, lines);
     REEF_REQUIRE(!chunk.in_one_piece || places[i].size() == 1, "chunk {} of parameters must be in one piece", i);
     chunk.at = places[i];

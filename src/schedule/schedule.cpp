@@ -69,13 +69,14 @@ Status place_narrow(TiledProgram& program) {
   return ok_status();
 }
 
-// Scratch is at the top of wide memory, so that parameters can be kept at the bottom.
+// Scratch is at the top of wide memory, so that parameters can be kept at the bottom. What exists for several steps
+// (the pixels of a pool, the identity line) counts for each, as seen in Google's programs.
 Status place_wide(TiledProgram& program) {
   std::vector<Extent> extents;
   for (const WideObject& object : program.wide) {
     extents.push_back({object.lines, object.life.first, object.life.last});
   }
-  const std::vector<std::int64_t> offsets = first_fit(extents);
+  const std::vector<std::int64_t> offsets = first_fit(extents, Largest::kByArea);
   program.lowest_scratch_line = chip::kWideLines;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::int64_t line = chip::kWideLines - offsets[i] - extents[i].size;
@@ -122,14 +123,52 @@ Status use_wide_lines(TiledProgram& program, const std::map<std::int32_t, std::i
   return ok_status();
 }
 
+// Chunks that are not kept and can only be used from lines of a tile get lines to be brought to. True if there are new
+// ones: scratch grows, and there may be less room for others.
+bool add_landings(TiledProgram& program) {
+  bool grown = false;
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    tiled::ParameterChunk& chunk = program.parameters[i];
+    if (!chunk.is_streamed() || chunk.can_stream || chunk.is_fetched()) continue;
+    chunk.landing = static_cast<std::int32_t>(program.wide.size());
+    WideObject& object = program.wide.emplace_back();
+    object.lines = chunk.lines;
+    for (std::size_t k = 0; k < program.steps.size(); ++k) {
+      tiled::Step& step = program.steps[k];
+      const auto& used = step.parameters_used;
+      if (std::find(used.begin(), used.end(), static_cast<std::int32_t>(i)) == used.end()) continue;
+      object.life.include(static_cast<std::int32_t>(k));
+      step.wide_used.push_back(chunk.landing);
+    }
+    grown = true;
+  }
+  return grown;
+}
+
+void set_landing_places(TiledProgram& program) {
+  for (tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_fetched()) continue;
+    chunk.at = {{chunk.tile == tiled::kNowhere ? 0 : chunk.tile, program.line_of(chunk.landing), chunk.lines}};
+  }
+}
+
 }  // namespace
 
 Status schedule(TiledProgram& program, const ScheduleOptions& options) {
   REEF_RETURN_IF_ERROR(place_narrow(program));
   REEF_RETURN_IF_ERROR(use_narrow_addresses(program, options.narrow_addresses));
   REEF_RETURN_IF_ERROR(place_wide(program));
+  if (!options.parameters) {
+    place_parameters(program, options.cache);
+    while (add_landings(program)) {
+      REEF_RETURN_IF_ERROR(place_wide(program));
+      place_parameters(program, options.cache);
+    }
+  }
   REEF_RETURN_IF_ERROR(use_wide_lines(program, options.wide_lines));
-  return options.parameters ? use_parameter_places(program, *options.parameters) : place_parameters(program);
+  if (options.parameters) return use_parameter_places(program, *options.parameters);
+  set_landing_places(program);
+  return ok_status();
 }
 
 }  // namespace reef::schedule

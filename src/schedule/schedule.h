@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "schedule/parameter_places.h"
 #include "tiled/program.h"
 
 namespace reef::schedule {
@@ -19,14 +20,14 @@ namespace reef::schedule {
 // Places that take the place of ours. Addresses and lines are used as given: that objects which exist together do not
 // overlap is up to whoever gives them (src/audit and the virtual device find it where they do).
 struct ScheduleOptions {
+  CacheRoom cache;
   // By chunk, in order of first use: where its parameters are.
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameters;
   std::map<std::int32_t, std::int32_t> narrow_addresses;  // by TiledProgram::narrow: bytes
   std::map<std::int32_t, std::int32_t> wide_lines;        // by TiledProgram::wide: first lines
 };
 
-// Fills in all addresses. Fails with kUnsupported where something does not fit: neither work in several passes nor
-// parameters sent with every inference are generated yet.
+// Fills in all addresses. Fails with kUnsupported where activations or scratch do not fit.
 Status schedule(tiled::TiledProgram& program, const ScheduleOptions& options = {});
 
 }  // namespace reef::schedule

@@ -84,17 +84,42 @@ tiled::TiledProgram chunks(std::initializer_list<std::pair<int, bool>> lines, st
 
 TEST(ParameterPlaces, TheEmptiestTileAndPiecesWhereNoneHoldsAll) {
   tiled::TiledProgram program = chunks({{50, false}, {20, true}, {120, false}}, 60);
-  ASSERT_TRUE(place_parameters(program).ok());
+  place_parameters(program);
   EXPECT_EQ(program.parameters[1].at, (std::vector<tiled::ParameterPiece>{{0, 0, 20}}));
   EXPECT_EQ(program.parameters[0].at, (std::vector<tiled::ParameterPiece>{{1, 0, 50}}));
   EXPECT_EQ(program.parameters[2].at, (std::vector<tiled::ParameterPiece>{{2, 0, 60}, {3, 0, 60}}));
 }
 
-TEST(ParameterPlaces, WhatDoesNotFitIsRefused) {
+TEST(ParameterPlaces, WhatDoesNotFitIsSentWithEveryUse) {
   tiled::TiledProgram all_full = chunks({{16 * 60 + 1, false}}, 60);
-  EXPECT_EQ(place_parameters(all_full).code(), StatusCode::kUnsupported);
+  place_parameters(all_full);
+  EXPECT_TRUE(all_full.parameters[0].is_streamed());
   tiled::TiledProgram cannot_be_cut = chunks({{61, true}}, 60);
-  EXPECT_EQ(place_parameters(cannot_be_cut).code(), StatusCode::kUnsupported);
+  place_parameters(cannot_be_cut);
+  EXPECT_TRUE(cannot_be_cut.parameters[0].is_streamed());
+}
+
+TEST(ParameterPlaces, TheLargestThatFitAreKept) {
+  tiled::TiledProgram program = chunks({{300, false}, {900, false}, {700, false}, {10, true}}, 60);
+  place_parameters(program);
+  EXPECT_TRUE(program.parameters[0].is_streamed());
+  EXPECT_TRUE(program.parameters[1].is_cached());
+  EXPECT_TRUE(program.parameters[2].is_streamed());
+  EXPECT_TRUE(program.parameters[3].is_cached());
+}
+
+TEST(ParameterPlaces, OthersLeaveRoom) {
+  tiled::TiledProgram program = chunks({{30, false}, {30, false}}, 60);
+  CacheRoom room;
+  room.first_line.fill(25);
+  room.first_line[3] = 2;
+  room.end_line = 40;
+  place_parameters(program, room);
+  EXPECT_EQ(program.parameters[0].at, (std::vector<tiled::ParameterPiece>{{3, 2, 30}}));
+  EXPECT_EQ(program.parameters[1].at, (std::vector<tiled::ParameterPiece>{{0, 25, 15}, {1, 25, 15}}));
+  room.lines = 59;
+  place_parameters(program, room);
+  EXPECT_TRUE(program.parameters[1].is_streamed());
 }
 
 TEST(ParameterPlaces, GivenPlacesAreChecked) {

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters that steps use: kept in the tiles between inferences, or sent with each one.
+//
+// Three ways, which schedule chooses among:
+//   cached     on some tiles, put there once; a step sends them from there to all that need them
+//   fetched    the host sends them before each use, to the lines of one tile, where the step finds them as if cached
+//   streamed   the host sends them with each use, to all tiles at once; they are kept nowhere. Only for chunks whose
+//              lines are as the steps use them
 #pragma once
 
 #include <cstdint>
@@ -27,9 +33,14 @@ struct ParameterChunk {
   // them to all.
   int tile = kNowhere;
 
-  // Schedule's: where they are kept, in order. Empty: they come from the host with every use.
+  bool can_stream = false;
+
+  // Schedule's: where they are kept, or where they are brought before each use, in order. Empty: streamed.
   std::vector<ParameterPiece> at;
+  std::int32_t landing = kNowhere;  // TiledProgram::wide: the lines they are brought to
   bool is_streamed() const { return at.empty(); }
+  bool is_fetched() const { return landing != kNowhere; }
+  bool is_cached() const { return !is_streamed() && !is_fetched(); }
 };
 
 }  // namespace reef::tiled

@@ -17,8 +17,14 @@
 #include <vector>
 
 #include "tiled/convolution.h"
+#include "tiled/elementwise.h"
+#include "tiled/global_pool.h"
+#include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pool.h"
+#include "tiled/ring_copies.h"
+#include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
 
@@ -30,7 +36,7 @@ namespace reef::tiled {
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 inline constexpr Level kDefaultLevel = Level::kAsGoogle;
 
-using Work = std::variant<Infeed, Convolution, Outfeed>;
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies, Pool>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
@@ -38,7 +44,8 @@ struct Step {
   // Everything it touches; lifetimes follow from these.
   std::vector<std::int32_t> reads, writes;  // TiledProgram::tensors
   std::vector<std::int32_t> narrow_used,
-      wide_used;  // TiledProgram::narrow, wide: scratch, and what it shares with others
+      wide_used;                              // TiledProgram::narrow, wide: scratch, and what it shares with others
+  std::vector<std::int32_t> parameters_used;  // TiledProgram::parameters
 };
 
 struct TiledProgram {

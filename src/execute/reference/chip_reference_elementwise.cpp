@@ -60,14 +60,16 @@ Result<Constant> constant(const ChipOp& op, std::size_t i, const ChipQuantizatio
 
 // ---- ADD, SUB, MUL ----
 
-Status add_tensors(ChipOp& op, const Scales& s) {
+// A difference is a sum with a negative weight (no program of Google's is known that has one; ours are made so).
+Status add_tensors(ChipOp& op, const Scales& s, std::int32_t sign) {
   REEF_RETURN_IF_ERROR(require_equal_shapes(op));
   const auto add = numeric::chip_add(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), s.out.scale());
   REEF_REQUIRE(add.has_value(), "scales that cannot be added");
   const auto &a = op.value(0).codes, &b = op.value(1).codes;
   std::vector<std::int32_t> codes;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const std::int64_t sum = std::int64_t{add->a_weight} * a[i] + std::int64_t{add->b_weight} * b[i] + add->offset;
+    const std::int64_t sum = std::int64_t{add->a_weight} * (a[i] - s.a.zero()) +
+                             std::int64_t{add->b_weight} * sign * (b[i] - s.b.zero());
     codes.push_back(requantized(sum, add->multiplier, s.clamp, s.out.zero()));
   }
   op.set(0, std::move(codes));
@@ -94,12 +96,13 @@ Status add(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
   if (op.is_constant(1)) return add_constant(op, s.a, 0, s.b, 1, s);
   if (op.is_constant(0)) return add_constant(op, s.b, 1, s.a, 1, s);
-  return add_tensors(op, s);
+  return add_tensors(op, s, 1);
 }
 
 Status sub(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
-  if (!op.is_constant(1)) return unsupported("no program is known that subtracts a computed tensor");
+  if (op.is_constant(0)) return unsupported("no program is known that subtracts from a constant");
+  if (!op.is_constant(1)) return add_tensors(op, s, -1);
   return add_constant(op, s.a, 0, s.b, -1, s);
 }
 
@@ -133,27 +136,30 @@ Status mul(ChipOp& op) {
   return ok_status();
 }
 
-// ---- Maximum ----
+// ---- Maximum and minimum ----
 
 // a - 2 * min(round((a - b) / 2), 0): one more or less than the maximum where b - a is odd and positive. Which operand
-// is `a` is the compiler's choice; in the one model studied (23 of these) it is the second.
-Status maximum(ChipOp& op) {
+// is `a` is the compiler's choice; in the one model studied (23 of these) it is the second. The minimum is the mirror
+// image, of which no program of Google's is known.
+Status extreme(ChipOp& op, const ChipClamp& difference) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
   REEF_RETURN_IF_ERROR(require_equal_shapes(op));
   if (!(s.a == s.b) || !(s.a == s.out)) {
-    return unsupported("it is not known how the chip takes the maximum of tensors of different scales");
+    return unsupported("it is not known how the chip takes the extreme of tensors of different scales");
   }
   const float half = (1.0f / s.out.scale()) * (s.out.scale() / 2.0f);  // not always 0.5
   const auto &a = op.value(1).codes, &b = op.value(0).codes;
   constexpr std::int32_t kZero = 128;
   std::vector<std::int32_t> codes;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const std::int32_t negative = requantized(a[i] - b[i], half, {.max = 0, .min = -128}, kZero) - kZero;
-    codes.push_back(requantized(a[i] - 2 * negative - s.out.zero(), 1.0f, s.clamp, s.out.zero()));
+    const std::int32_t limited = requantized(a[i] - b[i], half, difference, kZero) - kZero;
+    codes.push_back(requantized(a[i] - 2 * limited - s.out.zero(), 1.0f, s.clamp, s.out.zero()));
   }
   op.set(0, std::move(codes));
   return ok_status();
 }
+Status maximum(ChipOp& op) { return extreme(op, {.max = 0, .min = -128}); }
+Status minimum(ChipOp& op) { return extreme(op, {.max = 127, .min = 0}); }
 
 // ---- One input ----
 
@@ -170,6 +176,7 @@ Status rescale_with(ChipOp& op, ChipActivation activation) {
 Status quantize(ChipOp& op) { return rescale_with(op, ChipActivation::kNone); }
 Status relu(ChipOp& op) { return rescale_with(op, ChipActivation::kRelu); }
 Status relu6(ChipOp& op) { return rescale_with(op, ChipActivation::kRelu6); }
+Status relu_n1_to_1(ChipOp& op) { return rescale_with(op, ChipActivation::kReluN1To1); }
 
 Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale)) {
   REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(0)));
@@ -210,10 +217,19 @@ Status prelu(ChipOp& op) {
 
 }  // namespace
 
-// MINIMUM is absent: no compiled example of it is known.
 std::vector<ChipOpEntry> chip_elementwise_ops() {
-  return {{"ADD", add, 2}, {"SUB", sub, 2},  {"MUL", mul, 2},        {"MAXIMUM", maximum, 2}, {"QUANTIZE", quantize},
-          {"RELU", relu},  {"RELU6", relu6}, {"LOGISTIC", logistic}, {"TANH", tanh},          {"PRELU", prelu, 2}};
+  return {{"ADD", add, 2},
+          {"SUB", sub, 2},
+          {"MUL", mul, 2},
+          {"MAXIMUM", maximum, 2},
+          {"MINIMUM", minimum, 2},
+          {"QUANTIZE", quantize},
+          {"RELU", relu},
+          {"RELU6", relu6},
+          {"RELU_N1_TO_1", relu_n1_to_1},
+          {"LOGISTIC", logistic},
+          {"TANH", tanh},
+          {"PRELU", prelu, 2}};
 }
 
 }  // namespace reef::reference

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the lowerings of element-wise operators share.
+#pragma once
+
+#include <cstdint>
+
+#include "lower/builder.h"
+#include "numeric/chip_requantize.h"
+
+namespace reef::lower {
+
+// The fused activation of an operator (attribute fused_activation_function).
+Result<numeric::ChipActivation> fused_activation(const ir::Operator& op);
+
+// The tensor that holds a value, in whatever way it is spread over the tiles, without padding around it. Fails where
+// its scale is not a positive number.
+Result<std::int32_t> elements_of(Builder& builder, std::int32_t source);
+
+// Adds a step for `op` whose output is a new tensor, the value of the operator's first result.
+Status add_elementwise(Builder& builder, std::int32_t op, tiled::Elementwise work);
+
+// For `finish` functions: a copy of what the tensor's tiles own, without halo, made directly before the step that is
+// being finished.
+std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor);
+
+}  // namespace reef::lower

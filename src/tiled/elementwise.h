@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every byte of a tensor becomes one byte of another: copies, other scales, activation functions.
+#pragma once
+
+#include <cstdint>
+
+#include "numeric/chip_requantize.h"
+#include "tiled/memory.h"
+
+namespace reef::tiled {
+
+// The line of parameters that takes a pixel's word apart, one channel per cell. It is made by the first step of a
+// program that uses it, from four words of narrow memory, and stays until the last.
+inline constexpr std::int32_t kIdentityLineWords = 4;
+struct Identity {
+  std::int32_t line = kNowhere;   // TiledProgram::wide
+  std::int32_t words = kNowhere;  // TiledProgram::narrow, of the step that makes the line; kNowhere: it is there
+};
+
+enum class TableFunction : std::uint8_t { kNone, kLogistic, kTanh };
+
+// (x - input_zero + bias) * multiplier -> clamp -> function -> + output_zero. Both tensors have the same elements on
+// the same tiles; where they lie in a tile may differ.
+struct Elementwise {
+  std::int32_t input = 0, output = 0;  // TiledProgram::tensors
+  std::int32_t input_zero = 0, output_zero = 0;
+  std::int32_t bias = 0;
+  float multiplier = 1;
+  numeric::ChipClamp clamp;  // not used with a function, which has limits of its own
+  TableFunction function = TableFunction::kNone;
+  float function_scale = 1;  // of the result
+  Identity identity;
+};
+
+}  // namespace reef::tiled
