@@ -123,7 +123,7 @@ std::int32_t object_at(const tiled::TiledProgram& program, std::int32_t step, co
 // How often each object was found to lie at an address in their program.
 using Votes = std::map<std::pair<Memory, std::int32_t>, std::map<std::int64_t, int>>;
 
-Votes votes_of(const compiler::GeneratedCode& code, const isa::Program& ours, const isa::Program& theirs) {
+Votes votes_of(const compiler::PartCode& code, const isa::Program& ours, const isa::Program& theirs) {
   Votes votes;
   for (const auto& [i, k] : aligned(ours, theirs)) {
     const auto begin = std::upper_bound(code.step_begins.begin(), code.step_begins.end(), static_cast<std::int32_t>(i));
@@ -275,10 +275,10 @@ Result<LikeGoogle> generate_like_google(const compiler::PartProgram& part, const
   REEF_ASSIGN_OR_RETURN(const isa::Program google, whole_program(*execution));
   LikeGoogle result;
   result.options.compiler_version = theirs.compiler_version;
-  REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_code_and_keep(part, result.options));
+  REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
   result.options.parameter_places = places_of(theirs, result.code.program);
   for (; result.rounds < kMostRounds; ++result.rounds) {
-    REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_code_and_keep(part, result.options));
+    REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
     const darwinn::Executable* execute = result.code.package.find(execution->type);
     if (execute == nullptr) break;
     REEF_ASSIGN_OR_RETURN(const isa::Program ours, whole_program(*execute));

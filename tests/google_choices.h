@@ -52,7 +52,7 @@ Likeness likeness(const isa::Program& ours, const isa::Program& theirs);
 // The part's code with Google's places.
 struct LikeGoogle {
   compiler::GenerationOptions options;
-  compiler::GeneratedCode code;
+  compiler::PartCode code;
   int rounds = 0;
 };
 Result<LikeGoogle> generate_like_google(const compiler::PartProgram& part, const darwinn::Package& theirs);

@@ -93,7 +93,8 @@ struct CopiesOnDevice {
     const std::vector<std::int32_t> no_ops;
     lower::Builder builder(model, no_ops);
     const std::int32_t source = model.subgraphs[0].inputs[0];
-    REEF_RETURN_IF_ERROR(lower::add_infeed(builder, source));
+    REEF_ASSIGN_OR_RETURN(const std::int32_t infeed, lower::add_infeed(builder, source));
+    builder.program().inputs.push_back(infeed);
     const std::int32_t tensor = builder.value(source)->tensor;
     builder.add_step(-1, tiled::RingCopies{}, {lower::Read{tensor}}, {tensor},
                      [&](lower::Builder& finishing, tiled::Step& step) {
@@ -113,7 +114,8 @@ struct CopiesOnDevice {
     std::int32_t at = -1;
     REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, std::move(builder).finish(at));
     REEF_RETURN_IF_ERROR(schedule::schedule(program));
-    return emit::package(model, program, {14, 1, "test"});
+    REEF_ASSIGN_OR_RETURN(emit::EmittedPackage emitted, emit::package(model, program, {14, 1, "test"}));
+    return std::move(emitted.package);
   }
 
   Status check(const std::vector<RingCopy>& copies, const darwinn::Package& package,

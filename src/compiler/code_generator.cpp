@@ -41,16 +41,11 @@ Result<PartCode> generate_part(const PartProgram& part) { return generate_part_w
 Result<darwinn::Package> generate_code(const PartProgram& part) { return generate_code_with(part, {}); }
 
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options) {
-  REEF_ASSIGN_OR_RETURN(GeneratedCode code, generate_code_and_keep(part, options));
+  REEF_ASSIGN_OR_RETURN(PartCode code, generate_part_with(part, options));
   return std::move(code.package);
 }
 
 Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOptions& options) {
-  REEF_ASSIGN_OR_RETURN(GeneratedCode code, generate_code_and_keep(part, options));
-  return PartCode{std::move(code.package), memory_use(part, code.program)};
-}
-
-Result<GeneratedCode> generate_code_and_keep(const PartProgram& part, const GenerationOptions& options) {
   if (part.min_runtime_version < kOldestRuntime) {
     return unsupported("code for runtimes before {} is not generated yet", kOldestRuntime);
   }
@@ -67,7 +62,12 @@ Result<GeneratedCode> generate_code_and_keep(const PartProgram& part, const Gene
                         emit::package(part.model, program,
                                       {part.min_runtime_version, part.caching_token,
                                        options.compiler_version.value_or(fmt::format("reef {}", reef_version()))}));
-  return GeneratedCode{std::move(emitted.package), std::move(program), std::move(emitted.step_begins)};
+  PartCode code;
+  code.package = std::move(emitted.package);
+  code.memory = memory_use(part, program);
+  code.program = std::move(program);
+  code.step_begins = std::move(emitted.step_begins);
+  return code;
 }
 
 }  // namespace reef::compiler

@@ -52,6 +52,9 @@ struct MemoryUse {
 struct PartCode {
   darwinn::Package package;
   std::optional<MemoryUse> memory = std::nullopt;  // nothing: not known
+  // What it was made from, for reports and comparisons.
+  tiled::TiledProgram program = {};
+  std::vector<std::int32_t> step_begins = {};  // emit/package.h: EmittedPackage
 };
 
 using CodeGenerator = std::function<Result<PartCode>(const PartProgram&)>;
@@ -72,13 +75,5 @@ struct GenerationOptions {
 };
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options);
 Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOptions& options);
-
-// The package and what it was made from, for reports and comparisons.
-struct GeneratedCode {
-  darwinn::Package package;
-  tiled::TiledProgram program;
-  std::vector<std::int32_t> step_begins;  // emit/package.h: EmittedPackage
-};
-Result<GeneratedCode> generate_code_and_keep(const PartProgram& part, const GenerationOptions& options);
 
 }  // namespace reef::compiler

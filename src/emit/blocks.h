@@ -55,6 +55,7 @@ void emit_step(Emission& to, const tiled::Outfeed& output);
 void emit_step(Emission& to, const tiled::RingCopies& step);
 void emit_step(Emission& to, const tiled::Relayout& step);
 void emit_step(Emission& to, const tiled::GlobalPool& step);
+void emit_step(Emission& to, const tiled::Softmax& step);
 void emit_step(Emission& to, const tiled::LocalCopies& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);

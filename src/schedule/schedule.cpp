@@ -90,6 +90,35 @@ Status place_wide(TiledProgram& program) {
   return ok_status();
 }
 
+// Chunks that are not kept and can only be used from lines of a tile get lines to be brought to. True if there are new
+// ones: scratch grows, and there may be less room for others.
+bool add_landings(TiledProgram& program) {
+  bool grown = false;
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    tiled::ParameterChunk& chunk = program.parameters[i];
+    if (!chunk.is_streamed() || chunk.can_stream || chunk.is_fetched()) continue;
+    chunk.landing = static_cast<std::int32_t>(program.wide.size());
+    WideObject& object = program.wide.emplace_back();
+    object.lines = chunk.lines;
+    for (std::size_t k = 0; k < program.steps.size(); ++k) {
+      tiled::Step& step = program.steps[k];
+      const auto& used = step.parameters_used;
+      if (std::find(used.begin(), used.end(), static_cast<std::int32_t>(i)) == used.end()) continue;
+      object.life.include(static_cast<std::int32_t>(k));
+      step.wide_used.push_back(chunk.landing);
+    }
+    grown = true;
+  }
+  return grown;
+}
+
+void set_landing_places(TiledProgram& program) {
+  for (tiled::ParameterChunk& chunk : program.parameters) {
+    if (!chunk.is_fetched()) continue;
+    chunk.at = {{chunk.tile == tiled::kNowhere ? 0 : chunk.tile, program.line_of(chunk.landing), chunk.lines}};
+  }
+}
+
 Status use_narrow_addresses(TiledProgram& program, const std::map<std::int32_t, std::int32_t>& addresses) {
   if (addresses.empty()) return ok_status();
   for (const auto& [index, address] : addresses) {
@@ -121,35 +150,6 @@ Status use_wide_lines(TiledProgram& program, const std::map<std::int32_t, std::i
     program.lowest_scratch_line = std::min(program.lowest_scratch_line, object.line);
   }
   return ok_status();
-}
-
-// Chunks that are not kept and can only be used from lines of a tile get lines to be brought to. True if there are new
-// ones: scratch grows, and there may be less room for others.
-bool add_landings(TiledProgram& program) {
-  bool grown = false;
-  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
-    tiled::ParameterChunk& chunk = program.parameters[i];
-    if (!chunk.is_streamed() || chunk.can_stream || chunk.is_fetched()) continue;
-    chunk.landing = static_cast<std::int32_t>(program.wide.size());
-    WideObject& object = program.wide.emplace_back();
-    object.lines = chunk.lines;
-    for (std::size_t k = 0; k < program.steps.size(); ++k) {
-      tiled::Step& step = program.steps[k];
-      const auto& used = step.parameters_used;
-      if (std::find(used.begin(), used.end(), static_cast<std::int32_t>(i)) == used.end()) continue;
-      object.life.include(static_cast<std::int32_t>(k));
-      step.wide_used.push_back(chunk.landing);
-    }
-    grown = true;
-  }
-  return grown;
-}
-
-void set_landing_places(TiledProgram& program) {
-  for (tiled::ParameterChunk& chunk : program.parameters) {
-    if (!chunk.is_fetched()) continue;
-    chunk.at = {{chunk.tile == tiled::kNowhere ? 0 : chunk.tile, program.line_of(chunk.landing), chunk.lines}};
-  }
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "tiled/parameters.h"
 #include "tiled/pool.h"
 #include "tiled/ring_copies.h"
+#include "tiled/softmax.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -36,7 +37,8 @@ namespace reef::tiled {
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 inline constexpr Level kDefaultLevel = Level::kAsGoogle;
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies, Pool>;
+using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
+                          Pool, Softmax>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
