@@ -43,6 +43,48 @@ TEST_F(CommandLineCodegen, CompileVerifiesAtBothLevels) {
   EXPECT_EQ(compile("-O2").exit_code, 2);
 }
 
+TEST_F(CommandLineCodegen, EveryStageCanBeSeen) {
+  const std::pair<const char*, const char*> expected[] = {{"rewrite", "DEPTHWISE_CONV_2D"},
+                                                          {"partition", "Edge TPU, part 0"},
+                                                          {"lower", "op 1 DEPTHWISE_CONV_2D, convolution: t1 -> t2"},
+                                                          {"schedule", "kept on tile"},
+                                                          {"emit", "multiply_add tiles=all"}};
+  for (const auto& [stage, words] : expected) {
+    const Outcome outcome = compile(std::string("--stop-after ") + stage);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    EXPECT_TRUE(says(outcome, words)) << stage << "\n" << outcome.text;
+    EXPECT_FALSE(std::filesystem::exists(compiled_)) << stage;
+  }
+  EXPECT_FALSE(says(compile("--stop-after lower"), "kept on tile"));
+  const Outcome dumped = compile("--dump schedule --dump=emit");
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.text;
+  for (const char* file : {"net_edgetpu.schedule.txt", "net_edgetpu.emit.txt", "net_edgetpu.tflite"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / file)) << file;
+  }
+  EXPECT_EQ(compile("--stop-after dinner").exit_code, 2);
+}
+
+TEST_F(CommandLineCodegen, ExplainShowsStepsAndMemory) {
+  const Outcome outcome = compile("--explain");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  for (const char* words : {"op 0 CONV_2D, convolution", "an inference takes", "(simulated)", "stay on the chip",
+                            "narrow memory:", "instructions:"}) {
+    EXPECT_TRUE(says(outcome, words)) << words << "\n" << outcome.text;
+  }
+  const Outcome json = compile("--explain --json --no-verify");
+  const auto parsed = nlohmann::json::parse(json.text, nullptr, false);
+  ASSERT_TRUE(parsed.is_object()) << json.text;
+  const auto& part = parsed["files"][0]["edge_tpu_subgraphs"][0]["explanation"];
+  ASSERT_EQ(part["steps"].size(), 5u);  // input, three layers, result
+  double cycles = 0;
+  for (const auto& step : part["steps"]) {
+    EXPECT_GT(step["instructions"], 0);
+    cycles += step["cycles"].get<double>();
+  }
+  EXPECT_GT(cycles, 0);
+  EXPECT_LE(cycles, part["cycles"].get<double>());
+}
+
 // The same network with other weights: what was compiled is not what is asked for.
 TEST_F(CommandLineCodegen, VerifySeesAnotherModel) {
   ASSERT_EQ(compile("--quiet").exit_code, 0);

@@ -45,11 +45,13 @@ struct CompileOptions {
   int segments = 1;                 // -n
   bool search = false;              // -d
   int search_step = 1;              // -k
-  double timeout_seconds = 180;     // -t: of each attempt; looked at between stages
+  double timeout_seconds =
+      180;  // -t: of each attempt (-d makes several), and of each segment; looked at between stages
   bool keep_signatures = false;
   NoCode no_code = NoCode::kPackage;
   tiled::Level level = tiled::kDefaultLevel;  // -O0, -O1
   Verify verify = Verify::kWhenQuick;
+  bool write = true;  // else everything is done but that
   CodeGenerator generate = generate_part;
 };
 
@@ -57,15 +59,17 @@ struct CompileOptions {
 struct CompiledOp {
   partition::Part part;
   bool has_code = false;
-  std::optional<MemoryUse> memory;  // of its code; nothing: estimates are all there is
+  std::optional<MemoryUse> memory;       // of its code; nothing: estimates are all there is
+  std::shared_ptr<const PartCode> code;  // null: there is none
   std::string why_no_code;
 };
 
 // What became of trying a file out.
 struct Verified {
   bool done = false;
-  std::string why_not;  // unless done
-  double seconds = 0;   // measured
+  std::string why_not;           // unless done
+  bool rests_on_timing = false;  // in one place, as Google's programs do (audit::is_googles_gather)
+  double seconds = 0;            // measured
 };
 
 // One file that was made: of a model, or of a segment of one.

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "audit/audit.h"
-#include "emit/compiled_model.h"
 #include "execute/cpu/interpreter.h"
 #include "ir/describe.h"
 #include "ir/pseudo_random.h"
@@ -314,10 +313,11 @@ PartVerifier::PartVerifier(int threads) : device_(device::Options{.threads = thr
 
 Status PartVerifier::check_soundness(const darwinn::Package& package) {
   REEF_ASSIGN_OR_RETURN(const audit::AuditReport report, audit::audit(package));
-  if (!report.findings.empty()) {
-    return internal_error("the soundness checker found {} mistakes in the compiled code, the first: {}",
-                          report.findings.size(), report.findings.front().sentence);
+  const auto wrong = std::find_if_not(report.findings.begin(), report.findings.end(), audit::is_googles_gather);
+  if (wrong != report.findings.end()) {
+    return internal_error("the soundness checker found mistakes in the compiled code, the first: {}", wrong->sentence);
   }
+  rests_on_timing_ = rests_on_timing_ || !report.findings.empty();
   return ok_status();
 }
 

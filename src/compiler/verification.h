@@ -54,9 +54,13 @@ class PartVerifier {
   // reference does not know how the chip computes one of the operators.
   Status verify(const ir::Model& model, const VerifiedPart& part, const darwinn::Package& package, std::uint32_t seed);
 
+  // Something that was verified relies on the speed of units where Google's programs do (audit::is_googles_gather).
+  bool rests_on_timing() const { return rests_on_timing_; }
+
  private:
   Status check_soundness(const darwinn::Package& package);
   device::Device device_;
+  bool rests_on_timing_ = false;
 };
 
 // Which compiler made a package, as far as its arithmetic depends on it (ChipReferenceOptions::compiler_generation).

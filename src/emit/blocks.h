@@ -53,6 +53,7 @@ void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
 void emit_step(Emission& to, const tiled::RingCopies& step);
+void emit_step(Emission& to, const tiled::FullyConnected& layer);
 void emit_step(Emission& to, const tiled::Relayout& step);
 void emit_step(Emission& to, const tiled::GlobalPool& step);
 void emit_step(Emission& to, const tiled::Softmax& step);
@@ -60,6 +61,7 @@ void emit_step(Emission& to, const tiled::LocalCopies& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
 void emit_step(Emission& to, const tiled::Pool& pool);
+void emit_step(Emission& to, const tiled::Product& product);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA
@@ -82,7 +84,7 @@ void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask t
 void fetch_parameters(Emission& to, const tiled::ParameterChunk& chunk);
 
 // The program that keeps parameters on the chip, complete.
-Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program);
+Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program, AddressCode address_code);
 
 // Shared by both kinds of programs.
 void clear_chip(ProgramWriter& writer);

@@ -232,8 +232,8 @@ class HaloExchange {
   ProgramWriter& writer_;
   const TiledTensor& tensor_;
   const OwnPixels* own_;
-  const std::int32_t words_;            // of a pixel
-  const std::int32_t pitch_words_;      // from pixel to pixel
+  const std::int32_t words_;        // of a pixel
+  const std::int32_t pitch_words_;  // from pixel to pixel
   const std::int32_t block_words_;
   TileTotals north_in_{}, south_in_{};  // before the exchange
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/package.h"
 
+#include <bit>
+
 #include <algorithm>
 
 #include "emit/blocks.h"
@@ -11,6 +13,8 @@ namespace {
 
 using tiled::TiledProgram;
 using tiled::TiledTensor;
+
+constexpr int kCopiesFromRuntime = 13;
 
 darwinn::DmaHint transfer_hint(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
                                std::int64_t bytes, darwinn::Direction direction) {
@@ -61,7 +65,20 @@ darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& s
     layout.y_to_local_row = {0};
     layout.x_to_tile = {0};
     layout.x_to_local_offset = {0};
-    layout.x_to_row_size = {tensor.pitch};
+    layout.x_to_row_size = {static_cast<std::int32_t>(tensor.tile_bytes())};
+    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
+    return layout;
+  }
+  if (tensor.spread == tiled::Spread::kCopies) {
+    for (std::int32_t y = 0; y < tensor.height; ++y) {
+      layout.y_to_tile.push_back(0);
+      layout.y_to_local_row.push_back(y);
+    }
+    for (std::int32_t x = 0; x < tensor.width; ++x) {
+      layout.x_to_tile.push_back(std::countr_zero(tensor.tiles));
+      layout.x_to_local_offset.push_back(x * tensor.pitch);
+      layout.x_to_row_size.push_back(tensor.width * tensor.pitch);
+    }
     layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
     return layout;
   }
@@ -134,11 +151,11 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
 }
 
 Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached,
-                                      std::vector<std::int32_t>& step_begins) {
+                                      AddressCode address_code, std::vector<std::int32_t>& step_begins) {
   darwinn::Executable executable = darwinn::new_executable(has_cached ? darwinn::ExecutableType::kExecutionOnly
                                                                       : darwinn::ExecutableType::kStandAlone);
   describe_borders(model, program, executable);
-  ProgramWriter writer(0);
+  ProgramWriter writer(0, address_code);
   Emission to{writer, program, model};
   prologue_of_execution(writer);
   for (const tiled::Step& step : program.steps) {
@@ -155,7 +172,7 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
   return executable;
 }
 
-Result<darwinn::Executable> caching(const TiledProgram& program) {
+Result<darwinn::Executable> caching(const TiledProgram& program, AddressCode address_code) {
   darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kParameterCaching);
   std::vector<std::uint8_t> blob;
   for (const tiled::ParameterChunk& chunk : program.parameters) {
@@ -163,7 +180,7 @@ Result<darwinn::Executable> caching(const TiledProgram& program) {
     const auto bytes = chunk.bytes.span();
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
-  REEF_ASSIGN_OR_RETURN(auto pieces, caching_program(program));
+  REEF_ASSIGN_OR_RETURN(auto pieces, caching_program(program, address_code));
   add_program(std::move(pieces),
               {{transfer_hint(darwinn::BaseAddress::kParameter, "", 0, static_cast<std::int64_t>(blob.size()),
                               darwinn::Direction::kToDevice)}},
@@ -184,15 +201,18 @@ Result<EmittedPackage> package(const ir::Model& model, const TiledProgram& progr
   darwinn::Package& result = emitted.package;
   result.min_runtime_version = options.min_runtime_version;
   result.compiler_version = options.compiler_version;
+  const AddressCode address_code =
+      options.min_runtime_version >= kCopiesFromRuntime ? AddressCode::kCopies : AddressCode::kAdditions;
   // With nothing to keep, a program needs no other.
   const bool caches = std::any_of(program.parameters.begin(), program.parameters.end(),
                                   [](const tiled::ParameterChunk& chunk) { return chunk.is_cached(); });
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, caches, emitted.step_begins));
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute,
+                        execution(model, program, caches, address_code, emitted.step_begins));
   if (!caches) {
     result.executables.push_back(std::move(execute));
     return emitted;
   }
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program));
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program, address_code));
   execute.parameter_caching_token = options.caching_token;
   cache.parameter_caching_token = options.caching_token;
   result.executables.push_back(std::move(execute));

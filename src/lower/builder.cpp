@@ -60,22 +60,18 @@ Result<Value> Builder::value(std::int32_t tensor) const {
   return found->second;
 }
 
-Result<std::int32_t> Builder::grid(std::int32_t tensor) {
-  REEF_ASSIGN_OR_RETURN(const Value found, value(tensor));
-  if (program_.tensor(found.tensor).spread != tiled::Spread::kGrid) {
-    return unsupported("'{}' is cut by channels; spreading it as an image is not generated yet",
-                       ir::describe_name(source(tensor).name));
-  }
-  if (found.padding == Padding{}) return found.tensor;
-  REEF_ASSIGN_OR_RETURN(const std::int32_t padded, make_padding_real(*this, tensor, found));
-  set_value(tensor, {padded, {}});
-  return padded;
+std::int32_t Builder::add_tensor(TiledTensor tensor) {
+  tensor.object = new_narrow(0);  // its size follows from the cut
+  program_.tensors.push_back(std::move(tensor));
+  windows_.emplace_back();
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
 Result<Image> image_of(const ir::Tensor& tensor) {
   const ir::Shape& shape = tensor.shape;
-  const bool is_image = shape.rank() == 4, is_matrix = shape.rank() == 3;
-  if ((!is_image && !is_matrix) || shape[0] != 1 || !shape.is_usable() || shape.elements() == 0) {
+  const bool is_image = shape.rank() == 4;
+  const bool has_form = shape.rank() >= 1 && shape.rank() <= 4 && (!is_image || shape[0] == 1);
+  if (!has_form || !shape.is_usable() || shape.elements() == 0) {
     return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
                        ir::describe_name(tensor.name), shape.to_string());
   }
@@ -87,11 +83,12 @@ Result<Image> image_of(const ir::Tensor& tensor) {
         ir::describe_name(tensor.name), shape.elements(), kMostElements);
   }
   if (is_image) return Image{shape[1], shape[2], shape[3]};
-  Image image{1, shape[1], shape[2]};
-  for (std::int32_t rows = 2; rows * rows <= shape[1]; ++rows) {
-    if (shape[1] % rows == 0) image.height = rows;
+  const auto pixels = static_cast<std::int32_t>(shape.elements() / shape.last());
+  Image image{1, pixels, shape.last()};
+  for (std::int32_t rows = 2; std::int64_t{rows} * rows <= pixels; ++rows) {
+    if (pixels % rows == 0) image.height = rows;
   }
-  image.width = shape[1] / image.height;
+  image.width = pixels / image.height;
   return image;
 }
 
@@ -152,6 +149,7 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   result.width = other.width;
   result.channels = other.channels;
   result.tiles = other.tiles;
+  result.run = other.run;
   result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];

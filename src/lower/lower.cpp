@@ -45,6 +45,7 @@ Status lower_op(Builder& builder, Inputs& inputs, std::int32_t index) {
   if (lowering == nullptr) return unsupported("code for this operator is not generated yet");
   REEF_REQUIRE(!op.outputs.empty(), "the operator has no result");
   for (const std::int32_t tensor : op.inputs) REEF_RETURN_IF_ERROR(inputs.feed(builder, tensor));
+  builder.begin_op(index);
   return lowering(builder, index);
 }
 

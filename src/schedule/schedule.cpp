@@ -99,7 +99,7 @@ bool add_landings(TiledProgram& program) {
     if (!chunk.is_streamed() || chunk.can_stream || chunk.is_fetched()) continue;
     chunk.landing = static_cast<std::int32_t>(program.wide.size());
     WideObject& object = program.wide.emplace_back();
-    object.lines = chunk.lines;
+    object.lines = chunk.parts() > 0 ? chunk.part_lines : chunk.lines;
     for (std::size_t k = 0; k < program.steps.size(); ++k) {
       tiled::Step& step = program.steps[k];
       const auto& used = step.parameters_used;
@@ -115,7 +115,12 @@ bool add_landings(TiledProgram& program) {
 void set_landing_places(TiledProgram& program) {
   for (tiled::ParameterChunk& chunk : program.parameters) {
     if (!chunk.is_fetched()) continue;
-    chunk.at = {{chunk.tile == tiled::kNowhere ? 0 : chunk.tile, program.line_of(chunk.landing), chunk.lines}};
+    const std::int32_t line = program.line_of(chunk.landing);
+    if (chunk.parts() > 0) {
+      chunk.at = parts_at(chunk, line);
+    } else {
+      chunk.at = {{0, line, chunk.lines}};
+    }
   }
 }
 

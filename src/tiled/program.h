@@ -18,11 +18,13 @@
 
 #include "tiled/convolution.h"
 #include "tiled/elementwise.h"
+#include "tiled/fully_connected.h"
 #include "tiled/global_pool.h"
 #include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/pool.h"
+#include "tiled/product.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/sum.h"
@@ -37,8 +39,22 @@ namespace reef::tiled {
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 inline constexpr Level kDefaultLevel = Level::kAsGoogle;
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
-                          Pool, Softmax>;
+// clang-format off: one to a line
+using Work = std::variant<Infeed
+                          , Outfeed
+                          , Convolution
+                          , FullyConnected
+                          , Elementwise
+                          , Sum
+                          , Pool
+                          , Relayout
+                          , GlobalPool
+                          , Softmax
+                          , LocalCopies
+                          , RingCopies
+                          , Product
+                          >;
+// clang-format on
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)
