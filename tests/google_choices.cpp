@@ -277,6 +277,8 @@ Result<LikeGoogle> generate_like_google(const compiler::PartProgram& part, const
   result.options.compiler_version = theirs.compiler_version;
   REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
   result.options.parameter_places = places_of(theirs, result.code.program);
+  // Places that our form of a chunk cannot use are of no help.
+  if (!compiler::generate_part_with(part, result.options).ok()) result.options.parameter_places.reset();
   for (; result.rounds < kMostRounds; ++result.rounds) {
     REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
     const darwinn::Executable* execute = result.code.package.find(execution->type);

@@ -67,6 +67,14 @@ TEST(PoolDevice, AveragesOfWholeImagesAreBitExact) {
     const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
     const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
     EXPECT_TRUE(status.ok()) << status.message() << "\n" << described(model);
+    if (seed % 4 == 0) {
+      const Status races = has_no_races(*package);
+      EXPECT_TRUE(races.ok()) << races.message() << "\n" << described(model);
+    }
+    if (seed % 4 == 1) {
+      const Status sound = passes_audit(*package);
+      EXPECT_TRUE(sound.ok()) << sound.message() << "\n" << described(model);
+    }
     ++ran;
   }
   std::printf("%d ran\n", ran);

@@ -18,8 +18,9 @@ ir::Model row_model(unsigned seed, int elements) {
   const std::int64_t lowest = type == ir::DataType::kInt8 ? -128 : 0;
   const std::int64_t zero = lowest + std::vector<int>{0, 3, 100, 128, 255}[random() % 5];
   QuantizedModel model(Quantized{type, among({0.001f, 0.02f, 0.1f, 0.3f}), zero});
-  const std::int32_t x = model.input({1, 1, 1, 8});
-  const std::int32_t logits = model.conv(x, elements);
+  const bool is_vector = random() % 3 != 0;
+  const std::int32_t x = model.input(is_vector ? ir::Shape{1, 12} : ir::Shape{1, 1, 1, 8});
+  const std::int32_t logits = is_vector ? model.fully_connected(x, elements) : model.conv(x, elements);
   model.tensor(logits).quantization.scale[0] = among({0.0005f, 0.004f, 0.02f, 0.05f, 0.1f, 0.5f});
   const std::int32_t out = model.computed(model.shape(logits), Quantized{type, 1.0f / 256, lowest});
   ir::Attributes a;
@@ -34,11 +35,21 @@ TEST(SoftmaxDevice, RowsAreBitExact) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", elements " + std::to_string(elements));
     const ir::Model model = row_model(seed, elements);
     const WholeModel whole(model);
-    const auto package = compiler::generate_code(whole.part(1 + seed));
+    const auto level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
+    const auto package = compiler::generate_code_with(whole.part(1 + seed), {.level = level});
     ASSERT_TRUE(package.ok()) << package.status().message();
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule{
+        .seed = seed % 3, .reluctant = level == tiled::Level::kBetter && seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
     const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
     EXPECT_TRUE(status.ok()) << status.message();
+    if (seed % 4 == 3) {
+      const Status races = has_no_races(*package);
+      EXPECT_TRUE(races.ok()) << races.message();
+    }
+    if (seed % 4 == 1) {
+      const Status sound = passes_audit(*package);
+      EXPECT_TRUE(sound.ok()) << sound.message();
+    }
   }
 }
 

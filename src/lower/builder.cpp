@@ -42,7 +42,14 @@ OpLowering find_lowering(const std::string& op_type) {
   return found == kLowerings.end() ? nullptr : found->second;
 }
 
-Builder::Builder(const ir::Model& model, const std::vector<std::int32_t>& ops) : model_(model), ops_(ops) {}
+Builder::Builder(const ir::Model& model, const std::vector<std::int32_t>& ops)
+    : model_(model), ops_(ops), uses_(model.subgraphs[0].tensors.size()) {
+  const auto use = [&](std::int32_t tensor) {
+    if (tensor >= 0) ++uses_[static_cast<std::size_t>(tensor)];
+  };
+  for (const ir::Operator& op : graph().operators) std::for_each(op.inputs.begin(), op.inputs.end(), use);
+  std::for_each(graph().outputs.begin(), graph().outputs.end(), use);
+}
 
 Result<std::int32_t> Builder::operand(std::int32_t index, std::size_t k) const {
   const ir::Operator& from = op(index);
@@ -159,6 +166,53 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
+// An operator that gives a tensor another name reads it under the old one.
+bool Builder::has_one_reader(std::int32_t tensor) const {
+  std::int64_t names = 0, uses = 0;
+  for (const auto& [source, value] : values_) {
+    if (value.tensor != tensor) continue;
+    ++names;
+    uses += uses_[static_cast<std::size_t>(source)];
+  }
+  return uses <= names;
+}
+
+namespace {
+
+// What can write images whose pixels are further apart than they are long.
+bool writes_any_pitch(const tiled::Work& work) {
+  return std::holds_alternative<tiled::Convolution>(work) || std::holds_alternative<tiled::Elementwise>(work) ||
+         std::holds_alternative<tiled::Sum>(work) || std::holds_alternative<tiled::Pool>(work) ||
+         std::holds_alternative<tiled::Product>(work) || std::holds_alternative<tiled::Resample>(work) ||
+         std::holds_alternative<tiled::LocalCopies>(work) || std::holds_alternative<tiled::RingCopies>(work);
+}
+
+}  // namespace
+
+bool Builder::put_into(std::int32_t tensor, std::int32_t whole, std::int32_t first) {
+  TiledTensor& part = program_.tensor(tensor);
+  const TiledTensor& all = program_.tensor(whole);
+  if (part.spread != tiled::Spread::kGrid || all.spread != tiled::Spread::kGrid || part.height != all.height ||
+      part.width != all.width || part.channels % chip::kNarrowWordBytes != 0 || first % chip::kNarrowWordBytes != 0 ||
+      first + part.channels > all.channels || tensor == whole || !windows_[static_cast<std::size_t>(tensor)].empty()) {
+    return false;
+  }
+  for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
+    if (static_cast<std::int32_t>(t) != tensor && program_.tensors[t].object == part.object) return false;
+  }
+  for (const tiled::Step& step : program_.steps) {
+    const auto has = [&](const std::vector<std::int32_t>& list) {
+      return std::find(list.begin(), list.end(), tensor) != list.end();
+    };
+    if (has(step.reads) || (has(step.writes) && !writes_any_pitch(step.work))) return false;
+  }
+  part.object = all.object;
+  part.offset = all.offset + first;
+  part.pitch = all.pitch;
+  parts_[tensor] = whole;
+  return true;
+}
+
 // ---- Memory, parameters, steps ----
 
 std::int32_t Builder::new_narrow(std::int64_t bytes) {
@@ -207,6 +261,11 @@ void Builder::cut_tensors() {
     }
     tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
     object.bytes = std::max(object.bytes, tensor.tile_bytes());
+  }
+  for (const auto& [part, whole] : parts_) {
+    TiledTensor& tensor = program_.tensor(part);
+    tensor.rows = program_.tensor(whole).rows;
+    tensor.columns = program_.tensor(whole).columns;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "lower/copy_runs.h"
 #include "lower/placement.h"
 #include "lower/ring_copies.h"
+#include "lower/windows.h"
 #include "numeric/chip_requantize.h"
 
 namespace reef::lower {
@@ -31,8 +32,9 @@ constexpr auto kTiles = static_cast<std::size_t>(chip::kTiles);
 constexpr std::size_t kMostDirectCopies = 8;
 // Copies of words from one tile to the same others; if it takes more, everything between them is sent along.
 constexpr std::size_t kMostBufferCopies = 6;
-// Different sets of tiles that one tile's words go to; if there are more, all words go to all of these.
-constexpr std::size_t kMostSets = 12;
+// What a copy over the ring takes besides a cycle for each word; an estimate, of its instructions mostly.
+constexpr std::size_t kCyclesPerCopy = 100;
+constexpr std::int32_t kMostWalkCount = 1 << 15;
 
 // A word of an object of narrow memory, by its first byte.
 struct WordPlace {
@@ -85,10 +87,14 @@ class Planner {
 
   void collect(int tile);
   void plan_direct(int from);
+  // By tiles and object: words, by their first bytes, ascending.
+  using Groups = std::map<std::pair<TileMask, std::int32_t>, std::vector<std::int32_t>>;
+  static Groups best_groups(const std::map<WordPlace, TileMask>& wanted);
+  static std::vector<Move> moves_to_buffer(const std::vector<std::int32_t>& bytes, std::int32_t base);
   void plan_buffer(int from, std::int32_t buffer);
   void send(int from, TileMask to, std::int32_t source, std::int32_t target, const std::vector<Move>& moves);
 
-  std::vector<Piece> pieces_of(int from_tile, const Word& word) const;
+  std::vector<Piece> pieces_of(int tile, const Word& word) const;
   static PieceForm form_of(const Piece& piece);
   void plan_tile(int tile, std::int32_t scratch);
   void add_copies(int tile, const PieceForm& form, std::int32_t target, const std::vector<Move>& moves,
@@ -106,9 +112,10 @@ class Planner {
   // By owner: words that go directly to their places, and those that are wanted in the buffer, by tile.
   std::array<std::array<std::vector<Transfer>, kTiles>, kTiles> direct_;
   std::array<std::map<WordPlace, TileMask>, kTiles> wanted_;
-  std::array<std::map<WordPlace, std::int32_t>, kTiles> in_buffer_;  // by owner: byte of the buffer
-  std::array<std::set<int>, kTiles> not_direct_;                     // by owner
-  std::array<std::int32_t, kTiles> filled_{};                        // bytes of the buffer in use
+  // By tile: where it has words of others (owner, object, byte) in its buffer.
+  std::array<std::map<std::tuple<int, std::int32_t, std::int32_t>, std::int32_t>, kTiles> in_buffer_;
+  std::array<std::set<int>, kTiles> not_direct_;  // by owner
+  std::array<std::int32_t, kTiles> filled_{};     // bytes of the buffer in use
   std::int32_t buffer_ = tiled::kNowhere;
   std::int64_t buffer_bytes_ = 0, scratch_bytes_ = 0;
   std::vector<RingCopy> transfers_;
@@ -122,6 +129,7 @@ Planner::Word Planner::word_of(int tile, const Placement::OwnWord& own) const {
   for (std::int32_t k = 0; k < own.elements; ++k) {
     Byte& byte = word[static_cast<std::size_t>(k)];
     const ElementSource source = what_.source_of(own.first + k);
+    if (source.operand == ElementSource::kInPlace) continue;
     byte.kind = Byte::Kind::kZero;
     if (source.operand == ElementSource::kZeroPoint) continue;
     const Placement& from = from_[static_cast<std::size_t>(source.operand)];
@@ -170,7 +178,7 @@ void Planner::collect(int tile) {
 }
 
 void Planner::send(int from, TileMask to, std::int32_t source, std::int32_t target, const std::vector<Move>& moves) {
-  for (const MoveNest& nest : as_nests(moves, tiled::kMostWalkDims, 1 << 15)) {
+  for (const MoveNest& nest : as_nests(moves, tiled::kMostWalkDims, kMostWalkCount)) {
     RingCopy copy{from, to, {source, nest.first.source, {}}, {target, nest.first.target, {}}};
     for (const CopyDim& dim : nest.dims) {
       copy.source.dims.push_back({dim.source_stride / kWord, dim.count});
@@ -188,7 +196,7 @@ void Planner::plan_direct(int from) {
     std::map<std::int32_t, std::vector<Move>> moves;  // by object
     for (const Transfer& transfer : lists[t]) moves[transfer.object].push_back(transfer.move);
     std::size_t copies = 0;
-    for (const auto& [object, list] : moves) copies += as_nests(list, tiled::kMostWalkDims, 1 << 15).size();
+    for (const auto& [object, list] : moves) copies += as_nests(list, tiled::kMostWalkDims, kMostWalkCount).size();
     const TileMask mask = tiled::mask_of(static_cast<int>(t));
     if (copies > kMostDirectCopies) {
       not_direct_[static_cast<std::size_t>(from)].insert(static_cast<int>(t));
@@ -209,40 +217,60 @@ void Planner::plan_direct(int from) {
   for (const auto& [group, moves] : groups) send(from, group.first, group.second, output_.object, moves);
 }
 
-// Words of one tile that others want in their buffers, at the same place in all of these.
-void Planner::plan_buffer(int from, std::int32_t buffer) {
-  const auto& wanted = wanted_[static_cast<std::size_t>(from)];
-  std::map<std::pair<TileMask, std::int32_t>, std::vector<std::int32_t>> groups;
-  TileMask all = 0;
+// Words of one tile that others want in their buffers: which go together, to the same place in several tiles.
+Planner::Groups Planner::best_groups(const std::map<WordPlace, TileMask>& wanted) {
+  // As one copy to all that want them; to each tile by itself; or everything to all that want anything.
+  Groups exact, single, all;
+  TileMask any = 0;
+  for (const auto& [place, mask] : wanted) any |= mask;
   for (const auto& [place, mask] : wanted) {
-    groups[{mask, place.object}].push_back(place.byte);
-    all |= mask;
+    exact[{mask, place.object}].push_back(place.byte);
+    all[{any, place.object}].push_back(place.byte);
+    for (int t = 0; t < chip::kTiles; ++t) {
+      if ((mask & tiled::mask_of(t)) != 0) single[{tiled::mask_of(t), place.object}].push_back(place.byte);
+    }
   }
-  if (groups.size() > kMostSets) {
-    groups.clear();
-    for (const auto& [place, mask] : wanted) groups[{all, place.object}].push_back(place.byte);
+  const auto cost = [](const Groups& groups) {
+    std::size_t cycles = 0;
+    for (const auto& [group, bytes] : groups) {
+      const std::size_t copies = as_nests(moves_to_buffer(bytes, 0), tiled::kMostWalkDims, kMostWalkCount).size();
+      cycles += bytes.size() + kCyclesPerCopy * std::min(copies, kMostBufferCopies);
+    }
+    return cycles;
+  };
+  const std::size_t of_exact = cost(exact), of_single = cost(single), of_all = cost(all);
+  if (of_exact <= of_single && of_exact <= of_all) return exact;
+  return of_single <= of_all ? single : all;
+}
+
+// The words one after the other, or, where that would take too many copies, everything between them too.
+std::vector<Move> Planner::moves_to_buffer(const std::vector<std::int32_t>& bytes, std::int32_t base) {
+  std::vector<Move> moves;
+  for (const std::int32_t byte : bytes) {
+    moves.push_back({byte, base + kWord * static_cast<std::int32_t>(moves.size())});
   }
-  for (const auto& [group, bytes] : groups) {
+  if (as_nests(moves, tiled::kMostWalkDims, kMostWalkCount).size() <= kMostBufferCopies) return moves;
+  moves.clear();
+  for (std::int32_t byte = bytes.front(); byte <= bytes.back(); byte += kWord) {
+    moves.push_back({byte, base + byte - bytes.front()});
+  }
+  return moves;
+}
+
+void Planner::plan_buffer(int from, std::int32_t buffer) {
+  for (const auto& [group, bytes] : best_groups(wanted_[static_cast<std::size_t>(from)])) {
     const auto& [mask, object] = group;
     std::int32_t base = 0;
     for (std::size_t t = 0; t < kTiles; ++t) {
       if ((mask >> t & 1) != 0) base = std::max(base, filled_[t]);
     }
-    std::vector<Move> moves;
-    for (const std::int32_t byte : bytes) {
-      moves.push_back({byte, base + kWord * static_cast<std::int32_t>(moves.size())});
-    }
-    if (as_nests(moves, tiled::kMostWalkDims, 1 << 15).size() > kMostBufferCopies) {
-      moves.clear();
-      for (std::int32_t byte = bytes.front(); byte <= bytes.back(); byte += kWord) {
-        moves.push_back({byte, base + byte - bytes.front()});
-      }
-    }
-    for (const Move& move : moves) in_buffer_[static_cast<std::size_t>(from)][{object, move.source}] = move.target;
+    const std::vector<Move> moves = moves_to_buffer(bytes, base);
     send(from, mask, object, buffer, moves);
     const std::int32_t end = moves.back().target + kWord;
     for (std::size_t t = 0; t < kTiles; ++t) {
-      if ((mask >> t & 1) != 0) filled_[t] = end;
+      if ((mask >> t & 1) == 0) continue;
+      filled_[t] = end;
+      for (const Move& move : moves) in_buffer_[t][{from, object, move.source}] = move.target;
     }
     buffer_bytes_ = std::max<std::int64_t>(buffer_bytes_, end);
   }
@@ -260,8 +288,7 @@ void Planner::plan_transfers(std::int32_t buffer) {
 // ---- Within a tile ----
 
 // The word's bytes as they lie now, in as few pieces as possible; none: all of it is the zero point.
-std::vector<Piece> Planner::pieces_of(int from_tile, const Word& word) const {
-  (void)from_tile;
+std::vector<Piece> Planner::pieces_of(int tile, const Word& word) const {
   std::vector<Piece> pieces;
   for (std::int32_t k = 0; k < kWord; ++k) {
     const Byte& byte = word[static_cast<std::size_t>(k)];
@@ -270,7 +297,7 @@ std::vector<Piece> Planner::pieces_of(int from_tile, const Word& word) const {
     if (byte.kind == Byte::Kind::kAway) {
       const std::int32_t first = at / kWord * kWord;
       object = buffer_;
-      at = in_buffer_[static_cast<std::size_t>(byte.owner)].at({byte.object, first}) + at - first;
+      at = in_buffer_[static_cast<std::size_t>(tile)].at({byte.owner, byte.object, first}) + at - first;
     }
     if (!pieces.empty()) {
       Piece& last = pieces.back();
@@ -287,8 +314,7 @@ std::vector<Piece> Planner::pieces_of(int from_tile, const Word& word) const {
 }
 
 PieceForm Planner::form_of(const Piece& piece) {
-  PieceForm form{piece.object, true, piece.first, piece.count, piece.count == 1 ? 1 : piece.stride};
-  return form;
+  return {piece.object, true, piece.first, piece.count, piece.count == 1 ? 1 : piece.stride};
 }
 
 void Planner::add_copies(int tile, const PieceForm& form, std::int32_t target, const std::vector<Move>& moves,
@@ -319,11 +345,14 @@ void Planner::plan_tile(int tile, std::int32_t scratch) {
         single[{whole->object, false, 0, 1, 0}].push_back({whole->byte, own.at});
         continue;
       }
-      const auto owner = static_cast<std::size_t>(word[0].owner);
-      if (!not_direct_[owner].contains(tile)) continue;
-      single[{buffer_, false, 0, 1, 0}].push_back({in_buffer_[owner].at(*whole), own.at});
+      const int owner = word[0].owner;
+      if (!not_direct_[static_cast<std::size_t>(owner)].contains(tile)) continue;
+      const std::int32_t at = in_buffer_[static_cast<std::size_t>(tile)].at({owner, whole->object, whole->byte});
+      single[{buffer_, false, 0, 1, 0}].push_back({at, own.at});
       continue;
     }
+    const auto is_unused = [](const Byte& byte) { return byte.kind == Byte::Kind::kUnused; };
+    if (std::all_of(word.begin(), word.end(), is_unused)) continue;
     const std::vector<Piece> pieces = pieces_of(tile, word);
     if (pieces.empty()) {
       zeros.push_back({0, own.at});
@@ -427,13 +456,7 @@ Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
     work.min = clamp.min;
     work.max = clamp.max;
   }
-  if (work.copies()) {
-    work.constants = builder.new_narrow(tiled::kIdentityWords * kWord);
-    builder.program().narrow.back().fills_gaps = true;
-    work.identity = builder.new_wide(1);
-    step.narrow_used.push_back(work.constants);
-    step.wide_used.push_back(work.identity);
-  }
+  if (work.copies()) work.identity = builder.identity(step);
   step.work = std::move(work);
   plan.planner.reset();
   return ok_status();
@@ -442,6 +465,15 @@ Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
 }  // namespace
 
 void add_rearrangement(Builder& builder, std::int32_t op, Rearrangement what) {
+  for (Read& read : what.operands) {
+    const tiled::TiledTensor& tensor = builder.tensor(read.tensor);
+    if (!read.windows) continue;
+    // Halos do not reach tiles behind the last one with data.
+    if (reads_beyond_owners(tiled::AxisPartition::of(tensor.height, {&read.windows->y, 1})) ||
+        reads_beyond_owners(tiled::AxisPartition::of(tensor.width, {&read.windows->x, 1}))) {
+      read.windows.reset();
+    }
+  }
   const std::vector<Read> reads = what.operands;
   const std::int32_t output = what.output;
   const auto plan = std::make_shared<Plan>(Plan{std::move(what)});

@@ -281,7 +281,7 @@ Result<Partition> partition(const ir::Model& model, const Assessment& assessment
   place_ops(partitioner.graph(), fits, options, result);
   if (options.explain) explain(partitioner, fits, result);
   if (partitioner.has_cuts() && !choice.sets.empty() && partitioner.choose_without_cuts(fits) == choice.sets) {
-    result.notes.push_back("-i changes nothing: the part that is chosen ends there, or earlier, without it");
+    result.notes.emplace_back("-i changes nothing: the part that is chosen ends there, or earlier, without it");
   }
   return result;
 }

@@ -25,8 +25,10 @@
 #include "tiled/parameters.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
+#include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
+#include "tiled/spread_softmax.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -41,18 +43,21 @@ inline constexpr Level kDefaultLevel = Level::kAsGoogle;
 
 // clang-format off: one to a line
 using Work = std::variant<Infeed
-                          , Outfeed
                           , Convolution
+                          , Outfeed
+                          , RingCopies
                           , FullyConnected
                           , Elementwise
                           , Sum
-                          , Pool
                           , Relayout
                           , GlobalPool
-                          , Softmax
                           , LocalCopies
-                          , RingCopies
+                          , Pool
+                          , Softmax
+                          , SpreadSoftmax
+                          , SmallSoftmax
                           , Product
+                          , Resample
                           >;
 // clang-format on
 
