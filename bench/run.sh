@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # make bench: Reef's CPU runtime and virtual device against TFLite (LiteRT from PyPI), interleaved in one run; then the
-# time of `reef check`, which has no peer. Peers that
-# cannot be installed are skipped with a message. Arguments: those of cpu_inference.py.
+# time of `reef check`, which has no peer, and generated code beside Google's (REEF_ZOO: folder of the model collection).
+# Peers that cannot be installed are skipped with a message. Arguments: those of cpu_inference.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build/bench-venv
@@ -11,7 +11,9 @@ benches() {
   echo
   "$1" bench/device_inference.py
   echo
-  cmake --build --preset release --target check_bench >/dev/null && build/tests/check_bench
+  cmake --build --preset release --target check_bench code_bench >/dev/null && build/tests/check_bench
+  echo
+  build/tests/code_bench ${REEF_ZOO:-}
 }
 if [[ ! -x $venv/bin/python ]]; then
   python3 -m venv "$venv" 2>/dev/null || { echo "bench: python3-venv is missing, peers are skipped"; benches python3 "$@"; exit; }

@@ -14,7 +14,7 @@ namespace {
 const std::string kModel = REEF_SOURCE_DIR "/models/reef_creatures_int8.tflite";
 
 TEST_F(CommandLine, HelpHasAnExample) {
-  for (const char* command : {"", "run", "inspect", "disasm", "asm"}) {
+  for (const char* command : {"", "run", "inspect", "disasm", "asm", "compile", "verify", "audit"}) {
     const Outcome outcome = reef(std::string(command) + " --help");
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_NE(outcome.text.find("Example"), std::string::npos) << command;

@@ -105,7 +105,10 @@ Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& pa
   REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
   device::Device device({.threads = 1});
   if (schedule != nullptr) device.set_schedule(*schedule);
-  return runs_as_chip_reference_on(device, model, loaded, seed);
+  REEF_RETURN_IF_ERROR(runs_as_chip_reference_on(device, model, loaded, seed));
+  REEF_ASSIGN_OR_RETURN(const audit::AuditReport report, audit::audit(package));
+  REEF_REQUIRE(report.is_sound_as_googles(), "{}", audit::to_text(report));
+  return ok_status();
 }
 
 Status runs_as_chip_reference_on(device::Device& device, const ir::Model& model,

@@ -41,8 +41,9 @@ struct ProgramComparison {
 };
 ProgramComparison compare_programs(const isa::Program& ours, const isa::Program& theirs);
 
-// The outputs of the package on a virtual device and those of the chip reference for the same pseudo-random input.
-// The status says where they differ first.
+// The outputs of the package on a virtual device are those of the chip reference for the same pseudo-random input, and
+// the package is sound, but for what Google's programs leave to timing (audit::is_googles_gather). Else the status says
+// where they differ first, or what the checker found.
 Status runs_as_chip_reference(const ir::Model& model, const darwinn::Package& package, unsigned seed,
                               const device::Schedule* schedule = nullptr);
 // The same on a device that others use too. It keeps parameters of a package that was loaded before.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/verification.h"
 #include "generated_code.h"
 #include "isa/disassembler.h"
 #include "isa/format.h"
@@ -182,42 +183,9 @@ std::optional<ParameterPlaces> places_of(const darwinn::Package& theirs, const t
 }  // namespace
 
 Result<MappedPart> MappedPart::of(const ir::Model& source, const darwinn::Package& theirs) {
-  const darwinn::Executable* executable = theirs.find(ExecutableType::kExecutionOnly);
-  if (executable == nullptr) executable = theirs.find(ExecutableType::kStandAlone);
-  REEF_REQUIRE(executable != nullptr, "the package has no program to execute");
-  const ir::Subgraph& graph = source.subgraphs[0];
-  const auto tensor_named = [&](const std::string& name) -> Result<std::int32_t> {
-    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      if (graph.tensors[i].name == name) return static_cast<std::int32_t>(i);
-    }
-    return invalid_input("the model has no tensor '{}'", name);
-  };
-  MappedPart mapped;
-  for (const darwinn::Layer& layer : executable->input_layers) {
-    REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, tensor_named(layer.name));
-    mapped.inputs.push_back(tensor);
-  }
-  std::vector<bool> needed(graph.tensors.size());
-  for (const darwinn::Layer& layer : executable->output_layers) {
-    REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, tensor_named(layer.name));
-    mapped.outputs.push_back(tensor);
-    needed[static_cast<std::size_t>(tensor)] = true;
-  }
-  for (const std::int32_t t : mapped.inputs) needed[static_cast<std::size_t>(t)] = false;
-  for (auto i = static_cast<std::int32_t>(graph.operators.size()) - 1; i >= 0; --i) {
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(i)];
-    if (std::none_of(op.outputs.begin(), op.outputs.end(),
-                     [&](std::int32_t t) { return t >= 0 && needed[static_cast<std::size_t>(t)]; })) {
-      continue;
-    }
-    mapped.ops.push_back(i);
-    for (const std::int32_t t : op.inputs) {
-      const bool given = std::find(mapped.inputs.begin(), mapped.inputs.end(), t) != mapped.inputs.end();
-      if (t >= 0 && !given) needed[static_cast<std::size_t>(t)] = true;
-    }
-  }
-  std::reverse(mapped.ops.begin(), mapped.ops.end());
-  return mapped;
+  REEF_ASSIGN_OR_RETURN(compiler::VerifiedPart part, compiler::part_of_package(source, theirs));
+  std::erase_if(part.outputs, [](std::int32_t t) { return t < 0; });  // states, which no tensor stands for
+  return MappedPart{std::move(part.ops), std::move(part.inputs), std::move(part.outputs)};
 }
 
 compiler::PartProgram MappedPart::part(const ir::Model& source, std::uint64_t token, int min_runtime_version) const {
@@ -234,11 +202,14 @@ Result<isa::Program> whole_program(const darwinn::Executable& executable) {
   const std::size_t chunks = executable.instruction_chunks.size();
   for (std::size_t c = 0; c < chunks; ++c) {
     REEF_ASSIGN_OR_RETURN(const isa::Program chunk, isa::decode(executable.instruction_chunks[c].bitstream.span()));
-    for (const Instruction& instruction : chunk) {
-      if (instruction.opcode() == Opcode::kStart && c > 0) continue;
-      if (instruction.opcode() == Opcode::kEnd && c + 1 < chunks) continue;
-      whole.push_back(instruction);
+    auto end = chunk.end();
+    if (c + 1 < chunks) {  // a halt that says that more is to come, and nothing but padding behind it
+      const auto halt =
+          std::find_if(chunk.rbegin(), chunk.rend(), [](const Instruction& i) { return i.opcode() == Opcode::kHalt; });
+      if (halt != chunk.rend()) end = halt.base() - 1;
     }
+    const bool has_start = c > 0 && !chunk.empty() && chunk.front().opcode() == Opcode::kStart;
+    whole.insert(whole.end(), chunk.begin() + (has_start ? 1 : 0), end);
   }
   return whole;
 }
@@ -306,6 +277,8 @@ Result<LikeGoogle> generate_like_google(const compiler::PartProgram& part, const
   result.options.compiler_version = theirs.compiler_version;
   REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
   result.options.parameter_places = places_of(theirs, result.code.program);
+  // Places that our form of a chunk cannot use are of no help.
+  if (!compiler::generate_part_with(part, result.options).ok()) result.options.parameter_places.reset();
   for (; result.rounds < kMostRounds; ++result.rounds) {
     REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
     const darwinn::Executable* execute = result.code.package.find(execution->type);

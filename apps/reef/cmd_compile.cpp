@@ -3,16 +3,22 @@
 //
 // Standard output is Google's, letter by letter: scripts read it. What Reef itself has to say goes to standard error.
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "base/version.h"
 #include "commands.h"
 #include "compile_report.h"
 #include "compiler/compile.h"
 #include "compiler/google_text.h"
+#include "explanation_report.h"
+#include "formats/tflite/reader.h"
+#include "ir/verify.h"
 #include "plan_options.h"
+#include "stage_text.h"
 
 namespace reef::app {
 namespace {
@@ -24,6 +30,9 @@ struct CompileArguments {
   PlanFlags plan;
   bool show_operations = false;
   bool json = false;
+  bool explain = false;
+  std::vector<std::string> dumps;
+  std::string stop_after;
   bool quiet = false;
   bool help = false, version = false;
 };
@@ -64,6 +73,20 @@ void add_googles_options(CLI::App& command, CompileArguments& arguments) {
 void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
   add_plan_flags(command, arguments.plan);
+  command
+      .add_option(
+          "-O", how.level,
+          "0: the choices of Google's compiler, as far as they are known; 1: Reef's own, fewer instructions and "
+          "cycles")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
+      ->default_str(how.level == tiled::Level::kAsGoogle ? "0" : "1");
+  command.add_flag_callback(
+      "--verify", [&how] { how.verify = compiler::Verify::kAlways; },
+      "Run the result on the virtual device against the chip's arithmetic on the CPU, and fail on any difference "
+      "(default: if that takes a few seconds)");
+  command.add_flag_callback(
+      "--no-verify", [&how] { how.verify = compiler::Verify::kNever; }, "Do not");
   command.add_flag("--keep-signatures", how.keep_signatures,
                    "Keep the model's signatures (Google's compiler drops them)");
   command
@@ -76,26 +99,89 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
                                                                           {"fail", compiler::NoCode::kFail}},
                                   CLI::ignore_case))
       ->default_str("cpu");
+  command.add_flag(
+      "--explain", arguments.explain,
+      "Also print tiles, memory map, passes, where parameters are kept and simulated cycles of every step");
+  command
+      .add_option(
+          "--dump", arguments.dumps,
+          "Also write what a stage made, as text, beside the compiled model: rewrite, partition, lower, schedule "
+          "or emit; may be repeated")
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(stage_names()));
+  command
+      .add_option("--stop-after", arguments.stop_after, "Only print what this stage made, as text; no file is written")
+      ->check(CLI::IsMember(stage_names()));
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
+}
+
+// --stop-after rewrite or partition: the model need not compile.
+Status print_plans(const CompileArguments& arguments) {
+  for (const std::string& path : arguments.how.models) {
+    REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::load_model(path));
+    REEF_RETURN_IF_ERROR(ir::verify(model).in(path));
+    const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(std::move(model)), arguments.how.plan);
+    if (!plan.ok()) return plan.status().in(path);
+    fmt::print("{}", planning_text(arguments.stop_after, *plan));
+  }
+  return ok_status();
+}
+
+template <typename Use>
+Status for_each_file(const compiler::CompileResult& result, const Use& use) {
+  for (const compiler::CompileRun& run : result.runs) {
+    for (const compiler::CompiledFile& file : run.files) REEF_RETURN_IF_ERROR(use(file));
+  }
+  return ok_status();
+}
+
+Status print_stage(CompileArguments arguments) {
+  if (is_planning(arguments.stop_after)) return print_plans(arguments);
+  arguments.how.write = false;
+  arguments.how.verify = compiler::Verify::kNever;
+  const compiler::CompileResult result = compiler::compile(arguments.how);
+  if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
+  return for_each_file(result, [&](const compiler::CompiledFile& file) -> Status {
+    REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(arguments.stop_after, arguments.how, file));
+    fmt::print("{}", text);
+    return ok_status();
+  });
+}
+
+// "net_edgetpu.tflite" -> "net_edgetpu.schedule.txt".
+Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFile& file) {
+  for (const std::string& stage : arguments.dumps) {
+    REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(stage, arguments.how, file));
+    const std::string path = std::filesystem::path(file.output).replace_extension(stage + ".txt").string();
+    REEF_RETURN_IF_ERROR(write_file(path, std::string_view(text)));
+    fmt::print(stderr, "reef: {}: {} written to {}\n", file.input, stage, path);
+  }
+  return ok_status();
 }
 
 Status compile_models(CompileArguments arguments) {
   compiler::CompileOptions& how = arguments.how;
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
+  if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
   const bool prints = !arguments.json && !arguments.quiet;
   if (prints) fmt::print("{}", compiler::version_line());
   std::fflush(stdout);
   const compiler::CompileResult result = compiler::compile(how);
   if (arguments.json) {
-    fmt::print("{}\n", compile_json(how, result).dump(2, ' ', false, Json::error_handler_t::replace));
+    Json json = compile_json(how, result);
+    if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(result, json));
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else if (prints) {
     fmt::print("{}", compiler::console_text(how, result, arguments.show_operations));
+  }
+  if (arguments.explain && !arguments.json && result.ok()) {
+    REEF_RETURN_IF_ERROR(for_each_file(result, print_explanation));
   }
   std::fflush(stdout);
   if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
   fmt::print(stderr, "{}", compile_notes(how, result, !prints));
-  return ok_status();
+  return for_each_file(result, [&](const compiler::CompiledFile& file) { return write_dumps(arguments, file); });
 }
 
 // Under Google's name, as Google's: the version line, then how it is called.

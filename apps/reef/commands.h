@@ -15,12 +15,14 @@ namespace reef::app {
 using Action = std::function<Status()>;
 
 void add_asm(CLI::App& app, Action& action);
+void add_audit(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_compile(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_retarget(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
 
 // The whole program under the name of Google's compiler. Its exit code.
 int edgetpu_compiler_main(int argc, char** argv);

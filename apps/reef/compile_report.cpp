@@ -90,6 +90,18 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
                         file.input, file.without_code.size(), first.op,
                         file.plan.model->subgraphs[0].operators[static_cast<std::size_t>(first.op)].type, first.reason);
   }
+  const bool has_code = std::any_of(file.ops.begin(), file.ops.end(), [](const CompiledOp& op) { return op.has_code; });
+  if (file.verified.done) {
+    text += fmt::format(
+        "reef: {}: verified: on the virtual device it computes exactly what the model says, in the chip's arithmetic; "
+        "the soundness checker {} ({:.1f} s). Not run on silicon\n",
+        file.input,
+        file.verified.rests_on_timing ? "finds gathers that rest on timing, as Google's do (-O1 goes without)"
+                                      : "finds nothing",
+        file.verified.seconds);
+  } else if (has_code) {
+    text += fmt::format("reef: {}: not verified: {}\n", file.input, file.verified.why_not);
+  }
   for (const std::string& note : file.plan.partition.notes) text += fmt::format("reef: {}: {}\n", file.input, note);
   text += fmt::format("reef: {}: {:.2f} ms for one inference over {}, {:.2f} ms on the CPU alone (estimated)\n",
                       file.input, file.plan.partition.predicted_us / 1000, link_of(options).name,
@@ -116,6 +128,7 @@ Json file_json(const compiler::CompileOptions& options, const CompiledFile& file
                {"output_bytes", file.output_bytes},
                {"log", file.log},
                {"edge_tpu_subgraphs", Json::array()},
+               {"verified", file.verified.done},
                {"memory",
                 {{"kind", "estimated"},
                  {"cached_bytes", file.cached_bytes},
@@ -126,6 +139,7 @@ Json file_json(const compiler::CompileOptions& options, const CompiledFile& file
     Json& part = json["edge_tpu_subgraphs"].emplace_back(Json{{"has_code", op.has_code}});
     if (!op.has_code) part["no_machine_code"] = op.why_no_code;
   }
+  if (!file.verified.done) json["not_verified"] = file.verified.why_not;
   if (options.search) json["attempts"] = attempts_json(file.attempts);
   return json;
 }

@@ -26,6 +26,8 @@ int run(int argc, char** argv) {
   reef::app::add_compile(app, action);
   reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
+  reef::app::add_verify(app, action);
+  reef::app::add_audit(app, action);
   reef::app::add_disasm(app, action);
   reef::app::add_asm(app, action);
   const auto is_asked_for = [&](const CLI::App* command) { return command->get_name() == argv[1]; };

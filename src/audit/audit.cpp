@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/audit.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "audit/findings.h"
@@ -99,6 +101,15 @@ std::string to_text(const AuditReport& report) {
       s.programs, s.instructions, s.steps, s.reads, s.writes, s.waits, s.signals, s.messages, s.reads_of_nothing,
       s.deepest_queue);
   return text;
+}
+
+bool is_googles_gather(const Finding& finding) {
+  return finding.kind == FindingKind::kWriteAfterRead && finding.first.mnemonic == "wide_to_narrow" &&
+         finding.second.mnemonic.starts_with("ring_receive");
+}
+
+bool AuditReport::is_sound_as_googles() const {
+  return complete && std::all_of(findings.begin(), findings.end(), is_googles_gather);
 }
 
 }  // namespace reef::audit

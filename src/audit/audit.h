@@ -78,6 +78,11 @@ struct Finding {
   std::string sentence;
 };
 
+// The one thing that programs of Google's compilers 15 and 16 leave to timing wherever they gather a vector: a line
+// that comes over the ring overwrites one that wide_to_narrow may still be reading. Harmless as long as that mover is
+// as fast as the ring, which they rely on (docs/device.md). Code that makes Google's choices has it too.
+bool is_googles_gather(const Finding& finding);
+
 struct Statistics {
   int programs = 0;
   std::int64_t instructions = 0;  // carried out, each once for all tiles
@@ -95,6 +100,8 @@ struct AuditReport {
   bool complete = true;                  // both programs were walked to their end
   std::vector<std::string> not_covered;  // why not, and what else was left out
   bool is_sound() const { return complete && findings.empty(); }
+  // The same but for what Google's own programs do.
+  bool is_sound_as_googles() const;
 };
 
 struct AuditOptions {

@@ -11,8 +11,10 @@
 namespace reef::compiler {
 namespace {
 
-// Versions of the runtime whose programs look as ours do.
-constexpr int kOldestRuntime = 13;
+// Of the runtime. Programs for 13 and 14 are those of Google's newest compiler; those for 10 to 12 differ in how they
+// compute host addresses (emit/program_writer.h), as Google's for these do. What else a runtime must know, the base
+// addresses that the driver fills in among it, is in programs of Google's that say 10 as well.
+constexpr int kOldestRuntime = 10, kNewestRuntime = 14;
 
 MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program) {
   MemoryUse use;
@@ -46,11 +48,12 @@ Result<darwinn::Package> generate_code_with(const PartProgram& part, const Gener
 }
 
 Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOptions& options) {
-  if (part.min_runtime_version < kOldestRuntime) {
-    return unsupported("code for runtimes before {} is not generated yet", kOldestRuntime);
+  if (part.min_runtime_version < kOldestRuntime || part.min_runtime_version > kNewestRuntime) {
+    return unsupported("code is generated for runtimes {} to {}, not for {}", kOldestRuntime, kNewestRuntime,
+                       part.min_runtime_version);
   }
-  REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
-                        lower::lower(part.model, part.ops, part.inputs, part.outputs, {options.level, part.refused}));
+  REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lower::lower(part.model, part.ops, part.inputs, part.outputs,
+                                                                  {options.level.value_or(part.level), part.refused}));
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
   how.narrow_addresses = options.narrow_addresses;

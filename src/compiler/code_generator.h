@@ -35,6 +35,7 @@ struct PartProgram {
   bool shares_chip = false;
   std::int64_t cached_bytes_max = 0;
   schedule::CacheRoom room = {};
+  tiled::Level level = tiled::kDefaultLevel;
   // Gets the operators that there is no code for, when the answer is kUnsupported; empty: the reason lies in none
   // alone.
   std::vector<lower::RefusedOp>* refused = nullptr;
@@ -65,7 +66,7 @@ Result<darwinn::Package> generate_code(const PartProgram& part);
 
 // Choices given from outside, so that programs can be compared with Google's.
 struct GenerationOptions {
-  tiled::Level level = tiled::Level::kAsGoogle;
+  std::optional<tiled::Level> level = std::nullopt;  // instead of the part's
   // schedule/schedule.h says what these are.
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;
   std::map<std::int32_t, std::int32_t> narrow_addresses = {};

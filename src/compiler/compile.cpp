@@ -13,6 +13,7 @@
 #include "base/shell_word.h"
 #include "base/version.h"
 #include "compiler/google_text.h"
+#include "compiler/verification.h"
 #include "emit/compiled_model.h"
 #include "formats/darwinn/reader.h"
 #include "formats/darwinn/without_code.h"
@@ -51,6 +52,13 @@ struct Generated {
   std::vector<emit::CompiledPart> parts;
 };
 
+// Code that is to be tried out.
+struct PendingPart {
+  std::size_t file = 0;  // of those compiled together
+  VerifiedPart part;
+  Bytes custom_options;
+};
+
 // The chip's memory for parameters, as those that share it fill it one after the other.
 struct ChipMemory {
   bool is_shared = false;
@@ -73,7 +81,7 @@ class Compilation {
   explicit Compilation(const CompileOptions& options) : options_(options) {}
 
   CompileResult run() {
-    if (compile_all() && result_.ok()) write_files();
+    if (compile_all() && result_.ok() && options_.write) write_files();
     return std::move(result_);
   }
 
@@ -198,6 +206,8 @@ class Compilation {
   // Models that share the chip's memory.
   bool compile_together(const std::vector<Source>& sources, const PlanOptions& how) {
     CompileRun run;
+    unverified_.clear();
+    emitted_files_ = 0;
     for (const Source& source : sources) {
       if (!plan_one(source, how, run.files.emplace_back())) return false;
     }
@@ -228,6 +238,7 @@ class Compilation {
     const std::int64_t remaining = remaining_bytes(run.files).value_or(left + unshared_bytes_);
     for (CompiledFile& file : run.files) file.remaining_bytes = remaining;
     run.milliseconds = milliseconds_since(start_);
+    if (!verify_together(run.files)) return false;
     result_.runs.push_back(std::move(run));
     return true;
   }
@@ -395,11 +406,12 @@ class Compilation {
       std::vector<lower::RefusedOp> obstacles;
       auto code =
           options_.generate({model, part.ops, part.inputs, part.outputs, runtime, caching_token_, chip.is_shared,
-                             op.part.cost.cache_capacity + unshared_bytes_, chip.room, &obstacles});
+                             op.part.cost.cache_capacity + unshared_bytes_, chip.room, options_.level, &obstacles});
       op.has_code = code.ok();
       if (code.ok()) {
-        custom.package = std::move(code->package);
-        op.memory = code->memory;
+        op.code = std::make_shared<const PartCode>(std::move(code).value());
+        custom.package = op.code->package;
+        op.memory = op.code->memory;
         if (op.memory) chip.add(*op.memory);
       } else {
         if (code.status().code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) {
@@ -437,12 +449,72 @@ class Compilation {
     if (!model.ok()) return refuse({Refusal::Kind::kFailed, file.input, model.status().in(file.input).message(), {}});
     auto data = tflite::write_exported_model(*model);
     if (!data.ok()) return refuse({Refusal::Kind::kFailed, file.input, data.status().in(file.input).message(), {}});
+    for (std::size_t i = 0; i < file.ops.size(); ++i) {
+      const emit::CompiledPart& part = generated.parts[i];
+      if (!file.ops[i].has_code) continue;
+      unverified_.push_back({emitted_files_, {part.ops, part.inputs, part.outputs}, part.custom_options});
+    }
+    ++emitted_files_;
     zip::carry_archive(source.file.span(), *data);
     file.output_bytes = static_cast<std::int64_t>(data->size());
     pending_.push_back({file.output, std::move(data).value()});
     const std::string log = log_text(file);
     pending_.push_back({file.log, std::vector<std::uint8_t>(log.begin(), log.end())});
     return true;
+  }
+
+  // Why a file is not tried out; empty: it is.
+  std::string why_not_verified(const CompiledFile& file) const {
+    if (options_.verify == Verify::kNever) return "not asked for";
+    double seconds = 0;
+    bool has_code = false;
+    for (const CompiledOp& op : file.ops) {
+      if (!op.has_code) continue;
+      has_code = true;
+      seconds += estimated_verification_seconds(*file.plan.costs, op.part.ops);
+    }
+    if (!has_code) return "there is no machine code to try";
+    if (options_.verify == Verify::kAlways || seconds <= kQuickSeconds) return "";
+    return fmt::format("it would take about {:.0f} s (estimated); --verify does it", seconds);
+  }
+
+  // All parts on one device, as they share one chip. Several run twice: the later ones must have left alone what the
+  // earlier ones keep there.
+  bool verify_together(std::vector<CompiledFile>& files) {
+    for (CompiledFile& file : files) {
+      file.verified.why_not = why_not_verified(file);
+      file.verified.done = file.verified.why_not.empty();
+    }
+    PartVerifier verifier;
+    const std::uint32_t rounds = unverified_.size() > 1 ? 2 : 1;
+    for (std::uint32_t round = 1; round <= rounds; ++round) {
+      for (const PendingPart& pending : unverified_) {
+        CompiledFile& file = files[pending.file];
+        if (!file.verified.done) continue;
+        const Clock::time_point start = Clock::now();
+        const Status status = verify_part(verifier, *file.plan.model, pending, round);
+        file.verified.seconds += milliseconds_since(start) / 1000;
+        file.verified.rests_on_timing = verifier.rests_on_timing();
+        if (status.ok()) continue;
+        if (status.code() != StatusCode::kUnsupported) {
+          return refuse({Refusal::Kind::kFailed,
+                         file.input,
+                         fmt::format("{}: {}. Nothing was written. This is a mistake in Reef: please report it with "
+                                     "the model (--no-verify writes the file nevertheless)",
+                                     file.input, status.message()),
+                         {}});
+        }
+        file.verified.done = false;
+        file.verified.why_not = status.message();
+      }
+    }
+    return true;
+  }
+
+  static Status verify_part(PartVerifier& verifier, const ir::Model& model, const PendingPart& pending,
+                            std::uint32_t seed) {
+    REEF_ASSIGN_OR_RETURN(const darwinn::CustomOptions options, darwinn::read_custom_options(pending.custom_options));
+    return verifier.verify(model, pending.part, options.package, seed);
   }
 
   void write_files() {
@@ -501,6 +573,8 @@ class Compilation {
   ChipMemory chip_, chip_after_;                // of what is being compiled, and after the last attempt
   std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
   std::vector<rewrite::Application> rewrites_;  // of a model that is cut
+  std::vector<PendingPart> unverified_;         // of what is compiled together
+  std::size_t emitted_files_ = 0;               // likewise
   std::vector<PendingFile> pending_;
 };
 

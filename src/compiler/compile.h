@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler from files to files: what happens to a model, in order.
 //
-//   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> write
+//   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> verify -> write
 //
 // Several models are compiled together: they share one caching token and the chip's memory for parameters, which goes
 // where it is predicted to save most time (or, as Google's compiler does it, to the first that asks). Parameters of one
@@ -30,6 +30,14 @@ enum class NoCode : std::uint8_t {
   kFail,     // nothing is written
 };
 
+// Whether the result runs on the virtual device, against the chip reference, before it is written (verification.h).
+enum class Verify : std::uint8_t {
+  kWhenQuick,  // where that is estimated to take kQuickSeconds at most
+  kAlways,
+  kNever,
+};
+inline constexpr double kQuickSeconds = 5;
+
 struct CompileOptions {
   std::vector<std::string> models;  // files
   std::string out_dir;              // empty: the current folder
@@ -41,6 +49,9 @@ struct CompileOptions {
       180;  // -t: of each attempt (-d makes several), and of each segment; looked at between stages
   bool keep_signatures = false;
   NoCode no_code = NoCode::kCpu;
+  tiled::Level level = tiled::kDefaultLevel;  // -O0, -O1
+  Verify verify = Verify::kWhenQuick;
+  bool write = true;  // else everything is done but that
   CodeGenerator generate = generate_part;
 };
 
@@ -48,8 +59,17 @@ struct CompileOptions {
 struct CompiledOp {
   partition::Part part;
   bool has_code = false;
-  std::optional<MemoryUse> memory;  // of its code; nothing: estimates are all there is
+  std::optional<MemoryUse> memory;       // of its code; nothing: estimates are all there is
+  std::shared_ptr<const PartCode> code;  // null: there is none
   std::string why_no_code;
+};
+
+// What became of trying a file out.
+struct Verified {
+  bool done = false;
+  std::string why_not;           // unless done
+  bool rests_on_timing = false;  // in one place, as Google's programs do (audit::is_googles_gather)
+  double seconds = 0;            // measured
 };
 
 // One file that was made: of a model, or of a segment of one.
@@ -65,6 +85,7 @@ struct CompiledFile {
   // Operators of plan.model that stay on the CPU only because there is no code for them.
   std::vector<lower::RefusedOp> without_code;
   std::vector<Attempt> attempts;
+  Verified verified;
   // Bytes of the chip's memory that hold parameters, whole lines of it; what is left; parameters that are sent with
   // every inference. What the code does; estimates for parts that have none.
   std::int64_t cached_bytes = 0, remaining_bytes = 0, streamed_bytes = 0;

@@ -50,6 +50,7 @@ class Compile : public ::testing::Test {
     fs::create_directories(folder_);
     options_.out_dir = folder_.string();
     options_.generate = [](const PartProgram&) { return some_code(); };
+    options_.verify = Verify::kNever;  // some_code cannot run
     options_.plan.rewrites.none = true;
   }
   ~Compile() override { fs::remove_all(folder_); }
@@ -104,6 +105,42 @@ TEST_F(Compile, SameFilesSameBytes) {
     return std::vector<std::uint8_t>(file->span().begin(), file->span().end());
   };
   EXPECT_EQ(bytes(), bytes());
+}
+
+TEST_F(Compile, WhatIsWrittenWasTriedOut) {
+  add("net.tflite", chain(2));
+  options_.generate = generate_part;
+  options_.verify = Verify::kWhenQuick;
+  const CompileResult result = compile(options_);
+  ASSERT_TRUE(result.ok()) << result.refusals[0].explanation;
+  const Verified& verified = result.runs.at(0).files.at(0).verified;
+  EXPECT_TRUE(verified.done) << verified.why_not;
+}
+
+// One byte of the parameters is wrong, as a mistake in their layout would make it.
+TEST_F(Compile, WrongCodeIsNotWritten) {
+  add("net.tflite", chain(2));
+  options_.generate = [](const PartProgram& part) -> Result<PartCode> {
+    REEF_ASSIGN_OR_RETURN(PartCode code, generate_part(part));
+    for (darwinn::Executable& executable : code.package.executables) {
+      if (executable.parameters.empty()) continue;
+      std::vector<std::uint8_t> bytes(executable.parameters.span().begin(), executable.parameters.span().end());
+      bytes[bytes.size() / 2] ^= 0x40;
+      executable.parameters = Bytes(std::move(bytes));
+    }
+    return code;
+  };
+  options_.verify = Verify::kAlways;
+  const CompileResult refused = compile(options_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.refusals[0].explanation.find("does not compute what the model says"), std::string::npos)
+      << refused.refusals[0].explanation;
+  EXPECT_FALSE(exists("net_edgetpu.tflite"));
+  options_.verify = Verify::kNever;
+  const CompileResult written = compile(options_);
+  ASSERT_TRUE(written.ok());
+  EXPECT_FALSE(written.runs.at(0).files.at(0).verified.done);
+  EXPECT_TRUE(exists("net_edgetpu.tflite"));
 }
 
 TEST_F(Compile, AFileWithoutCodeSaysSo) {

@@ -90,7 +90,7 @@ void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask t
 void fetch_parameters(Emission& to, const tiled::ParameterChunk& chunk);
 
 // The program that keeps parameters on the chip, complete.
-Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program);
+Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program, AddressCode address_code);
 
 // Shared by both kinds of programs.
 void clear_chip(ProgramWriter& writer);

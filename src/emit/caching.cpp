@@ -74,16 +74,15 @@ void receive(ProgramWriter& writer, const tiled::ParameterChunk& chunk) {
 
 }  // namespace
 
-Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program) {
+Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program, AddressCode address_code) {
   namespace q = isa::host_queues;
   std::int64_t bytes = 0;
   for (const tiled::ParameterChunk& chunk : program.parameters) {
     if (chunk.is_cached()) bytes += static_cast<std::int64_t>(chunk.bytes.size());
   }
-  ProgramWriter writer(kFirstSequence);
+  ProgramWriter writer(kFirstSequence, address_code);
   clear_chip(writer);
-  writer.copy_register(kLow, kParametersLow);
-  writer.copy_register(kHigh, kParametersHigh);
+  writer.copy_address({kLow, kHigh}, {kParametersLow, kParametersHigh}, kScratch);
   queue(writer, bytes, isa::bundle::DescriptorTag::kParameters);
   const std::int64_t units = bytes / chip::kParameterFifoUnitBytes;
   const std::int64_t buffered = std::min<std::int64_t>(units, chip::kParameterFifoUnits);

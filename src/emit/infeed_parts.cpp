@@ -53,8 +53,7 @@ void request_input(Emission& to, const tiled::Infeed& input) {
                  .nest(q::kInfeedOut, buffer_blocks(0, bytes / chip::kActivationFifoUnitBytes, kActivationBlock))
                  .wait(ScalarCounter::kAvdataPop, {0, writer.total(ScalarCounter::kAvdataPop) - kFree, 1})
                  .signal(q::kSignalInfeed, 0));
-  writer.copy_register(kAddressLow, kLayerLow);
-  writer.copy_register(kAddressHigh, kLayerHigh);
+  use_layer_address(writer);
   writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(bytes),
                          static_cast<int>(isa::bundle::DescriptorTag::kInput)});
   to.hint_transfer(darwinn::BaseAddress::kInput, layer_name, 0, bytes, darwinn::Direction::kToDevice);

@@ -106,8 +106,7 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   };
   writer.barrier();
   load_layer_address(writer, darwinn::BaseAddress::kOutput, layer_name);
-  writer.copy_register(kAddressLow, kLayerLow);
-  writer.copy_register(kAddressHigh, kLayerHigh);
+  use_layer_address(writer);
   TileMask tiles = 0;
   std::array<std::int64_t, chip::kTiles> filled{};  // lines, before
   for (int t = 0; t < chip::kTiles; ++t) {

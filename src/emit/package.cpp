@@ -14,6 +14,8 @@ namespace {
 using tiled::TiledProgram;
 using tiled::TiledTensor;
 
+constexpr int kCopiesFromRuntime = 13;
+
 darwinn::DmaHint transfer_hint(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
                                std::int64_t bytes, darwinn::Direction direction) {
   darwinn::DescriptorHint descriptor;
@@ -152,20 +154,20 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
 constexpr std::int64_t kMostRowsBetweenBarriers = isa::kMaxContentRows / 4;
 
 Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached,
-                                      std::vector<std::int32_t>& step_begins) {
+                                      AddressCode address_code, std::vector<std::int32_t>& step_begins) {
   darwinn::Executable executable = darwinn::new_executable(has_cached ? darwinn::ExecutableType::kExecutionOnly
                                                                       : darwinn::ExecutableType::kStandAlone);
   describe_borders(model, program, executable);
-  ProgramWriter writer(0);
+  ProgramWriter writer(0, address_code);
   Emission to{writer, program, model};
   prologue_of_execution(writer);
   for (const tiled::Step& step : program.steps) {
-    step_begins.push_back(writer.instruction_count());
+    step_begins.push_back(static_cast<std::int32_t>(writer.position()) + 1);
     if (writer.rows_since_barrier() > kMostRowsBetweenBarriers) writer.barrier();
     for (const std::int32_t chunk : step.parameters_used) fetch_parameters(to, program.chunk(chunk));
     std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
   }
-  step_begins.push_back(writer.instruction_count());
+  step_begins.push_back(static_cast<std::int32_t>(writer.position()) + 1);
   epilogue_of_execution(writer);
   executable.used_narrow_memory_bytes = program.narrow_bytes;
   executable.parameters = Bytes(std::move(to.parameters));
@@ -174,7 +176,7 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
   return executable;
 }
 
-Result<darwinn::Executable> caching(const TiledProgram& program) {
+Result<darwinn::Executable> caching(const TiledProgram& program, AddressCode address_code) {
   darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kParameterCaching);
   std::vector<std::uint8_t> blob;
   for (const tiled::ParameterChunk& chunk : program.parameters) {
@@ -182,7 +184,7 @@ Result<darwinn::Executable> caching(const TiledProgram& program) {
     const auto bytes = chunk.bytes.span();
     blob.insert(blob.end(), bytes.begin(), bytes.end());
   }
-  REEF_ASSIGN_OR_RETURN(auto pieces, caching_program(program));
+  REEF_ASSIGN_OR_RETURN(auto pieces, caching_program(program, address_code));
   add_program(std::move(pieces),
               {{transfer_hint(darwinn::BaseAddress::kParameter, "", 0, static_cast<std::int64_t>(blob.size()),
                               darwinn::Direction::kToDevice)}},
@@ -203,15 +205,18 @@ Result<EmittedPackage> package(const ir::Model& model, const TiledProgram& progr
   darwinn::Package& result = emitted.package;
   result.min_runtime_version = options.min_runtime_version;
   result.compiler_version = options.compiler_version;
+  const AddressCode address_code =
+      options.min_runtime_version >= kCopiesFromRuntime ? AddressCode::kCopies : AddressCode::kAdditions;
   // With nothing to keep, a program needs no other.
   const bool caches = std::any_of(program.parameters.begin(), program.parameters.end(),
                                   [](const tiled::ParameterChunk& chunk) { return chunk.is_cached(); });
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, caches, emitted.step_begins));
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute,
+                        execution(model, program, caches, address_code, emitted.step_begins));
   if (!caches) {
     result.executables.push_back(std::move(execute));
     return emitted;
   }
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program));
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program, address_code));
   execute.parameter_caching_token = options.caching_token;
   cache.parameter_caching_token = options.caching_token;
   result.executables.push_back(std::move(execute));

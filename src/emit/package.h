@@ -21,8 +21,8 @@ struct PackageOptions {
 
 struct EmittedPackage {
   darwinn::Package package;
-  // By step: the number of its first instruction in the execution program (which begins with instruction 0, its start);
-  // then the first of the epilogue.
+  // By step: the number of its first instruction in the execution program, as if that were in one piece (it begins with
+  // instruction 0, its start); then the first of the epilogue.
   std::vector<std::int32_t> step_begins;
 };
 

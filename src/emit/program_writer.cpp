@@ -115,7 +115,8 @@ Draft& Draft::signal(const isa::ProducerFields& producer, int level) {
 
 // ---- ProgramWriter ----
 
-ProgramWriter::ProgramWriter(std::uint16_t first_sequence) : sequence_(first_sequence) {}
+ProgramWriter::ProgramWriter(std::uint16_t first_sequence, AddressCode address_code)
+    : sequence_(first_sequence), address_code_(address_code) {}
 
 void ProgramWriter::add(Draft draft) {
   isa::Instruction& instruction = draft.instruction_;
@@ -203,6 +204,15 @@ void ProgramWriter::copy_register(int to, int from) {
           .set(b::kAluOperand, from));
 }
 
+void ProgramWriter::copy_address(RegisterPair to, RegisterPair from, int scratch) {
+  if (address_code_ == AddressCode::kAdditions) {
+    add_offset(to, from, scratch, 0);
+    return;
+  }
+  copy_register(to.low, from.low);
+  copy_register(to.high, from.high);
+}
+
 void ProgramWriter::load_address(int reg, darwinn::AddressUse use) {
   addresses_.push_back({position(), std::move(use)});
   load_register(reg, 0);
@@ -222,8 +232,7 @@ void ProgramWriter::queue_transfer(const Descriptor& d) {
         .set(b::kAluDest, reg)
         .set(b::kAluOperand, value);
   };
-  copy_register(low, d.address_low);
-  copy_register(high, d.address_high);
+  copy_address({low, high}, {d.address_low, d.address_high}, d.scratch + 4);
   add(store(0, low));
   add(with_load(store(1, high), bytes, d.bytes));
   add(with_load(store(2, bytes), tag, static_cast<std::uint32_t>(d.tag)));

@@ -75,14 +75,16 @@ struct ProgramPiece {
   std::size_t end = 0;                              // ProgramWriter::position() behind its last instruction
 };
 
+// How programs copy host addresses from register to register. Google's compilers do it by additions in all programs
+// for runtimes up to 12 and, where nothing is to be added, by copies in those for 13 and later.
+enum class AddressCode : std::uint8_t { kCopies, kAdditions };
+
 class ProgramWriter {
  public:
   // Tile instructions are numbered from `first_sequence` on.
-  explicit ProgramWriter(std::uint16_t first_sequence);
+  explicit ProgramWriter(std::uint16_t first_sequence, AddressCode address_code = AddressCode::kCopies);
 
   void add(Draft draft);
-  // Instructions so far, the start among them.
-  std::int32_t instruction_count() const { return static_cast<std::int32_t>(program_.size()); }
 
   // What a counter reaches when everything so far is done, since its last reset. Exact, not modulo 2^16.
   std::int64_t total(TileCounter counter, int tile) const {
@@ -99,7 +101,7 @@ class ProgramWriter {
   // copied and completed through the registers from `scratch` on.
   struct Descriptor {
     int address_low = 0, address_high = 0;  // registers
-    int scratch = 0;                        // first of four registers that may be changed
+    int scratch = 0;                        // first of four registers that may be changed, five with kAdditions
     std::uint32_t bytes = 0;
     int tag = 0;  // bundle::DescriptorTag
   };
@@ -109,6 +111,9 @@ class ProgramWriter {
     int low = 0, high = 0;
   };
   void add_offset(RegisterPair to, RegisterPair from, int scratch, std::uint32_t offset);
+  // to = from; with kAdditions likewise.
+  void copy_address(RegisterPair to, RegisterPair from, int scratch);
+  AddressCode address_code() const { return address_code_; }
 
   // All tiles finish everything they were given and say so; the scalar core waits for that and for its own movers.
   void barrier(bool last = false);
@@ -144,6 +149,7 @@ class ProgramWriter {
   std::int64_t rows_ = 0;
   std::vector<std::size_t> barriers_;  // where each begins
   std::uint16_t sequence_;
+  AddressCode address_code_;
   Status status_;
   std::array<std::array<std::int64_t, isa::kTileCounterCount>, chip::kTiles> tile_totals_{};
   std::array<std::int64_t, isa::kScalarCounterCount> scalar_totals_{};

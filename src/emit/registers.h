@@ -13,9 +13,13 @@ namespace reef::emit {
 
 // Addresses of host buffers.
 inline constexpr int kParametersHigh = 0, kParametersLow = 1, kScratchHigh = 2, kScratchLow = 3;
-// Of the transfer that is being queued, and four more registers that queueing changes.
+// Of the transfer that is being queued, and four or five more registers that queueing changes.
 inline constexpr int kAddressHigh = 4, kAddressLow = 5, kDescriptorScratch = 6;
-inline constexpr int kLayerHigh = 10, kLayerLow = 11;
+// Of a layer's buffer: behind those.
+inline ProgramWriter::RegisterPair layer_registers(const ProgramWriter& writer) {
+  const int high = writer.address_code() == AddressCode::kCopies ? 10 : 11;
+  return {high + 1, high};
+}
 
 inline constexpr int kNopsAfterHalt = 4;
 inline constexpr std::uint32_t kScalarMovers = 12;  // pop and outfeed, as units of a scalar fence
@@ -31,8 +35,13 @@ inline darwinn::AddressUse host_address(darwinn::BaseAddress base, const std::st
 
 // Loads the address of a layer's buffer.
 inline void load_layer_address(ProgramWriter& writer, darwinn::BaseAddress base, const std::string& layer) {
-  writer.load_address(kLayerHigh, host_address(base, layer, darwinn::AddressHalf::kUpper));
-  writer.load_address(kLayerLow, host_address(base, layer, darwinn::AddressHalf::kLower));
+  const ProgramWriter::RegisterPair registers = layer_registers(writer);
+  writer.load_address(registers.high, host_address(base, layer, darwinn::AddressHalf::kUpper));
+  writer.load_address(registers.low, host_address(base, layer, darwinn::AddressHalf::kLower));
+}
+// Makes it that of the transfer that is going to be queued.
+inline void use_layer_address(ProgramWriter& writer) {
+  writer.copy_address({kAddressLow, kAddressHigh}, layer_registers(writer), kDescriptorScratch);
 }
 
 // A total as the 16 bits of a counter.

@@ -48,8 +48,7 @@ std::int64_t ask_host(Emission& to, const tiled::ParameterChunk& chunk) {
                  .wait(ScalarCounter::kParameterPop, {0, come - (chip::kParameterFifoUnits - kUnitsKeptFree), 1})
                  .signal(q::kSignalInfeed, 0));
   if (offset == 0) {
-    writer.copy_register(kAddressLow, kParametersLow);
-    writer.copy_register(kAddressHigh, kParametersHigh);
+    writer.copy_address({kAddressLow, kAddressHigh}, {kParametersLow, kParametersHigh}, kDescriptorScratch);
   } else {
     writer.add_offset({kAddressLow, kAddressHigh}, {kParametersLow, kParametersHigh}, kDescriptorScratch, offset);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "report/codegen_example.h"
 #include "report/isa_reference.h"
 #include "report/machine_reference.h"
 #include "report/ops_reference.h"
@@ -21,6 +22,7 @@ struct Document {
 inline constexpr std::array kDocuments = {
     Document{"docs/ops.md", ops_reference},
     Document{"docs/rewrites.md", rewrites_reference},
+    Document{"docs/codegen_example.md", codegen_example},
     Document{"docs/hardware/isa.md", isa_reference},
     Document{"docs/hardware/machine.md", machine_reference},
 };

@@ -163,13 +163,15 @@ Status schedule(TiledProgram& program, const ScheduleOptions& options) {
   REEF_RETURN_IF_ERROR(place_narrow(program));
   REEF_RETURN_IF_ERROR(use_narrow_addresses(program, options.narrow_addresses));
   REEF_RETURN_IF_ERROR(place_wide(program));
+  if (!options.parameters) {
+    place_parameters(program, options.cache);
+    while (add_landings(program)) {
+      REEF_RETURN_IF_ERROR(place_wide(program));
+      place_parameters(program, options.cache);
+    }
+  }
   REEF_RETURN_IF_ERROR(use_wide_lines(program, options.wide_lines));
   if (options.parameters) return use_parameter_places(program, *options.parameters);
-  place_parameters(program, options.cache);
-  while (add_landings(program)) {
-    REEF_RETURN_IF_ERROR(place_wide(program));
-    place_parameters(program, options.cache);
-  }
   set_landing_places(program);
   return ok_status();
 }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "chip_reference_op.h"
+#include "execute/reference/chip_reference_op.h"
 #include "numeric/chip_tables.h"
 
-namespace reef::testing {
+namespace reef::reference {
 namespace {
 
 using numeric::ChipActivation;
@@ -225,4 +225,4 @@ std::vector<ChipOpEntry> chip_elementwise_ops() {
           {"LOGISTIC", logistic},  {"TANH", tanh},          {"PRELU", prelu, 2}};
 }
 
-}  // namespace reef::testing
+}  // namespace reef::reference

@@ -11,10 +11,10 @@
 #include <array>
 #include <span>
 
-#include "chip_reference_op.h"
+#include "execute/reference/chip_reference_op.h"
 #include "numeric/chip_tables.h"
 
-namespace reef::testing {
+namespace reef::reference {
 namespace {
 
 using numeric::ChipClamp;
@@ -154,4 +154,4 @@ Status unidirectional_sequence_lstm(ChipOp& op) {
 
 std::vector<ChipOpEntry> chip_lstm_ops() { return {{"UNIDIRECTIONAL_SEQUENCE_LSTM", unidirectional_sequence_lstm}}; }
 
-}  // namespace reef::testing
+}  // namespace reef::reference

@@ -5,9 +5,9 @@
 #include <limits>
 #include <span>
 
-#include "chip_reference_op.h"
+#include "execute/reference/chip_reference_op.h"
 
-namespace reef::testing {
+namespace reef::reference {
 namespace {
 
 using numeric::ChipClamp;
@@ -378,4 +378,4 @@ std::vector<ChipOpEntry> chip_sum_ops() {
           {"MEAN", mean, 2}};
 }
 
-}  // namespace reef::testing
+}  // namespace reef::reference

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "chip_reference_op.h"
+#include "execute/reference/chip_reference_op.h"
 
-namespace reef::testing {
+namespace reef::reference {
 namespace {
 
 // Row-major positions of all elements of `shape`, in order.
@@ -332,4 +332,4 @@ std::vector<ChipOpEntry> chip_movement_ops() {
           {"RESIZE_NEAREST_NEIGHBOR", resize_nearest_neighbor}};
 }
 
-}  // namespace reef::testing
+}  // namespace reef::reference

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "chip_reference.h"
+#include "execute/reference/chip_reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <limits>
 #include <set>
 
-#include "chip_reference_op.h"
+#include "execute/reference/chip_reference_op.h"
 
-namespace reef::testing {
+namespace reef::reference {
 namespace {
 
 // How much higher the chip's codes are than TFLite's.
@@ -176,18 +176,43 @@ Result<std::vector<std::int32_t>> rescaled(const std::vector<std::int32_t>& code
   return result;
 }
 
+Result<TensorBytes> evaluate_tensors_as_chip(const ir::Model& model, const TensorBytes& given,
+                                             const std::vector<std::int32_t>& wanted,
+                                             const ChipReferenceOptions& options) {
+  REEF_REQUIRE(!model.subgraphs.empty(), "the model has no graph");
+  const ir::Subgraph& graph = model.subgraphs[0];
+  std::map<std::int32_t, ChipValue> values;
+  for (const auto& [index, bytes] : given) {
+    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    REEF_REQUIRE(static_cast<std::int64_t>(bytes.size()) == ir::byte_size(tensor.shape, tensor.type).value_or(-1),
+                 "tensor '{}' does not take {} bytes", tensor.name, bytes.size());
+    values[index] = chip_value(tensor, bytes.data(), bytes.size());
+  }
+  REEF_ASSIGN_OR_RETURN(const std::vector<bool> selected, Selection(model, graph).select(wanted, values));
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    if (!selected[i]) continue;
+    const ir::Operator& op = graph.operators[i];
+    ChipOp chip_op(model, graph, op, values, options);
+    REEF_RETURN_IF_ERROR(evaluate(chip_op, op.type).in(fmt::format("op {} {}", i, op.type)));
+  }
+  TensorBytes results;
+  for (const std::int32_t key : wanted) {
+    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(key < 0 ? -1 - key : key)];
+    REEF_REQUIRE(values.contains(key), "no op computes '{}'", tensor.name);
+    results[key] = tflite_bytes(tensor, values.at(key));
+  }
+  return results;
+}
+
 Result<NamedBytes> evaluate_as_chip(const ir::Model& model, const NamedBytes& given,
                                     const std::vector<std::string>& wanted, const ChipReferenceOptions& options) {
   REEF_REQUIRE(!model.subgraphs.empty(), "the model has no graph");
   const ir::Subgraph& graph = model.subgraphs[0];
-  std::map<std::int32_t, ChipValue> values;
+  TensorBytes values;
   for (const auto& [name, bytes] : given) {
     const std::int32_t index = find_tensor(graph, name);
     REEF_REQUIRE(index >= 0, "the source has no tensor '{}'", name);
-    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-    REEF_REQUIRE(static_cast<std::int64_t>(bytes.size()) == ir::byte_size(tensor.shape, tensor.type).value_or(-1),
-                 "tensor '{}' does not take {} bytes", name, bytes.size());
-    values[index] = chip_value(tensor, bytes.data(), bytes.size());
+    values[index] = bytes;
   }
   std::vector<std::int32_t> keys;
   for (const std::string& name : wanted) {
@@ -195,20 +220,10 @@ Result<NamedBytes> evaluate_as_chip(const ir::Model& model, const NamedBytes& gi
     REEF_REQUIRE(key.has_value(), "the source has no tensor '{}'", name);
     keys.push_back(*key);
   }
-  REEF_ASSIGN_OR_RETURN(const std::vector<bool> selected, Selection(model, graph).select(keys, values));
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    if (!selected[i]) continue;
-    const ir::Operator& op = graph.operators[i];
-    ChipOp chip_op(model, graph, op, values, options);
-    REEF_RETURN_IF_ERROR(evaluate(chip_op, op.type).in(fmt::format("op {} {}", i, op.type)));
-  }
+  REEF_ASSIGN_OR_RETURN(const TensorBytes found, evaluate_tensors_as_chip(model, values, keys, options));
   NamedBytes results;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    REEF_REQUIRE(values.contains(keys[i]), "no op computes '{}'", wanted[i]);
-    const std::int32_t tensor = keys[i] < 0 ? -1 - keys[i] : keys[i];
-    results[wanted[i]] = tflite_bytes(graph.tensors[static_cast<std::size_t>(tensor)], values.at(keys[i]));
-  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) results[wanted[i]] = found.at(keys[i]);
   return results;
 }
 
-}  // namespace reef::testing
+}  // namespace reef::reference

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <span>
 
-#include "chip_reference_op.h"
+#include "execute/reference/chip_reference_op.h"
 #include "numeric/chip_tables.h"
 
-namespace reef::testing {
+namespace reef::reference {
 namespace {
 
 constexpr std::int32_t kMax16 = 65535;
@@ -80,4 +80,4 @@ Status softmax(ChipOp& op) {
 
 std::vector<ChipOpEntry> chip_softmax_ops() { return {{"SOFTMAX", softmax}}; }
 
-}  // namespace reef::testing
+}  // namespace reef::reference

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "chip_reference.h"
+#include "execute/reference/chip_reference.h"
 #include "ir/model.h"
 #include "numeric/chip_requantize.h"
 
-namespace reef::testing {
+namespace reef::reference {
 
 // The chip knows only unsigned numbers: 8-bit codes are 0..255 and 16-bit ones 0..65535, so that those of int8 and
 // int16 tensors are 128 and 32768 higher than TFLite's. int32 (shapes, biases) as they are.
@@ -95,4 +95,4 @@ std::vector<ChipOpEntry> chip_movement_ops();     // chip_reference_movement.cpp
 std::vector<ChipOpEntry> chip_softmax_ops();      // chip_reference_softmax.cpp
 std::vector<ChipOpEntry> chip_lstm_ops();         // chip_reference_lstm.cpp
 
-}  // namespace reef::testing
+}  // namespace reef::reference

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/verification.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "audit/audit.h"
+#include "execute/cpu/interpreter.h"
+#include "ir/describe.h"
+#include "ir/pseudo_random.h"
+#include "ir/verify.h"
+#include "partition/segments.h"
+
+namespace reef::compiler {
+namespace {
+
+using reference::TensorBytes;
+using Tensors = std::vector<std::vector<std::uint8_t>>;
+
+const ir::Tensor& tensor_of(const ir::Model& model, std::int32_t index) {
+  return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
+}
+
+std::size_t bytes_of(const ir::Tensor& tensor) {
+  return static_cast<std::size_t>(ir::byte_size(tensor.shape, tensor.type).value_or(0));
+}
+
+// ---- Comparing ----
+
+template <typename T>
+std::vector<double> numbers(const std::vector<std::uint8_t>& bytes) {
+  std::vector<double> result;
+  for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+    T value;
+    std::memcpy(&value, bytes.data() + i, sizeof(T));
+    result.push_back(static_cast<double>(value));
+  }
+  return result;
+}
+
+Result<std::vector<double>> numbers_of(const ir::Tensor& tensor, const std::vector<std::uint8_t>& bytes) {
+  switch (tensor.type) {
+    case ir::DataType::kInt8:
+      return numbers<std::int8_t>(bytes);
+    case ir::DataType::kUInt8:
+      return numbers<std::uint8_t>(bytes);
+    case ir::DataType::kBool:
+      return numbers<std::uint8_t>(bytes);
+    case ir::DataType::kInt16:
+      return numbers<std::int16_t>(bytes);
+    case ir::DataType::kInt32:
+      return numbers<std::int32_t>(bytes);
+    case ir::DataType::kInt64:
+      return numbers<std::int64_t>(bytes);
+    case ir::DataType::kFloat32:
+      return numbers<float>(bytes);
+    default:
+      return unsupported("tensor '{}' is {}, which is not compared", ir::describe_name(tensor.name),
+                         ir::type_name(tensor.type));
+  }
+}
+
+// ---- The package's tensors ----
+
+Result<std::int32_t> tensor_named(const ir::Subgraph& graph, const std::string& name) {
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    if (graph.tensors[i].name == name) return static_cast<std::int32_t>(i);
+  }
+  const std::string_view suffix = reference::kVariableOutputSuffix;
+  if (name.ends_with(suffix)) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t variable,
+                          tensor_named(graph, name.substr(0, name.size() - suffix.size())));
+    return -1 - variable;
+  }
+  return invalid_input("the source has no tensor '{}', which the compiled model's part begins or ends with", name);
+}
+
+Result<const darwinn::Executable*> execution_of(const darwinn::Package& package) {
+  const darwinn::Executable* executable = package.find(darwinn::ExecutableType::kExecutionOnly);
+  if (executable == nullptr) executable = package.find(darwinn::ExecutableType::kStandAlone);
+  REEF_REQUIRE(executable != nullptr, "the package has no program to execute");
+  return executable;
+}
+
+// What the reference is asked for: tensors by layer, states as -1 - n.
+Result<std::vector<std::int32_t>> layer_tensors(const ir::Model& model, const std::vector<darwinn::Layer>& layers) {
+  std::vector<std::int32_t> tensors;
+  for (const darwinn::Layer& layer : layers) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, tensor_named(model.subgraphs[0], layer.name));
+    tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+// The same, looked for among the part's own tensors only: others may have equal names.
+Result<std::vector<std::int32_t>> among(const ir::Model& model, const std::vector<std::int32_t>& tensors,
+                                        const std::vector<darwinn::Layer>& layers) {
+  std::vector<std::int32_t> result;
+  for (const darwinn::Layer& layer : layers) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(), [&](std::int32_t t) {
+      return t >= 0 ? tensor_of(model, t).name == layer.name
+                    : tensor_of(model, -1 - t).name + reference::kVariableOutputSuffix == layer.name;
+    });
+    REEF_REQUIRE(found != tensors.end(), "the package has a layer '{}' that the part does not begin or end with",
+                 layer.name);
+    result.push_back(*found);
+  }
+  return result;
+}
+
+Status equal_outputs(const ir::Model& model, const std::vector<std::int32_t>& outputs, const Tensors& found,
+                     const TensorBytes& expected) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ir::Tensor& tensor = tensor_of(model, outputs[i] < 0 ? -1 - outputs[i] : outputs[i]);
+    REEF_ASSIGN_OR_RETURN(const TensorComparison comparison,
+                          compare_tensors(tensor, found[i], expected.at(outputs[i]), 0));
+    if (comparison.different > 0) {
+      return internal_error("the compiled code does not compute what the model says: {}", comparison.to_string());
+    }
+  }
+  return ok_status();
+}
+
+// ---- Models of which some operators are computed as the chip does ----
+
+class PartwiseEvaluation {
+ public:
+  PartwiseEvaluation(const ir::Model& model, const std::vector<VerifiedPart>& parts,
+                     const std::vector<int>& generations)
+      : model_(model), parts_(parts), generations_(generations) {}
+
+  Result<Tensors> run(const Tensors& inputs) {
+    const ir::Subgraph& graph = model_.subgraphs[0];
+    REEF_REQUIRE(inputs.size() == graph.inputs.size(), "{} inputs were given, the model has {}", inputs.size(),
+                 graph.inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) values_[graph.inputs[i]] = inputs[i];
+    std::vector<Unit> left = units();
+    while (!left.empty()) {
+      const auto ready = std::find_if(left.begin(), left.end(), [&](const Unit& unit) { return is_ready(unit); });
+      REEF_REQUIRE(ready != left.end(), "operators wait for each other");
+      REEF_RETURN_IF_ERROR(ready->part < 0 ? run_on_cpu(*ready) : run_as_chip(*ready));
+      left.erase(ready);
+    }
+    Tensors results;
+    for (const std::int32_t output : graph.outputs) {
+      if (const auto found = values_.find(output); found != values_.end()) {
+        results.push_back(found->second);
+        continue;
+      }
+      const Bytes& constant = ir::constant_data(model_, tensor_of(model_, output));
+      results.emplace_back(constant.data(), constant.data() + constant.size());
+    }
+    return results;
+  }
+
+ private:
+  struct Unit {
+    int part = -1;  // index of parts_; -1: one operator on the CPU
+    std::vector<std::int32_t> ops;
+    std::vector<std::int32_t> inputs, outputs;
+  };
+
+  std::vector<Unit> units() const {
+    const ir::Subgraph& graph = model_.subgraphs[0];
+    std::vector<Unit> result;
+    std::vector<bool> is_taken(graph.operators.size());
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      result.push_back({static_cast<int>(p), parts_[p].ops, parts_[p].inputs, parts_[p].outputs});
+      for (const std::int32_t op : parts_[p].ops) is_taken[static_cast<std::size_t>(op)] = true;
+    }
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+      if (is_taken[i]) continue;
+      Unit unit{-1, {static_cast<std::int32_t>(i)}, {}, {}};
+      for (const std::int32_t t : graph.operators[i].inputs) {
+        const bool is_value = t >= 0 && ir::constant_data(model_, tensor_of(model_, t)).empty();
+        if (is_value && std::find(unit.inputs.begin(), unit.inputs.end(), t) == unit.inputs.end()) {
+          unit.inputs.push_back(t);
+        }
+      }
+      for (const std::int32_t t : graph.operators[i].outputs) {
+        if (t >= 0) unit.outputs.push_back(t);
+      }
+      result.push_back(std::move(unit));
+    }
+    return result;
+  }
+
+  bool is_ready(const Unit& unit) const {
+    return std::all_of(unit.inputs.begin(), unit.inputs.end(),
+                       [&](std::int32_t t) { return values_.contains(t) || tensor_of(model_, t).is_variable; });
+  }
+
+  Status run_on_cpu(const Unit& unit) {
+    std::vector<std::int32_t> given;
+    for (const std::int32_t t : unit.inputs) {
+      if (!tensor_of(model_, t).is_variable) given.push_back(t);
+    }
+    ir::Model piece = partition::extract_model(model_, unit.ops, given, unit.outputs);
+    REEF_RETURN_IF_ERROR(ir::verify(piece));
+    cpu::InterpreterOptions options;
+    options.tflite_release = ops::TfliteRelease::kCurrent;
+    REEF_ASSIGN_OR_RETURN(auto interpreter,
+                          cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(piece)), options));
+    REEF_RETURN_IF_ERROR(interpreter->prepare());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const std::span<std::byte> to = interpreter->input_bytes(static_cast<int>(i));
+      const std::vector<std::uint8_t>& bytes = values_.at(given[i]);
+      REEF_REQUIRE(to.size() == bytes.size(), "tensor '{}' takes {} bytes, not {}",
+                   ir::describe_name(tensor_of(model_, given[i]).name), to.size(), bytes.size());
+      std::memcpy(to.data(), bytes.data(), to.size());
+    }
+    REEF_RETURN_IF_ERROR(interpreter->invoke());
+    for (std::size_t i = 0; i < unit.outputs.size(); ++i) {
+      const ops::Tensor& tensor = interpreter->output(static_cast<int>(i));
+      const auto* data = reinterpret_cast<const std::uint8_t*>(tensor.data);
+      values_[unit.outputs[i]] = {data, data + tensor.bytes};
+    }
+    return ok_status();
+  }
+
+  Status run_as_chip(const Unit& unit) {
+    TensorBytes given;
+    for (const std::int32_t t : unit.inputs) {
+      given[t] = values_.contains(t) ? values_.at(t) : std::vector<std::uint8_t>(bytes_of(tensor_of(model_, t)));
+      if (!values_.contains(t)) fill_state(tensor_of(model_, t), given[t]);
+    }
+    std::vector<std::int32_t> wanted;
+    for (const std::int32_t t : unit.outputs) {
+      if (t >= 0) wanted.push_back(t);
+    }
+    const reference::ChipReferenceOptions options{generations_[static_cast<std::size_t>(unit.part)]};
+    REEF_ASSIGN_OR_RETURN(TensorBytes found, reference::evaluate_tensors_as_chip(model_, given, wanted, options));
+    for (auto& [tensor, bytes] : found) values_[tensor] = std::move(bytes);
+    return ok_status();
+  }
+
+  // A state before the first inference is zero, which is the zero point.
+  static void fill_state(const ir::Tensor& tensor, std::vector<std::uint8_t>& bytes) {
+    const auto zero = tensor.quantization.zero_point.empty() ? 0 : tensor.quantization.zero_point[0];
+    if (ir::is_integer_8(tensor.type)) std::fill(bytes.begin(), bytes.end(), static_cast<std::uint8_t>(zero));
+  }
+
+  const ir::Model& model_;
+  const std::vector<VerifiedPart>& parts_;
+  const std::vector<int>& generations_;
+  TensorBytes values_;
+};
+
+}  // namespace
+
+std::string TensorComparison::to_string() const {
+  if (different == 0) return fmt::format("'{}': all {} values agree", ir::describe_name(name), elements);
+  return fmt::format("'{}': {} of {} values differ, by {} at most; the first is value {}: {} instead of {}",
+                     ir::describe_name(name), different, elements, largest, first, found, expected);
+}
+
+Result<TensorComparison> compare_tensors(const ir::Tensor& tensor, const std::vector<std::uint8_t>& found,
+                                         const std::vector<std::uint8_t>& expected, double tolerance) {
+  REEF_REQUIRE(found.size() == expected.size(), "'{}' has {} bytes, not {}", ir::describe_name(tensor.name),
+               found.size(), expected.size());
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> a, numbers_of(tensor, found));
+  REEF_ASSIGN_OR_RETURN(const std::vector<double> b, numbers_of(tensor, expected));
+  TensorComparison result;
+  result.name = tensor.name;
+  result.elements = static_cast<std::int64_t>(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    const double apart = a[i] == b[i] ? 0 : std::abs(a[i] - b[i]);
+    result.largest = std::isnan(apart) ? apart : std::max(result.largest, apart);
+    if (apart <= tolerance) continue;
+    if (result.different++ == 0) {
+      result.first = static_cast<std::int64_t>(i);
+      result.found = a[i];
+      result.expected = b[i];
+    }
+  }
+  return result;
+}
+
+Result<VerifiedPart> part_of_package(const ir::Model& source, const darwinn::Package& package) {
+  REEF_ASSIGN_OR_RETURN(const darwinn::Executable* executable, execution_of(package));
+  const ir::Subgraph& graph = source.subgraphs[0];
+  VerifiedPart part;
+  REEF_ASSIGN_OR_RETURN(part.inputs, layer_tensors(source, executable->input_layers));
+  REEF_ASSIGN_OR_RETURN(part.outputs, layer_tensors(source, executable->output_layers));
+  std::vector<bool> is_needed(graph.tensors.size());
+  for (const std::int32_t t : part.outputs) {
+    if (t >= 0) is_needed[static_cast<std::size_t>(t)] = true;
+  }
+  const auto is_given = [&](std::int32_t t) {
+    return std::find(part.inputs.begin(), part.inputs.end(), t) != part.inputs.end();
+  };
+  const auto computes = [&](std::int32_t t) {
+    return t >= 0 && is_needed[static_cast<std::size_t>(t)] && !is_given(t);
+  };
+  for (auto i = static_cast<std::int32_t>(graph.operators.size()) - 1; i >= 0; --i) {
+    const ir::Operator& op = graph.operators[static_cast<std::size_t>(i)];
+    if (std::none_of(op.outputs.begin(), op.outputs.end(), computes)) continue;
+    part.ops.push_back(i);
+    for (const std::int32_t t : op.inputs) {
+      if (t >= 0) is_needed[static_cast<std::size_t>(t)] = true;
+    }
+  }
+  std::reverse(part.ops.begin(), part.ops.end());
+  return part;
+}
+
+PartVerifier::PartVerifier(int threads) : device_(device::Options{.threads = threads}) {}
+
+Status PartVerifier::check_soundness(const darwinn::Package& package) {
+  REEF_ASSIGN_OR_RETURN(const audit::AuditReport report, audit::audit(package));
+  const auto wrong = std::find_if_not(report.findings.begin(), report.findings.end(), audit::is_googles_gather);
+  if (wrong != report.findings.end()) {
+    return internal_error("the soundness checker found mistakes in the compiled code, the first: {}", wrong->sentence);
+  }
+  rests_on_timing_ = rests_on_timing_ || !report.findings.empty();
+  return ok_status();
+}
+
+Status PartVerifier::verify(const ir::Model& model, const VerifiedPart& part, const darwinn::Package& package,
+                            std::uint32_t seed) {
+  REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
+  REEF_ASSIGN_OR_RETURN(const auto inputs, among(model, part.inputs, loaded->inputs()));
+  REEF_ASSIGN_OR_RETURN(const auto outputs, among(model, part.outputs, loaded->outputs()));
+  TensorBytes given;
+  std::vector<std::span<const std::uint8_t>> tensors;
+  for (const std::int32_t index : inputs) {
+    const ir::Tensor& tensor = tensor_of(model, index);
+    std::vector<std::uint8_t>& bytes = given[index];
+    bytes.resize(bytes_of(tensor));
+    ir::fill_pseudo_random(tensor.type, seed++, std::as_writable_bytes(std::span(bytes)));
+    tensors.emplace_back(bytes);
+  }
+  const reference::ChipReferenceOptions options{compiler_generation_of(package)};
+  REEF_ASSIGN_OR_RETURN(const TensorBytes expected,
+                        reference::evaluate_tensors_as_chip(model, given, outputs, options));
+  REEF_ASSIGN_OR_RETURN(const Tensors found, device_.run(loaded, tensors));
+  REEF_RETURN_IF_ERROR(equal_outputs(model, outputs, found, expected));
+  return check_soundness(package);
+}
+
+int compiler_generation_of(const darwinn::Package& package) {
+  constexpr int kRuntimeOfGeneration16 = 14, kRuntimeOfGeneration15 = 12;
+  if (package.compiler_version.starts_with("reef") || package.min_runtime_version >= kRuntimeOfGeneration16) return 16;
+  return package.min_runtime_version >= kRuntimeOfGeneration15 ? 15 : 14;
+}
+
+double estimated_verification_seconds(const partition::CostModel& costs, const std::vector<std::int32_t>& ops) {
+  // A cycle of the busiest tile is a step of 16 tensor units: one run on the device, one walk of the checker and, on a
+  // scalar CPU, up to 4096 products of the reference. Measured on MobileNets v1 and v2 (docs/performance.md).
+  constexpr double kSecondsPerCycle = 4e-6;
+  double cycles = 0;
+  for (const std::int32_t op : ops) cycles += costs.work(op).tensor_cycles + costs.work(op).move_cycles;
+  return cycles * kSecondsPerCycle;
+}
+
+Result<Tensors> evaluate_with_parts(const ir::Model& model, const std::vector<VerifiedPart>& parts,
+                                    const std::vector<int>& generations, const Tensors& inputs) {
+  return PartwiseEvaluation(model, parts, generations).run(inputs);
+}
+
+}  // namespace reef::compiler

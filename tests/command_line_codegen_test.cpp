@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiling, verifying and auditing as a user does it.
+#include <nlohmann/json.hpp>
+
+#include "command_line.h"
+#include "formats/tflite/writer.h"
+#include "quantized_model.h"
+
+namespace reef::testing {
+namespace {
+
+class CommandLineCodegen : public CommandLine {
+ protected:
+  CommandLineCodegen() {
+    QuantizedModel model;
+    const std::int32_t x = model.conv(model.input({1, 12, 20, 8}), 16, 3, 2, "RELU");
+    save(model.finish({model.conv(model.depthwise(x), 24)}), source_);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  void save(const ir::Model& model, const std::string& path) { ASSERT_TRUE(tflite::save_model(model, path).ok()); }
+  Outcome compile(const std::string& options) const {
+    return reef("compile " + options + " -o " + folder_.string() + " " + source_);
+  }
+
+  const std::string source_ = path("net.tflite"), compiled_ = path("net_edgetpu.tflite");
+};
+
+bool says(const Outcome& outcome, const std::string& words) { return outcome.text.find(words) != std::string::npos; }
+
+TEST_F(CommandLineCodegen, CompileVerifiesAtBothLevels) {
+  for (const char* level : {"", "-O0", "-O1", "-O 1"}) {
+    const Outcome outcome = compile(level);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    EXPECT_TRUE(says(outcome, "net.tflite: verified")) << outcome.text;
+    EXPECT_TRUE(says(outcome, "Not run on silicon")) << outcome.text;
+    const Outcome checked = reef("verify " + source_ + " " + compiled_);
+    EXPECT_EQ(checked.exit_code, 0) << checked.text;
+    EXPECT_TRUE(says(checked, "all 1440 values agree")) << checked.text;
+    const Outcome sound = reef("audit " + compiled_);
+    EXPECT_EQ(sound.exit_code, 0) << sound.text;
+  }
+  EXPECT_TRUE(says(compile("--no-verify"), "not verified: not asked for"));
+  EXPECT_EQ(compile("-O2").exit_code, 2);
+}
+
+TEST_F(CommandLineCodegen, EveryStageCanBeSeen) {
+  const std::pair<const char*, const char*> expected[] = {{"rewrite", "DEPTHWISE_CONV_2D"},
+                                                          {"partition", "Edge TPU, part 0"},
+                                                          {"lower", "op 1 DEPTHWISE_CONV_2D, convolution: t1 -> t2"},
+                                                          {"schedule", "kept on tile"},
+                                                          {"emit", "multiply_add tiles="}};
+  for (const auto& [stage, words] : expected) {
+    const Outcome outcome = compile(std::string("--stop-after ") + stage);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    EXPECT_TRUE(says(outcome, words)) << stage << "\n" << outcome.text;
+    EXPECT_FALSE(std::filesystem::exists(compiled_)) << stage;
+  }
+  EXPECT_FALSE(says(compile("--stop-after lower"), "kept on tile"));
+  const Outcome dumped = compile("--dump schedule --dump=emit");
+  EXPECT_EQ(dumped.exit_code, 0) << dumped.text;
+  for (const char* file : {"net_edgetpu.schedule.txt", "net_edgetpu.emit.txt", "net_edgetpu.tflite"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / file)) << file;
+  }
+  EXPECT_EQ(compile("--stop-after dinner").exit_code, 2);
+}
+
+TEST_F(CommandLineCodegen, ExplainShowsStepsAndMemory) {
+  const Outcome outcome = compile("--explain");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  for (const char* words : {"op 0 CONV_2D, convolution", "an inference takes", "(simulated)", "stay on the chip",
+                            "narrow memory:", "instructions:"}) {
+    EXPECT_TRUE(says(outcome, words)) << words << "\n" << outcome.text;
+  }
+  const Outcome json = compile("--explain --json --no-verify");
+  const auto parsed = nlohmann::json::parse(json.text, nullptr, false);
+  ASSERT_TRUE(parsed.is_object()) << json.text;
+  const auto& part = parsed["files"][0]["edge_tpu_subgraphs"][0]["explanation"];
+  ASSERT_EQ(part["steps"].size(), 5u);  // input, three layers, result
+  double cycles = 0;
+  for (const auto& step : part["steps"]) {
+    EXPECT_GT(step["instructions"], 0);
+    cycles += step["cycles"].get<double>();
+  }
+  EXPECT_GT(cycles, 0);
+  EXPECT_LE(cycles, part["cycles"].get<double>());
+}
+
+// The same network with other weights: what was compiled is not what is asked for.
+TEST_F(CommandLineCodegen, VerifySeesAnotherModel) {
+  ASSERT_EQ(compile("--quiet").exit_code, 0);
+  QuantizedModel model;
+  model.weights({1, 5, 1, 1});  // moves on the sequence of the weights
+  const std::int32_t x = model.conv(model.input({1, 12, 20, 8}), 16, 3, 2, "RELU");
+  const std::string other = path("other.tflite");
+  save(model.finish({model.conv(model.depthwise(x), 24)}), other);
+  const Outcome outcome = reef("verify " + other + " " + compiled_);
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.text;
+  EXPECT_TRUE(says(outcome, "values differ")) << outcome.text;
+  EXPECT_EQ(reef("verify " + other + " " + compiled_ + " --tolerance 255").exit_code, 0);
+  const Outcome json = reef("verify " + source_ + " " + compiled_ + " --against tflite --tolerance 1 --json");
+  const auto parsed = nlohmann::json::parse(json.text, nullptr, false);
+  ASSERT_TRUE(parsed.is_object()) << json.text;
+  EXPECT_EQ(parsed["equal"], true);
+  EXPECT_EQ(parsed["outputs"].size(), 1u);
+}
+
+TEST_F(CommandLineCodegen, WhatIsNotCompiledIsSaid) {
+  const Outcome audit = reef("audit " + source_);
+  EXPECT_EQ(audit.exit_code, 1);
+  EXPECT_TRUE(says(audit, "not compiled for the Edge TPU")) << audit.text;
+  EXPECT_EQ(reef("verify " + source_).exit_code, 2);
+  EXPECT_EQ(reef("verify " + source_ + " " + path("none.tflite")).exit_code, 1);
+}
+
+}  // namespace
+}  // namespace reef::testing
