@@ -54,6 +54,7 @@ void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
+void emit_step(Emission& to, const tiled::HaloUpdate& update);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network's input, from the host's buffer into the tiles' narrow memories: row by row, where all tiles have equal
-// shares (infeed_strips.cpp has the others).
+// shares (infeed_slots.cpp and infeed_strips.cpp have the others).
 //
 // A row of tiles gets its quarter of the image as one stream, which the ring brings to all four of its tiles:
 //
@@ -208,7 +208,9 @@ class InfeedByRows {
 }  // namespace
 
 void emit_step(Emission& to, const tiled::Infeed& input) {
-  if (input.strips) {
+  if (input.slots) {
+    infeed_by_slots(to, input);
+  } else if (input.strips) {
     infeed_by_strips(to, input);
   } else {
     InfeedByRows(to, input).write();

@@ -12,6 +12,12 @@ namespace reef::lower {
 
 using tiled::TiledTensor;
 
+namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 34;  // keeps sizes in bytes far from overflow
+
+}  // namespace
+
 Result<std::int32_t> chip_zero_point(const ir::Tensor& tensor) {
   const ir::Quantization& q = tensor.quantization;
   if (!ir::is_integer_8(tensor.type) || q.scale.size() != 1 || q.zero_point.size() > 1) {
@@ -74,12 +80,9 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
     return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
                        ir::describe_name(from.name), from.shape.to_string());
   }
-  constexpr std::int64_t kMostElements = std::int64_t{chip::kTiles} * chip::kNarrowBytes;
   if (from.shape.elements() > kMostElements) {
-    return unsupported(
-        "tensor '{}' has {} elements, more than the chip's {} bytes of memory for activations; work in several passes "
-        "is not generated yet",
-        ir::describe_name(from.name), from.shape.elements(), kMostElements);
+    return unsupported("tensor '{}' has {} elements, more than is ever generated", ir::describe_name(from.name),
+                       from.shape.elements());
   }
   TiledTensor result;
   result.source = tensor;
@@ -89,9 +92,22 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
   result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
-  result.object = new_narrow(0);  // its size follows from the cut
-  program_.tensors.push_back(std::move(result));
-  windows_.emplace_back();
+  return add_tensor(std::move(result));
+}
+
+// With memory of its own, whose size follows from the cut; in a slice, as the slice has it.
+std::int32_t Builder::add_tensor(TiledTensor tensor) {
+  Use use;
+  const auto rows = slice_ ? slice_->rows.find(tensor.source) : TensorRows::iterator();
+  if (slice_ && tensor.spread == tiled::Spread::kGrid && rows != slice_->rows.end()) {
+    use.slice = rows->second;
+    const auto whole = slice_->wholes.find(tensor.source);
+    if (whole != slice_->wholes.end()) use.whole = whole->second;
+  }
+  tensor.is_part = use.whole >= 0;
+  tensor.object = use.whole >= 0 ? program_.tensor(use.whole).object : new_narrow(0);
+  program_.tensors.push_back(std::move(tensor));
+  uses_.push_back(std::move(use));
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
@@ -112,10 +128,7 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
-  result.object = new_narrow(0);
-  program_.tensors.push_back(std::move(result));
-  windows_.emplace_back();
-  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+  return add_tensor(std::move(result));
 }
 
 // ---- Memory, parameters, steps ----
@@ -142,12 +155,22 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
   step.work = std::move(work);
   for (const Read& read : reads) {
     step.reads.push_back(read.tensor);
-    if (read.windows) windows_[static_cast<std::size_t>(read.tensor)].push_back(*read.windows);
+    Use& use = uses_[static_cast<std::size_t>(read.tensor)];
+    const auto rows = slice_ ? slice_->reads.find(read.tensor) : std::map<std::int32_t, tiled::TileRanges>::iterator();
+    const bool has_rows = slice_ && rows != slice_->reads.end();
+    if (has_rows) {
+      for (std::size_t t = 0; t < use.rows_needed.size(); ++t) use.rows_needed[t].include(rows->second[t]);
+    }
+    if (!read.windows) continue;
+    use.columns.push_back(read.windows->x);
+    if (!has_rows) use.rows.push_back(read.windows->y);
   }
   step.writes = writes;
+  const auto index = static_cast<std::int32_t>(program_.steps.size());
+  if (op >= 0) steps_of_op_[op].push_back(index);
   program_.steps.push_back(std::move(step));
   finishes_.push_back(std::move(finish));
-  return static_cast<std::int32_t>(program_.steps.size() - 1);
+  return index;
 }
 
 // ---- The second round ----
@@ -155,14 +178,17 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
 void Builder::cut_tensors() {
   for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
     TiledTensor& tensor = program_.tensors[t];
-    if (tensor.spread == tiled::Spread::kGrid) {
-      std::vector<tiled::Window> rows, columns;
-      for (const Windows& windows : windows_[t]) {
-        rows.push_back(windows.y);
-        columns.push_back(windows.x);
-      }
-      tensor.rows = tiled::AxisPartition::of(tensor.height, rows);
-      tensor.columns = tiled::AxisPartition::of(tensor.width, columns);
+    const Use& use = uses_[t];
+    if (tensor.spread == tiled::Spread::kGrid && use.whole >= 0) {  // which is cut: it was made before
+      const TiledTensor& whole = program_.tensor(use.whole);
+      tensor.rows = whole.rows.part(*use.slice);
+      tensor.columns = whole.columns;
+      tensor.pitch = whole.pitch;
+      tensor.offset = whole.offset;
+    } else if (tensor.spread == tiled::Spread::kGrid) {
+      tensor.rows = use.slice ? tiled::AxisPartition::local(tensor.height, *use.slice)
+                              : tiled::AxisPartition::of(tensor.height, use.rows, use.rows_needed);
+      tensor.columns = tiled::AxisPartition::of(tensor.width, use.columns);
     }
     tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
     object.bytes = std::max(object.bytes, tensor.tile_bytes());
@@ -209,17 +235,22 @@ tiled::Identity Builder::identity(tiled::Step& step) {
   return result;
 }
 
-std::int32_t Builder::new_without_halo(std::int32_t tensor) {
+std::int32_t Builder::new_without_halo(std::int32_t tensor, std::int32_t owner) {
   TiledTensor copy = program_.tensor(tensor);
   copy.pitch = (copy.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
   copy.offset = 0;
   if (copy.spread == tiled::Spread::kGrid) {
-    copy.rows = tiled::AxisPartition::of(copy.height, {});
+    const tiled::AxisPartition& rows = program_.tensor(owner).rows;
+    tiled::TileRanges own;
+    for (int t = 0; t < tiled::kTilesPerAxis; ++t)
+      own[static_cast<std::size_t>(t)] = {rows.tile(t).begin, rows.tile(t).end};
+    copy.rows = tiled::AxisPartition::local(copy.height, own);
     copy.columns = tiled::AxisPartition::of(copy.width, {});
+    copy.is_part = false;
   }
   copy.object = new_narrow(copy.tile_bytes());
   program_.tensors.push_back(std::move(copy));
-  windows_.emplace_back();
+  uses_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 using darwinn::LayerKind;
 using tiled::Convolution;
+using tiled::TiledTensor;
 
 constexpr std::int32_t kMaxExtent = 1 << 16;  // of images, kernels, strides: more than any tile could hold
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
@@ -143,15 +144,27 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
     return unsupported("an image of {}x{} is spread over fewer tiles than what is made of it, {}x{}", input.height,
                        input.width, output.height, output.width);
   }
-  const std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
+  if (builder.is_sketch()) return ok_status();
+  // In slices all steps of the operator do the same, with the same parameters.
+  std::int64_t pixels = 0;
+  for (const std::int32_t other : builder.steps_of(step.op)) {
+    const TiledTensor& part =
+        builder.tensor(std::get<Convolution>(builder.program().steps[static_cast<std::size_t>(other)].work).output);
+    pixels = std::max(pixels, std::int64_t{part.rows.max_own()} * part.columns.max_own());
+  }
   const ir::Operator& op = builder.op(step.op);
   REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels));
   layer.input = begun.input;
   layer.output = begun.output;
   layer.y = begun.y;
   layer.x = begun.x;
-  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
-  layer.parameters = builder.new_parameters(std::move(chunk));
+  const tiled::Step& first = builder.program().steps[static_cast<std::size_t>(builder.steps_of(step.op).front())];
+  if (&first == &step) {
+    REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
+    layer.parameters = builder.new_parameters(std::move(chunk));
+  } else {
+    layer.parameters = std::get<Convolution>(first.work).parameters;
+  }
   step.parameters_used = {layer.parameters};
   if (layer.partial_sums) {
     layer.sums = builder.new_wide(pixels);

@@ -20,45 +20,134 @@ Status lower_op(Builder& builder, std::int32_t index) {
   return lowering(builder, index);
 }
 
-std::string place_of(const Builder& builder, std::int32_t op) {
-  return fmt::format("op {} {}", op, builder.op(op).type);
-}
+// Lowers a part of the model, and remembers what there is no code for.
+class PartLowering {
+ public:
+  PartLowering(Builder& builder, const PartBorder& part) : builder_(builder), part_(part) {
+    builder_.program().inputs.assign(part.inputs.size(), -1);
+  }
 
-// All operators in order; goes on behind one that there is no code for, to find the others.
-Status lower_ops(Builder& builder, const std::vector<std::int32_t>& ops, std::vector<RefusedOp>& refused) {
-  Status first = ok_status();
-  std::set<std::int32_t> missing;  // tensors that are not there because an operator was refused
-  for (const std::int32_t index : ops) {
-    const ir::Operator& op = builder.op(index);
-    const bool lacks_operand =
-        std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) { return missing.contains(t); });
-    if (!lacks_operand) {
-      const Status status = lower_op(builder, index);
-      if (status.ok()) continue;
-      if (status.code() != StatusCode::kUnsupported) return status.in(place_of(builder, index));
-      if (first.ok()) first = status.in(place_of(builder, index));
-      refused.push_back({index, status.message()});
+  // All operators in order; goes on behind one that there is no code for, to find the others.
+  Status lower_ops(const std::vector<SliceGroup>& groups) {
+    std::size_t next = 0;
+    std::vector<SlicedOps> sliced;
+    for (const SliceGroup& group : groups) {
+      auto ops = SlicedOps::of(part_, group);
+      REEF_REQUIRE(ops, "operators {} to {} cannot be executed in slices", group.first, group.last);
+      sliced.push_back(std::move(*ops));
     }
-    missing.insert(op.outputs.begin(), op.outputs.end());
+    REEF_RETURN_IF_ERROR(add_infeeds(sliced));
+    for (const SlicedOps& group : sliced) {
+      for (; next < static_cast<std::size_t>(group.group().first); ++next) {
+        REEF_RETURN_IF_ERROR(lower_or_note(part_.ops[next]));
+      }
+      if (!first_.ok()) return first_;  // a group needs operands
+      REEF_RETURN_IF_ERROR(lower_group(group));
+      next = static_cast<std::size_t>(group.group().last) + 1;
+    }
+    for (; next < part_.ops.size(); ++next) REEF_RETURN_IF_ERROR(lower_or_note(part_.ops[next]));
+    return first_;
   }
-  return first;
-}
 
-Result<tiled::TiledProgram> lower_part(Builder& builder, const std::vector<std::int32_t>& ops,
-                                       const std::vector<std::int32_t>& inputs,
-                                       const std::vector<std::int32_t>& outputs, std::vector<RefusedOp>& refused) {
-  if (inputs.size() != 1) {
-    return unsupported("the part has {} inputs; code for several inputs is not generated yet", inputs.size());
+  std::vector<RefusedOp>& refused() { return refused_; }
+
+ private:
+  std::string place_of(std::int32_t op) const { return fmt::format("op {} {}", op, builder_.op(op).type); }
+
+  // Inputs that come in as a whole.
+  Status add_infeeds(const std::vector<SlicedOps>& sliced) {
+    std::set<std::int32_t> later;
+    for (const SlicedOps& group : sliced) later.insert(group.inputs().begin(), group.inputs().end());
+    for (const std::int32_t tensor : part_.inputs) {
+      if (!later.contains(tensor)) REEF_RETURN_IF_ERROR(add_input(tensor));
+    }
+    return ok_status();
   }
-  for (const std::int32_t tensor : inputs) REEF_RETURN_IF_ERROR(add_infeed(builder, tensor));
-  REEF_RETURN_IF_ERROR(lower_ops(builder, ops, refused));
-  if (builder.program().steps.size() == inputs.size()) return unsupported("there is no operator that computes");
-  for (const std::int32_t tensor : outputs) REEF_RETURN_IF_ERROR(add_outfeed(builder, tensor));
+
+  Status add_input(std::int32_t tensor) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t step, add_infeed(builder_, tensor));
+    for (std::size_t i = 0; i < part_.inputs.size(); ++i) {
+      if (part_.inputs[i] == tensor) builder_.program().inputs[i] = step;
+    }
+    return ok_status();
+  }
+
+  Status lower_or_note(std::int32_t index) {
+    const ir::Operator& op = builder_.op(index);
+    const bool lacks_operand =
+        std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) { return missing_.contains(t); });
+    if (!lacks_operand) {
+      const Status status = lower_op(builder_, index);
+      if (status.ok()) return status;
+      if (status.code() != StatusCode::kUnsupported) return status.in(place_of(index));
+      if (first_.ok()) first_ = status.in(place_of(index));
+      refused_.push_back({index, status.message()});
+    }
+    missing_.insert(op.outputs.begin(), op.outputs.end());
+    return ok_status();
+  }
+
+  // Results are made as a whole first, without anything in them; slices fill them, then their halos are filled.
+  Status lower_group(const SlicedOps& group) {
+    Builder::Slice slice;
+    for (const std::int32_t tensor : group.results()) {
+      REEF_ASSIGN_OR_RETURN(slice.wholes[tensor], builder_.new_grid(tensor));
+    }
+    for (std::int32_t s = 0; s < group.group().slices; ++s) {
+      slice.rows = group.rows(s);
+      slice.reads.clear();
+      for (const std::int32_t tensor : group.operands()) {
+        REEF_ASSIGN_OR_RETURN(const Value value, builder_.value(tensor));
+        tiled::TileRanges rows = slice.rows.at(tensor);
+        for (tiled::Range& range : rows) {
+          range = {range.begin - value.padding.top, range.end - value.padding.top};
+          slice.reads[value.tensor][static_cast<std::size_t>(&range - rows.data())].include(range);
+        }
+        slice.rows.erase(tensor);
+      }
+      builder_.begin_slice(slice);
+      const Status status = lower_slice(group);
+      builder_.end_slice();
+      REEF_RETURN_IF_ERROR(status);
+    }
+    for (const auto& [tensor, whole] : slice.wholes) {
+      builder_.set_value(tensor, {whole, {}});
+      builder_.add_step(-1, tiled::HaloUpdate{whole}, {Read{whole}}, {whole});
+    }
+    return ok_status();
+  }
+
+  Status lower_slice(const SlicedOps& group) {
+    for (const std::int32_t tensor : group.inputs()) REEF_RETURN_IF_ERROR(add_input(tensor));
+    for (const SlicedOps::SlicedOp& op : group.ops()) {
+      REEF_RETURN_IF_ERROR(lower_op(builder_, op.op).in(place_of(op.op)));
+    }
+    return ok_status();
+  }
+
+  Builder& builder_;
+  const PartBorder& part_;
+  Status first_ = ok_status();
+  std::set<std::int32_t> missing_;  // tensors that are not there because an operator was refused
+  std::vector<RefusedOp> refused_;
+};
+
+Result<tiled::TiledProgram> lower_part(Builder& builder, const PartBorder& part, const LowerOptions& options,
+                                       std::vector<RefusedOp>& refused) {
+  if (part.inputs.size() != 1) {
+    return unsupported("the part has {} inputs; code for several inputs is not generated yet", part.inputs.size());
+  }
+  PartLowering lowering(builder, part);
+  const Status lowered = lowering.lower_ops(options.groups);
+  refused = std::move(lowering.refused());
+  REEF_RETURN_IF_ERROR(lowered);
+  if (builder.program().steps.size() == part.inputs.size()) return unsupported("there is no operator that computes");
+  for (const std::int32_t tensor : part.outputs) REEF_RETURN_IF_ERROR(add_outfeed(builder, tensor));
   std::int32_t at = -1;
   auto program = std::move(builder).finish(at);
   if (!program.ok() && at >= 0) {
     if (program.status().code() == StatusCode::kUnsupported) refused.push_back({at, program.status().message()});
-    return program.status().in(place_of(builder, at));
+    return program.status().in(fmt::format("op {} {}", at, builder.op(at).type));
   }
   return program;
 }
@@ -70,8 +159,9 @@ Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std:
                                   const LowerOptions& options) {
   Builder builder(model, ops);
   builder.program().level = options.level;
+  builder.set_sketch(options.sketch);
   std::vector<RefusedOp> refused;
-  auto program = lower_part(builder, ops, inputs, outputs, refused);
+  auto program = lower_part(builder, {model, ops, inputs, outputs}, options, refused);
   if (options.refused != nullptr) *options.refused = std::move(refused);
   return program;
 }

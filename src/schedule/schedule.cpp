@@ -32,7 +32,8 @@ std::int64_t lowest_gap(const TiledProgram& program, const NarrowObject& object)
   return at;
 }
 
-Status place_narrow(TiledProgram& program) {
+// Sets all addresses; the first byte that is free behind everything.
+std::int64_t place_in_order(TiledProgram& program, FitOrder order) {
   std::vector<Extent> extents;
   std::vector<NarrowObject*> placed;
   for (NarrowObject& object : program.narrow) {
@@ -41,7 +42,7 @@ Status place_narrow(TiledProgram& program) {
     extents.push_back({object.bytes, object.life.first, object.life.last});
     placed.push_back(&object);
   }
-  const std::vector<std::int64_t> offsets = first_fit(extents);
+  const std::vector<std::int64_t> offsets = first_fit(extents, order);
   std::int64_t end = 0;
   for (std::size_t i = 0; i < placed.size(); ++i) {
     placed[i]->address = static_cast<std::int32_t>(std::min<std::int64_t>(offsets[i], chip::kNarrowBytes));
@@ -53,10 +54,29 @@ Status place_narrow(TiledProgram& program) {
     object.address = static_cast<std::int32_t>(std::min<std::int64_t>(at, chip::kNarrowBytes));
     end = std::max(end, at + object.bytes);
   }
+  return end;
+}
+
+// Google's compiler places the largest first. Where that does not fit, or need not be the same, the best order of all
+// is taken.
+std::int64_t place_objects(TiledProgram& program) {
+  const std::int64_t by_size = place_in_order(program, FitOrder::kSize);
+  if (program.level == tiled::Level::kAsGoogle && by_size <= chip::kNarrowBytes) return by_size;
+  FitOrder best = FitOrder::kSize;
+  std::int64_t least = by_size;
+  for (const FitOrder order : kFitOrders) {
+    const std::int64_t end = place_in_order(program, order);
+    if (end >= least) continue;
+    least = end;
+    best = order;
+  }
+  return place_in_order(program, best);
+}
+
+Status place_narrow(TiledProgram& program) {
+  const std::int64_t end = place_objects(program);
   if (end > chip::kNarrowBytes) {
-    return unsupported(
-        "activations need {} bytes of each tile, which has {}; work in several passes is not generated yet", end,
-        chip::kNarrowBytes);
+    return unsupported("activations need {} bytes of each tile, which has {}", end, chip::kNarrowBytes);
   }
   program.narrow_bytes = static_cast<std::int32_t>(end);
   for (tiled::TiledTensor& tensor : program.tensors) {
@@ -115,6 +135,8 @@ void set_landing_places(TiledProgram& program) {
 }
 
 }  // namespace
+
+std::int64_t activation_bytes(TiledProgram& program) { return place_objects(program); }
 
 Status schedule(TiledProgram& program, const ScheduleOptions& options) {
   REEF_RETURN_IF_ERROR(place_narrow(program));

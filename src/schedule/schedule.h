@@ -21,6 +21,9 @@ struct ScheduleOptions {
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameters;
 };
 
+// Bytes of each tile's memory that the activations would take.
+std::int64_t activation_bytes(tiled::TiledProgram& program);
+
 // Fills in all addresses. Fails with kUnsupported where activations or scratch do not fit.
 Status schedule(tiled::TiledProgram& program, const ScheduleOptions& options = {});
 

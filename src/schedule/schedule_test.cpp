@@ -32,7 +32,7 @@ TEST(FirstFit, NothingOverlaps) {
       extent.first = static_cast<std::int32_t>(random() % 20);
       extent.last = extent.first + static_cast<std::int32_t>(random() % 6);
     }
-    const auto at = first_fit(extents);
+    const auto at = first_fit(extents, kFitOrders[round % std::size(kFitOrders)]);
     for (std::size_t i = 0; i < extents.size(); ++i) {
       for (std::size_t k = 0; k < i; ++k) {
         const bool together = extents[i].first <= extents[k].last && extents[k].first <= extents[i].last;

@@ -31,7 +31,7 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, Elementwise, Sum>;
+using Work = std::variant<Infeed, Convolution, Outfeed, Elementwise, Sum, HaloUpdate>;
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)

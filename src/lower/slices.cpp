@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/slices.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "lower/builder.h"
+#include "ops/window.h"
+
+namespace reef::lower {
+namespace {
+
+using tiled::TileRanges;
+using RowRead = SlicedOps::RowRead;
+using SlicedOp = SlicedOps::SlicedOp;
+
+constexpr std::int32_t kMostRows = 1 << 20;  // of images, windows and paddings: far more than fits
+
+const ir::Tensor& tensor_of(const ir::Subgraph& graph, std::int32_t index) {
+  return graph.tensors[static_cast<std::size_t>(index)];
+}
+
+bool is_image(const ir::Subgraph& graph, std::int32_t tensor) {
+  if (tensor < 0) return false;
+  const ir::Shape& shape = tensor_of(graph, tensor).shape;
+  return shape.rank() == 4 && shape.is_usable() && shape[0] == 1 && shape.elements() > 0 && shape[1] <= kMostRows;
+}
+
+std::optional<RowRead> window_read(const ir::Subgraph& graph, const ir::Operator& op, std::int64_t kernel) {
+  const ir::Attributes& a = op.attributes;
+  const std::int64_t stride = a.get_int("stride_h"), dilation = a.get_int("dilation_h_factor", 1);
+  const auto is_small = [](std::int64_t value) { return value >= 1 && value <= kMostRows; };
+  if (!is_small(kernel) || !is_small(stride) || !is_small(dilation) || (kernel - 1) * dilation >= kMostRows) return {};
+  const auto axis = ops::window_axis(tensor_of(graph, op.inputs[0]).shape[1], kernel, stride, dilation,
+                                     a.get_enum("padding", "SAME"));
+  if (!axis.ok() || axis->output_size != tensor_of(graph, op.outputs[0]).shape[1]) return {};
+  return RowRead{op.inputs[0], static_cast<std::int32_t>(stride), axis->pad_before,
+                 static_cast<std::int32_t>((kernel - 1) * dilation + 1)};
+}
+
+// A padding in front of windows, which is made by those who read it.
+std::optional<RowRead> padded_read(const ir::Model& model, const ir::Operator& op) {
+  const ir::Tensor& amounts = tensor_of(model.subgraphs[0], op.inputs[1]);
+  const Bytes& data = ir::constant_data(model, amounts);
+  std::int32_t pads[8];
+  if (amounts.type != ir::DataType::kInt32 || data.size() != sizeof(pads)) return {};
+  std::memcpy(pads, data.data(), sizeof(pads));
+  if (std::any_of(pads, pads + 8, [](std::int32_t p) { return p < 0 || p > kMostRows; })) return {};
+  return RowRead{op.inputs[0], 1, pads[2], 1};
+}
+
+bool is_one_of(const std::string& type, std::initializer_list<const char*> types) {
+  return std::any_of(types.begin(), types.end(), [&](const char* other) { return type == other; });
+}
+
+// Row by row: every computed operand has the shape of the result.
+std::optional<SlicedOp> same_rows(const ir::Subgraph& graph, const ir::Operator& op, SlicedOp sliced) {
+  for (const std::int32_t operand : op.inputs) {
+    if (!is_image(graph, operand) || !(tensor_of(graph, operand).shape == tensor_of(graph, sliced.result).shape)) {
+      return {};
+    }
+    sliced.reads.push_back({operand});
+  }
+  return sliced;
+}
+
+std::optional<SlicedOp> sliced_op(const ir::Model& model, std::int32_t index) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const ir::Operator& op = graph.operators[static_cast<std::size_t>(index)];
+  if (op.outputs.size() != 1 || op.inputs.empty() || !is_image(graph, op.outputs[0]) || !is_image(graph, op.inputs[0]))
+    return {};
+  SlicedOp sliced;
+  sliced.op = index;
+  sliced.result = op.outputs[0];
+  sliced.height = tensor_of(graph, sliced.result).shape[1];
+  std::optional<RowRead> read;
+  if (is_one_of(op.type, {"CONV_2D", "DEPTHWISE_CONV_2D"}) && op.inputs.size() >= 2 && op.inputs[1] >= 0) {
+    const ir::Shape& weights = tensor_of(graph, op.inputs[1]).shape;
+    if (weights.rank() == 4) read = window_read(graph, op, weights[1]);
+    sliced.reads_windows = true;
+  } else if (op.type == "PAD" && op.inputs.size() == 2 && op.inputs[1] >= 0) {
+    sliced.computes = false;
+    sliced.pads = true;
+    read = padded_read(model, op);
+  } else if (is_one_of(op.type, {"ADD", "SUB", "RELU", "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH"})) {
+    return same_rows(graph, op, sliced);
+  } else if (op.type == "QUANTIZE") {
+    const ir::Tensor &from = tensor_of(graph, op.inputs[0]), &to = tensor_of(graph, sliced.result);
+    const auto same = same_quantization(from, to);
+    if (!same.ok()) return {};
+    sliced.computes = !*same;
+    return same_rows(graph, op, sliced);
+  }
+  if (!read) return {};
+  sliced.reads = {*read};
+  return sliced;
+}
+
+// Rows of tensors that the operators [first, last] of the list, or others, read.
+std::set<std::int32_t> read_by(const ir::Subgraph& graph, const std::vector<std::int32_t>& ops, std::size_t first,
+                               std::size_t end) {
+  std::set<std::int32_t> tensors;
+  for (std::size_t i = first; i < end; ++i) {
+    for (const std::int32_t t : graph.operators[static_cast<std::size_t>(ops[i])].inputs) tensors.insert(t);
+  }
+  return tensors;
+}
+
+// The s-th of n shares of what a tile row owns.
+tiled::Range share_of(std::int32_t height, int tile_row, std::int32_t slice, std::int32_t slices) {
+  const std::int32_t begin = tiled::cut(height, tile_row);
+  const std::int64_t own = tiled::cut(height, tile_row + 1) - begin;
+  return {begin + static_cast<std::int32_t>(own * slice / slices),
+          begin + static_cast<std::int32_t>(own * (slice + 1) / slices)};
+}
+
+}  // namespace
+
+std::optional<SlicedOps> SlicedOps::of(const PartBorder& part, const SliceGroup& group) {
+  SlicedOps sliced(group);
+  if (group.first < 0 || group.last < group.first || static_cast<std::size_t>(group.last) >= part.ops.size() ||
+      group.slices < 1) {
+    return {};
+  }
+  for (std::int32_t i = group.first; i <= group.last; ++i) {
+    auto op = sliced_op(part.model, part.ops[static_cast<std::size_t>(i)]);
+    if (!op) return {};
+    sliced.ops_.push_back(std::move(*op));
+  }
+  if (!sliced.find_borders(part) || !sliced.results_stay_in_place()) return {};
+  return sliced;
+}
+
+bool SlicedOps::find_borders(const PartBorder& part) {
+  const ir::Subgraph& graph = part.model.subgraphs[0];
+  const auto first = static_cast<std::size_t>(group_.first), end = static_cast<std::size_t>(group_.last) + 1;
+  std::set<std::int32_t> outside = read_by(graph, part.ops, 0, first);
+  outside.merge(read_by(graph, part.ops, end, part.ops.size()));
+  outside.insert(part.outputs.begin(), part.outputs.end());
+  std::set<std::int32_t> made, padded, seen;
+  for (const SlicedOp& op : ops_) {
+    for (const RowRead& read : op.reads) {
+      if (made.contains(read.tensor) || !seen.insert(read.tensor).second) continue;
+      const bool is_input = std::find(part.inputs.begin(), part.inputs.end(), read.tensor) != part.inputs.end();
+      (is_input && !outside.contains(read.tensor) ? inputs_ : operands_).push_back(read.tensor);
+    }
+    // Padding is made by windows that read it.
+    if (!op.reads_windows && std::any_of(op.reads.begin(), op.reads.end(),
+                                         [&](const RowRead& read) { return padded.contains(read.tensor); })) {
+      return false;
+    }
+    if (op.pads) padded.insert(op.result);
+    made.insert(op.result);
+    if (!outside.contains(op.result)) continue;
+    if (!op.computes) return false;
+    results_.push_back(op.result);
+    heights_[op.result] = op.height;
+  }
+  return !results_.empty();
+}
+
+// In every slice, each tile row computes the rows that are its own and no others.
+bool SlicedOps::results_stay_in_place() const {
+  for (std::int32_t slice = 0; slice < group_.slices; ++slice) {
+    const TensorRows all = rows(slice);
+    for (const std::int32_t tensor : results_) {
+      for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
+        const tiled::Range share = share_of(heights_.at(tensor), t, slice, group_.slices);
+        const tiled::Range& needed = all.at(tensor)[static_cast<std::size_t>(t)];
+        if (needed.is_empty() ? !share.is_empty() : !(needed == share)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+TensorRows SlicedOps::rows(std::int32_t slice) const {
+  TensorRows rows;
+  for (const std::int32_t tensor : results_) {
+    for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
+      rows[tensor][static_cast<std::size_t>(t)].include(share_of(heights_.at(tensor), t, slice, group_.slices));
+    }
+  }
+  for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
+    const TileRanges needed = rows[op->result];  // by all that read it, which come behind
+    for (const RowRead& read : op->reads) {
+      TileRanges& operand = rows[read.tensor];
+      for (std::size_t t = 0; t < needed.size(); ++t) {
+        tiled::Range range = needed[t];
+        if (op->computes) range = range.within(0, op->height);
+        if (range.is_empty()) continue;
+        operand[t].include(
+            {range.begin * read.stride - read.pad, (range.end - 1) * read.stride - read.pad + read.reach});
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace reef::lower
