@@ -250,7 +250,7 @@ TEST(LargeNetworks, RandomSlicesAreBitExact) {
 
 // Sizes from what fits easily to what does not by far: each must compile, none by luck.
 TEST(LargeNetworks, GrowingImages) {
-  for (const int size : {64, 160, 224, 300, 353, 481}) {
+  for (const int size : {64, 160, 224, 300, 353, 481, 512, 640}) {
     SCOPED_TRACE(size);
     QuantizedModel builder;
     std::int32_t x = builder.conv(builder.input({1, size, size, 3}), 32, 3, 2);

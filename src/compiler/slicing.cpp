@@ -82,7 +82,10 @@ class GroupEstimate {
     std::int64_t fixed = 0;  // exists all the time
     std::vector<bool> counted(whole_.program().narrow.size(), false);
     for (const auto* list : {&group_.results(), &group_.operands()}) {
-      for (const std::int32_t source : *list) fixed += object_bytes(source, counted);
+      for (const std::int32_t source : *list) {
+        fixed += object_bytes(source, counted);
+        leave_out(source, counted);
+      }
     }
     for (const std::int32_t source : group_.inputs()) leave_out(source, counted);
     for (const SlicedOps::SlicedOp& op : group_.ops()) leave_out(op.result, counted);
@@ -171,8 +174,11 @@ class GroupEstimate {
   }
   static constexpr std::int64_t kInputConstants = 512;
 
+  // All that the part without slices has of it, copies too: in slices there are slices of them.
   void leave_out(std::int32_t source, std::vector<bool>& counted) const {
-    static_cast<void>(object_bytes(source, counted));
+    for (const TiledTensor& tensor : whole_.program().tensors) {
+      if (tensor.source == source) counted[static_cast<std::size_t>(tensor.object)] = true;
+    }
   }
   std::int64_t object_bytes(std::int32_t source, std::vector<bool>& counted) const {
     const TiledTensor* tensor = whole_.tensor(source);
