@@ -224,7 +224,7 @@ TEST(LargeNetworks, RandomSlicesAreBitExact) {
     const lower::SliceGroup group{from, to, 1 + static_cast<std::int32_t>(random() % 5)};
     SCOPED_TRACE(fmt::format("seed {}, operators {} to {} in {} slices\n{}", seed, group.first, group.last,
                              group.slices, describe_ops(model)));
-    if (!lower::SlicedOps::of({model, whole.ops, whole.inputs, whole.outputs}, group)) {
+    if (!lower::Sliceable({model, whole.ops, whole.inputs, whole.outputs}).group(group)) {
       ++refused;
       continue;
     }

@@ -15,188 +15,231 @@ using lower::SlicedOps;
 using lower::SliceGroup;
 using tiled::TiledProgram;
 using tiled::TiledTensor;
+using tiled::TileRanges;
 
-// How far a group may reach beyond the operators that do not fit.
-constexpr std::int32_t kMostBefore = 24, kMostBehind = 32;
-constexpr std::int32_t kMostSlices = 256;
+constexpr std::int32_t kMostOps = 48;  // of a group
+constexpr std::int32_t kMostSlices = 512;
 // Limits of what may exist together, in per cent of the memory: lower ones leave room for pieces between things.
 constexpr int kLimits[] = {100, 97, 94, 90, 85, 80, 70, 60, 50};
-// Cycles that a block of instructions takes besides its work, and that a byte takes from the host (estimates).
-constexpr std::int64_t kBlockCycles = 300, kInputByteCycles = 2;
+// Cycles that things take besides the work itself (estimates). Instructions come from the host with every inference:
+// a block of some 80 rows, or some 400 for an input, at about 0.8 bytes a cycle.
+constexpr std::int64_t kBlockCycles = 1600, kInputBlockCycles = 8000, kInputByteCycles = 2;
 constexpr std::int64_t kRingLineCycles = 16;
+constexpr std::int64_t kInputConstants = 512;  // bytes that come with the slots of an input
 
 // The part without slices: what there is of each tensor, and how much exists at each operator.
 class Whole {
  public:
-  Whole(const lower::PartBorder& part, TiledProgram program) : program_(std::move(program)) {
-    for (std::size_t i = 0; i < part.ops.size(); ++i) position_[part.ops[i]] = static_cast<std::int32_t>(i);
-    positions_.assign(program_.steps.size(), 0);
-    std::int32_t last = 0;
-    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
-      const auto found = position_.find(program_.steps[i].op);
-      if (found != position_.end()) last = found->second;
-      positions_[i] = last;
+  Whole(const lower::PartBorder& part, TiledProgram program) : part_(part), program_(std::move(program)) {
+    std::map<std::int32_t, std::int32_t> positions;
+    for (std::size_t i = 0; i < part.ops.size(); ++i) positions[part.ops[i]] = static_cast<std::int32_t>(i);
+    bytes_.assign(part.ops.size(), 0);
+    std::int32_t at = 0;
+    for (const tiled::Step& step : program_.steps) {
+      const auto found = positions.find(step.op);
+      if (found != positions.end()) at = found->second;
+      position_of_step_.push_back(at);
     }
+    for (const tiled::NarrowObject& object : program_.narrow) {
+      first_.push_back(object.life.first < 0 ? 0 : position(object.life.first));
+      last_.push_back(object.life.first < 0 ? -1 : position(object.life.last));
+    }
+    count_bytes();
     for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
-      tensors_.emplace(program_.tensors[t].source, static_cast<std::int32_t>(t));
+      tensors_[program_.tensors[t].source].push_back(static_cast<std::int32_t>(t));
     }
   }
 
+  const lower::PartBorder& part() const { return part_; }
   const TiledProgram& program() const { return program_; }
-  std::int32_t position(std::size_t step) const { return positions_[step]; }  // of the operator, or of the one before
-  // The tensor of the model on the chip; null: it is another view of one.
+  std::int32_t ops() const { return static_cast<std::int32_t>(bytes_.size()); }
+  // The most that exists at one of the operator's steps.
+  std::int64_t bytes_at(std::int32_t op) const { return bytes_[static_cast<std::size_t>(op)]; }
+
+  // The tensor of the model on the chip; null: it is another view of one. Copies of it come behind.
   const TiledTensor* tensor(std::int32_t source) const {
     const auto found = tensors_.find(source);
-    return found == tensors_.end() ? nullptr : &program_.tensor(found->second);
+    return found == tensors_.end() ? nullptr : &program_.tensor(found->second.front());
   }
-  std::int64_t bytes_at(std::size_t step) const {
-    std::int64_t bytes = 0;
-    for (const tiled::NarrowObject& object : program_.narrow) {
-      if (exists_at(object, step)) bytes += object.bytes;
-    }
-    return bytes;
+  // All memory that holds it, copies too.
+  std::vector<std::int32_t> objects(std::int32_t source) const {
+    std::vector<std::int32_t> objects;
+    const auto found = tensors_.find(source);
+    if (found == tensors_.end()) return objects;
+    for (const std::int32_t t : found->second) objects.push_back(program_.tensor(t).object);
+    return objects;
   }
-  static bool exists_at(const tiled::NarrowObject& object, std::size_t step) {
-    const auto at = static_cast<std::int32_t>(step);
-    return object.life.first <= at && at <= object.life.last && object.life.first >= 0;
+  bool exists_at(std::int32_t object, std::int32_t op) const {
+    return first_[static_cast<std::size_t>(object)] <= op && op <= last_[static_cast<std::size_t>(object)];
   }
+  std::int64_t bytes_of(std::int32_t object) const { return program_.narrow[static_cast<std::size_t>(object)].bytes; }
 
  private:
+  std::int32_t position(std::int32_t step) const { return position_of_step_[static_cast<std::size_t>(step)]; }
+
+  void count_bytes() {
+    std::vector<std::int64_t> change(program_.steps.size() + 1, 0);
+    for (const tiled::NarrowObject& object : program_.narrow) {
+      if (object.life.first < 0) continue;
+      change[static_cast<std::size_t>(object.life.first)] += object.bytes;
+      change[static_cast<std::size_t>(object.life.last) + 1] -= object.bytes;
+    }
+    std::int64_t now = 0;
+    for (std::size_t step = 0; step < program_.steps.size(); ++step) {
+      now += change[step];
+      std::int64_t& most = bytes_[static_cast<std::size_t>(position_of_step_[step])];
+      most = std::max(most, now);
+    }
+  }
+
+  const lower::PartBorder& part_;
   TiledProgram program_;
-  std::map<std::int32_t, std::int32_t> position_;
-  std::vector<std::int32_t> positions_;           // by step
-  std::map<std::int32_t, std::int32_t> tensors_;  // by source: the first
+  std::vector<std::int32_t> position_of_step_;                 // of the operator, or of the one before
+  std::vector<std::int64_t> bytes_;                            // by operator
+  std::vector<std::int32_t> first_, last_;                     // by object: operators
+  std::map<std::int32_t, std::vector<std::int32_t>> tensors_;  // by source
 };
 
 // What a group takes and costs, estimated from the part without slices.
 class GroupEstimate {
  public:
-  GroupEstimate(const lower::PartBorder& part, const Whole& whole, const SlicedOps& group)
-      : part_(part), whole_(whole), group_(group) {
-    for (std::int32_t s = 0; s < group.group().slices; ++s) rows_.push_back(group.rows(s));
+  GroupEstimate(const Whole& whole, const SlicedOps& group) : whole_(whole), group_(group) {
+    for (const std::int32_t source : group.tensors()) tensors_.push_back(whole.tensor(source));
     find_lives();
+    find_others();
   }
 
-  // The most that exists at one time, in bytes of a tile.
-  std::int64_t bytes() const {
-    std::int64_t fixed = 0;  // exists all the time
-    std::vector<bool> counted(whole_.program().narrow.size(), false);
-    for (const auto* list : {&group_.results(), &group_.operands()}) {
-      for (const std::int32_t source : *list) {
-        fixed += object_bytes(source, counted);
-        leave_out(source, counted);
-      }
-    }
-    for (const std::int32_t source : group_.inputs()) leave_out(source, counted);
-    for (const SlicedOps::SlicedOp& op : group_.ops()) leave_out(op.result, counted);
+  // The most that exists at one time, in bytes of a tile. The first, the last and one of the other slices stand for
+  // all.
+  std::int64_t bytes(const SlicedOps& sliced) const {
     std::int64_t most = 0;
-    for (std::size_t step = 0; step < whole_.program().steps.size(); ++step) {
-      const std::int32_t at = whole_.position(step) - group_.group().first;
-      if (at < 0 || at >= static_cast<std::int32_t>(group_.ops().size())) continue;
-      std::int64_t others = 0;
-      for (std::size_t i = 0; i < counted.size(); ++i) {
-        const tiled::NarrowObject& object = whole_.program().narrow[i];
-        if (!counted[i] && !object.fills_gaps && Whole::exists_at(object, step)) others += object.bytes;
+    for (const std::int32_t slice : {0, sliced.group().slices / 2, sliced.group().slices - 1}) {
+      const std::vector<std::int64_t> sizes = slice_bytes(sliced.rows(slice));
+      for (std::size_t at = 0; at < others_.size(); ++at) {
+        std::int64_t bytes = others_[at];
+        for (std::size_t id = 0; id < sizes.size(); ++id) {
+          if (lives_[id].first <= static_cast<std::int32_t>(at) && static_cast<std::int32_t>(at) <= lives_[id].last) {
+            bytes += sizes[id];
+          }
+        }
+        if (at == 0) bytes += input_buffers();
+        most = std::max(most, bytes);
       }
-      for (const lower::TensorRows& rows : rows_) most = std::max(most, fixed + others + sliced_bytes(rows, at));
     }
     return most;
   }
+  // More slices do not make it less than this.
+  std::int64_t least_bytes() const { return *std::max_element(others_.begin(), others_.end()); }
 
   // Cycles of the busiest tile in all slices.
-  std::int64_t cycles() const {
-    std::int64_t cycles = 0;
-    for (const lower::TensorRows& rows : rows_) {
-      for (const SlicedOps::SlicedOp& op : group_.ops()) {
-        const TiledTensor* result = op.computes ? whole_.tensor(op.result) : nullptr;
-        if (result == nullptr) continue;
-        const std::int64_t pixels = std::int64_t{longest(rows, op.result, op.height)} * result->columns.max_own();
-        cycles += pixels * pixel_cycles(op) + parameter_cycles(op) + kBlockCycles;
-      }
-      for (const std::int32_t source : group_.inputs()) {
-        const TiledTensor* input = whole_.tensor(source);
-        if (input == nullptr) continue;
-        std::int64_t all = 0;
-        for (const tiled::Range& range : rows.at(source)) {
-          all += std::max(0, range.within(0, input->height).end - range.within(0, input->height).begin);
-        }
-        cycles += all * input->width * input->channels * kInputByteCycles + kBlockCycles;
-      }
-    }
+  std::int64_t cycles(const SlicedOps& sliced) const {
+    const std::int32_t slices = sliced.group().slices;
+    std::int64_t cycles = slice_cycles(sliced.rows(0));
+    if (slices > 1) cycles += slice_cycles(sliced.rows(slices - 1));
+    if (slices > 2) cycles += slice_cycles(sliced.rows(slices / 2)) * (slices - 2);
     return cycles;
   }
 
  private:
-  // Rows of a tile's buffer, padding and all, or without it.
-  static std::int32_t longest(const lower::TensorRows& rows, std::int32_t source, std::int32_t height) {
-    std::int32_t most = 0;
-    for (const tiled::Range& range : rows.at(source)) {
-      const tiled::Range inside = range.within(0, height);
-      most = std::max(most, inside.end - inside.begin);
-    }
-    return most;
-  }
-
   // When tensors between operands and results exist: positions in the group, of the first and last that touch them.
   void find_lives() {
-    const auto touch = [&](std::int32_t source, std::int32_t at) { lives_[root(source)].include(at); };
+    lives_.resize(tensors_.size());
+    std::vector<std::int32_t> roots(tensors_.size());  // of other views of a tensor
+    for (std::size_t id = 0; id < roots.size(); ++id) roots[id] = static_cast<std::int32_t>(id);
+    const auto root = [&](std::int32_t id) { return static_cast<std::size_t>(roots[static_cast<std::size_t>(id)]); };
     for (std::size_t i = 0; i < group_.ops().size(); ++i) {
       const SlicedOps::SlicedOp& op = group_.ops()[i];
-      if (!op.computes) roots_[op.result] = root(op.reads[0].tensor);
-      for (const SlicedOps::RowRead& read : op.reads) touch(read.tensor, static_cast<std::int32_t>(i));
-      touch(op.result, static_cast<std::int32_t>(i));
+      if (!op.computes) roots[static_cast<std::size_t>(op.id)] = static_cast<std::int32_t>(root(op.reads[0].id));
+      for (const SlicedOps::RowRead& read : op.reads) lives_[root(read.id)].include(static_cast<std::int32_t>(i));
+      lives_[root(op.id)].include(static_cast<std::int32_t>(i));
     }
-    for (const std::int32_t source : group_.inputs()) touch(source, 0);
+    for (const std::int32_t id : group_.inputs()) lives_[static_cast<std::size_t>(id)].include(0);
     for (const auto* list : {&group_.results(), &group_.operands()}) {
-      for (const std::int32_t source : *list) lives_.erase(root(source));
+      for (const std::int32_t id : *list) lives_[root(id)] = {};
     }
-  }
-  std::int32_t root(std::int32_t source) const {
-    const auto found = roots_.find(source);
-    return found == roots_.end() ? source : found->second;
   }
 
-  std::int64_t sliced_bytes(const lower::TensorRows& rows, std::int32_t at) const {
-    std::int64_t bytes = 0;
-    for (const auto& [source, life] : lives_) {
-      const TiledTensor* tensor = whole_.tensor(source);
-      if (tensor == nullptr || at < life.first || at > life.last) continue;
-      const tiled::AxisPartition local = tiled::AxisPartition::local(tensor->height, rows.at(source));
-      bytes += std::int64_t{local.max_length()} * tensor->columns.max_length() * tensor->pitch;
-    }
-    if (at == 0) {
-      for (const std::int32_t source : group_.inputs()) {
-        const TiledTensor* tensor = whole_.tensor(source);
-        if (tensor != nullptr) bytes += 2 * std::int64_t{tiled::InputSlots::of(*tensor).bytes} + kInputConstants;
+  // By operator of the group: what exists whole. Operands and results do all the time.
+  void find_others() {
+    std::vector<std::int32_t> sliced;  // objects of which there are slices instead
+    std::int64_t fixed = 0;
+    std::vector<std::int32_t> borders;
+    for (const auto* list : {&group_.results(), &group_.operands()}) {
+      for (const std::int32_t id : *list) {
+        const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
+        if (tensor == nullptr || std::find(borders.begin(), borders.end(), tensor->object) != borders.end()) continue;
+        borders.push_back(tensor->object);
+        fixed += whole_.bytes_of(tensor->object);
       }
+    }
+    for (const std::int32_t source : group_.tensors()) {
+      for (const std::int32_t object : whole_.objects(source)) sliced.push_back(object);
+    }
+    std::sort(sliced.begin(), sliced.end());
+    sliced.erase(std::unique(sliced.begin(), sliced.end()), sliced.end());
+    for (std::int32_t op = group_.group().first; op <= group_.group().last; ++op) {
+      std::int64_t bytes = whole_.bytes_at(op);
+      for (const std::int32_t object : sliced) {
+        if (whole_.exists_at(object, op)) bytes -= whole_.bytes_of(object);
+      }
+      others_.push_back(fixed + std::max<std::int64_t>(bytes, 0));
+    }
+  }
+
+  std::vector<std::int64_t> slice_bytes(const std::vector<TileRanges>& rows) const {
+    std::vector<std::int64_t> sizes(rows.size(), 0);
+    for (std::size_t id = 0; id < rows.size(); ++id) {
+      const TiledTensor* tensor = tensors_[id];
+      if (tensor == nullptr || lives_[id].first < 0) continue;
+      const tiled::AxisPartition local = tiled::AxisPartition::local(tensor->height, rows[id]);
+      sizes[id] = std::int64_t{local.max_length()} * tensor->columns.max_length() * tensor->pitch;
+    }
+    return sizes;
+  }
+  std::int64_t input_buffers() const {
+    std::int64_t bytes = 0;
+    for (const std::int32_t id : group_.inputs()) {
+      const TiledTensor* tensor = tensors_[static_cast<std::size_t>(id)];
+      if (tensor != nullptr) bytes += 2 * std::int64_t{tiled::InputSlots::of(*tensor).bytes} + kInputConstants;
     }
     return bytes;
   }
-  static constexpr std::int64_t kInputConstants = 512;
 
-  // All that the part without slices has of it, copies too: in slices there are slices of them.
-  void leave_out(std::int32_t source, std::vector<bool>& counted) const {
-    for (const TiledTensor& tensor : whole_.program().tensors) {
-      if (tensor.source == source) counted[static_cast<std::size_t>(tensor.object)] = true;
+  std::int64_t slice_cycles(const std::vector<TileRanges>& rows) const {
+    std::int64_t cycles = 0;
+    for (const SlicedOps::SlicedOp& op : group_.ops()) {
+      const TiledTensor* result = op.computes ? tensors_[static_cast<std::size_t>(op.id)] : nullptr;
+      if (result == nullptr) continue;
+      std::int32_t most = 0;
+      for (const tiled::Range& range : rows[static_cast<std::size_t>(op.id)]) {
+        const tiled::Range inside = range.within(0, op.height);
+        most = std::max(most, inside.end - inside.begin);
+      }
+      cycles += std::int64_t{most} * result->columns.max_own() * pixel_cycles(op) + parameter_cycles(op) + kBlockCycles;
     }
-  }
-  std::int64_t object_bytes(std::int32_t source, std::vector<bool>& counted) const {
-    const TiledTensor* tensor = whole_.tensor(source);
-    if (tensor == nullptr || counted[static_cast<std::size_t>(tensor->object)]) return 0;
-    counted[static_cast<std::size_t>(tensor->object)] = true;
-    return whole_.program().narrow[static_cast<std::size_t>(tensor->object)].bytes;
+    for (const std::int32_t id : group_.inputs()) {
+      const TiledTensor* input = tensors_[static_cast<std::size_t>(id)];
+      if (input == nullptr) continue;
+      std::int64_t all = 0;
+      for (const tiled::Range& range : rows[static_cast<std::size_t>(id)]) {
+        const tiled::Range inside = range.within(0, input->height);
+        all += std::max(0, inside.end - inside.begin);
+      }
+      cycles += all * input->width * input->channels * kInputByteCycles + kInputBlockCycles;
+    }
+    return cycles;
   }
 
+  const ir::Subgraph& graph() const { return whole_.part().model.subgraphs[0]; }
   const ir::Operator& model_op(const SlicedOps::SlicedOp& op) const {
-    return part_.model.subgraphs[0].operators[static_cast<std::size_t>(op.op)];
+    return graph().operators[static_cast<std::size_t>(op.op)];
   }
   // Steps of the tensor unit for one pixel of the result.
   std::int64_t pixel_cycles(const SlicedOps::SlicedOp& op) const {
     const ir::Operator& model = model_op(op);
-    const auto& tensors = part_.model.subgraphs[0].tensors;
-    const std::int64_t channels = tensors[static_cast<std::size_t>(op.result)].shape.last();
+    const std::int64_t channels = graph().tensors[static_cast<std::size_t>(op.result)].shape.last();
     if (model.type != "CONV_2D" && model.type != "DEPTHWISE_CONV_2D") return (channels + 3) / 4;
-    const ir::Shape& weights = tensors[static_cast<std::size_t>(model.inputs[1])].shape;
+    const ir::Shape& weights = graph().tensors[static_cast<std::size_t>(model.inputs[1])].shape;
     const std::int64_t positions = std::int64_t{weights[1]} * weights[2];
     if (model.type == "DEPTHWISE_CONV_2D") return positions * ((channels + 3) / 4);
     return positions * ((weights[3] + 3) / 4) * ((channels + 63) / 64);
@@ -206,68 +249,75 @@ class GroupEstimate {
     return model.type == "CONV_2D" || model.type == "DEPTHWISE_CONV_2D" ? kRingLineCycles * pixel_cycles(op) : 0;
   }
 
-  const lower::PartBorder& part_;
   const Whole& whole_;
   const SlicedOps& group_;
-  std::vector<lower::TensorRows> rows_;            // by slice
-  std::map<std::int32_t, tiled::Lifetime> lives_;  // by tensor of the model
-  std::map<std::int32_t, std::int32_t> roots_;     // of other views of a tensor
+  std::vector<const TiledTensor*> tensors_;  // by position in group_.tensors(); null: another view of one
+  std::vector<tiled::Lifetime> lives_;       // the same
+  std::vector<std::int64_t> others_;         // by operator of the group
 };
-
-// Operators at which too much exists, as positions: the first run of them behind `from`.
-std::optional<std::pair<std::int32_t, std::int32_t>> next_run(const Whole& whole, std::int32_t from,
-                                                              std::int64_t limit) {
-  std::optional<std::pair<std::int32_t, std::int32_t>> run;
-  for (std::size_t step = 0; step < whole.program().steps.size(); ++step) {
-    const std::int32_t at = whole.position(step);
-    if (at < from || whole.bytes_at(step) <= limit) continue;
-    if (run && at > run->second + 1) break;
-    if (!run) run = {at, at};
-    run->second = at;
-  }
-  return run;
-}
 
 struct Candidate {
-  SliceGroup group;
-  std::int64_t cycles = std::numeric_limits<std::int64_t>::max();
+  std::int32_t slices = 0;  // 0: none fits
+  std::int64_t cycles = 0;  // more than without slices
 };
 
-// The cheapest group around a run. Work that a smaller group leaves to others is counted, too: once, as a whole.
-std::optional<Candidate> best_group(const lower::PartBorder& part, const Whole& whole, std::int32_t from,
-                                    std::pair<std::int32_t, std::int32_t> run, std::int64_t limit) {
-  std::optional<Candidate> best;
-  const std::int32_t lowest = std::max(from, run.first - kMostBefore);
-  const std::int32_t highest = std::min(static_cast<std::int32_t>(part.ops.size()) - 1, run.second + kMostBehind);
-  for (std::int32_t first = run.first; first >= lowest; --first) {
-    for (std::int32_t last = run.second; last <= highest; ++last) {
-      std::int64_t once = 0;
-      for (std::int32_t slices = 1; slices <= kMostSlices; slices = slices < 8 ? slices + 1 : slices + slices / 4) {
-        const auto sliced = SlicedOps::of(part, {first, last, slices});
-        if (!sliced) break;
-        const GroupEstimate estimate(part, whole, *sliced);
-        if (slices == 1) once = estimate.cycles();
-        const std::int64_t more = estimate.cycles() - once;
-        if (best && more >= best->cycles) break;
-        if (slices == 1 || estimate.bytes() > limit) continue;
-        best = Candidate{sliced->group(), more};
-        break;
-      }
-    }
+// As few slices as fit. How much they take falls with their number, nearly always; where it does not, the answer may be
+// a few too many.
+Candidate fewest_slices(const Whole& whole, const lower::Sliceable& sliceable, std::int32_t first, std::int32_t last,
+                        std::int64_t limit) {
+  const auto once = sliceable.group({first, last, 1});
+  if (!once) return {};
+  const GroupEstimate estimate(whole, *once);
+  if (estimate.least_bytes() > limit) return {};
+  const auto fits = [&](std::int32_t slices) {
+    const auto sliced = sliceable.group({first, last, slices});
+    return sliced && estimate.bytes(*sliced) <= limit;
+  };
+  std::int32_t too_few = 1, enough = 2;
+  while (!fits(enough)) {
+    too_few = enough;
+    enough *= 2;
+    if (enough > kMostSlices) return {};
   }
-  return best;
+  while (enough - too_few > 1) {
+    const std::int32_t middle = (too_few + enough) / 2;
+    (fits(middle) ? enough : too_few) = middle;
+  }
+  const auto sliced = sliceable.group({first, last, enough});
+  return {enough, estimate.cycles(*sliced) - estimate.cycles(*once)};
 }
 
-// Groups for everything that exceeds the limit; nothing where there is none.
-std::optional<std::vector<SliceGroup>> groups_within(const lower::PartBorder& part, const Whole& whole,
+// Groups for everything that exceeds the limit, with least work in all; nothing where there are none.
+std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const lower::Sliceable& sliceable,
                                                      std::int64_t limit) {
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
+  struct Best {
+    std::int64_t cycles = kNever;
+    SliceGroup last;  // the group that ends here; slices 0: an operator by itself
+  };
+  std::vector<Best> best(static_cast<std::size_t>(whole.ops()) + 1);  // up to each operator
+  best[0].cycles = 0;
+  for (std::int32_t first = 0; first < whole.ops(); ++first) {
+    const std::int64_t before = best[static_cast<std::size_t>(first)].cycles;
+    if (before >= kNever) continue;
+    const auto reach = [&](std::int32_t last, std::int64_t cycles, std::int32_t slices) {
+      Best& there = best[static_cast<std::size_t>(last) + 1];
+      if (before + cycles < there.cycles) there = {before + cycles, {first, last, slices}};
+    };
+    if (whole.bytes_at(first) <= limit) reach(first, 0, 0);
+    bool has_too_much = false;
+    for (std::int32_t last = first; last < std::min(whole.ops(), first + kMostOps); ++last) {
+      has_too_much |= whole.bytes_at(last) > limit;
+      if (!has_too_much) continue;
+      const Candidate found = fewest_slices(whole, sliceable, first, last, limit);
+      if (found.slices > 0) reach(last, found.cycles, found.slices);
+    }
+  }
+  if (best.back().cycles >= kNever) return std::nullopt;
   std::vector<SliceGroup> groups;
-  std::int32_t from = 0;
-  while (const auto run = next_run(whole, from, limit)) {
-    const auto best = best_group(part, whole, from, *run, limit);
-    if (!best) return std::nullopt;
-    groups.push_back(best->group);
-    from = best->group.last + 1;
+  for (std::int32_t end = whole.ops(); end > 0; end = best[static_cast<std::size_t>(end)].last.first) {
+    const SliceGroup& group = best[static_cast<std::size_t>(end)].last;
+    if (group.slices > 0) groups.insert(groups.begin(), group);
   }
   return groups;
 }
@@ -282,15 +332,15 @@ Result<std::vector<SliceGroup>> choose_slices(const lower::PartBorder& part, con
   const std::int64_t needed = schedule::activation_bytes(program);
   if (needed <= chip::kNarrowBytes) return std::vector<SliceGroup>();
   const Whole whole(part, std::move(program));
+  const lower::Sliceable sliceable(part);
   std::vector<SliceGroup> last;
   for (const int percent : kLimits) {
-    auto groups = groups_within(part, whole, std::int64_t{chip::kNarrowBytes} * percent / 100);
+    auto groups = groups_within(whole, sliceable, std::int64_t{chip::kNarrowBytes} * percent / 100);
     if (!groups) break;
     if (groups->empty() || *groups == last) continue;
     how.groups = last = *groups;
     auto sliced = lower::lower(part.model, part.ops, part.inputs, part.outputs, how);
-    if (!sliced.ok()) continue;
-    if (schedule::activation_bytes(*sliced) <= chip::kNarrowBytes) return *groups;
+    if (sliced.ok() && schedule::activation_bytes(*sliced) <= chip::kNarrowBytes) return *groups;
   }
   return unsupported("activations need {} bytes of each tile, which has {}, and no way to work in slices was found",
                      needed, chip::kNarrowBytes);

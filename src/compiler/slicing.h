@@ -6,8 +6,9 @@
 // row of tiles, so that a larger image needs more slices and no other help.
 //
 //   1. Lower everything without slices; add up what exists at each step.
-//   2. For each run of operators at which that is too much: all groups around it that can be executed in slices, each
-//      with as few slices as make it fit. The one with least work wins, estimated as cycles of the busiest tile.
+//   2. All groups that can be executed in slices and have operators at which that is too much, each with as few slices
+//      as make it fit. Those that cover all such operators with least work win, estimated as cycles of the busiest tile
+//      (a shortest path over the operators).
 //   3. Place everything. If it does not fit after all, because free memory is in pieces, begin again with a lower
 //      limit.
 //

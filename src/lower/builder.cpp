@@ -98,7 +98,7 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
 // With memory of its own, whose size follows from the cut; in a slice, as the slice has it.
 std::int32_t Builder::add_tensor(TiledTensor tensor) {
   Use use;
-  const auto rows = slice_ ? slice_->rows.find(tensor.source) : TensorRows::iterator();
+  const auto rows = slice_ ? slice_->rows.find(tensor.source) : std::map<std::int32_t, tiled::TileRanges>::iterator();
   if (slice_ && tensor.spread == tiled::Spread::kGrid && rows != slice_->rows.end()) {
     use.slice = rows->second;
     const auto whole = slice_->wholes.find(tensor.source);

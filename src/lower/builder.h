@@ -72,7 +72,7 @@ class Builder {
   // What a slice has of each tensor. Until end_slice(), tensors of the model that are listed here are made with these
   // rows instead of all, and steps that read others need rows of those as they are listed.
   struct Slice {
-    TensorRows rows;                                  // by tensor of the model: what is made
+    std::map<std::int32_t, tiled::TileRanges> rows;   // by tensor of the model: what is made
     std::map<std::int32_t, std::int32_t> wholes;      // by tensor of the model: the tiled tensor that gets the rows
     std::map<std::int32_t, tiled::TileRanges> reads;  // by tiled tensor: rows of it that are needed
   };

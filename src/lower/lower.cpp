@@ -31,8 +31,9 @@ class PartLowering {
   Status lower_ops(const std::vector<SliceGroup>& groups) {
     std::size_t next = 0;
     std::vector<SlicedOps> sliced;
+    const Sliceable sliceable(part_);
     for (const SliceGroup& group : groups) {
-      auto ops = SlicedOps::of(part_, group);
+      auto ops = sliceable.group(group);
       REEF_REQUIRE(ops, "operators {} to {} cannot be executed in slices", group.first, group.last);
       sliced.push_back(std::move(*ops));
     }
@@ -57,7 +58,9 @@ class PartLowering {
   // Inputs that come in as a whole.
   Status add_infeeds(const std::vector<SlicedOps>& sliced) {
     std::set<std::int32_t> later;
-    for (const SlicedOps& group : sliced) later.insert(group.inputs().begin(), group.inputs().end());
+    for (const SlicedOps& group : sliced) {
+      for (const std::int32_t id : group.inputs()) later.insert(group.tensor(id));
+    }
     for (const std::int32_t tensor : part_.inputs) {
       if (!later.contains(tensor)) REEF_RETURN_IF_ERROR(add_input(tensor));
     }
@@ -90,20 +93,22 @@ class PartLowering {
   // Results are made as a whole first, without anything in them; slices fill them, then their halos are filled.
   Status lower_group(const SlicedOps& group) {
     Builder::Slice slice;
-    for (const std::int32_t tensor : group.results()) {
-      REEF_ASSIGN_OR_RETURN(slice.wholes[tensor], builder_.new_grid(tensor));
+    for (const std::int32_t id : group.results()) {
+      REEF_ASSIGN_OR_RETURN(slice.wholes[group.tensor(id)], builder_.new_grid(group.tensor(id)));
     }
     for (std::int32_t s = 0; s < group.group().slices; ++s) {
-      slice.rows = group.rows(s);
+      const std::vector<tiled::TileRanges> rows = group.rows(s);
+      slice.rows.clear();
       slice.reads.clear();
-      for (const std::int32_t tensor : group.operands()) {
-        REEF_ASSIGN_OR_RETURN(const Value value, builder_.value(tensor));
-        tiled::TileRanges rows = slice.rows.at(tensor);
-        for (tiled::Range& range : rows) {
-          range = {range.begin - value.padding.top, range.end - value.padding.top};
-          slice.reads[value.tensor][static_cast<std::size_t>(&range - rows.data())].include(range);
+      for (std::size_t i = 0; i < rows.size(); ++i) slice.rows[group.tensors()[i]] = rows[i];
+      for (const std::int32_t id : group.operands()) {
+        REEF_ASSIGN_OR_RETURN(const Value value, builder_.value(group.tensor(id)));
+        tiled::TileRanges& read = slice.reads[value.tensor];
+        for (std::size_t t = 0; t < read.size(); ++t) {
+          const tiled::Range& range = rows[static_cast<std::size_t>(id)][t];
+          read[t].include({range.begin - value.padding.top, range.end - value.padding.top});
         }
-        slice.rows.erase(tensor);
+        slice.rows.erase(group.tensor(id));
       }
       builder_.begin_slice(slice);
       const Status status = lower_slice(group);
@@ -118,7 +123,7 @@ class PartLowering {
   }
 
   Status lower_slice(const SlicedOps& group) {
-    for (const std::int32_t tensor : group.inputs()) REEF_RETURN_IF_ERROR(add_input(tensor));
+    for (const std::int32_t id : group.inputs()) REEF_RETURN_IF_ERROR(add_input(group.tensor(id)));
     for (const SlicedOps::SlicedOp& op : group.ops()) {
       REEF_RETURN_IF_ERROR(lower_op(builder_, op.op).in(place_of(op.op)));
     }

@@ -97,16 +97,6 @@ std::optional<SlicedOp> sliced_op(const ir::Model& model, std::int32_t index) {
   return sliced;
 }
 
-// Rows of tensors that the operators [first, last] of the list, or others, read.
-std::set<std::int32_t> read_by(const ir::Subgraph& graph, const std::vector<std::int32_t>& ops, std::size_t first,
-                               std::size_t end) {
-  std::set<std::int32_t> tensors;
-  for (std::size_t i = first; i < end; ++i) {
-    for (const std::int32_t t : graph.operators[static_cast<std::size_t>(ops[i])].inputs) tensors.insert(t);
-  }
-  return tensors;
-}
-
 // The s-th of n shares of what a tile row owns.
 tiled::Range share_of(std::int32_t height, int tile_row, std::int32_t slice, std::int32_t slices) {
   const std::int32_t begin = tiled::cut(height, tile_row);
@@ -117,57 +107,83 @@ tiled::Range share_of(std::int32_t height, int tile_row, std::int32_t slice, std
 
 }  // namespace
 
-std::optional<SlicedOps> SlicedOps::of(const PartBorder& part, const SliceGroup& group) {
-  SlicedOps sliced(group);
-  if (group.first < 0 || group.last < group.first || static_cast<std::size_t>(group.last) >= part.ops.size() ||
+Sliceable::Sliceable(const PartBorder& part) {
+  const ir::Subgraph& graph = part.model.subgraphs[0];
+  for (std::size_t i = 0; i < part.ops.size(); ++i) {
+    ops_.push_back(sliced_op(part.model, part.ops[i]));
+    for (const std::int32_t tensor : graph.operators[static_cast<std::size_t>(part.ops[i])].inputs) {
+      Readers& readers = readers_[tensor];
+      if (readers.first < 0) readers.first = static_cast<std::int32_t>(i);
+      readers.last = static_cast<std::int32_t>(i);
+    }
+  }
+  for (const std::int32_t tensor : part.outputs) {
+    Readers& readers = readers_[tensor];
+    readers.last = static_cast<std::int32_t>(part.ops.size());
+    if (readers.first < 0) readers.first = readers.last;
+  }
+  for (const std::int32_t tensor : part.inputs) readers_[tensor].is_input = true;
+}
+
+std::optional<SlicedOps> Sliceable::group(const SliceGroup& group) const {
+  if (group.first < 0 || group.last < group.first || static_cast<std::size_t>(group.last) >= ops_.size() ||
       group.slices < 1) {
     return {};
   }
+  SlicedOps sliced;
+  sliced.group_ = group;
   for (std::int32_t i = group.first; i <= group.last; ++i) {
-    auto op = sliced_op(part.model, part.ops[static_cast<std::size_t>(i)]);
+    const auto& op = ops_[static_cast<std::size_t>(i)];
     if (!op) return {};
-    sliced.ops_.push_back(std::move(*op));
+    sliced.ops_.push_back(*op);
   }
-  if (!sliced.find_borders(part) || !sliced.results_stay_in_place()) return {};
+  if (!add_borders(sliced) || !sliced.results_stay_in_place()) return {};
   return sliced;
 }
 
-bool SlicedOps::find_borders(const PartBorder& part) {
-  const ir::Subgraph& graph = part.model.subgraphs[0];
-  const auto first = static_cast<std::size_t>(group_.first), end = static_cast<std::size_t>(group_.last) + 1;
-  std::set<std::int32_t> outside = read_by(graph, part.ops, 0, first);
-  outside.merge(read_by(graph, part.ops, end, part.ops.size()));
-  outside.insert(part.outputs.begin(), part.outputs.end());
-  std::set<std::int32_t> made, padded, seen;
-  for (const SlicedOp& op : ops_) {
-    for (const RowRead& read : op.reads) {
-      if (made.contains(read.tensor) || !seen.insert(read.tensor).second) continue;
-      const bool is_input = std::find(part.inputs.begin(), part.inputs.end(), read.tensor) != part.inputs.end();
-      (is_input && !outside.contains(read.tensor) ? inputs_ : operands_).push_back(read.tensor);
+bool Sliceable::add_borders(SlicedOps& sliced) const {
+  const SliceGroup& group = sliced.group_;
+  const auto is_read_outside = [&](std::int32_t tensor) {
+    const auto found = readers_.find(tensor);
+    if (found == readers_.end()) return false;
+    return found->second.first < group.first || found->second.last > group.last;
+  };
+  std::set<std::int32_t> padded;
+  for (SlicedOp& op : sliced.ops_) {
+    for (RowRead& read : op.reads) {
+      const std::size_t known = sliced.tensors_.size();
+      read.id = sliced.id_of(read.tensor);
+      // Padding is made by windows that read it.
+      if (!op.reads_windows && padded.contains(read.tensor)) return false;
+      if (known == sliced.tensors_.size()) continue;
+      const bool comes_in = readers_.at(read.tensor).is_input && !is_read_outside(read.tensor);
+      (comes_in ? sliced.inputs_ : sliced.operands_).push_back(read.id);
     }
-    // Padding is made by windows that read it.
-    if (!op.reads_windows && std::any_of(op.reads.begin(), op.reads.end(),
-                                         [&](const RowRead& read) { return padded.contains(read.tensor); })) {
-      return false;
-    }
+    op.id = sliced.id_of(op.result);
     if (op.pads) padded.insert(op.result);
-    made.insert(op.result);
-    if (!outside.contains(op.result)) continue;
-    if (!op.computes) return false;
-    results_.push_back(op.result);
-    heights_[op.result] = op.height;
+    if (!is_read_outside(op.result)) continue;
+    if (!op.computes) return false;  // no tensor of its own that others could read
+    sliced.results_.push_back(op.id);
+    sliced.heights_.push_back(op.height);
   }
-  return !results_.empty();
+  return !sliced.results_.empty();
+}
+
+std::int32_t SlicedOps::id_of(std::int32_t tensor) {
+  const auto found = std::find(tensors_.begin(), tensors_.end(), tensor);
+  if (found != tensors_.end()) return static_cast<std::int32_t>(found - tensors_.begin());
+  tensors_.push_back(tensor);
+  return static_cast<std::int32_t>(tensors_.size() - 1);
 }
 
 // In every slice, each tile row computes the rows that are its own and no others.
 bool SlicedOps::results_stay_in_place() const {
-  for (std::int32_t slice = 0; slice < group_.slices; ++slice) {
-    const TensorRows all = rows(slice);
-    for (const std::int32_t tensor : results_) {
+  for (const std::int32_t slice : {0, group_.slices / 2, group_.slices - 1}) {
+    const std::vector<TileRanges> all = rows(slice);
+    for (std::size_t i = 0; i < results_.size(); ++i) {
       for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
-        const tiled::Range share = share_of(heights_.at(tensor), t, slice, group_.slices);
-        const tiled::Range& needed = all.at(tensor)[static_cast<std::size_t>(t)];
+        const tiled::Range share = share_of(heights_[i], t, slice, group_.slices);
+        const tiled::Range& needed = all[static_cast<std::size_t>(results_[i])][static_cast<std::size_t>(t)];
         if (needed.is_empty() ? !share.is_empty() : !(needed == share)) return false;
       }
     }
@@ -175,17 +191,18 @@ bool SlicedOps::results_stay_in_place() const {
   return true;
 }
 
-TensorRows SlicedOps::rows(std::int32_t slice) const {
-  TensorRows rows;
-  for (const std::int32_t tensor : results_) {
+std::vector<TileRanges> SlicedOps::rows(std::int32_t slice) const {
+  std::vector<TileRanges> rows(tensors_.size());
+  for (std::size_t i = 0; i < results_.size(); ++i) {
     for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
-      rows[tensor][static_cast<std::size_t>(t)].include(share_of(heights_.at(tensor), t, slice, group_.slices));
+      rows[static_cast<std::size_t>(results_[i])][static_cast<std::size_t>(t)].include(
+          share_of(heights_[i], t, slice, group_.slices));
     }
   }
   for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
-    const TileRanges needed = rows[op->result];  // by all that read it, which come behind
+    const TileRanges needed = rows[static_cast<std::size_t>(op->id)];  // by all that read it, which come behind
     for (const RowRead& read : op->reads) {
-      TileRanges& operand = rows[read.tensor];
+      TileRanges& operand = rows[static_cast<std::size_t>(read.id)];
       for (std::size_t t = 0; t < needed.size(); ++t) {
         tiled::Range range = needed[t];
         if (op->computes) range = range.within(0, op->height);

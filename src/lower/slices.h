@@ -40,51 +40,73 @@ struct PartBorder {
   const std::vector<std::int32_t>& outputs;
 };
 
-using TensorRows = std::map<std::int32_t, tiled::TileRanges>;  // by tensor of the model
-
+// Operators that are executed in slices together.
 class SlicedOps {
  public:
-  // Nothing: these operators cannot be executed in slices. That is so for operators that do not work row by row, and
-  // where a result is needed inside of the group by more than the tile row that has it.
-  static std::optional<SlicedOps> of(const PartBorder& part, const SliceGroup& group);
-
   const SliceGroup& group() const { return group_; }
-  // Tensors that the group computes for others.
-  const std::vector<std::int32_t>& results() const { return results_; }
-  // Inputs of the part that nothing else reads: they come in slice by slice.
-  const std::vector<std::int32_t>& inputs() const { return inputs_; }
-  // What is computed before and read here.
-  const std::vector<std::int32_t>& operands() const { return operands_; }
-
-  // The rows of all tensors that a slice needs; for results, those that it computes. Rows outside of the image are
-  // padding.
-  TensorRows rows(std::int32_t slice) const;
 
   // How rows of an operand follow from those of the result: rows o * stride - pad to o * stride - pad + reach.
   struct RowRead {
-    std::int32_t tensor = -1;
+    std::int32_t tensor = -1;  // the model's
     std::int32_t stride = 1, pad = 0, reach = 1;
+    std::int32_t id = -1;  // in tensors()
   };
   struct SlicedOp {
-    std::int32_t op = -1;  // the model's
-    std::int32_t result = -1;
-    std::int32_t height = 0;  // of the result
-    bool computes = true;     // false: another view of the operand, which exists only once
+    std::int32_t op = -1;      // the model's
+    std::int32_t result = -1;  // the model's tensor
+    std::int32_t height = 0;   // of the result
+    bool computes = true;      // false: another view of the operand, which exists only once
     bool reads_windows = false;
     bool pads = false;
     std::vector<RowRead> reads;
+    std::int32_t id = -1;  // of the result, in tensors()
   };
   const std::vector<SlicedOp>& ops() const { return ops_; }
+  // Everything that they read and compute, as tensors of the model.
+  const std::vector<std::int32_t>& tensors() const { return tensors_; }
+
+  // Positions in tensors(): what the group computes for others; inputs of the part that nothing else reads, which come
+  // in slice by slice; what is computed before and read here.
+  const std::vector<std::int32_t>& results() const { return results_; }
+  const std::vector<std::int32_t>& inputs() const { return inputs_; }
+  const std::vector<std::int32_t>& operands() const { return operands_; }
+  std::int32_t tensor(std::int32_t id) const { return tensors_[static_cast<std::size_t>(id)]; }
+
+  // The rows of each of tensors() that a slice needs; for results, those that it computes. Rows outside of the image
+  // are padding.
+  std::vector<tiled::TileRanges> rows(std::int32_t slice) const;
 
  private:
-  explicit SlicedOps(const SliceGroup& group) : group_(group) {}
-  bool find_borders(const PartBorder& part);
+  friend class Sliceable;
+  std::int32_t id_of(std::int32_t tensor);
   bool results_stay_in_place() const;
 
   SliceGroup group_;
   std::vector<SlicedOp> ops_;
-  std::map<std::int32_t, std::int32_t> heights_;  // of results
+  std::vector<std::int32_t> tensors_;
+  std::vector<std::int32_t> heights_;  // of results()
   std::vector<std::int32_t> results_, inputs_, operands_;
+};
+
+// What of a part can be executed in slices.
+class Sliceable {
+ public:
+  explicit Sliceable(const PartBorder& part);
+
+  // Nothing: these operators cannot be executed in slices. That is so for operators that do not work row by row, and
+  // where a result is needed inside of the group by more than the tile row that has it.
+  std::optional<SlicedOps> group(const SliceGroup& group) const;
+
+ private:
+  bool add_borders(SlicedOps& sliced) const;
+
+  // Where a tensor is read: positions of the first and last operator. Results of the part are read behind all.
+  struct Readers {
+    std::int32_t first = -1, last = -1;
+    bool is_input = false;
+  };
+  std::vector<std::optional<SlicedOps::SlicedOp>> ops_;
+  std::map<std::int32_t, Readers> readers_;
 };
 
 }  // namespace reef::lower
