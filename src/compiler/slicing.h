@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operators are executed in slices (lower/slices.h), so that activations fit into the tiles' memory.
+// Which operators are executed in slices (lower/row_slices.h), so that activations fit into the tiles' memory.
 //
 // Nothing is left to luck: what does not fit as a whole is tried in groups and slices in a fixed order, from the
 // cheapest on, until everything has a place. More slices always take less memory, down to one row of a result for each

@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
-#include "lower/slices.h"
+#include "lower/row_slices.h"
 #include "tiled/program.h"
 
 namespace reef::lower {
@@ -68,7 +68,7 @@ class Builder {
   // the model's tensor has as many elements.
   Result<std::int32_t> new_like(std::int32_t source, std::int32_t like);
 
-  // ---- Work in slices (slices.h) ----
+  // ---- Work in slices (row_slices.h) ----
   // What a slice has of each tensor. Until end_slice(), tensors of the model that are listed here are made with these
   // rows instead of all, and steps that read others need rows of those as they are listed.
   struct Slice {

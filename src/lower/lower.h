@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
-#include "lower/slices.h"
+#include "lower/row_slices.h"
 #include "tiled/program.h"
 
 namespace reef::lower {

@@ -11,7 +11,7 @@
 // `front` is the same for all tiles of an axis, so that owned elements start at the same place in every buffer. The
 // buffer ends with the tile's own halo: buffers of different tiles may differ in length.
 //
-// In work by slices (lower/slices.h) a tile computes everything that it needs by itself, the same as its neighbours
+// In work by slices (lower/row_slices.h) a tile computes everything that it needs by itself, the same as its neighbours
 // where it must be: shares overlap, and halos are padding only. What it computes of a tensor that is made slice by
 // slice is a part of its share, which lies somewhere in the share's buffer (`base`).
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/slices.h"
+#include "lower/row_slices.h"
 
 #include <algorithm>
 #include <cstring>
