@@ -137,6 +137,82 @@ Status split(ChipOp& op) {
   return ok_status();
 }
 
+Status split_v(ChipOp& op) {
+  const int rank = op.value(0).shape.rank();
+  REEF_REQUIRE(op.value(2).codes.size() == 1, "one dimension is split");
+  const int axis = op.value(2).codes[0] < 0 ? op.value(2).codes[0] + rank : op.value(2).codes[0];
+  REEF_REQUIRE(axis >= 0 && axis < rank, "there is no dimension {}", axis);
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < op.outputs(); ++i) {
+    REEF_RETURN_IF_ERROR(gather(op, 0, i, [&](std::vector<std::int64_t> at) {
+      at[static_cast<std::size_t>(axis)] += before;
+      return at;
+    }));
+    before += op.output(i).shape[axis];
+  }
+  return ok_status();
+}
+
+Status unpack(ChipOp& op) {
+  const int rank = op.value(0).shape.rank();
+  auto axis = static_cast<int>(op.attributes().get_int("axis"));
+  if (axis < 0) axis += rank;
+  REEF_REQUIRE(axis >= 0 && axis < rank, "there is no dimension {}", axis);
+  for (std::size_t i = 0; i < op.outputs(); ++i) {
+    REEF_RETURN_IF_ERROR(gather(op, 0, i, [&](std::vector<std::int64_t> at) {
+      at.insert(at.begin() + axis, static_cast<std::int64_t>(i));
+      return at;
+    }));
+  }
+  return ok_status();
+}
+
+Status pack(ChipOp& op) {
+  const ir::Shape& shape = op.output().shape;
+  auto axis = static_cast<int>(op.attributes().get_int("axis"));
+  if (axis < 0) axis += shape.rank();
+  REEF_REQUIRE(axis >= 0 && axis < shape.rank() && shape[axis] == static_cast<std::int32_t>(op.inputs()),
+               "{} tensors are stacked to {}", op.inputs(), shape.to_string());
+  std::vector<std::int32_t> codes;
+  Positions position(shape);
+  for (std::int64_t n = shape.elements(); n > 0; --n, position.advance()) {
+    std::vector<std::int64_t> at = position.at();
+    const auto i = static_cast<std::size_t>(at[static_cast<std::size_t>(axis)]);
+    at.erase(at.begin() + axis);
+    codes.push_back(op.value(i).codes.at(offset(op.value(i).shape, at)));
+  }
+  for (std::size_t i = 0; i < op.inputs(); ++i) {
+    REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(i), op.output()));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+Status tile(ChipOp& op) {
+  const ir::Shape& shape = op.value(0).shape;
+  return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
+    for (std::size_t d = 0; d < at.size(); ++d) at[d] %= shape[static_cast<int>(d)];
+    return at;
+  });
+}
+
+Status space_to_depth(ChipOp& op) {
+  const std::int64_t block = op.attributes().get_int("block_size"), channels = op.value(0).shape.last();
+  return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
+    const std::int64_t part = at[3] / channels;
+    return std::vector<std::int64_t>{at[0], at[1] * block + part / block, at[2] * block + part % block,
+                                     at[3] % channels};
+  });
+}
+
+Status depth_to_space(ChipOp& op) {
+  const std::int64_t block = op.attributes().get_int("block_size"), channels = op.output().shape.last();
+  return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
+    const std::int64_t part = at[1] % block * block + at[2] % block;
+    return std::vector<std::int64_t>{at[0], at[1] / block, at[2] / block, part * channels + at[3]};
+  });
+}
+
 Status concatenation(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, op.fused_activation());
@@ -215,12 +291,20 @@ Status resize_bilinear(ChipOp& op) {
   return ok_status();
 }
 
-// With a factor of two, half_pixel_centers makes no difference.
+// Which pixel is the nearest: TFLite's rule, by whole numbers. Other factors than two are not known from Google's
+// programs; pixels are only copied, so that there is nothing to round but the position.
+std::int64_t nearest(std::int64_t i, std::int64_t from, std::int64_t to, bool align_corners, bool half_pixels) {
+  if (align_corners && to > 1) return (2 * i * (from - 1) + (to - 1)) / (2 * (to - 1));
+  return std::min(half_pixels ? (2 * i + 1) * from / (2 * to) : i * from / to, from - 1);
+}
+
 Status resize_nearest_neighbor(ChipOp& op) {
-  REEF_RETURN_IF_ERROR(require_factor_two(op));
-  return gather(op, 0, 0, [](std::vector<std::int64_t> at) {
-    at[1] /= 2;
-    at[2] /= 2;
+  const ir::Shape &from = op.value(0).shape, &to = op.output().shape;
+  REEF_REQUIRE(from.rank() == 4 && to.rank() == 4, "tensors of four dimensions are needed");
+  const bool align = op.attributes().get_bool("align_corners"), half = op.attributes().get_bool("half_pixel_centers");
+  return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
+    at[1] = nearest(at[1], from[1], to[1], align, half);
+    at[2] = nearest(at[2], from[2], to[2], align, half);
     return at;
   });
 }
@@ -236,6 +320,12 @@ std::vector<ChipOpEntry> chip_movement_ops() {
           {"SLICE", slice, 2},
           {"STRIDED_SLICE", strided_slice, 4},
           {"SPLIT", split, 2},
+          {"SPLIT_V", split_v, 3},
+          {"UNPACK", unpack},
+          {"PACK", pack},
+          {"TILE", tile},
+          {"SPACE_TO_DEPTH", space_to_depth},
+          {"DEPTH_TO_SPACE", depth_to_space},
           {"CONCATENATION", concatenation},
           {"RESIZE_BILINEAR", resize_bilinear},
           {"RESIZE_NEAREST_NEIGHBOR", resize_nearest_neighbor}};

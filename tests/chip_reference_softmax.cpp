@@ -56,7 +56,8 @@ void scalar_row(std::span<const std::int32_t> in, float scale, std::int32_t zero
 Status softmax(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(0)));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
-  if (op.attributes().get_float("beta", 1) != 1) return unsupported("it is not known with a beta other than 1");
+  // Google's programs only have a beta of 1; another one is taken to be a factor of the scale.
+  const float scale = from.scale() * static_cast<float>(op.attributes().get_float("beta", 1));
   if (to.scale() != kOutputScale || to.zero() != 0) {
     return unsupported("it is not known with an output scale other than 1/256");
   }
@@ -66,9 +67,9 @@ Status softmax(ChipOp& op) {
   for (std::size_t row = 0; row < in.size(); row += size) {
     const auto elements = std::span(in).subspan(row, size);
     if (op.options().compiler_generation >= 15) {
-      tile_row(elements, from.scale(), codes);
+      tile_row(elements, scale, codes);
     } else {
-      scalar_row(elements, from.scale(), from.zero(), codes);
+      scalar_row(elements, scale, from.zero(), codes);
     }
   }
   op.set(0, std::move(codes));

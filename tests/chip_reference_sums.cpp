@@ -255,21 +255,20 @@ Result<PoolWindow> pool_window(const ChipOp& op) {
   return PoolWindow{y, x};
 }
 
+// Windows that reach over the border: the average of what lies inside. How Google's compilers do this is not known; it
+// is TFLite's definition, with the multiplier of the number of pixels that there are.
 Status average_pool_2d(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const PoolWindow w, pool_window(op));
-  if (w.y.is_padded() || w.x.is_padded()) {
-    return unsupported("it is not known how the chip averages windows that reach over the border");
-  }
   REEF_ASSIGN_OR_RETURN(const ChipQuantization in, op.quantization(op.input(0)));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization out, op.quantization(op.output()));
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, op.fused_activation());
   const bool whole_map = w.y.output == 1 && w.x.output == 1 && w.y.taps == w.y.input && w.x.taps == w.x.input;
-  const auto count = static_cast<std::int32_t>(w.y.taps * w.x.taps);
-  const float multiplier = numeric::chip_pool_multiplier(in.scale(), out.scale(), count, pool_order(op, whole_map));
   const ChipClamp clamp = numeric::chip_clamp(out.scale(), out.zero(), activation);
   return pool(op, w.y, w.x, [&](std::span<const std::int32_t> codes) {
     std::int64_t sum = 0;
     for (const std::int32_t code : codes) sum += code - in.zero();
+    const float multiplier = numeric::chip_pool_multiplier(
+        in.scale(), out.scale(), static_cast<std::int32_t>(codes.size()), pool_order(op, whole_map));
     return requantized(sum, multiplier, clamp, out.zero());
   });
 }

@@ -75,8 +75,10 @@ class RandomNetwork {
   void finish(std::int32_t tensor) { made_.push_back({tensor, 0}); }
 
   void add_operator() {
-    const int kind = choice_.between(0, 9);
-    if (kind < 2) {
+    const int kind = choice_.between(0, 12);
+    if (kind >= 10) {
+      pool();
+    } else if (kind < 2) {
       convolution();
     } else if (kind < 5) {
       sum();
@@ -118,6 +120,30 @@ class RandomNetwork {
     const std::int32_t y = model_.computed(model_.shape(a), Quantized{type_, 0.05f, 0});
     model_.tensor(y).quantization = model_.tensor(a).quantization;
     finish(model_.op(choice_.likely(50) ? "MAXIMUM" : "MINIMUM", {a, b}, {y}, "MaximumMinimumOptions"));
+  }
+
+  void pool() {
+    const std::int32_t x = pick();
+    const ir::Shape in = model_.shape(x);
+    const bool same = choice_.likely(50), average = choice_.likely(50);
+    int kernel[2], stride[2], outputs[2];
+    for (int k = 0; k < 2; ++k) {
+      kernel[k] = choice_.among({1, 2, 2, 3, 3, 4, 5, 7});
+      if (!same) kernel[k] = choice_.likely(10) ? in[k + 1] : std::min(kernel[k], in[k + 1]);
+      stride[k] = choice_.among({1, 1, 2, 2, 3, 5});
+      outputs[k] = same ? (in[k + 1] + stride[k] - 1) / stride[k] : (in[k + 1] - kernel[k]) / stride[k] + 1;
+    }
+    const std::int32_t y =
+        model_.computed({1, outputs[0], outputs[1], in.last()}, Quantized{type_, 0.05f, choice_.zero_point(type_)});
+    if (!average || choice_.likely(70)) model_.tensor(y).quantization = model_.tensor(x).quantization;
+    ir::Attributes a;
+    a.set("padding", word(same ? "SAME" : "VALID"));
+    a.set("stride_h", std::int64_t{stride[0]});
+    a.set("stride_w", std::int64_t{stride[1]});
+    a.set("filter_height", std::int64_t{kernel[0]});
+    a.set("filter_width", std::int64_t{kernel[1]});
+    a.set("fused_activation_function", word(choice_.likely(20) ? "RELU" : "NONE"));
+    finish(model_.op(average ? "AVERAGE_POOL_2D" : "MAX_POOL_2D", {x}, {y}, "Pool2DOptions", a));
   }
 
   void unary() {
@@ -179,6 +205,31 @@ void run_network(const ir::Model& model, unsigned seed, tiled::Level level, Coun
     EXPECT_TRUE(sound.ok()) << sound.message() << describe(model);
   }
   ++counts.ran;
+}
+
+void expect_exact(const ir::Model& model) {
+  for (const tiled::Level level : {tiled::Level::kAsGoogle, tiled::Level::kBetter}) {
+    Counts counts;
+    run_network(model, 0, level, counts);
+    run_network(model, 1, level, counts);
+    EXPECT_EQ(counts.ran, 2) << (counts.refused.empty() ? "" : counts.refused.begin()->first);
+  }
+}
+
+// Pixels that do not fit into wide memory at once: several rounds of channels, and of rows.
+TEST(CodegenElementwise, PoolsOfLargeImages) {
+  for (const auto& [size, channels] : {std::pair{60, 196}, {180, 4}, {200, 8}}) {
+    SCOPED_TRACE(size);
+    for (const char* type : {"AVERAGE_POOL_2D", "MAX_POOL_2D"}) {
+      QuantizedModel model;
+      const std::int32_t x = model.conv(model.input({1, size, size + 1, 4}), channels);
+      const std::int32_t y = model.max_pool(x, 3, 2);
+      model.last_op().type = type;
+      model.last_op().attributes.set("padding", word("SAME"));
+      model.tensor(y).shape = {1, (size + 1) / 2, size / 2 + 1, channels};
+      expect_exact(model.finish({model.conv(y, 8, 3)}));
+    }
+  }
 }
 
 TEST(CodegenElementwise, RandomNetworksAreBitExact) {

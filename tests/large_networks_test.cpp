@@ -156,7 +156,9 @@ class RandomImageNetwork {
 
   std::int32_t layer(const std::vector<std::int32_t>& made) {
     const std::int32_t x = made.back();
-    switch (pick(8)) {
+    switch (pick(10)) {
+      case 4:
+        return model_.max_pool(x, among({2, 3}), among({1, 2}));
       case 0:
         for (const std::int32_t other : made) {
           if (other != x && model_.shape(other) == model_.shape(x)) return model_.add(x, other);

@@ -64,14 +64,21 @@ Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOpt
   REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lower_to_fit(part, options));
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
+  how.narrow_addresses = options.narrow_addresses;
+  how.wide_lines = options.wide_lines;
   how.cache = part.room;
   if (part.shares_chip) how.cache.lines = std::min(how.cache.lines, part.cached_bytes_max / chip::kWideLineBytes);
   REEF_RETURN_IF_ERROR(schedule::schedule(program, how));
-  REEF_ASSIGN_OR_RETURN(darwinn::Package package,
+  REEF_ASSIGN_OR_RETURN(emit::EmittedPackage emitted,
                         emit::package(part.model, program,
                                       {part.min_runtime_version, part.caching_token,
                                        options.compiler_version.value_or(fmt::format("reef {}", reef_version()))}));
-  return PartCode{std::move(package), memory_use(part, program)};
+  PartCode code;
+  code.package = std::move(emitted.package);
+  code.memory = memory_use(part, program);
+  code.program = std::move(program);
+  code.step_begins = std::move(emitted.step_begins);
+  return code;
 }
 
 }  // namespace reef::compiler

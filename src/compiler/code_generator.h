@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,9 @@ struct MemoryUse {
 struct PartCode {
   darwinn::Package package;
   std::optional<MemoryUse> memory = std::nullopt;  // nothing: not known
+  // What it was made from, for reports and comparisons.
+  tiled::TiledProgram program = {};
+  std::vector<std::int32_t> step_begins = {};  // emit/package.h: EmittedPackage
 };
 
 using CodeGenerator = std::function<Result<PartCode>(const PartProgram&)>;
@@ -62,7 +66,10 @@ Result<darwinn::Package> generate_code(const PartProgram& part);
 // Choices given from outside, so that programs can be compared with Google's, or tried out.
 struct GenerationOptions {
   tiled::Level level = tiled::Level::kAsGoogle;
-  std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;  // by layer
+  // schedule/schedule.h says what these are.
+  std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;
+  std::map<std::int32_t, std::int32_t> narrow_addresses = {};
+  std::map<std::int32_t, std::int32_t> wide_lines = {};
   std::optional<std::vector<lower::SliceGroup>> slices = std::nullopt;  // work in slices; nothing: as needed
   std::optional<std::string> compiler_version = std::nullopt;           // instead of Reef's name and version
 };

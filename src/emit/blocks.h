@@ -52,9 +52,15 @@ void prologue_of_execution(ProgramWriter& writer);
 void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
+void emit_step(Emission& to, const tiled::RingCopies& step);
+void emit_step(Emission& to, const tiled::Relayout& step);
+void emit_step(Emission& to, const tiled::GlobalPool& step);
+void emit_step(Emission& to, const tiled::Softmax& step);
+void emit_step(Emission& to, const tiled::LocalCopies& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
 void emit_step(Emission& to, const tiled::HaloUpdate& update);
+void emit_step(Emission& to, const tiled::Pool& pool);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA
@@ -68,14 +74,14 @@ struct OwnPixels {
 // `own` null: everything that is owned is there already.
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
 
+// Gives the tensor units of all tiles a table; everything that uses the one before ends first.
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table);
+
 // A chunk of parameters from the host, to some tiles over ring A, as lines of chunk.line_words words. Receiving is the
 // caller's part, who must have queued it.
 void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask tiles);
 // Brings a chunk to the lines of one tile, if it is one that is brought before each use; complete with a fence.
 void fetch_parameters(Emission& to, const tiled::ParameterChunk& chunk);
-
-// Gives the tensor units of all tiles a table; everything that uses the one before ends first.
-void load_table(ProgramWriter& writer, const numeric::ChipTable& table);
 
 // The program that keeps parameters on the chip, complete.
 Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& program);

@@ -208,6 +208,12 @@ class InfeedByRows {
 }  // namespace
 
 void emit_step(Emission& to, const tiled::Infeed& input) {
+  // What came before has begun the chip's work; buffers of the scalar core begin anew (request_input), which must not
+  // happen while anything is in them.
+  if (!input.slots && std::get_if<tiled::Infeed>(&to.program.steps.front().work) != &input) {
+    to.writer.tile_fence(kAllUnits, kCountersOfTiles);
+    to.writer.barrier();
+  }
   if (input.slots) {
     infeed_by_slots(to, input);
   } else if (input.strips) {

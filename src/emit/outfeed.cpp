@@ -43,6 +43,7 @@ OutputStream output_stream(const TiledTensor& tensor) {
         tensor.rows.tile(chip::tile_row(tile)).own() * tensor.columns.tile(chip::tile_column(tile)).own();
     stream.offset[t] = stream.bytes;
     stream.words[t] = pixels * tensor.pitch / kWord;
+    if (tensor.spread == tiled::Spread::kVector) stream.words[t] = (tensor.run_of(tile) + 3) / 4;
     stream.bytes += (stream.words[t] + kUnitWords - 1) / kUnitWords * chip::kActivationFifoUnitBytes;
   }
   return stream;
@@ -57,7 +58,7 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   const std::int32_t two_lines = to.program.line_of(output.lines);
   const std::string& layer_name = to.name_of(output.border);
   const OutputStream stream = output_stream(tensor);
-  const std::int32_t pixel_words = tensor.pitch / kWord;
+  const std::int32_t pixel_words = tensor.spread == tiled::Spread::kVector ? 1 : tensor.pitch / kWord;
   const auto lines_of = [&](int tile) {
     return (stream.words[static_cast<std::size_t>(tile)] + kLineWords - 1) / kLineWords;
   };
@@ -73,6 +74,10 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   }
   const auto share_of = [&](int tile) {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+    if (tensor.spread == tiled::Spread::kVector) {
+      return Share{tensor.address / kWord, 1, stream.words[static_cast<std::size_t>(tile)], 0,
+                   writer.total(TileCounter::kRingWrite, tile)};
+    }
     return Share{tensor.first_own_byte(row, column) / kWord, tensor.rows.tile(row).own(),
                  tensor.columns.tile(column).own(), tensor.row_bytes(column) / kWord,
                  writer.total(TileCounter::kRingWrite, tile)};

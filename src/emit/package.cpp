@@ -56,6 +56,15 @@ darwinn::Layer layer_of(const ir::Tensor& tensor, const TiledTensor& tiled) {
 // Where the host finds pixel (y, x) in the stream of tiles.
 darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& stream) {
   darwinn::OutputLayout layout;
+  if (tensor.spread == tiled::Spread::kVector) {
+    layout.y_to_tile = {0};
+    layout.y_to_local_row = {0};
+    layout.x_to_tile = {0};
+    layout.x_to_local_offset = {0};
+    layout.x_to_row_size = {tensor.pitch};
+    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
+    return layout;
+  }
   for (int row = 0; row < chip::kTileRows; ++row) {
     for (std::int32_t y = 0; y < tensor.rows.tile(row).own(); ++y) {
       layout.y_to_tile.push_back(chip::kTileColumns * row);
@@ -124,7 +133,8 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
   }
 }
 
-Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached) {
+Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached,
+                                      std::vector<std::int32_t>& step_begins) {
   darwinn::Executable executable = darwinn::new_executable(has_cached ? darwinn::ExecutableType::kExecutionOnly
                                                                       : darwinn::ExecutableType::kStandAlone);
   describe_borders(model, program, executable);
@@ -132,9 +142,11 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
   Emission to{writer, program, model};
   prologue_of_execution(writer);
   for (const tiled::Step& step : program.steps) {
+    step_begins.push_back(writer.instruction_count());
     for (const std::int32_t chunk : step.parameters_used) fetch_parameters(to, program.chunk(chunk));
     std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
   }
+  step_begins.push_back(writer.instruction_count());
   epilogue_of_execution(writer);
   executable.used_narrow_memory_bytes = program.narrow_bytes;
   executable.parameters = Bytes(std::move(to.parameters));
@@ -167,24 +179,25 @@ void Emission::hint_transfer(darwinn::BaseAddress base, const std::string& name,
   hints.push_back({transfer_hint(base, name, offset, bytes, direction), writer.position()});
 }
 
-Result<darwinn::Package> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {
-  darwinn::Package result;
+Result<EmittedPackage> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {
+  EmittedPackage emitted;
+  darwinn::Package& result = emitted.package;
   result.min_runtime_version = options.min_runtime_version;
   result.compiler_version = options.compiler_version;
   // With nothing to keep, a program needs no other.
   const bool caches = std::any_of(program.parameters.begin(), program.parameters.end(),
                                   [](const tiled::ParameterChunk& chunk) { return chunk.is_cached(); });
-  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, caches));
+  REEF_ASSIGN_OR_RETURN(darwinn::Executable execute, execution(model, program, caches, emitted.step_begins));
   if (!caches) {
     result.executables.push_back(std::move(execute));
-    return result;
+    return emitted;
   }
   REEF_ASSIGN_OR_RETURN(darwinn::Executable cache, caching(program));
   execute.parameter_caching_token = options.caching_token;
   cache.parameter_caching_token = options.caching_token;
   result.executables.push_back(std::move(execute));
   result.executables.push_back(std::move(cache));
-  return result;
+  return emitted;
 }
 
 }  // namespace reef::emit

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "formats/darwinn/package.h"
@@ -18,8 +19,15 @@ struct PackageOptions {
   std::string compiler_version;     // who made it
 };
 
+struct EmittedPackage {
+  darwinn::Package package;
+  // By step: the number of its first instruction in the execution program (which begins with instruction 0, its start);
+  // then the first of the epilogue.
+  std::vector<std::int32_t> step_begins;
+};
+
 // `model` is the one that was lowered.
-Result<darwinn::Package> package(const ir::Model& model, const tiled::TiledProgram& program,
-                                 const PackageOptions& options);
+Result<EmittedPackage> package(const ir::Model& model, const tiled::TiledProgram& program,
+                               const PackageOptions& options);
 
 }  // namespace reef::emit

@@ -5,6 +5,7 @@
 #include "isa/fence.h"
 #include "isa/format.h"
 #include "isa/frame.h"
+#include "isa/host_queues.h"
 #include "isa/nest_shape.h"
 #include "isa/scalar.h"
 #include "isa/tensor_op.h"
@@ -128,6 +129,9 @@ void ProgramWriter::add(Draft draft) {
 void ProgramWriter::count(const isa::Instruction& instruction) {
   count_fences(instruction);
   const Opcode opcode = instruction.opcode();
+  if (opcode == Opcode::kPop && !instruction.read_producer(isa::host_queues::kSignalPopRingProducer).enabled) {
+    pop_may_be_sending_ = true;
+  }
   for (const isa::ProducerFields& producer : isa::producers(opcode)) {
     const isa::Producer signal = instruction.read_producer(producer);
     if (!signal.enabled) continue;
@@ -177,6 +181,8 @@ void ProgramWriter::count_fences(const isa::Instruction& instruction) {
     for (std::size_t counter = 0; counter < scalar_totals_.size(); ++counter) {
       if ((reset >> counter & 1) != 0) scalar_totals_[counter] = instruction.get(isa::scalar_fence::kResetTo);
     }
+    // Tiles that are waited for have received everything; then the scalar core lets them go on.
+    if (instruction.test(isa::scalar_fence::kAwaitNotify)) pop_may_be_sending_ = false;
   }
 }
 

@@ -81,6 +81,8 @@ class ProgramWriter {
   explicit ProgramWriter(std::uint16_t first_sequence);
 
   void add(Draft draft);
+  // Instructions so far, the start among them.
+  std::int32_t instruction_count() const { return static_cast<std::int32_t>(program_.size()); }
 
   // What a counter reaches when everything so far is done, since its last reset. Exact, not modulo 2^16.
   std::int64_t total(TileCounter counter, int tile) const {
@@ -113,6 +115,9 @@ class ProgramWriter {
   // Tiles go on only when the units of the mask are done.
   void tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify = false, bool last = false);
   void await_tiles();
+  // A pop that did not take a turn on the ring (input from the host) may still be sending: whoever sends on channel A
+  // must be kept behind it by a barrier.
+  bool pop_may_be_sending() const { return pop_may_be_sending_; }
 
   // Instructions so far: what was queued just now is of instruction position() - 1.
   std::size_t position() const { return program_.size(); }
@@ -141,6 +146,7 @@ class ProgramWriter {
   std::array<std::array<std::int64_t, isa::kTileCounterCount>, chip::kTiles> tile_totals_{};
   std::array<std::int64_t, isa::kScalarCounterCount> scalar_totals_{};
   std::vector<Address> addresses_;
+  bool pop_may_be_sending_ = false;
 };
 
 // Masks for tile_fence.

@@ -7,6 +7,7 @@
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
+#include "lower/pad.h"
 
 namespace reef::lower {
 
@@ -67,28 +68,48 @@ Result<Value> Builder::value(std::int32_t tensor) const {
 
 Result<std::int32_t> Builder::grid(std::int32_t tensor) {
   REEF_ASSIGN_OR_RETURN(const Value found, value(tensor));
-  if (found.padding != Padding{}) {
-    return unsupported("'{}' is padded outside of a convolution, which is not generated yet",
+  if (program_.tensor(found.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; spreading it as an image is not generated yet",
                        ir::describe_name(source(tensor).name));
   }
-  return found.tensor;
+  if (found.padding == Padding{}) return found.tensor;
+  REEF_ASSIGN_OR_RETURN(const std::int32_t padded, make_padding_real(*this, tensor, found));
+  set_value(tensor, {padded, {}});
+  return padded;
+}
+
+Result<Image> image_of(const ir::Tensor& tensor) {
+  const ir::Shape& shape = tensor.shape;
+  const bool is_image = shape.rank() == 4, is_matrix = shape.rank() == 3;
+  if ((!is_image && !is_matrix) || shape[0] != 1 || !shape.is_usable() || shape.elements() == 0) {
+    return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
+                       ir::describe_name(tensor.name), shape.to_string());
+  }
+  if (shape.elements() > kMostElements) {
+    return unsupported("tensor '{}' has {} elements, more than is ever generated", ir::describe_name(tensor.name),
+                       shape.elements());
+  }
+  if (is_image) return Image{shape[1], shape[2], shape[3]};
+  Image image{1, shape[1], shape[2]};
+  for (std::int32_t rows = 2; rows * rows <= shape[1]; ++rows) {
+    if (shape[1] % rows == 0) image.height = rows;
+  }
+  image.width = shape[1] / image.height;
+  return image;
 }
 
 Result<std::int32_t> Builder::new_grid(std::int32_t tensor) {
+  REEF_ASSIGN_OR_RETURN(const Image image, image_of(source(tensor)));
+  return new_grid(tensor, image);
+}
+
+Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image) {
   const ir::Tensor& from = source(tensor);
-  if (from.shape.rank() != 4 || from.shape[0] != 1 || !from.shape.is_usable() || from.shape.elements() == 0) {
-    return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
-                       ir::describe_name(from.name), from.shape.to_string());
-  }
-  if (from.shape.elements() > kMostElements) {
-    return unsupported("tensor '{}' has {} elements, more than is ever generated", ir::describe_name(from.name),
-                       from.shape.elements());
-  }
   TiledTensor result;
   result.source = tensor;
-  result.height = from.shape[1];
-  result.width = from.shape[2];
-  result.channels = from.shape[3];
+  result.height = image.height;
+  result.width = image.width;
+  result.channels = image.channels;
   result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
@@ -108,6 +129,28 @@ std::int32_t Builder::add_tensor(TiledTensor tensor) {
   tensor.object = use.whole >= 0 ? program_.tensor(use.whole).object : new_narrow(0);
   program_.tensors.push_back(std::move(tensor));
   uses_.push_back(std::move(use));
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
+  const ir::Tensor& from = source(tensor);
+  const bool is_vector = from.shape.is_usable() && from.shape.rank() > 0 && from.shape.elements() > 0 &&
+                         from.shape.elements() == from.shape.last();
+  if (!is_vector || from.shape.last() > std::int64_t{run} * chip::kTiles) {
+    return unsupported("tensor '{}' is {}; only vectors of up to {} elements are generated here",
+                       ir::describe_name(from.name), from.shape.to_string(), std::int64_t{run} * chip::kTiles);
+  }
+  TiledTensor result;
+  result.source = tensor;
+  result.spread = tiled::Spread::kVector;
+  result.channels = from.shape.last();
+  result.run = run;
+  result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
+  REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
+  result.scale = from.quantization.scale[0];
+  result.object = new_narrow(0);
+  program_.tensors.push_back(std::move(result));
+  uses_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
@@ -255,19 +298,18 @@ std::int32_t Builder::new_without_halo(std::int32_t tensor, std::int32_t owner) 
 }
 
 Status Builder::finish_steps(std::int32_t& at) {
-  std::vector<tiled::Step> finished;
   std::vector<std::int32_t> moved_to;  // by step
   for (finishing_ = 0; finishing_ < program_.steps.size(); ++finishing_) {
     at = program_.steps[finishing_].op;
     if (finishes_[finishing_] != nullptr) {
       REEF_RETURN_IF_ERROR(finishes_[finishing_](*this, program_.steps[finishing_]));
     }
-    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished));
+    std::move(inserted_.begin(), inserted_.end(), std::back_inserter(finished_));
     inserted_.clear();
-    moved_to.push_back(static_cast<std::int32_t>(finished.size()));
-    finished.push_back(program_.steps[finishing_]);
+    moved_to.push_back(static_cast<std::int32_t>(finished_.size()));
+    finished_.push_back(program_.steps[finishing_]);
   }
-  program_.steps = std::move(finished);
+  program_.steps = std::move(finished_);
   for (auto* border : {&program_.inputs, &program_.outputs}) {
     for (std::int32_t& step : *border) step = moved_to[static_cast<std::size_t>(step)];
   }

@@ -37,6 +37,15 @@ struct Value {
 struct Windows {
   tiled::Window y, x;
 };
+// A tensor seen as an image.
+struct Image {
+  std::int32_t height = 1, width = 1, channels = 1;
+  friend bool operator==(const Image&, const Image&) = default;
+};
+// Tensors of four dimensions (a batch of one) are images. The rows of other matrices become pixels, in an image as
+// square as their number allows, so that all tiles have a share. Fails for other shapes, and for those that no chip
+// could hold.
+Result<Image> image_of(const ir::Tensor& tensor);
 // A tensor that a step reads. Without windows it reads what its tiles own.
 struct Read {
   std::int32_t tensor = -1;  // TiledProgram::tensors
@@ -58,11 +67,15 @@ class Builder {
   // ---- Values ----
   // As it is, padding and all. Fails for constants and for what is not computed on the chip.
   Result<Value> value(std::int32_t source) const;
-  // On the grid, without padding.
+  // On the grid, without padding: where it has some, steps are added that make it real.
   Result<std::int32_t> grid(std::int32_t source);
   void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
-  // A tensor on the grid, with memory of its own; not the value of anything yet.
+  // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
+  // image of the given shape, or of image_of.
   Result<std::int32_t> new_grid(std::int32_t source);
+  // A single pixel cut by channels, `run` to a tile, with memory of its own.
+  Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
+  Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
 
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
   // the model's tensor has as many elements.
@@ -95,6 +108,12 @@ class Builder {
   // For `finish` functions: a step that is to come directly before the one that is being finished. Its tensors are cut,
   // it is finished itself.
   void insert_before(tiled::Step step) { inserted_.push_back(std::move(step)); }
+  // For `finish` functions: the step that is executed before the one that is being finished; null if there is none. Not
+  // to be kept.
+  tiled::Step* previous_step() {
+    if (!inserted_.empty()) return &inserted_.back();
+    return finished_.empty() ? nullptr : &finished_.back();
+  }
   // For `finish` functions: memory of the tensor is free for the result of the step that is being finished; no later
   // step reads it or anything in the same place, and it is not among the part's results.
   bool is_last_read(std::int32_t tensor) const;
@@ -114,6 +133,7 @@ class Builder {
 
   tiled::Level level() const { return program_.level; }
   tiled::TiledProgram& program() { return program_; }
+  const tiled::TiledProgram& program() const { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
 
   // Cuts the tensors, finishes the steps and sets lifetimes. `at`: the operator whose step could not be finished; -1:
@@ -144,6 +164,7 @@ class Builder {
   std::vector<Finish> finishes_;             // by step
   std::size_t finishing_ = 0;                // step
   std::vector<tiled::Step> inserted_;        // before it
+  std::vector<tiled::Step> finished_;        // before these
   std::int32_t identity_ = tiled::kNowhere;  // TiledProgram::wide
 };
 

@@ -8,7 +8,7 @@
 #include "formats/darwinn/parameters/loop_order.h"
 #include "ir/describe.h"
 #include "lower/lowerings.h"
-#include "ops/window.h"
+#include "lower/windows.h"
 
 namespace reef::lower {
 namespace {
@@ -17,7 +17,6 @@ using darwinn::LayerKind;
 using tiled::Convolution;
 using tiled::TiledTensor;
 
-constexpr std::int32_t kMaxExtent = 1 << 16;  // of images, kernels, strides: more than any tile could hold
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
 constexpr std::int32_t kMinLineWords = 16;
@@ -29,23 +28,6 @@ constexpr std::int64_t kTieLines = 32;
 constexpr std::int64_t kMostLines = 1 << 20;
 
 constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit * unit; }
-
-Result<tiled::Window> axis_window(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                                  std::string_view padding, std::int32_t before) {
-  const auto is_small = [](std::int64_t value) { return value >= 1 && value <= kMaxExtent; };
-  if (!is_small(size) || !is_small(kernel) || !is_small(stride) || !is_small(dilation) ||
-      (kernel - 1) * dilation >= kMaxExtent) {
-    return unsupported("size {}, kernel {}, stride {} or dilation {} is out of range", size, kernel, stride, dilation);
-  }
-  REEF_ASSIGN_OR_RETURN(const ops::WindowAxis axis, ops::window_axis(size, kernel, stride, dilation, padding));
-  tiled::Window window;
-  window.outputs = axis.output_size;
-  window.kernel = static_cast<std::int32_t>(kernel);
-  window.stride = static_cast<std::int32_t>(stride);
-  window.dilation = static_cast<std::int32_t>(dilation);
-  window.pad_before = axis.pad_before + before;
-  return window;
-}
 
 // Sums in the cells, or partial sums in wide memory: what takes fewer lines of it (codegen.md 4.4: holds for every
 // convolution of more than 25 networks; the tie rests on two layers).
@@ -128,22 +110,22 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std
   return layer;
 }
 
-// Tiles behind the last one with data are not reached by the exchange of halos.
-bool reads_beyond_owners(const tiled::AxisPartition& axis) {
-  for (int t = axis.last_owner() + 1; t < tiled::kTilesPerAxis; ++t) {
-    if (axis.tile(t).is_read) return true;
-  }
-  return false;
+// Whether the padding of an axis can be read from halos: tiles that have no part of the image may need none of it, and
+// the halos must not be much larger than the padded image would be.
+bool reads_padding_from_halo(std::int32_t size, std::int32_t before, std::int32_t after, const tiled::Window& window) {
+  constexpr std::int32_t kSpare = 8;
+  const auto folded = tiled::AxisPartition::of(size, {&window, 1});
+  tiled::Window real = window;
+  real.pad_before -= before;
+  const auto made = tiled::AxisPartition::of(size + before + after, {&real, 1});
+  return !reads_beyond_owners(folded) && folded.max_length() <= 2 * made.max_length() + kSpare;
 }
 
 Status finish_convolution(Builder& builder, tiled::Step& step) {
   const Convolution begun = std::get<Convolution>(step.work);
   const tiled::TiledTensor& input = builder.tensor(begun.input);
   const tiled::TiledTensor& output = builder.tensor(begun.output);
-  if (reads_beyond_owners(input.rows) || reads_beyond_owners(input.columns)) {
-    return unsupported("an image of {}x{} is spread over fewer tiles than what is made of it, {}x{}", input.height,
-                       input.width, output.height, output.width);
-  }
+  REEF_RETURN_IF_ERROR(require_reachable_halos(input, output));
   if (builder.is_sketch()) return ok_status();
   // In slices all steps of the operator do the same, with the same parameters.
   std::int64_t pixels = 0;
@@ -182,9 +164,21 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
 
 Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(from));
+  REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
+  if (builder.tensor(value.tensor).spread != tiled::Spread::kGrid) {
+    return unsupported("'{}' is cut by channels; convolutions of such are not generated yet",
+                       ir::describe_name(builder.source(from).name));
+  }
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
-  REEF_ASSIGN_OR_RETURN(const Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
+  const Padding& p = value.padding;
+  const tiled::TiledTensor& image = builder.tensor(value.tensor);
+  if (!reads_padding_from_halo(image.height, p.top, p.bottom, windows.y) ||
+      !reads_padding_from_halo(image.width, p.left, p.right, windows.x)) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t padded, builder.grid(from));
+    value = {padded, {}};
+    REEF_ASSIGN_OR_RETURN(windows, windows_of(builder.graph(), builder.op(op), {}));
+  }
   const std::int32_t to = builder.op(op).outputs[0];
   Convolution layer;
   layer.y = windows.y;

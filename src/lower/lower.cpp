@@ -2,6 +2,7 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,20 +13,47 @@
 namespace reef::lower {
 namespace {
 
-Status lower_op(Builder& builder, std::int32_t index) {
+// Inputs of the part, each of which comes in where it is first needed: until then the memory is free for other things.
+class Inputs {
+ public:
+  explicit Inputs(const std::vector<std::int32_t>& tensors) : tensors_(tensors) {}
+
+  // Brings the tensor in if it is an input that is not there yet.
+  Status feed(Builder& builder, std::int32_t tensor) {
+    const bool is_input = std::find(tensors_.begin(), tensors_.end(), tensor) != tensors_.end();
+    if (!is_input || infeeds_.contains(tensor)) return ok_status();
+    REEF_ASSIGN_OR_RETURN(infeeds_[tensor], add_infeed(builder, tensor));
+    return ok_status();
+  }
+  // It comes in anew, some rows of it in each slice.
+  void feed_again(std::int32_t tensor) { infeeds_.erase(tensor); }
+  // Those that no operator reads too; then the order of the custom op's operands.
+  Status feed_all(Builder& builder) {
+    for (const std::int32_t tensor : tensors_) {
+      REEF_RETURN_IF_ERROR(feed(builder, tensor));
+      builder.program().inputs.push_back(infeeds_.at(tensor));
+    }
+    return ok_status();
+  }
+
+ private:
+  const std::vector<std::int32_t>& tensors_;
+  std::map<std::int32_t, std::int32_t> infeeds_;  // by tensor: the step
+};
+
+Status lower_op(Builder& builder, Inputs& inputs, std::int32_t index) {
   const ir::Operator& op = builder.op(index);
   const OpLowering lowering = find_lowering(op.type);
   if (lowering == nullptr) return unsupported("code for this operator is not generated yet");
   REEF_REQUIRE(!op.outputs.empty(), "the operator has no result");
+  for (const std::int32_t tensor : op.inputs) REEF_RETURN_IF_ERROR(inputs.feed(builder, tensor));
   return lowering(builder, index);
 }
 
 // Lowers a part of the model, and remembers what there is no code for.
 class PartLowering {
  public:
-  PartLowering(Builder& builder, const PartBorder& part) : builder_(builder), part_(part) {
-    builder_.program().inputs.assign(part.inputs.size(), -1);
-  }
+  PartLowering(Builder& builder, const PartBorder& part) : builder_(builder), part_(part), inputs_(part.inputs) {}
 
   // All operators in order; goes on behind one that there is no code for, to find the others.
   Status lower_ops(const std::vector<SliceGroup>& groups) {
@@ -37,7 +65,6 @@ class PartLowering {
       REEF_REQUIRE(ops, "operators {} to {} cannot be executed in slices", group.first, group.last);
       sliced.push_back(std::move(*ops));
     }
-    REEF_RETURN_IF_ERROR(add_infeeds(sliced));
     for (const SlicedOps& group : sliced) {
       for (; next < static_cast<std::size_t>(group.group().first); ++next) {
         REEF_RETURN_IF_ERROR(lower_or_note(part_.ops[next]));
@@ -47,7 +74,8 @@ class PartLowering {
       next = static_cast<std::size_t>(group.group().last) + 1;
     }
     for (; next < part_.ops.size(); ++next) REEF_RETURN_IF_ERROR(lower_or_note(part_.ops[next]));
-    return first_;
+    REEF_RETURN_IF_ERROR(first_);
+    return inputs_.feed_all(builder_);
   }
 
   std::vector<RefusedOp>& refused() { return refused_; }
@@ -55,32 +83,12 @@ class PartLowering {
  private:
   std::string place_of(std::int32_t op) const { return fmt::format("op {} {}", op, builder_.op(op).type); }
 
-  // Inputs that come in as a whole.
-  Status add_infeeds(const std::vector<SlicedOps>& sliced) {
-    std::set<std::int32_t> later;
-    for (const SlicedOps& group : sliced) {
-      for (const std::int32_t id : group.inputs()) later.insert(group.tensor(id));
-    }
-    for (const std::int32_t tensor : part_.inputs) {
-      if (!later.contains(tensor)) REEF_RETURN_IF_ERROR(add_input(tensor));
-    }
-    return ok_status();
-  }
-
-  Status add_input(std::int32_t tensor) {
-    REEF_ASSIGN_OR_RETURN(const std::int32_t step, add_infeed(builder_, tensor));
-    for (std::size_t i = 0; i < part_.inputs.size(); ++i) {
-      if (part_.inputs[i] == tensor) builder_.program().inputs[i] = step;
-    }
-    return ok_status();
-  }
-
   Status lower_or_note(std::int32_t index) {
     const ir::Operator& op = builder_.op(index);
     const bool lacks_operand =
         std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) { return missing_.contains(t); });
     if (!lacks_operand) {
-      const Status status = lower_op(builder_, index);
+      const Status status = lower_op(builder_, inputs_, index);
       if (status.ok()) return status;
       if (status.code() != StatusCode::kUnsupported) return status.in(place_of(index));
       if (first_.ok()) first_ = status.in(place_of(index));
@@ -95,6 +103,9 @@ class PartLowering {
     Builder::Slice slice;
     for (const std::int32_t id : group.results()) {
       REEF_ASSIGN_OR_RETURN(slice.wholes[group.tensor(id)], builder_.new_grid(group.tensor(id)));
+    }
+    for (const std::int32_t id : group.operands()) {
+      REEF_RETURN_IF_ERROR(inputs_.feed(builder_, group.tensor(id)));
     }
     for (std::int32_t s = 0; s < group.group().slices; ++s) {
       const std::vector<tiled::TileRanges> rows = group.rows(s);
@@ -123,15 +134,16 @@ class PartLowering {
   }
 
   Status lower_slice(const SlicedOps& group) {
-    for (const std::int32_t id : group.inputs()) REEF_RETURN_IF_ERROR(add_input(group.tensor(id)));
+    for (const std::int32_t id : group.inputs()) inputs_.feed_again(group.tensor(id));
     for (const SlicedOps::SlicedOp& op : group.ops()) {
-      REEF_RETURN_IF_ERROR(lower_op(builder_, op.op).in(place_of(op.op)));
+      REEF_RETURN_IF_ERROR(lower_op(builder_, inputs_, op.op).in(place_of(op.op)));
     }
     return ok_status();
   }
 
   Builder& builder_;
   const PartBorder& part_;
+  Inputs inputs_;
   Status first_ = ok_status();
   std::set<std::int32_t> missing_;  // tensors that are not there because an operator was refused
   std::vector<RefusedOp> refused_;
@@ -139,14 +151,10 @@ class PartLowering {
 
 Result<tiled::TiledProgram> lower_part(Builder& builder, const PartBorder& part, const LowerOptions& options,
                                        std::vector<RefusedOp>& refused) {
-  if (part.inputs.size() != 1) {
-    return unsupported("the part has {} inputs; code for several inputs is not generated yet", part.inputs.size());
-  }
   PartLowering lowering(builder, part);
   const Status lowered = lowering.lower_ops(options.groups);
   refused = std::move(lowering.refused());
   REEF_RETURN_IF_ERROR(lowered);
-  if (builder.program().steps.size() == part.inputs.size()) return unsupported("there is no operator that computes");
   for (const std::int32_t tensor : part.outputs) REEF_RETURN_IF_ERROR(add_outfeed(builder, tensor));
   std::int32_t at = -1;
   auto program = std::move(builder).finish(at);

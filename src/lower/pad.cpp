@@ -1,48 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
-// PAD: rows and columns of the zero point around an image. No work of its own: steps that read it through windows read
-// that much further out, into halos that hold the zero point.
+// PAD: the zero point around a tensor.
+//
+// Rows and columns around an image are no work of their own: steps that read it through windows read that much further
+// out, into halos that hold the zero point. For other readers, and for other dimensions, the padded tensor is made.
+#include "lower/pad.h"
+
 #include <algorithm>
 #include <cstring>
 
+#include "ir/describe.h"
+#include "lower/element_maps.h"
 #include "lower/lowerings.h"
+#include "lower/rearrange.h"
 
 namespace reef::lower {
 namespace {
 
-constexpr std::int32_t kMostPadding = 1 << 14;
+constexpr std::int32_t kMostPadding = 1 << 20;
+// Where so few pixels are added at a border, they come to be next to those of a neighbouring tile, whose halo has them.
+constexpr std::int32_t kNearPadding = 8;
 
-Result<Padding> padding_of(const Builder& builder, const ir::Tensor& amounts) {
-  const Bytes& data = ir::constant_data(builder.model(), amounts);
-  if (amounts.type != ir::DataType::kInt32 || data.size() != 8 * sizeof(std::int32_t)) {
-    return unsupported("only constant paddings of four dimensions are generated");
+struct Amount {
+  std::int32_t before = 0, after = 0;
+};
+
+Result<std::vector<Amount>> amounts_of(const Builder& builder, const ir::Tensor& tensor, int rank) {
+  const Bytes& data = ir::constant_data(builder.model(), tensor);
+  const auto count = static_cast<std::size_t>(2 * rank);
+  if (tensor.type != ir::DataType::kInt32 || data.size() != count * sizeof(std::int32_t)) {
+    return unsupported("only constant paddings of 32 bits, two for each dimension, are generated");
   }
-  std::int32_t pads[8];
-  std::memcpy(pads, data.data(), sizeof(pads));
-  if (std::any_of(pads, pads + 8, [](std::int32_t p) { return p < 0 || p > kMostPadding; })) {
+  std::vector<std::int32_t> numbers(count);
+  std::memcpy(numbers.data(), data.data(), data.size());
+  if (std::any_of(numbers.begin(), numbers.end(), [](std::int32_t p) { return p < 0 || p > kMostPadding; })) {
     return unsupported("paddings must be between 0 and {}", kMostPadding);
   }
-  if (pads[0] != 0 || pads[1] != 0 || pads[6] != 0 || pads[7] != 0) {
-    return unsupported("padding of channels or of the batch is not generated yet");
-  }
-  return Padding{pads[2], pads[3], pads[4], pads[5]};
+  std::vector<Amount> amounts;
+  for (std::size_t d = 0; d < count; d += 2) amounts.push_back({numbers[d], numbers[d + 1]});
+  return amounts;
 }
+
+Status check_shapes(const ir::Shape& from, const ir::Shape& to, const std::vector<Amount>& amounts) {
+  for (int d = 0; d < from.rank(); ++d) {
+    const Amount& amount = amounts[static_cast<std::size_t>(d)];
+    REEF_REQUIRE(to[d] == std::int64_t{from[d]} + amount.before + amount.after, "dimension {} should have {} elements",
+                 d, std::int64_t{from[d]} + amount.before + amount.after);
+  }
+  return ok_status();
+}
+
+AxisOffsets padded_axes(const std::vector<std::int32_t>& sizes, const std::vector<Amount>& amounts) {
+  AxisOffsets axes;
+  std::int64_t stride = 1;
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    std::vector<std::int64_t> offsets;
+    for (std::int32_t i = -amounts[d].before; i < sizes[d] + amounts[d].after; ++i) {
+      offsets.push_back(i < 0 || i >= sizes[d] ? kPadding : i * stride);
+    }
+    axes.offsets.insert(axes.offsets.begin(), std::move(offsets));
+    stride *= sizes[d];
+  }
+  return axes;
+}
+
+bool is_near(const Padding& p) { return std::max({p.top, p.bottom, p.left, p.right}) <= kNearPadding; }
 
 }  // namespace
 
+Result<std::int32_t> make_padding_real(Builder& builder, std::int32_t source, const Value& value) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_grid(source));
+  const tiled::TiledTensor& from = builder.tensor(value.tensor);
+  const tiled::TiledTensor& to = builder.tensor(output);
+  const Padding& p = value.padding;
+  Rearrangement what;
+  what.operands = {Read{value.tensor}};
+  if (is_near(p)) {
+    what.operands[0].windows =
+        Windows{{.outputs = to.height, .pad_before = p.top}, {.outputs = to.width, .pad_before = p.left}};
+  }
+  what.output = output;
+  what.source_of =
+      by_axes(padded_axes({from.height, from.width, from.channels}, {{p.top, p.bottom}, {p.left, p.right}, {0, 0}}));
+  add_rearrangement(builder, -1, std::move(what));
+  return output;
+}
+
 Status lower_pad(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const std::int32_t amounts, builder.operand(op, 1));
-  REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t amounts_tensor, builder.operand(op, 1));
   const std::int32_t to = builder.op(op).outputs[0];
-  if (builder.source(from).shape.rank() != 4 || builder.source(to).shape.rank() != 4) {
-    return unsupported("only constant paddings of four dimensions are generated");
-  }
-  REEF_ASSIGN_OR_RETURN(const Padding padding, padding_of(builder, builder.source(amounts)));
-  if (value.padding != Padding{}) return unsupported("padding of a padded tensor is not generated yet");
+  const ir::Shape &shape = builder.source(from).shape, &padded = builder.source(to).shape;
+  REEF_REQUIRE(shape.rank() == padded.rank(), "input and output have different numbers of dimensions");
+  REEF_ASSIGN_OR_RETURN(const std::vector<Amount> amounts,
+                        amounts_of(builder, builder.source(amounts_tensor), shape.rank()));
+  REEF_RETURN_IF_ERROR(check_shapes(shape, padded, amounts));
   REEF_ASSIGN_OR_RETURN(const bool same, same_quantization(builder.source(from), builder.source(to)));
   if (!same) return unsupported("input and output are quantized differently");
-  value.padding = padding;
-  builder.set_value(to, value);
+  REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
+  const bool only_image = shape.rank() == 4 && amounts[0].before + amounts[0].after == 0 &&
+                          amounts[3].before + amounts[3].after == 0 &&
+                          builder.tensor(value.tensor).spread == tiled::Spread::kGrid;
+  if (only_image) {
+    Padding& p = value.padding;
+    p = {p.top + amounts[1].before, p.bottom + amounts[1].after, p.left + amounts[2].before,
+         p.right + amounts[2].after};
+    builder.set_value(to, value);
+    return ok_status();
+  }
+  Rearrangement what;
+  REEF_ASSIGN_OR_RETURN(const std::int32_t operand, builder.grid(from));
+  what.operands = {Read{operand}};
+  REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(to));
+  what.source_of = by_axes(padded_axes(shape.dims(), amounts));
+  builder.set_value(to, {what.output, {}});
+  add_rearrangement(builder, op, std::move(what));
   return ok_status();
 }
 

@@ -47,6 +47,7 @@ std::optional<RowRead> padded_read(const ir::Model& model, const ir::Operator& o
   if (amounts.type != ir::DataType::kInt32 || data.size() != sizeof(pads)) return {};
   std::memcpy(pads, data.data(), sizeof(pads));
   if (std::any_of(pads, pads + 8, [](std::int32_t p) { return p < 0 || p > kMostRows; })) return {};
+  if (pads[0] != 0 || pads[1] != 0 || pads[6] != 0 || pads[7] != 0) return {};
   return RowRead{op.inputs[0], 1, pads[2], 1};
 }
 
@@ -79,11 +80,16 @@ std::optional<SlicedOp> sliced_op(const ir::Model& model, std::int32_t index) {
     const ir::Shape& weights = tensor_of(graph, op.inputs[1]).shape;
     if (weights.rank() == 4) read = window_read(graph, op, weights[1]);
     sliced.reads_windows = true;
+  } else if (is_one_of(op.type, {"MAX_POOL_2D", "AVERAGE_POOL_2D"})) {
+    // A pool over the whole image ends in a single pixel, which is no image any more.
+    if (sliced.height > 1) read = window_read(graph, op, op.attributes.get_int("filter_height"));
+    sliced.reads_windows = true;
   } else if (op.type == "PAD" && op.inputs.size() == 2 && op.inputs[1] >= 0) {
     sliced.computes = false;
     sliced.pads = true;
     read = padded_read(model, op);
-  } else if (is_one_of(op.type, {"ADD", "SUB", "RELU", "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH"})) {
+  } else if (is_one_of(op.type,
+                       {"ADD", "SUB", "MAXIMUM", "MINIMUM", "RELU", "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH"})) {
     return same_rows(graph, op, sliced);
   } else if (op.type == "QUANTIZE") {
     const ir::Tensor &from = tensor_of(graph, op.inputs[0]), &to = tensor_of(graph, sliced.result);

@@ -61,7 +61,11 @@ Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
 }
 
 Status add_outfeed(Builder& builder, std::int32_t source) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.grid(source));
+  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(source));
+  std::int32_t tensor = value.tensor;
+  if (value.padding != Padding{}) {
+    REEF_ASSIGN_OR_RETURN(tensor, builder.grid(source));
+  }
   tiled::Outfeed outfeed;
   outfeed.border = source;
   outfeed.tensor = tensor;

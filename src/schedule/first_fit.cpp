@@ -44,9 +44,7 @@ std::vector<std::size_t> ordered(std::span<const Extent> extents, FitOrder how) 
       by(larger);
       break;
     case FitOrder::kArea:
-      by([&](std::size_t a, std::size_t b) {
-        return extents[a].size * duration(extents[a]) > extents[b].size * duration(extents[b]);
-      });
+      by([&](std::size_t a, std::size_t b) { return extents[a].area() > extents[b].area(); });
       break;
     case FitOrder::kDuration:
       by(larger);

@@ -15,6 +15,7 @@ namespace reef::schedule {
 struct Extent {
   std::int64_t size = 0;
   std::int32_t first = 0, last = 0;  // steps, both inclusive
+  std::int64_t area() const { return size * (last - first + 1); }
 };
 
 // In which order things are placed. Which one takes least depends on what there is.

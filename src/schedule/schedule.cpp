@@ -32,6 +32,12 @@ std::int64_t lowest_gap(const TiledProgram& program, const NarrowObject& object)
   return at;
 }
 
+void set_tensor_addresses(TiledProgram& program) {
+  for (tiled::TiledTensor& tensor : program.tensors) {
+    tensor.address = program.address_of(tensor.object) + tensor.offset;
+  }
+}
+
 // Sets all addresses; the first byte that is free behind everything.
 std::int64_t place_in_order(TiledProgram& program, FitOrder order) {
   std::vector<Extent> extents;
@@ -79,19 +85,18 @@ Status place_narrow(TiledProgram& program) {
     return unsupported("activations need {} bytes of each tile, which has {}", end, chip::kNarrowBytes);
   }
   program.narrow_bytes = static_cast<std::int32_t>(end);
-  for (tiled::TiledTensor& tensor : program.tensors) {
-    tensor.address = program.address_of(tensor.object) + tensor.offset;
-  }
+  set_tensor_addresses(program);
   return ok_status();
 }
 
-// Scratch is at the top of wide memory, so that parameters can be kept at the bottom.
+// Scratch is at the top of wide memory, so that parameters can be kept at the bottom. What exists for several steps
+// (the pixels of a pool, the identity line) counts for each, as seen in Google's programs.
 Status place_wide(TiledProgram& program) {
   std::vector<Extent> extents;
   for (const WideObject& object : program.wide) {
     extents.push_back({object.lines, object.life.first, object.life.last});
   }
-  const std::vector<std::int64_t> offsets = first_fit(extents);
+  const std::vector<std::int64_t> offsets = first_fit(extents, FitOrder::kArea);
   program.lowest_scratch_line = chip::kWideLines;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::int64_t line = chip::kWideLines - offsets[i] - extents[i].size;
@@ -134,13 +139,48 @@ void set_landing_places(TiledProgram& program) {
   }
 }
 
+Status use_narrow_addresses(TiledProgram& program, const std::map<std::int32_t, std::int32_t>& addresses) {
+  if (addresses.empty()) return ok_status();
+  for (const auto& [index, address] : addresses) {
+    REEF_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < program.narrow.size(), "there is no narrow object {}",
+                 index);
+    NarrowObject& object = program.narrow[static_cast<std::size_t>(index)];
+    REEF_REQUIRE(address >= 0 && address + object.bytes <= chip::kNarrowBytes,
+                 "narrow object {} of {} bytes cannot be at {}", index, object.bytes, address);
+    object.address = address;
+  }
+  std::int64_t end = 0;
+  for (const NarrowObject& object : program.narrow) end = std::max(end, object.address + object.bytes);
+  program.narrow_bytes = static_cast<std::int32_t>(end);
+  set_tensor_addresses(program);
+  return ok_status();
+}
+
+Status use_wide_lines(TiledProgram& program, const std::map<std::int32_t, std::int32_t>& lines) {
+  for (const auto& [index, line] : lines) {
+    REEF_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < program.wide.size(), "there is no wide object {}",
+                 index);
+    WideObject& object = program.wide[static_cast<std::size_t>(index)];
+    REEF_REQUIRE(line >= 0 && line + object.lines <= chip::kWideLines, "wide object {} of {} lines cannot be at {}",
+                 index, object.lines, line);
+    object.line = line;
+  }
+  program.lowest_scratch_line = chip::kWideLines;
+  for (const WideObject& object : program.wide) {
+    program.lowest_scratch_line = std::min(program.lowest_scratch_line, object.line);
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 std::int64_t activation_bytes(TiledProgram& program) { return place_objects(program); }
 
 Status schedule(TiledProgram& program, const ScheduleOptions& options) {
   REEF_RETURN_IF_ERROR(place_narrow(program));
+  REEF_RETURN_IF_ERROR(use_narrow_addresses(program, options.narrow_addresses));
   REEF_RETURN_IF_ERROR(place_wide(program));
+  REEF_RETURN_IF_ERROR(use_wide_lines(program, options.wide_lines));
   if (options.parameters) return use_parameter_places(program, *options.parameters);
   place_parameters(program, options.cache);
   while (add_landings(program)) {

@@ -6,6 +6,8 @@
 // takes the place of ours, so that a program can be compared with one of Google's instruction by instruction.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -15,10 +17,14 @@
 
 namespace reef::schedule {
 
+// Places that take the place of ours. Addresses and lines are used as given: that objects which exist together do not
+// overlap is up to whoever gives them (src/audit and the virtual device find it where they do).
 struct ScheduleOptions {
   CacheRoom cache;
   // By chunk, in order of first use: where its parameters are.
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameters;
+  std::map<std::int32_t, std::int32_t> narrow_addresses;  // by TiledProgram::narrow: bytes
+  std::map<std::int32_t, std::int32_t> wide_lines;        // by TiledProgram::wide: first lines
 };
 
 // Bytes of each tile's memory that the activations would take.

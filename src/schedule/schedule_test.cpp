@@ -43,6 +43,33 @@ TEST(FirstFit, NothingOverlaps) {
   }
 }
 
+// Places from outside take the place of ours, and only those given.
+TEST(Schedule, GivenPlacesAreUsed) {
+  tiled::TiledProgram program;
+  for (const int bytes : {400, 200}) program.narrow.push_back({.bytes = bytes, .life = {0, 1}});
+  program.wide.push_back({.lines = 8, .life = {0, 1}});
+  program.tensors.resize(2);
+  program.tensors[1].object = 1;
+  program.tensors[1].offset = 4;
+  program.tensors[0].object = 0;
+  ASSERT_TRUE(schedule(program).ok());
+  EXPECT_EQ(program.tensors[1].address, 404);
+  ScheduleOptions options;
+  options.narrow_addresses = {{1, 1000}};
+  options.wide_lines = {{0, 100}};
+  ASSERT_TRUE(schedule(program, options).ok());
+  EXPECT_EQ(program.tensors[0].address, 0);
+  EXPECT_EQ(program.tensors[1].address, 1004);
+  EXPECT_EQ(program.narrow_bytes, 1200);
+  EXPECT_EQ(program.lowest_scratch_line, 100);
+  for (const std::int32_t outside : {-4, chip::kNarrowBytes - 100}) {
+    options.narrow_addresses = {{1, outside}};
+    EXPECT_FALSE(schedule(program, options).ok()) << outside;
+  }
+  options.narrow_addresses = {{2, 0}};
+  EXPECT_FALSE(schedule(program, options).ok()) << "no such object";
+}
+
 tiled::TiledProgram chunks(std::initializer_list<std::pair<int, bool>> lines, std::int32_t capacity) {
   tiled::TiledProgram program;
   for (const auto& [count, depthwise] : lines) {

@@ -4,7 +4,7 @@
 // Three ways to spread one over the tiles:
 //   kGrid     height x width pixels, cut by rows and columns over the 4x4 tiles; a tile has all channels of its pixels,
 //             and a halo around them where its readers need one
-//   kVector   a single pixel, cut by channels: tile t has the 64 from 64 t on
+//   kVector   a single pixel, cut by channels: tile t has those from `run` t on
 //   kCopies   everything, in each tile of a set
 // In a tile, pixels lie row by row, `pitch` bytes each; rows of a grid tile's buffer are as long as its column's
 // buffer.
@@ -21,7 +21,7 @@ namespace reef::tiled {
 
 enum class Spread : std::uint8_t { kGrid, kVector, kCopies };
 
-inline constexpr std::int32_t kVectorRun = chip::kCells;  // channels of a kVector tensor in one tile
+inline constexpr std::int32_t kVectorRun = chip::kCells;  // channels of a kVector tensor in one tile, usually
 
 struct TiledTensor {
   std::int32_t source = -1;  // the model's tensor
@@ -33,6 +33,7 @@ struct TiledTensor {
   AxisPartition rows, columns;      // kGrid
   bool is_part = false;             // kGrid: of another one with the same object, whose halo is filled in later
   TileMask tiles = 0;               // kCopies
+  std::int32_t run = kVectorRun;    // kVector: channels of each tile but the last, whole words
   std::int32_t object = kNowhere;   // TiledProgram::narrow; tensors that share a place have the same
   std::int32_t offset = 0;          // bytes from the start of the object: the channel at which a part begins
   std::int32_t address = kNowhere;  // byte of narrow memory of all tiles, schedule's: the object's and the offset
@@ -52,8 +53,8 @@ struct TiledTensor {
   }
 
   // ---- kVector ----
-  std::int32_t vector_tiles() const { return (channels + kVectorRun - 1) / kVectorRun; }
-  std::int32_t run_of(int tile) const { return std::clamp(channels - tile * kVectorRun, 0, kVectorRun); }
+  std::int32_t vector_tiles() const { return (channels + run - 1) / run; }
+  std::int32_t run_of(int tile) const { return std::clamp(channels - tile * run, 0, run); }
 
   // Bytes that it takes in the tile that has most of it.
   std::int64_t tile_bytes() const {
@@ -61,7 +62,7 @@ struct TiledTensor {
       case Spread::kGrid:
         return grid_bytes();
       case Spread::kVector:
-        return std::min(pitch, kVectorRun);
+        return std::min(pitch, run);
       case Spread::kCopies:
         return std::int64_t{height} * width * pitch;
     }

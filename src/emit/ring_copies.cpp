@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies over the ring, from any tile to any set of tiles.
+//
+//   narrow memory -> narrow_to_wide -> two lines -> ring A -> two lines -> wide_to_narrow -> narrow memory
+//
+// A copy is four instructions: two where it goes, which wait, then two where it comes from. Words travel in lines of
+// 64; a line is closed when it is full or when the copy ends. Lines are used in turn, from copy to copy; the fence at
+// the beginning starts all turns anew. Waits:
+//   narrow_to_wide   RING_WRITE: the line before last has been sent
+//   ring_send        NARROW_TO_WIDE: the line is filled; RING_PRODUCER_A: all senders before have finished
+//   ring_receive     WIDE_TO_NARROW: all words of the line before last have been read
+//   wide_to_narrow   RING_READ_A: the line has come
+// The third is counted in words. Between copies the number that the line before last ends with depends on how full the
+// last one was; within a copy it grows by 64. So there are two waits where these disagree: one for the first line, one
+// for all that follow.
+//
+// It begins with a fence on each tile: what it reads and overwrites is that tile's own. Only behind an input, which
+// takes no turns on the ring, it must be a barrier for all.
+//
+// Nothing can stand still: copies are queued in one order on all tiles, and the oldest that is not finished has all its
+// four instructions at the head of their queues.
+//
+// How it is known: for copies of up to 64 words, Google's newest compiler writes these four instructions (identical
+// rows in its classification heads and dense networks). Its third wait is for "all words less 64", which is too early
+// after lines that were not full: a receiver that is slow to read loses data. That is kept where asked for
+// (RingCopies::google_pace). Longer copies are our own.
+#include <algorithm>
+#include <utility>
+
+#include "emit/blocks.h"
+#include "isa/movers.h"
+#include "isa/ring.h"
+
+namespace reef::emit {
+namespace {
+
+using isa::Opcode;
+
+constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+constexpr std::int64_t kLineWords = chip::kWideLineBytes / kWord;
+
+class RingCopyWriter {
+ public:
+  RingCopyWriter(Emission& to, const tiled::RingCopies& step)
+      : writer_(to.writer),
+        program_(to.program),
+        google_pace_(step.google_pace),
+        send_line_(to.program.line_of(step.lines)),
+        receive_line_(send_line_ + tiled::kRingCopyReceive) {}
+
+  void begin() {
+    if (writer_.pop_may_be_sending()) {
+      writer_.barrier();
+    } else {
+      writer_.tile_fence(kAllUnits, kCountersOfTiles);
+    }
+    for (int t = 0; t < chip::kTiles; ++t) {
+      Read& read = read_[static_cast<std::size_t>(t)];
+      read.all = read.before_last = writer_.total(TileCounter::kWideToNarrow, t);
+    }
+  }
+
+  void write(const tiled::RingCopy& copy) {
+    const std::int64_t words = copy.source.words();
+    const std::int64_t lines = (words + kLineWords - 1) / kLineWords;
+    read_lines(copy, lines);
+    receive(copy, lines);
+    send(copy, lines);
+    fill_lines(copy, lines);
+    for (int t = 0; t < chip::kTiles; ++t) {
+      if ((copy.to & tiled::mask_of(t)) == 0) continue;
+      Read& read = read_[static_cast<std::size_t>(t)];
+      read.before_last = read.all + (lines - 1) * kLineWords;
+      read.all += words;
+    }
+  }
+
+ private:
+  // Words that a tile will have read of what it received.
+  struct Read {
+    std::int64_t before_last = 0;  // with the line before last
+    std::int64_t all = 0;
+    friend bool operator==(const Read&, const Read&) = default;
+  };
+
+  // Lines of a pair in turn.
+  static LoopNest pair_of_lines(std::int32_t first, std::int64_t lines, bool used) {
+    return LoopNest(first, {{1, 1, used}, repeat(lines)}).swap(1, 1);
+  }
+  // The words of a walk: dimensions that only step once left out, those that follow on joined.
+  LoopNest words_of(const tiled::WordWalk& walk) const {
+    std::vector<Dim> dims;
+    for (const tiled::WordStep& dim : walk.dims) {
+      if (dim.count == 1) continue;
+      if (!dims.empty() && dim.stride == dims.back().stride * dims.back().count) {
+        dims.back().count *= dim.count;
+      } else {
+        dims.push_back(step(dim.stride, dim.count));
+      }
+    }
+    if (dims.empty()) dims.push_back({1, 1, false});
+    return LoopNest((program_.address_of(walk.object) + walk.offset) / kWord, std::move(dims));
+  }
+  static int levels(const LoopNest& nest) { return static_cast<int>(nest.dims().size()); }
+
+  void read_lines(const tiled::RingCopy& copy, std::int64_t lines) {
+    namespace m = isa::movers;
+    const LoopNest words = words_of(copy.target);
+    const auto received = [&](int tile) { return writer_.total(TileCounter::kRingReadA, tile); };
+    for_each_class(copy.to, received, [&](TileMask tiles, std::int64_t had) {
+      writer_.add(Draft(Opcode::kWideToNarrow)
+                      .tiles(tiles)
+                      .nest(m::kToNarrowIn, pair_of_lines(receive_line_, lines, false))
+                      .nest(m::kToNarrowOut, words)
+                      .set(m::kToNarrowLineLevel, levels(words))
+                      .wait(TileCounter::kRingReadA, {1, had + 1, 1})
+                      .signal(m::kSignalWideToNarrow, copy.target.words() == 1 ? 1 : 0));
+    });
+  }
+
+  void receive(const tiled::RingCopy& copy, std::int64_t lines) {
+    const auto read = [&](int tile) { return read_[static_cast<std::size_t>(tile)]; };
+    for_each_class(copy.to, read, [&](TileMask tiles, const Read& words) {
+      Draft draft(Opcode::kRingReceiveA);
+      draft.tiles(tiles).nest(isa::ring::kReceiveOut, pair_of_lines(receive_line_, lines, false));
+      const std::int64_t all_but_one = words.all - kLineWords;
+      if (!google_pace_ && words.before_last > all_but_one) {
+        draft.wait(TileCounter::kWideToNarrow, {2, words.before_last, 0}, Gate::kWriting);
+      }
+      if (google_pace_ || lines > 1 || words.before_last <= all_but_one) {
+        draft.wait(TileCounter::kWideToNarrow, {1, all_but_one, kLineWords}, Gate::kWriting);
+      }
+      writer_.add(draft.signal(isa::ring::kSignalRingReadA, 1));
+    });
+  }
+
+  void send(const tiled::RingCopy& copy, std::int64_t lines) {
+    namespace r = isa::ring;
+    writer_.add(Draft(Opcode::kRingSend)
+                    .tiles(tiled::mask_of(copy.from))
+                    .nest(r::kSendIn, pair_of_lines(send_line_, lines, true))
+                    .wait(TileCounter::kRingProducerA, {2, writer_.total(TileCounter::kRingProducerA, copy.from), 1})
+                    .wait(TileCounter::kNarrowToWide, {1, writer_.total(TileCounter::kNarrowToWide, copy.from) + 1, 1})
+                    .signal(r::kSignalRingWrite, 1)
+                    .signal(r::kSignalRingProducer, 2)
+                    .set(r::kToTiles, copy.to));
+  }
+
+  void fill_lines(const tiled::RingCopy& copy, std::int64_t lines) {
+    namespace m = isa::movers;
+    const LoopNest words = words_of(copy.source);
+    // What has been sent when this copy's lines begin: its own sends are queued already.
+    const std::int64_t sent = writer_.total(TileCounter::kRingWrite, copy.from) - lines;
+    writer_.add(Draft(Opcode::kNarrowToWide)
+                    .tiles(tiled::mask_of(copy.from))
+                    .nest(m::kToWideIn, words)
+                    .nest(m::kToWideOut, pair_of_lines(send_line_, lines, false))
+                    .set(m::kToWideLineLevel, levels(words))
+                    .wait(TileCounter::kRingWrite, {1, sent - 1, 1}, Gate::kWriting)
+                    .signal(m::kSignalNarrowToWide, 1));
+  }
+
+  ProgramWriter& writer_;
+  const tiled::TiledProgram& program_;
+  const bool google_pace_;
+  const std::int32_t send_line_, receive_line_;
+  std::array<Read, chip::kTiles> read_{};
+};
+
+}  // namespace
+
+void emit_step(Emission& to, const tiled::RingCopies& step) {
+  if (step.copies.empty()) return;  // a movement in which every tile has what it needs
+  RingCopyWriter writer(to, step);
+  writer.begin();
+  for (const tiled::RingCopy& copy : step.copies) writer.write(copy);
+}
+
+}  // namespace reef::emit

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Padding that is only seen by readers through windows, made a tensor for all others.
+#pragma once
+
+#include "lower/builder.h"
+
+namespace reef::lower {
+
+// A tensor with the padding of `value`, which is that of the model's tensor `source`; adds the steps that make it.
+Result<std::int32_t> make_padding_real(Builder& builder, std::int32_t source, const Value& value);
+
+}  // namespace reef::lower

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/placement.h"
+
+#include <bit>
+
+namespace reef::lower {
+namespace {
+
+using tiled::AxisPartition;
+using tiled::Spread;
+using tiled::TileShare;
+
+constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+
+std::vector<std::int8_t> owners_of(const AxisPartition& axis) {
+  std::vector<std::int8_t> owners;
+  for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
+    owners.insert(owners.end(), static_cast<std::size_t>(axis.tile(t).own()), static_cast<std::int8_t>(t));
+  }
+  return owners;
+}
+
+bool owns(const TileShare& share, std::int32_t element) { return element >= share.begin && element < share.end; }
+bool holds(const TileShare& share, std::int32_t element) {
+  return element >= share.begin - share.before && element < share.end + share.after;
+}
+
+}  // namespace
+
+Placement::Placement(const tiled::TiledTensor& tensor) : tensor_(tensor) {
+  if (tensor.spread != Spread::kGrid) return;
+  tile_row_ = owners_of(tensor.rows);
+  tile_column_ = owners_of(tensor.columns);
+}
+
+Placement::Pixel Placement::pixel(std::int64_t element) const {
+  const std::int64_t at = element / tensor_.channels;
+  return {static_cast<std::int32_t>(at / tensor_.width), static_cast<std::int32_t>(at % tensor_.width),
+          static_cast<std::int32_t>(element % tensor_.channels)};
+}
+
+std::int32_t Placement::grid_byte(int tile, const Pixel& p) const {
+  const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+  return tensor_.offset + tensor_.rows.place(row, p.y) * tensor_.row_bytes(column) +
+         tensor_.columns.place(column, p.x) * tensor_.pitch + p.channel;
+}
+
+// Rows of the halo are exchanged over the columns that a tile owns, columns over the rows that it needs
+// (emit/halo.cpp).
+bool Placement::grid_has(int tile, const Pixel& p) const {
+  const TileShare& rows = tensor_.rows.tile(chip::tile_row(tile));
+  const TileShare& columns = tensor_.columns.tile(chip::tile_column(tile));
+  if (owns(columns, p.x)) return owns(rows, p.y) || (rows.is_read && holds(rows, p.y));
+  return rows.is_read && columns.is_read && holds(columns, p.x) && p.y >= rows.needed_begin && p.y < rows.needed_end;
+}
+
+std::int32_t Placement::byte_on(int tile, std::int64_t element) const {
+  switch (tensor_.spread) {
+    case Spread::kGrid: {
+      const Pixel p = pixel(element);
+      return grid_has(tile, p) ? grid_byte(tile, p) : kNotHere;
+    }
+    case Spread::kVector:
+      if (element / tiled::kVectorRun != tile) return kNotHere;
+      return tensor_.offset + static_cast<std::int32_t>(element % tiled::kVectorRun);
+    case Spread::kCopies: {
+      if ((tensor_.tiles & tiled::mask_of(tile)) == 0) return kNotHere;
+      const Pixel p = pixel(element);
+      return tensor_.offset + (p.y * tensor_.width + p.x) * tensor_.pitch + p.channel;
+    }
+  }
+  return kNotHere;
+}
+
+int Placement::owner(std::int64_t element) const {
+  switch (tensor_.spread) {
+    case Spread::kGrid: {
+      const Pixel p = pixel(element);
+      return chip::kTileColumns * tile_row_[static_cast<std::size_t>(p.y)] +
+             tile_column_[static_cast<std::size_t>(p.x)];
+    }
+    case Spread::kVector:
+      return static_cast<int>(element / tiled::kVectorRun);
+    case Spread::kCopies:
+      return std::countr_zero(tensor_.tiles);
+  }
+  return 0;
+}
+
+std::vector<Placement::OwnWord> Placement::own_words(int tile) const {
+  std::vector<OwnWord> words;
+  if ((tensor_.owners() & tiled::mask_of(tile)) == 0) return words;
+  const auto add_run = [&](std::int32_t at, std::int64_t first, std::int32_t elements) {
+    for (std::int32_t k = 0; k < elements; k += kWord)
+      words.push_back({at + k, first + k, std::min(kWord, elements - k)});
+  };
+  if (tensor_.spread == Spread::kVector) {
+    add_run(tensor_.offset, std::int64_t{tile} * tiled::kVectorRun, tensor_.run_of(tile));
+    return words;
+  }
+  TileShare rows, columns;
+  if (tensor_.spread == Spread::kGrid) {
+    rows = tensor_.rows.tile(chip::tile_row(tile));
+    columns = tensor_.columns.tile(chip::tile_column(tile));
+  } else {
+    rows.end = tensor_.height;
+    columns.end = tensor_.width;
+  }
+  for (std::int32_t y = rows.begin; y < rows.end; ++y) {
+    for (std::int32_t x = columns.begin; x < columns.end; ++x) {
+      const std::int64_t first = (std::int64_t{y} * tensor_.width + x) * tensor_.channels;
+      add_run(byte_on(tile, first), first, tensor_.channels);
+    }
+  }
+  return words;
+}
+
+}  // namespace reef::lower

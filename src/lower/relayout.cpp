@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// TRANSPOSE, TILE, SPACE_TO_DEPTH, DEPTH_TO_SPACE and RESIZE_NEAREST_NEIGHBOR: elements in another order, or several
+// times.
+#include <algorithm>
+#include <cmath>
+
+#include "lower/lowerings.h"
+#include "lower/movement.h"
+
+namespace reef::lower {
+namespace {
+
+Status require_image(const ir::Shape& shape) {
+  REEF_REQUIRE(shape.rank() == 4 && shape.is_usable() && shape.elements() > 0, "{} is no image", shape.to_string());
+  return ok_status();
+}
+
+// Blocks of block x block pixels, each to one of `block * block` times the channels; and back.
+struct Blocks {
+  std::int64_t size = 1;
+  std::int64_t width = 1, channels = 1;  // of the image with more pixels
+
+  // Of the image with more channels, which element is the given one of the image with more pixels.
+  std::int64_t to_deep(std::int64_t element) const {
+    const std::int64_t c = element % channels, x = element / channels % width, y = element / channels / width;
+    const std::int64_t part = y % size * size + x % size;
+    return ((y / size * (width / size) + x / size) * size * size + part) * channels + c;
+  }
+  std::int64_t to_flat(std::int64_t element) const {
+    const std::int64_t c = element % channels, part = element / channels % (size * size);
+    const std::int64_t pixel = element / channels / (size * size);
+    const std::int64_t x = pixel % (width / size) * size + part % size;
+    const std::int64_t y = pixel / (width / size) * size + part / size;
+    return (y * width + x) * channels + c;
+  }
+};
+
+Status move_blocks(Builder& builder, std::int32_t op, bool to_depth) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
+  const std::int32_t to = builder.op(op).outputs[0];
+  const ir::Shape &flat = builder.source(to_depth ? from : to).shape,
+                  &deep = builder.source(to_depth ? to : from).shape;
+  REEF_RETURN_IF_ERROR(require_image(flat));
+  REEF_RETURN_IF_ERROR(require_image(deep));
+  const std::int64_t size = builder.op(op).attributes.get_int("block_size");
+  REEF_REQUIRE(size >= 1 && size <= flat[1] && flat[1] == deep[1] * size && flat[2] == deep[2] * size &&
+                   deep[3] == flat[3] * size * size,
+               "blocks of {} between {} and {}", size, flat.to_string(), deep.to_string());
+  const Blocks blocks{size, flat[2], flat[3]};
+  return move_elements(builder, op, from, to, [=](std::int64_t element) {
+    return ElementSource{0, to_depth ? blocks.to_flat(element) : blocks.to_deep(element)};
+  });
+}
+
+// TFLite's rule, in float as its kernel computes it.
+std::vector<std::int64_t> nearest(std::int32_t from, std::int32_t to, bool align_corners, bool half_pixels) {
+  const float scale = align_corners && to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1)
+                                              : static_cast<float>(from) / static_cast<float>(to);
+  const float shift = half_pixels ? 0.5f : 0.0f;
+  std::vector<std::int64_t> result;
+  for (std::int32_t i = 0; i < to; ++i) {
+    const float at = (static_cast<float>(i) + shift) * scale;
+    const float rounded = align_corners ? std::round(at) : std::floor(at);
+    result.push_back(std::clamp<std::int64_t>(static_cast<std::int64_t>(rounded), 0, from - 1));
+  }
+  return result;
+}
+
+}  // namespace
+
+Status lower_transpose(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
+  const std::int32_t to = builder.op(op).outputs[0];
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::int32_t> order, constant_ints(builder, op, 1, "the order"));
+  const ir::Shape &shape = builder.source(from).shape, &result = builder.source(to).shape;
+  REEF_RETURN_IF_ERROR(image_of(builder.source(to)).status());
+  REEF_REQUIRE(order.size() == static_cast<std::size_t>(shape.rank()) && result.rank() == shape.rank(),
+               "an order of {} dimensions for {}", order.size(), shape.to_string());
+  const std::vector<std::int64_t> strides = element_strides(shape);
+  AxisOffsets axes;
+  std::vector<bool> used(order.size());
+  for (int d = 0; d < shape.rank(); ++d) {
+    REEF_ASSIGN_OR_RETURN(const int source, dimension(order[static_cast<std::size_t>(d)], shape.rank()));
+    REEF_REQUIRE(!used[static_cast<std::size_t>(source)] && result[d] == shape[source], "{} cannot become {}",
+                 shape.to_string(), result.to_string());
+    used[static_cast<std::size_t>(source)] = true;
+    std::vector<std::int64_t> offsets;
+    for (std::int64_t i = 0; i < result[d]; ++i) offsets.push_back(i * strides[static_cast<std::size_t>(source)]);
+    axes.offsets.push_back(std::move(offsets));
+  }
+  return move_elements(builder, op, from, to, by_axes(std::move(axes)));
+}
+
+Status lower_tile(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
+  const std::int32_t to = builder.op(op).outputs[0];
+  const ir::Shape &shape = builder.source(from).shape, &result = builder.source(to).shape;
+  REEF_RETURN_IF_ERROR(image_of(builder.source(to)).status());
+  REEF_REQUIRE(result.rank() == shape.rank(), "{} cannot become {}", shape.to_string(), result.to_string());
+  const std::vector<std::int64_t> strides = element_strides(shape);
+  AxisOffsets axes;
+  for (int d = 0; d < shape.rank(); ++d) {
+    REEF_REQUIRE(shape[d] > 0 && result[d] % shape[d] == 0, "{} cannot become {}", shape.to_string(),
+                 result.to_string());
+    std::vector<std::int64_t> offsets;
+    for (std::int64_t i = 0; i < result[d]; ++i) {
+      offsets.push_back(i % shape[d] * strides[static_cast<std::size_t>(d)]);
+    }
+    axes.offsets.push_back(std::move(offsets));
+  }
+  return move_elements(builder, op, from, to, by_axes(std::move(axes)));
+}
+
+Status lower_space_to_depth(Builder& builder, std::int32_t op) { return move_blocks(builder, op, true); }
+Status lower_depth_to_space(Builder& builder, std::int32_t op) { return move_blocks(builder, op, false); }
+
+Status lower_resize_nearest(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
+  const std::int32_t to = builder.op(op).outputs[0];
+  const ir::Shape &shape = builder.source(from).shape, &result = builder.source(to).shape;
+  REEF_RETURN_IF_ERROR(require_image(shape));
+  REEF_RETURN_IF_ERROR(image_of(builder.source(to)).status());
+  REEF_REQUIRE(result.rank() == 4 && result[0] == shape[0] && result[3] == shape[3], "{} cannot become {}",
+               shape.to_string(), result.to_string());
+  const ir::Attributes& a = builder.op(op).attributes;
+  const bool align = a.get_bool("align_corners"), half = a.get_bool("half_pixel_centers");
+  const std::vector<std::int64_t> strides = element_strides(shape);
+  AxisOffsets axes;
+  axes.offsets.push_back({0});
+  for (const int d : {1, 2}) {
+    std::vector<std::int64_t> offsets = nearest(shape[d], result[d], align, half);
+    for (std::int64_t& offset : offsets) offset *= strides[static_cast<std::size_t>(d)];
+    axes.offsets.push_back(std::move(offsets));
+  }
+  axes.offsets.emplace_back();
+  for (std::int64_t c = 0; c < shape[3]; ++c) axes.offsets.back().push_back(c);
+  return move_elements(builder, op, from, to, by_axes(std::move(axes)));
+}
+
+}  // namespace reef::lower

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "google_choices.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "generated_code.h"
+#include "isa/disassembler.h"
+#include "isa/format.h"
+#include "isa/movers.h"
+#include "isa/ring.h"
+#include "isa/tensor_op.h"
+
+namespace reef::testing {
+namespace {
+
+using darwinn::ExecutableType;
+using isa::Instruction;
+using isa::Opcode;
+
+// ---- Alignment ----
+
+constexpr std::size_t kAgree = 6;      // opcodes in a row from which programs are taken to be together again
+constexpr std::size_t kSearch = 3000;  // instructions that may lie between
+constexpr int kMostRounds = 12;
+constexpr std::size_t kMostDifferences = 10;
+
+// Of a tile instruction: who executes it.
+std::uint32_t tiles_of(const Instruction& instruction) {
+  return isa::sequence_field(instruction.opcode()) == nullptr ? 0 : instruction.bits(isa::tile::kTiles);
+}
+
+bool agree(const isa::Program& a, std::size_t i, const isa::Program& b, std::size_t k) {
+  for (std::size_t n = 0; n < kAgree; ++n) {
+    if (i + n >= a.size() || k + n >= b.size()) return n > 0 && i + n >= a.size() && k + n >= b.size();
+    if (a[i + n].opcode() != b[k + n].opcode()) return false;
+    if (tiles_of(a[i + n]) != tiles_of(b[k + n])) return false;
+  }
+  return true;
+}
+
+// An instruction without what depends on how many came before it.
+Instruction without_sequence(Instruction instruction) {
+  if (const isa::Field* field = isa::sequence_field(instruction.opcode())) (void)instruction.set(*field, 0);
+  return instruction;
+}
+
+std::string text(const Instruction& instruction) { return isa::disassemble({&instruction, 1}); }
+
+// ---- Objects of memory ----
+
+enum class Memory { kNarrow, kWide };
+struct Place {
+  Memory memory = Memory::kNarrow;
+  std::int64_t address = 0;  // byte or line
+};
+
+// An address field of an instruction, with the shape of the loops that it is the base of.
+struct Address {
+  Place place;
+  isa::Nest shape;  // base 0
+};
+
+std::vector<Address> addresses_of(const Instruction& instruction) {
+  std::vector<Address> found;
+  const Opcode opcode = instruction.opcode();
+  const bool scaling = opcode == Opcode::kWideToNarrow && instruction.test(isa::movers::kToScaling);
+  for (const isa::NestFields& fields : isa::nests(opcode)) {
+    if (!fields.has_addresses) continue;
+    Address address;
+    address.shape = instruction.read_nest(fields);
+    const std::int64_t base = address.shape.base;
+    address.shape.base = 0;
+    switch (fields.unit) {
+      case isa::AddressUnit::kNarrowByte:
+        address.place = {Memory::kNarrow, base};
+        break;
+      case isa::AddressUnit::kNarrowWord:
+        address.place = {Memory::kNarrow, base * chip::kNarrowWordBytes};
+        break;
+      case isa::AddressUnit::kWideLine:
+        address.place = {Memory::kWide, base};
+        break;
+      case isa::AddressUnit::kWideQuarter:
+        address.place = {Memory::kWide, base / chip::kWideAddressUnitsPerLine};
+        break;
+      default:
+        continue;
+    }
+    if (scaling && address.place.memory == Memory::kNarrow) continue;
+    found.push_back(address);
+  }
+  const bool receives = opcode == Opcode::kRingReceiveA || opcode == Opcode::kRingReceiveB;
+  if (receives && instruction.test(isa::ring::kHeader)) {
+    found.push_back({{Memory::kWide, instruction.get(isa::ring::kHeaderFirst)}, {}});
+  }
+  return found;
+}
+
+// The object that exists in the step and has the place; kNowhere: none.
+std::int32_t object_at(const tiled::TiledProgram& program, std::int32_t step, const Place& place) {
+  const auto find = [&](const auto& objects, const auto& begin_of, const auto& size_of) {
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      const auto& object = objects[i];
+      if (object.life.first > step || object.life.last < step) continue;
+      if (place.address >= begin_of(object) && place.address < begin_of(object) + size_of(object)) {
+        return static_cast<std::int32_t>(i);
+      }
+    }
+    return tiled::kNowhere;
+  };
+  if (place.memory == Memory::kNarrow) {
+    return find(
+        program.narrow, [](const auto& o) { return std::int64_t{o.address}; }, [](const auto& o) { return o.bytes; });
+  }
+  return find(
+      program.wide, [](const auto& o) { return std::int64_t{o.line}; }, [](const auto& o) { return o.lines; });
+}
+
+// How often each object was found to lie at an address in their program.
+using Votes = std::map<std::pair<Memory, std::int32_t>, std::map<std::int64_t, int>>;
+
+Votes votes_of(const compiler::PartCode& code, const isa::Program& ours, const isa::Program& theirs) {
+  Votes votes;
+  for (const auto& [i, k] : aligned(ours, theirs)) {
+    const auto begin = std::upper_bound(code.step_begins.begin(), code.step_begins.end(), static_cast<std::int32_t>(i));
+    if (begin == code.step_begins.begin() || begin == code.step_begins.end()) continue;
+    const auto step = static_cast<std::int32_t>(begin - code.step_begins.begin() - 1);
+    const auto mine = addresses_of(ours[i]), other = addresses_of(theirs[k]);
+    if (tiles_of(ours[i]) != tiles_of(theirs[k]) || mine.size() != other.size()) continue;
+    for (std::size_t n = 0; n < mine.size(); ++n) {
+      if (!(mine[n].shape == other[n].shape)) continue;
+      const std::int32_t object = object_at(code.program, step, mine[n].place);
+      if (object == tiled::kNowhere) continue;
+      const std::int64_t at =
+          mine[n].place.memory == Memory::kNarrow ? code.program.address_of(object) : code.program.line_of(object);
+      ++votes[{mine[n].place.memory, object}][at + other[n].place.address - mine[n].place.address];
+    }
+  }
+  return votes;
+}
+
+// True: something changed.
+bool adopt(const Votes& votes, const tiled::TiledProgram& program, compiler::GenerationOptions& options) {
+  bool changed = false;
+  for (const auto& [object, places] : votes) {
+    const auto most = std::max_element(places.begin(), places.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto index = static_cast<std::size_t>(object.second);
+    const bool narrow = object.first == Memory::kNarrow;
+    const std::int64_t now = narrow ? program.narrow[index].address : program.wide[index].line;
+    const std::int64_t end = most->first + (narrow ? program.narrow[index].bytes : program.wide[index].lines);
+    const std::int64_t limit = narrow ? chip::kNarrowBytes : chip::kWideLines;
+    if (most->first == now || most->first < 0 || end > limit) continue;
+    (narrow ? options.narrow_addresses : options.wide_lines)[object.second] = static_cast<std::int32_t>(most->first);
+    changed = true;
+  }
+  return changed;
+}
+
+using ParameterPlaces = std::vector<std::vector<tiled::ParameterPiece>>;
+
+// Google's places of as many chunks as we have; none where they are cut in another way than ours.
+std::optional<ParameterPlaces> places_of(const darwinn::Package& theirs, const tiled::TiledProgram& program) {
+  const darwinn::Executable* caching = theirs.find(ExecutableType::kParameterCaching);
+  if (caching == nullptr) return std::nullopt;
+  const auto code = whole_program(*caching);
+  if (!code.ok()) return std::nullopt;
+  ParameterPlaces places = parameter_places(*code);
+  if (places.size() < program.parameters.size()) return std::nullopt;
+  places.resize(program.parameters.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::int64_t lines = 0;
+    for (const tiled::ParameterPiece& piece : places[i]) lines += piece.lines;
+    if (lines != program.parameters[i].lines) return std::nullopt;
+  }
+  return places;
+}
+
+}  // namespace
+
+Result<MappedPart> MappedPart::of(const ir::Model& source, const darwinn::Package& theirs) {
+  const darwinn::Executable* executable = theirs.find(ExecutableType::kExecutionOnly);
+  if (executable == nullptr) executable = theirs.find(ExecutableType::kStandAlone);
+  REEF_REQUIRE(executable != nullptr, "the package has no program to execute");
+  const ir::Subgraph& graph = source.subgraphs[0];
+  const auto tensor_named = [&](const std::string& name) -> Result<std::int32_t> {
+    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+      if (graph.tensors[i].name == name) return static_cast<std::int32_t>(i);
+    }
+    return invalid_input("the model has no tensor '{}'", name);
+  };
+  MappedPart mapped;
+  for (const darwinn::Layer& layer : executable->input_layers) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, tensor_named(layer.name));
+    mapped.inputs.push_back(tensor);
+  }
+  std::vector<bool> needed(graph.tensors.size());
+  for (const darwinn::Layer& layer : executable->output_layers) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, tensor_named(layer.name));
+    mapped.outputs.push_back(tensor);
+    needed[static_cast<std::size_t>(tensor)] = true;
+  }
+  for (const std::int32_t t : mapped.inputs) needed[static_cast<std::size_t>(t)] = false;
+  for (auto i = static_cast<std::int32_t>(graph.operators.size()) - 1; i >= 0; --i) {
+    const ir::Operator& op = graph.operators[static_cast<std::size_t>(i)];
+    if (std::none_of(op.outputs.begin(), op.outputs.end(),
+                     [&](std::int32_t t) { return t >= 0 && needed[static_cast<std::size_t>(t)]; })) {
+      continue;
+    }
+    mapped.ops.push_back(i);
+    for (const std::int32_t t : op.inputs) {
+      const bool given = std::find(mapped.inputs.begin(), mapped.inputs.end(), t) != mapped.inputs.end();
+      if (t >= 0 && !given) needed[static_cast<std::size_t>(t)] = true;
+    }
+  }
+  std::reverse(mapped.ops.begin(), mapped.ops.end());
+  return mapped;
+}
+
+compiler::PartProgram MappedPart::part(const ir::Model& source, std::uint64_t token, int min_runtime_version) const {
+  return compiler::PartProgram{.model = source,
+                               .ops = ops,
+                               .inputs = inputs,
+                               .outputs = outputs,
+                               .min_runtime_version = min_runtime_version,
+                               .caching_token = token};
+}
+
+Result<isa::Program> whole_program(const darwinn::Executable& executable) {
+  isa::Program whole;
+  const std::size_t chunks = executable.instruction_chunks.size();
+  for (std::size_t c = 0; c < chunks; ++c) {
+    REEF_ASSIGN_OR_RETURN(const isa::Program chunk, isa::decode(executable.instruction_chunks[c].bitstream.span()));
+    for (const Instruction& instruction : chunk) {
+      if (instruction.opcode() == Opcode::kStart && c > 0) continue;
+      if (instruction.opcode() == Opcode::kEnd && c + 1 < chunks) continue;
+      whole.push_back(instruction);
+    }
+  }
+  return whole;
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> aligned(const isa::Program& ours, const isa::Program& theirs) {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  std::size_t i = 0, k = 0;
+  while (i < ours.size() && k < theirs.size()) {
+    if (ours[i].opcode() == theirs[k].opcode()) {
+      pairs.emplace_back(i++, k++);
+      continue;
+    }
+    bool found = false;
+    for (std::size_t apart = 1; apart < kSearch && !found; ++apart) {
+      for (std::size_t skipped = 0; skipped <= apart && !found; ++skipped) {  // `skipped` of ours, the rest of theirs
+        if (!agree(ours, i + skipped, theirs, k + apart - skipped)) continue;
+        i += skipped;
+        k += apart - skipped;
+        found = true;
+      }
+    }
+    if (!found) break;
+  }
+  return pairs;
+}
+
+Likeness likeness(const isa::Program& ours, const isa::Program& theirs) {
+  Likeness result;
+  result.rows = isa::row_count(theirs);
+  result.identical = ours == theirs;
+  const auto note = [&](std::size_t k, const std::string& a, const std::string& b) {
+    if (result.differences.size() >= kMostDifferences) return;
+    const int row = isa::row_count(std::span(theirs).first(k));
+    result.differences.push_back(fmt::format("row {}, instruction {} of theirs:\nours   {}theirs {}", row, k, a, b));
+  };
+  std::size_t next_i = 0, next_k = 0;
+  const auto gap = [&](std::size_t i, std::size_t k) {
+    if (i == next_i && k == next_k) return;
+    note(next_k, next_i < ours.size() ? text(ours[next_i]) : "ends\n",
+         next_k < theirs.size() ? text(theirs[next_k]) : "ends\n");
+  };
+  for (const auto& [i, k] : aligned(ours, theirs)) {
+    gap(i, k);
+    const Instruction a = without_sequence(ours[i]), b = without_sequence(theirs[k]);
+    const auto left = a.words(), right = b.words();
+    int equal = 0;
+    for (std::size_t row = 0; row < left.size() / 2; ++row) {
+      equal += left[2 * row] == right[2 * row] && left[2 * row + 1] == right[2 * row + 1];
+    }
+    if (equal != b.rows() && b.opcode() != Opcode::kStart) note(k, text(ours[i]), text(theirs[k]));
+    result.equal += equal;
+    next_i = i + 1;
+    next_k = k + 1;
+  }
+  gap(ours.size(), theirs.size());
+  return result;
+}
+
+Result<LikeGoogle> generate_like_google(const compiler::PartProgram& part, const darwinn::Package& theirs) {
+  const darwinn::Executable* execution = theirs.find(ExecutableType::kExecutionOnly);
+  if (execution == nullptr) execution = theirs.find(ExecutableType::kStandAlone);
+  REEF_REQUIRE(execution != nullptr, "the package has no program to execute");
+  REEF_ASSIGN_OR_RETURN(const isa::Program google, whole_program(*execution));
+  LikeGoogle result;
+  result.options.compiler_version = theirs.compiler_version;
+  REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
+  result.options.parameter_places = places_of(theirs, result.code.program);
+  for (; result.rounds < kMostRounds; ++result.rounds) {
+    REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
+    const darwinn::Executable* execute = result.code.package.find(execution->type);
+    if (execute == nullptr) break;
+    REEF_ASSIGN_OR_RETURN(const isa::Program ours, whole_program(*execute));
+    if (!adopt(votes_of(result.code, ours, google), result.code.program, result.options)) break;
+  }
+  return result;
+}
+
+}  // namespace reef::testing

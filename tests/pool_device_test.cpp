@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Averages over whole images through the code generator and the virtual device.
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "generated_code.h"
+#include "quantized_model.h"
+
+namespace reef::testing {
+namespace {
+
+ir::Model pooled(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto among = [&](std::initializer_list<int> values) { return *(values.begin() + random() % values.size()); };
+  const ir::DataType type = random() % 3 == 0 ? ir::DataType::kUInt8 : ir::DataType::kInt8;
+  const std::int64_t zero = (type == ir::DataType::kInt8 ? -128 : 0) + among({0, 3, 100, 128, 255});
+  QuantizedModel model(Quantized{type, 0.05f, zero});
+  const int height = 1 + static_cast<int>(random() % 14), width = 1 + static_cast<int>(random() % 14);
+  const std::int32_t x = model.input({1, height, width, among({3, 4, 8, 20})});
+  std::int32_t y = model.conv(x, among({1, 4, 7, 20, 64, 65, 68, 130, 256, 300, 640, 1024, 1030, 1300}));
+  if (random() % 2 == 0) y = model.conv(x, among({4, 64, 72, 130}), 3);
+  const int channels = model.shape(y).last();
+  const float in = model.tensor(y).quantization.scale[0];
+  const Quantized to{type, random() % 2 ? in : in * 0.31f, zero};
+  if (random() % 2 == 0) {
+    const bool keep = random() % 2 == 0;
+    const std::int32_t out = model.computed(keep ? ir::Shape{1, 1, 1, channels} : ir::Shape{1, channels}, to);
+    ir::Attributes a;
+    a.set("keep_dims", keep);
+    return model.finish({model.op("MEAN", {y, model.ints({1, 2})}, {out}, "ReducerOptions", a, 2)});
+  }
+  const std::int32_t out = model.computed({1, 1, 1, channels}, to);
+  ir::Attributes a;
+  a.set("padding", ir::EnumName{"VALID"});
+  a.set("stride_w", std::int64_t{1});
+  a.set("stride_h", std::int64_t{1});
+  a.set("filter_width", std::int64_t{width});
+  a.set("filter_height", std::int64_t{height});
+  a.set("fused_activation_function", ir::EnumName{"NONE"});
+  return model.finish({model.op("AVERAGE_POOL_2D", {y}, {out}, "Pool2DOptions", a, 2)});
+}
+
+std::string described(const ir::Model& model) {
+  std::string text;
+  for (const ir::Operator& op : model.subgraphs[0].operators) {
+    const auto shape = [&](std::int32_t t) {
+      return model.subgraphs[0].tensors[static_cast<std::size_t>(t)].shape.to_string();
+    };
+    text += op.type + " " + shape(op.inputs[0]) + " -> " + shape(op.outputs[0]) + "\n";
+  }
+  return text;
+}
+
+TEST(PoolDevice, AveragesOfWholeImagesAreBitExact) {
+  int ran = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const ir::Model model = pooled(seed);
+    const WholeModel whole(model);
+    const auto package = compiler::generate_code(whole.part(1 + seed));
+    if (!package.ok()) {
+      EXPECT_EQ(package.status().code(), StatusCode::kUnsupported) << package.status().message();
+      std::printf("%u: %s\n%s", seed, package.status().message().c_str(), described(model).c_str());
+      continue;
+    }
+    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
+    EXPECT_TRUE(status.ok()) << status.message() << "\n" << described(model);
+    ++ran;
+  }
+  std::printf("%d ran\n", ran);
+}
+
+}  // namespace
+}  // namespace reef::testing
