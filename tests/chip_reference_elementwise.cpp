@@ -68,19 +68,20 @@ Status add_tensors(ChipOp& op, const Scales& s, std::int32_t sign) {
   const auto &a = op.value(0).codes, &b = op.value(1).codes;
   std::vector<std::int32_t> codes;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const std::int64_t sum = std::int64_t{add->a_weight} * (a[i] - s.a.zero()) +
-                             std::int64_t{add->b_weight} * sign * (b[i] - s.b.zero());
+    const std::int64_t sum =
+        std::int64_t{add->a_weight} * (a[i] - s.a.zero()) + std::int64_t{add->b_weight} * sign * (b[i] - s.b.zero());
     codes.push_back(requantized(sum, add->multiplier, s.clamp, s.out.zero()));
   }
   op.set(0, std::move(codes));
   return ok_status();
 }
 
-// The constant becomes a bias in units of the input's scale, and the sum is brought to the output's.
+// The constant becomes a bias in units of the input's scale, and the sum is brought to the output's. A difference from
+// a constant is the negative of that (our own programs have this; none of Google's is known).
 Status add_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable, const ChipQuantization& of_constant,
-                    std::int32_t sign, const Scales& s) {
+                    std::int32_t sign, const Scales& s, float whole_sign = 1) {
   REEF_ASSIGN_OR_RETURN(const Constant addend, constant(op, 1 - variable, of_constant));
-  const float multiplier = numeric::chip_rescale_multiplier(in.scale(), s.out.scale());
+  const float multiplier = whole_sign * numeric::chip_rescale_multiplier(in.scale(), s.out.scale());
   std::vector<std::int32_t> codes;
   const auto& x = op.value(variable).codes;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -101,7 +102,7 @@ Status add(ChipOp& op) {
 
 Status sub(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
-  if (op.is_constant(0)) return unsupported("no program is known that subtracts from a constant");
+  if (op.is_constant(0)) return add_constant(op, s.b, 1, s.a, -1, s, -1);
   if (!op.is_constant(1)) return add_tensors(op, s, -1);
   return add_constant(op, s.a, 0, s.b, -1, s);
 }
@@ -218,18 +219,10 @@ Status prelu(ChipOp& op) {
 }  // namespace
 
 std::vector<ChipOpEntry> chip_elementwise_ops() {
-  return {{"ADD", add, 2},
-          {"SUB", sub, 2},
-          {"MUL", mul, 2},
-          {"MAXIMUM", maximum, 2},
-          {"MINIMUM", minimum, 2},
-          {"QUANTIZE", quantize},
-          {"RELU", relu},
-          {"RELU6", relu6},
-          {"RELU_N1_TO_1", relu_n1_to_1},
-          {"LOGISTIC", logistic},
-          {"TANH", tanh},
-          {"PRELU", prelu, 2}};
+  return {{"ADD", add, 2},         {"SUB", sub, 2},         {"MUL", mul, 2},
+          {"MAXIMUM", maximum, 2}, {"MINIMUM", minimum, 2}, {"QUANTIZE", quantize},
+          {"RELU", relu},          {"RELU6", relu6},        {"RELU_N1_TO_1", relu_n1_to_1},
+          {"LOGISTIC", logistic},  {"TANH", tanh},          {"PRELU", prelu, 2}};
 }
 
 }  // namespace reef::testing

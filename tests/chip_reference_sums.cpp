@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions, fully connected layers and averages: sums, brought to the output's scale once.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <span>
 

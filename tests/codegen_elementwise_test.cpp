@@ -75,8 +75,10 @@ class RandomNetwork {
   void finish(std::int32_t tensor) { made_.push_back({tensor, 0}); }
 
   void add_operator() {
-    const int kind = choice_.between(0, 12);
-    if (kind >= 10) {
+    const int kind = choice_.between(0, 15);
+    if (kind >= 13) {
+      constant();
+    } else if (kind >= 10) {
       pool();
     } else if (kind < 2) {
       convolution();
@@ -101,7 +103,9 @@ class RandomNetwork {
 
   void sum() {
     const std::int32_t a = pick(), b = partner(a);
-    const bool minus = choice_.likely(35);
+    const int which = choice_.among({0, 0, 1, 2});
+    const char* types[] = {"ADD", "SUB", "MUL"};
+    const char* options[] = {"AddOptions", "SubOptions", "MulOptions"};
     const std::int32_t y = model_.computed(model_.shape(a), Quantized{type_, 0.05f, 0});
     requantize(y, 0.08f);
     ir::Attributes attributes;
@@ -109,8 +113,7 @@ class RandomNetwork {
                                                      : choice_.likely(20) ? "RELU6"
                                                                           : "NONE"));
     const bool swap = choice_.likely(50);
-    finish(model_.op(minus ? "SUB" : "ADD", {swap ? b : a, swap ? a : b}, {y}, minus ? "SubOptions" : "AddOptions",
-                     attributes));
+    finish(model_.op(types[which], {swap ? b : a, swap ? a : b}, {y}, options[which], attributes));
   }
 
   void extreme() {
@@ -120,6 +123,27 @@ class RandomNetwork {
     const std::int32_t y = model_.computed(model_.shape(a), Quantized{type_, 0.05f, 0});
     model_.tensor(y).quantization = model_.tensor(a).quantization;
     finish(model_.op(choice_.likely(50) ? "MAXIMUM" : "MINIMUM", {a, b}, {y}, "MaximumMinimumOptions"));
+  }
+
+  void constant() {
+    const std::int32_t x = pick();
+    const bool prelu = choice_.likely(30);
+    const int numbers = prelu || choice_.likely(70) ? model_.shape(x).last() : 1;
+    const std::int32_t c = model_.weights(numbers == 1 && choice_.likely(50) ? ir::Shape{} : ir::Shape{numbers}, 0.02f);
+    if (type_ == ir::DataType::kUInt8) model_.tensor(c).quantization.zero_point = {choice_.zero_point(type_)};
+    const std::int32_t y = model_.computed(model_.shape(x), Quantized{type_, 0.05f, 0});
+    requantize(y, 0.05f);
+    ir::Attributes a;
+    if (prelu) {
+      finish(model_.op("PRELU", {x, c}, {y}));
+      return;
+    }
+    a.set("fused_activation_function", word(choice_.likely(20) ? "RELU" : "NONE"));
+    const int which = choice_.between(0, 2);
+    const char* types[] = {"MUL", "ADD", "SUB"};
+    const char* options[] = {"MulOptions", "AddOptions", "SubOptions"};
+    const bool first = choice_.likely(40);
+    finish(model_.op(types[which], {first ? c : x, first ? x : c}, {y}, options[which], a));
   }
 
   void pool() {

@@ -178,6 +178,13 @@ TEST_F(EdgetpuCompiler, RefusesAsGooglesDoes) {
   EXPECT_EQ(shell("edgetpu_compiler --no_such_option model.tflite").exit_code, 1);
   EXPECT_EQ(shell("reef compile --no_such_option model.tflite").exit_code, 2);
   EXPECT_EQ(shell("reef compile --link carrier_pigeon model.tflite").exit_code, 2);
+  for (const char* option : {"--rewrite", "--no-rewrite"}) {
+    for (const char* command : {"compile", "check"}) {
+      const Streams unknown = shell(fmt::format("reef {} {} no-such model.tflite", command, option));
+      EXPECT_EQ(unknown.exit_code, 2);
+      EXPECT_TRUE(contains(unknown.err, "there is no rewrite 'no-such'; there are ")) << unknown.err;
+    }
+  }
   EXPECT_EQ(shell("reef compile --timeout_sec 1e300 model.tflite").exit_code, 2);
   EXPECT_EQ(shell("edgetpu_compiler -o absent model.tflite").exit_code, 1);
   EXPECT_FALSE(exists("model_edgetpu.tflite"));
@@ -335,10 +342,9 @@ std::vector<std::string> rows_of(const std::string& log) {
 // Of version 16, for models of the collection: those with as many operators of each kind.
 TEST_F(EdgetpuCompiler, LogsEqualGooglesRowByRow) {
   REEF_SKIP_WITHOUT_ZOO(zoo);
-  const std::filesystem::path folder = zoo + "/../truth/logs";
-  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "truth/logs is absent";
+  REEF_SKIP_WITHOUT_TRUTH(truth);
   int compared = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(truth + "/logs")) {
     const std::string log = content(entry.path());
     if (!contains(log, kVersionLine)) continue;
     const std::vector<std::string> expected = rows_of(log);

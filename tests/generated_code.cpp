@@ -14,13 +14,14 @@
 #include "formats/tflite/exported_writer.h"
 #include "isa/disassembler.h"
 #include "isa/ring.h"
+#include "ops/dependencies.h"
 
 namespace reef::testing {
 
 WholeModel::WholeModel(const ir::Model& source) : model(source) {
   ops.resize(model.subgraphs[0].operators.size());
   std::iota(ops.begin(), ops.end(), 0);
-  const emit::Border border = emit::border_of(model, ops);
+  const ops::Dependencies::Border border = ops::Dependencies(model).border(ops);
   inputs = border.inputs;
   outputs = border.outputs;
 }
@@ -60,8 +61,10 @@ std::vector<std::vector<tiled::ParameterPiece>> parameter_places(const isa::Prog
       const std::uint32_t tiles = instruction.bits(isa::tile::kTiles);
       int tile = 0;
       while (tile < chip::kTiles - 1 && (tiles >> tile & 1) == 0) ++tile;
-      places.back().push_back(
-          {tile, static_cast<std::int32_t>(nest.base), static_cast<std::int32_t>(nest.dims[0].count)});
+      const bool header = instruction.test(isa::ring::kHeader);  // in front of the lines
+      const auto header_lines = header ? static_cast<std::int32_t>(instruction.get(isa::ring::kHeaderLines)) : 0;
+      places.back().push_back({tile, static_cast<std::int32_t>(nest.base) - header_lines,
+                               static_cast<std::int32_t>(nest.dims[0].count) + header_lines});
     } else if (instruction.opcode() == isa::Opcode::kPop) {
       receiving = false;
     }

@@ -56,11 +56,4 @@ Status has_no_races(const darwinn::Package& package);
 // The soundness checker (audit/audit.h) finds nothing.
 Status passes_audit(const darwinn::Package& package);
 
-// The race finder of the virtual device, on both programs: nothing may depend on the order in which units happen to
-// run.
-Status has_no_races(const darwinn::Package& package);
-
-// The soundness checker (audit/audit.h) finds nothing.
-Status passes_audit(const darwinn::Package& package);
-
 }  // namespace reef::testing

@@ -27,8 +27,7 @@ Status plan_and_emit(const ir::Model& model, bool rewrites) {
                         compiler::make_plan(std::make_shared<const ir::Model>(model), options));
   std::vector<emit::CompiledPart> parts;
   for (const partition::Part& part : plan.partition.parts) {
-    const emit::Border border = emit::border_of(*plan.model, part.ops);
-    parts.push_back({part.ops, border.inputs, border.outputs, Bytes({0})});
+    parts.push_back({part.ops, part.inputs, part.outputs, Bytes({0})});
   }
   REEF_ASSIGN_OR_RETURN(const ir::Model compiled, emit::compiled_model(*plan.model, parts));
   return tflite::write_exported_model(compiled).status();

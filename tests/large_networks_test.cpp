@@ -156,7 +156,11 @@ class RandomImageNetwork {
 
   std::int32_t layer(const std::vector<std::int32_t>& made) {
     const std::int32_t x = made.back();
-    switch (pick(10)) {
+    switch (pick(12)) {
+      case 5:
+        return model_.mul(x, model_.logistic(x));
+      case 6:
+        return prelu(x);
       case 4:
         return model_.max_pool(x, among({2, 3}), among({1, 2}));
       case 0:
@@ -175,12 +179,19 @@ class RandomImageNetwork {
                            among({1, 1, 1, 2, 3}));
     }
   }
+  std::int32_t prelu(std::int32_t x) {
+    const ir::Quantization like = model_.tensor(x).quantization;
+    const std::int32_t slopes = model_.weights({1, 1, model_.shape(x).last()}, 0.005f);
+    const std::int32_t y =
+        model_.computed(ir::Shape(model_.shape(x)), Quantized{ir::DataType::kInt8, like.scale[0], like.zero_point[0]});
+    return model_.op("PRELU", {x, slopes}, {y});
+  }
   std::int32_t padded_convolution(std::int32_t x) {
     const ir::Shape shape = model_.shape(x);
     const int top = pick(3), bottom = pick(4), left = pick(3), right = pick(3);
     const int height = shape[1] + top + bottom, width = shape[2] + left + right;
     if (height < 3 || width < 3) return model_.conv(x, 8);
-    const ir::Quantization& like = model_.tensor(x).quantization;
+    const ir::Quantization like = model_.tensor(x).quantization;
     const std::int32_t padded = model_.computed({1, height, width, shape[3]},
                                                 Quantized{ir::DataType::kInt8, like.scale[0], like.zero_point[0]});
     model_.op("PAD", {x, model_.ints({0, 0, top, bottom, left, right, 0, 0}, {4, 2})}, {padded}, "PadOptions");
@@ -264,6 +275,40 @@ TEST(LargeNetworks, GrowingImages) {
     const ir::Model model = builder.finish({x});
     const auto package = compiler::generate_code(WholeModel(model).part(7));
     ASSERT_TRUE(package.ok()) << package.status().message();
+    const Status runs = runs_as_chip_reference(model, *package, 3);
+    EXPECT_TRUE(runs.ok()) << runs.message();
+  }
+}
+
+// MobileNet v2 without its head.
+ir::Model mobile_net(int height, int width) {
+  QuantizedModel model;
+  std::int32_t x = model.conv(model.input({1, height, width, 3}), 32, 3, 2, "RELU6");
+  struct Stage {
+    int expansion, channels, blocks, stride;
+  };
+  for (const Stage& stage : {Stage{1, 16, 1, 1}, Stage{6, 24, 2, 2}, Stage{6, 32, 3, 2}, Stage{6, 64, 4, 2},
+                             Stage{6, 96, 3, 1}, Stage{6, 160, 3, 2}, Stage{6, 320, 1, 1}}) {
+    for (int i = 0; i < stage.blocks; ++i) {
+      const std::int32_t before = x;
+      const int channels = model.shape(x).last();
+      if (stage.expansion > 1) x = model.conv(x, channels * stage.expansion, 1, 1, "RELU6");
+      x = model.conv(model.depthwise(x, 3, i == 0 ? stage.stride : 1, "RELU6"), stage.channels);
+      if (model.shape(x) == model.shape(before)) x = model.add(x, before);
+    }
+  }
+  return model.finish({model.conv(x, 64)});
+}
+
+// None may fail where a larger one works, and memory must never run out.
+TEST(LargeNetworks, MobileNetsOfAllSizes) {
+  for (int size = 96; size <= 1024; size += size < 512 ? 32 : 128) {
+    SCOPED_TRACE(size);
+    const ir::Model model = mobile_net(size, size - size / 5);
+    const auto package = compiler::generate_code(WholeModel(model).part(7));
+    ASSERT_TRUE(package.ok()) << package.status().message();
+    EXPECT_LE(package->executables[0].used_narrow_memory_bytes, chip::kNarrowBytes);
+    if (size != 352) continue;
     const Status runs = runs_as_chip_reference(model, *package, 3);
     EXPECT_TRUE(runs.ok()) << runs.message();
   }

@@ -10,12 +10,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/check_subject.h"
 #include "compiler/plan.h"
 #include "emit/compiled_model.h"
 #include "formats/tflite/exported_writer.h"
 #include "ir/verify.h"
 #include "quantized_model.h"
-#include "report/check_report.h"
 #include "rule_cases.h"
 
 namespace reef {
@@ -151,17 +151,14 @@ compiler::PlanOptions random_options(Random& random) {
 void report_and_write(const ir::Model& given, const compiler::Plan& plan) {
   ASSERT_TRUE(ir::verify(*plan.model).ok()) << ir::verify(*plan.model).message();
   EXPECT_TRUE(plan.partition.predicted_us >= 0 && std::isfinite(plan.partition.predicted_us));
-  const report::CheckSubject subject{"model",          &given,          plan.model.get(),
-                                     &plan.source_op,  &plan.rewrites,  &plan.assessment,
-                                     plan.costs.get(), &plan.partition, nullptr};
+  const report::CheckSubject subject = compiler::check_subject("model", given, plan);
   EXPECT_FALSE(report::check_text(subject, {true, true}).empty());
   EXPECT_TRUE(report::check_json(subject).is_object());
   std::vector<emit::CompiledPart> parts;
   for (const partition::Part& part : plan.partition.parts) {
     EXPECT_GE(part.cost.total(), 0);
     EXPECT_GE(part.cost.streamed_bytes, 0);
-    const emit::Border border = emit::border_of(*plan.model, part.ops);
-    parts.push_back({part.ops, border.inputs, border.outputs, Bytes({0})});
+    parts.push_back({part.ops, part.inputs, part.outputs, Bytes({0})});
   }
   const auto compiled = emit::compiled_model(*plan.model, parts);
   if (compiled.ok()) static_cast<void>(tflite::write_exported_model(*compiled));

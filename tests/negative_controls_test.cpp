@@ -10,8 +10,11 @@
 // not only those that went unnoticed.
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <future>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <set>
 
@@ -112,6 +115,21 @@ Run run_in_order(darwinn::Package package, const std::vector<Tensors>& inputs, c
   return run;
 }
 
+// The unchanged program in other orders of the units: each is run when it is first asked for, and kept.
+class RunsInOrder {
+ public:
+  const Run& at(std::size_t order, const std::function<Run()>& make) {
+    const std::lock_guard lock(mutex_);
+    const auto [found, is_new] = runs_.try_emplace(order);
+    if (is_new) found->second = make();
+    return found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::size_t, Run> runs_;
+};
+
 // A compiled file with what it gives when nothing is changed.
 struct Subject {
   std::string name;
@@ -119,6 +137,7 @@ struct Subject {
   CorruptiblePackage package;
   std::vector<Tensors> inputs;
   Run right;
+  std::shared_ptr<RunsInOrder> right_in_order = std::make_shared<RunsInOrder>();
 };
 
 Result<Subject> make_subject(const std::string& name, const std::string& path) {
@@ -223,11 +242,14 @@ std::vector<device::Schedule> other_orders() {
 // Whether some other order gives another result than the usual one. Programs of Google's that depend on the order
 // anyway tell nothing: their results are compared with those of the unchanged program in the same order.
 bool another_order_tells(const Trial& trial) {
-  for (const device::Schedule& order : other_orders()) {
-    auto package = trial.subject->package.with(trial.corruption);
+  const Subject& subject = *trial.subject;
+  const std::vector<device::Schedule> orders = other_orders();
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    auto package = subject.package.with(trial.corruption);
     if (!package.ok()) return true;
-    const Run changed = run_in_order(std::move(*package), trial.subject->inputs, order, trial.subject->right.steps);
-    const Run right = run_in_order(trial.subject->original, trial.subject->inputs, order, trial.subject->right.steps);
+    const Run changed = run_in_order(std::move(*package), subject.inputs, orders[i], subject.right.steps);
+    const Run& right = subject.right_in_order->at(
+        i, [&] { return run_in_order(subject.original, subject.inputs, orders[i], subject.right.steps); });
     if (changed.status.ok() != right.status.ok() || changed.outputs != right.outputs) return true;
   }
   return false;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/check_subject.h"
 #include "compiler/plan.h"
 #include "ir/verify.h"
 #include "partition/search.h"
@@ -42,9 +43,7 @@ bool all_on_chip(const Plan& plan) {
 }
 
 std::string report_of(const ir::Model& model, const Plan& plan) {
-  return report::check_text({"model.tflite", &model, plan.model.get(), &plan.source_op, &plan.rewrites,
-                             &plan.assessment, plan.costs.get(), &plan.partition, nullptr},
-                            {});
+  return report::check_text(compiler::check_subject("model.tflite", model, plan), {});
 }
 
 // What is left on the CPU, for messages.

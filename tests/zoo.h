@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,10 +10,13 @@
 namespace reef::testing {
 
 // Empty when the collection is absent; tests then skip themselves, saying so.
-inline std::string zoo_folder() {
-  const char* given = std::getenv("REEF_ZOO");
-  const std::string folder = given ? given : REEF_SOURCE_DIR "/../shared/zoo";
-  return std::filesystem::is_directory(folder) ? folder : "";
+std::string zoo_folder();
+
+// What Google's compilers did, recorded in a folder `truth` beside the collection; empty when it is absent.
+inline std::string truth_folder() {
+  const std::string zoo = zoo_folder();
+  const std::string folder = zoo + "/../truth";
+  return !zoo.empty() && std::filesystem::is_directory(folder) ? folder : "";
 }
 
 // Every .tflite below `folder`, sorted.
@@ -32,3 +34,10 @@ inline std::vector<std::string> tflite_files(const std::string& folder) {
 #define REEF_SKIP_WITHOUT_ZOO(folder)                       \
   const std::string folder = ::reef::testing::zoo_folder(); \
   if (folder.empty()) GTEST_SKIP() << "the model collection is absent: set REEF_ZOO to its folder"
+
+#define REEF_SKIP_WITHOUT_TRUTH(folder)                                                                         \
+  const std::string folder = ::reef::testing::truth_folder();                                                   \
+  if (folder.empty())                                                                                           \
+  GTEST_SKIP()                                                                                                  \
+      << "what Google's compilers did is not recorded: set REEF_ZOO to a model collection that has the folder " \
+         "truth (mapping.json, logs) beside it"

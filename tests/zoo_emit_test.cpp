@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Google's compiled files rebuilt from their sources: with the machine code and the choice of operators taken from
 // Google's file, what is left (operators, tensors, names, quantization, order, metadata) must come out the same.
-#include <fstream>
 #include <map>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/sha256.h"
@@ -13,22 +11,12 @@
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/exported_writer.h"
 #include "formats/tflite/reader.h"
+#include "ops/dependencies.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
 namespace reef::testing {
 namespace {
-
-// Operators that Google's compiler took, by the hash of the compiled file.
-std::map<std::string, std::vector<std::int32_t>> mapped_ops(const std::string& zoo) {
-  std::map<std::string, std::vector<std::int32_t>> result;
-  std::ifstream file(zoo + "/../truth/mapping.json");
-  if (!file) return result;
-  for (const auto& entry : nlohmann::json::parse(file)) {
-    result[entry["compiled_sha256"]] = entry["mapped"].get<std::vector<std::int32_t>>();
-  }
-  return result;
-}
 
 // Files that a tool of Google's put together after compiling (an op of the CPU appended): tensors in another order.
 constexpr char kOtherTool[] = "EdgeTpu CustomOp Model.";
@@ -71,7 +59,7 @@ Result<Rebuilt> rebuild(const Pair& pair, const std::vector<std::int32_t>& ops) 
   REEF_ASSIGN_OR_RETURN(const ir::Model source, tflite::load_model(pair.source));
   emit::CompiledPart part;
   part.ops = ops;
-  const emit::Border border = emit::border_of(source, ops);
+  const ops::Dependencies::Border border = ops::Dependencies(source).border(ops);
   part.inputs = border.inputs;
   part.outputs = border.outputs;
   for (const ir::Operator& op : result.theirs.subgraphs[0].operators) {
@@ -83,8 +71,9 @@ Result<Rebuilt> rebuild(const Pair& pair, const std::vector<std::int32_t>& ops) 
 
 TEST(ZooEmit, GooglesFilesComeOutTheSame) {
   REEF_SKIP_WITHOUT_ZOO(zoo);
-  const auto mapped = mapped_ops(zoo);
-  if (mapped.empty()) GTEST_SKIP() << "truth/mapping.json is absent";
+  REEF_SKIP_WITHOUT_TRUTH(truth);
+  std::map<std::string, std::vector<std::int32_t>> mapped;  // by the hash of the compiled file
+  for (const Mapping& mapping : mappings_of(truth)) mapped[mapping.compiled_sha256] = mapping.ops;
   int files = 0, same = 0, same_but_habits = 0, same_bytes = 0;
   for (const Pair& pair : pairs_of(zoo)) {
     const auto file = read_file(pair.compiled, tflite::kMaxFileBytes);

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules against what Google's compilers did: for every compiled model whose source is known, the operators that fit
-// the chip at the runtime the file is for, less those that depend on one that does not, are those that were mapped.
+// Rules and partition against what Google's compilers did: for every compiled model whose source is known, the part
+// that is chosen as Google's compiler chooses, at the runtime the file is for, has the operators that were mapped.
 #include <algorithm>
-#include <fstream>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "compiler/plan.h"
 #include "formats/tflite/reader.h"
-#include "ir/verify.h"
-#include "partition/check.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
@@ -22,33 +19,6 @@ namespace reef::partition {
 namespace {
 
 using testing::Pair;
-
-// Operators of one part that begins at the inputs: those before it may stay on the CPU, those behind must not depend on
-// one that does.
-std::vector<std::int32_t> first_part(const ir::Subgraph& graph, const Assessment& assessment) {
-  enum class At : std::uint8_t { kBefore, kInside, kBehind };
-  std::vector<At> tensors(graph.tensors.size(), At::kBefore);
-  std::vector<std::int32_t> part;
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    At at = At::kBefore;
-    for (const std::int32_t input : graph.operators[i].inputs) {
-      if (input >= 0) at = std::max(at, tensors[static_cast<std::size_t>(input)]);
-    }
-    if (assessment.ops[i].fits() && at != At::kBehind) {
-      at = At::kInside;
-      part.push_back(static_cast<std::int32_t>(i));
-    } else if (at == At::kInside) {
-      at = At::kBehind;
-    }
-    for (const std::int32_t output : graph.operators[i].outputs) tensors[static_cast<std::size_t>(output)] = at;
-  }
-  return part;
-}
-
-nlohmann::json read_mapping(const std::string& zoo) {
-  std::ifstream file(zoo + "/../truth/mapping.json");
-  return nlohmann::json::parse(file, nullptr, false);
-}
 
 std::string reasons(const ir::Subgraph& graph, const Assessment& assessment) {
   std::string text;
@@ -62,21 +32,27 @@ std::string reasons(const ir::Subgraph& graph, const Assessment& assessment) {
 
 TEST(ZooMapping, FittingOpsAreThoseThatWereMapped) {
   REEF_SKIP_WITHOUT_ZOO(zoo);
-  const nlohmann::json mapping = read_mapping(zoo);
-  if (!mapping.is_array()) GTEST_SKIP() << "what was mapped is not recorded beside the collection";
+  REEF_SKIP_WITHOUT_TRUTH(truth);
   const std::vector<Pair> pairs = testing::pairs_of(zoo);
   int compared = 0;
-  for (const nlohmann::json& entry : mapping) {
-    const std::string compiled = zoo + "/" + entry["compiled_file"].get<std::string>();
+  for (const testing::Mapping& mapping : testing::mappings_of(truth)) {
+    const std::string compiled = zoo + "/" + mapping.compiled_file;
     const auto pair = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& p) { return p.compiled == compiled; });
     ASSERT_NE(pair, pairs.end()) << compiled;
     SCOPED_TRACE(pair->name);
-    const Result<ir::Model> model = tflite::load_model(pair->source);
+    Result<ir::Model> model = tflite::load_model(pair->source);
     ASSERT_TRUE(model.ok()) << model.status().message();
-    const Assessment assessment = assess(*model, {.runtime = entry["min_runtime_version"][0].get<int>()});
-    const ir::Subgraph& graph = model->subgraphs[0];
-    EXPECT_EQ(first_part(graph, assessment), entry["mapped"].get<std::vector<std::int32_t>>())
-        << reasons(graph, assessment);
+    compiler::PlanOptions as_google;
+    as_google.runtime = mapping.runtime;
+    as_google.rewrites.none = true;
+    as_google.partition.choice = PartitionOptions::Choice::kFirst;
+    as_google.partition.explain = false;
+    const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(std::move(model).value()), as_google);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    ASSERT_LE(plan->partition.parts.size(), 1u);
+    const auto& parts = plan->partition.parts;
+    EXPECT_EQ(parts.empty() ? std::vector<std::int32_t>() : parts[0].ops, mapping.ops)
+        << reasons(plan->model->subgraphs[0], plan->assessment);
     ++compared;
   }
   EXPECT_GT(compared, 0);

@@ -4,15 +4,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <memory>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "execute/cpu/interpreter.h"
 #include "execute/device/device.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "ir/verify.h"
+#include "ops/chip_support.h"
 #include "zoo.h"
 
 namespace reef::testing {
@@ -172,6 +176,21 @@ std::string Differences::to_string() const {
     text += fmt::format(" {:7.3f}", all() == 0 ? 0 : 100.0 * static_cast<double>(count) / static_cast<double>(all()));
   }
   return text + fmt::format(" {:3}", largest);
+}
+
+std::vector<Mapping> mappings_of(const std::string& truth) {
+  std::vector<Mapping> result;
+  std::ifstream file(truth + "/mapping.json");
+  const nlohmann::json entries = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  EXPECT_TRUE(entries.is_array() && !entries.empty()) << truth << "/mapping.json";
+  if (!entries.is_array()) return result;
+  for (const nlohmann::json& entry : entries) {
+    const auto runtimes = entry.at("min_runtime_version").get<std::vector<int>>();  // one for each part
+    result.push_back({entry.at("compiled_file"), entry.at("compiled_sha256"),
+                      runtimes.empty() ? ops::kNewestRuntime : runtimes[0],
+                      entry.at("mapped").get<std::vector<std::int32_t>>()});
+  }
+  return result;
 }
 
 Result<darwinn::Package> package_of(const std::string& path) {

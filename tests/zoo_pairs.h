@@ -22,6 +22,15 @@ struct Pair {
 
 std::vector<Pair> pairs_of(const std::string& zoo);
 
+// Which operators of a source Google's compiler took, as truth/mapping.json has it.
+struct Mapping {
+  std::string compiled_file;  // below the collection
+  std::string compiled_sha256;
+  int runtime = 0;  // that the compiled file needs at least
+  std::vector<std::int32_t> ops;
+};
+std::vector<Mapping> mappings_of(const std::string& truth);
+
 // The package of the Edge TPU op in a compiled file.
 Result<darwinn::Package> package_of(const std::string& compiled);
 

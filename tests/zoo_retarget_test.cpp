@@ -88,15 +88,26 @@ TEST(ZooRetarget, OwnSourceGivesTheFileAgain) {
   EXPECT_GE(files, 58);
 }
 
+// REEF_RETARGET=full takes the five files as well that take most of the time.
+constexpr std::int64_t kQuickSteps = 20'000'000;
+
 TEST(ZooRetarget, ThereAndBack) {
   REEF_SKIP_WITHOUT_ZOO(zoo);
-  int files = 0;
+  const char* mode = std::getenv("REEF_RETARGET");
+  const bool is_full = mode != nullptr && std::string_view(mode) == "full";
+  int files = 0, left_out = 0;
   for (const Pair& pair : all_pairs(zoo)) {
     const Bytes compiled = read(pair.compiled);
     const ir::Model source = load(pair.source);
-    const ir::Model other = testing::vary(source, static_cast<std::uint32_t>(files));
+    const ir::Model other = testing::vary(source, static_cast<std::uint32_t>(files + left_out));
     ASSERT_TRUE(ir::verify(other).ok()) << pair.name;
-    const auto there = retarget::retarget(compiled, other);
+    retarget::Options limits;
+    if (!is_full) limits.max_steps = kQuickSteps;
+    const auto there = retarget::retarget(compiled, other, limits);
+    if (!is_full && there.status().code() == StatusCode::kResourceExhausted) {
+      ++left_out;
+      continue;
+    }
     ASSERT_TRUE(there.ok()) << pair.name << ": " << there.status().message();
     EXPECT_NE(Bytes(there->file), compiled) << pair.name;
     const auto back = retarget::retarget(Bytes(there->file), source);
@@ -104,7 +115,8 @@ TEST(ZooRetarget, ThereAndBack) {
     EXPECT_EQ(with_token(back->file, back->report.new_token, there->report.old_token), compiled) << pair.name;
     ++files;
   }
-  EXPECT_GE(files, 58);
+  std::cout << files << " files there and back, " << left_out << " left to REEF_RETARGET=full\n";
+  EXPECT_GE(files, is_full ? 58 : 50);
 }
 
 TEST(ZooRetarget, KnowingTheSourceGivesTheSame) {

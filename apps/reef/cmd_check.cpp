@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "compiler/check_subject.h"
 #include "compiler/refusal.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
@@ -41,9 +42,7 @@ Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options)
   const auto plan = compiler::make_plan(given, options);
   if (!plan.ok()) return plan.status().in(flags.model);
   if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*plan->model, flags.rewritten));
-  report::CheckSubject subject{flags.model,       given.get(),      plan->model.get(),
-                               &plan->source_op,  &plan->rewrites,  &plan->assessment,
-                               plan->costs.get(), &plan->partition, nullptr};
+  report::CheckSubject subject = compiler::check_subject(flags.model, *given, *plan);
   Result<compiler::Plan> plain = compiler::Plan();
   if (plan->model != given) {
     compiler::PlanOptions without = options;

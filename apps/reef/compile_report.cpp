@@ -7,9 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/shell_word.h"
 #include "base/version.h"
+#include "compiler/check_subject.h"
 #include "compiler/google_text.h"
-#include "report/check_report.h"
 
 namespace reef::app {
 namespace {
@@ -81,7 +82,7 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
   const auto all = static_cast<std::int32_t>(file.plan.model->subgraphs[0].operators.size());
   if (const std::int32_t left = all - file.plan.partition.chip_op_count(); left > 0) {
     text += fmt::format("reef: {}: {} of {} operations stay on the CPU; reef check {} says why and what to do\n",
-                        file.input, left, all, file.source);
+                        file.input, left, all, shell_word(file.source));
   }
   if (!file.without_code.empty()) {
     const lower::RefusedOp& first = file.without_code.front();
@@ -94,12 +95,6 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
                       file.input, file.plan.partition.predicted_us / 1000, link_of(options).name,
                       file.plan.partition.all_cpu_us / 1000);
   return text;
-}
-
-report::CheckSubject subject_of(const CompiledFile& file) {
-  const compiler::Plan& plan = file.plan;
-  return {file.input,       file.given.get(), plan.model.get(), &plan.source_op, &plan.rewrites,
-          &plan.assessment, plan.costs.get(), &plan.partition,  nullptr};
 }
 
 Json attempts_json(const std::vector<compiler::Attempt>& attempts) {
@@ -126,7 +121,7 @@ Json file_json(const compiler::CompileOptions& options, const CompiledFile& file
                  {"cached_bytes", file.cached_bytes},
                  {"remaining_bytes", file.remaining_bytes},
                  {"streamed_bytes", file.streamed_bytes}}},
-               {"check", report::check_json(subject_of(file))}};
+               {"check", report::check_json(compiler::check_subject(file.input, *file.given, file.plan))}};
   for (const CompiledOp& op : file.ops) {
     Json& part = json["edge_tpu_subgraphs"].emplace_back(Json{{"has_code", op.has_code}});
     if (!op.has_code) part["no_machine_code"] = op.why_no_code;

@@ -14,8 +14,8 @@
 
 #include "chip/machine.h"
 #include "formats/darwinn/cached_parameters.h"
-#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
+#include "formats/darwinn/without_code.h"
 #include "ir/describe.h"
 #include "isa/program.h"
 #include "report/compute_steps.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_options.h"
 
+#include <algorithm>
+
 #include <fmt/ranges.h>
 
 #include "chip/links.h"
@@ -22,6 +24,16 @@ std::string link_names() {
   std::vector<std::string_view> names;
   for (const chip::LinkProfile& link : chip::link_profiles()) names.push_back(link.name);
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Status check_rewrites(const std::vector<std::string>& names) {
+  std::vector<std::string_view> known;
+  for (const rewrite::RewriteInfo& info : rewrite::rewrites()) known.push_back(info.name);
+  for (const std::string& name : names) {
+    REEF_REQUIRE(std::find(known.begin(), known.end(), name) != known.end(), "there is no rewrite '{}'; there are {}",
+                 name, fmt::join(known, ", "));
+  }
+  return ok_status();
 }
 
 }  // namespace
@@ -51,6 +63,8 @@ Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
   options.costs.link = chip::link_profiles().data();
   if (!flags.link.empty()) options.costs.link = chip::find_link(flags.link);
   REEF_REQUIRE(options.costs.link != nullptr, "there is no link '{}'; there are {}", flags.link, link_names());
+  REEF_RETURN_IF_ERROR(check_rewrites(flags.rewrite));
+  REEF_RETURN_IF_ERROR(check_rewrites(flags.no_rewrite));
   options.rewrites.none = flags.no_rewrites;
   options.rewrites.enable = flags.rewrite;
   options.rewrites.disable = flags.no_rewrite;

@@ -24,7 +24,7 @@ struct PlanFlags {
 // Those that are Reef's own: --link, --choose, --cache, --rewrite, --no-rewrite, --no-rewrites.
 void add_plan_flags(CLI::App& command, PlanFlags& flags);
 
-// Fails on a link or choice that does not exist.
+// Fails on a link, choice or rewrite that does not exist.
 Result<compiler::PlanOptions> plan_options(const PlanFlags& flags);
 
 }  // namespace reef::app

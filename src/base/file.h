@@ -19,4 +19,12 @@ Result<Bytes> read_file(const std::string& path, std::uint64_t max_bytes);
 Status write_file(const std::string& path, std::span<const std::uint8_t> data);
 Status write_file(const std::string& path, std::string_view text);
 
+// Several at once: if one cannot be written, all paths hold what they held before. (A machine that stops in between can
+// leave some new and some old, and files "<path>.part..." or "<path>.old..." beside them.)
+struct FileContent {
+  std::string path;
+  std::span<const std::uint8_t> data;
+};
+Status write_files(std::span<const FileContent> files);
+
 }  // namespace reef

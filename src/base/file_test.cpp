@@ -2,6 +2,8 @@
 #include "base/file.h"
 
 #include <filesystem>
+#include <span>
+#include <string_view>
 
 #include <unistd.h>
 
@@ -31,6 +33,33 @@ TEST_F(FileTest, OverwritingLeavesNoOtherFileBehind) {
   ASSERT_TRUE(write_file(path("a"), std::string_view("old")).ok());
   ASSERT_TRUE(write_file(path("a"), std::string_view("new")).ok());
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+std::span<const std::uint8_t> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+TEST_F(FileTest, SeveralFilesAreWrittenTogether) {
+  ASSERT_TRUE(write_file(path("a"), std::string_view("old")).ok());
+  const FileContent files[] = {{path("a"), bytes_of("1")}, {path("b"), bytes_of("22")}};
+  ASSERT_TRUE(write_files(files).ok());
+  EXPECT_EQ(read_file(path("a"), 9)->size(), 1u);
+  EXPECT_EQ(read_file(path("b"), 9)->size(), 2u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
+}
+
+// The last one is a folder, or in none.
+TEST_F(FileTest, IfOneCannotBeWrittenNoneIs) {
+  ASSERT_TRUE(write_file(path("a"), std::string_view("old")).ok());
+  std::filesystem::create_directories(path("folder"));
+  for (const char* last : {"folder", "missing/c"}) {
+    const FileContent files[] = {{path("a"), bytes_of("1")}, {path("b"), bytes_of("22")}, {path(last), bytes_of("3")}};
+    const Status status = write_files(files);
+    EXPECT_NE(status.message().find(path(last)), std::string::npos) << status.message();
+    EXPECT_EQ(read_file(path("a"), 9)->size(), 3u);
+    EXPECT_FALSE(std::filesystem::exists(path("b")));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2) << last;
+  }
 }
 
 TEST_F(FileTest, FailuresNameTheFile) {

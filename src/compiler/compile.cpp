@@ -10,11 +10,12 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "base/shell_word.h"
 #include "base/version.h"
 #include "compiler/google_text.h"
 #include "emit/compiled_model.h"
-#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
+#include "formats/darwinn/without_code.h"
 #include "formats/darwinn/writer.h"
 #include "formats/tflite/exported_writer.h"
 #include "formats/tflite/reader.h"
@@ -86,12 +87,13 @@ class Compilation {
   bool refuse_request(const std::string& model, std::string explanation) {
     return refuse({Refusal::Kind::kRequest, model, std::move(explanation), {}});
   }
-  bool is_late() const { return milliseconds_since(start_) > options_.timeout_seconds * 1000; }
+  // The time is an attempt's; the first begins with loading and planning.
+  bool is_late() const { return milliseconds_since(attempt_start_) > options_.timeout_seconds * 1000; }
 
   // ---- The stages ----
 
   bool compile_all() {
-    start_ = Clock::now();
+    start_ = attempt_start_ = Clock::now();
     if (!check_request()) return false;
     std::vector<Source> sources;
     for (const std::string& path : options_.models) {
@@ -110,7 +112,7 @@ class Compilation {
       // The driver takes parameters of equal tokens for lying side by side on the chip, which those of segments do not.
       ++caching_token_;
       if (!compile_together(one, plan)) return false;
-      start_ = Clock::now();
+      start_ = attempt_start_ = Clock::now();
     }
     return true;
   }
@@ -126,10 +128,10 @@ class Compilation {
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
       const std::string name = folder.string();
-      return refuse_request("",
-                            fs::exists(folder, error)
-                                ? fmt::format("--out_dir: {} is not a folder; give one", name)
-                                : fmt::format("--out_dir: {} does not exist; make it first: mkdir -p {}", name, name));
+      return refuse_request(
+          "", fs::exists(folder, error)
+                  ? fmt::format("--out_dir: {} is not a folder; give one", name)
+                  : fmt::format("--out_dir: {} does not exist; make it first: mkdir -p {}", name, shell_word(name)));
     }
     std::map<std::string, std::string> made_from;
     for (const std::string& path : options_.models) {
@@ -215,7 +217,6 @@ class Compilation {
         std::int64_t room = rooms[i];
         run.files[i].attempts.clear();
         if (!choose(room, run.files[i], generated[i])) return false;
-        if (is_late()) return refuse(timed_out(sources[i].path, options_.timeout_seconds));
         left += std::max<std::int64_t>(room, 0);
       }
       if (chip_.is_shared) chip_.room.end_line = chip_.lowest_scratch_line;
@@ -285,8 +286,8 @@ class Compilation {
       return static_cast<std::int32_t>(division.parts.empty() ? 0 : division.parts.front().ops.size());
     };
     const auto attempt = [&](Result<partition::Partition> division, bool is_whole) -> Result<bool> {
-      if (is_late()) return Status(StatusCode::kResourceExhausted, "the time is over");
       if (!division.ok()) return division.status();
+      if (!file.attempts.empty()) attempt_start_ = Clock::now();
       std::int64_t left = room;
       ChipMemory chip = chip_;
       Attempt& tried = file.attempts.emplace_back();
@@ -294,8 +295,9 @@ class Compilation {
       if (!is_whole) tried.tensors = names_of(*file.plan.model, division->parts);
       partition::Partition now = std::move(division).value();
       auto made = generate_or_leave(now, is_whole ? -1 : tried.ops, left, file, chip);
-      tried.status = made.status();
-      if (!made.ok()) return false;
+      tried.is_late = is_late();
+      tried.status = tried.is_late ? timeout() : made.status();
+      if (!tried.status.ok()) return false;
       file.plan.partition = std::move(now);
       generated = std::move(made).value();
       room_after_ = left;
@@ -318,8 +320,9 @@ class Compilation {
           single.ok() ? length_of(*single) : 0, options_.search_step,
           [&](std::int32_t count) { return attempt(shorter(count, file.plan), false); });
     }
-    if (!found.ok()) return refuse(timed_out(file.input, options_.timeout_seconds));
+    if (!found.ok()) return refuse_request(file.input, found.status().in(file.input).message());
     if (found->ops == 0) return refuse_failed(file);
+    if (options_.search) attempt_start_ = Clock::now();
     room = room_after_;
     chip_ = chip_after_;
     return true;
@@ -331,7 +334,13 @@ class Compilation {
     return partition::SearchResult{compiles ? 1 : 0, 1};
   }
 
+  Status timeout() const {
+    return make_error(StatusCode::kResourceExhausted, "{} seconds were not enough", options_.timeout_seconds);
+  }
+
   bool refuse_failed(CompiledFile& file) {
+    if (!options_.search && file.attempts.back().is_late)
+      return refuse(timed_out(file.input, options_.timeout_seconds));
     return refuse({Refusal::Kind::kFailed, file.input,
                    fmt::format("{}: {}", file.input, file.attempts.back().status.message()),
                    options_.search ? std::move(file.attempts) : std::vector<Attempt>()});
@@ -363,6 +372,7 @@ class Compilation {
         partition::leave_without_code(file.plan.assessment, op.op, op.reason);
         file.without_code.push_back(std::move(op));
       }
+      if (is_late()) return timeout();
       REEF_ASSIGN_OR_RETURN(division, shorter(max_ops, file.plan));
     }
   }
@@ -380,12 +390,11 @@ class Compilation {
       CompiledOp& op = result.ops.emplace_back();
       op.part = part;
       op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
-      const emit::Border border = emit::border_of(model, part.ops);
       darwinn::CustomOptions custom;
       // What nobody is predicted to need is for whoever turns out to need it.
       std::vector<lower::RefusedOp> obstacles;
       auto code =
-          options_.generate({model, part.ops, border.inputs, border.outputs, runtime, caching_token_, chip.is_shared,
+          options_.generate({model, part.ops, part.inputs, part.outputs, runtime, caching_token_, chip.is_shared,
                              op.part.cost.cache_capacity + unshared_bytes_, chip.room, &obstacles});
       op.has_code = code.ok();
       if (code.ok()) {
@@ -401,10 +410,10 @@ class Compilation {
           for (const std::int32_t each : part.ops) obstacles.push_back({each, op.why_no_code});
         }
         refused.insert(refused.end(), obstacles.begin(), obstacles.end());
-        custom.package = darwinn::placeholder_package(runtime, maker(), op.why_no_code);
+        custom.package = darwinn::package_without_code(runtime, maker(), op.why_no_code);
       }
       REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
-      result.parts.push_back({part.ops, border.inputs, border.outputs, Bytes(std::move(bytes))});
+      result.parts.push_back({part.ops, part.inputs, part.outputs, Bytes(std::move(bytes))});
       room = std::max<std::int64_t>(0, op.part.cost.cache_capacity - op.part.cost.cache_used);
     }
     return result;
@@ -437,13 +446,10 @@ class Compilation {
   }
 
   void write_files() {
-    for (const PendingFile& file : pending_) {
-      const Status status = write_file(file.path, std::span(file.data));
-      if (!status.ok()) {
-        refuse_request("", status.message());
-        return;
-      }
-    }
+    std::vector<FileContent> contents;
+    for (const PendingFile& file : pending_) contents.push_back({file.path, file.data});
+    const Status status = reef::write_files(contents);
+    if (!status.ok()) refuse_request("", status.message());
   }
 
   // ---- Small things ----
@@ -488,7 +494,8 @@ class Compilation {
 
   const CompileOptions& options_;
   CompileResult result_;
-  Clock::time_point start_;
+  Clock::time_point start_;          // of what runs under one timer
+  Clock::time_point attempt_start_;  // of what -t limits
   std::uint64_t caching_token_ = 0;
   std::int64_t unshared_bytes_ = 0;             // of the chip's memory that no model needs
   ChipMemory chip_, chip_after_;                // of what is being compiled, and after the last attempt

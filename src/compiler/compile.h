@@ -37,7 +37,8 @@ struct CompileOptions {
   int segments = 1;                 // -n
   bool search = false;              // -d
   int search_step = 1;              // -k
-  double timeout_seconds = 180;     // -t: of each attempt; looked at between stages
+  double timeout_seconds =
+      180;  // -t: of each attempt (-d makes several), and of each segment; looked at between stages
   bool keep_signatures = false;
   NoCode no_code = NoCode::kPackage;
   CodeGenerator generate = generate_part;

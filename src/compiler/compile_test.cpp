@@ -2,8 +2,10 @@
 // The driver with code generators made for the test: some always have code, some only for small parts.
 #include "compiler/compile.h"
 
+#include <chrono>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include <unistd.h>
 
@@ -11,8 +13,8 @@
 
 #include "base/file.h"
 #include "compiler/google_text.h"
-#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
+#include "formats/darwinn/without_code.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "quantized_model.h"
@@ -314,13 +316,54 @@ TEST_F(Compile, RefusesWhatCannotBe) {
   const auto expect = [](const std::string& text, const std::string& words) {
     EXPECT_NE(text.find(words), std::string::npos) << text;
   };
-  expect(explanation([](auto& o) { o.out_dir = "/nowhere/at all"; }), "mkdir -p /nowhere/at all");
+  expect(explanation([](auto& o) { o.out_dir = "/nowhere/at all"; }), "mkdir -p '/nowhere/at all'");
   expect(explanation([](auto& o) { o.out_dir = o.models[0]; }), "is not a folder");
   expect(explanation([](auto& o) { o.segments = 3; }), "only 2 operators");
   expect(explanation([](auto& o) { o.plan.partition.intermediate_tensors = {"nothing"}; }), "nothing");
   expect(explanation([](auto& o) { o.models.push_back("absent.tflite"); }), "absent.tflite");
   expect(explanation([](auto& o) { o.timeout_seconds = 1e-9; }), "--timeout_sec");
   expect(explanation([](auto& o) { o.plan.rewrites.enable = {"no-such-rewrite"}; }), "no-such-rewrite");
+}
+
+// The whole model takes longer than is allowed, shorter beginnings do not.
+TEST_F(Compile, EachAttemptHasTheWholeTime) {
+  add("net.tflite", chain(4));
+  options_.timeout_seconds = 0.5;
+  options_.generate = [](const PartProgram& part) -> Result<PartCode> {
+    if (part.ops.size() == 4) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    return some_code();
+  };
+  const CompileResult alone = compile(options_);
+  ASSERT_FALSE(alone.ok());
+  EXPECT_EQ(alone.refusals[0].kind, Refusal::Kind::kTimeout);
+  options_.search = true;
+  const CompileResult searched = compile(options_);
+  ASSERT_TRUE(searched.ok()) << searched.refusals[0].explanation;
+  const CompiledFile& file = searched.runs[0].files[0];
+  EXPECT_EQ(file.plan.partition.chip_op_count(), 3);
+  EXPECT_TRUE(file.attempts[0].is_late);
+  EXPECT_NE(console_text(options_, searched, false).find("0.5 seconds were not enough"), std::string::npos);
+}
+
+TEST_F(Compile, AllFilesAreWrittenOrNone) {
+  add("a.tflite", chain(1));
+  add("b.tflite", chain(2));
+  fs::create_directories(folder_ / "b_edgetpu.log");  // in the way of the last file
+  const CompileResult result = compile(options_);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.refusals[0].explanation.find("b_edgetpu.log"), std::string::npos) << result.refusals[0].explanation;
+  EXPECT_EQ(files(), 3u);
+}
+
+TEST_F(Compile, OutputsThatNoOperatorComputesAreNotCut) {
+  QuantizedModel model;
+  const std::int32_t x = model.input({1, 8, 8, 4});
+  add("net.tflite", model.finish({model.conv(model.conv(x, 4), 4), x}));
+  options_.segments = 2;
+  const CompileResult result = compile(options_);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.refusals[0].explanation.find("is one of its inputs"), std::string::npos)
+      << result.refusals[0].explanation;
 }
 
 TEST_F(Compile, FloatModelsAreAnsweredWithTheirTensors) {

@@ -68,8 +68,9 @@ std::string attempt_lines(const Attempt& attempt) {
   return text;
 }
 
-std::string failure_lines(const Status& status) {
-  if (status.code() == StatusCode::kResourceExhausted) {
+std::string failure_lines(const Attempt& attempt) {
+  const Status& status = attempt.status;
+  if (!attempt.is_late && status.code() == StatusCode::kResourceExhausted) {
     return "ERROR: Restored original execution plan after delegate application failure.\n"
            "Compilation failed: Compilation failed due to large activation tensors in model.\n";
   }
@@ -81,7 +82,7 @@ std::string search_text(const CompileOptions& options, const std::vector<Attempt
   std::string text = fmt::format("Searching for valid delegate with step {}\n", options.search_step);
   for (const Attempt& attempt : attempts) {
     if (attempt.status.ok()) continue;
-    text += attempt_lines(attempt) + timer_line(options) + failure_lines(attempt.status) + std::string(kFailed);
+    text += attempt_lines(attempt) + timer_line(options) + failure_lines(attempt) + std::string(kFailed);
   }
   return text;
 }

@@ -98,7 +98,9 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   plan.costs = std::make_shared<const partition::CostModel>(*plan.model, options.costs);
   REEF_ASSIGN_OR_RETURN(plan.partition,
                         partition::partition(*plan.model, plan.assessment, *plan.costs, options.partition));
-  plan.partition.notes = partition::advise(*plan.model, *plan.costs, plan.partition);
+  for (std::string& note : partition::advise(*plan.model, *plan.costs, plan.partition)) {
+    plan.partition.notes.push_back(std::move(note));
+  }
   return plan;
 }
 

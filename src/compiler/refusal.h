@@ -16,6 +16,7 @@ struct Attempt {
   std::int32_t ops = 0;              // how many operators may be on the chip
   std::vector<std::string> tensors;  // that end the part; empty for the whole model
   Status status;
+  bool is_late = false;  // given up for its time
 };
 
 struct Refusal {

@@ -27,10 +27,12 @@ constexpr std::int64_t kBlockCycles = 1600, kInputBlockCycles = 8000, kInputByte
 constexpr std::int64_t kRingLineCycles = 16;
 constexpr std::int64_t kInputConstants = 512;  // bytes that come with the slots of an input
 
-// The part without slices: what there is of each tensor, and how much exists at each operator.
+// The part without slices: what there is of each tensor, and how much exists at each operator. With `may_put_aside`,
+// only what an operator uses exists: everything else can be put aside meanwhile.
 class Whole {
  public:
-  Whole(const lower::PartBorder& part, TiledProgram program) : part_(part), program_(std::move(program)) {
+  Whole(const lower::PartBorder& part, TiledProgram program, bool may_put_aside)
+      : part_(part), program_(std::move(program)), may_put_aside_(may_put_aside) {
     std::map<std::int32_t, std::int32_t> positions;
     for (std::size_t i = 0; i < part.ops.size(); ++i) positions[part.ops[i]] = static_cast<std::int32_t>(i);
     bytes_.assign(part.ops.size(), 0);
@@ -40,10 +42,7 @@ class Whole {
       if (found != positions.end()) at = found->second;
       position_of_step_.push_back(at);
     }
-    for (const tiled::NarrowObject& object : program_.narrow) {
-      first_.push_back(object.life.first < 0 ? 0 : position(object.life.first));
-      last_.push_back(object.life.first < 0 ? -1 : position(object.life.last));
-    }
+    find_presence();
     count_bytes();
     for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
       tensors_[program_.tensors[t].source].push_back(static_cast<std::int32_t>(t));
@@ -70,19 +69,50 @@ class Whole {
     return objects;
   }
   bool exists_at(std::int32_t object, std::int32_t op) const {
-    return first_[static_cast<std::size_t>(object)] <= op && op <= last_[static_cast<std::size_t>(object)];
+    const std::vector<tiled::Lifetime>& present = presence_[static_cast<std::size_t>(object)];
+    return std::any_of(present.begin(), present.end(), [&](const tiled::Lifetime& steps) {
+      return position(steps.first) <= op && op <= position(steps.last);
+    });
   }
   std::int64_t bytes_of(std::int32_t object) const { return program_.narrow[static_cast<std::size_t>(object)].bytes; }
 
  private:
   std::int32_t position(std::int32_t step) const { return position_of_step_[static_cast<std::size_t>(step)]; }
 
+  // By object: runs of steps.
+  void find_presence() {
+    presence_.resize(program_.narrow.size());
+    if (!may_put_aside_) {
+      for (std::size_t i = 0; i < presence_.size(); ++i) {
+        if (program_.narrow[i].life.first >= 0) presence_[i] = {program_.narrow[i].life};
+      }
+      return;
+    }
+    const auto use = [&](std::int32_t object, std::size_t step) {
+      const auto at = static_cast<std::int32_t>(step);
+      std::vector<tiled::Lifetime>& present = presence_[static_cast<std::size_t>(object)];
+      if (present.empty() || present.back().last < at - 1) {
+        present.push_back({at, at});
+      } else {
+        present.back().last = at;
+      }
+    };
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+      const tiled::Step& step = program_.steps[i];
+      for (const auto* tensors : {&step.reads, &step.writes}) {
+        for (const std::int32_t t : *tensors) use(program_.tensor(t).object, i);
+      }
+      for (const std::int32_t object : step.narrow_used) use(object, i);
+    }
+  }
+
   void count_bytes() {
     std::vector<std::int64_t> change(program_.steps.size() + 1, 0);
-    for (const tiled::NarrowObject& object : program_.narrow) {
-      if (object.life.first < 0) continue;
-      change[static_cast<std::size_t>(object.life.first)] += object.bytes;
-      change[static_cast<std::size_t>(object.life.last) + 1] -= object.bytes;
+    for (std::size_t i = 0; i < presence_.size(); ++i) {
+      for (const tiled::Lifetime& steps : presence_[i]) {
+        change[static_cast<std::size_t>(steps.first)] += program_.narrow[i].bytes;
+        change[static_cast<std::size_t>(steps.last) + 1] -= program_.narrow[i].bytes;
+      }
     }
     std::int64_t now = 0;
     for (std::size_t step = 0; step < program_.steps.size(); ++step) {
@@ -94,9 +124,10 @@ class Whole {
 
   const lower::PartBorder& part_;
   TiledProgram program_;
-  std::vector<std::int32_t> position_of_step_;                 // of the operator, or of the one before
-  std::vector<std::int64_t> bytes_;                            // by operator
-  std::vector<std::int32_t> first_, last_;                     // by object: operators
+  std::vector<std::int32_t> position_of_step_;          // of the operator, or of the one before
+  std::vector<std::int64_t> bytes_;                     // by operator
+  std::vector<std::vector<tiled::Lifetime>> presence_;  // by object: steps
+  const bool may_put_aside_;
   std::map<std::int32_t, std::vector<std::int32_t>> tensors_;  // by source
 };
 
@@ -322,6 +353,22 @@ std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const l
   return groups;
 }
 
+std::optional<std::vector<SliceGroup>> find_groups(const lower::PartBorder& part, lower::LowerOptions how,
+                                                   const TiledProgram& program, bool may_put_aside) {
+  const Whole whole(part, program, may_put_aside);
+  const lower::Sliceable sliceable(part);
+  std::vector<SliceGroup> last;
+  for (const int percent : kLimits) {
+    auto groups = groups_within(whole, sliceable, std::int64_t{chip::kNarrowBytes} * percent / 100);
+    if (!groups) break;
+    if (groups->empty() || *groups == last) continue;
+    how.groups = last = *groups;
+    auto sliced = lower::lower(part.model, part.ops, part.inputs, part.outputs, how);
+    if (sliced.ok() && schedule::activation_bytes(*sliced, may_put_aside) <= chip::kNarrowBytes) return groups;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<SliceGroup>> choose_slices(const lower::PartBorder& part, const lower::LowerOptions& options) {
@@ -331,19 +378,14 @@ Result<std::vector<SliceGroup>> choose_slices(const lower::PartBorder& part, con
   REEF_ASSIGN_OR_RETURN(TiledProgram program, lower::lower(part.model, part.ops, part.inputs, part.outputs, how));
   const std::int64_t needed = schedule::activation_bytes(program);
   if (needed <= chip::kNarrowBytes) return std::vector<SliceGroup>();
-  const Whole whole(part, std::move(program));
-  const lower::Sliceable sliceable(part);
-  std::vector<SliceGroup> last;
-  for (const int percent : kLimits) {
-    auto groups = groups_within(whole, sliceable, std::int64_t{chip::kNarrowBytes} * percent / 100);
-    if (!groups) break;
-    if (groups->empty() || *groups == last) continue;
-    how.groups = last = *groups;
-    auto sliced = lower::lower(part.model, part.ops, part.inputs, part.outputs, how);
-    if (sliced.ok() && schedule::activation_bytes(*sliced) <= chip::kNarrowBytes) return *groups;
-  }
-  return unsupported("activations need {} bytes of each tile, which has {}, and no way to work in slices was found",
-                     needed, chip::kNarrowBytes);
+  if (auto groups = find_groups(part, how, program, false)) return std::move(*groups);
+  TiledProgram copy = program;
+  if (schedule::activation_bytes(copy, true) <= chip::kNarrowBytes) return std::vector<SliceGroup>();
+  if (auto groups = find_groups(part, how, program, true)) return std::move(*groups);
+  return unsupported(
+      "activations need {} bytes of each tile, which has {}; neither work in slices nor putting some aside was found "
+      "to help",
+      needed, chip::kNarrowBytes);
 }
 
 }  // namespace reef::compiler

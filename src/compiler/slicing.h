@@ -11,6 +11,8 @@
 //      (a shortest path over the operators).
 //   3. Place everything. If it does not fit after all, because free memory is in pieces, begin again with a lower
 //      limit.
+//   4. If that does not help: the same, while what an operator does not use is put aside (schedule/spills.h), without
+//      slices first.
 //
 // How it is known that costs are right: they are those of the instructions' steps and of parameter lines on the ring
 // (timing.md 2), which is all that matters for a choice between groups.
@@ -23,7 +25,8 @@
 
 namespace reef::compiler {
 
-// Empty: everything fits as it is. kUnsupported: no such groups were found; `options.groups` and `sketch` are not used.
+// Empty: everything fits as it is, or with things put aside. kUnsupported: no such groups were found; `options.groups`
+// and `sketch` are not used.
 Result<std::vector<lower::SliceGroup>> choose_slices(const lower::PartBorder& part, const lower::LowerOptions& options);
 
 }  // namespace reef::compiler

@@ -53,6 +53,7 @@ void emit_step(Emission& to, const tiled::Infeed& input);
 void emit_step(Emission& to, const tiled::Convolution& layer);
 void emit_step(Emission& to, const tiled::Outfeed& output);
 void emit_step(Emission& to, const tiled::RingCopies& step);
+void emit_step(Emission& to, const tiled::FullyConnected& layer);
 void emit_step(Emission& to, const tiled::Relayout& step);
 void emit_step(Emission& to, const tiled::GlobalPool& step);
 void emit_step(Emission& to, const tiled::Softmax& step);
@@ -60,7 +61,9 @@ void emit_step(Emission& to, const tiled::LocalCopies& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
 void emit_step(Emission& to, const tiled::HaloUpdate& update);
+void emit_step(Emission& to, const tiled::Spill& spill);
 void emit_step(Emission& to, const tiled::Pool& pool);
+void emit_step(Emission& to, const tiled::Product& product);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA

@@ -37,13 +37,26 @@ std::int64_t units_of(const tiled::ParameterChunk& chunk, const tiled::Parameter
   return std::int64_t{piece.lines} * chunk.line_words * chip::kNarrowWordBytes / chip::kParameterFifoUnitBytes;
 }
 
+// Headers that are only used in their place are received as such, as Google's compiler does it; they could be lines
+// like others.
+Draft receive_lines(const tiled::ParameterChunk& chunk, const tiled::ParameterPiece& piece) {
+  namespace r = isa::ring;
+  const std::int32_t header = chunk.part_header_lines, lines = piece.lines - header;
+  Draft draft(Opcode::kRingReceiveA);
+  draft.tiles(tiled::mask_of(piece.tile)).nest(r::kReceiveOut, LoopNest(piece.line + header, {{1, lines, lines > 1}}));
+  if (header > 0) {
+    draft.set(r::kHeader)
+        .set(r::kHeaderFirst, piece.line)
+        .set(r::kHeaderLines, header)
+        .set(r::kHeaderLast, piece.line + header - 1)
+        .set(r::kHeaderStep, header);
+  }
+  return draft;
+}
+
 void receive(ProgramWriter& writer, const tiled::ParameterChunk& chunk) {
   namespace q = isa::host_queues;
-  for (const tiled::ParameterPiece& piece : chunk.at) {
-    writer.add(Draft(Opcode::kRingReceiveA)
-                   .tiles(tiled::mask_of(piece.tile))
-                   .nest(isa::ring::kReceiveOut, LoopNest(piece.line, {{1, piece.lines, piece.lines > 1}})));
-  }
+  for (const tiled::ParameterPiece& piece : chunk.at) writer.add(receive_lines(chunk, piece));
   for (const tiled::ParameterPiece& piece : chunk.at) {
     const std::int64_t units = units_of(chunk, piece);
     const std::int64_t popped = writer.total(ScalarCounter::kParameterPop);

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <set>
 #include <string_view>
 
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/option_schema.h"
+#include "ir/compact.h"
 #include "ir/verify.h"
+#include "ops/dependencies.h"
 
 namespace reef::emit {
 namespace {
@@ -19,26 +20,12 @@ constexpr char kDescription[] = "Exported from Subgraph.";
 // What is true of the converted file only.
 constexpr std::array<std::string_view, 2> kMetadataOfConversion = {"min_runtime_version", "CONVERSION_METADATA"};
 
-bool is_constant(const ir::Model& model, const ir::Tensor& tensor) {
-  const ir::Buffer& buffer = model.buffers[static_cast<std::size_t>(tensor.buffer)];
-  return !buffer.data.empty() || buffer.is_empty_constant || tensor.external_buffer != 0;
-}
-
-const ir::Tensor& tensor_of(const ir::Subgraph& graph, std::int32_t index) {
-  return graph.tensors[static_cast<std::size_t>(index)];
-}
-
 // Orders operators and parts as TFLite does when a delegate takes some of them: whatever is ready runs, operators of
 // the CPU first if the first one that is ready is one of them, then a part, and so on.
 class Scheduler {
  public:
-  Scheduler(const ir::Subgraph& graph, const std::vector<CompiledPart>& parts) : graph_(graph), parts_(parts) {
-    part_of_.assign(graph.operators.size(), -1);
-    is_computed_.assign(graph.tensors.size(), false);
-    for (const ir::Operator& op : graph.operators) {
-      for (const std::int32_t tensor : op.outputs) is_computed_[static_cast<std::size_t>(tensor)] = true;
-    }
-  }
+  Scheduler(const ir::Model& model, const std::vector<CompiledPart>& parts)
+      : graph_(model.subgraphs[0]), order_(model), parts_(parts), part_of_(graph_.operators.size(), -1) {}
 
   Result<std::vector<ir::Operator>> run() {
     REEF_RETURN_IF_ERROR(assign_parts());
@@ -48,9 +35,9 @@ class Scheduler {
       const std::size_t before = left;
       for (std::size_t i = 0; i < graph_.operators.size() && left == before; ++i) {
         if (is_done_[i]) continue;
-        if (part_of_[i] < 0 && is_ready(graph_.operators[i].inputs)) {
+        if (part_of_[i] < 0 && is_ready(i)) {
           left -= take_cpu_operators();
-        } else if (part_of_[i] >= 0 && is_ready(part_at(i).inputs)) {
+        } else if (part_of_[i] >= 0 && is_ready(part_at(i))) {
           left -= take_part(part_at(i));
         }
       }
@@ -80,16 +67,21 @@ class Scheduler {
     return ok_status();
   }
 
-  bool is_ready(const std::vector<std::int32_t>& inputs) const {
-    return std::all_of(inputs.begin(), inputs.end(), [&](std::int32_t tensor) {
-      return tensor < 0 || !is_computed_[static_cast<std::size_t>(tensor)];
+  // All that must come before has run, or belongs to the same part.
+  bool is_ready(std::size_t op) const {
+    const auto before = order_.predecessors(static_cast<std::int32_t>(op));
+    return std::all_of(before.begin(), before.end(), [&](std::int32_t other) {
+      const auto i = static_cast<std::size_t>(other);
+      return is_done_[i] || (part_of_[op] >= 0 && part_of_[i] == part_of_[op]);
     });
+  }
+  bool is_ready(const CompiledPart& part) const {
+    return std::all_of(part.ops.begin(), part.ops.end(),
+                       [&](std::int32_t op) { return is_ready(static_cast<std::size_t>(op)); });
   }
 
   std::size_t finish(std::size_t op) {
     is_done_[op] = true;
-    for (const std::int32_t tensor : graph_.operators[op].outputs)
-      is_computed_[static_cast<std::size_t>(tensor)] = false;
     return 1;
   }
 
@@ -97,7 +89,7 @@ class Scheduler {
   std::size_t take_cpu_operators() {
     std::size_t taken = 0;
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
-      if (is_done_[i] || part_of_[i] >= 0 || !is_ready(graph_.operators[i].inputs)) continue;
+      if (is_done_[i] || part_of_[i] >= 0 || !is_ready(i)) continue;
       result_.push_back(graph_.operators[i]);
       taken += finish(i);
     }
@@ -118,9 +110,9 @@ class Scheduler {
   }
 
   const ir::Subgraph& graph_;
+  const ops::Dependencies order_;
   const std::vector<CompiledPart>& parts_;
   std::vector<int> part_of_;
-  std::vector<bool> is_computed_;  // by an operator that has not run yet
   std::vector<bool> is_done_;
   std::vector<ir::Operator> result_;
 };
@@ -168,56 +160,9 @@ class Exporter {
     tensor.has_quantization = tensor.quantization.is_quantized() || has_details;
   }
 
-  // Scales in blocks are tensors themselves: no operator names them.
-  static void use_parameter_tensors(const ir::Subgraph& graph, std::vector<bool>& is_used) {
-    const auto use = [&](std::int32_t tensor) {
-      if (tensor >= 0) is_used[static_cast<std::size_t>(tensor)] = true;
-    };
-    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      if (!is_used[i]) continue;
-      const auto& details = graph.tensors[i].quantization.details;
-      if (const auto* blocks = std::get_if<ir::BlockwiseQuantization>(&details)) {
-        use(blocks->scales);
-        use(blocks->zero_points);
-      } else if (const auto* axes = std::get_if<ir::MultiAxisQuantization>(&details)) {
-        use(axes->scales);
-        use(axes->zero_points);
-      }
-    }
-  }
-
   void export_graph(ir::Subgraph& graph) {
-    std::vector<bool> is_used(graph.tensors.size(), false);
-    const auto use = [&](const std::vector<std::int32_t>& tensors) {
-      for (const std::int32_t tensor : tensors) {
-        if (tensor >= 0) is_used[static_cast<std::size_t>(tensor)] = true;
-      }
-    };
-    use(graph.inputs);
-    use(graph.outputs);
-    for (const ir::Operator& op : graph.operators) {
-      use(op.inputs);
-      use(op.outputs);
-      use(op.intermediates);
-    }
-    use_parameter_tensors(graph, is_used);
-    new_number_.assign(graph.tensors.size(), -1);
-    std::vector<ir::Tensor> kept;
-    for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
-      if (!is_used[i]) continue;
-      new_number_[i] = static_cast<std::int32_t>(kept.size());
-      export_tensor(graph.tensors[i]);
-      kept.push_back(std::move(graph.tensors[i]));
-    }
-    graph.tensors = std::move(kept);  // numbers that a parameter tensor itself has are not followed: none has any
-    renumber_details(graph);
-    renumber(graph.inputs);
-    renumber(graph.outputs);
-    for (ir::Operator& op : graph.operators) {
-      renumber(op.inputs);
-      renumber(op.outputs);
-      renumber(op.intermediates);
-    }
+    new_number_ = ir::drop_unused_tensors(graph);
+    for (ir::Tensor& tensor : graph.tensors) export_tensor(tensor);
     forget_debug_data(graph);
     for (ir::Operator& op : graph.operators) add_empty_options(op);
   }
@@ -243,9 +188,6 @@ class Exporter {
     for (ir::Operator& op : graph.operators) op.debug_metadata_index = -1;
   }
 
-  void renumber(std::vector<std::int32_t>& tensors) const {
-    for (std::int32_t& tensor : tensors) tensor = number_of(tensor);
-  }
   std::int32_t number_of(std::int32_t tensor) const {
     return tensor < 0 ? tensor : new_number_[static_cast<std::size_t>(tensor)];
   }
@@ -279,18 +221,6 @@ class Exporter {
     }
   }
 
-  void renumber_details(ir::Subgraph& graph) const {
-    for (ir::Tensor& tensor : graph.tensors) {
-      if (auto* blocks = std::get_if<ir::BlockwiseQuantization>(&tensor.quantization.details)) {
-        blocks->scales = number_of(blocks->scales);
-        blocks->zero_points = number_of(blocks->zero_points);
-      } else if (auto* axes = std::get_if<ir::MultiAxisQuantization>(&tensor.quantization.details)) {
-        axes->scales = number_of(axes->scales);
-        axes->zero_points = number_of(axes->zero_points);
-      }
-    }
-  }
-
   const ir::Model& source_;
   const EmitOptions& options_;
   ir::Model result_;
@@ -299,32 +229,11 @@ class Exporter {
 
 }  // namespace
 
-Border border_of(const ir::Model& model, const std::vector<std::int32_t>& ops) {
-  const ir::Subgraph& graph = model.subgraphs.front();
-  std::vector<bool> is_inside(graph.operators.size(), false);
-  for (const std::int32_t op : ops) is_inside[static_cast<std::size_t>(op)] = true;
-  std::set<std::int32_t> read, computed, needed(graph.outputs.begin(), graph.outputs.end());
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    const ir::Operator& op = graph.operators[i];
-    (is_inside[i] ? read : needed).insert(op.inputs.begin(), op.inputs.end());
-    if (is_inside[i]) computed.insert(op.outputs.begin(), op.outputs.end());
-  }
-  Border border;
-  for (const std::int32_t tensor : read) {
-    if (tensor < 0 || computed.contains(tensor) || is_constant(model, tensor_of(graph, tensor))) continue;
-    border.inputs.push_back(tensor);
-  }
-  for (const std::int32_t tensor : computed) {
-    if (needed.contains(tensor)) border.outputs.push_back(tensor);
-  }
-  return border;
-}
-
 Result<ir::Model> compiled_model(const ir::Model& source, const std::vector<CompiledPart>& parts,
                                  const EmitOptions& options) {
   REEF_REQUIRE(!source.subgraphs.empty(), "the model has no subgraph");
   ir::Subgraph main = source.subgraphs.front();
-  REEF_ASSIGN_OR_RETURN(main.operators, Scheduler(source.subgraphs.front(), parts).run());
+  REEF_ASSIGN_OR_RETURN(main.operators, Scheduler(source, parts).run());
   return Exporter(source, options).run(std::move(main));
 }
 

@@ -24,14 +24,6 @@ struct CompiledPart {
   Bytes custom_options;                       // darwinn::write_custom_options
 };
 
-// What crosses the border of a set of operators, in the order that Google's compiler gives to a custom op's operands.
-struct Border {
-  std::vector<std::int32_t> inputs;   // computed elsewhere, the model's own, or states: read inside
-  std::vector<std::int32_t> outputs;  // computed inside, read outside or an output of the model
-};
-// `model` must be verified, `ops` ascending numbers of subgraph 0's operators.
-Border border_of(const ir::Model& model, const std::vector<std::int32_t>& ops);
-
 struct EmitOptions {
   bool keep_signatures = false;      // Google's compiler drops them
   std::vector<std::string> remarks;  // become metadata "reef", one to a line; empty: none

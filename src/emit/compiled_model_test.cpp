@@ -6,6 +6,7 @@
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/test_models.h"
 #include "ir/verify.h"
+#include "ops/dependencies.h"
 
 namespace reef::emit {
 namespace {
@@ -54,7 +55,7 @@ struct GraphBuilder {
 };
 
 CompiledPart part_of(const ir::Model& model, Numbers ops) {
-  const Border border = border_of(model, ops);
+  const ops::Dependencies::Border border = ops::Dependencies(model).border(ops);
   return {std::move(ops), border.inputs, border.outputs, Bytes({9})};
 }
 
@@ -130,6 +131,15 @@ TEST(CompiledModel, OperatorsOfTheCpuMoveInFrontOfAPartThatNeedsThem) {
   graph.op("A", {0}, {2}).op("CPU", {1}, {3}).op("B", {2, 3}, {4}).op("C", {4}, {5});
   const ir::Model result = must_compile(graph.model, {{0, 2, 3}});
   EXPECT_EQ(op_types(result), (Names{"CPU", darwinn::kCustomOpName}));
+}
+
+// The variable is read behind the assignment, which waits for the part; reading needs nothing else.
+TEST(CompiledModel, VariablesAreReadAndAssignedInTheFilesOrder) {
+  GraphBuilder graph(4, {0}, {3});
+  graph.model.subgraphs[0].tensors[1].type = ir::DataType::kResource;
+  graph.op("VAR_HANDLE", {}, {1}).op("A", {0}, {2}).op("ASSIGN_VARIABLE", {1, 2}, {}).op("READ_VARIABLE", {1}, {3});
+  const ir::Model result = must_compile(graph.model, {{1}});
+  EXPECT_EQ(op_types(result), (Names{"VAR_HANDLE", darwinn::kCustomOpName, "ASSIGN_VARIABLE", "READ_VARIABLE"}));
 }
 
 TEST(CompiledModel, StatesAreInputsOfTheOp) {

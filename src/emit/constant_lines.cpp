@@ -20,6 +20,20 @@ void fill(ProgramWriter& writer, Opcode by, std::int32_t word, std::int32_t word
   writer.add(draft.set(m::kFill).set(m::kFillValue, value));
 }
 
+// By all four units in turn; equal words by one instruction.
+void fill_words(ProgramWriter& writer, std::span<const std::uint32_t> words, std::int32_t first_byte) {
+  constexpr std::array kUnits = {Opcode::kMeshNorth, Opcode::kMeshEast, Opcode::kMeshWest, Opcode::kMeshSouth};
+  const auto count = static_cast<std::int32_t>(words.size());
+  std::size_t unit = 0;
+  for (std::int32_t at = 0; at < count;) {
+    const std::uint32_t value = words[static_cast<std::size_t>(at)];
+    std::int32_t end = at;
+    while (end < count && words[static_cast<std::size_t>(end)] == value) ++end;
+    fill(writer, kUnits[unit++ % kUnits.size()], first_byte / kWord + at, end - at, value, true);
+    at = end;
+  }
+}
+
 }  // namespace
 
 void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::Identity& identity) {
@@ -42,24 +56,14 @@ void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, co
   });
 }
 
-void make_lines_of_four(ProgramWriter& writer, std::span<const std::uint32_t> words, std::int32_t first_byte,
-                        std::int32_t line) {
+void make_lines(ProgramWriter& writer, std::span<const std::uint32_t> words, std::int32_t line_words,
+                std::int32_t first_byte, std::int32_t line) {
   namespace m = isa::movers;
-  constexpr std::array kUnits = {Opcode::kMeshNorth, Opcode::kMeshEast, Opcode::kMeshWest, Opcode::kMeshSouth};
-  constexpr std::int32_t kLineWords = 4;
-  const auto count = static_cast<std::int32_t>(words.size());
-  std::size_t unit = 0;
-  for (std::int32_t at = 0; at < count;) {
-    const std::uint32_t value = words[static_cast<std::size_t>(at)];
-    std::int32_t end = at;
-    while (end < count && words[static_cast<std::size_t>(end)] == value) ++end;
-    fill(writer, kUnits[unit++ % kUnits.size()], first_byte / kWord + at, end - at, value, true);
-    at = end;
-  }
-  const std::int32_t lines = count / kLineWords;
+  fill_words(writer, words, first_byte);
+  const std::int32_t lines = static_cast<std::int32_t>(words.size()) / line_words;
   Draft move(Opcode::kNarrowToWide);
   move.tiles(tiled::kAllTiles)
-      .nest(m::kToWideIn, LoopNest(first_byte / kWord, {step(1, kLineWords), step(kLineWords, lines)}))
+      .nest(m::kToWideIn, LoopNest(first_byte / kWord, {step(1, line_words), step(line_words, lines)}))
       .nest(m::kToWideOut, LoopNest(line, {step(1, lines)}))
       .set(m::kToWideLineLevel, 1)
       .signal(m::kSignalNarrowToWide, 1);

@@ -16,9 +16,9 @@ namespace reef::emit {
 void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::Identity& identity);
 
 // Writes the words to narrow memory of all tiles, equal ones by one instruction, by all four mesh units in turn; then
-// moves them to lines of four words. As above, NARROW_TO_WIDE says when they are there. Directly behind a fence that
-// clears all counters.
-void make_lines_of_four(ProgramWriter& writer, std::span<const std::uint32_t> words, std::int32_t first_byte,
-                        std::int32_t line);
+// moves them to lines of `line_words` words. As above, NARROW_TO_WIDE says when they are there. Directly behind a fence
+// that clears all counters.
+void make_lines(ProgramWriter& writer, std::span<const std::uint32_t> words, std::int32_t line_words,
+                std::int32_t first_byte, std::int32_t line);
 
 }  // namespace reef::emit

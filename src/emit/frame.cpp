@@ -53,13 +53,17 @@ void epilogue_of_execution(ProgramWriter& writer) {
   Draft turns(Opcode::kScalarFence);
   turns.set(f::kTiles, tiled::kAllTiles).set(f::kDrain, kScalarMovers);
   std::int64_t reset = 0;
-  for (const ScalarCounter counter : {ScalarCounter::kRingProducerA, ScalarCounter::kRingProducerB}) {
+  std::uint32_t reset_on_tiles = 0;
+  for (const auto& [counter, on_tiles] : {std::pair(ScalarCounter::kRingProducerA, TileCounter::kRingProducerA),
+                                          std::pair(ScalarCounter::kRingProducerB, TileCounter::kRingProducerB)}) {
+    if (writer.total(counter) == 0) continue;  // the channel was not used
     const int index = static_cast<int>(counter);
     reset |= std::int64_t{1} << index;
+    reset_on_tiles |= counter_mask(on_tiles);
     turns.set(f::threshold(index), wrapped_total(writer.total(counter))).set(f::compare(index));
   }
   writer.add(turns.set(f::kReset, reset));
-  writer.tile_fence(kAllUnits, kRingTurns, true);
+  writer.tile_fence(kAllUnits, reset_on_tiles, true);
   writer.await_tiles();
   writer.barrier(true);
   writer.load_register(kAddressHigh, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network's input, from the host's buffer into the tiles' narrow memories: row by row, where all tiles have equal
-// shares (infeed_slots.cpp and infeed_strips.cpp have the others).
+// shares (infeed_slots.cpp, infeed_strips.cpp and infeed_vector.cpp have the others).
 //
 // A row of tiles gets its quarter of the image as one stream, which the ring brings to all four of its tiles:
 //
@@ -216,6 +216,8 @@ void emit_step(Emission& to, const tiled::Infeed& input) {
   }
   if (input.slots) {
     infeed_by_slots(to, input);
+  } else if (input.vector) {
+    infeed_vector(to, input);
   } else if (input.strips) {
     infeed_by_strips(to, input);
   } else {

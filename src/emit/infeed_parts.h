@@ -22,5 +22,6 @@ void request_input(Emission& to, const tiled::Infeed& input);
 
 void infeed_by_strips(Emission& to, const tiled::Infeed& input);
 void infeed_by_slots(Emission& to, const tiled::Infeed& input);
+void infeed_vector(Emission& to, const tiled::Infeed& input);
 
 }  // namespace reef::emit

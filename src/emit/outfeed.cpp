@@ -9,7 +9,10 @@
 //   narrow_to_wide   RING_WRITE: the line before last has been sent
 //   ring_send        RING_PRODUCER_A: all tiles before have finished; NARROW_TO_WIDE: the line is filled
 //
-// How it is known: as Google's newest compiler does it where all tiles have the same share. Uneven shares are our own.
+// How it is known: as Google's newest compiler does it where all tiles have the same share, and for vectors. Uneven
+// shares of images are our own.
+#include <bit>
+
 #include "emit/blocks.h"
 #include "emit/registers.h"
 #include "isa/host_queues.h"
@@ -33,17 +36,58 @@ struct Share {
   friend bool operator==(const Share&, const Share&) = default;
 };
 
+std::int32_t words_of_tile(const TiledTensor& tensor, int tile) {
+  const auto words = [](std::int32_t bytes) { return (bytes + kWord - 1) / kWord; };
+  switch (tensor.spread) {
+    case tiled::Spread::kGrid:
+      return tensor.rows.tile(chip::tile_row(tile)).own() * tensor.columns.tile(chip::tile_column(tile)).own() *
+             words(tensor.pitch);
+    case tiled::Spread::kVector:
+      return words(tensor.run_of(tile));
+    case tiled::Spread::kCopies:  // one of them
+      return std::countr_zero(tensor.tiles) == tile ? tensor.height * tensor.width * words(tensor.pitch) : 0;
+  }
+  return 0;
+}
+
+// The words of tiles that have equally many, into the two lines.
+void fill_lines(ProgramWriter& writer, const TiledTensor& tensor, std::int32_t two_lines, TileMask tiles,
+                const Share& share) {
+  namespace m = isa::movers;
+  Draft draft(Opcode::kNarrowToWide);
+  draft.tiles(tiles);
+  if (tensor.spread == tiled::Spread::kGrid) {
+    const std::int32_t pixel_words = tensor.pitch / kWord;
+    const std::int32_t words = share.rows * share.columns * pixel_words;
+    // A single line is written as a dimension of one step.
+    const int level = words <= kLineWords ? 1 : 0;
+    LoopNest lines(two_lines, {{level, (words + kLineWords - 1) / kLineWords, false}});
+    draft
+        .nest(m::kToWideIn, LoopNest(share.first_word, {step(1, pixel_words), step(pixel_words, share.columns),
+                                                        step(share.row_words, share.rows)}))
+        .nest(m::kToWideOut, lines.swap(level, 1))
+        .set(m::kToWideLineLevel, 3)
+        .wait(TileCounter::kRingWrite, {level, share.lines_sent - 1, 1}, Gate::kWriting)
+        .signal(m::kSignalNarrowToWide, level);
+  } else {
+    const std::int32_t words = share.columns;
+    const std::int32_t lines = (words + kLineWords - 1) / kLineWords;
+    draft.nest(m::kToWideIn, LoopNest(share.first_word, {{1, words, words > 1}}))
+        .nest(m::kToWideOut, LoopNest(two_lines, {{1, 1, false}, repeat(lines)}).swap(1, 1))
+        .set(m::kToWideLineLevel, 1)
+        .wait(TileCounter::kRingWrite, {1, share.lines_sent - 1, 1}, Gate::kWriting)
+        .signal(m::kSignalNarrowToWide, 1);
+  }
+  writer.add(draft);
+}
+
 }  // namespace
 
 OutputStream output_stream(const TiledTensor& tensor) {
   OutputStream stream;
   for (std::size_t t = 0; t < chip::kTiles; ++t) {
-    const int tile = static_cast<int>(t);
-    const std::int32_t pixels =
-        tensor.rows.tile(chip::tile_row(tile)).own() * tensor.columns.tile(chip::tile_column(tile)).own();
     stream.offset[t] = stream.bytes;
-    stream.words[t] = pixels * tensor.pitch / kWord;
-    if (tensor.spread == tiled::Spread::kVector) stream.words[t] = (tensor.run_of(tile) + 3) / 4;
+    stream.words[t] = words_of_tile(tensor, static_cast<int>(t));
     stream.bytes += (stream.words[t] + kUnitWords - 1) / kUnitWords * chip::kActivationFifoUnitBytes;
   }
   return stream;
@@ -51,14 +95,12 @@ OutputStream output_stream(const TiledTensor& tensor) {
 
 void emit_step(Emission& to, const tiled::Outfeed& output) {
   ProgramWriter& writer = to.writer;
-  namespace m = isa::movers;
   namespace q = isa::host_queues;
   namespace r = isa::ring;
   const TiledTensor& tensor = to.program.tensor(output.tensor);
   const std::int32_t two_lines = to.program.line_of(output.lines);
   const std::string& layer_name = to.name_of(output.border);
   const OutputStream stream = output_stream(tensor);
-  const std::int32_t pixel_words = tensor.spread == tiled::Spread::kVector ? 1 : tensor.pitch / kWord;
   const auto lines_of = [&](int tile) {
     return (stream.words[static_cast<std::size_t>(tile)] + kLineWords - 1) / kLineWords;
   };
@@ -74,7 +116,7 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   }
   const auto share_of = [&](int tile) {
     const int row = chip::tile_row(tile), column = chip::tile_column(tile);
-    if (tensor.spread == tiled::Spread::kVector) {
+    if (tensor.spread != tiled::Spread::kGrid) {
       return Share{tensor.address / kWord, 1, stream.words[static_cast<std::size_t>(tile)], 0,
                    writer.total(TileCounter::kRingWrite, tile)};
     }
@@ -82,26 +124,18 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
                  tensor.columns.tile(column).own(), tensor.row_bytes(column) / kWord,
                  writer.total(TileCounter::kRingWrite, tile)};
   };
-  for_each_class(tiles, share_of, [&](TileMask mask, const Share& share) {
-    const std::int32_t words = share.rows * share.columns * pixel_words;
-    writer.add(
-        Draft(Opcode::kNarrowToWide)
-            .tiles(mask)
-            .nest(m::kToWideIn, LoopNest(share.first_word, {step(1, pixel_words), step(pixel_words, share.columns),
-                                                            step(share.row_words, share.rows)}))
-            .nest(m::kToWideOut, LoopNest(two_lines, {repeat((words + kLineWords - 1) / kLineWords)}).swap(0, 1))
-            .set(m::kToWideLineLevel, 3)
-            .wait(TileCounter::kRingWrite, {0, share.lines_sent - 1, 1}, Gate::kWriting)
-            .signal(m::kSignalNarrowToWide, 0));
-  });
+  for_each_class(tiles, share_of,
+                 [&](TileMask mask, const Share& share) { fill_lines(writer, tensor, two_lines, mask, share); });
   writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(stream.bytes),
                          static_cast<int>(isa::bundle::DescriptorTag::kOutput)});
   to.hint_transfer(darwinn::BaseAddress::kOutput, layer_name, 0, stream.bytes, darwinn::Direction::kToHost);
   for (int t = 0; t < chip::kTiles; ++t) {
     const std::int32_t words = stream.words[static_cast<std::size_t>(t)];
     if (words == 0) continue;
+    const std::int32_t unit_count = (words + kUnitWords - 1) / kUnitWords;
+    const Dim units{unit_count == 1 ? 1 : 0, unit_count, false};
     writer.add(Draft(Opcode::kOutfeed)
-                   .nest(q::kOutfeedOut, LoopNest(0, {repeat((words + kUnitWords - 1) / kUnitWords)}))
+                   .nest(q::kOutfeedOut, LoopNest(0, {units}))
                    .signal(q::kSignalOutfeed, 1)
                    .set(q::kOutfeedLineWords, kLineWords)
                    .set(q::kOutfeedTarget));

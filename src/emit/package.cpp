@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/package.h"
 
+#include <bit>
+
 #include <algorithm>
 
 #include "emit/blocks.h"
@@ -61,7 +63,20 @@ darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& s
     layout.y_to_local_row = {0};
     layout.x_to_tile = {0};
     layout.x_to_local_offset = {0};
-    layout.x_to_row_size = {tensor.pitch};
+    layout.x_to_row_size = {static_cast<std::int32_t>(tensor.tile_bytes())};
+    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
+    return layout;
+  }
+  if (tensor.spread == tiled::Spread::kCopies) {
+    for (std::int32_t y = 0; y < tensor.height; ++y) {
+      layout.y_to_tile.push_back(0);
+      layout.y_to_local_row.push_back(y);
+    }
+    for (std::int32_t x = 0; x < tensor.width; ++x) {
+      layout.x_to_tile.push_back(std::countr_zero(tensor.tiles));
+      layout.x_to_local_offset.push_back(x * tensor.pitch);
+      layout.x_to_row_size.push_back(tensor.width * tensor.pitch);
+    }
     layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
     return layout;
   }

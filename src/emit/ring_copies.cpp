@@ -174,6 +174,9 @@ void emit_step(Emission& to, const tiled::RingCopies& step) {
   RingCopyWriter writer(to, step);
   writer.begin();
   for (const tiled::RingCopy& copy : step.copies) writer.write(copy);
+  if (step.output == tiled::kNowhere || !to.program.tensor(step.output).has_halo()) return;
+  to.writer.tile_fence(kAllUnits, kCountersOfTiles);
+  exchange_halo(to.writer, to.program.tensor(step.output), nullptr);
 }
 
 }  // namespace reef::emit

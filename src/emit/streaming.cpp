@@ -11,7 +11,7 @@
 //
 // How it is known: layers that Google's compiler streams in one program and keeps in another differ by exactly these
 // instructions (codegen_large.md 2.3; tests compare). What it never streams (depthwise layers) is brought to the lines
-// of one tile first, with the instructions that caching programs use.
+// of its tiles first, with the instructions that caching programs use.
 #include "emit/blocks.h"
 #include "emit/registers.h"
 #include "isa/host_queues.h"
@@ -32,17 +32,19 @@ LoopNest units_of_buffer(std::int64_t first, std::int64_t units) {
   return buffer_blocks(base, units, kBlock);
 }
 
-}  // namespace
+std::int64_t units_of_chunk(const tiled::ParameterChunk& chunk) {
+  return static_cast<std::int64_t>(chunk.bytes.size()) / chip::kParameterFifoUnitBytes;
+}
 
-void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask tiles) {
+// Queues the transfer of a chunk into the buffer. The unit that it begins with, counted over the whole program.
+std::int64_t ask_host(Emission& to, const tiled::ParameterChunk& chunk) {
   namespace q = isa::host_queues;
   ProgramWriter& writer = to.writer;
   const auto bytes = chunk.bytes.span();
   const auto offset = static_cast<std::uint32_t>(to.parameters.size());
-  const std::int64_t units = static_cast<std::int64_t>(bytes.size()) / chip::kParameterFifoUnitBytes;
   const std::int64_t come = writer.total(ScalarCounter::kParameterInfeed);
   writer.add(Draft(Opcode::kInfeed)
-                 .nest(q::kInfeedOut, units_of_buffer(come, units))
+                 .nest(q::kInfeedOut, units_of_buffer(come, units_of_chunk(chunk)))
                  .wait(ScalarCounter::kParameterPop, {0, come - (chip::kParameterFifoUnits - kUnitsKeptFree), 1})
                  .signal(q::kSignalInfeed, 0));
   if (offset == 0) {
@@ -56,23 +58,46 @@ void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask t
   to.hint_transfer(darwinn::BaseAddress::kParameter, "", offset, static_cast<std::int64_t>(bytes.size()),
                    darwinn::Direction::kToDevice);
   to.parameters.insert(to.parameters.end(), bytes.begin(), bytes.end());
+  return come;
+}
+
+struct Units {
+  std::int64_t first = 0, count = 0;
+};
+void pop_lines(ProgramWriter& writer, const Units& units, TileMask tiles, std::int32_t line_words) {
+  namespace q = isa::host_queues;
   writer.add(Draft(Opcode::kPop)
-                 .nest(q::kPopIn, units_of_buffer(come, units))
-                 .wait(ScalarCounter::kParameterInfeed, {0, come + 1, 1})
+                 .nest(q::kPopIn, units_of_buffer(units.first, units.count))
+                 .wait(ScalarCounter::kParameterInfeed, {0, units.first + 1, 1})
                  .wait(ScalarCounter::kRingProducerA, {2, writer.total(ScalarCounter::kRingProducerA), 0})
                  .signal(q::kSignalPop, 0)
                  .set(q::kPopTiles, tiles)
-                 .set(q::kPopLineWords, chunk.line_words));
+                 .set(q::kPopLineWords, line_words));
+}
+
+}  // namespace
+
+void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask tiles) {
+  const std::int64_t first = ask_host(to, chunk);
+  pop_lines(to.writer, {first, units_of_chunk(chunk)}, tiles, chunk.line_words);
 }
 
 void fetch_parameters(Emission& to, const tiled::ParameterChunk& chunk) {
   if (!chunk.is_fetched()) return;
-  const tiled::ParameterPiece& piece = chunk.at.front();
   to.writer.barrier();  // the lines may have been scratch of the step before
-  to.writer.add(Draft(Opcode::kRingReceiveA)
-                    .tiles(tiled::mask_of(piece.tile))
-                    .nest(isa::ring::kReceiveOut, LoopNest(piece.line, {{1, piece.lines, piece.lines > 1}})));
-  send_from_host(to, chunk, tiled::mask_of(piece.tile));
+  for (const tiled::ParameterPiece& piece : chunk.at) {
+    to.writer.add(Draft(Opcode::kRingReceiveA)
+                      .tiles(tiled::mask_of(piece.tile))
+                      .nest(isa::ring::kReceiveOut, LoopNest(piece.line, {{1, piece.lines, piece.lines > 1}})));
+  }
+  std::int64_t first = ask_host(to, chunk);
+  for (const tiled::ParameterPiece& piece : chunk.at) {
+    const std::int64_t units = chunk.at.size() == 1 ? units_of_chunk(chunk)
+                                                    : std::int64_t{piece.lines} * chunk.line_words *
+                                                          chip::kNarrowWordBytes / chip::kParameterFifoUnitBytes;
+    pop_lines(to.writer, {first, units}, tiled::mask_of(piece.tile), chunk.line_words);
+    first += units;
+  }
   to.writer.tile_fence(kAllUnits, 0);
 }
 

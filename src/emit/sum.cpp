@@ -55,8 +55,8 @@ class SumWriter {
 
   void write() {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
-    make_lines_of_four(writer_, weight_words(first_weight_, second_weight_, weight_zero_),
-                       program_.address_of(sum_.words), program_.line_of(sum_.lines));
+    make_lines(writer_, weight_words(first_weight_, second_weight_, weight_zero_), tiled::kSumWords / tiled::kSumLines,
+               program_.address_of(sum_.words), program_.line_of(sum_.lines));
     for_each_equal_draft(
         output_.owners(), [&](int tile) { return work_of(tile); }, [&](Draft draft) { writer_.add(std::move(draft)); });
     OwnPixels own;

@@ -193,4 +193,10 @@ inline const Bytes& constant_data(const Model& model, const Tensor& tensor) {
   return model.buffers[static_cast<std::size_t>(tensor.buffer)].data;
 }
 
+// The file holds the tensor's value, even if that has no elements or stands in another file.
+inline bool is_constant(const Model& model, const Tensor& tensor) {
+  const Buffer& buffer = model.buffers[static_cast<std::size_t>(tensor.buffer)];
+  return !buffer.data.empty() || buffer.is_empty_constant || tensor.external_buffer != 0;
+}
+
 }  // namespace reef::ir

@@ -66,22 +66,11 @@ Result<Value> Builder::value(std::int32_t tensor) const {
   return found->second;
 }
 
-Result<std::int32_t> Builder::grid(std::int32_t tensor) {
-  REEF_ASSIGN_OR_RETURN(const Value found, value(tensor));
-  if (program_.tensor(found.tensor).spread != tiled::Spread::kGrid) {
-    return unsupported("'{}' is cut by channels; spreading it as an image is not generated yet",
-                       ir::describe_name(source(tensor).name));
-  }
-  if (found.padding == Padding{}) return found.tensor;
-  REEF_ASSIGN_OR_RETURN(const std::int32_t padded, make_padding_real(*this, tensor, found));
-  set_value(tensor, {padded, {}});
-  return padded;
-}
-
 Result<Image> image_of(const ir::Tensor& tensor) {
   const ir::Shape& shape = tensor.shape;
-  const bool is_image = shape.rank() == 4, is_matrix = shape.rank() == 3;
-  if ((!is_image && !is_matrix) || shape[0] != 1 || !shape.is_usable() || shape.elements() == 0) {
+  const bool is_image = shape.rank() == 4;
+  const bool has_form = shape.rank() >= 1 && shape.rank() <= 4 && (!is_image || shape[0] == 1);
+  if (!has_form || !shape.is_usable() || shape.elements() == 0) {
     return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
                        ir::describe_name(tensor.name), shape.to_string());
   }
@@ -90,11 +79,12 @@ Result<Image> image_of(const ir::Tensor& tensor) {
                        shape.elements());
   }
   if (is_image) return Image{shape[1], shape[2], shape[3]};
-  Image image{1, shape[1], shape[2]};
-  for (std::int32_t rows = 2; rows * rows <= shape[1]; ++rows) {
-    if (shape[1] % rows == 0) image.height = rows;
+  const auto pixels = static_cast<std::int32_t>(shape.elements() / shape.last());
+  Image image{1, pixels, shape.last()};
+  for (std::int32_t rows = 2; std::int64_t{rows} * rows <= pixels; ++rows) {
+    if (pixels % rows == 0) image.height = rows;
   }
-  image.width = shape[1] / image.height;
+  image.width = pixels / image.height;
   return image;
 }
 
@@ -116,20 +106,29 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image) 
   return add_tensor(std::move(result));
 }
 
-// With memory of its own, whose size follows from the cut; in a slice, as the slice has it.
+// With memory of its own, whose size follows from the cut; in a slice, with the rows that the slice has.
 std::int32_t Builder::add_tensor(TiledTensor tensor) {
   Use use;
-  const auto rows = slice_ ? slice_->rows.find(tensor.source) : std::map<std::int32_t, tiled::TileRanges>::iterator();
-  if (slice_ && tensor.spread == tiled::Spread::kGrid && rows != slice_->rows.end()) {
-    use.slice = rows->second;
-    const auto whole = slice_->wholes.find(tensor.source);
-    if (whole != slice_->wholes.end()) use.whole = whole->second;
+  if (slice_ && tensor.spread == tiled::Spread::kGrid) {
+    const auto rows = slice_->rows.find(tensor.source);
+    if (rows != slice_->rows.end()) use.slice = rows->second;
   }
-  tensor.is_part = use.whole >= 0;
-  tensor.object = use.whole >= 0 ? program_.tensor(use.whole).object : new_narrow(0);
+  tensor.object = new_narrow(0);
   program_.tensors.push_back(std::move(tensor));
   uses_.push_back(std::move(use));
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+void Builder::set_value(std::int32_t source, const Value& value) {
+  values_[source] = value;
+  if (!slice_) return;
+  const auto whole = slice_->wholes.find(source);
+  if (whole == slice_->wholes.end()) return;
+  // Made in its place at once.
+  TiledTensor& part = program_.tensor(value.tensor);
+  uses_[static_cast<std::size_t>(value.tensor)].whole = whole->second;
+  part.is_part = true;
+  part.object = program_.tensor(whole->second).object;
 }
 
 Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
@@ -168,10 +167,17 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   result.width = other.width;
   result.channels = other.channels;
   result.tiles = other.tiles;
+  result.run = other.run;
   result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
-  return add_tensor(std::move(result));
+  const std::int32_t made = add_tensor(std::move(result));
+  Use& use = uses_[static_cast<std::size_t>(made)];
+  if (slice_ && !use.slice) {  // of a tensor that exists as a whole, but only these rows of it are wanted
+    const auto rows = slice_->reads.find(like);
+    if (rows != slice_->reads.end()) use.slice = rows->second;
+  }
+  return made;
 }
 
 // ---- Memory, parameters, steps ----
@@ -187,8 +193,17 @@ std::int32_t Builder::new_wide(std::int64_t lines) {
 }
 
 std::int32_t Builder::new_parameters(tiled::ParameterChunk chunk) {
+  // In slices an operator has several steps that use the same.
+  const std::int32_t op = finishing_ < program_.steps.size() ? program_.steps[finishing_].op : -1;
+  std::vector<std::int32_t>& known = chunks_of_op_[op];
+  for (const std::int32_t index : known) {
+    const tiled::ParameterChunk& other = program_.chunk(index);
+    if (op >= 0 && other.part_lines == chunk.part_lines && std::ranges::equal(other.bytes.span(), chunk.bytes.span()))
+      return index;
+  }
   program_.parameters.push_back(std::move(chunk));
-  return static_cast<std::int32_t>(program_.parameters.size() - 1);
+  known.push_back(static_cast<std::int32_t>(program_.parameters.size() - 1));
+  return known.back();
 }
 
 std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vector<Read>& reads,

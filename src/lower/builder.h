@@ -42,9 +42,9 @@ struct Image {
   std::int32_t height = 1, width = 1, channels = 1;
   friend bool operator==(const Image&, const Image&) = default;
 };
-// Tensors of four dimensions (a batch of one) are images. The rows of other matrices become pixels, in an image as
-// square as their number allows, so that all tiles have a share. Fails for other shapes, and for those that no chip
-// could hold.
+// Tensors of four dimensions (a batch of one) are images, vectors single pixels. The rows of other matrices become
+// pixels, in an image as square as their number allows, so that all tiles have a share. Fails for other shapes, and for
+// those that no chip could hold.
 Result<Image> image_of(const ir::Tensor& tensor);
 // A tensor that a step reads. Without windows it reads what its tiles own.
 struct Read {
@@ -56,23 +56,46 @@ class Builder {
  public:
   Builder(const ir::Model& model, const std::vector<std::int32_t>& ops);
 
+  // Steps that are added from now on for a change of layout are the operator's.
+  void begin_op(std::int32_t op) { op_ = op; }
+
   // ---- The model ----
   const ir::Model& model() const { return model_; }
   const ir::Subgraph& graph() const { return model_.subgraphs[0]; }
   const ir::Tensor& source(std::int32_t tensor) const { return graph().tensors[static_cast<std::size_t>(tensor)]; }
+  const std::vector<std::int32_t>& ops() const { return ops_; }  // of the part
   const ir::Operator& op(std::int32_t index) const { return graph().operators[static_cast<std::size_t>(index)]; }
   // Operand `k` of an operator; fails where there is none.
   Result<std::int32_t> operand(std::int32_t op, std::size_t k) const;
 
   // ---- Values ----
-  // As it is, padding and all. Fails for constants and for what is not computed on the chip.
+  // As it is, padding and all, in whatever layout and shape (RESHAPE changes nothing). Fails for constants and for what
+  // is not computed on the chip.
   Result<Value> value(std::int32_t source) const;
-  // On the grid, without padding: where it has some, steps are added that make it real.
+  // In the layout that a reader needs, without padding: as it is where it is so already, else steps are added that make
+  // it so. The elements are always in the order of the model's tensor.
+  //   grid      an image over the tiles: image_of the model's tensor
+  //   vector    a single pixel of all elements, cut by channels
+  //   copies    everything on each tile of a set (perhaps on more): an image of any shape, whose pixels may have
+  //   padding
+  //             behind them
   Result<std::int32_t> grid(std::int32_t source);
-  void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
+  Result<std::int32_t> grid(std::int32_t source, const Image& image);  // of another shape
+  Result<std::int32_t> vector(std::int32_t source);
+  Result<std::int32_t> copies(std::int32_t source, tiled::TileMask tiles);
+  // The same as one pixel of all elements.
+  Result<std::int32_t> packed_copies(std::int32_t source, tiled::TileMask tiles);
+  // On the grid; perhaps with padding, which readers through windows find in the halo.
+  Result<Value> image(std::int32_t source);
+  // In whatever layout and shape it has, without padding.
+  Result<std::int32_t> any_layout(std::int32_t source);
+  // In a slice, the rows of a result are made where they belong: nothing else may be in the value's memory yet.
+  void set_value(std::int32_t source, const Value& value);
   // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
   // image of the given shape, or of image_of.
   Result<std::int32_t> new_grid(std::int32_t source);
+  // A tensor of any layout, with memory of its own.
+  std::int32_t add_tensor(tiled::TiledTensor tensor);
   // A single pixel cut by channels, `run` to a tile, with memory of its own.
   Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
   Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
@@ -141,8 +164,13 @@ class Builder {
   Result<tiled::TiledProgram> finish(std::int32_t& at) &&;
 
  private:
+  using CopiesOf = std::vector<tiled::RingCopy> (*)(const tiled::TiledTensor& from, const tiled::TiledTensor& to);
+  std::int32_t add_layout(std::int32_t from, tiled::TiledTensor tensor, CopiesOf copies_of);
+  template <typename Fits>
+  std::optional<std::int32_t> known_layout(std::int32_t from, const Fits& fits) const;
+  std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
+  Result<std::int32_t> rearranged(std::int32_t from, tiled::TiledTensor tensor);
   void cut_tensors();
-  std::int32_t add_tensor(tiled::TiledTensor tensor);
   Status finish_steps(std::int32_t& at);
   void set_lifetimes();
 
@@ -159,13 +187,16 @@ class Builder {
   };
   std::vector<Use> uses_;
   std::map<std::int32_t, std::vector<std::int32_t>> steps_of_op_;
+  std::map<std::int32_t, std::vector<std::int32_t>> chunks_of_op_;
   std::optional<Slice> slice_;
   bool is_sketch_ = false;
-  std::vector<Finish> finishes_;             // by step
-  std::size_t finishing_ = 0;                // step
-  std::vector<tiled::Step> inserted_;        // before it
-  std::vector<tiled::Step> finished_;        // before these
-  std::int32_t identity_ = tiled::kNowhere;  // TiledProgram::wide
+  std::vector<std::pair<std::int32_t, std::int32_t>> layouts_;  // a tiled tensor, and another of the same elements
+  std::int32_t op_ = -1;                                        // that is being lowered
+  std::vector<Finish> finishes_;                                // by step
+  std::size_t finishing_ = 0;                                   // step
+  std::vector<tiled::Step> inserted_;                           // before it
+  std::vector<tiled::Step> finished_;                           // before these
+  std::int32_t identity_ = tiled::kNowhere;                     // TiledProgram::wide
 };
 
 // The zero point of an 8-bit tensor as the chip has it, 0..255. Fails where the tensor is not quantized with one scale.

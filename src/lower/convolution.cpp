@@ -7,6 +7,8 @@
 
 #include "formats/darwinn/parameters/loop_order.h"
 #include "ir/describe.h"
+#include "lower/convolution.h"
+#include "lower/fully_connected.h"
 #include "lower/lowerings.h"
 #include "lower/windows.h"
 
@@ -44,7 +46,8 @@ void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Co
 
 Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Operator& op, const Convolution& layer) {
   darwinn::LayerOptions options;
-  if (layer.partial_sums) options.order.block_words = layer.block_words;
+  // Without neighbours all orders are the same.
+  if (layer.partial_sums && layer.kernel_positions() > 1) options.order.block_words = layer.block_words;
   REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters parameters,
                         darwinn::layer_parameters_of(model, model.subgraphs[0], op, options));
   tiled::ParameterChunk chunk;
@@ -90,7 +93,8 @@ Result<Windows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, co
 }
 
 // Groups, loop order and constants; the parameters' bytes are left to parameters_of.
-Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std::int64_t pixels) {
+Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std::int64_t pixels,
+                             std::int32_t block_words) {
   const ir::Subgraph& graph = model.subgraphs[0];
   REEF_ASSIGN_OR_RETURN(const darwinn::LayerParameters parameters, darwinn::layer_parameters_of(model, graph, op));
   const darwinn::LayerShape& shape = parameters.shape;
@@ -102,7 +106,13 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std
   layer.cells = layer.depthwise ? kLanes : std::min(channels, chip::kCells);
   layer.groups = (channels + layer.cells - 1) / layer.cells;
   layer.last_cells = channels - (layer.groups - 1) * layer.cells;
-  if (!layer.depthwise) choose_loop_order(shape, pixels, layer);
+  if (block_words > 0) {
+    layer.partial_sums = true;
+    layer.block_words = block_words;
+    layer.blocks = (shape.input_channels + kLanes - 1) / kLanes / block_words;
+  } else if (!layer.depthwise) {
+    choose_loop_order(shape, pixels, layer);
+  }
   layer.block_lines = layer.kernel_positions() * layer.block_words;
   layer.buffers = layer.block_lines >= kSingleBufferFrom && layer.block_lines < kSingleBufferTo ? 1 : 2;
   layer.header = parameters.presence();
@@ -121,7 +131,8 @@ bool reads_padding_from_halo(std::int32_t size, std::int32_t before, std::int32_
   return !reads_beyond_owners(folded) && folded.max_length() <= 2 * made.max_length() + kSpare;
 }
 
-Status finish_convolution(Builder& builder, tiled::Step& step) {
+// `block_words`: of partial sums; 0: whatever takes least memory.
+Status finish_convolution(Builder& builder, tiled::Step& step, std::int32_t block_words) {
   const Convolution begun = std::get<Convolution>(step.work);
   const tiled::TiledTensor& input = builder.tensor(begun.input);
   const tiled::TiledTensor& output = builder.tensor(begun.output);
@@ -129,24 +140,20 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
   if (builder.is_sketch()) return ok_status();
   // In slices all steps of the operator do the same, with the same parameters.
   std::int64_t pixels = 0;
-  for (const std::int32_t other : builder.steps_of(step.op)) {
-    const TiledTensor& part =
-        builder.tensor(std::get<Convolution>(builder.program().steps[static_cast<std::size_t>(other)].work).output);
+  for (const std::int32_t index : builder.steps_of(step.op)) {
+    const auto* other = std::get_if<Convolution>(&builder.program().steps[static_cast<std::size_t>(index)].work);
+    if (other == nullptr) continue;
+    const TiledTensor& part = builder.tensor(other->output);
     pixels = std::max(pixels, std::int64_t{part.rows.max_own()} * part.columns.max_own());
   }
   const ir::Operator& op = builder.op(step.op);
-  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels));
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels, block_words));
   layer.input = begun.input;
   layer.output = begun.output;
   layer.y = begun.y;
   layer.x = begun.x;
-  const tiled::Step& first = builder.program().steps[static_cast<std::size_t>(builder.steps_of(step.op).front())];
-  if (&first == &step) {
-    REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
-    layer.parameters = builder.new_parameters(std::move(chunk));
-  } else {
-    layer.parameters = std::get<Convolution>(first.work).parameters;
-  }
+  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
+  layer.parameters = builder.new_parameters(std::move(chunk));
   step.parameters_used = {layer.parameters};
   if (layer.partial_sums) {
     layer.sums = builder.new_wide(pixels);
@@ -160,16 +167,21 @@ Status finish_convolution(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
+// A convolution without neighbours, of an image of a single pixel: every output depends on every input.
+bool is_of_one_pixel(const Builder& builder, std::int32_t op) {
+  const ir::Shape &image = builder.source(builder.op(op).inputs[0]).shape,
+                  &weights = builder.source(builder.op(op).inputs[1]).shape;
+  return builder.op(op).type == "CONV_2D" && image.rank() == 4 && weights.rank() == 4 &&
+         image.elements() == image.last() && weights[1] == 1 && weights[2] == 1;
+}
+
 }  // namespace
 
 Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
-  if (builder.tensor(value.tensor).spread != tiled::Spread::kGrid) {
-    return unsupported("'{}' is cut by channels; convolutions of such are not generated yet",
-                       ir::describe_name(builder.source(from).name));
-  }
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
+  if (is_of_one_pixel(builder, op)) return lower_dense(builder, op);
+  REEF_ASSIGN_OR_RETURN(Value value, builder.image(from));
   REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
   const Padding& p = value.padding;
   const tiled::TiledTensor& image = builder.tensor(value.tensor);
@@ -180,15 +192,22 @@ Status lower_convolution(Builder& builder, std::int32_t op) {
     REEF_ASSIGN_OR_RETURN(windows, windows_of(builder.graph(), builder.op(op), {}));
   }
   const std::int32_t to = builder.op(op).outputs[0];
-  Convolution layer;
-  layer.y = windows.y;
-  layer.x = windows.x;
-  layer.input = value.tensor;
-  REEF_ASSIGN_OR_RETURN(layer.output, builder.new_grid(to));
-  builder.set_value(to, {layer.output, {}});
-  const std::int32_t output = layer.output;
-  builder.add_step(op, std::move(layer), {Read{value.tensor, windows}}, {output}, finish_convolution);
+  REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_grid(to));
+  builder.set_value(to, {output, {}});
+  add_convolution(builder, op, {value.tensor, output, windows});
   return ok_status();
+}
+
+void add_convolution(Builder& builder, std::int32_t op, const ConvolutionOf& what) {
+  Convolution layer;
+  layer.y = what.windows.y;
+  layer.x = what.windows.x;
+  layer.input = what.input;
+  layer.output = what.output;
+  const auto finish = [block_words = what.block_words](Builder& finishing, tiled::Step& step) {
+    return finish_convolution(finishing, step, block_words);
+  };
+  builder.add_step(op, std::move(layer), {Read{what.input, what.windows}}, {what.output}, finish);
 }
 
 }  // namespace reef::lower

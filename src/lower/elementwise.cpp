@@ -48,17 +48,42 @@ Result<ChipActivation> fused_activation(const ir::Operator& op) {
 }
 
 Result<std::int32_t> elements_of(Builder& builder, std::int32_t source) {
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(source));
-  std::int32_t tensor = value.tensor;
-  if (builder.tensor(tensor).spread == tiled::Spread::kGrid) {
-    REEF_ASSIGN_OR_RETURN(tensor, builder.grid(source));
-  }
+  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.any_layout(source));
   const float scale = builder.tensor(tensor).scale;
   if (!(scale > 0) || !std::isfinite(scale)) {
     return unsupported("tensor '{}' has the scale {}, which is not a positive number",
                        ir::describe_name(builder.source(source).name), scale);
   }
   return tensor;
+}
+
+namespace {
+
+bool are_spread_alike(const tiled::TiledTensor& a, const tiled::TiledTensor& b) {
+  return a.spread == b.spread && a.height == b.height && a.width == b.width && a.channels == b.channels &&
+         a.tiles == b.tiles && a.run == b.run;
+}
+
+}  // namespace
+
+Result<Operands> computed_operands(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t a, builder.operand(op, 0));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t b, builder.operand(op, 1));
+  Operands operands;
+  REEF_ASSIGN_OR_RETURN(operands.a, elements_of(builder, a));
+  REEF_ASSIGN_OR_RETURN(operands.b, elements_of(builder, b));
+  const tiled::TiledTensor &ta = builder.tensor(operands.a), &tb = builder.tensor(operands.b);
+  if (are_spread_alike(ta, tb)) return operands;
+  if (builder.source(a).shape != builder.source(b).shape) {
+    return unsupported("operands of shapes {} and {} are not generated yet", builder.source(a).shape.to_string(),
+                       builder.source(b).shape.to_string());
+  }
+  const bool as_vectors = ta.spread == tiled::Spread::kVector || tb.spread == tiled::Spread::kVector;
+  REEF_ASSIGN_OR_RETURN(operands.a, as_vectors ? builder.vector(a) : builder.grid(a));
+  REEF_ASSIGN_OR_RETURN(operands.b, as_vectors ? builder.vector(b) : builder.grid(b));
+  REEF_REQUIRE(are_spread_alike(builder.tensor(operands.a), builder.tensor(operands.b)),
+               "the operands cannot be brought together");
+  return operands;
 }
 
 Status add_elementwise(Builder& builder, std::int32_t op, Elementwise work) {

@@ -47,6 +47,7 @@ Status lower_op(Builder& builder, Inputs& inputs, std::int32_t index) {
   if (lowering == nullptr) return unsupported("code for this operator is not generated yet");
   REEF_REQUIRE(!op.outputs.empty(), "the operator has no result");
   for (const std::int32_t tensor : op.inputs) REEF_RETURN_IF_ERROR(inputs.feed(builder, tensor));
+  builder.begin_op(index);
   return lowering(builder, index);
 }
 
@@ -109,6 +110,7 @@ class PartLowering {
     }
     for (std::int32_t s = 0; s < group.group().slices; ++s) {
       const std::vector<tiled::TileRanges> rows = group.rows(s);
+      if (is_empty(group, rows)) continue;  // more slices than rows
       slice.rows.clear();
       slice.reads.clear();
       for (std::size_t i = 0; i < rows.size(); ++i) slice.rows[group.tensors()[i]] = rows[i];
@@ -131,6 +133,13 @@ class PartLowering {
       builder_.add_step(-1, tiled::HaloUpdate{whole}, {Read{whole}}, {whole});
     }
     return ok_status();
+  }
+
+  static bool is_empty(const SlicedOps& group, const std::vector<tiled::TileRanges>& rows) {
+    return std::all_of(group.results().begin(), group.results().end(), [&](std::int32_t id) {
+      const tiled::TileRanges& ranges = rows[static_cast<std::size_t>(id)];
+      return std::all_of(ranges.begin(), ranges.end(), [](const tiled::Range& range) { return range.is_empty(); });
+    });
   }
 
   Status lower_slice(const SlicedOps& group) {

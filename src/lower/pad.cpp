@@ -96,11 +96,10 @@ Status lower_pad(Builder& builder, std::int32_t op) {
   REEF_RETURN_IF_ERROR(check_shapes(shape, padded, amounts));
   REEF_ASSIGN_OR_RETURN(const bool same, same_quantization(builder.source(from), builder.source(to)));
   if (!same) return unsupported("input and output are quantized differently");
-  REEF_ASSIGN_OR_RETURN(Value value, builder.value(from));
-  const bool only_image = shape.rank() == 4 && amounts[0].before + amounts[0].after == 0 &&
-                          amounts[3].before + amounts[3].after == 0 &&
-                          builder.tensor(value.tensor).spread == tiled::Spread::kGrid;
+  const bool only_image =
+      shape.rank() == 4 && amounts[0].before + amounts[0].after == 0 && amounts[3].before + amounts[3].after == 0;
   if (only_image) {
+    REEF_ASSIGN_OR_RETURN(Value value, builder.image(from));
     Padding& p = value.padding;
     p = {p.top + amounts[1].before, p.bottom + amounts[1].after, p.left + amounts[2].before,
          p.right + amounts[2].after};

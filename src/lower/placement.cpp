@@ -61,8 +61,8 @@ std::int32_t Placement::byte_on(int tile, std::int64_t element) const {
       return grid_has(tile, p) ? grid_byte(tile, p) : kNotHere;
     }
     case Spread::kVector:
-      if (element / tiled::kVectorRun != tile) return kNotHere;
-      return tensor_.offset + static_cast<std::int32_t>(element % tiled::kVectorRun);
+      if (element / tensor_.run != tile) return kNotHere;
+      return tensor_.offset + static_cast<std::int32_t>(element % tensor_.run);
     case Spread::kCopies: {
       if ((tensor_.tiles & tiled::mask_of(tile)) == 0) return kNotHere;
       const Pixel p = pixel(element);
@@ -80,7 +80,7 @@ int Placement::owner(std::int64_t element) const {
              tile_column_[static_cast<std::size_t>(p.x)];
     }
     case Spread::kVector:
-      return static_cast<int>(element / tiled::kVectorRun);
+      return static_cast<int>(element / tensor_.run);
     case Spread::kCopies:
       return std::countr_zero(tensor_.tiles);
   }
@@ -95,7 +95,7 @@ std::vector<Placement::OwnWord> Placement::own_words(int tile) const {
       words.push_back({at + k, first + k, std::min(kWord, elements - k)});
   };
   if (tensor_.spread == Spread::kVector) {
-    add_run(tensor_.offset, std::int64_t{tile} * tiled::kVectorRun, tensor_.run_of(tile));
+    add_run(tensor_.offset, std::int64_t{tile} * tensor_.run, tensor_.run_of(tile));
     return words;
   }
   TileShare rows, columns;

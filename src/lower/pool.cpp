@@ -107,10 +107,7 @@ Result<Windows> windows_of(const Builder& builder, std::int32_t op, const Value&
 
 Status lower_pool(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(from));
-  if (builder.tensor(value.tensor).spread != tiled::Spread::kGrid) {
-    return unsupported("pooling of a tensor that is not spread over the tiles as an image is not generated");
-  }
+  REEF_ASSIGN_OR_RETURN(const Value value, builder.image(from));
   const std::int32_t to = builder.op(op).outputs[0];
   Pool pool;
   pool.is_average = builder.op(op).type == "AVERAGE_POOL_2D";

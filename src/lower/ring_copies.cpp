@@ -51,4 +51,22 @@ Status set_ring_copies(Builder& builder, tiled::Step& step, tiled::RingCopies wo
   return ok_status();
 }
 
+WordWalk own_pixels(const tiled::TiledTensor& grid, int tile) {
+  const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+  const tiled::TileShare &rows = grid.rows.tile(row), &columns = grid.columns.tile(column);
+  const std::int32_t pitch = grid.pitch / chip::kNarrowWordBytes;
+  const std::int32_t row_words = grid.row_bytes(column) / chip::kNarrowWordBytes;
+  const std::int32_t first = grid.rows.place(row, rows.begin) * grid.row_bytes(column) +
+                             grid.columns.place(column, columns.begin) * grid.pitch;
+  return {grid.object, grid.offset + first, {{1, grid.pixel_words()}, {pitch, columns.own()}, {row_words, rows.own()}}};
+}
+
+WordWalk pixels_of(const tiled::TiledTensor& copies, const Rectangle& rectangle) {
+  const std::int32_t pitch = copies.pitch / chip::kNarrowWordBytes;
+  const std::int32_t first = (rectangle.y * copies.width + rectangle.x) * copies.pitch;
+  return {copies.object,
+          copies.offset + first,
+          {{1, copies.pixel_words()}, {pitch, rectangle.columns}, {pitch * copies.width, rectangle.rows}}};
+}
+
 }  // namespace reef::lower

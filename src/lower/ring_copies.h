@@ -6,7 +6,7 @@
 //
 //   builder.add_step(op, tiled::RingCopies{}, {Read{from}}, {to}, [=](Builder& builder, tiled::Step& step) -> Status {
 //     tiled::RingCopies work;
-//     work.copies.push_back({tile, mask, own_words(builder.tensor(from), tile), ...});
+//     work.copies.push_back({tile, mask, own_pixels(builder.tensor(from), tile), ...});
 //     return set_ring_copies(builder, step, std::move(work));
 //   });
 #pragma once
@@ -19,5 +19,14 @@ namespace reef::lower {
 // Makes `work` the step's, with the lines of wide memory that it needs. Fails with kInternal where a copy is not one
 // that can be emitted (see tiled/ring_copies.h).
 Status set_ring_copies(Builder& builder, tiled::Step& step, tiled::RingCopies work);
+
+// All pixels that a tile owns of a tensor on the grid, which is cut; each with the padding that makes its channels
+// whole words.
+tiled::WordWalk own_pixels(const tiled::TiledTensor& grid, int tile);
+// A rectangle of an image that lies in a tile as a whole (kCopies).
+struct Rectangle {
+  std::int32_t y = 0, x = 0, rows = 0, columns = 0;
+};
+tiled::WordWalk pixels_of(const tiled::TiledTensor& copies, const Rectangle& rectangle);
 
 }  // namespace reef::lower

@@ -17,6 +17,8 @@ using SlicedOp = SlicedOps::SlicedOp;
 
 constexpr std::int32_t kMostRows = 1 << 20;  // of images, windows and paddings: far more than fits
 
+constexpr std::int32_t kMostPadding = 4, kLeastPadded = 12;
+
 const ir::Tensor& tensor_of(const ir::Subgraph& graph, std::int32_t index) {
   return graph.tensors[static_cast<std::size_t>(index)];
 }
@@ -48,6 +50,9 @@ std::optional<RowRead> padded_read(const ir::Model& model, const ir::Operator& o
   std::memcpy(pads, data.data(), sizeof(pads));
   if (std::any_of(pads, pads + 8, [](std::int32_t p) { return p < 0 || p > kMostRows; })) return {};
   if (pads[0] != 0 || pads[1] != 0 || pads[6] != 0 || pads[7] != 0) return {};
+  // Where little is added to a large image, it is only seen by windows; otherwise it may have to be made.
+  const ir::Shape& shape = tensor_of(model.subgraphs[0], op.inputs[0]).shape;
+  if (*std::max_element(pads, pads + 8) > kMostPadding || std::min(shape[1], shape[2]) < kLeastPadded) return {};
   return RowRead{op.inputs[0], 1, pads[2], 1};
 }
 
@@ -56,13 +61,16 @@ bool is_one_of(const std::string& type, std::initializer_list<const char*> types
 }
 
 // Row by row: every computed operand has the shape of the result.
-std::optional<SlicedOp> same_rows(const ir::Subgraph& graph, const ir::Operator& op, SlicedOp sliced) {
+std::optional<SlicedOp> same_rows(const ir::Model& model, const ir::Operator& op, SlicedOp sliced) {
+  const ir::Subgraph& graph = model.subgraphs[0];
   for (const std::int32_t operand : op.inputs) {
-    if (!is_image(graph, operand) || !(tensor_of(graph, operand).shape == tensor_of(graph, sliced.result).shape)) {
-      return {};
-    }
+    if (operand < 0) return {};
+    const ir::Tensor& tensor = tensor_of(graph, operand);
+    if (!ir::constant_data(model, tensor).empty()) continue;
+    if (!is_image(graph, operand) || !(tensor.shape == tensor_of(graph, sliced.result).shape)) return {};
     sliced.reads.push_back({operand});
   }
+  if (sliced.reads.empty()) return {};
   return sliced;
 }
 
@@ -88,15 +96,15 @@ std::optional<SlicedOp> sliced_op(const ir::Model& model, std::int32_t index) {
     sliced.computes = false;
     sliced.pads = true;
     read = padded_read(model, op);
-  } else if (is_one_of(op.type,
-                       {"ADD", "SUB", "MAXIMUM", "MINIMUM", "RELU", "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH"})) {
-    return same_rows(graph, op, sliced);
+  } else if (is_one_of(op.type, {"ADD", "SUB", "MUL", "PRELU", "MAXIMUM", "MINIMUM", "RELU", "RELU6", "RELU_N1_TO_1",
+                                 "LOGISTIC", "TANH"})) {
+    return same_rows(model, op, sliced);
   } else if (op.type == "QUANTIZE") {
     const ir::Tensor &from = tensor_of(graph, op.inputs[0]), &to = tensor_of(graph, sliced.result);
     const auto same = same_quantization(from, to);
     if (!same.ok()) return {};
     sliced.computes = !*same;
-    return same_rows(graph, op, sliced);
+    return same_rows(model, op, sliced);
   }
   if (!read) return {};
   sliced.reads = {*read};

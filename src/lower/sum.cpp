@@ -11,8 +11,10 @@
 #include <algorithm>
 
 #include "ir/describe.h"
+#include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
+#include "lower/sum.h"
 
 namespace reef::lower {
 namespace {
@@ -57,29 +59,6 @@ Status finish_sum(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
-void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
-  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
-}
-
-struct Operands {
-  std::int32_t a = 0, b = 0;
-};
-// Both computed, spread over the tiles in the same way.
-Result<Operands> computed_operands(Builder& builder, std::int32_t op) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t a, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const std::int32_t b, builder.operand(op, 1));
-  Operands operands;
-  REEF_ASSIGN_OR_RETURN(operands.a, elements_of(builder, a));
-  REEF_ASSIGN_OR_RETURN(operands.b, elements_of(builder, b));
-  const TiledTensor &ta = builder.tensor(operands.a), &tb = builder.tensor(operands.b);
-  if (ta.spread != tb.spread || ta.height != tb.height || ta.width != tb.width || ta.channels != tb.channels ||
-      ta.tiles != tb.tiles) {
-    return unsupported("operands of shapes {} and {} are not generated yet", builder.source(a).shape.to_string(),
-                       builder.source(b).shape.to_string());
-  }
-  return operands;
-}
-
 // A new tensor for the operator's result.
 Result<std::int32_t> new_result(Builder& builder, std::int32_t op, std::int32_t like) {
   const std::int32_t to = builder.op(op).outputs[0];
@@ -90,7 +69,13 @@ Result<std::int32_t> new_result(Builder& builder, std::int32_t op, std::int32_t 
 
 }  // namespace
 
+void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
+  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
+}
+
 Status lower_sum(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
+  if (with_constant) return ok_status();
   REEF_ASSIGN_OR_RETURN(const Operands operands, computed_operands(builder, op));
   Sum sum;
   sum.a = operands.a;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/transfers.h"
 
+#include <algorithm>
+
 #include "ir/describe.h"
+#include "lower/reshape.h"
 
 namespace reef::lower {
 namespace {
@@ -20,6 +23,23 @@ bool comes_by_rows(const TiledTensor& input) {
   const std::int64_t strip = std::int64_t{input.height} / tiled::kTilesPerAxis * input.width * input.channels;
   return even && share % chip::kNarrowWordBytes == 0 && strip % chip::kActivationFifoUnitBytes == 0 &&
          (input.channels % chip::kNarrowWordBytes == 0 || input.channels < chip::kNarrowWordBytes);
+}
+
+// Google's compiler keeps room for the whole vector and two slots of a line beside it, which nothing uses.
+constexpr std::int64_t kVectorSlots = 2 * chip::kWideLineBytes;
+
+Status finish_vector_infeed(Builder& builder, tiled::Step& step) {
+  tiled::Infeed infeed = std::get<tiled::Infeed>(step.work);
+  const TiledTensor& tensor = builder.tensor(infeed.tensor);
+  const std::int32_t rows = (tensor.vector_tiles() + chip::kTileColumns - 1) / chip::kTileColumns;
+  infeed.row_lines = builder.new_wide(std::max(2 * rows, tiled::InputVector::lines(tensor)));
+  if (builder.level() == tiled::Level::kAsGoogle && tensor.run == tiled::kVectorRun) {
+    infeed.row_buffer = builder.new_narrow(std::int64_t{tensor.vector_tiles()} * tiled::kVectorRun + kVectorSlots);
+    step.narrow_used = {infeed.row_buffer};
+  }
+  step.wide_used = {infeed.row_lines};
+  step.work = infeed;
+  return ok_status();
 }
 
 Status finish_infeed(Builder& builder, tiled::Step& step) {
@@ -49,23 +69,64 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
+// Elements of a tensor that all its readers take as a vector, without looking at its shape.
+bool is_only_read_as_vector(const Builder& builder, std::int32_t source) {
+  const ir::Tensor& tensor = builder.source(source);
+  if (tensor.shape.elements() == tensor.shape.last()) return true;
+  const auto& results = builder.graph().outputs;
+  bool is_read = false;
+  if (std::find(results.begin(), results.end(), source) != results.end()) return false;
+  for (const std::int32_t index : builder.ops()) {
+    const ir::Operator& op = builder.op(index);
+    if (std::find(op.inputs.begin(), op.inputs.end(), source) == op.inputs.end()) continue;
+    is_read = true;
+    if (op.type == "FULLY_CONNECTED") {
+      const bool flattens = op.inputs.size() >= 2 && op.inputs[0] == source && op.inputs[1] >= 0 &&
+                            builder.source(op.inputs[1]).shape.rank() == 2 &&
+                            builder.source(op.inputs[1]).shape[1] == tensor.shape.elements();
+      if (!flattens) return false;
+    } else if (op.outputs.size() == 1 && keeps_elements(builder, op)) {
+      if (!is_only_read_as_vector(builder, op.outputs[0])) return false;
+    } else {
+      return false;
+    }
+  }
+  return is_read;
+}
+
+Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source) {
+  const ir::Tensor& from = builder.source(source);
+  constexpr std::int64_t kMostElements = std::int64_t{chip::kTiles} * chip::kNarrowBytes;
+  if (from.shape.elements() > kMostElements) {
+    return unsupported("tensor '{}' has {} elements, more than the chip's {} bytes of memory for activations",
+                       ir::describe_name(from.name), from.shape.elements(), kMostElements);
+  }
+  TiledTensor vector;
+  vector.source = source;
+  vector.spread = tiled::Spread::kVector;
+  vector.channels = static_cast<std::int32_t>(from.shape.elements());
+  vector.run = tiled::vector_run(vector.channels);
+  vector.pitch = vector.pixel_words() * chip::kNarrowWordBytes;
+  REEF_ASSIGN_OR_RETURN(vector.zero_point, chip_zero_point(from));
+  vector.scale = from.quantization.scale[0];
+  return builder.add_tensor(std::move(vector));
+}
+
 }  // namespace
 
 Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.new_grid(source));
-  builder.set_value(source, {tensor, {}});
+  const ir::Shape& shape = builder.source(source).shape;
   tiled::Infeed infeed;
   infeed.border = source;
-  infeed.tensor = tensor;
-  return builder.add_step(-1, infeed, {}, {tensor}, finish_infeed);
+  infeed.vector =
+      shape.is_usable() && shape.rank() > 0 && shape.elements() > 0 && is_only_read_as_vector(builder, source);
+  REEF_ASSIGN_OR_RETURN(infeed.tensor, infeed.vector ? new_vector_of_all(builder, source) : builder.new_grid(source));
+  builder.set_value(source, {infeed.tensor, {}});
+  return builder.add_step(-1, infeed, {}, {infeed.tensor}, infeed.vector ? finish_vector_infeed : finish_infeed);
 }
 
 Status add_outfeed(Builder& builder, std::int32_t source) {
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.value(source));
-  std::int32_t tensor = value.tensor;
-  if (value.padding != Padding{}) {
-    REEF_ASSIGN_OR_RETURN(tensor, builder.grid(source));
-  }
+  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.any_layout(source));
   tiled::Outfeed outfeed;
   outfeed.border = source;
   outfeed.tensor = tensor;

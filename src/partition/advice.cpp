@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/describe.h"
+#include "ops/dependencies.h"
 
 namespace reef::partition {
 namespace {
@@ -25,7 +26,7 @@ std::string tensor_name(const ir::Subgraph& graph, std::int32_t tensor) {
 // boxes in pixels with scores below 1 lose the scores. Converters put a QUANTIZE in between, which is where it shows.
 constexpr double kLevelsThatHurt = 16;  // out of 256: less than this is left of a tensor
 
-void mixed_ranges(const Dependencies& graph, std::vector<std::string>& notes) {
+void mixed_ranges(const ops::Dependencies& graph, std::vector<std::string>& notes) {
   const ir::Subgraph& ops = graph.graph();
   for (std::int32_t op = 0; op < graph.op_count(); ++op) {
     if (ops.operators[at(op)].type != "CONCATENATION") continue;
@@ -56,7 +57,7 @@ constexpr double kWorthSaying = 0.9;    // of the prediction
 constexpr double kWorthSayingUs = 500;  // small models are dominated by what every inference costs
 constexpr int kMostGivenUp = 64;
 
-void cheaper_cut(const Dependencies& graph, const Costs& costs, const Partition& partition,
+void cheaper_cut(const ops::Dependencies& graph, const Costs& costs, const Partition& partition,
                  std::vector<std::string>& notes) {
   if (partition.parts.size() != 1) return;
   const Part& part = partition.parts[0];
@@ -68,7 +69,7 @@ void cheaper_cut(const Dependencies& graph, const Costs& costs, const Partition&
     // The last operator has no successor inside.
     cpu += costs.op(ops.back()).cpu;
     ops.pop_back();
-    const Dependencies::Border border = graph.border(ops);
+    const ops::Dependencies::Border border = graph.border(ops);
     const PartCost cost = costs.part(ops, border.inputs, border.outputs, -1);
     const double now = rest + cpu + cost.total();
     if (now >= best) continue;
@@ -99,7 +100,7 @@ void cheaper_cut(const Dependencies& graph, const Costs& costs, const Partition&
 }  // namespace
 
 std::vector<std::string> advise(const ir::Model& model, const Costs& costs, const Partition& partition) {
-  const Dependencies graph(model);
+  const ops::Dependencies graph(model);
   std::vector<std::string> notes;
   mixed_ranges(graph, notes);
   cheaper_cut(graph, costs, partition, notes);

@@ -9,7 +9,7 @@ namespace {
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // Adds every operator of one kind whose predecessors are all taken or of this run.
-void take_run(const Dependencies& graph, const std::vector<bool>& fits, bool kind, std::vector<bool>& taken,
+void take_run(const ops::Dependencies& graph, const std::vector<bool>& fits, bool kind, std::vector<bool>& taken,
               OpSet* run) {
   for (std::int32_t op = 0; op < graph.op_count(); ++op) {
     if (fits[at(op)] != kind) continue;
@@ -22,7 +22,7 @@ void take_run(const Dependencies& graph, const std::vector<bool>& fits, bool kin
 
 }  // namespace
 
-OpSet first_part(const Dependencies& graph, const std::vector<bool>& fits) {
+OpSet first_part(const ops::Dependencies& graph, const std::vector<bool>& fits) {
   OpSet run;
   if (graph.op_count() == 0) return run;
   std::vector<bool> taken(fits.size());
@@ -31,7 +31,7 @@ OpSet first_part(const Dependencies& graph, const std::vector<bool>& fits) {
   return run;
 }
 
-std::vector<OpSet> layers(const Dependencies& graph, const std::vector<bool>& fits, Layering layering) {
+std::vector<OpSet> layers(const ops::Dependencies& graph, const std::vector<bool>& fits, Layering layering) {
   // An operator's layer is the number of changes from chip to CPU on the path to it that has most of them; seen from
   // the end for kLate.
   const bool early = layering == Layering::kEarly;
@@ -53,7 +53,7 @@ std::vector<OpSet> layers(const Dependencies& graph, const std::vector<bool>& fi
   return result;
 }
 
-LayersAround layers_around(const Dependencies& graph, const std::vector<bool>& fits, const OpSet& taken) {
+LayersAround layers_around(const ops::Dependencies& graph, const std::vector<bool>& fits, const OpSet& taken) {
   enum : char { kElsewhere, kTaken, kBehind };
   std::vector<char> where(fits.size(), kElsewhere);
   for (const std::int32_t op : taken) where[at(op)] = kTaken;
@@ -106,7 +106,7 @@ LayersAround layers_around(const Dependencies& graph, const std::vector<bool>& f
   return result;
 }
 
-OpSet leading_to(const Dependencies& graph, const OpSet& ops, const std::vector<std::int32_t>& tensors) {
+OpSet leading_to(const ops::Dependencies& graph, const OpSet& ops, const std::vector<std::int32_t>& tensors) {
   std::vector<bool> needed(static_cast<std::size_t>(graph.op_count()));
   for (const std::int32_t tensor : tensors) {
     if (graph.producer(tensor) >= 0) needed[at(graph.producer(tensor))] = true;

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "ir/describe.h"
+#include "ops/dependencies.h"
 #include "partition/candidates.h"
 
 namespace reef::partition {
@@ -37,7 +39,7 @@ class Partitioner {
     for (std::int32_t op = 0; op < graph_.op_count(); ++op) all_cpu_us_ += costs.op(op).cpu;
   }
 
-  const Dependencies& graph() const { return graph_; }
+  const ops::Dependencies& graph() const { return graph_; }
   double all_cpu_us() const { return all_cpu_us_; }
 
   // -i: names of tensors to tensors. The list was written with commas between names; a name can have some itself, so
@@ -75,11 +77,19 @@ class Partitioner {
     return choice;
   }
 
+  bool has_cuts() const { return !cuts_.empty(); }
+  std::vector<OpSet> choose_without_cuts(const std::vector<bool>& fits) {
+    const std::vector<std::int32_t> cuts = std::exchange(cuts_, {});
+    std::vector<OpSet> sets = choose(fits).sets;
+    cuts_ = cuts;
+    return sets;
+  }
+
   std::vector<Part> make_parts(const std::vector<OpSet>& sets) const {
     std::vector<Part> parts;
     std::int64_t cache = -1;  // of the first part: all there is
     for (const OpSet& ops : sets) {
-      Dependencies::Border border = graph_.border(ops);
+      ops::Dependencies::Border border = graph_.border(ops);
       Part part{ops, std::move(border.inputs), std::move(border.outputs), {}};
       part.cost = costs_.part(part.ops, part.inputs, part.outputs, cache);
       const std::int64_t room = cache < 0 ? part.cost.cache_capacity : std::min(cache, part.cost.cache_capacity);
@@ -178,7 +188,7 @@ class Partitioner {
     return best;
   }
 
-  Dependencies graph_;
+  ops::Dependencies graph_;
   const Costs& costs_;
   const PartitionOptions& options_;
   std::vector<std::int32_t> cuts_;
@@ -192,7 +202,7 @@ std::vector<bool> fitting(const Assessment& assessment) {
 }
 
 // Operators that lead to the parts: they run before, so what they break strands nobody.
-std::vector<bool> leads_to_a_part(const Dependencies& graph, const Partition& result) {
+std::vector<bool> leads_to_a_part(const ops::Dependencies& graph, const Partition& result) {
   std::vector<bool> leads(result.ops.size());
   for (std::int32_t op = graph.op_count() - 1; op >= 0; --op) {
     for (const std::int32_t after : graph.successors(op)) {
@@ -202,7 +212,7 @@ std::vector<bool> leads_to_a_part(const Dependencies& graph, const Partition& re
   return leads;
 }
 
-void place_ops(const Dependencies& graph, const std::vector<bool>& fits, const PartitionOptions& options,
+void place_ops(const ops::Dependencies& graph, const std::vector<bool>& fits, const PartitionOptions& options,
                Partition& result) {
   result.ops.resize(fits.size());
   for (Placement& placement : result.ops) placement.place = Place::kRule;
@@ -270,6 +280,9 @@ Result<Partition> partition(const ir::Model& model, const Assessment& assessment
   result.all_cpu_us = partitioner.all_cpu_us();
   place_ops(partitioner.graph(), fits, options, result);
   if (options.explain) explain(partitioner, fits, result);
+  if (partitioner.has_cuts() && !choice.sets.empty() && partitioner.choose_without_cuts(fits) == choice.sets) {
+    result.notes.emplace_back("-i changes nothing: the part that is chosen ends there, or earlier, without it");
+  }
   return result;
 }
 

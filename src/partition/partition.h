@@ -16,13 +16,12 @@
 #include "ir/model.h"
 #include "partition/check.h"
 #include "partition/cost.h"
-#include "partition/dependencies.h"
 
 namespace reef::partition {
 
 struct Part {
   std::vector<std::int32_t> ops;              // ascending
-  std::vector<std::int32_t> inputs, outputs;  // tensors that cross its border, see Dependencies::border
+  std::vector<std::int32_t> inputs, outputs;  // of the custom op, see ops::Dependencies::border
   PartCost cost;
 };
 

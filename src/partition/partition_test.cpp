@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/verify.h"
+#include "ops/dependencies.h"
 #include "partition/advice.h"
 #include "partition/candidates.h"
 #include "partition/search.h"
@@ -212,7 +213,7 @@ TEST(Partition, SeveralAreNeverPredictedSlowerThanOne) {
     // Each part can run as one: no operator outside of it both needs and feeds it.
     for (const Partition* partition : {&one, &best, &many}) {
       for (const Part& part : partition->parts) {
-        const Dependencies graph(model);
+        const ops::Dependencies graph(model);
         std::vector<bool> inside(24), needs(24);
         for (const std::int32_t op : part.ops) inside[static_cast<std::size_t>(op)] = true;
         for (std::int32_t op = 0; op < 24; ++op) {
@@ -228,6 +229,18 @@ TEST(Partition, SeveralAreNeverPredictedSlowerThanOne) {
   }
 }
 
+TEST(Partition, IntermediateTensorsWithoutEffectAreNoted) {
+  const ir::Model model = chain(5);
+  PartitionOptions options;
+  options.intermediate_tensors = {"CONV_2D_3"};
+  // The last operators do not fit: the part ends in front of that tensor anyway.
+  const Partition result = must_partition(model, {3, 4}, cheap_transfers(model), options);
+  ASSERT_EQ(result.parts.size(), 1u);
+  EXPECT_EQ(result.parts[0].ops, (Ops{0, 1, 2}));
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("-i changes nothing"), std::string::npos) << result.notes[0];
+}
+
 TEST(Partition, IntermediateTensorsEndThePart) {
   const ir::Model model = chain(5);
   PartitionOptions options;
@@ -236,6 +249,7 @@ TEST(Partition, IntermediateTensorsEndThePart) {
   ASSERT_EQ(result.parts.size(), 1u);
   EXPECT_EQ(result.parts[0].ops, (Ops{0, 1, 2}));
   EXPECT_EQ(result.ops[3].place, Place::kAfterCut);
+  EXPECT_TRUE(result.notes.empty());
   options.intermediate_tensors = {"nothing"};
   const auto unknown = partition(model, all_fit_but(model, {}), cheap_transfers(model), options);
   ASSERT_FALSE(unknown.ok());

@@ -7,8 +7,9 @@
 #include <limits>
 #include <numeric>
 
+#include "ir/describe.h"
+#include "ops/dependencies.h"
 #include "partition/candidates.h"
-#include "partition/dependencies.h"
 
 namespace reef::partition {
 namespace {
@@ -24,6 +25,20 @@ class Cutter {
   }
 
   std::int32_t op_count() const { return graph_.op_count(); }
+
+  // What no operator computes, no segment can return.
+  Status check_outputs() const {
+    for (const std::int32_t tensor : graph_.graph().outputs) {
+      if (tensor < 0 || graph_.producer(tensor) >= 0) continue;
+      return invalid_input(
+          "-n: the model's output '{}' is {}, which no segment computes; take it from the model's outputs first "
+          "(whoever "
+          "runs the segments has it already)",
+          ir::describe_name(graph_.graph().tensors[at(tensor)].name),
+          graph_.is_computed(tensor) ? "one of its inputs or variables" : "a constant");
+    }
+    return ok_status();
+  }
 
   // Positions before which to cut, first and last included; ascending.
   std::vector<std::int32_t> possible_cuts(int count) const {
@@ -51,7 +66,7 @@ class Cutter {
     Segment result;
     result.ops.resize(at(end - begin));
     std::iota(result.ops.begin(), result.ops.end(), begin);
-    Dependencies::Border border = graph_.border(result.ops);
+    ops::Dependencies::Border border = graph_.border(result.ops);
     result.inputs = std::move(border.inputs);
     result.outputs = std::move(border.outputs);
     result.predicted_us = predict(begin, end);
@@ -71,7 +86,7 @@ class Cutter {
       }
     }
     if (chip.empty()) return total;
-    const Dependencies::Border border = graph_.border(chip);
+    const ops::Dependencies::Border border = graph_.border(chip);
     return total + costs_.part(chip, border.inputs, border.outputs).total();
   }
 
@@ -99,7 +114,7 @@ class Cutter {
     return change;
   }
 
-  Dependencies graph_;
+  ops::Dependencies graph_;
   const Costs& costs_;
   std::vector<bool> fits_;
 };
@@ -111,6 +126,7 @@ Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessme
   const Cutter cutter(model, assessment, costs);
   REEF_REQUIRE(count >= 1, "-n {}: a model is cut into 1 segment or more", count);
   REEF_REQUIRE(count <= cutter.op_count(), "-n {}: the model has only {} operators", count, cutter.op_count());
+  REEF_RETURN_IF_ERROR(cutter.check_outputs());
   const std::vector<std::int32_t> cuts = cutter.possible_cuts(count);
   const std::size_t places = cuts.size();
   // slowest[j]: of `k` segments that end at cuts[j], the largest latency, at best; from[k][j]: where the last begins.

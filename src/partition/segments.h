@@ -22,7 +22,8 @@ struct Segment {
   double predicted_us = 0;                    // of one inference; an estimate
 };
 
-// Every operator belongs to one segment. Fails if there are fewer operators than segments, or `count` is below 1.
+// Every operator belongs to one segment. Fails if there are fewer operators than segments, `count` is below 1,
+// or the model returns a tensor that no operator computes.
 Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessment& assessment, const Costs& costs,
                                           int count);
 

@@ -61,9 +61,7 @@ class TextReport {
     const std::int32_t number = (*subject_.source_op)[at(op)];
     return fmt::format("{} {}", number < 0 ? "new op" : fmt::format("op {}", number), graph_.operators[at(op)].type);
   }
-  std::string op_name(std::int32_t op) const {
-    return fmt::format("{} '{}'", op_number(op), ir::describe_name(output_name(op)));
-  }
+  std::string op_name(std::int32_t op) const { return ir::describe_op(graph_, op, (*subject_.source_op)[at(op)]); }
   // Activations in and out: "1x80x80x144 int8 -> 1x144x6400 int8".
   std::string op_shapes(std::int32_t op) const {
     const auto list = [&](const std::vector<std::int32_t>& tensors, bool computed_only) {

@@ -97,7 +97,7 @@ class Aligner {
 
   Status bind_op(std::int32_t compiled, std::int32_t source) {
     const ir::Operator &a = compiled_op(compiled), &b = source_op(source);
-    const std::string what = describe_op(source_, source);
+    const std::string what = ir::describe_op(source_, source);
     if (a.inputs.size() != b.inputs.size() || a.outputs.size() != b.outputs.size() ||
         !same_attributes(a.attributes, b.attributes) || a.custom_options != b.custom_options) {
       return invalid_input(

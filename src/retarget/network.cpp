@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "ir/describe.h"
-
 namespace reef::retarget {
 
 namespace {
@@ -54,13 +52,6 @@ std::optional<ChipTensor> chip_tensor(const ir::Tensor& tensor) {
   }
   if (zero_point < -shift || zero_point > top - shift) return std::nullopt;
   return ChipTensor{q.scale[0], static_cast<std::int32_t>(zero_point + shift)};
-}
-
-std::string describe_op(const ir::Subgraph& graph, std::int32_t index) {
-  const ir::Operator& op = graph.operators[static_cast<std::size_t>(index)];
-  std::string name;
-  if (!op.outputs.empty() && op.outputs[0] >= 0) name = graph.tensors[static_cast<std::size_t>(op.outputs[0])].name;
-  return fmt::format("op {} {} '{}'", index, op.type, ir::describe_name(name));
 }
 
 std::optional<numeric::ChipActivation> fused_activation(const ir::Operator& op) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/describe.h"
 #include "ir/model.h"
 #include "numeric/chip_requantize.h"
 
@@ -21,9 +22,6 @@ struct ChipTensor {
 };
 // Nothing for tensors that are not 8 or 16 bits wide with one positive scale and a zero point in range.
 std::optional<ChipTensor> chip_tensor(const ir::Tensor& tensor);
-
-// "op 12 CONV_2D 'MobilenetV1/Conv2d_1/Relu6'": named after what it computes.
-std::string describe_op(const ir::Subgraph& graph, std::int32_t op);
 
 // The activation fused into an operator; nothing where the chip is not known to have it.
 std::optional<numeric::ChipActivation> fused_activation(const ir::Operator& op);
@@ -40,7 +38,7 @@ class Network {
   bool is_constant(std::int32_t index) const { return !ir::constant_data(*model_, tensor(index)).empty(); }
   const std::vector<std::int32_t>& chip_ops() const { return chip_ops_; }
   std::optional<ChipTensor> chip(std::int32_t index) const { return chip_tensor(tensor(index)); }
-  std::string describe(std::int32_t op) const { return describe_op(graph(), op); }
+  std::string describe(std::int32_t op) const { return ir::describe_op(graph(), op); }
 
   // Operators that only move bytes: their output is their input, wherever it lies.
   static bool only_moves(const ir::Operator& op);

@@ -4,8 +4,8 @@
 #include <map>
 #include <string_view>
 
-#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
+#include "formats/darwinn/without_code.h"
 #include "ir/describe.h"
 #include "retarget/edits.h"
 

@@ -8,10 +8,10 @@
 // larger.
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <set>
 
 #include "ops/registry.h"
+#include "rewrite/excerpt.h"
 #include "rewrite/rewrite_def.h"
 
 namespace reef::rewrite {
@@ -58,28 +58,6 @@ bool gather(const GraphEdit& edit, std::int32_t tensor, std::set<std::int32_t>& 
   return true;
 }
 
-// A model without inputs that computes `results` by `ops`.
-ir::Model excerpt(const GraphEdit& edit, const std::set<std::int32_t>& ops, const std::vector<std::int32_t>& results) {
-  ir::Model model;
-  model.buffers = edit.model().buffers;  // shares the data
-  ir::Subgraph& graph = model.subgraphs.emplace_back();
-  std::map<std::int32_t, std::int32_t> copies;
-  const auto copy = [&](std::int32_t tensor) {
-    if (tensor < 0) return tensor;
-    const auto [found, is_new] = copies.try_emplace(tensor, static_cast<std::int32_t>(graph.tensors.size()));
-    if (is_new) graph.tensors.push_back(edit.tensor(tensor));
-    return found->second;
-  };
-  for (const std::int32_t index : ops) {
-    ir::Operator op = edit.op(index);
-    std::transform(op.inputs.begin(), op.inputs.end(), op.inputs.begin(), copy);
-    std::transform(op.outputs.begin(), op.outputs.end(), op.outputs.begin(), copy);
-    graph.operators.push_back(std::move(op));
-  }
-  for (const std::int32_t result : results) graph.outputs.push_back(copy(result));
-  return model;
-}
-
 std::optional<std::vector<std::vector<std::uint8_t>>> compute(const GraphEdit& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (auto value = value_from_shape(edit, op)) return {{*std::move(value)}};
@@ -88,7 +66,9 @@ std::optional<std::vector<std::vector<std::uint8_t>>> compute(const GraphEdit& e
     if (!gather(edit, output, ops)) return {};
   }
   if (!edit.options().evaluate) return {};
-  auto results = edit.options().evaluate(excerpt(edit, ops, op.outputs), {});
+  std::vector<ir::Operator> operators;
+  for (const std::int32_t each : ops) operators.push_back(edit.op(each));
+  auto results = edit.options().evaluate(excerpt(edit.model(), operators, op.outputs), {});
   if (!results.ok() || results->size() != op.outputs.size()) return {};
   return *std::move(results);
 }

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "ir/describe.h"
 #include "ops/registry.h"
 #include "ops/static_ops.h"
+#include "rewrite/excerpt.h"
 
 namespace reef::rewrite {
 namespace {
@@ -53,41 +52,6 @@ std::vector<std::int64_t> widen(std::span<const std::uint8_t> bytes) {
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// A model of these operators alone, to judge them by: everything computed elsewhere is an input.
-ir::Model excerpt(const ir::Model& model, const std::vector<ir::Operator>& operators) {
-  ir::Model result;
-  result.buffers.resize(1);
-  ir::Subgraph& graph = result.subgraphs.emplace_back();
-  std::map<std::int32_t, std::int32_t> copies;
-  std::set<std::int32_t> computed;
-  const auto copy = [&](std::int32_t tensor) {
-    if (tensor < 0) return tensor;
-    const auto [found, is_new] = copies.try_emplace(tensor, static_cast<std::int32_t>(graph.tensors.size()));
-    if (!is_new) return found->second;
-    ir::Tensor& made = graph.tensors.emplace_back(model.subgraphs[0].tensors[at(tensor)]);
-    made.shape_signature.clear();  // whoever makes operators has looked
-    if (made.buffer == 0) return found->second;
-    result.buffers.push_back(model.buffers[at(made.buffer)]);
-    made.buffer = static_cast<std::int32_t>(result.buffers.size()) - 1;
-    return found->second;
-  };
-  for (const ir::Operator& each : operators) {
-    ir::Operator& op = graph.operators.emplace_back(each);
-    std::transform(op.inputs.begin(), op.inputs.end(), op.inputs.begin(), copy);
-    for (const std::int32_t input : op.inputs) {
-      if (input < 0 || computed.contains(input)) continue;
-      const ir::Buffer& buffer = result.buffers[at(graph.tensors[at(input)].buffer)];
-      if (buffer.data.empty() && !buffer.is_empty_constant && computed.insert(input).second) {
-        graph.inputs.push_back(input);
-      }
-    }
-    std::transform(op.outputs.begin(), op.outputs.end(), op.outputs.begin(), copy);
-    computed.insert(op.outputs.begin(), op.outputs.end());
-    std::transform(op.intermediates.begin(), op.intermediates.end(), op.intermediates.begin(), copy);
-  }
-  return result;
 }
 
 }  // namespace
@@ -247,9 +211,7 @@ std::int32_t GraphEdit::add_constant(ir::Tensor tensor, std::vector<std::uint8_t
 }
 
 std::string GraphEdit::describe(std::int32_t index) const {
-  const ir::Operator& it = op(index);
-  const std::string name = it.outputs.empty() || it.outputs[0] < 0 ? "" : tensor(it.outputs[0]).name;
-  return fmt::format("op {} {} '{}'", origins_[at(index)], it.type, ir::describe_name(name));
+  return ir::describe_op(graph(), index, origins_[at(index)]);
 }
 
 void GraphEdit::note(std::int32_t index, std::string what, std::string place, int difference) {
@@ -303,7 +265,9 @@ bool GraphEdit::commit(std::int32_t index, std::vector<ir::Operator> with, std::
   std::optional<std::vector<bool>> known = std::move(fits_);
   std::vector<bool> judged;
   if (options_->fits) {
-    judged = options_->fits(excerpt(*model_, with));
+    ir::Model alone = excerpt(*model_, with);
+    for (ir::Tensor& tensor : alone.subgraphs[0].tensors) tensor.shape_signature.clear();  // who made them has looked
+    judged = options_->fits(alone);
     for (std::size_t i = 0; i < with.size(); ++i) {
       if (with[i].type == except || (i < judged.size() && judged[i])) continue;
       fits_ = std::move(known);

@@ -11,6 +11,17 @@ struct Taken {
   std::int64_t begin, end;
 };
 
+bool exist_together(const Extent& a, const Extent& b) {
+  if (a.first > b.last || b.first > a.last) return false;
+  if (a.away.empty() && b.away.empty()) return true;
+  for (const tiled::Lifetime& mine : tiled::presences({a.first, a.last}, a.away)) {
+    for (const tiled::Lifetime& theirs : tiled::presences({b.first, b.last}, b.away)) {
+      if (mine.overlaps(theirs)) return true;
+    }
+  }
+  return false;
+}
+
 std::int64_t duration(const Extent& extent) { return std::int64_t{extent.last} - extent.first + 1; }
 
 // By extent: the most that exists at one of its steps.
@@ -74,7 +85,7 @@ std::vector<std::int64_t> first_fit(std::span<const Extent> extents, FitOrder ho
     const Extent& extent = extents[index];
     taken.clear();
     for (const std::size_t other : placed) {
-      if (extents[other].first > extent.last || extents[other].last < extent.first) continue;
+      if (!exist_together(extents[other], extent)) continue;
       taken.push_back({offsets[other], offsets[other] + extents[other].size});
     }
     std::sort(taken.begin(), taken.end(), [](const Taken& a, const Taken& b) { return a.begin < b.begin; });

@@ -10,11 +10,14 @@
 #include <span>
 #include <vector>
 
+#include "tiled/memory.h"
+
 namespace reef::schedule {
 
 struct Extent {
   std::int64_t size = 0;
-  std::int32_t first = 0, last = 0;  // steps, both inclusive
+  std::int32_t first = 0, last = 0;        // steps, both inclusive
+  std::vector<tiled::Lifetime> away = {};  // steps in between at which it takes no place
   std::int64_t area() const { return size * (last - first + 1); }
 };
 

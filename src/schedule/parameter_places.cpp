@@ -21,9 +21,9 @@ class Lines {
   // False: there is no room, and nothing has changed.
   bool place(ParameterChunk& chunk) {
     if (chunk.lines > left_) return false;
-    const bool done = chunk.tile != tiled::kNowhere ? place_on(chunk.tile, chunk)
-                      : chunk.in_one_piece          ? place_on(emptiest(), chunk)
-                                                    : place_in_pieces(chunk);
+    const bool done = chunk.parts() > 0    ? place_parts(chunk)
+                      : chunk.in_one_piece ? place_on(emptiest(), chunk)
+                                           : place_in_pieces(chunk);
     if (done) left_ -= chunk.lines;
     return done;
   }
@@ -36,6 +36,15 @@ class Lines {
     if (end_ - next(tile) < chunk.lines) return false;
     chunk.at = {{tile, next(tile), chunk.lines}};
     next(tile) += chunk.lines;
+    return true;
+  }
+
+  bool place_parts(ParameterChunk& chunk) {
+    if (chunk.parts() > chip::kTiles) return false;
+    const std::int32_t line = *std::max_element(next_.begin(), next_.begin() + chunk.parts());
+    if (end_ - line < chunk.part_lines) return false;
+    chunk.at = parts_at(chunk, line);
+    for (const ParameterPiece& piece : chunk.at) next(piece.tile) = piece.line + piece.lines;
     return true;
   }
 
@@ -63,7 +72,7 @@ class Lines {
 };
 
 // Those with fewer choices of a place come first.
-int choices(const ParameterChunk& chunk) { return chunk.tile != tiled::kNowhere ? 0 : chunk.in_one_piece ? 1 : 2; }
+int choices(const ParameterChunk& chunk) { return chunk.parts() > 0 ? 0 : chunk.in_one_piece ? 1 : 2; }
 
 bool place_in_order(TiledProgram& program, const std::vector<std::size_t>& order, const CacheRoom& room) {
   Lines lines(program, room);
@@ -88,6 +97,14 @@ std::vector<std::int64_t> bytes_saved(const TiledProgram& program) {
 }
 
 }  // namespace
+
+std::vector<ParameterPiece> parts_at(const ParameterChunk& chunk, std::int32_t line) {
+  std::vector<ParameterPiece> parts;
+  for (std::int32_t left = chunk.lines; left > 0; left -= chunk.part_lines) {
+    parts.push_back({static_cast<int>(parts.size()), line, std::min(left, chunk.part_lines)});
+  }
+  return parts;
+}
 
 void place_parameters(TiledProgram& program, const CacheRoom& room) {
   const auto& chunks = program.parameters;
@@ -132,6 +149,8 @@ Status use_parameter_places(TiledProgram& program, const std::vector<std::vector
     }
     REEF_REQUIRE(lines == chunk.lines, "chunk {} has {} lines of parameters, places are for {}", i, chunk.lines, lines);
     REEF_REQUIRE(!chunk.in_one_piece || places[i].size() == 1, "chunk {} of parameters must be in one piece", i);
+    REEF_REQUIRE(chunk.parts() == 0 || places[i] == parts_at(chunk, places[i].front().line),
+                 "chunk {} of parameters must have each of its parts on the tile of that number, all at one line", i);
     chunk.at = places[i];
   }
   return ok_status();

@@ -34,4 +34,7 @@ void place_parameters(tiled::TiledProgram& program, const CacheRoom& room = {});
 Status use_parameter_places(tiled::TiledProgram& program,
                             const std::vector<std::vector<tiled::ParameterPiece>>& places);
 
+// A chunk's parts, each on its own tile, from `line` on.
+std::vector<tiled::ParameterPiece> parts_at(const tiled::ParameterChunk& chunk, std::int32_t line);
+
 }  // namespace reef::schedule

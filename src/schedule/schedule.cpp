@@ -5,6 +5,7 @@
 
 #include "schedule/first_fit.h"
 #include "schedule/parameter_places.h"
+#include "schedule/spills.h"
 
 namespace reef::schedule {
 namespace {
@@ -18,7 +19,7 @@ using tiled::WideObject;
 std::int64_t lowest_gap(const TiledProgram& program, const NarrowObject& object) {
   std::vector<const NarrowObject*> others;
   for (const NarrowObject& other : program.narrow) {
-    if (other.address != tiled::kNowhere && other.bytes > 0 && other.life.overlaps(object.life)) {
+    if (other.address != tiled::kNowhere && other.bytes > 0 && other.exists_with(object)) {
       others.push_back(&other);
     }
   }
@@ -45,7 +46,7 @@ std::int64_t place_in_order(TiledProgram& program, FitOrder order) {
   for (NarrowObject& object : program.narrow) {
     object.address = tiled::kNowhere;
     if (object.fills_gaps) continue;
-    extents.push_back({object.bytes, object.life.first, object.life.last});
+    extents.push_back({object.bytes, object.life.first, object.life.last, object.away});
     placed.push_back(&object);
   }
   const std::vector<std::int64_t> offsets = first_fit(extents, order);
@@ -79,8 +80,26 @@ std::int64_t place_objects(TiledProgram& program) {
   return place_in_order(program, best);
 }
 
-Status place_narrow(TiledProgram& program) {
+// Limits of what may exist together, in per cent of the memory: lower ones leave room for pieces between things.
+constexpr int kLimits[] = {100, 97, 94, 90, 85, 80, 70};
+
+// The same, with things put aside where they do not fit all together.
+std::int64_t place_or_put_aside(TiledProgram& program) {
   const std::int64_t end = place_objects(program);
+  if (end <= chip::kNarrowBytes) return end;
+  for (const int percent : kLimits) {
+    TiledProgram changed = program;
+    if (!put_aside(changed, std::int64_t{chip::kNarrowBytes} * percent / 100)) break;
+    const std::int64_t less = place_objects(changed);
+    if (less > chip::kNarrowBytes) continue;
+    program = std::move(changed);
+    return less;
+  }
+  return end;
+}
+
+Status place_narrow(TiledProgram& program) {
+  const std::int64_t end = place_or_put_aside(program);
   if (end > chip::kNarrowBytes) {
     return unsupported("activations need {} bytes of each tile, which has {}", end, chip::kNarrowBytes);
   }
@@ -94,7 +113,7 @@ Status place_narrow(TiledProgram& program) {
 Status place_wide(TiledProgram& program) {
   std::vector<Extent> extents;
   for (const WideObject& object : program.wide) {
-    extents.push_back({object.lines, object.life.first, object.life.last});
+    extents.push_back({object.lines, object.life.first, object.life.last, {}});
   }
   const std::vector<std::int64_t> offsets = first_fit(extents, FitOrder::kArea);
   program.lowest_scratch_line = chip::kWideLines;
@@ -119,7 +138,7 @@ bool add_landings(TiledProgram& program) {
     if (!chunk.is_streamed() || chunk.can_stream || chunk.is_fetched()) continue;
     chunk.landing = static_cast<std::int32_t>(program.wide.size());
     WideObject& object = program.wide.emplace_back();
-    object.lines = chunk.lines;
+    object.lines = chunk.parts() > 0 ? chunk.part_lines : chunk.lines;
     for (std::size_t k = 0; k < program.steps.size(); ++k) {
       tiled::Step& step = program.steps[k];
       const auto& used = step.parameters_used;
@@ -135,7 +154,12 @@ bool add_landings(TiledProgram& program) {
 void set_landing_places(TiledProgram& program) {
   for (tiled::ParameterChunk& chunk : program.parameters) {
     if (!chunk.is_fetched()) continue;
-    chunk.at = {{chunk.tile == tiled::kNowhere ? 0 : chunk.tile, program.line_of(chunk.landing), chunk.lines}};
+    const std::int32_t line = program.line_of(chunk.landing);
+    if (chunk.parts() > 0) {
+      chunk.at = parts_at(chunk, line);
+    } else {
+      chunk.at = {{0, line, chunk.lines}};
+    }
   }
 }
 
@@ -174,7 +198,9 @@ Status use_wide_lines(TiledProgram& program, const std::map<std::int32_t, std::i
 
 }  // namespace
 
-std::int64_t activation_bytes(TiledProgram& program) { return place_objects(program); }
+std::int64_t activation_bytes(TiledProgram& program, bool may_put_aside) {
+  return may_put_aside ? place_or_put_aside(program) : place_objects(program);
+}
 
 Status schedule(TiledProgram& program, const ScheduleOptions& options) {
   REEF_RETURN_IF_ERROR(place_narrow(program));

@@ -3,7 +3,9 @@
 //
 // Three ways, which schedule chooses among:
 //   cached     on some tiles, put there once; a step sends them from there to all that need them
-//   fetched    the host sends them before each use, to the lines of one tile, where the step finds them as if cached
+//   fetched    the host sends them before each use, to the lines where the step finds them as if cached: of one tile,
+//   or
+//              of the tiles that they belong on
 //   streamed   the host sends them with each use, to all tiles at once; they are kept nowhere. Only for chunks whose
 //              lines are as the steps use them
 #pragma once
@@ -29,11 +31,14 @@ struct ParameterChunk {
   std::int32_t lines = 0;        // lines of wide memory it takes
   // Packed lines (depthwise layers) cannot be cut in two.
   bool in_one_piece = false;
-  // Only this tile can use them: weights of a fully connected layer. kNowhere: any tile may keep them, the ring brings
-  // them to all.
-  int tile = kNowhere;
-
+  // Weights that only the tile that keeps them can use (fully connected layers): in parts of so many lines, of which
+  // part t (the last may be shorter) belongs on tile t; all of them begin at the same line. 0: any tile may keep any of
+  // them, the ring brings them to all.
+  std::int32_t part_lines = 0;
+  std::int32_t part_header_lines = 0;  // of part_lines: lines that are no weights, at the beginning
   bool can_stream = false;
+
+  std::int32_t parts() const { return part_lines == 0 ? 0 : (lines + part_lines - 1) / part_lines; }
 
   // Schedule's: where they are kept, or where they are brought before each use, in order. Empty: streamed.
   std::vector<ParameterPiece> at;

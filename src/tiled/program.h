@@ -18,11 +18,13 @@
 
 #include "tiled/convolution.h"
 #include "tiled/elementwise.h"
+#include "tiled/fully_connected.h"
 #include "tiled/global_pool.h"
 #include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/pool.h"
+#include "tiled/product.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/sum.h"
@@ -36,8 +38,9 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Convolution, Outfeed, RingCopies, Elementwise, Sum, Relayout, GlobalPool, LocalCopies,
-                          Pool, Softmax, HaloUpdate>;
+using Work = std::variant<Infeed, Outfeed, Convolution, FullyConnected, Elementwise, Sum, Pool, Relayout, GlobalPool,
+                          Softmax, LocalCopies, RingCopies, Product, HaloUpdate, Spill>;
+// clang-format on
 
 struct Step {
   std::int32_t op = -1;  // the model's operator that it is, or is a part of; -1: none (infeed, outfeed)

@@ -43,8 +43,9 @@ struct RingCopy {
 // may also be read by it, on the same tile: when a copy reads is not tied to when another one writes.
 struct RingCopies {
   std::vector<RingCopy> copies;
-  std::int32_t lines = kNowhere;  // TiledProgram::wide, kRingCopyLines: two to send from, two that are free (as
-                                  // Google's compiler leaves them), two to receive into
+  std::int32_t output = kNowhere;  // TiledProgram::tensors: on the grid, whose halo is exchanged at the end
+  std::int32_t lines = kNowhere;   // TiledProgram::wide, kRingCopyLines: two to send from, two that are free (as
+                                   // Google's compiler leaves them), two to receive into
   // Google's condition for a line being free, which rests on timing where messages are shorter than a line (as in all
   // its gathers of vectors). Only to be set where its rows are compared; false: on what has really been read.
   bool google_pace = false;

@@ -23,6 +23,12 @@ enum class Spread : std::uint8_t { kGrid, kVector, kCopies };
 
 inline constexpr std::int32_t kVectorRun = chip::kCells;  // channels of a kVector tensor in one tile, usually
 
+// The run of a vector that is spread over as many tiles as it has groups of 64 channels, or over all of them.
+constexpr std::int32_t vector_run(std::int32_t channels) {
+  const std::int32_t groups = (channels + kVectorRun - 1) / kVectorRun;
+  return (groups + chip::kTiles - 1) / chip::kTiles * kVectorRun;
+}
+
 struct TiledTensor {
   std::int32_t source = -1;  // the model's tensor
   Spread spread = Spread::kGrid;
@@ -81,7 +87,7 @@ struct TiledTensor {
     };
     const bool same_shape = spread == other.spread && height == other.height && width == other.width &&
                             channels == other.channels && pitch == other.pitch;
-    if (!same_shape || spread != Spread::kGrid) return same_shape && tiles == other.tiles;
+    if (!same_shape || spread != Spread::kGrid) return same_shape && tiles == other.tiles && run == other.run;
     return same_places(rows, other.rows) && same_places(columns, other.columns);
   }
 

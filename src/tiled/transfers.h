@@ -15,13 +15,22 @@ namespace reef::tiled {
 //   slots    any other image of up to 3 channels, or of whole words: a few rows at a time, for each row of tiles by
 //            itself
 //   strips   any other image: all rows of a tile at once, then they are copied
+//   vector   a single pixel, cut by channels (kVector): straight to its place
 struct Infeed {
   std::int32_t border = -1;  // the model's tensor at the border, whose name the host uses
   std::int32_t tensor = 0;   // TiledProgram::tensors
   bool strips = false, slots = false;
+  bool vector = false;  // only row_lines is used, for InputVector::lines
   std::int32_t row_buffer = kNowhere;  // TiledProgram::narrow: slots, then the constants of the copy
   std::int32_t row_lines = kNowhere;   // TiledProgram::wide: lines of incoming rows
   std::int32_t identity = kNowhere;    // TiledProgram::wide: the parameters that copy
+};
+
+// A piece of narrow memory to wide memory of the same tile, in all tiles, or back.
+struct Spill {
+  std::int32_t object = 0;  // TiledProgram::narrow
+  std::int32_t lines = 0;   // TiledProgram::wide
+  bool is_back = false;
 };
 
 // The halo of a tensor that was made in parts.
@@ -121,6 +130,23 @@ struct InputStrip {
     std::int64_t units = 0;
     for (int row = 0; row < kTilesPerAxis; ++row) units = std::max(units, of(tensor, row).units);
     return units * chip::kActivationFifoUnitBytes;
+  }
+};
+
+// A vector, as the tiles of a row get it: all channels of the row's tiles, of which each takes its own.
+struct InputVector {
+  std::int64_t first_unit = 0, units = 0;  // of 8 bytes, from the start of the input
+
+  static std::int32_t lines(const TiledTensor& tensor) {  // of a row of tiles with equal runs
+    return (tensor.run * chip::kTileColumns + chip::kWideLineBytes - 1) / chip::kWideLineBytes;
+  }
+  static InputVector of(const TiledTensor& tensor, int tile_row) {
+    const std::int64_t all = (tensor.channels + chip::kActivationFifoUnitBytes - 1) / chip::kActivationFifoUnitBytes;
+    const std::int64_t row_units = std::int64_t{tensor.run} * chip::kTileColumns / chip::kActivationFifoUnitBytes;
+    InputVector vector;
+    vector.first_unit = std::min(row_units * tile_row, all);
+    vector.units = std::min(row_units, all - vector.first_unit);
+    return vector;
   }
 };
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "formats/darwinn/placeholder.h"
+#include "formats/darwinn/without_code.h"
 #include "isa/scalar.h"
 
 namespace reef::device {

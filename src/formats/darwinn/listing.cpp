@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 
-#include "formats/darwinn/placeholder.h"
 #include "formats/darwinn/reader.h"
+#include "formats/darwinn/without_code.h"
 #include "formats/darwinn/writer.h"
 #include "isa/scalar.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/darwinn/placeholder.h"
+#include "formats/darwinn/without_code.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 namespace reef::darwinn {
 namespace {
 
-TEST(Placeholder, SurvivesTheFileAndIsRefused) {
+TEST(PackageWithoutCode, SurvivesTheFileAndIsRefused) {
   CustomOptions options;
-  options.package = placeholder_package(13, "reef 9.8.7", "code generation is not there yet");
+  options.package = package_without_code(13, "reef 9.8.7", "code generation is not there yet");
   const auto bytes = write_custom_options(options);
   ASSERT_TRUE(bytes.ok()) << bytes.status().message();
   const auto again = read_custom_options(Bytes(*bytes));
@@ -26,7 +26,7 @@ TEST(Placeholder, SurvivesTheFileAndIsRefused) {
   }
 }
 
-TEST(Placeholder, APackageWithAProgramPasses) {
+TEST(PackageWithoutCode, APackageWithAProgramPasses) {
   Package package;
   package.executables.push_back(new_executable(ExecutableType::kStandAlone));
   EXPECT_TRUE(require_code(package).ok());

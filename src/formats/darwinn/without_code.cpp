@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/darwinn/placeholder.h"
+#include "formats/darwinn/without_code.h"
 
 #include "ir/describe.h"
 
 namespace reef::darwinn {
 
-Package placeholder_package(int min_runtime_version, std::string_view maker, std::string_view reason) {
+Package package_without_code(int min_runtime_version, std::string_view maker, std::string_view reason) {
   Package package;
   package.min_runtime_version = min_runtime_version;
   package.compiler_version = fmt::format("{}: no machine code", maker);

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who needs whom: the graph of a subgraph's operators, by computed tensors.
+// Who must run before whom: the graph of a subgraph's operators, by computed tensors and by what they keep between
+// invocations.
+//
+// Operators on one variable (a state that an LSTM changes in place, a resource that is read and assigned) keep the
+// order of the file. Where it cannot be told which variable an operator touches (control flow, handles that are
+// computed), it keeps its place among all that touch any.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/model.h"
 
-namespace reef::partition {
+namespace reef::ops {
 
 class Dependencies {
  public:
@@ -16,9 +22,9 @@ class Dependencies {
   explicit Dependencies(const ir::Model& model);
 
   std::int32_t op_count() const { return static_cast<std::int32_t>(predecessors_.size()); }
-  // Operators whose results an operator reads; ascending, all below it.
+  // Operators that must have run before this one; ascending, all below it.
   std::span<const std::int32_t> predecessors(std::int32_t op) const { return predecessors_[index(op)]; }
-  // Operators that read its results; ascending, all above it.
+  // Operators that must run after it; ascending, all above it.
   std::span<const std::int32_t> successors(std::int32_t op) const { return successors_[index(op)]; }
   // Operator that computes a tensor; -1: an input, a constant or a variable.
   std::int32_t producer(std::int32_t tensor) const { return producer_[index(tensor)]; }
@@ -27,8 +33,9 @@ class Dependencies {
   bool is_computed(std::int32_t tensor) const { return tensor >= 0 && !is_constant_[index(tensor)]; }
   const ir::Subgraph& graph() const { return *graph_; }
 
-  // Tensors that cross the border of a set of operators. Inputs in the order of their first use, outputs in the order
-  // of their definition; a result is an output if an operator outside reads it or the model returns it.
+  // Tensors that cross the border of a set of operators, ascending: the order in which Google's compiler names a custom
+  // op's operands. Inputs are what is read inside and is neither constant nor computed there, states included; a result
+  // is an output if an operator outside reads it or the model returns it.
   struct Border {
     std::vector<std::int32_t> inputs, outputs;
   };
@@ -36,6 +43,8 @@ class Dependencies {
 
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
+  void order_states();
+  std::string variable_of(const ir::Operator& op) const;
 
   const ir::Subgraph* graph_;
   std::vector<std::vector<std::int32_t>> predecessors_, successors_;
@@ -44,4 +53,4 @@ class Dependencies {
   std::vector<bool> is_output_, is_constant_;
 };
 
-}  // namespace reef::partition
+}  // namespace reef::ops

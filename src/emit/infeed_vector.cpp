@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network's input where it is a vector: tile t gets its run of channels.
+//
+//   host -> (DMA) -> activation buffer -> pop -> ring A -> wide lines -> wide_to_narrow -> tensor
+//
+// A row of tiles gets the runs of its four tiles in one stream; each tile skips those of the tiles to its left.
+// Waits: wide_to_narrow for RING_READ_A, the line has come; pop and infeed as in infeed.cpp. The others of Google's
+// (AVDATA, and WIDE_TO_NARROW at the receiver) are always met: nothing is used twice here.
+//
+// How it is known: Google's newest compiler, instruction by instruction, for up to 1024 channels (64 to a tile, one
+// line to a row of tiles). More are our own.
+#include "emit/blocks.h"
+#include "emit/infeed_parts.h"
+#include "emit/registers.h"
+#include "isa/host_queues.h"
+#include "isa/movers.h"
+#include "isa/ring.h"
+
+namespace reef::emit {
+namespace {
+
+using isa::Opcode;
+using tiled::InputVector;
+using tiled::TiledTensor;
+
+constexpr std::int32_t kWord = chip::kNarrowWordBytes;
+constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
+
+// What a tile takes of the stream of its row.
+struct Share {
+  int column = 0;
+  std::int32_t words = 0;
+  friend bool operator==(const Share&, const Share&) = default;
+};
+
+class VectorInfeed {
+ public:
+  VectorInfeed(Emission& to, const tiled::Infeed& input)
+      : to_(to),
+        writer_(to.writer),
+        tensor_(to.program.tensor(input.tensor)),
+        input_(input),
+        first_line_(to.program.line_of(input.row_lines)),
+        read_before_(writer_.total(TileCounter::kWideToNarrow, 0)) {}
+
+  void write() {
+    writer_.tile_fence(unit_mask(isa::Unit::kNarrowToWide), 0);
+    request_input(to_, input_);
+    const auto share_of = [&](int tile) {
+      return Share{chip::tile_column(tile), (tensor_.run_of(tile) + kWord - 1) / kWord};
+    };
+    for_each_class(tensor_.owners(), share_of, [&](TileMask tiles, const Share& share) { read_lines(tiles, share); });
+    for (int row = 0; row < chip::kTileRows; ++row) {
+      if (InputVector::of(tensor_, row).units > 0) receive(row);
+    }
+    writer_.tile_fence(kAllUnits, 0);
+  }
+
+ private:
+  static int first_of(TileMask tiles) {
+    int tile = 0;
+    while ((tiles & tiled::mask_of(tile)) == 0) ++tile;
+    return tile;
+  }
+
+  void read_lines(TileMask tiles, const Share& share) {
+    namespace m = isa::movers;
+    const std::int32_t to_left = share.column * (tensor_.run / kWord);
+    const std::int32_t first_line = to_left / kLineWords, skipped = to_left % kLineWords;
+    const std::int32_t lines = (skipped + share.words + kLineWords - 1) / kLineWords;
+    const std::int32_t word = tensor_.address / kWord;
+    const int tile = first_of(tiles);
+    const std::int64_t come = writer_.total(TileCounter::kRingReadA, tile) + first_line;
+    Draft draft(Opcode::kWideToNarrow);
+    draft.tiles(tiles)
+        .nest(m::kToNarrowIn, LoopNest(first_line_ + first_line, {{1, lines, lines > 1}}))
+        .nest(m::kToNarrowOut, LoopNest(word, {step(1, share.words)}).swap(1, kLineWords))
+        .set(m::kToNarrowLineLevel, skipped > 0 ? 2 : 1)
+        .wait(TileCounter::kRingReadA, {lines > 1 ? 0 : 1, come + 1, 1})
+        .wait(TileCounter::kAvdata, {1, writer_.total(TileCounter::kAvdata, tile) - 1, 1}, Gate::kWriting)
+        .signal(m::kSignalWideToNarrow, 0);
+    if (skipped > 0) {
+      draft.set(m::kSkip)
+          .set(m::kSkipLevel, 2)
+          .set(m::kSkipFirst, word)
+          .set(m::kSkipWords, skipped)
+          .set(m::kSkipLast, word + skipped - 1);
+    }
+    writer_.add(draft);
+  }
+
+  void receive(int row) {
+    namespace q = isa::host_queues;
+    namespace r = isa::ring;
+    const InputVector part = InputVector::of(tensor_, row);
+    const auto tiles = static_cast<TileMask>((0xfu << (chip::kTileColumns * row)) & tensor_.owners());
+    const std::int32_t rows = (tensor_.vector_tiles() + chip::kTileColumns - 1) / chip::kTileColumns;
+    const std::int64_t lines =
+        (part.units * chip::kActivationFifoUnitBytes + chip::kWideLineBytes - 1) / chip::kWideLineBytes;
+    Draft draft(Opcode::kRingReceiveA);
+    draft.tiles(tiles);
+    if (lines == 1) {
+      draft.nest(r::kReceiveOut, LoopNest(first_line_, {{1, 1, rows > 1}}).swap(1, rows))
+          .wait(TileCounter::kWideToNarrow, {1, read_before_ - rows * kLineWords, rows * kLineWords}, Gate::kWriting)
+          .signal(r::kSignalRingReadA, 1);
+    } else {
+      draft.nest(r::kReceiveOut, LoopNest(first_line_, {step(1, lines)})).signal(r::kSignalRingReadA, 0);
+    }
+    writer_.add(draft);
+    writer_.add(
+        Draft(Opcode::kPop)
+            .set(q::kPopSource, 1)
+            .nest(q::kPopIn, buffer_blocks(part.first_unit % chip::kActivationFifoUnits, part.units, kActivationBlock))
+            .wait(ScalarCounter::kAvdataInfeed, {0, part.first_unit + 1, 1})
+            .signal(q::kSignalPop, 0)
+            .set(q::kPopTiles, tiles)
+            .set(q::kPopLineWords, kLineWords));
+  }
+
+  Emission& to_;
+  ProgramWriter& writer_;
+  const TiledTensor& tensor_;
+  const tiled::Infeed& input_;
+  const std::int32_t first_line_;
+  const std::int64_t read_before_;  // words, by any tile; tile 0 always has some of a vector
+};
+
+}  // namespace
+
+void infeed_vector(Emission& to, const tiled::Infeed& input) { VectorInfeed(to, input).write(); }
+
+}  // namespace reef::emit

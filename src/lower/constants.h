@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and products with constants: one number, or one per channel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lower/builder.h"
+#include "numeric/chip_requantize.h"
+
+namespace reef::lower {
+
+// Numbers minus their zero point. One, or as many as the last dimension of the operator's result has elements.
+struct ConstantOperand {
+  std::vector<std::int32_t> values;
+  float scale = 1;
+};
+// Operand `k` of an operator; nullopt: it is computed. Fails for constants of other shapes than these two.
+Result<std::optional<ConstantOperand>> constant_operand(const Builder& builder, std::int32_t op, std::size_t k);
+
+// (x - input zero + bias) * multiplier -> clamp -> + output zero, each of both by channel: one number for all, or one
+// per channel.
+struct ChannelScaling {
+  std::vector<float> multipliers;
+  std::vector<std::int32_t> biases;
+  numeric::ChipClamp clamp;
+};
+// Adds the step; tensors of any spread. `output` lies over the tiles as `input` does.
+Status add_channel_scaling(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output,
+                           const ChannelScaling& scaling);
+
+// ADD, SUB and MUL of a computed and a constant operand. False: both are computed.
+Result<bool> lower_with_constant(Builder& builder, std::int32_t op);
+
+}  // namespace reef::lower
