@@ -280,6 +280,20 @@ TEST(LargeNetworks, GrowingImages) {
   }
 }
 
+// What is not used for a while waits in wide memory.
+TEST(LargeNetworks, ActivationsArePutAside) {
+  QuantizedModel builder;
+  const std::int32_t a = builder.conv(builder.input({1, 126, 121, 3}), 80, 3);
+  std::int32_t x = a;
+  for (int i = 0; i < 3; ++i) x = builder.conv(x, 80);
+  const ir::Model model = builder.finish({builder.conv(builder.add(x, a), 4)});
+  compiler::GenerationOptions options;
+  options.slices.emplace();  // none
+  const auto package = compiler::generate_code_with(WholeModel(model).part(7), options);
+  ASSERT_TRUE(package.ok()) << package.status().message();
+  expect_sound(model, *package);
+}
+
 // MobileNet v2 without its head.
 ir::Model mobile_net(int height, int width) {
   QuantizedModel model;
