@@ -250,9 +250,10 @@ struct Tap {
   std::int64_t weight = 0;  // of `high`, in 1/128
 };
 
-// Between the centers of two pixels, beyond the border the pixel itself.
-Tap tap(std::int64_t target, std::int64_t size) {
-  const std::int64_t quarters = 2 * target - 1;  // position in the source, in quarters of a pixel
+// Between the centers of two pixels, beyond the border the pixel itself. Positions without half_pixel_centers are those
+// of TFLite; no program of Google's shows them.
+Tap tap(std::int64_t target, std::int64_t size, bool half_pixels) {
+  const std::int64_t quarters = 2 * target - (half_pixels ? 1 : 0);  // position in the source, in quarters of a pixel
   const std::int64_t low = quarters < 0 ? -1 : quarters / 4;
   Tap result{low, low + 1, (quarters - 4 * low) * 128 / 4};
   result.low = std::clamp<std::int64_t>(result.low, 0, size - 1);
@@ -269,16 +270,14 @@ Status require_factor_two(const ChipOp& op) {
 
 Status resize_bilinear(ChipOp& op) {
   REEF_RETURN_IF_ERROR(require_factor_two(op));
-  if (!op.attributes().get_bool("half_pixel_centers")) {
-    return unsupported("it is not known how the chip resizes without half_pixel_centers");
-  }
+  const bool half = op.attributes().get_bool("half_pixel_centers");
   REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(0), op.output()));
   const ChipValue& in = op.value(0);
   std::vector<std::int32_t> codes;
   Positions position(op.output().shape);
   for (std::int64_t n = op.output().shape.elements(); n > 0; --n, position.advance()) {
     const std::vector<std::int64_t>& at = position.at();
-    const Tap y = tap(at[1], in.shape[1]), x = tap(at[2], in.shape[2]);
+    const Tap y = tap(at[1], in.shape[1], half), x = tap(at[2], in.shape[2], half);
     const auto code = [&](std::int64_t iy, std::int64_t ix) {
       return std::int64_t{in.codes[offset(in.shape, {at[0], iy, ix, at[3]})]};
     };
@@ -291,11 +290,13 @@ Status resize_bilinear(ChipOp& op) {
   return ok_status();
 }
 
-// Which pixel is the nearest: TFLite's rule, by whole numbers. Other factors than two are not known from Google's
-// programs; pixels are only copied, so that there is nothing to round but the position.
+// Which pixel is the nearest: TFLite's rule, in float as it computes it. Other factors than two are not known from
+// Google's programs; pixels are only copied, so that there is nothing to round but the position.
 std::int64_t nearest(std::int64_t i, std::int64_t from, std::int64_t to, bool align_corners, bool half_pixels) {
-  if (align_corners && to > 1) return (2 * i * (from - 1) + (to - 1)) / (2 * (to - 1));
-  return std::min(half_pixels ? (2 * i + 1) * from / (2 * to) : i * from / to, from - 1);
+  const bool corners = align_corners && to > 1;
+  const float scale = static_cast<float>(corners ? from - 1 : from) / static_cast<float>(corners ? to - 1 : to);
+  const float at = (static_cast<float>(i) + (half_pixels ? 0.5f : 0.0f)) * scale;
+  return std::min(static_cast<std::int64_t>(align_corners ? std::round(at) : std::floor(at)), from - 1);
 }
 
 Status resize_nearest_neighbor(ChipOp& op) {

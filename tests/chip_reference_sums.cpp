@@ -122,6 +122,56 @@ class ChannelSums {
   int terms_ = 0;
 };
 
+// Every input pixel times every weight, added where it falls (TFLite's definition). Each output is rounded once: the
+// chip makes it by ordinary convolutions of the weights that reach it.
+Status transpose_conv(ChipOp& op) {
+  const ir::Shape &shape = op.value(1).shape, &in_shape = op.value(2).shape, &out_shape = op.output().shape;
+  REEF_REQUIRE(in_shape.rank() == 4 && shape.rank() == 4 && in_shape[3] == shape[3] && shape[0] == out_shape[3],
+               "weights that do not fit");
+  const std::int64_t strides[] = {op.attributes().get_int("stride_h"), op.attributes().get_int("stride_w")};
+  const bool same = op.attributes().get_enum("padding") == "SAME";
+  std::int64_t before[2];
+  for (int d = 0; d < 2; ++d) {
+    const std::int64_t out = out_shape[d + 1], kernel = shape[d + 1];
+    const std::int64_t forward = same ? (out + strides[d] - 1) / strides[d] : (out + strides[d] - kernel) / strides[d];
+    before[d] = std::max<std::int64_t>((forward - 1) * strides[d] + kernel - out, 0) / 2;
+  }
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization in, op.quantization(op.input(2)));
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization weights, op.quantization(op.input(1)));
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization out, op.quantization(op.output()));
+  REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, op.fused_activation());
+  const ChipClamp clamp = numeric::chip_clamp(out.scale(), out.zero(), activation);
+  const auto outputs = static_cast<std::size_t>(shape[0]), inputs = static_cast<std::size_t>(shape[3]);
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(out_shape.elements()));
+  for (std::int64_t i = 0; i < std::int64_t{in_shape[1]} * in_shape[2]; ++i) {
+    for (std::int64_t k = 0; k < std::int64_t{shape[1]} * shape[2]; ++k) {
+      const std::int64_t y = i / in_shape[2] * strides[0] + k / shape[2] - before[0];
+      const std::int64_t x = i % in_shape[2] * strides[1] + k % shape[2] - before[1];
+      if (y < 0 || y >= out_shape[1] || x < 0 || x >= out_shape[2]) continue;
+      for (std::size_t o = 0; o < outputs; ++o) {
+        const std::int32_t zero = weights.zeros[weights.zeros.size() == 1 ? 0 : o];
+        std::int64_t sum = 0;
+        for (std::size_t c = 0; c < inputs; ++c) {
+          const auto tap = (o * static_cast<std::size_t>(shape[1] * shape[2]) + static_cast<std::size_t>(k)) * inputs;
+          sum += std::int64_t{op.value(2).codes[static_cast<std::size_t>(i) * inputs + c] - in.zero()} *
+                 (op.value(1).codes[tap + c] - zero);
+        }
+        sums[static_cast<std::size_t>(y * out_shape[2] + x) * outputs + o] += sum;
+      }
+    }
+  }
+  std::vector<std::int32_t> codes;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::size_t o = i % outputs;
+    const float scale = weights.scales[weights.scales.size() == 1 ? 0 : o];
+    const std::int64_t bias = op.has(3) ? op.value(3).codes[o] : 0;
+    codes.push_back(
+        requantized(sums[i] + bias, numeric::chip_layer_multiplier(in.scale(), scale, out.scale()), clamp, out.zero()));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
 Status conv_2d(ChipOp& op) {
   const ir::Shape& shape = op.value(1).shape;  // [output channels, height, width, input channels]
   REEF_REQUIRE(op.value(0).shape.rank() == 4 && shape.rank() == 4 && op.value(0).shape[3] == shape[3],
@@ -319,7 +369,8 @@ Status mean(ChipOp& op) {
 }  // namespace
 
 std::vector<ChipOpEntry> chip_sum_ops() {
-  return {{"CONV_2D", conv_2d, 2},
+  return {{"TRANSPOSE_CONV", transpose_conv, 3},
+          {"CONV_2D", conv_2d, 2},
           {"DEPTHWISE_CONV_2D", depthwise_conv_2d, 2},
           {"FULLY_CONNECTED", fully_connected, 2},
           {"AVERAGE_POOL_2D", average_pool_2d},

@@ -75,7 +75,7 @@ isa::Program comparable(const isa::Program& program, const Pair& pair) {
 // Networks whose whole execution program must equal Google's, word for word, with its places in memory.
 bool must_be_equal(const Pair& pair) {
   if (pair.generation != 16) return false;
-  for (const std::string_view family : {"conv_k3_", "gabor_64x64_7k_4o_2s"}) {
+  for (const std::string_view family : {"conv_k3_", "dense_", "gabor_64x64_7k_4o_2s", "rl_mlp_tanh"}) {
     if (pair.name.starts_with(family)) return true;
   }
   return false;

@@ -75,7 +75,7 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
                                                                           {"package", compiler::NoCode::kPackage},
                                                                           {"fail", compiler::NoCode::kFail}},
                                   CLI::ignore_case))
-      ->default_str("package");
+      ->default_str("cpu");
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
 }

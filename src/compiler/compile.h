@@ -40,7 +40,7 @@ struct CompileOptions {
   double timeout_seconds =
       180;  // -t: of each attempt (-d makes several), and of each segment; looked at between stages
   bool keep_signatures = false;
-  NoCode no_code = NoCode::kPackage;
+  NoCode no_code = NoCode::kCpu;
   CodeGenerator generate = generate_part;
 };
 

@@ -56,8 +56,13 @@ void emit_step(Emission& to, const tiled::RingCopies& step);
 void emit_step(Emission& to, const tiled::FullyConnected& layer);
 void emit_step(Emission& to, const tiled::Relayout& step);
 void emit_step(Emission& to, const tiled::GlobalPool& step);
+void emit_step(Emission& to, const tiled::PixelSums& step);
+void emit_step(Emission& to, const tiled::SummedPool& pool);
 void emit_step(Emission& to, const tiled::Softmax& step);
+void emit_step(Emission& to, const tiled::SpreadSoftmax& step);
+void emit_step(Emission& to, const tiled::SmallSoftmax& step);
 void emit_step(Emission& to, const tiled::LocalCopies& step);
+void emit_step(Emission& to, const tiled::Resample& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
 void emit_step(Emission& to, const tiled::HaloUpdate& update);
@@ -77,8 +82,8 @@ struct OwnPixels {
 // `own` null: everything that is owned is there already.
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
 
-// Gives the tensor units of all tiles a table; everything that uses the one before ends first.
-void load_table(ProgramWriter& writer, const numeric::ChipTable& table);
+// Gives the tensor units of tiles a table; everything that uses the one before ends first.
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table, TileMask tiles = tiled::kAllTiles);
 
 // A chunk of parameters from the host, to some tiles over ring A, as lines of chunk.line_words words. Receiving is the
 // caller's part, who must have queued it.

@@ -359,7 +359,7 @@ class LayerWriter {
 
   void exchange() {
     OwnPixels own;
-    const std::int32_t channel_blocks = (output_.pitch + chip::kCells - 1) / chip::kCells;
+    const std::int32_t channel_blocks = (output_.pixel_words() * kWord + chip::kCells - 1) / chip::kCells;
     // A group of results is a block of the exchange; depthwise groups are smaller, there all are waited for.
     const bool in_step = channel_blocks == layer_.groups;
     own.increment = in_step ? 1 : 0;

@@ -38,7 +38,7 @@ class ElementwiseWriter {
   void write() {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
     make_identity(writer_, program_, op_.identity);
-    if (op_.function != TableFunction::kNone) load_table(writer_, function_of(op_).table);
+    if (op_.function != TableFunction::kNone) load_table(writer_, function_of(op_).table, output_.owners());
     for_each_equal_draft(
         output_.owners(), [&](int tile) { return work_of(tile); }, [&](Draft draft) { writer_.add(std::move(draft)); });
     if (output_.spread == tiled::Spread::kGrid) {
@@ -113,13 +113,13 @@ class ElementwiseWriter {
 
 }  // namespace
 
-void load_table(ProgramWriter& writer, const numeric::ChipTable& table) {
+void load_table(ProgramWriter& writer, const numeric::ChipTable& table, TileMask tiles) {
   namespace a = isa::activation;
   writer.tile_fence(unit_mask(isa::Unit::kTensor), counter_mask(TileCounter::kAvdata) |
                                                        counter_mask(TileCounter::kParameters) |
                                                        counter_mask(TileCounter::kPartialSums));
   Draft draft(Opcode::kLoadActivation);
-  draft.tiles(tiled::kAllTiles);
+  draft.tiles(tiles);
   for (int s = 0; s < a::kSegments; ++s) {
     for (int p = 0; p < a::kCoefficients; ++p) {
       draft.set_float(a::coefficient(s, p), table.segments[static_cast<std::size_t>(s)][static_cast<std::size_t>(p)]);

@@ -7,8 +7,11 @@
 // Waits: wide_to_narrow for RING_READ_A, the line has come; pop and infeed as in infeed.cpp. The others of Google's
 // (AVDATA, and WIDE_TO_NARROW at the receiver) are always met: nothing is used twice here.
 //
+// Where all tiles of a set need everything (kCopies), they all receive it, through two lines in turn; then the receiver
+// waits for WIDE_TO_NARROW, the line before last is read.
+//
 // How it is known: Google's newest compiler, instruction by instruction, for up to 1024 channels (64 to a tile, one
-// line to a row of tiles). More are our own.
+// line to a row of tiles). More, and copies, are our own.
 #include "emit/blocks.h"
 #include "emit/infeed_parts.h"
 #include "emit/registers.h"
@@ -46,6 +49,10 @@ class VectorInfeed {
   void write() {
     writer_.tile_fence(unit_mask(isa::Unit::kNarrowToWide), 0);
     request_input(to_, input_);
+    if (tensor_.spread == tiled::Spread::kCopies) {
+      to_all();
+      return;
+    }
     const auto share_of = [&](int tile) {
       return Share{chip::tile_column(tile), (tensor_.run_of(tile) + kWord - 1) / kWord};
     };
@@ -57,6 +64,38 @@ class VectorInfeed {
   }
 
  private:
+  void to_all() {
+    namespace m = isa::movers;
+    const std::int64_t units = (tensor_.channels + chip::kActivationFifoUnitBytes - 1) / chip::kActivationFifoUnitBytes;
+    const std::int64_t words = tensor_.pixel_words(), line_count = (words + kLineWords - 1) / kLineWords;
+    const LoopNest lines = LoopNest(first_line_, {repeat(line_count)}).swap(0, 1);
+    const int tile = first_of(tensor_.tiles);
+    writer_.add(Draft(Opcode::kWideToNarrow)
+                    .tiles(tensor_.tiles)
+                    .nest(m::kToNarrowIn, lines)
+                    .nest(m::kToNarrowOut, LoopNest(tensor_.address / kWord, {step(1, words)}))
+                    .set(m::kToNarrowLineLevel, 1)
+                    .wait(TileCounter::kRingReadA, {0, writer_.total(TileCounter::kRingReadA, tile) + 1, 1})
+                    .signal(m::kSignalWideToNarrow, 0));
+    writer_.add(Draft(Opcode::kRingReceiveA)
+                    .tiles(tensor_.tiles)
+                    .nest(isa::ring::kReceiveOut, lines)
+                    .wait(TileCounter::kWideToNarrow, {0, read_before_ - kLineWords, kLineWords}, Gate::kWriting)
+                    .signal(isa::ring::kSignalRingReadA, 0));
+    pop(0, units, tensor_.tiles);
+  }
+
+  void pop(std::int64_t first_unit, std::int64_t units, TileMask tiles) {
+    namespace q = isa::host_queues;
+    writer_.add(Draft(Opcode::kPop)
+                    .set(q::kPopSource, 1)
+                    .nest(q::kPopIn, buffer_blocks(first_unit % chip::kActivationFifoUnits, units, kActivationBlock))
+                    .wait(ScalarCounter::kAvdataInfeed, {0, first_unit + 1, 1})
+                    .signal(q::kSignalPop, 0)
+                    .set(q::kPopTiles, tiles)
+                    .set(q::kPopLineWords, kLineWords));
+  }
+
   static int first_of(TileMask tiles) {
     int tile = 0;
     while ((tiles & tiled::mask_of(tile)) == 0) ++tile;
@@ -90,7 +129,6 @@ class VectorInfeed {
   }
 
   void receive(int row) {
-    namespace q = isa::host_queues;
     namespace r = isa::ring;
     const InputVector part = InputVector::of(tensor_, row);
     const auto tiles = static_cast<TileMask>((0xfu << (chip::kTileColumns * row)) & tensor_.owners());
@@ -107,14 +145,7 @@ class VectorInfeed {
       draft.nest(r::kReceiveOut, LoopNest(first_line_, {step(1, lines)})).signal(r::kSignalRingReadA, 0);
     }
     writer_.add(draft);
-    writer_.add(
-        Draft(Opcode::kPop)
-            .set(q::kPopSource, 1)
-            .nest(q::kPopIn, buffer_blocks(part.first_unit % chip::kActivationFifoUnits, part.units, kActivationBlock))
-            .wait(ScalarCounter::kAvdataInfeed, {0, part.first_unit + 1, 1})
-            .signal(q::kSignalPop, 0)
-            .set(q::kPopTiles, tiles)
-            .set(q::kPopLineWords, kLineWords));
+    pop(part.first_unit, part.units, tiles);
   }
 
   Emission& to_;

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "emit/blocks.h"
-#include "emit/infeed_parts.h"
+#include "emit/constant_lines.h"
 #include "isa/mesh.h"
 #include "isa/tensor_op.h"
 
@@ -32,24 +32,29 @@ class CopyWriter {
       : writer_(to.writer),
         program_(to.program),
         step_(step),
-        identity_(std::int64_t{to.program.line_of(step.identity)} * chip::kWideAddressUnitsPerLine) {}
+        identity_(std::int64_t{to.program.line_of(step.identity.line)} * chip::kWideAddressUnitsPerLine) {}
 
   void write() {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
-    if (step_.copies()) {
-      tiled::InputRows constants;
-      constants.constant_words = tiled::kIdentityWords;
-      constants.identity_lines = 1;
-      make_identity(writer_, constants, program_.address_of(step_.constants) / kWord, program_.line_of(step_.identity));
+    if (step_.identity.words != tiled::kNowhere) {
+      make_identity(writer_, program_, step_.identity);
       writer_.tile_fence(kAllUnits, 0);
     }
     for (const tiled::LocalFill& fill : step_.fills) write_fill(fill);
-    for (const LocalCopy& copy : step_.first_round) write_copy(copy);
+    write_round(step_.first_round);
     if (!step_.second_round.empty()) writer_.tile_fence(kAllUnits, 0);
-    for (const LocalCopy& copy : step_.second_round) write_copy(copy);
+    write_round(step_.second_round);
   }
 
  private:
+  // Barriers are where a long program can be cut into pieces.
+  void write_round(const std::vector<LocalCopy>& copies) {
+    constexpr std::size_t kCopiesBetweenBarriers = 256;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      if (i > 0 && i % kCopiesBetweenBarriers == 0) writer_.barrier();
+      write_copy(copies[i]);
+    }
+  }
   void write_fill(const tiled::LocalFill& fill) {
     namespace m = isa::mesh;
     std::vector<Dim> dims;
@@ -110,6 +115,7 @@ class CopyWriter {
 
 void emit_step(Emission& to, const LocalCopies& step) {
   CopyWriter(to, step).write();
+  if (step.output == tiled::kNowhere) return;
   const tiled::TiledTensor& output = to.program.tensor(step.output);
   if (output.spread != tiled::Spread::kGrid || !output.has_halo()) return;
   to.writer.tile_fence(kAllUnits, kCountersOfTiles);

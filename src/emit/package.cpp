@@ -148,6 +148,9 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
   }
 }
 
+// Steps without a barrier of their own get one where many follow each other: long programs are cut there.
+constexpr std::int64_t kMostRowsBetweenBarriers = isa::kMaxContentRows / 4;
+
 Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram& program, bool has_cached,
                                       std::vector<std::int32_t>& step_begins) {
   darwinn::Executable executable = darwinn::new_executable(has_cached ? darwinn::ExecutableType::kExecutionOnly
@@ -158,6 +161,7 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
   prologue_of_execution(writer);
   for (const tiled::Step& step : program.steps) {
     step_begins.push_back(writer.instruction_count());
+    if (writer.rows_since_barrier() > kMostRowsBetweenBarriers) writer.barrier();
     for (const std::int32_t chunk : step.parameters_used) fetch_parameters(to, program.chunk(chunk));
     std::visit([&](const auto& work) { emit_step(to, work); }, step.work);
   }

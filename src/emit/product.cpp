@@ -18,6 +18,7 @@
 
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"
+#include "emit/product_parts.h"
 #include "emit/regions.h"
 #include "isa/movers.h"
 #include "isa/tensor_op.h"
@@ -179,6 +180,12 @@ class ProductWriter {
 
 }  // namespace
 
-void emit_step(Emission& to, const tiled::Product& product) { ProductWriter(to, product).write(); }
+void emit_step(Emission& to, const tiled::Product& product) {
+  if (product.one_by_one) {
+    multiply_one_by_one(to, product);
+  } else {
+    ProductWriter(to, product).write();
+  }
+}
 
 }  // namespace reef::emit

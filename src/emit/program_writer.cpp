@@ -276,6 +276,7 @@ void ProgramWriter::await_tiles() {
 
 void ProgramWriter::barrier(bool last) {
   barriers_.push_back(position());
+  rows_at_barrier_ = rows_;
   tile_fence(kAllUnits, 0, true, last);
   await_tiles();
 }

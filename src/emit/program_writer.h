@@ -122,6 +122,8 @@ class ProgramWriter {
   // Instructions so far: what was queued just now is of instruction position() - 1.
   std::size_t position() const { return program_.size(); }
   std::int64_t rows() const { return rows_; }
+  // Since the last barrier: only at one can a long program be cut.
+  std::int64_t rows_since_barrier() const { return rows_ - rows_at_barrier_; }
 
   // Adds starts and ends; the program is complete. Fails if a draft did.
   Result<std::vector<ProgramPiece>> finish() &&;
@@ -147,6 +149,7 @@ class ProgramWriter {
   std::array<std::int64_t, isa::kScalarCounterCount> scalar_totals_{};
   std::vector<Address> addresses_;
   bool pop_may_be_sending_ = false;
+  std::int64_t rows_at_barrier_ = 0;
 };
 
 // Masks for tile_fence.

@@ -39,6 +39,7 @@ inline Region region_of(const tiled::TiledTensor& tensor, const tiled::TiledTens
     case tiled::Spread::kVector:
       region.columns = region.rows = 1;
       region.words = (tensor.run_of(tile) + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes;
+      region.pitch = region.words * chip::kNarrowWordBytes;
       region.row_bytes = region.pitch;
       region.first_byte = tensor.address;
       region.buffer_bytes = region.pitch;

@@ -48,7 +48,14 @@ OpLowering find_lowering(const std::string& op_type) {
   return found == kLowerings.end() ? nullptr : found->second;
 }
 
-Builder::Builder(const ir::Model& model, const std::vector<std::int32_t>& ops) : model_(model), ops_(ops) {}
+Builder::Builder(const ir::Model& model, const std::vector<std::int32_t>& ops)
+    : model_(model), ops_(ops), uses_(model.subgraphs[0].tensors.size()) {
+  const auto use = [&](std::int32_t tensor) {
+    if (tensor >= 0) ++uses_[static_cast<std::size_t>(tensor)];
+  };
+  for (const ir::Operator& op : graph().operators) std::for_each(op.inputs.begin(), op.inputs.end(), use);
+  std::for_each(graph().outputs.begin(), graph().outputs.end(), use);
+}
 
 Result<std::int32_t> Builder::operand(std::int32_t index, std::size_t k) const {
   const ir::Operator& from = op(index);
@@ -115,7 +122,7 @@ std::int32_t Builder::add_tensor(TiledTensor tensor) {
   }
   tensor.object = new_narrow(0);
   program_.tensors.push_back(std::move(tensor));
-  uses_.push_back(std::move(use));
+  tensor_uses_.push_back(std::move(use));
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
@@ -126,7 +133,7 @@ void Builder::set_value(std::int32_t source, const Value& value) {
   if (whole == slice_->wholes.end()) return;
   // Made in its place at once.
   TiledTensor& part = program_.tensor(value.tensor);
-  uses_[static_cast<std::size_t>(value.tensor)].whole = whole->second;
+  tensor_uses_[static_cast<std::size_t>(value.tensor)].whole = whole->second;
   part.is_part = true;
   part.object = program_.tensor(whole->second).object;
 }
@@ -149,7 +156,7 @@ Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) 
   result.scale = from.quantization.scale[0];
   result.object = new_narrow(0);
   program_.tensors.push_back(std::move(result));
-  uses_.emplace_back();
+  tensor_uses_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
@@ -172,12 +179,59 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
   const std::int32_t made = add_tensor(std::move(result));
-  Use& use = uses_[static_cast<std::size_t>(made)];
+  Use& use = tensor_uses_[static_cast<std::size_t>(made)];
   if (slice_ && !use.slice) {  // of a tensor that exists as a whole, but only these rows of it are wanted
     const auto rows = slice_->reads.find(like);
     if (rows != slice_->reads.end()) use.slice = rows->second;
   }
   return made;
+}
+
+// An operator that gives a tensor another name reads it under the old one.
+bool Builder::has_one_reader(std::int32_t tensor) const {
+  std::int64_t names = 0, uses = 0;
+  for (const auto& [source, value] : values_) {
+    if (value.tensor != tensor) continue;
+    ++names;
+    uses += uses_[static_cast<std::size_t>(source)];
+  }
+  return uses <= names;
+}
+
+namespace {
+
+// What can write images whose pixels are further apart than they are long.
+bool writes_any_pitch(const tiled::Work& work) {
+  return std::holds_alternative<tiled::Convolution>(work) || std::holds_alternative<tiled::Elementwise>(work) ||
+         std::holds_alternative<tiled::Sum>(work) || std::holds_alternative<tiled::Pool>(work) ||
+         std::holds_alternative<tiled::Product>(work) || std::holds_alternative<tiled::Resample>(work) ||
+         std::holds_alternative<tiled::LocalCopies>(work) || std::holds_alternative<tiled::RingCopies>(work);
+}
+
+}  // namespace
+
+bool Builder::put_into(std::int32_t tensor, std::int32_t whole, std::int32_t first) {
+  TiledTensor& part = program_.tensor(tensor);
+  const TiledTensor& all = program_.tensor(whole);
+  if (part.spread != tiled::Spread::kGrid || all.spread != tiled::Spread::kGrid || part.height != all.height ||
+      part.width != all.width || part.channels % chip::kNarrowWordBytes != 0 || first % chip::kNarrowWordBytes != 0 ||
+      first + part.channels > all.channels || tensor == whole || is_read_by_windows(tensor)) {
+    return false;
+  }
+  for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
+    if (static_cast<std::int32_t>(t) != tensor && program_.tensors[t].object == part.object) return false;
+  }
+  for (const tiled::Step& step : program_.steps) {
+    const auto has = [&](const std::vector<std::int32_t>& list) {
+      return std::find(list.begin(), list.end(), tensor) != list.end();
+    };
+    if (has(step.reads) || (has(step.writes) && !writes_any_pitch(step.work))) return false;
+  }
+  part.object = all.object;
+  part.offset = all.offset + first;
+  part.pitch = all.pitch;
+  parts_[tensor] = whole;
+  return true;
 }
 
 // ---- Memory, parameters, steps ----
@@ -213,7 +267,7 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
   step.work = std::move(work);
   for (const Read& read : reads) {
     step.reads.push_back(read.tensor);
-    Use& use = uses_[static_cast<std::size_t>(read.tensor)];
+    Use& use = tensor_uses_[static_cast<std::size_t>(read.tensor)];
     const auto rows = slice_ ? slice_->reads.find(read.tensor) : std::map<std::int32_t, tiled::TileRanges>::iterator();
     const bool has_rows = slice_ && rows != slice_->reads.end();
     if (has_rows) {
@@ -236,7 +290,7 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
 void Builder::cut_tensors() {
   for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
     TiledTensor& tensor = program_.tensors[t];
-    const Use& use = uses_[t];
+    const Use& use = tensor_uses_[t];
     if (tensor.spread == tiled::Spread::kGrid && use.whole >= 0) {  // which is cut: it was made before
       const TiledTensor& whole = program_.tensor(use.whole);
       tensor.rows = whole.rows.part(*use.slice);
@@ -250,6 +304,11 @@ void Builder::cut_tensors() {
     }
     tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
     object.bytes = std::max(object.bytes, tensor.tile_bytes());
+  }
+  for (const auto& [part, whole] : parts_) {
+    TiledTensor& tensor = program_.tensor(part);
+    tensor.rows = program_.tensor(whole).rows;
+    tensor.columns = program_.tensor(whole).columns;
   }
 }
 
@@ -308,7 +367,7 @@ std::int32_t Builder::new_without_halo(std::int32_t tensor, std::int32_t owner) 
   }
   copy.object = new_narrow(copy.tile_bytes());
   program_.tensors.push_back(std::move(copy));
-  uses_.emplace_back();
+  tensor_uses_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 

@@ -100,6 +100,13 @@ class Builder {
   Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
   Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
 
+  // Whether nothing but one operator reads the tensor (TiledProgram's), under whatever names the model knows it.
+  bool has_one_reader(std::int32_t tensor) const;
+  // Makes the tensor a part of `whole`, from its channel `first` on: whatever writes it writes there. False, and
+  // nothing is changed, where it cannot be: both must be images of the same size, of whole words of channels; nothing
+  // may have read it yet.
+  bool put_into(std::int32_t tensor, std::int32_t whole, std::int32_t first);
+
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
   // the model's tensor has as many elements.
   Result<std::int32_t> new_like(std::int32_t source, std::int32_t like);
@@ -170,6 +177,10 @@ class Builder {
   std::optional<std::int32_t> known_layout(std::int32_t from, const Fits& fits) const;
   std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
   Result<std::int32_t> rearranged(std::int32_t from, tiled::TiledTensor tensor);
+  bool is_read_by_windows(std::int32_t tensor) const {
+    const Use& use = tensor_uses_[static_cast<std::size_t>(tensor)];
+    return !use.columns.empty() || !use.rows.empty();
+  }
   void cut_tensors();
   Status finish_steps(std::int32_t& at);
   void set_lifetimes();
@@ -185,7 +196,7 @@ class Builder {
     std::optional<tiled::TileRanges> slice;  // instead of its share
     std::int32_t whole = -1;                 // the tensor it is a part of
   };
-  std::vector<Use> uses_;
+  std::vector<Use> tensor_uses_;
   std::map<std::int32_t, std::vector<std::int32_t>> steps_of_op_;
   std::map<std::int32_t, std::vector<std::int32_t>> chunks_of_op_;
   std::optional<Slice> slice_;
@@ -197,6 +208,8 @@ class Builder {
   std::vector<tiled::Step> inserted_;                           // before it
   std::vector<tiled::Step> finished_;                           // before these
   std::int32_t identity_ = tiled::kNowhere;                     // TiledProgram::wide
+  std::vector<std::int32_t> uses_;              // by the model's tensors: as an operand, as a result of the model
+  std::map<std::int32_t, std::int32_t> parts_;  // tiled tensors that lie in another one
 };
 
 // The zero point of an 8-bit tensor as the chip has it, 0..255. Fails where the tensor is not quantized with one scale.

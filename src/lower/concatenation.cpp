@@ -3,6 +3,9 @@
 //
 // Operands that are quantized in another way than the result are brought to its quantization first, each by a copy of
 // its own (as the chip does: docs/numerics.md). A constant operand can only be the zero point, which stands for zeros.
+//
+// Channels side by side: an operand that nothing else reads is written to its place in the result by whatever computes
+// it, and needs no copy (as in Google's programs, codegen_ops.md 3 "Concat slots").
 #include <algorithm>
 
 #include "ir/describe.h"
@@ -36,9 +39,26 @@ ElementMap side_by_side(std::vector<Slot> slots, std::int64_t run) {
     const auto next = std::upper_bound(slots.begin(), slots.end(), in_run,
                                        [](std::int64_t at, const Slot& slot) { return at < slot.begin; });
     const Slot& slot = *(next - 1);
-    if (slot.operand == ElementSource::kZeroPoint) return ElementSource{};
+    if (slot.operand < 0) return ElementSource{slot.operand, 0};
     return ElementSource{slot.operand, element / run * slot.size + in_run - slot.begin};
   };
+}
+
+// Operands that are written to their places by what computes them become kInPlace. False: there is nothing else to do.
+bool leave_in_place(Builder& builder, const Rearrangement& what, std::vector<Slot>& slots) {
+  bool copies = false;
+  for (Slot& slot : slots) {
+    const bool is_tensor = slot.operand != ElementSource::kZeroPoint;
+    const std::int32_t tensor =
+        is_tensor ? what.operands[static_cast<std::size_t>(slot.operand)].tensor : tiled::kNowhere;
+    if (is_tensor && builder.has_one_reader(tensor) &&
+        builder.put_into(tensor, what.output, static_cast<std::int32_t>(slot.begin))) {
+      slot.operand = ElementSource::kInPlace;
+    } else {
+      copies = true;
+    }
+  }
+  return copies;
 }
 
 // `outer`: runs of the result.
@@ -57,7 +77,7 @@ Status join(Builder& builder, std::int32_t op, std::int64_t outer) {
     if (const Bytes& data = ir::constant_data(builder.model(), source); !data.empty()) {
       REEF_RETURN_IF_ERROR(check_zeros(builder, source, data));
     } else {
-      REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, grid_quantized_as(builder, op, from, to));
+      REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, quantized_as(builder, op, from, to));
       slot.operand = static_cast<std::int32_t>(what.operands.size());
       what.operands.push_back(Read{tensor});
     }
@@ -67,8 +87,10 @@ Status join(Builder& builder, std::int32_t op, std::int64_t outer) {
   REEF_REQUIRE(run * outer == builder.source(to).shape.elements(), "operands do not fill the result, {}",
                builder.source(to).shape.to_string());
   REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(to));
-  what.source_of = side_by_side(std::move(slots), run);
   builder.set_value(to, {what.output, {}});
+  const bool joins_channels = run == builder.tensor(what.output).channels;
+  if (joins_channels && !leave_in_place(builder, what, slots)) return ok_status();
+  what.source_of = side_by_side(std::move(slots), run);
   add_rearrangement(builder, op, std::move(what));
   return ok_status();
 }

@@ -132,27 +132,30 @@ bool reads_padding_from_halo(std::int32_t size, std::int32_t before, std::int32_
 }
 
 // `block_words`: of partial sums; 0: whatever takes least memory.
-Status finish_convolution(Builder& builder, tiled::Step& step, std::int32_t block_words) {
+Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource& source, std::int32_t block_words) {
   const Convolution begun = std::get<Convolution>(step.work);
   const tiled::TiledTensor& input = builder.tensor(begun.input);
   const tiled::TiledTensor& output = builder.tensor(begun.output);
   REEF_RETURN_IF_ERROR(require_reachable_halos(input, output));
   if (builder.is_sketch()) return ok_status();
-  // In slices all steps of the operator do the same, with the same parameters.
-  std::int64_t pixels = 0;
-  for (const std::int32_t index : builder.steps_of(step.op)) {
-    const auto* other = std::get_if<Convolution>(&builder.program().steps[static_cast<std::size_t>(index)].work);
-    if (other == nullptr) continue;
-    const TiledTensor& part = builder.tensor(other->output);
-    pixels = std::max(pixels, std::int64_t{part.rows.max_own()} * part.columns.max_own());
+  std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
+  if (!source.model) {  // in slices all steps of the operator do the same, with the same parameters
+    for (const std::int32_t index : builder.steps_of(step.op)) {
+      const auto* other = std::get_if<Convolution>(&builder.program().steps[static_cast<std::size_t>(index)].work);
+      if (other == nullptr) continue;
+      const TiledTensor& part = builder.tensor(other->output);
+      pixels = std::max(pixels, std::int64_t{part.rows.max_own()} * part.columns.max_own());
+    }
   }
-  const ir::Operator& op = builder.op(step.op);
-  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(builder.model(), op, pixels, block_words));
+  const ir::Model& model = source.model ? *source.model : builder.model();
+  const ir::Operator& op =
+      source.model ? model.subgraphs[0].operators[static_cast<std::size_t>(source.op)] : builder.op(step.op);
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, pixels, block_words));
   layer.input = begun.input;
   layer.output = begun.output;
   layer.y = begun.y;
   layer.x = begun.x;
-  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(builder.model(), op, layer));
+  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(model, op, layer));
   layer.parameters = builder.new_parameters(std::move(chunk));
   step.parameters_used = {layer.parameters};
   if (layer.partial_sums) {
@@ -177,6 +180,18 @@ bool is_of_one_pixel(const Builder& builder, std::int32_t op) {
 
 }  // namespace
 
+void add_convolution(Builder& builder, std::int32_t op, const ConvolutionOf& what) {
+  Convolution layer;
+  layer.y = what.windows.y;
+  layer.x = what.windows.x;
+  layer.input = what.input;
+  layer.output = what.output;
+  const auto finish = [source = what.source, block_words = what.block_words](Builder& finishing, tiled::Step& step) {
+    return finish_convolution(finishing, step, source, block_words);
+  };
+  builder.add_step(op, std::move(layer), {Read{what.input, what.windows}}, {what.output}, finish);
+}
+
 Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
@@ -196,18 +211,6 @@ Status lower_convolution(Builder& builder, std::int32_t op) {
   builder.set_value(to, {output, {}});
   add_convolution(builder, op, {value.tensor, output, windows});
   return ok_status();
-}
-
-void add_convolution(Builder& builder, std::int32_t op, const ConvolutionOf& what) {
-  Convolution layer;
-  layer.y = what.windows.y;
-  layer.x = what.windows.x;
-  layer.input = what.input;
-  layer.output = what.output;
-  const auto finish = [block_words = what.block_words](Builder& finishing, tiled::Step& step) {
-    return finish_convolution(finishing, step, block_words);
-  };
-  builder.add_step(op, std::move(layer), {Read{what.input, what.windows}}, {what.output}, finish);
 }
 
 }  // namespace reef::lower

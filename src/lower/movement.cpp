@@ -34,14 +34,19 @@ Result<int> dimension(std::int64_t axis, int rank) {
   return static_cast<int>(from_front);
 }
 
-Result<std::int32_t> grid_quantized_as(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t like) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.grid(from));
+Result<std::int32_t> quantized_as(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t like) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.any_layout(from));
   REEF_ASSIGN_OR_RETURN(const bool same, same_quantization(builder.source(from), builder.source(like)));
   if (same) return tensor;
-  const tiled::TiledTensor& operand = builder.tensor(tensor);
+  REEF_ASSIGN_OR_RETURN(const std::int32_t zero_point, chip_zero_point(builder.source(like)));
+  tiled::TiledTensor changed = builder.tensor(tensor);
+  changed.zero_point = zero_point;
+  changed.scale = builder.source(like).quantization.scale[0];
+  changed.pitch = changed.pixel_words() * chip::kNarrowWordBytes;
+  changed.offset = 0;
   Rearrangement what;
   what.operands = {Read{tensor}};
-  REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(like, {operand.height, operand.width, operand.channels}));
+  what.output = builder.add_tensor(std::move(changed));
   what.source_of = in_order();
   what.requantizes = true;
   const std::int32_t output = what.output;
@@ -53,9 +58,16 @@ Status move_elements(Builder& builder, std::int32_t op, std::int32_t from, std::
                      const std::optional<Windows>& windows) {
   REEF_ASSIGN_OR_RETURN(const bool same, same_quantization(builder.source(from), builder.source(to)));
   if (!same) return unsupported("input and output are quantized differently");
-  REEF_ASSIGN_OR_RETURN(const std::int32_t operand, builder.grid(from));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t operand, builder.any_layout(from));
   Rearrangement what;
-  what.operands = {Read{operand, windows}};
+  what.operands = {Read{operand}};
+  // Windows are those of the tensor's own shape.
+  const tiled::TiledTensor& tensor = builder.tensor(operand);
+  const auto image = image_of(builder.source(from));
+  if (tensor.spread == tiled::Spread::kGrid && image.ok() &&
+      *image == Image{tensor.height, tensor.width, tensor.channels}) {
+    what.operands[0].windows = windows;
+  }
   REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(to));
   what.source_of = std::move(map);
   builder.set_value(to, {what.output, {}});

@@ -15,8 +15,8 @@ Result<std::vector<std::int32_t>> constant_ints(const Builder& builder, std::int
 // A dimension counted from the front. Fails where there is none.
 Result<int> dimension(std::int64_t axis, int rank);
 
-// The tensor `from` of the model in the quantization of `like`; steps are added where they differ.
-Result<std::int32_t> grid_quantized_as(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t like);
+// The tensor `from` of the model, in any layout, in the quantization of `like`; steps are added where they differ.
+Result<std::int32_t> quantized_as(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t like);
 
 // Makes the model's tensor `to` of the elements of `from` (the model's too), which is quantized in the same way.
 // `windows`: with which the elements would be read, where they come from near.

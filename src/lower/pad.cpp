@@ -12,6 +12,7 @@
 #include "lower/element_maps.h"
 #include "lower/lowerings.h"
 #include "lower/rearrange.h"
+#include "lower/windows.h"
 
 namespace reef::lower {
 namespace {
@@ -67,22 +68,29 @@ bool is_near(const Padding& p) { return std::max({p.top, p.bottom, p.left, p.rig
 
 }  // namespace
 
-Result<std::int32_t> make_padding_real(Builder& builder, std::int32_t source, const Value& value) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_grid(source));
-  const tiled::TiledTensor& from = builder.tensor(value.tensor);
-  const tiled::TiledTensor& to = builder.tensor(output);
-  const Padding& p = value.padding;
+Result<std::int32_t> pad_image(Builder& builder, std::int32_t op, std::int32_t source, std::int32_t image,
+                               const Padding& p) {
+  const tiled::TiledTensor from = builder.tensor(image);
+  const Image padded{from.height + p.top + p.bottom, from.width + p.left + p.right, from.channels};
   Rearrangement what;
-  what.operands = {Read{value.tensor}};
-  if (is_near(p)) {
-    what.operands[0].windows =
-        Windows{{.outputs = to.height, .pad_before = p.top}, {.outputs = to.width, .pad_before = p.left}};
-  }
-  what.output = output;
+  REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(source, padded));
+  what.operands = {Read{image}};
+  const Windows windows{{.outputs = padded.height, .pad_before = p.top},
+                        {.outputs = padded.width, .pad_before = p.left}};
+  // Tiles behind the last one with data have no halo.
+  const bool is_reachable = !reads_beyond_owners(tiled::AxisPartition::of(from.height, {&windows.y, 1})) &&
+                            !reads_beyond_owners(tiled::AxisPartition::of(from.width, {&windows.x, 1}));
+  if (is_near(p) && is_reachable) what.operands[0].windows = windows;
   what.source_of =
       by_axes(padded_axes({from.height, from.width, from.channels}, {{p.top, p.bottom}, {p.left, p.right}, {0, 0}}));
-  add_rearrangement(builder, -1, std::move(what));
+  const std::int32_t output = what.output;
+  add_rearrangement(builder, op, std::move(what));
   return output;
+}
+
+Result<std::int32_t> make_padding_real(Builder& builder, std::int32_t source, const Value& value) {
+  REEF_RETURN_IF_ERROR(image_of(builder.source(source)).status());  // no larger than a chip
+  return pad_image(builder, -1, source, value.tensor, value.padding);
 }
 
 Status lower_pad(Builder& builder, std::int32_t op) {
@@ -107,7 +115,7 @@ Status lower_pad(Builder& builder, std::int32_t op) {
     return ok_status();
   }
   Rearrangement what;
-  REEF_ASSIGN_OR_RETURN(const std::int32_t operand, builder.grid(from));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t operand, builder.any_layout(from));
   what.operands = {Read{operand}};
   REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(to));
   what.source_of = by_axes(padded_axes(shape.dims(), amounts));

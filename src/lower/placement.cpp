@@ -50,7 +50,12 @@ std::int32_t Placement::grid_byte(int tile, const Pixel& p) const {
 bool Placement::grid_has(int tile, const Pixel& p) const {
   const TileShare& rows = tensor_.rows.tile(chip::tile_row(tile));
   const TileShare& columns = tensor_.columns.tile(chip::tile_column(tile));
-  if (owns(columns, p.x)) return owns(rows, p.y) || (rows.is_read && holds(rows, p.y));
+  if (owns(columns, p.x) && owns(rows, p.y)) return true;
+  // Tiles behind the last one with data get no halo.
+  if (chip::tile_row(tile) > tensor_.rows.last_owner() || chip::tile_column(tile) > tensor_.columns.last_owner()) {
+    return false;
+  }
+  if (owns(columns, p.x)) return rows.is_read && holds(rows, p.y);
   return rows.is_read && columns.is_read && holds(columns, p.x) && p.y >= rows.needed_begin && p.y < rows.needed_end;
 }
 

@@ -28,8 +28,31 @@ std::int64_t most_pixels(const TiledTensor& tensor) {
   return 1;
 }
 
+// Google's way takes four times the result's memory.
+constexpr std::int64_t kMostOneByOneBytes = 64 << 10;
+constexpr std::int32_t kOneByOneBlock = 4;  // words
+
+bool finish_one_by_one(Builder& builder, tiled::Step& step, Product& product) {
+  const TiledTensor& tensor = builder.tensor(product.output);
+  const std::int64_t bytes = most_pixels(tensor) * tensor.pixel_words() * chip::kNarrowWordBytes * tiled::kSpreadWords;
+  const bool known = tensor.pixel_words() == 1 || tensor.pixel_words() % kOneByOneBlock == 0;
+  if (builder.level() != tiled::Level::kAsGoogle || tensor.spread != tiled::Spread::kGrid || !known ||
+      bytes > kMostOneByOneBytes) {
+    return false;
+  }
+  product.one_by_one = true;
+  product.spread = builder.new_narrow(bytes);
+  product.matrices = builder.new_wide(tiled::kOneByOneLines);
+  step.narrow_used = {product.spread};
+  step.wide_used = {product.matrices};
+  product.identity = builder.identity(step);
+  if (!builder.take_place(product.output, product.b)) builder.take_place(product.output, product.a);
+  return true;
+}
+
 Status finish_product(Builder& builder, tiled::Step& step) {
   auto& product = std::get<Product>(step.work);
+  if (finish_one_by_one(builder, step, product)) return ok_status();
   const TiledTensor& tensor = builder.tensor(product.output);
   const std::int64_t pixels = std::max<std::int64_t>(1, most_pixels(tensor));  // none in a slice of few rows
   const std::int64_t words = tensor.spread == tiled::Spread::kVector

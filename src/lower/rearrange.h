@@ -28,6 +28,7 @@ struct ElementSource {
   std::int32_t operand = kZeroPoint;  // in the list of operands
   std::int64_t element = 0;           // of that operand, in its own order
   static constexpr std::int32_t kZeroPoint = -1;
+  static constexpr std::int32_t kInPlace = -2;  // it is there already
 };
 using ElementMap = std::function<ElementSource(std::int64_t element)>;
 

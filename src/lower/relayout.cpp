@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TRANSPOSE, TILE, SPACE_TO_DEPTH, DEPTH_TO_SPACE and RESIZE_NEAREST_NEIGHBOR: elements in another order, or several
-// times.
-#include <algorithm>
-#include <cmath>
-
+// TRANSPOSE, TILE, SPACE_TO_DEPTH and DEPTH_TO_SPACE: elements in another order, or several times.
 #include "lower/lowerings.h"
 #include "lower/movement.h"
 
@@ -50,20 +46,6 @@ Status move_blocks(Builder& builder, std::int32_t op, bool to_depth) {
   return move_elements(builder, op, from, to, [=](std::int64_t element) {
     return ElementSource{0, to_depth ? blocks.to_flat(element) : blocks.to_deep(element)};
   });
-}
-
-// TFLite's rule, in float as its kernel computes it.
-std::vector<std::int64_t> nearest(std::int32_t from, std::int32_t to, bool align_corners, bool half_pixels) {
-  const float scale = align_corners && to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1)
-                                              : static_cast<float>(from) / static_cast<float>(to);
-  const float shift = half_pixels ? 0.5f : 0.0f;
-  std::vector<std::int64_t> result;
-  for (std::int32_t i = 0; i < to; ++i) {
-    const float at = (static_cast<float>(i) + shift) * scale;
-    const float rounded = align_corners ? std::round(at) : std::floor(at);
-    result.push_back(std::clamp<std::int64_t>(static_cast<std::int64_t>(rounded), 0, from - 1));
-  }
-  return result;
 }
 
 }  // namespace
@@ -113,28 +95,5 @@ Status lower_tile(Builder& builder, std::int32_t op) {
 
 Status lower_space_to_depth(Builder& builder, std::int32_t op) { return move_blocks(builder, op, true); }
 Status lower_depth_to_space(Builder& builder, std::int32_t op) { return move_blocks(builder, op, false); }
-
-Status lower_resize_nearest(Builder& builder, std::int32_t op) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  const std::int32_t to = builder.op(op).outputs[0];
-  const ir::Shape &shape = builder.source(from).shape, &result = builder.source(to).shape;
-  REEF_RETURN_IF_ERROR(require_image(shape));
-  REEF_RETURN_IF_ERROR(image_of(builder.source(to)).status());
-  REEF_REQUIRE(result.rank() == 4 && result[0] == shape[0] && result[3] == shape[3], "{} cannot become {}",
-               shape.to_string(), result.to_string());
-  const ir::Attributes& a = builder.op(op).attributes;
-  const bool align = a.get_bool("align_corners"), half = a.get_bool("half_pixel_centers");
-  const std::vector<std::int64_t> strides = element_strides(shape);
-  AxisOffsets axes;
-  axes.offsets.push_back({0});
-  for (const int d : {1, 2}) {
-    std::vector<std::int64_t> offsets = nearest(shape[d], result[d], align, half);
-    for (std::int64_t& offset : offsets) offset *= strides[static_cast<std::size_t>(d)];
-    axes.offsets.push_back(std::move(offsets));
-  }
-  axes.offsets.emplace_back();
-  for (std::int64_t c = 0; c < shape[3]; ++c) axes.offsets.back().push_back(c);
-  return move_elements(builder, op, from, to, by_axes(std::move(axes)));
-}
 
 }  // namespace reef::lower

@@ -28,11 +28,16 @@ bool comes_by_rows(const TiledTensor& input) {
 // Google's compiler keeps room for the whole vector and two slots of a line beside it, which nothing uses.
 constexpr std::int64_t kVectorSlots = 2 * chip::kWideLineBytes;
 
+// A vector that all tiles need is sent to all of them, up to this many elements: more are spread and then gathered, so
+// that the transfer from the host is over sooner.
+constexpr std::int32_t kMostCopied = 1 << 15;
+
 Status finish_vector_infeed(Builder& builder, tiled::Step& step) {
   tiled::Infeed infeed = std::get<tiled::Infeed>(step.work);
   const TiledTensor& tensor = builder.tensor(infeed.tensor);
   const std::int32_t rows = (tensor.vector_tiles() + chip::kTileColumns - 1) / chip::kTileColumns;
-  infeed.row_lines = builder.new_wide(std::max(2 * rows, tiled::InputVector::lines(tensor)));
+  infeed.row_lines = builder.new_wide(
+      tensor.spread == tiled::Spread::kCopies ? 2 : std::max(2 * rows, tiled::InputVector::lines(tensor)));
   if (builder.level() == tiled::Level::kAsGoogle && tensor.run == tiled::kVectorRun) {
     infeed.row_buffer = builder.new_narrow(std::int64_t{tensor.vector_tiles()} * tiled::kVectorRun + kVectorSlots);
     step.narrow_used = {infeed.row_buffer};
@@ -69,32 +74,41 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
-// Elements of a tensor that all its readers take as a vector, without looking at its shape.
-bool is_only_read_as_vector(const Builder& builder, std::int32_t source) {
+// How the readers of a tensor take it, those of its other shapes included.
+struct Readers {
+  bool any = false;
+  bool only_vector = true;   // without looking at its shape
+  bool only_dense = true;    // as the input of fully connected layers, all of it at once
+  std::int32_t outputs = 0;  // the most that one of these has
+};
+
+void look_at_readers(const Builder& builder, std::int32_t source, Readers& readers) {
   const ir::Tensor& tensor = builder.source(source);
-  if (tensor.shape.elements() == tensor.shape.last()) return true;
+  const bool is_vector = tensor.shape.elements() == tensor.shape.last();
   const auto& results = builder.graph().outputs;
-  bool is_read = false;
-  if (std::find(results.begin(), results.end(), source) != results.end()) return false;
+  if (std::find(results.begin(), results.end(), source) != results.end()) {
+    readers.only_dense = false;
+    readers.only_vector = readers.only_vector && is_vector;
+  }
   for (const std::int32_t index : builder.ops()) {
     const ir::Operator& op = builder.op(index);
     if (std::find(op.inputs.begin(), op.inputs.end(), source) == op.inputs.end()) continue;
-    is_read = true;
-    if (op.type == "FULLY_CONNECTED") {
-      const bool flattens = op.inputs.size() >= 2 && op.inputs[0] == source && op.inputs[1] >= 0 &&
-                            builder.source(op.inputs[1]).shape.rank() == 2 &&
-                            builder.source(op.inputs[1]).shape[1] == tensor.shape.elements();
-      if (!flattens) return false;
-    } else if (op.outputs.size() == 1 && keeps_elements(builder, op)) {
-      if (!is_only_read_as_vector(builder, op.outputs[0])) return false;
+    readers.any = true;
+    const bool has_matrix = op.type == "FULLY_CONNECTED" && op.inputs.size() >= 2 && op.inputs[0] == source &&
+                            op.inputs[1] >= 0 && builder.source(op.inputs[1]).shape.rank() == 2;
+    if (has_matrix && builder.source(op.inputs[1]).shape[1] == tensor.shape.elements()) {
+      readers.outputs = std::max(readers.outputs, builder.source(op.inputs[1]).shape[0]);
+    } else if (keeps_elements(builder, op)) {
+      look_at_readers(builder, op.outputs[0], readers);
     } else {
-      return false;
+      readers.only_dense = false;
+      readers.only_vector = readers.only_vector && is_vector;
     }
   }
-  return is_read;
 }
 
-Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source) {
+// All elements as one pixel: cut by channels, or at once on all tiles of the layers that read them.
+Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source, const Readers& readers) {
   const ir::Tensor& from = builder.source(source);
   constexpr std::int64_t kMostElements = std::int64_t{chip::kTiles} * chip::kNarrowBytes;
   if (from.shape.elements() > kMostElements) {
@@ -109,6 +123,14 @@ Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source) {
   vector.pitch = vector.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(vector.zero_point, chip_zero_point(from));
   vector.scale = from.quantization.scale[0];
+  if (builder.level() == tiled::Level::kBetter && readers.only_dense && vector.channels <= kMostCopied) {
+    TiledTensor outputs;
+    outputs.spread = tiled::Spread::kVector;
+    outputs.channels = readers.outputs;
+    outputs.run = tiled::vector_run(outputs.channels);
+    vector.spread = tiled::Spread::kCopies;
+    vector.tiles = outputs.owners();
+  }
   return builder.add_tensor(std::move(vector));
 }
 
@@ -118,9 +140,13 @@ Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
   const ir::Shape& shape = builder.source(source).shape;
   tiled::Infeed infeed;
   infeed.border = source;
-  infeed.vector =
-      shape.is_usable() && shape.rank() > 0 && shape.elements() > 0 && is_only_read_as_vector(builder, source);
-  REEF_ASSIGN_OR_RETURN(infeed.tensor, infeed.vector ? new_vector_of_all(builder, source) : builder.new_grid(source));
+  Readers readers;
+  if (shape.is_usable() && shape.rank() > 0 && shape.elements() > 0) {
+    look_at_readers(builder, source, readers);
+    infeed.vector = readers.any && readers.only_vector;
+  }
+  REEF_ASSIGN_OR_RETURN(infeed.tensor,
+                        infeed.vector ? new_vector_of_all(builder, source, readers) : builder.new_grid(source));
   builder.set_value(source, {infeed.tensor, {}});
   return builder.add_step(-1, infeed, {}, {infeed.tensor}, infeed.vector ? finish_vector_infeed : finish_infeed);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/isa_reference.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "isa/format.h"

@@ -38,15 +38,21 @@ constexpr std::int32_t cut(std::int32_t size, int tile) {
   return static_cast<std::int32_t>((std::int64_t{size} * tile + kTilesPerAxis - 1) / kTilesPerAxis);
 }
 
-// How an operator reads an axis: output o reads elements o * stride - pad_before + k * dilation for k < kernel.
+// How an operator reads an axis: output o reads elements o * stride - pad_before + k * dilation for k < kernel. Where
+// it enlarges, the first of these is divided by `enlarged` (and rounded down) before k * dilation is added.
 struct Window {
   std::int32_t outputs = 0;
   std::int32_t kernel = 1, stride = 1, dilation = 1;
   std::int32_t pad_before = 0;
+  std::int32_t enlarged = 1;
 
   std::int32_t reach() const { return (kernel - 1) * dilation + 1; }
   // First element that output `output` reads; may lie outside of the image.
-  std::int32_t first(std::int32_t output) const { return output * stride - pad_before; }
+  std::int32_t first(std::int32_t output) const {
+    const std::int64_t at = std::int64_t{output} * stride - pad_before;
+    const std::int64_t rest = at % enlarged;
+    return static_cast<std::int32_t>((at - (rest < 0 ? rest + enlarged : rest)) / enlarged);
+  }
   std::int32_t end(std::int32_t output) const { return first(output) + reach(); }
 };
 

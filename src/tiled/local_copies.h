@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tiled/elementwise.h"
 #include "tiled/memory.h"
 
 namespace reef::tiled {
@@ -48,17 +49,14 @@ inline constexpr std::size_t kMostFillDims = 4;
 
 // The copies of a round may be made in any order; rounds follow each other. Nothing that a round writes is read by it.
 struct LocalCopies {
-  std::int32_t output = kNowhere;  // TiledProgram::tensors: whose halo is exchanged at the end
+  std::int32_t output = kNowhere;  // TiledProgram::tensors: whose halo is exchanged at the end; kNowhere: of none
   std::vector<LocalFill> fills;
   std::vector<LocalCopy> first_round, second_round;
   std::int32_t source_zero = 0, target_zero = 0;  // the chip's zero points
   // Requantization of what is copied: scaled, then clamped (relative to target_zero).
   float multiplier = 1.0f;
   float min = 0, max = 0;
-  std::int32_t constants = kNowhere;  // TiledProgram::narrow: kIdentityWords words
-  std::int32_t identity = kNowhere;   // TiledProgram::wide: one line
+  Identity identity;  // where anything is copied
   bool copies() const { return !first_round.empty() || !second_round.empty(); }
 };
-inline constexpr std::int32_t kIdentityWords = 4;
-
 }  // namespace reef::tiled

@@ -23,10 +23,13 @@
 #include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
+#include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
+#include "tiled/spread_softmax.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -38,8 +41,29 @@ namespace reef::tiled {
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 
-using Work = std::variant<Infeed, Outfeed, Convolution, FullyConnected, Elementwise, Sum, Pool, Relayout, GlobalPool,
-                          Softmax, LocalCopies, RingCopies, Product, HaloUpdate, Spill>;
+// One to a line.
+// clang-format off
+using Work = std::variant<Infeed
+                          , Convolution
+                          , Outfeed
+                          , RingCopies
+                          , FullyConnected
+                          , Elementwise
+                          , Sum
+                          , Relayout
+                          , GlobalPool
+                          , PixelSums
+                          , SummedPool
+                          , LocalCopies
+                          , Pool
+                          , Softmax
+                          , SpreadSoftmax
+                          , SmallSoftmax
+                          , Product
+                          , Resample
+                          , HaloUpdate
+                          , Spill
+                          >;
 // clang-format on
 
 struct Step {

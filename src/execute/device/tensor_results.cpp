@@ -198,12 +198,17 @@ bool TensorUnit::resample() {
   const std::int64_t y0 = op.x.nearest ? (py + op.y.factor) / fy : py / fy;
   const std::int64_t wx = px % fx * 128 / fx, wy = py % fy * 128 / fy;
   const int taps = op.x.nearest ? 1 : 2;
+  // Positions count from where the result's first tap points; the nest stands at its last one.
+  std::int64_t origin = work.in.address();
+  for (const std::size_t d : {std::size_t{0}, std::size_t{1}}) {
+    origin -= static_cast<std::int64_t>(op.in.stride[d]) * (op.in.count[d] - 1);
+  }
   std::array<std::int64_t, 4> sums{};
   std::array<std::uint8_t, 4> out{}, known = {1, 1, 1, 1};
   for (int ty = 0; ty < taps; ++ty) {
     for (int tx = 0; tx < taps; ++tx) {
       const std::int64_t weight = op.x.nearest ? 1 : (tx == 0 ? 128 - wx : wx) * (ty == 0 ? 128 - wy : wy);
-      const std::int64_t address = work.in.address() + (x0 + tx) * op.pixel_stride + (y0 + ty) * op.row_stride;
+      const std::int64_t address = origin + (x0 + tx) * op.pixel_stride + (y0 + ty) * op.row_stride;
       if (!NarrowMemory::holds_bytes(address, 4)) return fail(fmt::format("reads byte {} of narrow memory", address));
       for (std::size_t c = 0; c < 4; ++c) {
         sums[c] += weight * tile.narrow.bytes()[address + static_cast<std::int64_t>(c)];
