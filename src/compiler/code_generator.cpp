@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/version.h"
+#include "compiler/slicing.h"
 #include "emit/package.h"
 #include "lower/lower.h"
 #include "schedule/schedule.h"
@@ -37,6 +38,17 @@ MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program
   return use;
 }
 
+// In slices, where activations do not fit as they are.
+Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const GenerationOptions& options) {
+  lower::LowerOptions how{options.level, part.refused};
+  if (options.slices) how.groups = *options.slices;
+  REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
+                        lower::lower(part.model, part.ops, part.inputs, part.outputs, how));
+  if (options.slices || schedule::activation_bytes(program) <= chip::kNarrowBytes) return program;
+  REEF_ASSIGN_OR_RETURN(how.groups, choose_slices({part.model, part.ops, part.inputs, part.outputs}, how));
+  return lower::lower(part.model, part.ops, part.inputs, part.outputs, how);
+}
+
 }  // namespace
 
 Result<PartCode> generate_part(const PartProgram& part) { return generate_part_with(part, {}); }
@@ -52,8 +64,7 @@ Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOpt
     return unsupported("code is generated for runtimes {} to {}, not for {}", kOldestRuntime, kNewestRuntime,
                        part.min_runtime_version);
   }
-  REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lower::lower(part.model, part.ops, part.inputs, part.outputs,
-                                                                  {options.level.value_or(part.level), part.refused}));
+  REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lower_to_fit(part, options));
   schedule::ScheduleOptions how;
   how.parameters = options.parameter_places;
   how.narrow_addresses = options.narrow_addresses;

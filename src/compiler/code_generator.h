@@ -64,14 +64,15 @@ using CodeGenerator = std::function<Result<PartCode>(const PartProgram&)>;
 Result<PartCode> generate_part(const PartProgram& part);
 Result<darwinn::Package> generate_code(const PartProgram& part);
 
-// Choices given from outside, so that programs can be compared with Google's.
+// Choices given from outside, so that programs can be compared with Google's, or tried out.
 struct GenerationOptions {
   std::optional<tiled::Level> level = std::nullopt;  // instead of the part's
   // schedule/schedule.h says what these are.
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameter_places = std::nullopt;
   std::map<std::int32_t, std::int32_t> narrow_addresses = {};
   std::map<std::int32_t, std::int32_t> wide_lines = {};
-  std::optional<std::string> compiler_version = std::nullopt;  // instead of Reef's name and version
+  std::optional<std::vector<lower::SliceGroup>> slices = std::nullopt;  // work in slices; nothing: as needed
+  std::optional<std::string> compiler_version = std::nullopt;           // instead of Reef's name and version
 };
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options);
 Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOptions& options);

@@ -65,6 +65,8 @@ void emit_step(Emission& to, const tiled::LocalCopies& step);
 void emit_step(Emission& to, const tiled::Resample& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
+void emit_step(Emission& to, const tiled::HaloUpdate& update);
+void emit_step(Emission& to, const tiled::Spill& spill);
 void emit_step(Emission& to, const tiled::Pool& pool);
 void emit_step(Emission& to, const tiled::Product& product);
 void epilogue_of_execution(ProgramWriter& writer);
@@ -80,9 +82,9 @@ struct OwnPixels {
 // `own` null: everything that is owned is there already.
 void exchange_halo(ProgramWriter& writer, const tiled::TiledTensor& tensor, const OwnPixels* own);
 
-// Gives the tensor units of some tiles a table; everything that uses the one before ends first.
 // Gives the tensor units of tiles a table; everything that uses the one before ends first.
 void load_table(ProgramWriter& writer, const numeric::ChipTable& table, TileMask tiles = tiled::kAllTiles);
+
 // A chunk of parameters from the host, to some tiles over ring A, as lines of chunk.line_words words. Receiving is the
 // caller's part, who must have queued it.
 void send_from_host(Emission& to, const tiled::ParameterChunk& chunk, TileMask tiles);

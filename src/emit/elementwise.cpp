@@ -66,7 +66,7 @@ class ElementwiseWriter {
 
   Draft work_of(int tile) const {
     namespace t = isa::tensor_op;
-    const Region in = own_region(input_, tile), out = own_region(output_, tile);
+    const Region in = region_of(input_, output_, tile), out = own_region(output_, tile);
     std::vector<std::int64_t> loops;
     if (in.pixels() > 1) loops = few_counts({in.columns, in.rows}, kMostParameterSteps);
     const int pixel_level = static_cast<int>(loops.size());

@@ -106,6 +106,11 @@ class HaloExchange {
     exchange.needs.push_back({counter, writer_.total(counter, tile) + 1, 1});
   }
 
+  static std::int32_t sent_to(const AxisPartition& axis, bool has_neighbour, int neighbour, bool its_after) {
+    if (!has_neighbour || axis.is_local) return 0;
+    return its_after ? axis.tile(neighbour).after : axis.tile(neighbour).before;
+  }
+
   // Rows between the tiles of a column. North: a tile's first rows are what the tile above has behind its own.
   Exchange rows_of(Opcode opcode, int row, int column) const {
     const AxisPartition& axis = tensor_.rows;
@@ -113,7 +118,7 @@ class HaloExchange {
     const tiled::TileShare& share = axis.tile(row);
     const int neighbour = north ? row - 1 : row + 1;
     const bool has_neighbour = neighbour >= 0 && neighbour < chip::kTileRows;
-    const std::int32_t sent = !has_neighbour ? 0 : north ? axis.tile(neighbour).after : axis.tile(neighbour).before;
+    const std::int32_t sent = sent_to(axis, has_neighbour, neighbour, north);
     const std::int32_t received = north ? share.after : share.before;
     const std::int32_t from = north ? axis.front : axis.front + share.own() - sent;
     const std::int32_t to = north ? axis.front + share.own() : axis.front - received;
@@ -122,7 +127,7 @@ class HaloExchange {
     Exchange exchange;
     if (received > 0) {
       exchange.receive = {first + to * row_words(column), rectangle(column, width, received)};
-      exchange.fills = row == (north ? axis.last_owner() : 0);
+      exchange.fills = axis.is_local || row == (north ? axis.last_owner() : 0);
     }
     if (sent > 0) {
       exchange.send = {first + from * row_words(column), rectangle(column, width, sent)};
@@ -139,7 +144,7 @@ class HaloExchange {
     const tiled::TileShare& rows = tensor_.rows.tile(row);
     const int neighbour = west ? column - 1 : column + 1;
     const bool has_neighbour = neighbour >= 0 && neighbour < chip::kTileColumns;
-    const std::int32_t sent = !has_neighbour ? 0 : west ? axis.tile(neighbour).after : axis.tile(neighbour).before;
+    const std::int32_t sent = sent_to(axis, has_neighbour, neighbour, west);
     const std::int32_t received = west ? share.after : share.before;
     const std::int32_t from = west ? axis.front : axis.front + share.own() - sent;
     const std::int32_t to = west ? axis.front + share.own() : axis.front - received;
@@ -148,7 +153,7 @@ class HaloExchange {
     Exchange exchange;
     if (received > 0) {
       exchange.receive = {first + std::int64_t{to} * pitch_words_, rectangle(column, received, rows.needed())};
-      exchange.fills = column == (west ? axis.last_owner() : 0);
+      exchange.fills = axis.is_local || column == (west ? axis.last_owner() : 0);
     }
     if (sent > 0) {
       exchange.send = {first + std::int64_t{from} * pitch_words_, rectangle(column, sent, rows.needed())};
@@ -241,7 +246,12 @@ class HaloExchange {
 }  // namespace
 
 void exchange_halo(ProgramWriter& writer, const TiledTensor& tensor, const OwnPixels* own) {
-  if (tensor.has_halo()) HaloExchange(writer, tensor, own).write();
+  if (tensor.has_halo() && !tensor.is_part) HaloExchange(writer, tensor, own).write();
+}
+
+void emit_step(Emission& to, const tiled::HaloUpdate& update) {
+  to.writer.barrier();
+  exchange_halo(to.writer, to.program.tensor(update.tensor), nullptr);
 }
 
 }  // namespace reef::emit

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network's input, from the host's buffer into the tiles' narrow memories: row by row, where all tiles have equal
-// shares (infeed_strips.cpp and infeed_vector.cpp have the others).
+// shares (infeed_slots.cpp, infeed_strips.cpp and infeed_vector.cpp have the others).
 //
 // A row of tiles gets its quarter of the image as one stream, which the ring brings to all four of its tiles:
 //
@@ -210,11 +210,13 @@ class InfeedByRows {
 void emit_step(Emission& to, const tiled::Infeed& input) {
   // What came before has begun the chip's work; buffers of the scalar core begin anew (request_input), which must not
   // happen while anything is in them.
-  if (std::get_if<tiled::Infeed>(&to.program.steps.front().work) != &input) {
+  if (!input.slots && std::get_if<tiled::Infeed>(&to.program.steps.front().work) != &input) {
     to.writer.tile_fence(kAllUnits, kCountersOfTiles);
     to.writer.barrier();
   }
-  if (input.vector) {
+  if (input.slots) {
+    infeed_by_slots(to, input);
+  } else if (input.vector) {
     infeed_vector(to, input);
   } else if (input.strips) {
     infeed_by_strips(to, input);

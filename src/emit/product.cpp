@@ -119,7 +119,7 @@ class ProductWriter {
     const std::int64_t steps = steps_of(tile, first);
     Draft draft = draft_with_cells(tiled::kSpreaderWords);
     draft.loops({steps})
-        .nest(t::kIn, walk(own_region(b_, tile), first, words))
+        .nest(t::kIn, walk(region_of(b_, output_, tile), first, words))
         .nest(t::kOut, LoopNest(program_.address_of(product_.spread), {step(kWord, tiled::kSpreadWords * steps)}))
         .nest(t::kParam,
               LoopNest(program_.line_of(product_.spreader) * chip::kWideAddressUnitsPerLine, {repeat(steps)}))
@@ -154,7 +154,7 @@ class ProductWriter {
     const std::int64_t line = chip::kWideAddressUnitsPerLine;
     Draft draft = draft_with_cells(kWord);
     draft.loops({block, blocks})
-        .nest(t::kIn, walk(own_region(a_, tile), first, words))
+        .nest(t::kIn, walk(region_of(a_, output_, tile), first, words))
         .nest(t::kOut, walk(own_region(output_, tile), first, words))
         .nest(t::kParam, LoopNest(program_.line_of(product_.matrices) * line, {step(line, block), repeat(blocks)})
                              .swap(1, line * block))

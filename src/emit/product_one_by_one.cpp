@@ -78,7 +78,7 @@ class OneByOne {
 
   Draft multiply(int tile) const {
     namespace t = isa::tensor_op;
-    const Region in = own_region(program_.tensor(product_.a), tile);
+    const Region in = region_of(program_.tensor(product_.a), output_, tile);
     const std::int64_t block = block_of(in) * kWord, bytes = std::int64_t{in.words} * kWord;
     const std::int64_t blocks = bytes / block, columns = in.columns, rows = in.rows;
     Draft draft = draft_of_cells();
@@ -106,7 +106,7 @@ class OneByOne {
 
   Draft to_lines(int tile) const {
     namespace m = isa::movers;
-    const Region in = own_region(program_.tensor(product_.b), tile);
+    const Region in = region_of(program_.tensor(product_.b), output_, tile);
     const std::int64_t block = block_of(in);
     std::vector<Dim> words, lines;
     if (in.words > 1) words.push_back(step(1, in.words));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tile owns of a tensor, whichever way that is spread: pixels in rows.
+// What a tile has of a tensor, whichever way that is spread: pixels in rows.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,20 @@ struct Region {
   bool rows_touch() const { return row_bytes == columns * pitch; }
 };
 
-inline Region own_region(const tiled::TiledTensor& tensor, int tile) {
+// The pixels of `tensor` that the tile owns of `owner`. Both are spread in the same way; in work by slices a tile may
+// have more of an operand than of the result.
+inline Region region_of(const tiled::TiledTensor& tensor, const tiled::TiledTensor& owner, int tile) {
   Region region;
   region.pitch = tensor.pitch;
   switch (tensor.spread) {
     case tiled::Spread::kGrid: {
       const int row = chip::tile_row(tile), column = chip::tile_column(tile);
-      region.columns = tensor.columns.tile(column).own();
-      region.rows = tensor.rows.tile(row).own();
+      const tiled::TileShare &rows = owner.rows.tile(row), &columns = owner.columns.tile(column);
+      region.columns = columns.own();
+      region.rows = rows.own();
       region.words = tensor.pixel_words();
       region.row_bytes = tensor.row_bytes(column);
-      region.first_byte = tensor.first_own_byte(row, column);
+      region.first_byte = tensor.byte_of(row, column, rows.begin, columns.begin);
       region.buffer_bytes = std::int64_t{tensor.rows.length(row)} * region.row_bytes;
       break;
     }
@@ -52,5 +55,7 @@ inline Region own_region(const tiled::TiledTensor& tensor, int tile) {
   }
   return region;
 }
+
+inline Region own_region(const tiled::TiledTensor& tensor, int tile) { return region_of(tensor, tensor, tile); }
 
 }  // namespace reef::emit

@@ -69,8 +69,8 @@ class SumWriter {
  private:
   Draft work_of(int tile) const {
     namespace t = isa::tensor_op;
-    const Region in = own_region(*first_, tile), out = own_region(output_, tile);
-    const std::int64_t distance = own_region(*second_, tile).first_byte - in.first_byte;
+    const Region in = region_of(*first_, output_, tile), out = own_region(output_, tile);
+    const std::int64_t distance = region_of(*second_, output_, tile).first_byte - in.first_byte;
     std::vector<std::int64_t> loops = {2, 2};
     for (const std::int64_t count : {in.columns, in.rows}) {
       if (count > 1) loops.push_back(count);

@@ -13,6 +13,12 @@ namespace reef::lower {
 
 using tiled::TiledTensor;
 
+namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 34;  // keeps sizes in bytes far from overflow
+
+}  // namespace
+
 Result<std::int32_t> chip_zero_point(const ir::Tensor& tensor) {
   const ir::Quantization& q = tensor.quantization;
   if (!ir::is_integer_8(tensor.type) || q.scale.size() != 1 || q.zero_point.size() > 1) {
@@ -67,13 +73,6 @@ Result<Value> Builder::value(std::int32_t tensor) const {
   return found->second;
 }
 
-std::int32_t Builder::add_tensor(TiledTensor tensor) {
-  tensor.object = new_narrow(0);  // its size follows from the cut
-  program_.tensors.push_back(std::move(tensor));
-  windows_.emplace_back();
-  return static_cast<std::int32_t>(program_.tensors.size() - 1);
-}
-
 Result<Image> image_of(const ir::Tensor& tensor) {
   const ir::Shape& shape = tensor.shape;
   const bool is_image = shape.rank() == 4;
@@ -82,12 +81,9 @@ Result<Image> image_of(const ir::Tensor& tensor) {
     return unsupported("tensor '{}' is {}; only images, with a batch of one, are generated",
                        ir::describe_name(tensor.name), shape.to_string());
   }
-  constexpr std::int64_t kMostElements = std::int64_t{chip::kTiles} * chip::kNarrowBytes;
   if (shape.elements() > kMostElements) {
-    return unsupported(
-        "tensor '{}' has {} elements, more than the chip's {} bytes of memory for activations; work in several passes "
-        "is not generated yet",
-        ir::describe_name(tensor.name), shape.elements(), kMostElements);
+    return unsupported("tensor '{}' has {} elements, more than is ever generated", ir::describe_name(tensor.name),
+                       shape.elements());
   }
   if (is_image) return Image{shape[1], shape[2], shape[3]};
   const auto pixels = static_cast<std::int32_t>(shape.elements() / shape.last());
@@ -114,10 +110,32 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image) 
   result.pitch = (result.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
-  result.object = new_narrow(0);  // its size follows from the cut
-  program_.tensors.push_back(std::move(result));
-  windows_.emplace_back();
+  return add_tensor(std::move(result));
+}
+
+// With memory of its own, whose size follows from the cut; in a slice, with the rows that the slice has.
+std::int32_t Builder::add_tensor(TiledTensor tensor) {
+  Use use;
+  if (slice_ && tensor.spread == tiled::Spread::kGrid) {
+    const auto rows = slice_->rows.find(tensor.source);
+    if (rows != slice_->rows.end()) use.slice = rows->second;
+  }
+  tensor.object = new_narrow(0);
+  program_.tensors.push_back(std::move(tensor));
+  tensor_uses_.push_back(std::move(use));
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+void Builder::set_value(std::int32_t source, const Value& value) {
+  values_[source] = value;
+  if (!slice_) return;
+  const auto whole = slice_->wholes.find(source);
+  if (whole == slice_->wholes.end()) return;
+  // Made in its place at once.
+  TiledTensor& part = program_.tensor(value.tensor);
+  tensor_uses_[static_cast<std::size_t>(value.tensor)].whole = whole->second;
+  part.is_part = true;
+  part.object = program_.tensor(whole->second).object;
 }
 
 Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
@@ -138,7 +156,7 @@ Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) 
   result.scale = from.quantization.scale[0];
   result.object = new_narrow(0);
   program_.tensors.push_back(std::move(result));
-  windows_.emplace_back();
+  tensor_uses_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 
@@ -160,10 +178,13 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(from));
   result.scale = from.quantization.scale[0];
-  result.object = new_narrow(0);
-  program_.tensors.push_back(std::move(result));
-  windows_.emplace_back();
-  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+  const std::int32_t made = add_tensor(std::move(result));
+  Use& use = tensor_uses_[static_cast<std::size_t>(made)];
+  if (slice_ && !use.slice) {  // of a tensor that exists as a whole, but only these rows of it are wanted
+    const auto rows = slice_->reads.find(like);
+    if (rows != slice_->reads.end()) use.slice = rows->second;
+  }
+  return made;
 }
 
 // An operator that gives a tensor another name reads it under the old one.
@@ -194,7 +215,7 @@ bool Builder::put_into(std::int32_t tensor, std::int32_t whole, std::int32_t fir
   const TiledTensor& all = program_.tensor(whole);
   if (part.spread != tiled::Spread::kGrid || all.spread != tiled::Spread::kGrid || part.height != all.height ||
       part.width != all.width || part.channels % chip::kNarrowWordBytes != 0 || first % chip::kNarrowWordBytes != 0 ||
-      first + part.channels > all.channels || tensor == whole || !windows_[static_cast<std::size_t>(tensor)].empty()) {
+      first + part.channels > all.channels || tensor == whole || is_read_by_windows(tensor)) {
     return false;
   }
   for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
@@ -226,8 +247,17 @@ std::int32_t Builder::new_wide(std::int64_t lines) {
 }
 
 std::int32_t Builder::new_parameters(tiled::ParameterChunk chunk) {
+  // In slices an operator has several steps that use the same.
+  const std::int32_t op = finishing_ < program_.steps.size() ? program_.steps[finishing_].op : -1;
+  std::vector<std::int32_t>& known = chunks_of_op_[op];
+  for (const std::int32_t index : known) {
+    const tiled::ParameterChunk& other = program_.chunk(index);
+    if (op >= 0 && other.part_lines == chunk.part_lines && std::ranges::equal(other.bytes.span(), chunk.bytes.span()))
+      return index;
+  }
   program_.parameters.push_back(std::move(chunk));
-  return static_cast<std::int32_t>(program_.parameters.size() - 1);
+  known.push_back(static_cast<std::int32_t>(program_.parameters.size() - 1));
+  return known.back();
 }
 
 std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vector<Read>& reads,
@@ -237,12 +267,22 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
   step.work = std::move(work);
   for (const Read& read : reads) {
     step.reads.push_back(read.tensor);
-    if (read.windows) windows_[static_cast<std::size_t>(read.tensor)].push_back(*read.windows);
+    Use& use = tensor_uses_[static_cast<std::size_t>(read.tensor)];
+    const auto rows = slice_ ? slice_->reads.find(read.tensor) : std::map<std::int32_t, tiled::TileRanges>::iterator();
+    const bool has_rows = slice_ && rows != slice_->reads.end();
+    if (has_rows) {
+      for (std::size_t t = 0; t < use.rows_needed.size(); ++t) use.rows_needed[t].include(rows->second[t]);
+    }
+    if (!read.windows) continue;
+    use.columns.push_back(read.windows->x);
+    if (!has_rows) use.rows.push_back(read.windows->y);
   }
   step.writes = writes;
+  const auto index = static_cast<std::int32_t>(program_.steps.size());
+  if (op >= 0) steps_of_op_[op].push_back(index);
   program_.steps.push_back(std::move(step));
   finishes_.push_back(std::move(finish));
-  return static_cast<std::int32_t>(program_.steps.size() - 1);
+  return index;
 }
 
 // ---- The second round ----
@@ -250,14 +290,17 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
 void Builder::cut_tensors() {
   for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
     TiledTensor& tensor = program_.tensors[t];
-    if (tensor.spread == tiled::Spread::kGrid) {
-      std::vector<tiled::Window> rows, columns;
-      for (const Windows& windows : windows_[t]) {
-        rows.push_back(windows.y);
-        columns.push_back(windows.x);
-      }
-      tensor.rows = tiled::AxisPartition::of(tensor.height, rows);
-      tensor.columns = tiled::AxisPartition::of(tensor.width, columns);
+    const Use& use = tensor_uses_[t];
+    if (tensor.spread == tiled::Spread::kGrid && use.whole >= 0) {  // which is cut: it was made before
+      const TiledTensor& whole = program_.tensor(use.whole);
+      tensor.rows = whole.rows.part(*use.slice);
+      tensor.columns = whole.columns;
+      tensor.pitch = whole.pitch;
+      tensor.offset = whole.offset;
+    } else if (tensor.spread == tiled::Spread::kGrid) {
+      tensor.rows = use.slice ? tiled::AxisPartition::local(tensor.height, *use.slice)
+                              : tiled::AxisPartition::of(tensor.height, use.rows, use.rows_needed);
+      tensor.columns = tiled::AxisPartition::of(tensor.width, use.columns);
     }
     tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
     object.bytes = std::max(object.bytes, tensor.tile_bytes());
@@ -309,17 +352,22 @@ tiled::Identity Builder::identity(tiled::Step& step) {
   return result;
 }
 
-std::int32_t Builder::new_without_halo(std::int32_t tensor) {
+std::int32_t Builder::new_without_halo(std::int32_t tensor, std::int32_t owner) {
   TiledTensor copy = program_.tensor(tensor);
   copy.pitch = (copy.channels + chip::kNarrowWordBytes - 1) / chip::kNarrowWordBytes * chip::kNarrowWordBytes;
   copy.offset = 0;
   if (copy.spread == tiled::Spread::kGrid) {
-    copy.rows = tiled::AxisPartition::of(copy.height, {});
+    const tiled::AxisPartition& rows = program_.tensor(owner).rows;
+    tiled::TileRanges own;
+    for (int t = 0; t < tiled::kTilesPerAxis; ++t)
+      own[static_cast<std::size_t>(t)] = {rows.tile(t).begin, rows.tile(t).end};
+    copy.rows = tiled::AxisPartition::local(copy.height, own);
     copy.columns = tiled::AxisPartition::of(copy.width, {});
+    copy.is_part = false;
   }
   copy.object = new_narrow(copy.tile_bytes());
   program_.tensors.push_back(std::move(copy));
-  windows_.emplace_back();
+  tensor_uses_.emplace_back();
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
 

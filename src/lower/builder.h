@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
+#include "lower/row_slices.h"
 #include "tiled/program.h"
 
 namespace reef::lower {
@@ -88,7 +89,8 @@ class Builder {
   Result<Value> image(std::int32_t source);
   // In whatever layout and shape it has, without padding.
   Result<std::int32_t> any_layout(std::int32_t source);
-  void set_value(std::int32_t source, const Value& value) { values_[source] = value; }
+  // In a slice, the rows of a result are made where they belong: nothing else may be in the value's memory yet.
+  void set_value(std::int32_t source, const Value& value);
   // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
   // image of the given shape, or of image_of.
   Result<std::int32_t> new_grid(std::int32_t source);
@@ -108,6 +110,19 @@ class Builder {
   // A tensor spread over the tiles as `like` is, with memory of its own; not the value of anything yet. Fails unless
   // the model's tensor has as many elements.
   Result<std::int32_t> new_like(std::int32_t source, std::int32_t like);
+
+  // ---- Work in slices (row_slices.h) ----
+  // What a slice has of each tensor. Until end_slice(), tensors of the model that are listed here are made with these
+  // rows instead of all, and steps that read others need rows of those as they are listed.
+  struct Slice {
+    std::map<std::int32_t, tiled::TileRanges> rows;   // by tensor of the model: what is made
+    std::map<std::int32_t, std::int32_t> wholes;      // by tensor of the model: the tiled tensor that gets the rows
+    std::map<std::int32_t, tiled::TileRanges> reads;  // by tiled tensor: rows of it that are needed
+  };
+  void begin_slice(Slice slice) { slice_ = std::move(slice); }
+  void end_slice() { slice_.reset(); }
+  // Steps of an operator, which are several in slices: the first makes what all use, by the needs of all.
+  const std::vector<std::int32_t>& steps_of(std::int32_t op) const { return steps_of_op_.at(op); }
 
   // ---- Memory and parameters ----
   std::int32_t new_narrow(std::int64_t bytes);
@@ -138,8 +153,13 @@ class Builder {
   // For `finish` functions: the identity line, as a step uses it that is finished (or inserted) now. Steps must ask in
   // the order in which they are executed: the first makes the line.
   tiled::Identity identity(tiled::Step& step);
-  // A tensor like another one, which is cut, with memory of its own and without halo. For `finish` functions.
-  std::int32_t new_without_halo(std::int32_t tensor);
+  // A tensor like another one, which is cut, with memory of its own and without halo: with as many of its pixels as
+  // `owner` has. For `finish` functions.
+  std::int32_t new_without_halo(std::int32_t tensor, std::int32_t owner);
+
+  // For `finish` functions: only how large tensors are and when they exist is asked for.
+  bool is_sketch() const { return is_sketch_; }
+  void set_sketch(bool is_sketch) { is_sketch_ = is_sketch; }
 
   tiled::Level level() const { return program_.level; }
   tiled::TiledProgram& program() { return program_; }
@@ -157,6 +177,10 @@ class Builder {
   std::optional<std::int32_t> known_layout(std::int32_t from, const Fits& fits) const;
   std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
   Result<std::int32_t> rearranged(std::int32_t from, tiled::TiledTensor tensor);
+  bool is_read_by_windows(std::int32_t tensor) const {
+    const Use& use = tensor_uses_[static_cast<std::size_t>(tensor)];
+    return !use.columns.empty() || !use.rows.empty();
+  }
   void cut_tensors();
   Status finish_steps(std::int32_t& at);
   void set_lifetimes();
@@ -164,10 +188,21 @@ class Builder {
   const ir::Model& model_;
   const std::vector<std::int32_t>& ops_;
   tiled::TiledProgram program_;
-  std::map<std::int32_t, Value> values_;                        // by the model's tensors
+  std::map<std::int32_t, Value> values_;  // by the model's tensors
+  // By tiled tensor: how it is read, and the rows that it has in a slice.
+  struct Use {
+    std::vector<tiled::Window> rows, columns;
+    tiled::TileRanges rows_needed{};         // besides those of the windows
+    std::optional<tiled::TileRanges> slice;  // instead of its share
+    std::int32_t whole = -1;                 // the tensor it is a part of
+  };
+  std::vector<Use> tensor_uses_;
+  std::map<std::int32_t, std::vector<std::int32_t>> steps_of_op_;
+  std::map<std::int32_t, std::vector<std::int32_t>> chunks_of_op_;
+  std::optional<Slice> slice_;
+  bool is_sketch_ = false;
   std::vector<std::pair<std::int32_t, std::int32_t>> layouts_;  // a tiled tensor, and another of the same elements
   std::int32_t op_ = -1;                                        // that is being lowered
-  std::vector<std::vector<Windows>> windows_;                   // by tiled tensor: of its readers
   std::vector<Finish> finishes_;                                // by step
   std::size_t finishing_ = 0;                                   // step
   std::vector<tiled::Step> inserted_;                           // before it

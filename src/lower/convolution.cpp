@@ -17,6 +17,7 @@ namespace {
 
 using darwinn::LayerKind;
 using tiled::Convolution;
+using tiled::TiledTensor;
 
 constexpr std::int32_t kLanes = chip::kLanesPerCell;
 // A line of fewer words than 16 would not fill a unit of 64 bytes of the host's parameter transfers.
@@ -136,7 +137,16 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
   const tiled::TiledTensor& input = builder.tensor(begun.input);
   const tiled::TiledTensor& output = builder.tensor(begun.output);
   REEF_RETURN_IF_ERROR(require_reachable_halos(input, output));
-  const std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
+  if (builder.is_sketch()) return ok_status();
+  std::int64_t pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
+  if (!source.model) {  // in slices all steps of the operator do the same, with the same parameters
+    for (const std::int32_t index : builder.steps_of(step.op)) {
+      const auto* other = std::get_if<Convolution>(&builder.program().steps[static_cast<std::size_t>(index)].work);
+      if (other == nullptr) continue;
+      const TiledTensor& part = builder.tensor(other->output);
+      pixels = std::max(pixels, std::int64_t{part.rows.max_own()} * part.columns.max_own());
+    }
+  }
   const ir::Model& model = source.model ? *source.model : builder.model();
   const ir::Operator& op =
       source.model ? model.subgraphs[0].operators[static_cast<std::size_t>(source.op)] : builder.op(step.op);

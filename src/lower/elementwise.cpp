@@ -98,10 +98,10 @@ Status add_elementwise(Builder& builder, std::int32_t op, Elementwise work) {
   return ok_status();
 }
 
-std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor) {
+std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor, std::int32_t owner) {
   Elementwise copy;
   copy.input = tensor;
-  copy.output = builder.new_without_halo(tensor);
+  copy.output = builder.new_without_halo(tensor, owner);
   copy.clamp = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   tiled::Step step;
   step.op = op;

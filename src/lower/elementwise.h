@@ -25,8 +25,8 @@ Result<Operands> computed_operands(Builder& builder, std::int32_t op);
 // Adds a step for `op` whose output is a new tensor, the value of the operator's first result.
 Status add_elementwise(Builder& builder, std::int32_t op, tiled::Elementwise work);
 
-// For `finish` functions: a copy of what the tensor's tiles own, without halo, made directly before the step that is
-// being finished.
-std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor);
+// For `finish` functions: a copy of the tensor, without halo, made directly before the step that is being finished.
+// Each tile has the pixels that it has of `owner`.
+std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor, std::int32_t owner);
 
 }  // namespace reef::lower

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
+#include "lower/row_slices.h"
 #include "tiled/program.h"
 
 namespace reef::lower {
@@ -27,6 +28,10 @@ struct LowerOptions {
   // Gets all operators that are known to stand in the way when lowering fails with kUnsupported; empty if the reason
   // lies in no single operator. Operators that only read the results of such ones are not listed.
   std::vector<RefusedOp>* refused = nullptr;
+  // What is done in slices: groups that do not overlap, in order, which SlicedOps takes.
+  std::vector<SliceGroup> groups = {};
+  // Leaves out parameters and what only they decide: for the sizes of activations, quickly.
+  bool sketch = false;
 };
 
 // `model` must be verified; `ops` ascending operators of subgraph 0; `inputs` and `outputs` the tensors at the border.

@@ -12,6 +12,7 @@
 #include "lower/element_maps.h"
 #include "lower/lowerings.h"
 #include "lower/rearrange.h"
+#include "lower/windows.h"
 
 namespace reef::lower {
 namespace {
@@ -74,10 +75,12 @@ Result<std::int32_t> pad_image(Builder& builder, std::int32_t op, std::int32_t s
   Rearrangement what;
   REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(source, padded));
   what.operands = {Read{image}};
-  if (is_near(p)) {
-    what.operands[0].windows =
-        Windows{{.outputs = padded.height, .pad_before = p.top}, {.outputs = padded.width, .pad_before = p.left}};
-  }
+  const Windows windows{{.outputs = padded.height, .pad_before = p.top},
+                        {.outputs = padded.width, .pad_before = p.left}};
+  // Tiles behind the last one with data have no halo.
+  const bool is_reachable = !reads_beyond_owners(tiled::AxisPartition::of(from.height, {&windows.y, 1})) &&
+                            !reads_beyond_owners(tiled::AxisPartition::of(from.width, {&windows.x, 1}));
+  if (is_near(p) && is_reachable) what.operands[0].windows = windows;
   what.source_of =
       by_axes(padded_axes({from.height, from.width, from.channels}, {{p.top, p.bottom}, {p.left, p.right}, {0, 0}}));
   const std::int32_t output = what.output;

@@ -54,7 +54,7 @@ Status finish_product(Builder& builder, tiled::Step& step) {
   auto& product = std::get<Product>(step.work);
   if (finish_one_by_one(builder, step, product)) return ok_status();
   const TiledTensor& tensor = builder.tensor(product.output);
-  const std::int64_t pixels = most_pixels(tensor);
+  const std::int64_t pixels = std::max<std::int64_t>(1, most_pixels(tensor));  // none in a slice of few rows
   const std::int64_t words = tensor.spread == tiled::Spread::kVector
                                  ? std::min(tensor.pixel_words(), tiled::kVectorRun / chip::kNarrowWordBytes)
                                  : tensor.pixel_words();

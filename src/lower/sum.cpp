@@ -22,8 +22,11 @@ namespace {
 using tiled::Sum;
 using tiled::TiledTensor;
 
+bool is_sliced(const TiledTensor& tensor) { return tensor.is_part || tensor.rows.is_local; }
+
 // Google's programs add tensors without halo only; equal layouts are enough.
 bool can_be_walked_together(tiled::Level level, const TiledTensor& a, const TiledTensor& b) {
+  if (is_sliced(a) || is_sliced(b)) return a.walks_like(b);
   if (!a.lies_like(b)) return false;
   if (a.spread != tiled::Spread::kGrid || level != tiled::Level::kAsGoogle) return true;
   return !a.has_halo() && a.pitch == a.pixel_words() * chip::kNarrowWordBytes;
@@ -40,7 +43,7 @@ Status finish_sum(Builder& builder, tiled::Step& step) {
       }
       const TiledTensor& tensor = builder.tensor(*operand);
       const bool is_plain = !tensor.has_halo() && tensor.pitch == tensor.pixel_words() * chip::kNarrowWordBytes;
-      if (!is_plain) *operand = insert_copy_without_halo(builder, step.op, *operand);
+      if (!is_plain) *operand = insert_copy_without_halo(builder, step.op, *operand, sum.output);
     }
     step.reads = {sum.a, sum.b};
   }

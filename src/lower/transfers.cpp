@@ -51,16 +51,23 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   tiled::Infeed infeed = std::get<tiled::Infeed>(step.work);
   const TiledTensor& tensor = builder.tensor(infeed.tensor);
   const tiled::InputRows rows = tiled::InputRows::of(tensor);
-  infeed.strips = !comes_by_rows(tensor);
-  const std::int64_t buffer_bytes =
-      infeed.strips ? tiled::InputStrip::max_bytes(tensor) : 2 * std::int64_t{rows.slot_bytes};
+  const bool by_rows = comes_by_rows(tensor) && !tensor.rows.is_local;
+  infeed.slots = !by_rows && tiled::InputSlots::can_take(tensor);
+  infeed.strips = !by_rows && !infeed.slots;
+  if (infeed.strips && tensor.rows.is_local) {
+    return unsupported("an input of {} channels cannot come in slice by slice", tensor.channels);
+  }
+  const tiled::InputSlots slots = tiled::InputSlots::of(tensor);
+  const std::int64_t buffer_bytes = infeed.slots    ? 2 * std::int64_t{slots.bytes}
+                                    : infeed.strips ? tiled::InputStrip::max_bytes(tensor)
+                                                    : 2 * std::int64_t{rows.slot_bytes};
   const std::int64_t constants = std::int64_t{rows.constant_words} * chip::kNarrowWordBytes;
   infeed.row_buffer = builder.new_narrow(buffer_bytes + constants);
   tiled::NarrowObject& buffer = builder.program().narrow.back();
   buffer.fills_gaps = true;
   buffer.gap_margin = kConstantsReserve - constants;
   infeed.identity = builder.new_wide(rows.identity_lines);
-  infeed.row_lines = builder.new_wide(2 * (infeed.strips ? 1 : rows.lines));
+  infeed.row_lines = builder.new_wide(2 * (infeed.slots ? slots.lines : infeed.strips ? 1 : rows.lines));
   step.narrow_used = {infeed.row_buffer};
   step.wide_used = {infeed.identity, infeed.row_lines};
   step.work = infeed;

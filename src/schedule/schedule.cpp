@@ -5,6 +5,7 @@
 
 #include "schedule/first_fit.h"
 #include "schedule/parameter_places.h"
+#include "schedule/spills.h"
 
 namespace reef::schedule {
 namespace {
@@ -18,7 +19,7 @@ using tiled::WideObject;
 std::int64_t lowest_gap(const TiledProgram& program, const NarrowObject& object) {
   std::vector<const NarrowObject*> others;
   for (const NarrowObject& other : program.narrow) {
-    if (other.address != tiled::kNowhere && other.bytes > 0 && other.life.overlaps(object.life)) {
+    if (other.address != tiled::kNowhere && other.bytes > 0 && other.exists_with(object)) {
       others.push_back(&other);
     }
   }
@@ -38,16 +39,17 @@ void set_tensor_addresses(TiledProgram& program) {
   }
 }
 
-Status place_narrow(TiledProgram& program) {
+// Sets all addresses; the first byte that is free behind everything.
+std::int64_t place_in_order(TiledProgram& program, FitOrder order) {
   std::vector<Extent> extents;
   std::vector<NarrowObject*> placed;
   for (NarrowObject& object : program.narrow) {
     object.address = tiled::kNowhere;
     if (object.fills_gaps) continue;
-    extents.push_back({object.bytes, object.life.first, object.life.last});
+    extents.push_back({object.bytes, object.life.first, object.life.last, object.away});
     placed.push_back(&object);
   }
-  const std::vector<std::int64_t> offsets = first_fit(extents);
+  const std::vector<std::int64_t> offsets = first_fit(extents, order);
   std::int64_t end = 0;
   for (std::size_t i = 0; i < placed.size(); ++i) {
     placed[i]->address = static_cast<std::int32_t>(std::min<std::int64_t>(offsets[i], chip::kNarrowBytes));
@@ -59,10 +61,47 @@ Status place_narrow(TiledProgram& program) {
     object.address = static_cast<std::int32_t>(std::min<std::int64_t>(at, chip::kNarrowBytes));
     end = std::max(end, at + object.bytes);
   }
+  return end;
+}
+
+// Google's compiler places the largest first. Where that does not fit, or need not be the same, the best order of all
+// is taken.
+std::int64_t place_objects(TiledProgram& program) {
+  const std::int64_t by_size = place_in_order(program, FitOrder::kSize);
+  if (program.level == tiled::Level::kAsGoogle && by_size <= chip::kNarrowBytes) return by_size;
+  FitOrder best = FitOrder::kSize;
+  std::int64_t least = by_size;
+  for (const FitOrder order : kFitOrders) {
+    const std::int64_t end = place_in_order(program, order);
+    if (end >= least) continue;
+    least = end;
+    best = order;
+  }
+  return place_in_order(program, best);
+}
+
+// Limits of what may exist together, in per cent of the memory: lower ones leave room for pieces between things.
+constexpr int kLimits[] = {100, 97, 94, 90, 85, 80, 70};
+
+// The same, with things put aside where they do not fit all together.
+std::int64_t place_or_put_aside(TiledProgram& program) {
+  const std::int64_t end = place_objects(program);
+  if (end <= chip::kNarrowBytes) return end;
+  for (const int percent : kLimits) {
+    TiledProgram changed = program;
+    if (!put_aside(changed, std::int64_t{chip::kNarrowBytes} * percent / 100)) break;
+    const std::int64_t less = place_objects(changed);
+    if (less > chip::kNarrowBytes) continue;
+    program = std::move(changed);
+    return less;
+  }
+  return end;
+}
+
+Status place_narrow(TiledProgram& program) {
+  const std::int64_t end = place_or_put_aside(program);
   if (end > chip::kNarrowBytes) {
-    return unsupported(
-        "activations need {} bytes of each tile, which has {}; work in several passes is not generated yet", end,
-        chip::kNarrowBytes);
+    return unsupported("activations need {} bytes of each tile, which has {}", end, chip::kNarrowBytes);
   }
   program.narrow_bytes = static_cast<std::int32_t>(end);
   set_tensor_addresses(program);
@@ -74,9 +113,9 @@ Status place_narrow(TiledProgram& program) {
 Status place_wide(TiledProgram& program) {
   std::vector<Extent> extents;
   for (const WideObject& object : program.wide) {
-    extents.push_back({object.lines, object.life.first, object.life.last});
+    extents.push_back({object.lines, object.life.first, object.life.last, {}});
   }
-  const std::vector<std::int64_t> offsets = first_fit(extents, Largest::kByArea);
+  const std::vector<std::int64_t> offsets = first_fit(extents, FitOrder::kArea);
   program.lowest_scratch_line = chip::kWideLines;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::int64_t line = chip::kWideLines - offsets[i] - extents[i].size;
@@ -158,6 +197,10 @@ Status use_wide_lines(TiledProgram& program, const std::map<std::int32_t, std::i
 }
 
 }  // namespace
+
+std::int64_t activation_bytes(TiledProgram& program, bool may_put_aside) {
+  return may_put_aside ? place_or_put_aside(program) : place_objects(program);
+}
 
 Status schedule(TiledProgram& program, const ScheduleOptions& options) {
   REEF_RETURN_IF_ERROR(place_narrow(program));

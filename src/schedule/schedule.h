@@ -27,7 +27,12 @@ struct ScheduleOptions {
   std::map<std::int32_t, std::int32_t> wide_lines;        // by TiledProgram::wide: first lines
 };
 
-// Fills in all addresses. Fails with kUnsupported where activations or scratch do not fit.
+// Bytes of each tile's memory that the activations would take. With `may_put_aside`, steps may be added that put some
+// of them aside in between, if they do not fit otherwise (spills.h).
+std::int64_t activation_bytes(tiled::TiledProgram& program, bool may_put_aside = false);
+
+// Fills in all addresses, and adds steps that put activations aside where they do not fit otherwise. Fails with
+// kUnsupported where activations or scratch do not fit.
 Status schedule(tiled::TiledProgram& program, const ScheduleOptions& options = {});
 
 }  // namespace reef::schedule

@@ -7,6 +7,7 @@
 
 #include "schedule/first_fit.h"
 #include "schedule/parameter_places.h"
+#include "schedule/spills.h"
 
 namespace reef::schedule {
 namespace {
@@ -32,7 +33,7 @@ TEST(FirstFit, NothingOverlaps) {
       extent.first = static_cast<std::int32_t>(random() % 20);
       extent.last = extent.first + static_cast<std::int32_t>(random() % 6);
     }
-    const auto at = first_fit(extents);
+    const auto at = first_fit(extents, kFitOrders[round % std::size(kFitOrders)]);
     for (std::size_t i = 0; i < extents.size(); ++i) {
       for (std::size_t k = 0; k < i; ++k) {
         const bool together = extents[i].first <= extents[k].last && extents[k].first <= extents[i].last;
@@ -132,6 +133,40 @@ TEST(ParameterPlaces, GivenPlacesAreChecked) {
   EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 9}}, {{3, 10, 10}}}).ok()) << "too few lines";
   EXPECT_FALSE(use_parameter_places(program, Places{{{3, 0, 10}}}).ok()) << "too few chunks";
   EXPECT_FALSE(use_parameter_places(program, Places{{{16, 0, 10}}, {{3, 10, 10}}}).ok()) << "no such tile";
+}
+
+// Four objects of 10 bytes, each of which is used by two steps; the first one again by the last step.
+tiled::TiledProgram chain_with_a_long_life() {
+  tiled::TiledProgram program;
+  for (int i = 0; i < 4; ++i) program.narrow.push_back({.bytes = 10, .life = {i, i + 1}});
+  program.narrow[0].life.last = 4;
+  for (int i = 0; i < 5; ++i) {
+    tiled::Step step;
+    for (int k = std::max(0, i - 1); k <= std::min(i, 3); ++k) step.narrow_used.push_back(k);
+    if (i == 4) step.narrow_used.push_back(0);
+    program.steps.push_back(step);
+  }
+  return program;
+}
+
+TEST(PutAside, WhatIsNotUsedWhileTooMuchExists) {
+  tiled::TiledProgram program = chain_with_a_long_life();
+  ASSERT_TRUE(put_aside(program, 20));
+  ASSERT_EQ(program.steps.size(), 7u);
+  EXPECT_FALSE(std::get<tiled::Spill>(program.steps[2].work).is_back);
+  EXPECT_TRUE(std::get<tiled::Spill>(program.steps[5].work).is_back);
+  EXPECT_EQ(program.narrow[0].away, (std::vector<tiled::Lifetime>{{3, 4}}));
+  EXPECT_EQ(program.narrow[0].life, (tiled::Lifetime{0, 6}));
+  ASSERT_EQ(program.wide.size(), 1u);
+  EXPECT_EQ(program.wide[0].life, (tiled::Lifetime{2, 5}));
+  EXPECT_TRUE(program.narrow[0].exists_with(program.narrow[1]));
+  EXPECT_FALSE(program.narrow[0].exists_with(program.narrow[2]));
+  EXPECT_TRUE(program.narrow[0].exists_with(program.narrow[3]));
+}
+
+TEST(PutAside, WhatIsUsedTogetherCannotBe) {
+  tiled::TiledProgram program = chain_with_a_long_life();
+  EXPECT_FALSE(put_aside(program, 19));
 }
 
 }  // namespace

@@ -6,30 +6,42 @@
 namespace reef::tiled {
 namespace {
 
+void add_need(TileShare& share, const Range& range) {
+  if (range.is_empty()) return;
+  share.needed_begin = share.is_read ? std::min(share.needed_begin, range.begin) : range.begin;
+  share.needed_end = share.is_read ? std::max(share.needed_end, range.end) : range.end;
+  share.is_read = true;
+}
+
 // What tile `t` reads of the tensor, for all readers together.
 void add_needs(TileShare& share, int t, std::span<const Window> readers) {
   for (const Window& window : readers) {
     const std::int32_t first = cut(window.outputs, t), end = cut(window.outputs, t + 1);
     if (first == end) continue;
-    const std::int32_t from = window.first(first), to = window.end(end - 1);
-    share.needed_begin = share.is_read ? std::min(share.needed_begin, from) : from;
-    share.needed_end = share.is_read ? std::max(share.needed_end, to) : to;
-    share.is_read = true;
+    add_need(share, {window.first(first), window.end(end - 1)});
   }
+}
+
+void keep_behind_front(TileShare& share) {
+  share.base = share.begin;
+  share.held = share.own() + share.after;
 }
 
 }  // namespace
 
-AxisPartition AxisPartition::of(std::int32_t size, std::span<const Window> readers) {
+AxisPartition AxisPartition::of(std::int32_t size, std::span<const Window> readers, const TileRanges& needed) {
   AxisPartition axis;
   axis.size = size;
+  const bool has_readers = !readers.empty() || std::any_of(needed.begin(), needed.end(),
+                                                           [](const Range& range) { return !range.is_empty(); });
   for (int t = 0; t < kTilesPerAxis; ++t) {
     TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
     share.begin = cut(size, t);
     share.end = cut(size, t + 1);
     add_needs(share, t, readers);
-    if (readers.empty()) share.is_read = share.own() > 0;
-    if (!share.is_read || readers.empty()) {
+    add_need(share, needed[static_cast<std::size_t>(t)]);
+    if (!has_readers) share.is_read = share.own() > 0;
+    if (!share.is_read || !has_readers) {
       share.needed_begin = share.begin;
       share.needed_end = share.end;
     }
@@ -47,7 +59,42 @@ AxisPartition AxisPartition::of(std::int32_t size, std::span<const Window> reade
     TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
     share.before = std::max(share.before, axis.tile(t + 1).before - share.own());
   }
-  for (const TileShare& share : axis.tiles) axis.front = std::max(axis.front, share.before);
+  for (TileShare& share : axis.tiles) {
+    axis.front = std::max(axis.front, share.before);
+    keep_behind_front(share);
+  }
+  return axis;
+}
+
+AxisPartition AxisPartition::local(std::int32_t size, const TileRanges& needed) {
+  AxisPartition axis;
+  axis.size = size;
+  axis.is_local = true;
+  for (std::size_t t = 0; t < needed.size(); ++t) {
+    if (needed[t].is_empty()) continue;
+    TileShare& share = axis.tiles[t];
+    add_need(share, needed[t]);
+    // Never empty, so that a tile that reads padding only has something to put it beside.
+    share.begin = std::clamp(share.needed_begin, 0, size - 1);
+    share.end = std::clamp(share.needed_end, share.begin + 1, size);
+    share.before = std::max(0, share.begin - share.needed_begin);
+    share.after = std::max(0, share.needed_end - share.end);
+    keep_behind_front(share);
+    axis.front = std::max(axis.front, share.before);
+  }
+  return axis;
+}
+
+AxisPartition AxisPartition::part(const TileRanges& own) const {
+  AxisPartition axis = *this;
+  for (std::size_t t = 0; t < own.size(); ++t) {
+    TileShare& share = axis.tiles[t];
+    const Range range = own[t].is_empty() ? Range{share.begin, share.begin} : own[t];
+    share.begin = share.needed_begin = range.begin;
+    share.end = share.needed_end = range.end;
+    share.before = share.after = 0;
+    share.is_read = !range.is_empty();
+  }
   return axis;
 }
 

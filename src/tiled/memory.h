@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "chip/machine.h"
 
@@ -28,7 +29,20 @@ struct Lifetime {
     if (step > last) last = step;
   }
   bool overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
+  friend bool operator==(const Lifetime&, const Lifetime&) = default;
 };
+
+// A lifetime without the steps (in order, inside of it) during which something is elsewhere.
+inline std::vector<Lifetime> presences(const Lifetime& life, const std::vector<Lifetime>& away) {
+  std::vector<Lifetime> result;
+  Lifetime present = life;
+  for (const Lifetime& gap : away) {
+    result.push_back({present.first, gap.first - 1});
+    present.first = gap.last + 1;
+  }
+  result.push_back(present);
+  return result;
+}
 
 // Bytes of narrow memory: an activation, several that share a place, or scratch of one step.
 struct NarrowObject {
@@ -38,6 +52,19 @@ struct NarrowObject {
   std::int64_t gap_margin = 0;  // a gap below other things must be larger by so much (as in Google's programs)
   Lifetime life = {};
   std::int32_t address = kNowhere;  // schedule's; a multiple of 4
+  // Schedule's: steps during which the content is in wide memory (Spill), in order. It comes back to the same address.
+  std::vector<Lifetime> away = {};
+
+  bool exists_with(const NarrowObject& other) const {
+    if (!life.overlaps(other.life)) return false;
+    if (away.empty() && other.away.empty()) return true;
+    for (const Lifetime& mine : presences(life, away)) {
+      for (const Lifetime& theirs : presences(other.life, other.away)) {
+        if (mine.overlaps(theirs)) return true;
+      }
+    }
+    return false;
+  }
 };
 
 // Lines of wide memory (256 bytes each) used as scratch. Parameters that stay are not among them (parameters.h).

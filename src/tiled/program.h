@@ -62,6 +62,8 @@ using Work = std::variant<Infeed
                           , SmallSoftmax
                           , Product
                           , Resample
+                          , HaloUpdate
+                          , Spill
                           >;
 // clang-format on
 

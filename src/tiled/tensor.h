@@ -37,6 +37,7 @@ struct TiledTensor {
   std::int32_t zero_point = 0;      // the chip's, 0..255: what padding holds
   float scale = 1.0f;               // of the model's tensor
   AxisPartition rows, columns;      // kGrid
+  bool is_part = false;             // kGrid: of another one with the same object, whose halo is filled in later
   TileMask tiles = 0;               // kCopies
   std::int32_t run = kVectorRun;    // kVector: channels of each tile but the last, whole words
   std::int32_t object = kNowhere;   // TiledProgram::narrow; tensors that share a place have the same
@@ -80,7 +81,7 @@ struct TiledTensor {
   bool lies_like(const TiledTensor& other) const {
     const auto same_places = [](const AxisPartition& a, const AxisPartition& b) {
       for (int t = 0; t < kTilesPerAxis; ++t) {
-        if (a.length(t) != b.length(t)) return false;
+        if (a.length(t) != b.length(t) || (a.tile(t).own() > 0 && a.tile(t).base != b.tile(t).base)) return false;
       }
       return a.size == b.size && a.front == b.front;
     };
@@ -88,6 +89,15 @@ struct TiledTensor {
                             channels == other.channels && pitch == other.pitch;
     if (!same_shape || spread != Spread::kGrid) return same_shape && tiles == other.tiles && run == other.run;
     return same_places(rows, other.rows) && same_places(columns, other.columns);
+  }
+
+  // The same distance from pixel to pixel and from row to row in all tiles; which rows these are may differ.
+  bool walks_like(const TiledTensor& other) const {
+    if (spread != Spread::kGrid || other.spread != Spread::kGrid || pitch != other.pitch) return false;
+    for (int t = 0; t < kTilesPerAxis; ++t) {
+      if (row_bytes(t) != other.row_bytes(t)) return false;
+    }
+    return true;
   }
 
   // Tiles that have data of their own: all that own pixels, channels or a copy.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 #include "tiled/tensor.h"
 
@@ -11,16 +12,30 @@ namespace reef::tiled {
 
 // How an input comes in: through a buffer beside the input tensor, and lines of wide memory before that.
 //   rows     every tile has the same share, of whole words: row by row through two slots, while the next one arrives
+//   slots    any other image of up to 3 channels, or of whole words: a few rows at a time, for each row of tiles by
+//            itself
 //   strips   any other image: all rows of a tile at once, then they are copied
 //   vector   a single pixel, cut by channels (kVector): straight to its place
 struct Infeed {
   std::int32_t border = -1;  // the model's tensor at the border, whose name the host uses
   std::int32_t tensor = 0;   // TiledProgram::tensors
-  bool strips = false;
-  bool vector = false;                 // only row_lines is used, for InputVector::lines
+  bool strips = false, slots = false;
+  bool vector = false;  // only row_lines is used, for InputVector::lines
   std::int32_t row_buffer = kNowhere;  // TiledProgram::narrow: slots, then the constants of the copy
   std::int32_t row_lines = kNowhere;   // TiledProgram::wide: lines of incoming rows
   std::int32_t identity = kNowhere;    // TiledProgram::wide: the parameters that copy
+};
+
+// A piece of narrow memory to wide memory of the same tile, in all tiles, or back.
+struct Spill {
+  std::int32_t object = 0;  // TiledProgram::narrow
+  std::int32_t lines = 0;   // TiledProgram::wide
+  bool is_back = false;
+};
+
+// The halo of a tensor that was made in parts.
+struct HaloUpdate {
+  std::int32_t tensor = 0;  // TiledProgram::tensors
 };
 
 struct Outfeed {
@@ -47,6 +62,50 @@ struct InputRows {
     rows.constant_words = whole_words ? 4 : 4 + chip::kWideLineBytes / chip::kNarrowWordBytes;
     rows.identity_lines = whole_words ? 1 : 2;
     return rows;
+  }
+};
+
+// A few rows of the input at a time, of which there are two.
+struct InputSlots {
+  std::int32_t rows = 1;   // of the image: as many as make whole words
+  std::int32_t bytes = 0;  // of these
+  std::int32_t lines = 1;  // wide lines that come at a time
+
+  static constexpr std::int32_t kMostLines = 8;
+  static InputSlots of(const TiledTensor& tensor) {
+    const std::int32_t row_bytes = tensor.width * tensor.channels;
+    InputSlots slots;
+    slots.rows = chip::kNarrowWordBytes / std::gcd(chip::kNarrowWordBytes, row_bytes);
+    slots.bytes = slots.rows * row_bytes;
+    slots.lines = std::clamp(slots.bytes / chip::kWideLineBytes, 1, kMostLines);
+    return slots;
+  }
+  static bool can_take(const TiledTensor& tensor) {
+    constexpr std::int64_t kMostSlotBytes = chip::kNarrowBytes / 2;
+    return (tensor.channels % chip::kNarrowWordBytes == 0 || tensor.channels < chip::kNarrowWordBytes) &&
+           std::int64_t{tensor.width} * tensor.channels * chip::kNarrowWordBytes <= kMostSlotBytes;
+  }
+
+  // What a row of tiles gets.
+  struct Strip {
+    std::int32_t first_row = 0;  // of the image; perhaps before the first that is wanted
+    std::int32_t slots = 0;
+    std::int64_t first_unit = 0, units = 0;  // of 8 bytes, from the start of the image
+    std::int64_t words = 0;                  // of 4 bytes, from the first row on
+  };
+  Strip strip(const TiledTensor& tensor, int tile_row) const {
+    const TileShare& share = tensor.rows.tile(tile_row);
+    Strip strip;
+    if (share.own() == 0) return strip;
+    constexpr std::int64_t kUnit = chip::kActivationFifoUnitBytes;
+    const std::int64_t row_bytes = std::int64_t{tensor.width} * tensor.channels;
+    strip.first_row = share.begin - share.begin % rows;
+    strip.slots = (share.end - strip.first_row + rows - 1) / rows;
+    const std::int64_t first = strip.first_row * row_bytes;
+    strip.first_unit = first / kUnit;
+    strip.units = (share.end * row_bytes + kUnit - 1) / kUnit - strip.first_unit;
+    strip.words = (strip.units * kUnit - first % kUnit) / chip::kNarrowWordBytes;
+    return strip;
   }
 };
 
