@@ -40,7 +40,7 @@ MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program
 
 // In slices, where activations do not fit as they are.
 Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const GenerationOptions& options) {
-  lower::LowerOptions how{options.level, part.refused};
+  lower::LowerOptions how{options.level.value_or(part.level), part.refused};
   if (options.slices) how.groups = *options.slices;
   REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
                         lower::lower(part.model, part.ops, part.inputs, part.outputs, how));

@@ -184,10 +184,9 @@ class SlotInfeed {
                     .wait(ScalarCounter::kAvdataPop, {0, come, 1})
                     .signal(q::kSignalInfeed, 0));
     if (offset == 0) {
-      writer_.copy_register(kAddressLow, kLayerLow);
-      writer_.copy_register(kAddressHigh, kLayerHigh);
+      writer_.copy_address({kAddressLow, kAddressHigh}, layer_registers(writer_), kDescriptorScratch);
     } else {
-      writer_.add_offset({kAddressLow, kAddressHigh}, {kLayerLow, kLayerHigh}, kDescriptorScratch, offset);
+      writer_.add_offset({kAddressLow, kAddressHigh}, layer_registers(writer_), kDescriptorScratch, offset);
     }
     writer_.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(bytes),
                             static_cast<int>(isa::bundle::DescriptorTag::kInput)});
