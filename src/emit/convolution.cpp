@@ -347,9 +347,11 @@ class LayerWriter {
                     .wait(ScalarCounter::kLoopbackPop, {0, popped + 1 - chip::kLoopBackFifoWords, 1})
                     .signal(q::kSignalOutfeed, 0)
                     .set(q::kOutfeedLineWords, kLineWords));
+    std::vector<Dim> lines = {step(1, 1)};
+    if (piece.lines > 1) lines.push_back(step(1, piece.lines));
     writer_.add(Draft(Opcode::kRingSend)
                     .tiles(tiled::mask_of(piece.tile))
-                    .nest(r::kSendIn, LoopNest(piece.line, {step(1, 1), step(1, piece.lines)}))
+                    .nest(r::kSendIn, LoopNest(piece.line, lines))
                     .wait(TileCounter::kRingProducerA, {1, turns_a - 1, 1})
                     .wait(TileCounter::kRingProducerB, {1, writer_.total(TileCounter::kRingProducerB, piece.tile), 1})
                     .set(r::kChannel, 1)
