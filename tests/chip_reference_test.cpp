@@ -94,7 +94,7 @@ Outcome compare_all(const std::string& op, bool make_constant) {
     if (!std::all_of(vector.outputs.begin(), vector.outputs.end(), is_8_bit)) continue;
     if (!std::any_of(vector.inputs.begin(), vector.inputs.end(), is_8_bit)) continue;
     // TFLite's fixed-point multiplier wraps around there; the chip's is a float.
-    if (vector.name.ends_with("scales_huge")) continue;
+    if (vector.name.ends_with("scales_huge") || vector.name.find("output_scale_") != std::string::npos) continue;
     const auto model = tflite::read_model(vector.model);
     if (model.ok()) compare(vector, as_compiled(*model, vector, make_constant), outcome);
   }
@@ -123,10 +123,11 @@ TEST_P(ChipReferenceVectors, StaysCloseToTflite) {
 constexpr Expected kExpected[] = {{"CONV_2D", 150, 1},
                                   {"DEPTHWISE_CONV_2D", 150, 1},
                                   {"FULLY_CONNECTED", 30, 1},
-                                  {"AVERAGE_POOL_2D", 12, 1},
+                                  {"AVERAGE_POOL_2D", 25, 1},
                                   {"MAX_POOL_2D", 25, 1},
                                   {"MEAN", 15, 1},
-                                  {"ADD", 20, 1},
+                                  {"ADD", 30, 1},
+                                  {"SUB", 20, 1},
                                   {"MUL", 20, 1},
                                   {"CONCATENATION", 1, 1},
                                   {"PAD", 10, 0},
@@ -142,7 +143,9 @@ constexpr Expected kExpected[] = {{"CONV_2D", 150, 1},
                                   {"LOGISTIC", 15, 1},
                                   {"TANH", 15, 1},
                                   {"SOFTMAX", 18, 1},
-                                  {"MAXIMUM", 2, 1},
+                                  {"MAXIMUM", 10, 1},
+                                  {"MINIMUM", 10, 1},
+                                  {"RELU_N1_TO_1", 5, 1},
                                   {"PRELU", 1, 1, true},
                                   {"TRANSPOSE", 1, 0},
                                   {"MUL", 2, 1, true}};

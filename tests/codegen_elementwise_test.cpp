@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated networks of element-wise operators and pools between convolutions, through the code generator and the
 // virtual device: outputs must be those of the chip reference to the last bit, in any order of execution.
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -26,10 +27,12 @@ class RandomNetwork {
 
   ir::Model make() {
     const int channels = choice_.among({1, 2, 3, 4, 5, 8, 12, 16, 20, 36, 64, 68, 130});
-    const std::int32_t input = model_.input({1, choice_.between(1, 26), choice_.between(1, 30), channels});
+    vectors_ = choice_.likely(25);
+    const std::int32_t input =
+        model_.input(vectors_ ? ir::Shape{1, choice_.between(1, 300)}
+                              : ir::Shape{1, choice_.between(1, 26), choice_.between(1, 30), channels});
     made_ = {{input, 0}};
     const int operators = choice_.between(1, 6);
-    convolution();  // a package without any parameters is another matter
     for (int i = 0; i < operators; ++i) add_operator();
     std::vector<std::int32_t> outputs;
     for (const auto& [tensor, readers] : made_) {
@@ -51,8 +54,17 @@ class RandomNetwork {
     ++made.readers;
     return made.tensor;
   }
+  // A tensor of one pixel or of one channel, made from an image.
+  std::int32_t small_partner(std::int32_t of) {
+    std::int32_t small = of;
+    if (choice_.likely(60)) small = model_.mean(small, {1, 2});
+    if (small == of || choice_.likely(30)) small = model_.conv(small, 1);
+    requantize(small, 0.05f);
+    return small;
+  }
   // Another tensor of the shape: one there is, or a convolution's of something else.
   std::int32_t partner(std::int32_t of) {
+    if (model_.shape(of).rank() == 4 && choice_.likely(15)) return small_partner(of);
     std::vector<Made*> fitting;
     for (Made& made : made_) {
       if (model_.shape(made.tensor) == model_.shape(of) && made.tensor != of) fitting.push_back(&made);
@@ -63,7 +75,7 @@ class RandomNetwork {
       return chosen.tensor;
     }
     if (choice_.likely(10)) return of;
-    const std::int32_t made = model_.conv(of, model_.shape(of).last(), choice_.among({1, 3, 3, 5}));
+    const std::int32_t made = layer(of, model_.shape(of).last(), choice_.among({1, 3, 3, 5}));
     requantize(made, 0.05f);
     return made;
   }
@@ -78,7 +90,7 @@ class RandomNetwork {
     const int kind = choice_.between(0, 15);
     if (kind >= 13) {
       constant();
-    } else if (kind >= 10) {
+    } else if (kind >= 10 && !vectors_) {
       pool();
     } else if (kind < 2) {
       convolution();
@@ -91,8 +103,18 @@ class RandomNetwork {
     }
   }
 
+  std::int32_t layer(std::int32_t x, int channels, int kernel) {
+    return vectors_ ? model_.fully_connected(x, channels) : model_.conv(x, channels, kernel);
+  }
+
   void convolution() {
     const std::int32_t x = pick();
+    if (vectors_) {
+      const std::int32_t y = model_.fully_connected(x, choice_.between(1, 200));
+      requantize(y, 0.05f);
+      finish(y);
+      return;
+    }
     const int channels = choice_.likely(50) ? model_.shape(x).last() : choice_.among({4, 7, 16, 33, 64, 80});
     const std::int32_t y = choice_.likely(25)
                                ? model_.depthwise(x, 3, choice_.among({1, 2}))
@@ -118,7 +140,7 @@ class RandomNetwork {
 
   void extreme() {
     const std::int32_t a = pick();
-    const std::int32_t b = model_.conv(a, model_.shape(a).last(), choice_.among({1, 3}));
+    const std::int32_t b = layer(a, model_.shape(a).last(), choice_.among({1, 3}));
     model_.tensor(b).quantization = model_.tensor(a).quantization;
     const std::int32_t y = model_.computed(model_.shape(a), Quantized{type_, 0.05f, 0});
     model_.tensor(y).quantization = model_.tensor(a).quantization;
@@ -184,6 +206,7 @@ class RandomNetwork {
   }
 
   RandomChoice choice_;
+  bool vectors_ = false;
   ir::DataType type_;
   QuantizedModel model_;
   std::vector<Made> made_;
@@ -218,8 +241,14 @@ void run_network(const ir::Model& model, unsigned seed, tiled::Level level, Coun
     return;
   }
   const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
-  const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
+  // Google's pace of bringing vectors together rests on timing; ours does not.
+  const auto gathers = [](const ir::Operator& op) { return op.type == "FULLY_CONNECTED" || op.type == "MEAN"; };
+  const auto& ops = model.subgraphs[0].operators;
+  const bool by_timing = level == tiled::Level::kAsGoogle && std::any_of(ops.begin(), ops.end(), gathers);
+  const Status status = runs_as_chip_reference(model, *package, seed, by_timing ? nullptr : &schedule);
   EXPECT_TRUE(status.ok()) << status.message() << describe(model);
+  ++counts.ran;
+  if (by_timing) return;
   if (seed % 4 == 0) {
     const Status races = has_no_races(*package);
     EXPECT_TRUE(races.ok()) << races.message() << describe(model);
@@ -228,7 +257,6 @@ void run_network(const ir::Model& model, unsigned seed, tiled::Level level, Coun
     const Status sound = passes_audit(*package);
     EXPECT_TRUE(sound.ok()) << sound.message() << describe(model);
   }
-  ++counts.ran;
 }
 
 void expect_exact(const ir::Model& model) {
@@ -264,7 +292,7 @@ TEST(CodegenElementwise, RandomNetworksAreBitExact) {
   Counts counts;
   for (unsigned seed = begin; seed < end; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    run_network(RandomNetwork(seed).make(), seed, seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter,
+    run_network(RandomNetwork(seed).make(), seed, seed / 4 % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter,
                 counts);
   }
   std::printf("%d networks ran\n", counts.ran);

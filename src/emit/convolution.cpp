@@ -7,8 +7,9 @@
 //   parameter lines -> ring B -> ring_receive: header lines and weight blocks into wide memory
 //                                 wide_to_narrow: multipliers and biases into scaling memory
 //                                 multiply_add: pixels by weights
-// A depthwise layer uses 4 words of parameters at a step, not 64. Its lines are packed; they go to the scalar core,
-// through its loop-back buffer, and come back as lines of 4 words over ring A:
+// A depthwise layer uses 4 words of parameters at a step, not 64. Its lines are packed (those of convolutions of up to
+// four channels may be, too); they go to the scalar core, through its loop-back buffer, and come back as lines of 4
+// words over ring A:
 //   packed lines -> ring B -> outfeed -> loop-back buffer -> pop -> ring A -> ring_receive -> ...
 // Parameters that are kept nowhere come over ring A, too, from the host (streaming.cpp).
 //
@@ -87,7 +88,7 @@ class LayerWriter {
         sums_line_(program.line_of(layer.sums)),
         header_lines_(layer.header.arrays()),
         scaling_lines_(int{layer.header.multipliers} + int{layer.header.biases}),
-        over_ring_a_(layer.depthwise || chunk_.is_streamed()),
+        over_ring_a_(layer.packed || chunk_.is_streamed()),
         ring_read_(over_ring_a_ ? TileCounter::kRingReadA : TileCounter::kRingReadB),
         tiles_(output_.owners()) {
     for (int t = 0; t < chip::kTiles; ++t) {
@@ -105,8 +106,8 @@ class LayerWriter {
     compute();
     if (chunk_.is_streamed()) {
       send_from_host(to_, chunk_, tiles_);
-    } else if (layer_.depthwise) {
-      send_depthwise();
+    } else if (layer_.packed) {
+      send_packed();
     } else {
       send_lines();
     }
@@ -148,8 +149,8 @@ class LayerWriter {
   void load_scaling() {
     namespace m = isa::movers;
     const std::int32_t steps =
-        layer_.depthwise ? layer_.cells / 2
-                         : (layer_.cells + kCellsPerScalingRow - 1) / kCellsPerScalingRow * (kCellsPerScalingRow / 2);
+        layer_.packed ? layer_.cells / 2
+                      : (layer_.cells + kCellsPerScalingRow - 1) / kCellsPerScalingRow * (kCellsPerScalingRow / 2);
     const std::int32_t first = layer_.header.multipliers ? chip::kScalingScalesWord : chip::kScalingBiasesWord;
     LoopNest lines(header_line_, {step(1, scaling_lines_), repeat(layer_.groups)});
     if (layer_.buffers == 2) lines.swap(1, header_lines_);
@@ -321,11 +322,12 @@ class LayerWriter {
     }
   }
 
-  void send_depthwise() {
+  void send_packed() {
     namespace q = isa::host_queues;
     namespace r = isa::ring;
     const tiled::ParameterPiece& piece = chunk_.at.front();
-    const std::int64_t words = std::int64_t{layer_.groups} * layer_.cells * (header_lines_ + layer_.block_lines);
+    const std::int64_t words =
+        std::int64_t{layer_.groups} * layer_.cells * (header_lines_ + std::int64_t{layer_.block_lines} * layer_.blocks);
     const std::int64_t popped = writer_.total(ScalarCounter::kLoopbackPop);
     const std::int64_t looped = writer_.total(ScalarCounter::kRingOutfeed);
     const std::int64_t turns_a = writer_.total(TileCounter::kRingProducerA, piece.tile);
@@ -345,9 +347,11 @@ class LayerWriter {
                     .wait(ScalarCounter::kLoopbackPop, {0, popped + 1 - chip::kLoopBackFifoWords, 1})
                     .signal(q::kSignalOutfeed, 0)
                     .set(q::kOutfeedLineWords, kLineWords));
+    std::vector<Dim> lines = {step(1, 1)};
+    if (piece.lines > 1) lines.push_back(step(1, piece.lines));
     writer_.add(Draft(Opcode::kRingSend)
                     .tiles(tiled::mask_of(piece.tile))
-                    .nest(r::kSendIn, LoopNest(piece.line, {step(1, 1), step(1, piece.lines)}))
+                    .nest(r::kSendIn, LoopNest(piece.line, lines))
                     .wait(TileCounter::kRingProducerA, {1, turns_a - 1, 1})
                     .wait(TileCounter::kRingProducerB, {1, writer_.total(TileCounter::kRingProducerB, piece.tile), 1})
                     .set(r::kChannel, 1)
@@ -359,13 +363,10 @@ class LayerWriter {
 
   void exchange() {
     OwnPixels own;
-    const std::int32_t channel_blocks = (output_.pixel_words() * kWord + chip::kCells - 1) / chip::kCells;
-    // A group of results is a block of the exchange; depthwise groups are smaller, there all are waited for.
-    const bool in_step = channel_blocks == layer_.groups;
-    own.increment = in_step ? 1 : 0;
+    // A group of results is a block of the exchange.
+    if (layer_.depthwise) own.block_words = 1;
     for (int t = 0; t < chip::kTiles; ++t) {
-      own.first[static_cast<std::size_t>(t)] =
-          in_step ? before(TileCounter::kAvdata, t) + 1 : writer_.total(TileCounter::kAvdata, t);
+      own.first[static_cast<std::size_t>(t)] = before(TileCounter::kAvdata, t) + 1;
     }
     exchange_halo(writer_, output_, &own);
   }

@@ -11,6 +11,7 @@
 #include "emit/constant_lines.h"
 #include "emit/regions.h"
 #include "isa/activation.h"
+#include "isa/movers.h"
 #include "isa/tensor_op.h"
 #include "numeric/chip_tables.h"
 
@@ -37,10 +38,15 @@ class ElementwiseWriter {
 
   void write() {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
-    make_identity(writer_, program_, op_.identity);
+    make_parameters();
     if (op_.function != TableFunction::kNone) load_table(writer_, function_of(op_).table, output_.owners());
+    const auto add = [&](Draft draft) { writer_.add(std::move(draft)); };
+    if (op_.constant_lines() > 0) {
+      for_each_equal_draft(
+          output_.owners(), [&](int tile) { return load_constants(tile); }, add);
+    }
     for_each_equal_draft(
-        output_.owners(), [&](int tile) { return work_of(tile); }, [&](Draft draft) { writer_.add(std::move(draft)); });
+        output_.owners(), [&](int tile) { return work_of(tile); }, add);
     if (output_.spread == tiled::Spread::kGrid) {
       OwnPixels own;
       own.first.fill(1);
@@ -51,6 +57,61 @@ class ElementwiseWriter {
   }
 
  private:
+  void make_parameters() {
+    if (!op_.repeats_channel) {
+      make_identity(writer_, program_, op_.identity);
+      return;
+    }
+    constexpr std::array<std::uint32_t, tiled::kIdentityLineWords> kFirstBytes = {1, 1, 1, 1};
+    make_lines(writer_, kFirstBytes, tiled::kIdentityLineWords, program_.address_of(op_.repeater_words),
+               program_.line_of(op_.repeater));
+  }
+  std::int64_t parameters() const {
+    return std::int64_t{program_.line_of(op_.repeats_channel ? op_.repeater : op_.identity.line)} *
+           chip::kWideAddressUnitsPerLine;
+  }
+
+  std::int32_t constants_line(int tile) const {
+    for (const tiled::ParameterPiece& piece : program_.chunk(op_.constants).at) {
+      if (piece.tile == tile) return piece.line;
+    }
+    return 0;
+  }
+  // Multipliers and biases of a word of channels after the other, into the halves of scaling memory in turn; one is
+  // free when the words before have been computed.
+  Draft load_constants(int tile) const {
+    namespace m = isa::movers;
+    const std::int32_t words = own_region(output_, tile).words;
+    constexpr std::int32_t kSteps = kWord / 2, kScalingHalf = 32;  // of 8 bytes
+    Draft draft(Opcode::kWideToNarrow);
+    draft.nest(m::kToNarrowIn, LoopNest(constants_line(tile), {step(1, std::int64_t{op_.constant_lines()} * words)}))
+        .nest(m::kToNarrowOut,
+              LoopNest(op_.has_multipliers ? chip::kScalingScalesWord : chip::kScalingBiasesWord,
+                       {step(1, kSteps), step(chip::kScalingBiasesWord, op_.constant_lines()), repeat(words)})
+                  .swap(2, kScalingHalf))
+        .set(m::kToScaling)
+        .set(m::kToNarrowLineLevel, 1)
+        .wait(TileCounter::kAvdata, {2, writer_.total(TileCounter::kAvdata, tile) - 1, 1}, Gate::kWriting)
+        .signal(m::kSignalWideToNarrow, 2);
+    return draft;
+  }
+
+  // The input's pixels in the order of the output's.
+  LoopNest walk_input(int tile) const {
+    const Region in = region_of(input_, output_, tile), out = own_region(output_, tile);
+    const bool one_pixel = in.pixels() == 1 && out.pixels() > 1;
+    if (!one_pixel && in.words == out.words) return walk(in);
+    std::vector<Dim> dims = {step(kWord, 1)};
+    if (one_pixel) {
+      dims.push_back(repeat(out.pixels()));
+    } else {
+      dims.push_back(step(in.pitch, in.columns));
+      if (in.rows > 1) dims.push_back(step(in.row_bytes, in.rows));
+    }
+    dims.push_back(op_.repeats_channel ? repeat(out.words) : step(kWord, out.words));
+    return {in.first_byte, dims};
+  }
+
   // Pixel after pixel of a word of channels, then the next word.
   static LoopNest walk(const Region& region) {
     std::vector<Dim> dims = {step(kWord, 1)};
@@ -66,19 +127,20 @@ class ElementwiseWriter {
 
   Draft work_of(int tile) const {
     namespace t = isa::tensor_op;
-    const Region in = region_of(input_, output_, tile), out = own_region(output_, tile);
+    const Region out = own_region(output_, tile);
     std::vector<std::int64_t> loops;
-    if (in.pixels() > 1) loops = few_counts({in.columns, in.rows}, kMostParameterSteps);
+    // With constants of its own, a single pixel is a pass of one step.
+    if (out.pixels() > 1 || op_.constant_lines() > 0) loops = few_counts({out.columns, out.rows}, kMostParameterSteps);
     const int pixel_level = static_cast<int>(loops.size());
-    loops.push_back(in.words);
+    loops.push_back(out.words);
     std::vector<Dim> still;
     for (const std::int64_t count : loops) still.push_back(repeat(count));
     const LoopNest written = walk(out);
     Draft draft(Opcode::kMultiplyAdd);
     draft.loops(loops)
-        .nest(t::kIn, walk(in))
+        .nest(t::kIn, walk_input(tile))
         .nest(t::kOut, written)
-        .nest(t::kParam, LoopNest(program_.line_of(op_.identity.line) * chip::kWideAddressUnitsPerLine, still))
+        .nest(t::kParam, LoopNest(parameters(), still))
         .nest(t::kPsum, LoopNest(0, still))
         .wait(TileCounter::kNarrowToWide, {pixel_level + 1, writer_.total(TileCounter::kNarrowToWide, tile), 1})
         .signal(t::kSignalAvdata, static_cast<int>(written.dims().size()) - 1)
@@ -91,7 +153,13 @@ class ElementwiseWriter {
         .set(t::kLastCells, kWord)
         .set_float(t::kScale, op_.multiplier)
         .set(t::kConstant, op_.bias)
+        .set(t::kScalePerCell, op_.has_multipliers)
+        .set(t::kBias, op_.has_biases)
         .set(t::kOutZero, op_.output_zero);
+    if (op_.constant_lines() > 0) {
+      draft.wait(TileCounter::kWideToScaling,
+                 {pixel_level, writer_.total(TileCounter::kWideToScaling, tile) - out.words + 1, 1});
+    }
     if (op_.function == TableFunction::kNone) {
       draft.set_float(t::kMax, op_.clamp.max).set_float(t::kMin, op_.clamp.min);
     } else {

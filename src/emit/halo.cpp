@@ -75,8 +75,7 @@ class HaloExchange {
   std::int64_t row_words(int column) const { return std::int64_t{tensor_.columns.length(column)} * pitch_words_; }
   std::int64_t first_word() const { return tensor_.address / chip::kNarrowWordBytes; }
   std::int32_t blocks() const { return (words_ + block_words_ - 1) / block_words_; }
-  // Single words have a dimension of blocks even if there is one only.
-  bool in_blocks() const { return blocks() > 1 || block_words_ == 1; }
+  bool in_blocks() const { return blocks() > 1; }
 
   static void add(std::vector<Dim>& dims, std::int64_t stride, std::int64_t count) {
     if (count > 1) dims.push_back(step(stride, count));

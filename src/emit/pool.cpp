@@ -77,7 +77,7 @@ class PoolWriter {
     if (pool_.is_average) {
       namespace m = isa::mesh;
       writer_.add(Draft(Opcode::kMeshNorth)
-                      .tiles(tiled::kAllTiles)
+                      .tiles(output_.owners())
                       .nest(m::kOut, LoopNest(program_.address_of(pool_.ones) / kWord,
                                               {{1, pool_.one_words, pool_.one_words > 1}}))
                       .set(m::kFill)

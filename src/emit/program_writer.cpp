@@ -283,10 +283,10 @@ void ProgramWriter::await_tiles() {
           .set(f::kDrain, kScalarMovers));
 }
 
-void ProgramWriter::barrier(bool last) {
+void ProgramWriter::barrier(bool last, std::uint32_t reset_counters) {
   barriers_.push_back(position());
   rows_at_barrier_ = rows_;
-  tile_fence(kAllUnits, 0, true, last);
+  tile_fence(kAllUnits, reset_counters, true, last);
   await_tiles();
 }
 

@@ -116,7 +116,7 @@ class ProgramWriter {
   AddressCode address_code() const { return address_code_; }
 
   // All tiles finish everything they were given and say so; the scalar core waits for that and for its own movers.
-  void barrier(bool last = false);
+  void barrier(bool last = false, std::uint32_t reset_counters = 0);
   // Tiles go on only when the units of the mask are done.
   void tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify = false, bool last = false);
   void await_tiles();

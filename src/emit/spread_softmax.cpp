@@ -380,8 +380,7 @@ class SpreadSoftmaxWriter : SoftmaxParts {
       turns.set(f::threshold(index), wrapped_total(count)).set(f::compare(index));
     }
     writer_.add(turns.set(f::kReset, reset));
-    writer_.tile_fence(kAllUnits, tile_counters, true);
-    writer_.await_tiles();
+    writer_.barrier(false, tile_counters);
   }
 
   // ---- 4 ----

@@ -8,8 +8,11 @@
 #include "lower/constants.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 
+#include "formats/darwinn/parameters/channel_lines.h"
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "ir/describe.h"
 #include "lower/elementwise.h"
@@ -74,7 +77,7 @@ void add_depthwise(Builder& builder, std::int32_t op, std::int32_t input, std::i
                    const ChannelScaling& scaling) {
   const TiledTensor& image = builder.tensor(input);
   Convolution layer;
-  layer.depthwise = true;
+  layer.depthwise = layer.packed = true;
   layer.input = input;
   layer.output = output;
   layer.y.outputs = image.height;
@@ -93,12 +96,76 @@ void add_depthwise(Builder& builder, std::int32_t op, std::int32_t input, std::i
     REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, depthwise_chunk(scaling, channels, work.header));
     work.parameters = to.new_parameters(std::move(chunk));
     step.parameters_used = {work.parameters};
-    work.header_lines = to.new_wide(tiled::kHeaderSpareLines + std::int64_t{work.header.arrays()} * work.buffers);
+    work.header_lines = to.new_wide(std::int64_t{work.header.arrays()} * work.buffers);
     work.weights = to.new_wide(work.buffers);
     step.wide_used = {work.header_lines, work.weights};
     return ok_status();
   };
   builder.add_step(op, layer, {Read{input}}, {output}, finish);
+}
+
+// Rows of 64 bytes with the constants of four channels each, of `channels` channels from `first` on.
+void append_rows(const ChannelScaling& scaling, const Elementwise& work, std::int32_t first, std::int32_t channels,
+                 std::vector<std::uint8_t>& bytes) {
+  const auto add_row = [&](const auto& values, std::int32_t from) {
+    std::array<std::uint32_t, kLanes> words{};
+    for (std::int32_t k = 0; k < kLanes && from + k < first + channels; ++k) {
+      words[static_cast<std::size_t>(k)] =
+          std::bit_cast<std::uint32_t>(values[values.size() == 1 ? 0 : static_cast<std::size_t>(from + k)]);
+    }
+    const std::vector<std::uint8_t> row = darwinn::pack_channel_lines(words);
+    bytes.insert(bytes.end(), row.begin(), row.end());
+  };
+  for (std::int32_t c = first; c < first + channels; c += kLanes) {
+    if (work.has_multipliers) add_row(scaling.multipliers, c);
+    if (work.has_biases) add_row(scaling.biases, c);
+  }
+}
+
+// A part for each tile, of the channels that it has of the tensor.
+tiled::ParameterChunk constants_by_tile(const ChannelScaling& scaling, const Elementwise& work,
+                                        const TiledTensor& tensor) {
+  const bool is_vector = tensor.spread == tiled::Spread::kVector;
+  int tiles = 0;
+  for (int t = 0; t < chip::kTiles; ++t) {
+    if ((tensor.owners() & tiled::mask_of(t)) != 0) tiles = t + 1;
+  }
+  std::vector<std::uint8_t> bytes;
+  for (int t = 0; t < tiles; ++t) {
+    append_rows(scaling, work, is_vector ? t * tensor.run : 0, is_vector ? tensor.run_of(t) : tensor.channels, bytes);
+  }
+  const std::int32_t words = (is_vector ? std::min(tensor.run, tensor.channels) : tensor.channels) + kLanes - 1;
+  tiled::ParameterChunk chunk;
+  chunk.line_words = static_cast<std::int32_t>(darwinn::kChunkAlignment) / chip::kNarrowWordBytes;
+  chunk.lines = static_cast<std::int32_t>(bytes.size() / darwinn::kChunkAlignment);
+  chunk.part_lines = words / kLanes * work.constant_lines();
+  chunk.bytes = Bytes(std::move(bytes));
+  return chunk;
+}
+
+// For vectors and copies: every tile keeps the constants of its channels.
+void add_with_own_constants(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output,
+                            const ChannelScaling& scaling) {
+  Elementwise work;
+  work.input = input;
+  work.output = output;
+  work.input_zero = builder.tensor(input).zero_point;
+  work.output_zero = builder.tensor(output).zero_point;
+  work.has_multipliers = !all_equal(scaling.multipliers);
+  work.has_biases = !all_equal(scaling.biases);
+  work.bias = work.has_biases ? 0 : scaling.biases.front();
+  work.multiplier = work.has_multipliers ? 1.0f : scaling.multipliers.front();
+  work.clamp = scaling.clamp;
+  const auto finish = [scaling](Builder& to, tiled::Step& step) -> Status {
+    auto& finished = std::get<Elementwise>(step.work);
+    const TiledTensor tensor = to.tensor(finished.output);
+    finished.constants = to.new_parameters(constants_by_tile(scaling, finished, tensor));
+    step.parameters_used.push_back(finished.constants);
+    finished.identity = to.identity(step);
+    to.take_place(finished.output, finished.input);
+    return ok_status();
+  };
+  builder.add_step(op, work, {Read{input}}, {output}, finish);
 }
 
 // The operator's result as bias and multiplier of its computed operand.
@@ -157,11 +224,27 @@ Status add_channel_scaling(Builder& builder, std::int32_t op, std::int32_t input
     add_one_number(builder, op, input, output, scaling);
     return ok_status();
   }
-  if (builder.tensor(input).spread != tiled::Spread::kGrid) {
-    return unsupported("constants per channel of a tensor that is not an image are not generated yet");
+  if (builder.tensor(input).spread == tiled::Spread::kGrid) {
+    add_depthwise(builder, op, input, output, scaling);
+  } else {
+    add_with_own_constants(builder, op, input, output, scaling);
   }
-  add_depthwise(builder, op, input, output, scaling);
   return ok_status();
+}
+
+Result<std::int32_t> with_channels(Builder& builder, std::int32_t source, std::size_t numbers) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t as_it_is, elements_of(builder, source));
+  const auto fits = [&](std::int32_t tensor) {
+    return numbers == 1 || static_cast<std::size_t>(builder.tensor(tensor).channels) == numbers;
+  };
+  if (fits(as_it_is)) return as_it_is;
+  const ir::Shape& shape = builder.source(source).shape;
+  const bool is_vector = shape.elements() == shape.last();
+  REEF_ASSIGN_OR_RETURN(const std::int32_t laid_out, is_vector ? builder.vector(source) : builder.grid(source));
+  if (!fits(laid_out)) {
+    return unsupported("there are {} constants for {} channels", numbers, builder.tensor(laid_out).channels);
+  }
+  return laid_out;
 }
 
 Result<bool> lower_with_constant(Builder& builder, std::int32_t op) {
@@ -173,16 +256,11 @@ Result<bool> lower_with_constant(Builder& builder, std::int32_t op) {
   }
   if (!constant) return false;
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, computed));
-  REEF_ASSIGN_OR_RETURN(const std::int32_t input, elements_of(builder, from));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t input, with_channels(builder, from, constant->values.size()));
   const std::int32_t to = builder.op(op).outputs[0];
   REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_like(to, input));
   REEF_ASSIGN_OR_RETURN(const ChannelScaling scaling, scaling_of(builder.op(op), builder.tensor(input),
                                                                  builder.tensor(output), *constant, computed == 1));
-  if (constant->values.size() > 1 &&
-      static_cast<std::int32_t>(constant->values.size()) != builder.tensor(input).channels) {
-    return unsupported("the constant has {} numbers for {} channels", constant->values.size(),
-                       builder.tensor(input).channels);
-  }
   REEF_RETURN_IF_ERROR(add_channel_scaling(builder, op, input, output, scaling));
   builder.set_value(to, {output, {}});
   return true;

@@ -51,7 +51,7 @@ Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Op
   REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters parameters,
                         darwinn::layer_parameters_of(model, model.subgraphs[0], op, options));
   tiled::ParameterChunk chunk;
-  if (!layer.depthwise) {
+  if (!layer.packed) {
     chunk.line_words = std::max(kMinLineWords, darwinn::cells_per_line(parameters.shape));
     parameters.shape.cells = chunk.line_words == 64 ? 0 : chunk.line_words;
     const std::int64_t lines =
@@ -60,12 +60,12 @@ Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Op
     chunk.lines = static_cast<std::int32_t>(lines);
   }
   REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, darwinn::pack(parameters));
-  if (layer.depthwise) {
+  if (layer.packed) {
     chunk.line_words = chip::kWideLineBytes / chip::kNarrowWordBytes;
     chunk.lines = static_cast<std::int32_t>((bytes.size() + chip::kWideLineBytes - 1) / chip::kWideLineBytes);
   }
-  chunk.in_one_piece = layer.depthwise;
-  chunk.can_stream = !layer.depthwise;
+  chunk.in_one_piece = layer.packed;
+  chunk.can_stream = !layer.packed;
   chunk.bytes = Bytes(std::move(bytes));
   return chunk;
 }
@@ -93,7 +93,7 @@ Result<Windows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, co
 }
 
 // Groups, loop order and constants; the parameters' bytes are left to parameters_of.
-Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std::int64_t pixels,
+Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, tiled::Level level, std::int64_t pixels,
                              std::int32_t block_words) {
   const ir::Subgraph& graph = model.subgraphs[0];
   REEF_ASSIGN_OR_RETURN(const darwinn::LayerParameters parameters, darwinn::layer_parameters_of(model, graph, op));
@@ -104,6 +104,7 @@ Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, std
   layer.x.kernel = shape.kernel_width;
   const std::int32_t channels = round_up(shape.output_channels, kLanes);
   layer.cells = layer.depthwise ? kLanes : std::min(channels, chip::kCells);
+  layer.packed = layer.depthwise || (level == tiled::Level::kAsGoogle && darwinn::cells_per_line(shape) == kLanes);
   layer.groups = (channels + layer.cells - 1) / layer.cells;
   layer.last_cells = channels - (layer.groups - 1) * layer.cells;
   if (block_words > 0) {
@@ -150,7 +151,7 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
   const ir::Model& model = source.model ? *source.model : builder.model();
   const ir::Operator& op =
       source.model ? model.subgraphs[0].operators[static_cast<std::size_t>(source.op)] : builder.op(step.op);
-  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, pixels, block_words));
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, builder.level(), pixels, block_words));
   layer.input = begun.input;
   layer.output = begun.output;
   layer.y = begun.y;
@@ -162,9 +163,12 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
     layer.sums = builder.new_wide(pixels);
     step.wide_used.push_back(layer.sums);
   }
-  layer.header_lines = builder.new_wide(tiled::kHeaderSpareLines + std::int64_t{layer.header.arrays()} * layer.buffers);
+  if (layer.header.arrays() > 0) {
+    layer.header_lines =
+        builder.new_wide(tiled::kHeaderSpareLines + std::int64_t{layer.header.arrays()} * layer.buffers);
+    step.wide_used.push_back(layer.header_lines);
+  }
   layer.weights = builder.new_wide(std::int64_t{layer.block_lines} * layer.buffers);
-  step.wide_used.push_back(layer.header_lines);
   step.wide_used.push_back(layer.weights);
   step.work = std::move(layer);
   return ok_status();

@@ -15,7 +15,7 @@ Status lower_prelu(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
   REEF_ASSIGN_OR_RETURN(const auto slopes, constant_operand(builder, op, 1));
   if (!slopes) return unsupported("a slope that is computed is not generated");
-  REEF_ASSIGN_OR_RETURN(const std::int32_t input, elements_of(builder, from));
+  REEF_ASSIGN_OR_RETURN(const std::int32_t input, with_channels(builder, from, slopes->values.size()));
   const std::int32_t to = builder.op(op).outputs[0];
   // Three tensors quantized as the result, and one as the operand.
   REEF_ASSIGN_OR_RETURN(const std::int32_t positive, builder.new_like(to, input));
@@ -27,9 +27,6 @@ Status lower_prelu(Builder& builder, std::int32_t op) {
   const std::int32_t zero = y.zero_point;
   const numeric::ChipClamp of_x = numeric::chip_clamp(x_scale, x.zero_point, numeric::ChipActivation::kNone);
   const numeric::ChipClamp of_y = numeric::chip_clamp(y_scale, zero, numeric::ChipActivation::kNone);
-  if (slopes->values.size() > 1 && static_cast<std::int32_t>(slopes->values.size()) != x.channels) {
-    return unsupported("there are {} slopes for {} channels", slopes->values.size(), x.channels);
-  }
   ChannelScaling above{{numeric::chip_rescale_multiplier(x_scale, y_scale)}, {0}, {of_y.max, 0}};
   REEF_RETURN_IF_ERROR(add_channel_scaling(builder, op, input, positive, above));
   ChannelScaling limited{{1.0f}, {0}, {0, of_x.min}};

@@ -149,7 +149,11 @@ Status use_parameter_places(TiledProgram& program, const std::vector<std::vector
     }
     REEF_REQUIRE(lines == chunk.lines, "chunk {} has {} lines of parameters, places are for {}", i, chunk.lines, lines);
     REEF_REQUIRE(!chunk.in_one_piece || places[i].size() == 1, "chunk {} of parameters must be in one piece", i);
-    REEF_REQUIRE(chunk.parts() == 0 || places[i] == parts_at(chunk, places[i].front().line),
+    std::vector<ParameterPiece> parts = places[i];
+    if (chunk.parts_may_differ) {
+      for (ParameterPiece& piece : parts) piece.line = parts.front().line;
+    }
+    REEF_REQUIRE(chunk.parts() == 0 || parts == parts_at(chunk, parts.front().line),
                  "chunk {} of parameters must have each of its parts on the tile of that number, all at one line", i);
     chunk.at = places[i];
   }

@@ -16,6 +16,9 @@ namespace reef::tiled {
 //   partial sums         `blocks` blocks per group: all pixels for a block, sums wait in wide memory for the next one
 struct Convolution {
   bool depthwise = false;
+  // Parameters of four cells, kept as lines of 64 words: they come over ring A through the loop-back buffer. Depthwise
+  // layers, and in Google's programs convolutions of up to 4 channels.
+  bool packed = false;
   std::int32_t input = 0, output = 0;  // TiledProgram::tensors, kGrid
   Window y, x;
 

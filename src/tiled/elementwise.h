@@ -21,6 +21,9 @@ enum class TableFunction : std::uint8_t { kNone, kLogistic, kTanh };
 
 // (x - input_zero + bias) * multiplier -> clamp -> function -> + output_zero. Both tensors have the same elements on
 // the same tiles; where they lie in a tile may differ.
+//
+// An input of fewer elements is repeated: one pixel (which all tiles of the output must have) for all pixels, or one
+// channel for all channels of its pixel.
 struct Elementwise {
   std::int32_t input = 0, output = 0;  // TiledProgram::tensors
   std::int32_t input_zero = 0, output_zero = 0;
@@ -30,6 +33,16 @@ struct Elementwise {
   TableFunction function = TableFunction::kNone;
   float function_scale = 1;  // of the result
   Identity identity;
+  // The input has one channel, the output several: parameters that give all cells the first byte.
+  bool repeats_channel = false;
+  std::int32_t repeater_words = kNowhere;  // TiledProgram::narrow
+  std::int32_t repeater = kNowhere;        // TiledProgram::wide
+
+  // Constants per channel, instead of `multiplier` and besides `bias`: lines for each word of channels (multipliers
+  // first), kept by the tiles that use them. Not for images, whose tiles have all channels.
+  bool has_multipliers = false, has_biases = false;
+  std::int32_t constants = kNowhere;  // TiledProgram::parameters, a part for each tile
+  int constant_lines() const { return int{has_multipliers} + int{has_biases}; }
 };
 
 }  // namespace reef::tiled

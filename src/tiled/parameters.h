@@ -35,6 +35,7 @@ struct ParameterChunk {
   // part t (the last may be shorter) belongs on tile t; all of them begin at the same line. 0: any tile may keep any of
   // them, the ring brings them to all.
   std::int32_t part_lines = 0;
+  bool parts_may_differ = false;       // parts may begin at different lines of their tiles
   std::int32_t part_header_lines = 0;  // of part_lines: lines that are no weights, at the beginning
   bool can_stream = false;
 

@@ -30,10 +30,26 @@ Result<Scales> scales(const ChipOp& op) {
   return s;
 }
 
-Status require_equal_shapes(const ChipOp& op) {
-  if (op.value(0).shape == op.value(1).shape) return ok_status();
-  return unsupported("it is not known how the chip computes it for shapes {} and {}", op.value(0).shape.to_string(),
-                     op.value(1).shape.to_string());
+// Elements of a tensor as if it had the output's shape: dimensions of one element are repeated. How Google's compilers
+// do this is not known; the numbers are those of a tensor of that shape.
+std::vector<std::int32_t> spread_out(const ChipOp& op, std::size_t k) {
+  const ChipValue& value = op.value(k);
+  const ir::Shape& shape = op.output().shape;
+  if (value.shape == shape) return value.codes;
+  std::vector<std::int32_t> codes;
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    std::int64_t rest = i, at = 0, distance = 1;
+    for (int d = 0; d < shape.rank(); ++d) {  // from the last dimension on
+      const int of_output = shape.rank() - 1 - d, of_input = value.shape.rank() - 1 - d;
+      const std::int64_t index = rest % shape[of_output];
+      rest /= shape[of_output];
+      if (of_input < 0) continue;
+      if (value.shape[of_input] > 1) at += index * distance;
+      distance *= value.shape[of_input];
+    }
+    codes.push_back(value.codes[static_cast<std::size_t>(at)]);
+  }
+  return codes;
 }
 
 // A constant operand: one number, or one per channel.
@@ -62,10 +78,9 @@ Result<Constant> constant(const ChipOp& op, std::size_t i, const ChipQuantizatio
 
 // A difference is a sum with a negative weight (no program of Google's is known that has one; ours are made so).
 Status add_tensors(ChipOp& op, const Scales& s, std::int32_t sign) {
-  REEF_RETURN_IF_ERROR(require_equal_shapes(op));
   const auto add = numeric::chip_add(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), s.out.scale());
   REEF_REQUIRE(add.has_value(), "scales that cannot be added");
-  const auto &a = op.value(0).codes, &b = op.value(1).codes;
+  const std::vector<std::int32_t> a = spread_out(op, 0), b = spread_out(op, 1);
   std::vector<std::int32_t> codes;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const std::int64_t sum =
@@ -125,9 +140,8 @@ Status mul(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
   if (op.is_constant(1)) return mul_constant(op, s.a, 0, s.b, s);
   if (op.is_constant(0)) return mul_constant(op, s.b, 1, s.a, s);
-  REEF_RETURN_IF_ERROR(require_equal_shapes(op));
   const float multiplier = numeric::chip_product_multiplier(s.a.scale(), s.b.scale(), s.out.scale());
-  const auto &a = op.value(0).codes, &b = op.value(1).codes;
+  const std::vector<std::int32_t> a = spread_out(op, 0), b = spread_out(op, 1);
   std::vector<std::int32_t> codes;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const std::int64_t product = std::int64_t{a[i] - s.a.zero()} * (b[i] - s.b.zero());
@@ -144,12 +158,11 @@ Status mul(ChipOp& op) {
 // image, of which no program of Google's is known.
 Status extreme(ChipOp& op, const ChipClamp& difference) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
-  REEF_RETURN_IF_ERROR(require_equal_shapes(op));
   if (!(s.a == s.b) || !(s.a == s.out)) {
     return unsupported("it is not known how the chip takes the extreme of tensors of different scales");
   }
   const float half = (1.0f / s.out.scale()) * (s.out.scale() / 2.0f);  // not always 0.5
-  const auto &a = op.value(1).codes, &b = op.value(0).codes;
+  const std::vector<std::int32_t> a = spread_out(op, 1), b = spread_out(op, 0);
   constexpr std::int32_t kZero = 128;
   std::vector<std::int32_t> codes;
   for (std::size_t i = 0; i < a.size(); ++i) {
