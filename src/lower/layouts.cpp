@@ -192,6 +192,23 @@ Result<Value> Builder::image(std::int32_t source) {
   return Value{tensor, {}};
 }
 
+Result<Value> Builder::image_for_windows(std::int32_t source) {
+  REEF_ASSIGN_OR_RETURN(const Value found, image(source));
+  const bool is_whole = slice_ && !tensor_uses_[static_cast<std::size_t>(found.tensor)].slice;
+  if (!is_whole || tensor(found.tensor).height >= tiled::kTilesPerAxis) return found;
+  if (found.padding != Padding{}) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t padded, grid(source));
+    return Value{padded, {}};
+  }
+  Rearrangement what;
+  what.operands = {Read{found.tensor}};
+  REEF_ASSIGN_OR_RETURN(what.output, new_grid(source));
+  what.source_of = in_order();
+  const std::int32_t copy = what.output;
+  add_rearrangement(*this, op_, std::move(what));
+  return Value{copy, {}};
+}
+
 Result<std::int32_t> Builder::grid(std::int32_t source) {
   REEF_ASSIGN_OR_RETURN(const Value found, value(source));
   if (found.padding != Padding{}) {

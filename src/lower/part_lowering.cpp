@@ -121,8 +121,10 @@ Status PartLowering::lower_group(const SlicedOps& group) {
     const std::int32_t tensor = group.tensor(id);
     REEF_RETURN_IF_ERROR(feed(tensor));
     builder_.begin_op(group.ops().front().op);
-    // Single pixels are brought to all tiles by whoever needs them.
-    if (builder_.source(tensor).shape[1] > 1) REEF_RETURN_IF_ERROR(builder_.image(tensor).status());
+    // Single pixels are brought to all tiles by whoever needs them. Others may lie in another shape until now.
+    if (builder_.source(tensor).shape[1] == 1) continue;
+    REEF_ASSIGN_OR_RETURN(const Value image, builder_.image(tensor));
+    builder_.set_value(tensor, image);
   }
   for (std::int32_t slice = 0; slice < group.group().slices; ++slice) {
     bool is_empty = true;  // more slices than rows

@@ -54,9 +54,6 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   const bool by_rows = comes_by_rows(tensor) && !tensor.rows.is_local;
   infeed.slots = !by_rows && tiled::InputSlots::can_take(tensor);
   infeed.strips = !by_rows && !infeed.slots;
-  if (infeed.strips && tensor.rows.is_local) {
-    return unsupported("an input of {} channels cannot come in slice by slice", tensor.channels);
-  }
   const tiled::InputSlots slots = tiled::InputSlots::of(tensor);
   const std::int64_t buffer_bytes = infeed.slots    ? 2 * std::int64_t{slots.bytes}
                                     : infeed.strips ? tiled::InputStrip::max_bytes(tensor)
