@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated networks of every operator that works row by row, in slices that are drawn by lot, with tensors that the host
-// keeps; and networks in less memory than the tiles have. Code is generated, sound and bit-exact with the chip
+// Generated networks of every operator that works row by row, in slices that are drawn by lot, with tensors that the
+// host keeps; and networks in less memory than the tiles have. Code is generated, sound and bit-exact with the chip
 // reference, and nothing is refused that is not refused without slices.
 //
-//   REEF_NETWORKS=1000 reef_tests --gtest_filter='SlicedNetworks.*'     more of them; REEF_NETWORKS_FIRST: from a seed on
+//   REEF_NETWORKS=1000 reef_tests --gtest_filter='SlicedNetworks.*'     more of them; REEF_NETWORKS_FIRST: from a seed
+//   on
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -16,6 +17,8 @@
 #include "lower/builder.h"
 #include "lower/row_slices.h"
 #include "random_network.h"
+#include "schedule/schedule.h"
+#include "tiled/text.h"
 
 namespace reef::testing {
 namespace {
@@ -95,6 +98,20 @@ Trial attempt_slices(const RandomNetwork& network, unsigned seed) {
   return run(*model, options, seed);
 }
 
+// In a part of the memory that it takes otherwise.
+Trial attempt_little_memory(const RandomNetwork& network, unsigned seed) {
+  const auto model = network.build();
+  if (!model) return {};
+  compiler::GenerationOptions options;
+  options.level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
+  const auto whole = compiler::generate_part_with(WholeModel(*model).part(1), options);
+  if (!whole.ok()) return {};
+  constexpr std::int64_t kLeast = 3000;  // with buffers of inputs
+  options.narrow_bytes = std::max<std::int64_t>(kLeast, whole->program.narrow_bytes * (20 + seed % 70) / 100);
+  if (options.narrow_bytes >= whole->program.narrow_bytes) return {};
+  return run(*model, options, seed);
+}
+
 std::string describe_slices(const RandomNetwork& network, unsigned seed) {
   const auto model = network.build();
   if (!model) return "";
@@ -114,6 +131,21 @@ std::string describe_slices(const RandomNetwork& network, unsigned seed) {
         if (t >= 0) text += " " + model->subgraphs[0].tensors[static_cast<std::size_t>(t)].shape.to_string();
       }
       text += " ;";
+    }
+  }
+  if (std::getenv("REEF_DUMP")) {
+    const WholeModel whole(*model);
+    auto o = options;
+    o.level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
+    auto code = compiler::generate_part_with(whole.part(1 + seed), o);
+    text += code.ok() ? tiled::to_text(*model, code->program) : code.status().message();
+    lower::LowerOptions how{*o.level};
+    how.groups = *o.slices;
+    how.hosted = o.hosted;
+    auto program = lower::lower(*model, whole.ops, whole.inputs, whole.outputs, how);
+    if (program.ok()) {
+      (void)schedule::schedule(*program);
+      text += tiled::to_text(*model, *program);
     }
   }
   return text;
@@ -143,6 +175,8 @@ void attempt_all(Trial (*attempt)(const RandomNetwork&, unsigned), unsigned leas
 }
 
 TEST(SlicedNetworks, RunBitExact) { attempt_all(attempt_slices, 40); }
+
+TEST(SlicedNetworks, LittleMemory) { attempt_all(attempt_little_memory, 10); }
 
 }  // namespace
 }  // namespace reef::testing

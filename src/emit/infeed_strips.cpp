@@ -69,8 +69,8 @@ class StripInfeed {
   }
 
  private:
-  // In work by slices rows of tiles need some rows of the image each, of which some are the same: each has a transfer of
-  // its own.
+  // In work by slices rows of tiles need some rows of the image each, of which some are the same: each has a transfer
+  // of its own.
   bool by_rows() const { return tensor_.rows.is_local; }
 
   void receive(int row) {
@@ -99,8 +99,7 @@ class StripInfeed {
                     .signal(isa::ring::kSignalRingReadA, 0));
     writer_.add(Draft(Opcode::kPop)
                     .set(q::kPopSource, 1)
-                    .nest(q::kPopIn,
-                          buffer_blocks(come % chip::kActivationFifoUnits, strip.units, kActivationBlock))
+                    .nest(q::kPopIn, buffer_blocks(come % chip::kActivationFifoUnits, strip.units, kActivationBlock))
                     .wait(ScalarCounter::kAvdataInfeed, {0, come + 1, 1})
                     .signal(q::kSignalPop, 0)
                     .set(q::kPopTiles, tiles)

@@ -93,15 +93,14 @@ std::vector<tiled::RingCopy> to_vector(const TiledTensor& from, const TiledTenso
   return copies;
 }
 
-// A vector's runs together on the one tile of an image of one pixel.
+// A vector's runs together on the tile of an image of one pixel; in work by slices there may be several.
 std::vector<tiled::RingCopy> vector_to_pixel(const TiledTensor& from, const TiledTensor& to) {
   std::vector<tiled::RingCopy> copies;
-  const int target = std::countr_zero(to.owners());
   const std::int64_t first = first_byte(to);
   for (int tile = 0; tile < from.vector_tiles(); ++tile) {
     const std::int32_t words = (from.run_of(tile) + kWord - 1) / kWord;
-    copies.push_back({tile, tiled::mask_of(target), words_at(from, 0, words),
-                      words_at(to, first + std::int64_t{tile} * from.run, words)});
+    copies.push_back(
+        {tile, to.owners(), words_at(from, 0, words), words_at(to, first + std::int64_t{tile} * from.run, words)});
   }
   return copies;
 }

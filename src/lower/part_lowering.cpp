@@ -172,6 +172,12 @@ Result<Builder::Slice> PartLowering::slice_of(const SlicedOps& group, std::int32
 Status PartLowering::lower_slice(const SlicedOps& group, std::int32_t slice,
                                  const std::map<std::int32_t, std::int32_t>& wholes) {
   for (const std::int32_t id : group.inputs()) present_.erase(group.tensor(id));
+  for (const std::int32_t id : group.operands()) {
+    if (builder_.source(group.tensor(id)).shape[1] == 1) continue;
+    builder_.begin_op(group.ops().front().op);
+    REEF_ASSIGN_OR_RETURN(const Value image, builder_.image_for_windows(group.tensor(id)));
+    builder_.set_value(group.tensor(id), image);
+  }
   for (const RowOp& op : group.ops()) {
     REEF_RETURN_IF_ERROR(lower_op(op.op).in(place_of(op.op)));
     REEF_RETURN_IF_ERROR(pass_on(group, op, slice, wholes).in(place_of(op.op)));
