@@ -99,14 +99,17 @@ Trial attempt_slices(const RandomNetwork& network, unsigned seed) {
 }
 
 // In a part of the memory that it takes otherwise.
-Trial attempt_little_memory(const RandomNetwork& network, unsigned seed) {
+Trial attempt_little_memory(const RandomNetwork& small, unsigned seed) {
+  RandomNetwork network = small;
+  network.height += 40;
+  network.width += 8;
   const auto model = network.build();
   if (!model) return {};
   compiler::GenerationOptions options;
   options.level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
   const auto whole = compiler::generate_part_with(WholeModel(*model).part(1), options);
   if (!whole.ok()) return {};
-  constexpr std::int64_t kLeast = 3000;  // with buffers of inputs
+  constexpr std::int64_t kLeast = 6000;  // with buffers of inputs
   options.narrow_bytes = std::max<std::int64_t>(kLeast, whole->program.narrow_bytes * (20 + seed % 70) / 100);
   if (options.narrow_bytes >= whole->program.narrow_bytes) return {};
   return run(*model, options, seed);
@@ -160,7 +163,7 @@ void attempt_all(Trial (*attempt)(const RandomNetwork&, unsigned), unsigned leas
     const Trial trial = attempt(network, seed);
     ran += trial.ran;
     refused += trial.refused;
-    if (trial.refused) ++reasons[fmt::format("{} (seed {})", trial.message.substr(0, 160), seed)];
+    if (trial.refused) ++reasons[fmt::format("{} (seed {})", trial.message.substr(0, 240), seed)];
     if (!trial.failed) continue;
     const RandomNetwork small =
         network.shrunk([&](const RandomNetwork& candidate) { return attempt(candidate, seed).failed; });
