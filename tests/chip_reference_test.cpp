@@ -250,11 +250,11 @@ TEST(ChipReference, PicturesTwiceAsLarge) {
 }
 
 TEST(ChipReference, NamesWhatItDoesNotKnow) {
-  OneOp model("MINIMUM", {2, 2}, {2, 2});
+  OneOp model("ELU", {2, 2}, {2, 2});
   model.set_constant({1, 2});
   auto result = evaluate_as_chip(model.model(), {{"x", {1, 2, 3, 4}}}, {"y"}, {});
   ASSERT_FALSE(result.ok());
-  EXPECT_EQ(result.status().message(), "op 0 MINIMUM: it is not known how the chip computes it");
+  EXPECT_EQ(result.status().message(), "op 0 ELU: it is not known how the chip computes it");
   EXPECT_FALSE(evaluate_as_chip(model.model(), {}, {"y"}, {}).ok()) << "x is not given";
   EXPECT_FALSE(evaluate_as_chip(model.model(), {{"x", {1}}}, {"y"}, {}).ok()) << "x has four bytes";
   EXPECT_FALSE(evaluate_as_chip(model.model(), {{"z", {1}}}, {"y"}, {}).ok()) << "there is no z";

@@ -206,6 +206,26 @@ TEST(CodegenMovement, OtherOrders) {
                              model.resize("RESIZE_NEAREST_NEIGHBOR", x, 21, 17)}));
 }
 
+// Operands of a concatenation that only it reads are written to their places; all of these are, so nothing is copied.
+TEST(CodegenMovement, OperandsInTheirPlaces) {
+  QuantizedModel model;
+  const std::int32_t x = model.conv(model.input({1, 9, 14, 8}), 16, 3);
+  const std::int32_t joined =
+      model.concatenation({model.conv(x, 8, 3), model.depthwise(x, 3), model.max_pool(x, 3, 1), model.add(x, x)}, 3);
+  const ir::Model network = model.finish({model.conv(joined, 8, 3)});
+  expect_exact(network);
+  const WholeModel whole(network);
+  const auto part = compiler::generate_part(whole.part(7));
+  ASSERT_TRUE(part.ok()) << part.status().message();
+  for (const tiled::Step& step : part->program.steps) {
+    if (const auto* copies = std::get_if<tiled::LocalCopies>(&step.work)) {
+      for (const tiled::LocalCopy& copy : copies->first_round) {
+        EXPECT_NE(copy.target, part->program.tensor(step.writes[0]).object) << "op " << step.op;
+      }
+    }
+  }
+}
+
 TEST(CodegenMovement, TwiceTheSize) {
   for (const bool half : {false, true}) {
     for (const auto& [height, width] : std::vector<std::pair<int, int>>{{8, 8}, {5, 6}, {7, 13}, {4, 9}}) {
@@ -261,7 +281,7 @@ class RandomMovements {
     }
     const int steps = between(1, 5);
     for (int i = 0; i < steps; ++i) step();
-    std::vector<std::int32_t> outputs;
+    std::vector<std::int32_t> outputs = matrices_;
     for (const auto& [tensor, is_read] : tensors_) {
       if (!is_read) outputs.push_back(tensor);
     }
@@ -286,7 +306,9 @@ class RandomMovements {
   void step() {
     const std::int32_t x = pick();
     const ir::Shape s = model_.shape(x);
-    switch (between(0, 11)) {
+    switch (between(0, 12)) {
+      case 12:
+        return reshape(x);
       case 0:
         return add(model_.conv(x, among({1, 3, 4, 8, 66}), among({1, 3, 5}), among({1, 2})));
       case 1:
@@ -323,6 +345,23 @@ class RandomMovements {
     }
   }
 
+  // The same elements with other rows, columns and channels, any that divide their number.
+  void reshape(std::int32_t x) {
+    const auto elements = static_cast<int>(model_.shape(x).elements());
+    const auto divisor = [&](int of, int most) {
+      int result = between(1, most);
+      while (of % result != 0) --result;
+      return result;
+    };
+    const int channels = divisor(elements, 130), height = divisor(elements / channels, 20);
+    const int width = elements / channels / height;
+    if (likely(25)) {
+      // Not an image: other operators do not read it.
+      matrices_.push_back(model_.reshape(x, {1, height * width, channels}));
+    } else if (width <= 60) {
+      add(model_.reshape(x, {1, height, width, channels}));
+    }
+  }
   // Corners, half pixels, or neither: TFLite knows no both.
   std::int32_t resize_nearest(std::int32_t x, int how) {
     return model_.resize("RESIZE_NEAREST_NEIGHBOR", x, between(1, 30), between(1, 30), how == 1, how == 2);
@@ -361,6 +400,7 @@ class RandomMovements {
   QuantizedModel model_;
   Movements move_;
   std::map<std::int32_t, bool> tensors_;  // whether something reads it
+  std::vector<std::int32_t> matrices_;
 };
 
 TEST(CodegenMovement, RandomNetworksAreBitExact) {
@@ -387,6 +427,10 @@ TEST(CodegenMovement, RandomNetworksAreBitExact) {
     if (seed % 4 == 0) {
       const Status races = has_no_races(*package);
       EXPECT_TRUE(races.ok()) << races.message() << "\n" << describe(model);
+    }
+    if (seed % 4 == 1) {
+      const Status audit = passes_audit(*package);
+      EXPECT_TRUE(audit.ok()) << audit.message() << "\n" << describe(model);
     }
     ++ran;
   }

@@ -112,8 +112,32 @@ TEST_F(EdgetpuCompiler, ShowsOperationsAndWhatStaysOnTheCpu) {
   EXPECT_TRUE(contains(streams.err, "reef check partly.tflite")) << streams.err;
 }
 
-TEST_F(EdgetpuCompiler, AFileWithoutCodeIsWarnedOfAndRefusedEverywhere) {
+// An operator that the chip runs, and that there is no code for.
+ir::Model without_code() {
+  QuantizedModel model;
+  const std::int32_t x = model.conv(model.input({1, 8, 8, 4}), 16, 3);
+  const std::int32_t sum = model.computed({1, 16}, Quantized{ir::DataType::kInt8, 0.5f, 0});
+  ir::Attributes attributes;
+  attributes.set("keep_dims", false);
+  model.op("SUM", {x, model.ints({1, 2})}, {sum}, "ReducerOptions", attributes, 2);
+  return model.finish({sum});
+}
+
+TEST_F(EdgetpuCompiler, WhatThereIsNoCodeForStaysOnTheCpu) {
+  ASSERT_TRUE(tflite::save_model(without_code(), path("model.tflite")).ok());
   const Streams streams = shell("edgetpu_compiler model.tflite");
+  EXPECT_EQ(streams.exit_code, 0) << streams.err;
+  EXPECT_TRUE(contains(streams.err, "1 of them only because Reef has no code for them yet, first op 1 SUM"))
+      << streams.err;
+  EXPECT_TRUE(contains(content(path("model_edgetpu.log")),
+                       "SUM                            1          Operation is otherwise supported, but not mapped due "
+                       "to some unspecified limitation"));
+  EXPECT_EQ(shell("reef run model_edgetpu.tflite --device virtual").exit_code, 0);
+}
+
+TEST_F(EdgetpuCompiler, AFileWithoutCodeIsWarnedOfAndRefusedEverywhere) {
+  ASSERT_TRUE(tflite::save_model(without_code(), path("model.tflite")).ok());
+  const Streams streams = shell("edgetpu_compiler --no-code=package model.tflite");
   EXPECT_TRUE(contains(streams.err, "WARNING: cannot run on an Edge TPU, no machine code: model_edgetpu.tflite"))
       << streams.err;
   for (const char* command : {"reef run model_edgetpu.tflite --device virtual", "reef disasm model_edgetpu.tflite",
@@ -221,12 +245,12 @@ TEST_F(EdgetpuCompiler, JsonForReefsOwnUsers) {
   ASSERT_EQ(streams.exit_code, 0) << streams.err;
   const auto json = nlohmann::json::parse(streams.out);
   EXPECT_EQ(json["compatible_with"], "16.0.384591198");
-  EXPECT_EQ(json["has_all_code"], false);
+  EXPECT_EQ(json["has_all_code"], true);
   const auto& file = json["files"][0];
   EXPECT_EQ(file["output"], "./model_edgetpu.tflite");
   EXPECT_EQ(file["memory"]["kind"], "estimated");
   EXPECT_EQ(file["check"]["operators_on_edgetpu"], 5);
-  EXPECT_EQ(file["edge_tpu_subgraphs"][0]["has_code"], false);
+  EXPECT_EQ(file["edge_tpu_subgraphs"][0]["has_code"], true);
   const Streams refused = shell("reef compile --json absent.tflite");
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_EQ(nlohmann::json::parse(refused.out)["refusals"][0]["kind"], "not_parsed");

@@ -98,7 +98,7 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
                                                                           {"package", compiler::NoCode::kPackage},
                                                                           {"fail", compiler::NoCode::kFail}},
                                   CLI::ignore_case))
-      ->default_str("package");
+      ->default_str("cpu");
   command.add_flag(
       "--explain", arguments.explain,
       "Also print tiles, memory map, passes, where parameters are kept and simulated cycles of every step");

@@ -48,7 +48,7 @@ struct CompileOptions {
   double timeout_seconds =
       180;  // -t: of each attempt (-d makes several), and of each segment; looked at between stages
   bool keep_signatures = false;
-  NoCode no_code = NoCode::kPackage;
+  NoCode no_code = NoCode::kCpu;
   tiled::Level level = tiled::kDefaultLevel;  // -O0, -O1
   Verify verify = Verify::kWhenQuick;
   bool write = true;  // else everything is done but that

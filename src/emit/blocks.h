@@ -56,6 +56,8 @@ void emit_step(Emission& to, const tiled::RingCopies& step);
 void emit_step(Emission& to, const tiled::FullyConnected& layer);
 void emit_step(Emission& to, const tiled::Relayout& step);
 void emit_step(Emission& to, const tiled::GlobalPool& step);
+void emit_step(Emission& to, const tiled::PixelSums& step);
+void emit_step(Emission& to, const tiled::SummedPool& pool);
 void emit_step(Emission& to, const tiled::Softmax& step);
 void emit_step(Emission& to, const tiled::SpreadSoftmax& step);
 void emit_step(Emission& to, const tiled::SmallSoftmax& step);

@@ -17,6 +17,10 @@
 // It begins with a fence on each tile: what it reads and overwrites is that tile's own. Only behind an input, which
 // takes no turns on the ring, it must be a barrier for all.
 //
+// Copies that differ only in where they come from and by equal steps in where they go (gathers and broadcasts) share
+// what they can: one instruction fills the lines of all senders, one receives all lines and one reads them; each sender
+// still takes its own turn.
+//
 // Nothing can stand still: copies are queued in one order on all tiles, and the oldest that is not finished has all its
 // four instructions at the head of their queues.
 //
@@ -149,14 +153,96 @@ void RingCopyWriter::fill_lines(const tiled::RingCopy& copy, std::int64_t lines)
                   .signal(m::kSignalNarrowToWide, 1));
 }
 
+// Lines that follow each other are then free after equally many words: lines are full, or there is one for each copy.
+// The first of them come after lines that are all read (nothing was written since start), or after some like them.
+std::size_t RingCopyWriter::can_share(std::span<const tiled::RingCopy> copies) const {
+  const tiled::RingCopy& first = copies[0];
+  const std::int64_t words = first.source.words();
+  std::size_t count = 1;
+  TileMask sources = tiled::mask_of(first.from);
+  for (; count < copies.size(); ++count) {
+    const tiled::RingCopy &copy = copies[count], &second = copies[1];
+    const std::int64_t step = std::int64_t{second.target.offset} - first.target.offset;
+    const bool same_target = copy.target.object == first.target.object && copy.target.dims == first.target.dims &&
+                             copy.target.offset == first.target.offset + static_cast<std::int64_t>(count) * step;
+    if (copy.to != first.to || copy.source != first.source || !same_target) break;
+    if ((sources & tiled::mask_of(copy.from)) != 0) break;
+    sources |= tiled::mask_of(copy.from);
+  }
+  const bool is_even = words <= kLineWords || words % kLineWords == 0;
+  bool is_free = true;
+  for (int t = 0; t < chip::kTiles; ++t) {
+    const Read& read = read_[static_cast<std::size_t>(t)];
+    if ((first.to & tiled::mask_of(t)) != 0 && read.before_last != read.all) is_free = false;
+  }
+  const bool fits = first.target.dims.size() < tiled::kMostWalkDims;
+  return is_even && is_free && fits ? count : 1;
+}
+
+void RingCopyWriter::write_shared(std::span<const tiled::RingCopy> copies) {
+  namespace m = isa::movers;
+  const tiled::RingCopy& first = copies[0];
+  const auto count = static_cast<std::int64_t>(copies.size());
+  const std::int64_t words = first.source.words(), line_words = std::min(words, kLineWords);
+  const std::int64_t lines = (words + kLineWords - 1) / kLineWords;
+  const LoopNest one = words_of(first.target), source = words_of(first.source);
+  std::vector<Dim> target = one.dims();
+  target.push_back(step((copies[1].target.offset - first.target.offset) / kWord, count));
+  const std::int64_t target_word = (program_.address_of(first.target.object) + first.target.offset) / kWord;
+  using Totals = std::pair<std::int64_t, std::int64_t>;
+  const auto totals = [&](int tile) {
+    return Totals(writer_.total(TileCounter::kRingReadA, tile), read_[static_cast<std::size_t>(tile)].all);
+  };
+  for_each_class(first.to, totals, [&](TileMask tiles, const Totals& had) {
+    writer_.add(Draft(Opcode::kWideToNarrow)
+                    .tiles(tiles)
+                    .nest(m::kToNarrowIn, pair_of_lines(receive_line_, lines * count, false))
+                    .nest(m::kToNarrowOut, LoopNest(target_word, target))
+                    .set(m::kToNarrowLineLevel, levels(one))
+                    .wait(TileCounter::kRingReadA, {1, had.first + 1, 1})
+                    .signal(m::kSignalWideToNarrow, 0));
+    writer_.add(Draft(Opcode::kRingReceiveA)
+                    .tiles(tiles)
+                    .nest(isa::ring::kReceiveOut, pair_of_lines(receive_line_, lines * count, false))
+                    .wait(TileCounter::kWideToNarrow, {1, had.second - line_words, line_words}, Gate::kWriting)
+                    .signal(isa::ring::kSignalRingReadA, 1));
+  });
+  TileMask sources = 0;
+  for (const tiled::RingCopy& copy : copies) {
+    sources |= tiled::mask_of(copy.from);
+    send(copy, lines);
+  }
+  const auto sent = [&](int tile) { return writer_.total(TileCounter::kRingWrite, tile) - lines; };
+  for_each_class(sources, sent, [&](TileMask tiles, std::int64_t before) {
+    writer_.add(Draft(Opcode::kNarrowToWide)
+                    .tiles(tiles)
+                    .nest(m::kToWideIn, source)
+                    .nest(m::kToWideOut, pair_of_lines(send_line_, lines, false))
+                    .set(m::kToWideLineLevel, levels(source))
+                    .wait(TileCounter::kRingWrite, {1, before - 1, 1}, Gate::kWriting)
+                    .signal(m::kSignalNarrowToWide, 1));
+  });
+  for (int t = 0; t < chip::kTiles; ++t) {
+    if ((first.to & tiled::mask_of(t)) == 0) continue;
+    Read& read = read_[static_cast<std::size_t>(t)];
+    read.all += words * count;
+    read.before_last = read.all - line_words;
+  }
+}
+
 void emit_step(Emission& to, const tiled::RingCopies& step) {
   if (step.copies.empty()) return;  // a movement in which every tile has what it needs
   // Barriers are where a long program can be cut into pieces.
   constexpr std::size_t kCopiesBetweenBarriers = 128;
   RingCopyWriter writer(to, to.program.line_of(step.lines), step.google_pace);
-  for (std::size_t i = 0; i < step.copies.size(); ++i) {
-    if (i % kCopiesBetweenBarriers == 0) {
-      if (i > 0) to.writer.barrier();
+  const bool shares = to.program.level == tiled::Level::kBetter;
+  std::size_t since_barrier = 0;
+  for (std::span<const tiled::RingCopy> rest = step.copies; !rest.empty();) {
+    if (since_barrier >= kCopiesBetweenBarriers) {
+      to.writer.barrier();
+      since_barrier = 0;
+    }
+    if (since_barrier == 0) {
       if (to.writer.pop_may_be_sending()) {
         to.writer.barrier();
       } else {
@@ -164,7 +250,14 @@ void emit_step(Emission& to, const tiled::RingCopies& step) {
       }
       writer.start();
     }
-    writer.write(step.copies[i]);
+    const std::size_t count = shares ? writer.can_share(rest) : 1;
+    if (count > 1) {
+      writer.write_shared(rest.first(count));
+    } else {
+      writer.write(rest.front());
+    }
+    since_barrier += count;
+    rest = rest.subspan(count);
   }
   if (step.output == tiled::kNowhere || !to.program.tensor(step.output).has_halo()) return;
   to.writer.tile_fence(kAllUnits, kCountersOfTiles);

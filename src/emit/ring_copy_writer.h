@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "emit/blocks.h"
 #include "tiled/ring_copies.h"
@@ -18,6 +19,11 @@ class RingCopyWriter {
   // Behind a fence of all units: lines are used in turn from the first on.
   void start();
   void write(const tiled::RingCopy& copy);
+  // Copies that differ only in where they come from, and in where they go by equal steps: one after the other, but all
+  // that can be is shared. See can_share.
+  void write_shared(std::span<const tiled::RingCopy> copies);
+  // How many of the copies, from the first on, write_shared can take; at least 1.
+  std::size_t can_share(std::span<const tiled::RingCopy> copies) const;
 
  private:
   // Words that a tile will have read of what it received.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SOFTMAX of a single row: brought to one tile, computed there. As Google's compiler does it where that is known and
-// its programs are to be compared with: a row of 64 elements to a tile on all tiles, a row of four.
+// SOFTMAX of the rows of an image, each tile those of its pixels; a single row is brought to one tile. As Google's
+// compiler does it where that is known and its programs are to be compared with: a row of 64 elements to a tile on all
+// tiles, a row of four.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -15,6 +17,7 @@ namespace {
 using tiled::Spread;
 using tiled::SpreadSoftmax;
 using tiled::TiledTensor;
+using tiled::TileMask;
 
 constexpr std::int32_t kMostElements = 16384;  // steps of a maximum that a loop can count
 constexpr float kOutputScale = 1.0f / 256;     // the only one that the constants are known for
@@ -43,9 +46,9 @@ Result<float> exponent_scale(const Builder& builder, std::int32_t op) {
   return scale;
 }
 
-// ---- In one tile ----
+// ---- Rows that tiles have as a whole ----
 
-// Where a tensor has a whole row in one tile, that tile.
+// Where a tensor has a single row in one tile, that tile.
 std::optional<int> tile_of(const TiledTensor& tensor) {
   if (tensor.height != 1 || tensor.width != 1) return std::nullopt;
   if (tensor.spread == Spread::kCopies) return std::countr_zero(tensor.tiles);
@@ -54,35 +57,64 @@ std::optional<int> tile_of(const TiledTensor& tensor) {
 }
 
 Status finish_softmax(Builder& builder, tiled::Step& step) {
-  std::get<tiled::Softmax>(step.work).identity = builder.identity(step);
+  auto& softmax = std::get<tiled::Softmax>(step.work);
+  softmax.identity = builder.identity(step);
+  const TiledTensor &input = builder.tensor(softmax.input), &output = builder.tensor(softmax.output);
+  std::int64_t pixels = 1;
+  if (input.spread == Spread::kGrid) {
+    softmax.tiles = input.owners();
+    pixels = std::int64_t{input.rows.max_own()} * input.columns.max_own();
+  }
+  const auto layout = tiled::NumeratorLines::of(input.channels);
+  auto& objects = builder.program().narrow;
+  objects[static_cast<std::size_t>(softmax.words)].bytes = tiled::SoftmaxWords::of(pixels).bytes;
+  objects[static_cast<std::size_t>(softmax.numerators)].bytes = pixels * layout.bytes();
+  if (!layout.ends_with_row(input.channels)) {
+    if (input.height * input.width > 1) return unsupported("rows of {} elements are not generated", input.channels);
+    tiled::NarrowObject& place = objects[static_cast<std::size_t>(output.object)];
+    place.bytes = std::max(place.bytes, output.offset + output.tile_bytes() + layout.result_bytes());
+  }
+  softmax.lines = builder.new_wide(2 * std::int64_t{layout.lines} + 1);
+  step.wide_used.push_back(softmax.lines);
   return ok_status();
 }
 
-Status add_softmax(Builder& builder, std::int32_t op, float scale) {
-  const std::int32_t from = builder.op(op).inputs[0], to = builder.op(op).outputs[0];
+Status add_softmax(Builder& builder, std::int32_t op, std::int32_t input, TileMask tiles, float scale) {
+  const std::int32_t to = builder.op(op).outputs[0];
   tiled::Softmax softmax;
+  softmax.input = input;
+  softmax.tiles = tiles;
   softmax.scale = scale;
-  REEF_ASSIGN_OR_RETURN(softmax.input, builder.any_layout(from));
-  std::optional<int> tile = tile_of(builder.tensor(softmax.input));
-  if (!tile) {
-    REEF_ASSIGN_OR_RETURN(softmax.input, builder.packed_copies(from, tiled::mask_of(kTile)));
-    tile = tile_of(builder.tensor(softmax.input));
-    REEF_REQUIRE(tile.has_value(), "'{}' is in no tile as a whole", ir::describe_name(builder.source(from).name));
-  }
-  softmax.tile = *tile;
-  REEF_ASSIGN_OR_RETURN(softmax.output, builder.new_like(to, softmax.input));
-  builder.program().tensor(softmax.output).tiles = tiled::mask_of(softmax.tile);
-  const auto layout = tiled::NumeratorLines::of(builder.tensor(softmax.output).channels);
-  const auto object = static_cast<std::size_t>(builder.tensor(softmax.output).object);
-  builder.program().narrow[object].bytes = layout.result_bytes();
-  softmax.words = builder.new_narrow(tiled::kSoftmaxWords * chip::kNarrowWordBytes);
-  softmax.numerators = builder.new_narrow(layout.numerator_bytes());
-  softmax.lines = builder.new_wide(tiled::kSoftmaxLines + layout.lines);
-  builder.add_step(op, softmax, {Read{softmax.input}}, {softmax.output}, finish_softmax);
+  REEF_ASSIGN_OR_RETURN(softmax.output, builder.new_like(to, input));
+  if (builder.tensor(input).spread == Spread::kCopies) builder.program().tensor(softmax.output).tiles = tiles;
+  softmax.words = builder.new_narrow(0);
+  softmax.numerators = builder.new_narrow(0);
+  builder.add_step(op, softmax, {Read{input}}, {softmax.output}, finish_softmax);
   builder.program().steps.back().narrow_used = {softmax.words, softmax.numerators};
-  builder.program().steps.back().wide_used = {softmax.lines};
   builder.set_value(to, {softmax.output, {}});
   return ok_status();
+}
+
+// A single row, on one tile.
+Status add_row(Builder& builder, std::int32_t op, float scale) {
+  const std::int32_t from = builder.op(op).inputs[0];
+  REEF_ASSIGN_OR_RETURN(std::int32_t input, builder.any_layout(from));
+  std::optional<int> tile = tile_of(builder.tensor(input));
+  if (!tile) {
+    REEF_ASSIGN_OR_RETURN(input, builder.packed_copies(from, tiled::mask_of(kTile)));
+    tile = tile_of(builder.tensor(input));
+    REEF_REQUIRE(tile.has_value(), "'{}' is in no tile as a whole", ir::describe_name(builder.source(from).name));
+  }
+  return add_softmax(builder, op, input, tiled::mask_of(*tile), scale);
+}
+
+// Rows as the pixels of an image.
+Status add_rows(Builder& builder, std::int32_t op, float scale) {
+  const std::int32_t from = builder.op(op).inputs[0];
+  REEF_ASSIGN_OR_RETURN(const std::int32_t input, builder.grid(from));
+  REEF_REQUIRE(builder.tensor(input).channels == builder.source(from).shape.last(), "'{}' is no image of such rows",
+               ir::describe_name(builder.source(from).name));
+  return add_softmax(builder, op, input, 0, scale);
 }
 
 // ---- As Google's compiler does it ----
@@ -101,6 +133,7 @@ tiled::ParameterChunk lines_of_row(const SpreadSoftmax& row, Number value, Numbe
   chunk.line_words = kLineWords;
   chunk.lines = row.words();
   chunk.part_lines = SpreadSoftmax::kWordsPerTile;
+  chunk.parts_at_one_line = false;
   const auto line_bytes = static_cast<std::size_t>(kLineWords) * chip::kNarrowWordBytes;
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(chunk.lines) * line_bytes);
   for (std::int32_t i = 0; i < 4 * row.words(); ++i) {
@@ -171,10 +204,7 @@ Status lower_softmax(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const float scale, exponent_scale(builder, op));
   const std::int32_t from = builder.op(op).inputs[0];
   const ir::Shape& shape = builder.source(from).shape;
-  if (shape.elements() != shape.last()) {
-    return unsupported("'{}' is {}, several rows; only a single row is generated yet",
-                       ir::describe_name(builder.source(from).name), shape.to_string());
-  }
+  if (shape.elements() != shape.last()) return add_rows(builder, op, scale);
   REEF_ASSIGN_OR_RETURN(const std::int32_t input, builder.any_layout(from));
   const TiledTensor& row = builder.tensor(input);
   const bool is_vector = row.spread == Spread::kVector && row.run == tiled::kVectorRun;
@@ -182,7 +212,7 @@ Status lower_softmax(Builder& builder, std::int32_t op) {
     if (is_spread_as_known(row)) return add_spread(builder, op, input, scale);
     if (row.channels == kGooglesSmallRow) return add_small(builder, op, input, scale);
   }
-  return add_softmax(builder, op, scale);
+  return add_row(builder, op, scale);
 }
 
 }  // namespace reef::lower

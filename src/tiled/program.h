@@ -23,6 +23,7 @@
 #include "tiled/local_copies.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
 #include "tiled/resample.h"
@@ -41,7 +42,8 @@ namespace reef::tiled {
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
 inline constexpr Level kDefaultLevel = Level::kAsGoogle;
 
-// clang-format off: one to a line
+// One to a line.
+// clang-format off
 using Work = std::variant<Infeed
                           , Convolution
                           , Outfeed
@@ -51,6 +53,8 @@ using Work = std::variant<Infeed
                           , Sum
                           , Relayout
                           , GlobalPool
+                          , PixelSums
+                          , SummedPool
                           , LocalCopies
                           , Pool
                           , Softmax
