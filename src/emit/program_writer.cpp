@@ -284,10 +284,11 @@ void ProgramWriter::await_tiles() {
 }
 
 void ProgramWriter::barrier(bool last) {
+  if (!last && !barriers_.empty() && rows_since_barrier() == 0) return;  // nothing has been queued since the last one
   barriers_.push_back(position());
-  rows_at_barrier_ = rows_;
   tile_fence(kAllUnits, 0, true, last);
   await_tiles();
+  rows_at_barrier_ = rows_;
 }
 
 // Where the pieces end: each as late as its rows allow.

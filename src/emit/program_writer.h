@@ -116,6 +116,7 @@ class ProgramWriter {
   AddressCode address_code() const { return address_code_; }
 
   // All tiles finish everything they were given and say so; the scalar core waits for that and for its own movers.
+  // Right behind another one it is left out.
   void barrier(bool last = false);
   // Tiles go on only when the units of the mask are done.
   void tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify = false, bool last = false);
