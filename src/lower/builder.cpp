@@ -247,17 +247,19 @@ std::int32_t Builder::new_wide(std::int64_t lines) {
 }
 
 std::int32_t Builder::new_parameters(tiled::ParameterChunk chunk) {
-  // In slices an operator has several steps that use the same.
+  // In slices an operator has several steps that use the same. What one step asks for twice it gets twice.
   const std::int32_t op = finishing_ < program_.steps.size() ? program_.steps[finishing_].op : -1;
-  std::vector<std::int32_t>& known = chunks_of_op_[op];
-  for (const std::int32_t index : known) {
-    const tiled::ParameterChunk& other = program_.chunk(index);
-    if (op >= 0 && other.part_lines == chunk.part_lines && std::ranges::equal(other.bytes.span(), chunk.bytes.span()))
-      return index;
+  std::vector<ChunkOfStep>& known = chunks_of_op_[op];
+  for (const ChunkOfStep& made : known) {
+    const tiled::ParameterChunk& other = program_.chunk(made.chunk);
+    if (op >= 0 && made.step != finishing_ && other.part_lines == chunk.part_lines &&
+        std::ranges::equal(other.bytes.span(), chunk.bytes.span())) {
+      return made.chunk;
+    }
   }
   program_.parameters.push_back(std::move(chunk));
-  known.push_back(static_cast<std::int32_t>(program_.parameters.size() - 1));
-  return known.back();
+  known.push_back({static_cast<std::int32_t>(program_.parameters.size() - 1), finishing_});
+  return known.back().chunk;
 }
 
 std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vector<Read>& reads,

@@ -198,7 +198,11 @@ class Builder {
   };
   std::vector<Use> tensor_uses_;
   std::map<std::int32_t, std::vector<std::int32_t>> steps_of_op_;
-  std::map<std::int32_t, std::vector<std::int32_t>> chunks_of_op_;
+  struct ChunkOfStep {
+    std::int32_t chunk = 0;
+    std::size_t step = 0;  // that asked for it
+  };
+  std::map<std::int32_t, std::vector<ChunkOfStep>> chunks_of_op_;
   std::optional<Slice> slice_;
   bool is_sketch_ = false;
   std::vector<std::pair<std::int32_t, std::int32_t>> layouts_;  // a tiled tensor, and another of the same elements
