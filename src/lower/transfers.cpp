@@ -82,11 +82,23 @@ struct Readers {
   std::int32_t outputs = 0;  // the most that one of these has
 };
 
+// As a result of the model, or to an operator elsewhere.
+bool leaves_the_part(const Builder& builder, std::int32_t source) {
+  const auto has = [&](const std::vector<std::int32_t>& list, std::int32_t item) {
+    return std::find(list.begin(), list.end(), item) != list.end();
+  };
+  if (has(builder.graph().outputs, source)) return true;
+  for (std::size_t i = 0; i < builder.graph().operators.size(); ++i) {
+    const auto index = static_cast<std::int32_t>(i);
+    if (has(builder.op(index).inputs, source) && !has(builder.ops(), index)) return true;
+  }
+  return false;
+}
+
 void look_at_readers(const Builder& builder, std::int32_t source, Readers& readers) {
   const ir::Tensor& tensor = builder.source(source);
   const bool is_vector = tensor.shape.elements() == tensor.shape.last();
-  const auto& results = builder.graph().outputs;
-  if (std::find(results.begin(), results.end(), source) != results.end()) {
+  if (leaves_the_part(builder, source)) {
     readers.only_dense = false;
     readers.only_vector = readers.only_vector && is_vector;
   }
@@ -123,7 +135,8 @@ Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source, co
   vector.pitch = vector.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(vector.zero_point, chip_zero_point(from));
   vector.scale = from.quantization.scale[0];
-  if (builder.level() == tiled::Level::kBetter && readers.only_dense && vector.channels <= kMostCopied) {
+  if (builder.level() == tiled::Level::kBetter && readers.only_dense && readers.outputs > 0 &&
+      vector.channels <= kMostCopied) {
     TiledTensor outputs;
     outputs.spread = tiled::Spread::kVector;
     outputs.channels = readers.outputs;
