@@ -275,6 +275,7 @@ Result<LikeGoogle> generate_like_google(const compiler::PartProgram& part, const
   REEF_ASSIGN_OR_RETURN(const isa::Program google, whole_program(*execution));
   LikeGoogle result;
   result.options.compiler_version = theirs.compiler_version;
+  result.options.level = tiled::Level::kAsGoogle;
   REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
   result.options.parameter_places = places_of(theirs, result.code.program);
   // Places that our form of a chunk cannot use are of no help.

@@ -40,7 +40,7 @@ namespace reef::tiled {
 //   kAsGoogle   those of Google's newest compiler, as far as they are known: its bytes can be compared with ours
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
-inline constexpr Level kDefaultLevel = Level::kAsGoogle;
+inline constexpr Level kDefaultLevel = Level::kBetter;
 
 // One to a line.
 // clang-format off
