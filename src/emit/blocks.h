@@ -44,6 +44,8 @@ struct Emission {
   const std::string& name_of(std::int32_t source) const {
     return model.subgraphs[0].tensors[static_cast<std::size_t>(source)].name;
   }
+  // The name by which the host knows a result.
+  std::string name_of(const tiled::Outfeed& output) const;
   void hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset, std::int64_t bytes,
                      darwinn::Direction direction);
 };
@@ -69,6 +71,8 @@ void emit_step(Emission& to, const tiled::HaloUpdate& update);
 void emit_step(Emission& to, const tiled::Spill& spill);
 void emit_step(Emission& to, const tiled::Pool& pool);
 void emit_step(Emission& to, const tiled::Product& product);
+void emit_step(Emission& to, const tiled::LstmInputs& inputs);
+void emit_step(Emission& to, const tiled::LstmStep& step);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA

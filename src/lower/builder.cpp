@@ -138,6 +138,11 @@ void Builder::set_value(std::int32_t source, const Value& value) {
   part.object = program_.tensor(whole->second).object;
 }
 
+void Builder::set_state(std::int32_t source, std::int32_t tensor) {
+  values_[source] = {tensor, {}};
+  if (std::find(states_.begin(), states_.end(), source) == states_.end()) states_.push_back(source);
+}
+
 Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
   const ir::Tensor& from = source(tensor);
   const bool is_vector = from.shape.is_usable() && from.shape.rank() > 0 && from.shape.elements() > 0 &&

@@ -85,12 +85,17 @@ class Builder {
   Result<std::int32_t> copies(std::int32_t source, tiled::TileMask tiles);
   // The same as one pixel of all elements.
   Result<std::int32_t> packed_copies(std::int32_t source, tiled::TileMask tiles);
+  // The same with a pixel for each row of the model's tensor, seen as a matrix of its last dimension.
+  Result<std::int32_t> row_copies(std::int32_t source, tiled::TileMask tiles);
   // On the grid; perhaps with padding, which readers through windows find in the halo.
   Result<Value> image(std::int32_t source);
   // In whatever layout and shape it has, without padding.
   Result<std::int32_t> any_layout(std::int32_t source);
   // In a slice, the rows of a result are made where they belong: nothing else may be in the value's memory yet.
   void set_value(std::int32_t source, const Value& value);
+  // A variable of the model has this value from now on, which the host gets when all is done.
+  void set_state(std::int32_t source, std::int32_t tensor);
+  const std::vector<std::int32_t>& states() const { return states_; }  // in the order of their first change
   // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
   // image of the given shape, or of image_of.
   Result<std::int32_t> new_grid(std::int32_t source);
@@ -189,6 +194,7 @@ class Builder {
   const std::vector<std::int32_t>& ops_;
   tiled::TiledProgram program_;
   std::map<std::int32_t, Value> values_;  // by the model's tensors
+  std::vector<std::int32_t> states_;      // variables that are changed
   // By tiled tensor: how it is read, and the rows that it has in a slice.
   struct Use {
     std::vector<tiled::Window> rows, columns;

@@ -163,6 +163,14 @@ Result<std::int32_t> Builder::packed_copies(std::int32_t source, tiled::TileMask
   return copies_of(from, tiles);
 }
 
+Result<std::int32_t> Builder::row_copies(std::int32_t source, tiled::TileMask tiles) {
+  REEF_ASSIGN_OR_RETURN(std::int32_t from, any_layout(source));
+  if (tensor(from).channels != this->source(source).shape.last()) {
+    REEF_ASSIGN_OR_RETURN(from, grid(source));
+  }
+  return copies_of(from, tiles);
+}
+
 // Any layout from any other.
 Result<std::int32_t> Builder::rearranged(std::int32_t from, TiledTensor tensor) {
   Rearrangement what;

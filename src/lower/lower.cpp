@@ -165,6 +165,7 @@ Result<tiled::TiledProgram> lower_part(Builder& builder, const PartBorder& part,
   refused = std::move(lowering.refused());
   REEF_RETURN_IF_ERROR(lowered);
   for (const std::int32_t tensor : part.outputs) REEF_RETURN_IF_ERROR(add_outfeed(builder, tensor));
+  for (const std::int32_t state : builder.states()) REEF_RETURN_IF_ERROR(add_outfeed(builder, state, true));
   std::int32_t at = -1;
   auto program = std::move(builder).finish(at);
   if (!program.ok() && at >= 0) {

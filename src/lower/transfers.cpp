@@ -147,6 +147,49 @@ Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source, co
   return builder.add_tensor(std::move(vector));
 }
 
+// A variable that nothing but LSTMs reads, as one of their two states.
+bool is_lstm_state(const Builder& builder, std::int32_t source) {
+  constexpr std::size_t kFirstState = 18, kLastState = 19;
+  if (!builder.source(source).is_variable) return false;
+  for (const ir::Operator& op : builder.graph().operators) {
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      if (op.inputs[k] != source) continue;
+      if (op.type != "UNIDIRECTIONAL_SEQUENCE_LSTM" || k < kFirstState || k > kLastState) return false;
+    }
+  }
+  return true;
+}
+
+// The state of an LSTM: its output, which all tiles with cells need, or its 16-bit cells, of which each tile needs its
+// own; see tiled/lstm.h.
+Result<std::int32_t> new_state(Builder& builder, std::int32_t source) {
+  const ir::Tensor& from = builder.source(source);
+  const bool is_16 = from.type == ir::DataType::kInt16;
+  constexpr std::int64_t kMostCells = std::int64_t{chip::kTiles} * chip::kCells;
+  const std::int64_t cells = from.shape.is_usable() ? from.shape.elements() : 0;
+  if (cells < 1 || cells > kMostCells || from.quantization.scale.size() != 1) {
+    return unsupported("the state '{}' is {} with {} scales; those of 1 to {} elements with one scale are generated",
+                       ir::describe_name(from.name), from.shape.to_string(), from.quantization.scale.size(),
+                       kMostCells);
+  }
+  TiledTensor state;
+  state.source = source;
+  state.channels = static_cast<std::int32_t>(cells);
+  state.scale = from.quantization.scale[0];
+  state.spread = tiled::Spread::kVector;
+  if (is_16) {
+    state.channels = 2 * ((state.channels + 3) / 4 * 4);  // whole words of four numbers
+    state.run = 2 * tiled::kVectorRun;
+    state.zero_point = 1 << 15;
+  } else {
+    REEF_ASSIGN_OR_RETURN(state.zero_point, chip_zero_point(from));
+    state.tiles = state.owners();
+    state.spread = tiled::Spread::kCopies;
+  }
+  state.pitch = state.pixel_words() * chip::kNarrowWordBytes;
+  return builder.add_tensor(std::move(state));
+}
+
 }  // namespace
 
 Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
@@ -154,20 +197,25 @@ Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
   tiled::Infeed infeed;
   infeed.border = source;
   Readers readers;
-  if (shape.is_usable() && shape.rank() > 0 && shape.elements() > 0) {
+  const bool is_state = is_lstm_state(builder, source);
+  if (is_state) {
+    infeed.vector = true;
+  } else if (shape.is_usable() && shape.rank() > 0 && shape.elements() > 0) {
     look_at_readers(builder, source, readers);
     infeed.vector = readers.any && readers.only_vector;
   }
-  REEF_ASSIGN_OR_RETURN(infeed.tensor,
-                        infeed.vector ? new_vector_of_all(builder, source, readers) : builder.new_grid(source));
+  REEF_ASSIGN_OR_RETURN(infeed.tensor, is_state        ? new_state(builder, source)
+                                       : infeed.vector ? new_vector_of_all(builder, source, readers)
+                                                       : builder.new_grid(source));
   builder.set_value(source, {infeed.tensor, {}});
   return builder.add_step(-1, infeed, {}, {infeed.tensor}, infeed.vector ? finish_vector_infeed : finish_infeed);
 }
 
-Status add_outfeed(Builder& builder, std::int32_t source) {
+Status add_outfeed(Builder& builder, std::int32_t source, bool is_state) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.any_layout(source));
   tiled::Outfeed outfeed;
   outfeed.border = source;
+  outfeed.is_state = is_state;
   outfeed.tensor = tensor;
   outfeed.lines = builder.new_wide(tiled::kOutfeedLines);
   const std::int32_t step = builder.add_step(-1, outfeed, {Read{tensor}}, {});

@@ -21,6 +21,7 @@
 #include "tiled/fully_connected.h"
 #include "tiled/global_pool.h"
 #include "tiled/local_copies.h"
+#include "tiled/lstm.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/pixel_sums.h"
@@ -64,6 +65,8 @@ using Work = std::variant<Infeed
                           , Resample
                           , HaloUpdate
                           , Spill
+                          , LstmInputs
+                          , LstmStep
                           >;
 // clang-format on
 
