@@ -95,7 +95,7 @@ Result<std::int32_t> add_repetition(Builder& builder, std::int32_t op, std::int3
   result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
   result.zero_point = input.zero_point;
   result.scale = input.scale;
-  copy.output = builder.add_tensor(std::move(result));
+  copy.output = builder.add_tensor(std::move(result), builder.slice_rows(whole));
   const std::int32_t output = copy.output;
   const auto finish = [](Builder& to, tiled::Step& step) {
     auto& work = std::get<Elementwise>(step.work);
@@ -149,6 +149,18 @@ Status add_elementwise(Builder& builder, std::int32_t op, Elementwise work) {
   builder.set_value(to, {work.output, {}});
   builder.add_step(op, work, {Read{work.input}}, {work.output}, finish_elementwise);
   return ok_status();
+}
+
+void add_copy(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to) {
+  Elementwise copy;
+  copy.input = from;
+  copy.output = to;
+  copy.clamp = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  builder.add_step(op, copy, {Read{from}}, {to}, [](Builder& finishing, tiled::Step& step) {
+    auto& work = std::get<Elementwise>(step.work);
+    work.identity = finishing.identity(step);
+    return ok_status();
+  });
 }
 
 std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor, std::int32_t owner) {
