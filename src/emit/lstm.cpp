@@ -48,7 +48,8 @@ namespace t = isa::tensor_op;
 
 constexpr std::int64_t kWord = chip::kNarrowWordBytes;
 constexpr std::int64_t kLine = chip::kWideAddressUnitsPerLine;
-constexpr std::int32_t kScalingHalf = 32;  // steps of 8 bytes: 64 cells
+constexpr std::int32_t kScalingHalf = 32;         // steps of 8 bytes: 64 cells
+constexpr std::int64_t kCellsPerScalingRow = 16;  // moved at a time, 8 steps
 constexpr std::int32_t kWideZero = 1 << 15;
 constexpr int kSpreadCells = 16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -128,14 +129,15 @@ class LstmWriter {
   // Multipliers and biases of one gate after the other, into the halves of scaling memory in turn.
   void load_scaling(const tiled::LstmLayers& layers) {
     const std::int64_t lines = layers.header_lines();
+    const std::int64_t rows = (place_.cells_of(0) + kCellsPerScalingRow - 1) / kCellsPerScalingRow;
     constexpr auto kGates = static_cast<std::int64_t>(kLstmGates);
     writer_.add(Draft(Opcode::kWideToNarrow)
                     .tiles(place_.tiles())
                     .nest(m::kToNarrowIn, LoopNest(parameters_ + layers.first_line,
                                                    {step(1, lines), step(layers.gate_lines(), kGates)}))
                     .nest(m::kToNarrowOut,
-                          LoopNest(chip::kScalingScalesWord,
-                                   {step(1, kScalingHalf), step(chip::kScalingBiasesWord, lines), repeat(kGates)})
+                          LoopNest(chip::kScalingScalesWord, {step(1, rows * kCellsPerScalingRow / 2),
+                                                              step(chip::kScalingBiasesWord, lines), repeat(kGates)})
                               .swap(2, kScalingHalf))
                     .set(m::kToScaling)
                     .set(m::kToNarrowLineLevel, 1)
@@ -366,13 +368,23 @@ class StepWriter : LstmWriter {
   void output(TileMask tiles, std::int32_t words) {
     constexpr std::int32_t kOutputGate = 2;  // in the order of kLstmGateOrder
     const tiled::TiledTensor& output = program_.tensor(work_.output);
-    to_lines(tiles, LstmScratch::kTanh, LstmLines::kTanh, 2 * std::int64_t{words});
+    // tanh(c') and, for the next step, c' itself.
+    static_assert(LstmLines::kTanh - LstmLines::kState == chip::kCells / 2);
+    constexpr std::int64_t kApart = (LstmScratch::kTanh - LstmScratch::kState) / kWord;
+    const std::int64_t lines = 2 * std::int64_t{words};
+    writer_.add(Draft(Opcode::kNarrowToWide)
+                    .tiles(tiles)
+                    .nest(m::kToWideIn,
+                          LoopNest(at(LstmScratch::kState) / kWord, {step(1, 4), step(4, lines), step(kApart, 2)}))
+                    .nest(m::kToWideOut, LoopNest(first_line_ + LstmLines::kState,
+                                                  {step(1, lines), step(LstmLines::kTanh - LstmLines::kState, 2)}))
+                    .set(m::kToWideLineLevel, 1)
+                    .signal(m::kSignalNarrowToWide, 2));
     Draft draft = wide_product(tiles, words, kOutputGate, LstmLines::kTanh);
     draft.nest(t::kOut,
                LoopNest(output.address + std::int64_t{work_.output_pixel} * output.pitch, {step(kWord, words)}));
     wait_for_lines(draft, tiles, 2);
     requantize(draft, work_.numbers.output_multiplier, work_.numbers.output_clamp, work_.hidden_zero);
-    to_lines(tiles, LstmScratch::kState, LstmLines::kState, 2 * std::int64_t{words});
     writer_.add(draft);
   }
 
