@@ -26,6 +26,7 @@
 #include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
+#include "tiled/reflow.h"
 #include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
@@ -64,6 +65,7 @@ using Work = std::variant<Infeed
                           , Resample
                           , HaloUpdate
                           , Spill
+                          , Reflow
                           >;
 // clang-format on
 
