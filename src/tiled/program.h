@@ -27,6 +27,7 @@
 #include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
+#include "tiled/reflow.h"
 #include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
@@ -69,6 +70,7 @@ using Work = std::variant<Infeed
                           , LstmStep
                           , HostStore
                           , HostLoad
+                          , Reflow
                           >;
 // clang-format on
 
