@@ -202,13 +202,10 @@ void print_googles_version() {
 
 constexpr char kFooter[] =
     "Example:\n  {} -s -o compiled model_int8.tflite\n"
-    "What the code rests on: programs equal to those of Google's compiler for whole families of networks "
-    "(docs/likeness.md), a\n"
-    "virtual device built from the study of Google's programs, on which those run too, and rounding that reproduces "
-    "outputs\n"
-    "recorded from real devices. Nothing was run on silicon yet: if you have a Coral, send what it computes\n"
-    "(docs/codegen.md, " What is proved,
-               and what is not ").";
+    "What the code rests on: for whole families of networks programs equal to those of Google's compiler\n"
+    "(docs/likeness.md); a virtual device built from the study of Google's programs, on which those run too; rounding\n"
+    "that reproduces outputs recorded from real devices. Nothing was run on silicon yet: if you have a Coral, what it\n"
+    "computes, or a capture of its USB traffic, is worth more than all that (docs/codegen.md).";
 
 }  // namespace
 

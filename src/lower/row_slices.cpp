@@ -66,7 +66,11 @@ std::optional<SlicedOp> same_rows(const ir::Model& model, const ir::Operator& op
   for (const std::int32_t operand : op.inputs) {
     if (operand < 0) return {};
     const ir::Tensor& tensor = tensor_of(graph, operand);
-    if (!ir::constant_data(model, tensor).empty()) continue;
+    if (!ir::constant_data(model, tensor).empty()) {
+      // Others than one number, or one per channel, are images with rows of their own.
+      if (tensor.shape.elements() != 1 && tensor.shape.elements() != tensor.shape.last()) return {};
+      continue;
+    }
     if (!is_image(graph, operand) || !(tensor.shape == tensor_of(graph, sliced.result).shape)) return {};
     sliced.reads.push_back({operand});
   }

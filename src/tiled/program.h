@@ -31,6 +31,7 @@
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/spread_softmax.h"
+#include "tiled/squares.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -67,6 +68,8 @@ using Work = std::variant<Infeed
                           , Spill
                           , LstmInputs
                           , LstmStep
+                          , WideSquares
+                          , PixelRoots
                           >;
 // clang-format on
 
