@@ -80,6 +80,8 @@ void emit_step(Emission& to, const tiled::Pool& pool);
 void emit_step(Emission& to, const tiled::Product& product);
 void emit_step(Emission& to, const tiled::LstmInputs& inputs);
 void emit_step(Emission& to, const tiled::LstmStep& step);
+void emit_step(Emission& to, const tiled::WideSquares& step);
+void emit_step(Emission& to, const tiled::PixelRoots& step);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA

@@ -32,6 +32,7 @@
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/spread_softmax.h"
+#include "tiled/squares.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -71,6 +72,8 @@ using Work = std::variant<Infeed
                           , HostStore
                           , HostLoad
                           , Reflow
+                          , WideSquares
+                          , PixelRoots
                           >;
 // clang-format on
 
