@@ -106,7 +106,7 @@ struct CopiesOnDevice {
                        }
                        return set_ring_copies(finishing, step, std::move(work));
                      });
-    REEF_RETURN_IF_ERROR(lower::add_outfeed(builder, source));
+    builder.program().outputs.push_back(lower::add_outfeed(builder, source, tensor, 0));
     tiled::ParameterChunk unused;  // packages are made for programs with parameters
     unused.bytes = Bytes(std::vector<std::uint8_t>(chip::kWideLineBytes));
     unused.lines = 1;

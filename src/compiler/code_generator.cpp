@@ -41,11 +41,17 @@ MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program
 // In slices, where activations do not fit as they are.
 Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const GenerationOptions& options) {
   lower::LowerOptions how{options.level.value_or(part.level), part.refused};
-  if (options.slices) how.groups = *options.slices;
+  if (options.slices) {
+    how.groups = *options.slices;
+    how.hosted = options.hosted;
+  }
   REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
                         lower::lower(part.model, part.ops, part.inputs, part.outputs, how));
-  if (options.slices || schedule::activation_bytes(program) <= chip::kNarrowBytes) return program;
-  REEF_ASSIGN_OR_RETURN(how.groups, choose_slices({part.model, part.ops, part.inputs, part.outputs}, how));
+  if (options.slices || schedule::activation_bytes(program) <= options.narrow_bytes) return program;
+  REEF_ASSIGN_OR_RETURN(SlicePlan plan,
+                        choose_slices({part.model, part.ops, part.inputs, part.outputs}, how, options.narrow_bytes));
+  how.groups = std::move(plan.groups);
+  how.hosted = std::move(plan.hosted);
   return lower::lower(part.model, part.ops, part.inputs, part.outputs, how);
 }
 
@@ -69,6 +75,7 @@ Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOpt
   how.parameters = options.parameter_places;
   how.narrow_addresses = options.narrow_addresses;
   how.wide_lines = options.wide_lines;
+  how.narrow_bytes = options.narrow_bytes;
   how.cache = part.room;
   if (part.shares_chip) how.cache.lines = std::min(how.cache.lines, part.cached_bytes_max / chip::kWideLineBytes);
   REEF_RETURN_IF_ERROR(schedule::schedule(program, how));

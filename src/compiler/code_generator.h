@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,8 @@ struct GenerationOptions {
   std::map<std::int32_t, std::int32_t> narrow_addresses = {};
   std::map<std::int32_t, std::int32_t> wide_lines = {};
   std::optional<std::vector<lower::SliceGroup>> slices = std::nullopt;  // work in slices; nothing: as needed
+  std::set<std::int32_t> hosted = {};                                   // with `slices`: what the host keeps
+  std::int64_t narrow_bytes = chip::kNarrowBytes;                       // as if the tiles had less memory
   std::optional<std::string> compiler_version = std::nullopt;           // instead of Reef's name and version
 };
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options);

@@ -13,11 +13,15 @@
 //      limit.
 //   4. If that does not help: the same, while what an operator does not use is put aside (schedule/spills.h), without
 //      slices first.
+//   5. If that does not help either: the same, while the host keeps the largest tensors, which then exist on the chip
+//      in slices only; more and more of them, in the end all.
 //
 // How it is known that costs are right: they are those of the instructions' steps and of parameter lines on the ring
 // (timing.md 2), which is all that matters for a choice between groups.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <vector>
 
 #include "base/status.h"
@@ -25,8 +29,13 @@
 
 namespace reef::compiler {
 
-// Empty: everything fits as it is, or with things put aside. kUnsupported: no such groups were found; `options.groups`
-// and `sketch` are not used.
-Result<std::vector<lower::SliceGroup>> choose_slices(const lower::PartBorder& part, const lower::LowerOptions& options);
+struct SlicePlan {
+  std::vector<lower::SliceGroup> groups = {};
+  std::set<std::int32_t> hosted = {};  // tensors of the model that the host keeps
+};
+
+// Into `memory` bytes of each tile. Empty: everything fits as it is, or with things put aside. kUnsupported: nothing
+// was found; `options.groups`, `hosted` and `sketch` are not used.
+Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::LowerOptions& options, std::int64_t memory);
 
 }  // namespace reef::compiler

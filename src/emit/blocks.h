@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Emission {
     std::size_t position = 0;  // ProgramWriter::position()
   };
   std::vector<Hint> hints = {};
+  std::map<std::int32_t, std::int64_t> bytes_sent = {};  // by the model's tensor: of results that go out in pieces
   // Parameters that the program itself asks for, in the order in which it does.
   std::vector<std::uint8_t> parameters = {};
 
@@ -48,6 +50,8 @@ struct Emission {
   std::string name_of(const tiled::Outfeed& output) const;
   void hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset, std::int64_t bytes,
                      darwinn::Direction direction);
+  // The driver ends all transfers before it begins any behind.
+  void hint_fence();
 };
 
 void prologue_of_execution(ProgramWriter& writer);
@@ -69,6 +73,8 @@ void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
 void emit_step(Emission& to, const tiled::HaloUpdate& update);
 void emit_step(Emission& to, const tiled::Spill& spill);
+void emit_step(Emission& to, const tiled::HostStore& store);
+void emit_step(Emission& to, const tiled::HostLoad& load);
 void emit_step(Emission& to, const tiled::Pool& pool);
 void emit_step(Emission& to, const tiled::Product& product);
 void emit_step(Emission& to, const tiled::LstmInputs& inputs);

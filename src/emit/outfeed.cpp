@@ -9,8 +9,11 @@
 //   narrow_to_wide   RING_WRITE: the line before last has been sent
 //   ring_send        RING_PRODUCER_A: all tiles before have finished; NARROW_TO_WIDE: the line is filled
 //
-// How it is known: as Google's newest compiler does it where all tiles have the same share, and for vectors. Uneven
-// shares of images are our own.
+// A result may go out in pieces of some rows each, one behind the other in the host's buffer.
+//
+// How it is known: as Google's newest compiler does it where all tiles have the same share, and for vectors; pieces
+// with a transfer each are in its programs for large results, too (codegen_large.md 4.2). Uneven shares of images are
+// our own.
 #include <bit>
 
 #include "emit/blocks.h"
@@ -104,9 +107,16 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   const auto lines_of = [&](int tile) {
     return (stream.words[static_cast<std::size_t>(tile)] + kLineWords - 1) / kLineWords;
   };
+  std::int64_t& sent = to.bytes_sent[output.border];
+  if (output.piece == 0) sent = 0;
   writer.barrier();
   load_layer_address(writer, darwinn::BaseAddress::kOutput, layer_name);
-  use_layer_address(writer);
+  if (sent == 0) {
+    use_layer_address(writer);
+  } else {
+    writer.add_offset({kAddressLow, kAddressHigh}, layer_registers(writer), kDescriptorScratch,
+                      static_cast<std::uint32_t>(sent));
+  }
   TileMask tiles = 0;
   std::array<std::int64_t, chip::kTiles> filled{};  // lines, before
   for (int t = 0; t < chip::kTiles; ++t) {
@@ -127,7 +137,8 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
                  [&](TileMask mask, const Share& share) { fill_lines(writer, tensor, two_lines, mask, share); });
   writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(stream.bytes),
                          static_cast<int>(isa::bundle::DescriptorTag::kOutput)});
-  to.hint_transfer(darwinn::BaseAddress::kOutput, layer_name, 0, stream.bytes, darwinn::Direction::kToHost);
+  to.hint_transfer(darwinn::BaseAddress::kOutput, layer_name, sent, stream.bytes, darwinn::Direction::kToHost);
+  sent += stream.bytes;
   for (int t = 0; t < chip::kTiles; ++t) {
     const std::int32_t words = stream.words[static_cast<std::size_t>(t)];
     if (words == 0) continue;

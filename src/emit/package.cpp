@@ -67,16 +67,23 @@ darwinn::Layer layer_of(const ir::Tensor& tensor, const TiledTensor& tiled) {
   return layer;
 }
 
-// Where the host finds pixel (y, x) in the stream of tiles.
-darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& stream) {
+// A result, which may go out in several pieces of some rows each.
+using Pieces = std::vector<const TiledTensor*>;
+
+// Where the host finds pixel (y, x) in the stream of tiles. The tiles of each piece are counted as others.
+darwinn::OutputLayout layout_of(const Pieces& pieces) {
+  const TiledTensor& tensor = *pieces.front();
   darwinn::OutputLayout layout;
+  if (tensor.spread != tiled::Spread::kGrid) {
+    const OutputStream stream = output_stream(tensor);
+    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
+  }
   if (tensor.spread == tiled::Spread::kVector) {
     layout.y_to_tile = {0};
     layout.y_to_local_row = {0};
     layout.x_to_tile = {0};
     layout.x_to_local_offset = {0};
     layout.x_to_row_size = {static_cast<std::int32_t>(tensor.tile_bytes())};
-    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
     return layout;
   }
   if (tensor.spread == tiled::Spread::kCopies) {
@@ -89,14 +96,23 @@ darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& s
       layout.x_to_local_offset.push_back(x * tensor.pitch);
       layout.x_to_row_size.push_back(tensor.width * tensor.pitch);
     }
-    layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
     return layout;
   }
-  for (int row = 0; row < chip::kTileRows; ++row) {
-    for (std::int32_t y = 0; y < tensor.rows.tile(row).own(); ++y) {
-      layout.y_to_tile.push_back(chip::kTileColumns * row);
-      layout.y_to_local_row.push_back(y);
+  layout.y_to_tile.resize(static_cast<std::size_t>(tensor.height));
+  layout.y_to_local_row.resize(static_cast<std::size_t>(tensor.height));
+  std::int32_t before = 0;  // bytes of other pieces
+  for (const TiledTensor* piece : pieces) {
+    const OutputStream stream = output_stream(*piece);
+    const auto first_tile = static_cast<std::int32_t>(layout.tile_offset.size());
+    for (int row = 0; row < chip::kTileRows; ++row) {
+      const tiled::TileShare& rows = piece->rows.tile(row);
+      for (std::int32_t y = rows.begin; y < rows.end; ++y) {
+        layout.y_to_tile[static_cast<std::size_t>(y)] = first_tile + chip::kTileColumns * row;
+        layout.y_to_local_row[static_cast<std::size_t>(y)] = y - rows.begin;
+      }
     }
+    for (const std::int32_t offset : stream.offset) layout.tile_offset.push_back(before + offset);
+    before += stream.bytes;
   }
   for (int column = 0; column < chip::kTileColumns; ++column) {
     const std::int32_t own = tensor.columns.tile(column).own();
@@ -106,15 +122,15 @@ darwinn::OutputLayout layout_of(const TiledTensor& tensor, const OutputStream& s
       layout.x_to_row_size.push_back(own * tensor.pitch);
     }
   }
-  layout.tile_offset.assign(stream.offset.begin(), stream.offset.end());
   return layout;
 }
 
-darwinn::Layer output_layer(const ir::Tensor& tensor, const TiledTensor& tiled, const OutputStream& stream) {
-  darwinn::Layer layer = layer_of(tensor, tiled);
-  layer.size_bytes = stream.bytes;
+darwinn::Layer output_layer(const ir::Tensor& tensor, const Pieces& pieces) {
+  darwinn::Layer layer = layer_of(tensor, *pieces.front());
+  layer.size_bytes = 0;
+  for (const TiledTensor* piece : pieces) layer.size_bytes += output_stream(*piece).bytes;
   darwinn::OutputInfo info;
-  info.layout = layout_of(tiled, stream);
+  info.layout = layout_of(pieces);
   layer.info = std::move(info);
   darwinn::TensorShape shape;
   for (const std::int32_t size : tensor.shape.dims()) shape.dimensions.push_back({0, size - 1});
@@ -154,10 +170,17 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
     executable.input_layers.push_back(std::move(layer));
   }
   for (const std::int32_t step : program.outputs) {
-    const auto& outfeed = std::get<tiled::Outfeed>(program.steps[static_cast<std::size_t>(step)].work);
-    const TiledTensor& tensor = program.tensor(outfeed.tensor);
-    executable.output_layers.push_back(output_layer(source(outfeed.border), tensor, output_stream(tensor)));
-    executable.output_layers.back().name = name_of_result(source(outfeed.border), outfeed);
+    const auto& first = std::get<tiled::Outfeed>(program.steps[static_cast<std::size_t>(step)].work);
+    const std::int32_t border = first.border;
+    Pieces pieces;
+    for (std::size_t i = static_cast<std::size_t>(step); i < program.steps.size(); ++i) {
+      const auto* outfeed = std::get_if<tiled::Outfeed>(&program.steps[i].work);
+      if (outfeed == nullptr || outfeed->border != border || outfeed->is_state != first.is_state) continue;
+      if (outfeed->piece != static_cast<std::int32_t>(pieces.size())) break;
+      pieces.push_back(&program.tensor(outfeed->tensor));
+    }
+    executable.output_layers.push_back(output_layer(source(border), pieces));
+    executable.output_layers.back().name = name_of_result(source(border), first);
   }
 }
 
@@ -181,6 +204,7 @@ Result<darwinn::Executable> execution(const ir::Model& model, const TiledProgram
   step_begins.push_back(static_cast<std::int32_t>(writer.position()) + 1);
   epilogue_of_execution(writer);
   executable.used_narrow_memory_bytes = program.narrow_bytes;
+  executable.scratch_size_bytes = static_cast<std::int32_t>(program.host_bytes);
   executable.parameters = Bytes(std::move(to.parameters));
   REEF_ASSIGN_OR_RETURN(auto pieces, std::move(writer).finish());
   add_program(std::move(pieces), std::move(to.hints), executable);
@@ -213,6 +237,12 @@ std::string Emission::name_of(const tiled::Outfeed& output) const {
 void Emission::hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
                              std::int64_t bytes, darwinn::Direction direction) {
   hints.push_back({transfer_hint(base, name, offset, bytes, direction), writer.position()});
+}
+
+void Emission::hint_fence() {
+  Hint& fence = hints.emplace_back();
+  fence.hint.hint.emplace<darwinn::FenceHint>();
+  fence.position = writer.position();
 }
 
 Result<EmittedPackage> package(const ir::Model& model, const TiledProgram& program, const PackageOptions& options) {

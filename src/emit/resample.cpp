@@ -22,12 +22,17 @@ constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int32_t kHalo = 1;
 constexpr float kBilinearScale = 0x1p-14f;  // of two weights of 7 bits
 
-// Of the first output of a tile, from the pixel before its first one, in units of 1 / (2 * factor) pixels.
-std::int32_t phase(const tiled::Resample& step, const tiled::AxisPartition& from, const tiled::AxisPartition& to,
-                   int tile) {
+// The pixel behind the first one that a tile reads: twice its number is the tile's first output, or the one behind it.
+std::int32_t first_pixel(const tiled::AxisPartition& to, int tile) {
+  const tiled::Window window = tiled::resample_window(to.size);
+  return window.first(to.tile(tile).begin) + kHalo;
+}
+
+// Of the first output of a tile, from the pixel before that one, in units of 1 / (2 * factor) pixels.
+std::int32_t phase(const tiled::Resample& step, const tiled::AxisPartition& to, int tile) {
   // Nearest pixels are rounded half a pixel up.
   const std::int32_t centers = kResampleFactor + 1, corners = step.bilinear ? 2 * kResampleFactor : kResampleFactor;
-  const std::int32_t ahead = to.tile(tile).begin - kResampleFactor * from.tile(tile).begin;
+  const std::int32_t ahead = to.tile(tile).begin - kResampleFactor * first_pixel(to, tile);
   return (step.half_pixels ? centers : corners) + 2 * ahead;
 }
 
@@ -39,7 +44,7 @@ Draft work_of(const tiled::Resample& step, const TiledTensor& from, const TiledT
   const std::int32_t words = (to.channels + kWord - 1) / kWord, taps = step.bilinear ? 2 : 1;
   const std::int64_t pitch = from.pitch, row_bytes = from.row_bytes(column);
   const std::int64_t first =
-      from.byte_of(row, column, from.rows.tile(row).begin - kHalo, from.columns.tile(column).begin - kHalo);
+      from.byte_of(row, column, first_pixel(to.rows, row) - kHalo, first_pixel(to.columns, column) - kHalo);
   std::vector<Dim> sums;
   if (step.bilinear) sums.push_back(repeat(taps * taps));
   sums.push_back(repeat(std::int64_t{rows} * columns * words));
@@ -64,11 +69,11 @@ Draft work_of(const tiled::Resample& step, const TiledTensor& from, const TiledT
       .set_float(t::kScale, step.bilinear ? kBilinearScale : 1.0f)
       .set(r::kXDim, 2)
       .set(r::kXNearest, !step.bilinear)
-      .set(r::kXPhase, phase(step, from.columns, to.columns, column))
+      .set(r::kXPhase, phase(step, to.columns, column))
       .set(r::kXFactor, kResampleFactor)
       .set(r::kYDim, 3)
       .set(r::kYNearest, !step.bilinear)
-      .set(r::kYPhase, phase(step, from.rows, to.rows, row))
+      .set(r::kYPhase, phase(step, to.rows, row))
       .set(r::kYFactor, kResampleFactor)
       .set(r::kPixelStride, pitch)
       .set(r::kRowStride, row_bytes)

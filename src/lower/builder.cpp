@@ -116,12 +116,50 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image) 
 // With memory of its own, whose size follows from the cut; in a slice, with the rows that the slice has.
 std::int32_t Builder::add_tensor(TiledTensor tensor) {
   Use use;
-  if (slice_ && tensor.spread == tiled::Spread::kGrid) {
-    const auto rows = slice_->rows.find(tensor.source);
-    if (rows != slice_->rows.end()) use.slice = rows->second;
-  }
+  if (tensor.spread == tiled::Spread::kGrid) use.slice = slice_rows(tensor.source);
   tensor.object = new_narrow(0);
   program_.tensors.push_back(std::move(tensor));
+  tensor_uses_.push_back(std::move(use));
+  return static_cast<std::int32_t>(program_.tensors.size() - 1);
+}
+
+std::int32_t Builder::add_tensor(TiledTensor tensor, const std::optional<tiled::TileRanges>& rows) {
+  const std::int32_t made = add_tensor(std::move(tensor));
+  tensor_uses_[static_cast<std::size_t>(made)].slice = rows;
+  return made;
+}
+
+Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image, const tiled::TileRanges& rows) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t made, new_grid(tensor, image));
+  tensor_uses_[static_cast<std::size_t>(made)].slice = rows;
+  return made;
+}
+
+void Builder::begin_slice(Slice slice) {
+  slice_ = std::move(slice);
+  values_before_slice_ = values_;
+  layouts_before_slice_ = layouts_.size();
+}
+
+void Builder::end_slice() {
+  slice_.reset();
+  values_ = std::move(values_before_slice_);
+  layouts_.resize(layouts_before_slice_);
+}
+
+std::optional<tiled::TileRanges> Builder::slice_rows(std::int32_t source) const {
+  if (!slice_) return std::nullopt;
+  const auto found = slice_->rows.find(source);
+  return found == slice_->rows.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::int32_t Builder::rows_of(std::int32_t tensor, const tiled::TileRanges& rows) {
+  TiledTensor part = program_.tensor(tensor);
+  part.is_part = true;
+  Use use;
+  use.slice = rows;
+  use.whole = tensor;
+  program_.tensors.push_back(std::move(part));
   tensor_uses_.push_back(std::move(use));
   return static_cast<std::int32_t>(program_.tensors.size() - 1);
 }
@@ -235,7 +273,7 @@ bool Builder::put_into(std::int32_t tensor, std::int32_t whole, std::int32_t fir
   part.object = all.object;
   part.offset = all.offset + first;
   part.pitch = all.pitch;
-  parts_[tensor] = whole;
+  parts_[tensor] = {whole, first};
   return true;
 }
 
@@ -295,28 +333,35 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
 // ---- The second round ----
 
 void Builder::cut_tensors() {
-  for (std::size_t t = 0; t < program_.tensors.size(); ++t) {
-    TiledTensor& tensor = program_.tensors[t];
-    const Use& use = tensor_uses_[t];
-    if (tensor.spread == tiled::Spread::kGrid && use.whole >= 0) {  // which is cut: it was made before
-      const TiledTensor& whole = program_.tensor(use.whole);
-      tensor.rows = whole.rows.part(*use.slice);
-      tensor.columns = whole.columns;
-      tensor.pitch = whole.pitch;
-      tensor.offset = whole.offset;
-    } else if (tensor.spread == tiled::Spread::kGrid) {
-      tensor.rows = use.slice ? tiled::AxisPartition::local(tensor.height, *use.slice)
-                              : tiled::AxisPartition::of(tensor.height, use.rows, use.rows_needed);
-      tensor.columns = tiled::AxisPartition::of(tensor.width, use.columns);
-    }
-    tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
-    object.bytes = std::max(object.bytes, tensor.tile_bytes());
+  std::vector<bool> is_cut(program_.tensors.size());
+  for (std::size_t t = 0; t < program_.tensors.size(); ++t) cut_tensor(static_cast<std::int32_t>(t), is_cut);
+}
+
+// After what it lies in.
+void Builder::cut_tensor(std::int32_t index, std::vector<bool>& is_cut) {
+  if (is_cut[static_cast<std::size_t>(index)]) return;
+  is_cut[static_cast<std::size_t>(index)] = true;
+  TiledTensor& tensor = program_.tensor(index);
+  const Use& use = tensor_uses_[static_cast<std::size_t>(index)];
+  const auto part = parts_.find(index);
+  const std::int32_t in = part != parts_.end() ? part->second.whole : use.whole;
+  if (tensor.spread == tiled::Spread::kGrid && in >= 0) {
+    cut_tensor(in, is_cut);
+    const TiledTensor& whole = program_.tensor(in);
+    const bool has_all_rows = part != parts_.end();
+    tensor.rows = has_all_rows ? whole.rows : whole.rows.part(*use.slice);
+    tensor.columns = whole.columns;
+    tensor.object = whole.object;
+    tensor.pitch = whole.pitch;
+    tensor.offset = whole.offset + (has_all_rows ? part->second.first : 0);
+    tensor.is_part = tensor.is_part || whole.is_part;
+  } else if (tensor.spread == tiled::Spread::kGrid) {
+    tensor.rows = use.slice ? tiled::AxisPartition::local(tensor.height, *use.slice)
+                            : tiled::AxisPartition::of(tensor.height, use.rows, use.rows_needed);
+    tensor.columns = tiled::AxisPartition::of(tensor.width, use.columns);
   }
-  for (const auto& [part, whole] : parts_) {
-    TiledTensor& tensor = program_.tensor(part);
-    tensor.rows = program_.tensor(whole).rows;
-    tensor.columns = program_.tensor(whole).columns;
-  }
+  tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
+  object.bytes = std::max(object.bytes, tensor.tile_bytes());
 }
 
 bool Builder::is_last_read(std::int32_t tensor) const {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -101,9 +102,13 @@ class Builder {
   Result<std::int32_t> new_grid(std::int32_t source);
   // A tensor of any layout, with memory of its own.
   std::int32_t add_tensor(tiled::TiledTensor tensor);
+  // With these rows instead of the slice's, if there are any.
+  std::int32_t add_tensor(tiled::TiledTensor tensor, const std::optional<tiled::TileRanges>& rows);
   // A single pixel cut by channels, `run` to a tile, with memory of its own.
   Result<std::int32_t> new_vector(std::int32_t source, std::int32_t run = tiled::kVectorRun);
   Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
+  // With these rows instead of the slice's.
+  Result<std::int32_t> new_grid(std::int32_t source, const Image& image, const tiled::TileRanges& rows);
 
   // Whether nothing but one operator reads the tensor (TiledProgram's), under whatever names the model knows it.
   bool has_one_reader(std::int32_t tensor) const;
@@ -120,12 +125,21 @@ class Builder {
   // What a slice has of each tensor. Until end_slice(), tensors of the model that are listed here are made with these
   // rows instead of all, and steps that read others need rows of those as they are listed.
   struct Slice {
-    std::map<std::int32_t, tiled::TileRanges> rows;   // by tensor of the model: what is made
+    std::map<std::int32_t, tiled::TileRanges> rows;   // by tensor of the model: what is made, also copies of others
     std::map<std::int32_t, std::int32_t> wholes;      // by tensor of the model: the tiled tensor that gets the rows
     std::map<std::int32_t, tiled::TileRanges> reads;  // by tiled tensor: rows of it that are needed
+    std::set<std::int32_t> made;                      // tensors of the model: paddings that are not left to windows
   };
-  void begin_slice(Slice slice) { slice_ = std::move(slice); }
-  void end_slice() { slice_.reset(); }
+  void begin_slice(Slice slice);
+  // What was made of tensors that are there as a whole is forgotten.
+  void end_slice();
+  // The rows of a tensor of the model that a slice makes; nothing: all, or it is not in the slice.
+  std::optional<tiled::TileRanges> slice_rows(std::int32_t source) const;
+  bool must_make(std::int32_t source) const { return slice_ && slice_->made.contains(source); }
+  // Some rows of a tensor, in its place: they can be read or written by themselves.
+  std::int32_t rows_of(std::int32_t tensor, const tiled::TileRanges& rows);
+  // There is no such tensor any more; it may be made again.
+  void forget_value(std::int32_t source) { values_.erase(source); }
   // Steps of an operator, which are several in slices: the first makes what all use, by the needs of all.
   const std::vector<std::int32_t>& steps_of(std::int32_t op) const { return steps_of_op_.at(op); }
 
@@ -187,6 +201,7 @@ class Builder {
     return !use.columns.empty() || !use.rows.empty();
   }
   void cut_tensors();
+  void cut_tensor(std::int32_t index, std::vector<bool>& is_cut);
   Status finish_steps(std::int32_t& at);
   void set_lifetimes();
 
@@ -211,6 +226,8 @@ class Builder {
   std::map<std::int32_t, std::vector<ChunkOfStep>> chunks_of_op_;
   std::optional<Slice> slice_;
   bool is_sketch_ = false;
+  std::map<std::int32_t, Value> values_before_slice_;
+  std::size_t layouts_before_slice_ = 0;
   std::vector<std::pair<std::int32_t, std::int32_t>> layouts_;  // a tiled tensor, and another of the same elements
   std::int32_t op_ = -1;                                        // that is being lowered
   std::vector<Finish> finishes_;                                // by step
@@ -218,8 +235,11 @@ class Builder {
   std::vector<tiled::Step> inserted_;                           // before it
   std::vector<tiled::Step> finished_;                           // before these
   std::int32_t identity_ = tiled::kNowhere;                     // TiledProgram::wide
-  std::vector<std::int32_t> uses_;              // by the model's tensors: as an operand, as a result of the model
-  std::map<std::int32_t, std::int32_t> parts_;  // tiled tensors that lie in another one
+  std::vector<std::int32_t> uses_;  // by the model's tensors: as an operand, as a result of the model
+  struct Part {
+    std::int32_t whole = -1, first = 0;  // its channel
+  };
+  std::map<std::int32_t, Part> parts_;  // tiled tensors that lie in another one
 };
 
 // The zero point of an 8-bit tensor as the chip has it, 0..255. Fails where the tensor is not quantized with one scale.

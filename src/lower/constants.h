@@ -30,8 +30,8 @@ struct ChannelScaling {
 Status add_channel_scaling(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output,
                            const ChannelScaling& scaling);
 
-// A tensor's elements in a layout whose pixels have `numbers` channels (any, if that is 1): that in which it is, or else
-// one in which its last dimension is the channels.
+// A tensor's elements in a layout whose pixels have `numbers` channels (any, if that is 1): that in which it is, or
+// else one in which its last dimension is the channels.
 Result<std::int32_t> with_channels(Builder& builder, std::int32_t source, std::size_t numbers);
 
 // The constant operand of an operator whose other operand is computed and has the shape of the result: one number, or

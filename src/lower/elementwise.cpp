@@ -69,6 +69,18 @@ Status add_elementwise(Builder& builder, std::int32_t op, Elementwise work) {
   return ok_status();
 }
 
+void add_copy(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to) {
+  Elementwise copy;
+  copy.input = from;
+  copy.output = to;
+  copy.clamp = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  builder.add_step(op, copy, {Read{from}}, {to}, [](Builder& finishing, tiled::Step& step) {
+    auto& work = std::get<Elementwise>(step.work);
+    work.identity = finishing.identity(step);
+    return ok_status();
+  });
+}
+
 std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor, std::int32_t owner) {
   Elementwise copy;
   copy.input = tensor;

@@ -26,6 +26,9 @@ Result<Operands> spread_operands(Builder& builder, std::int32_t op);
 // Adds a step for `op` whose output is a new tensor, the value of the operator's first result.
 Status add_elementwise(Builder& builder, std::int32_t op, tiled::Elementwise work);
 
+// Adds a step that copies pixels: those that each tile owns of `to`, which has them of `from` as well.
+void add_copy(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to);
+
 // For `finish` functions: a copy of the tensor, without halo, made directly before the step that is being finished.
 // Each tile has the pixels that it has of `owner`.
 std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor, std::int32_t owner);

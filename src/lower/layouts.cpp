@@ -5,7 +5,6 @@
 // words keep the padding behind them. Everything else is a rearrangement of single elements (rearrange.h).
 #include <bit>
 
-#include "ir/describe.h"
 #include "lower/builder.h"
 #include "lower/element_maps.h"
 #include "lower/pad.h"
@@ -204,10 +203,6 @@ Result<Value> Builder::image(std::int32_t source) {
 Result<std::int32_t> Builder::grid(std::int32_t source) {
   REEF_ASSIGN_OR_RETURN(const Value found, value(source));
   if (found.padding != Padding{}) {
-    if (slice_) {
-      return unsupported("'{}' is padded; making that real slice by slice is not generated yet",
-                         ir::describe_name(this->source(source).name));
-    }
     REEF_ASSIGN_OR_RETURN(const std::int32_t padded, make_padding_real(*this, source, found));
     set_value(source, {padded, {}});
     return padded;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct LowerOptions {
   std::vector<RefusedOp>* refused = nullptr;
   // What is done in slices: groups that do not overlap, in order, which SlicedOps takes.
   std::vector<SliceGroup> groups = {};
+  // Tensors of the model, images on the grid, that the host keeps while nothing uses them. Inputs of the part among
+  // them come in anew with each use.
+  std::set<std::int32_t> hosted = {};
   // Leaves out parameters and what only they decide: for the sizes of activations, quickly.
   bool sketch = false;
 };

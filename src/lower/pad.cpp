@@ -111,6 +111,10 @@ Status lower_pad(Builder& builder, std::int32_t op) {
     Padding& p = value.padding;
     p = {p.top + amounts[1].before, p.bottom + amounts[1].after, p.left + amounts[2].before,
          p.right + amounts[2].after};
+    if (builder.must_make(to)) {
+      REEF_ASSIGN_OR_RETURN(value.tensor, pad_image(builder, op, to, value.tensor, p));
+      p = {};
+    }
     builder.set_value(to, value);
     return ok_status();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/placement.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace reef::lower {
@@ -13,9 +14,9 @@ using tiled::TileShare;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 
 std::vector<std::int8_t> owners_of(const AxisPartition& axis) {
-  std::vector<std::int8_t> owners;
+  std::vector<std::int8_t> owners(static_cast<std::size_t>(axis.size), 0);
   for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
-    owners.insert(owners.end(), static_cast<std::size_t>(axis.tile(t).own()), static_cast<std::int8_t>(t));
+    std::fill(owners.begin() + axis.tile(t).begin, owners.begin() + axis.tile(t).end, static_cast<std::int8_t>(t));
   }
   return owners;
 }
@@ -77,12 +78,13 @@ std::int32_t Placement::byte_on(int tile, std::int64_t element) const {
   return kNotHere;
 }
 
-int Placement::owner(std::int64_t element) const {
+int Placement::owner(std::int64_t element, int reader) const {
   switch (tensor_.spread) {
     case Spread::kGrid: {
       const Pixel p = pixel(element);
-      return chip::kTileColumns * tile_row_[static_cast<std::size_t>(p.y)] +
-             tile_column_[static_cast<std::size_t>(p.x)];
+      const int own_row = chip::tile_row(reader);
+      const int row = owns(tensor_.rows.tile(own_row), p.y) ? own_row : tile_row_[static_cast<std::size_t>(p.y)];
+      return chip::kTileColumns * row + tile_column_[static_cast<std::size_t>(p.x)];
     }
     case Spread::kVector:
       return static_cast<int>(element / tensor_.run);

@@ -18,8 +18,9 @@ class Placement {
   static constexpr std::int32_t kNotHere = -1;
   // Byte of the tensor's object at which a tile has the element: its own or in a halo. kNotHere: it has not.
   std::int32_t byte_on(int tile, std::int64_t element) const;
-  // A tile that has the element for its own.
-  int owner(std::int64_t element) const;
+  // A tile that has the element for its own; in work by slices several may, and one in the row of tiles of `reader`,
+  // who wants it, is taken.
+  int owner(std::int64_t element, int reader) const;
   std::int32_t object() const { return tensor_.object; }
 
   // A word of the tensor that a tile owns: `elements` (1 to 4) of them from `first` on, at byte `at` of the object.

@@ -39,7 +39,7 @@ RearrangementPlan::Word RearrangementPlan::word_of(int tile, const Placement::Ow
     byte.owner = tile;
     if (byte.byte != Placement::kNotHere) continue;
     byte.kind = Byte::Kind::kAway;
-    byte.owner = from.owner(source.element);
+    byte.owner = from.owner(source.element, tile);
     byte.byte = from.byte_on(byte.owner, source.element);
   }
   return word;

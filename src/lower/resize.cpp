@@ -9,6 +9,7 @@
 
 #include "lower/lowerings.h"
 #include "lower/movement.h"
+#include "lower/row_relations.h"
 #include "lower/windows.h"
 #include "tiled/resample.h"
 
@@ -18,6 +19,7 @@ namespace {
 using tiled::AxisPartition;
 using tiled::kResampleFactor;
 using tiled::LocalCopy;
+using tiled::resample_window;
 
 struct Resize {
   bool bilinear = false, align_corners = false, half_pixels = false;
@@ -59,11 +61,6 @@ Status copy_nearest(Builder& builder, std::int32_t op, std::int32_t from, std::i
   for (std::int64_t c = 0; c < shape[3]; ++c) axes.offsets.back().push_back(c);
   const Windows windows{near_window(shape[1], result[1], how), near_window(shape[2], result[2], how)};
   return move_elements(builder, op, from, to, by_axes(std::move(axes)), windows);
-}
-
-// All pixels that the instruction can touch: one before and one behind.
-tiled::Window resample_window(std::int32_t outputs) {
-  return {.outputs = outputs, .kernel = 2, .stride = 2, .pad_before = 1, .enlarged = 2 * kResampleFactor};
 }
 
 // One row or column of pixels in a tile's buffer, next to another one.
@@ -153,6 +150,7 @@ Status double_size(Builder& builder, std::int32_t op, std::int32_t from, std::in
   return ok_status();
 }
 
+// Whether the instruction for it can be used: tiles that have nothing of the image may need none of it.
 bool is_doubled(const ir::Shape& from, const ir::Shape& to) {
   for (const int d : {1, 2}) {
     if (to[d] != kResampleFactor * from[d]) return false;
@@ -163,6 +161,20 @@ bool is_doubled(const ir::Shape& from, const ir::Shape& to) {
 }
 
 }  // namespace
+
+std::optional<tiled::Window> resize_rows(const ir::Subgraph& graph, const ir::Operator& op) {
+  const ir::Shape& from = graph.tensors[static_cast<std::size_t>(op.inputs[0])].shape;
+  const ir::Shape& to = graph.tensors[static_cast<std::size_t>(op.outputs[0])].shape;
+  const ir::Attributes& a = op.attributes;
+  const Resize how{op.type == "RESIZE_BILINEAR", a.get_bool("align_corners"), a.get_bool("half_pixel_centers")};
+  if (!how.align_corners && is_doubled(from, to)) return resample_window(to[1]);
+  if (how.bilinear) return std::nullopt;
+  // A row more on both sides, for the rounding of floats.
+  tiled::Window window = near_window(from[1], to[1], how);
+  window.pad_before += window.enlarged;
+  window.kernel = 3;
+  return window;
+}
 
 Status lower_resize(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));

@@ -10,6 +10,12 @@
 //
 // Columns are spread over the tiles as always.
 //
+// What a group reads and makes for others need not exist as a whole on the chip either:
+//   inputs of the part       come in slice by slice
+//   tensors kept by the host  are loaded and stored slice by slice (tiled/transfers.h)
+//   results of the part       go out slice by slice
+// With all of that, a network of any height needs no more memory than a few rows of each of one operator's tensors.
+//
 // Google's compiler cuts the image into rectangles instead, which all tiles work on together, and joins the results
 // afterwards (codegen_large.md 1.1). Both are recomputation of halos; ours saves the joining and has more of it.
 #pragma once
@@ -18,9 +24,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ir/model.h"
+#include "lower/row_relations.h"
 #include "tiled/axis_partition.h"
 
 namespace reef::lower {
@@ -44,69 +52,67 @@ struct PartBorder {
 class SlicedOps {
  public:
   const SliceGroup& group() const { return group_; }
-
-  // How rows of an operand follow from those of the result: rows o * stride - pad to o * stride - pad + reach.
-  struct RowRead {
-    std::int32_t tensor = -1;  // the model's
-    std::int32_t stride = 1, pad = 0, reach = 1;
-    std::int32_t id = -1;  // in tensors()
-  };
-  struct SlicedOp {
-    std::int32_t op = -1;      // the model's
-    std::int32_t result = -1;  // the model's tensor
-    std::int32_t height = 0;   // of the result
-    bool computes = true;      // false: another view of the operand, which exists only once
-    bool reads_windows = false;
-    bool pads = false;
-    std::vector<RowRead> reads;
-    std::int32_t id = -1;  // of the result, in tensors()
-  };
-  const std::vector<SlicedOp>& ops() const { return ops_; }
+  // The same in another number of slices, at least 1.
+  void set_slices(std::int32_t slices) { group_.slices = slices; }
+  const std::vector<RowOp>& ops() const { return ops_; }
   // Everything that they read and compute, as tensors of the model.
   const std::vector<std::int32_t>& tensors() const { return tensors_; }
-
-  // Positions in tensors(): what the group computes for others; inputs of the part that nothing else reads, which come
-  // in slice by slice; what is computed before and read here.
-  const std::vector<std::int32_t>& results() const { return results_; }
-  const std::vector<std::int32_t>& inputs() const { return inputs_; }
-  const std::vector<std::int32_t>& operands() const { return operands_; }
   std::int32_t tensor(std::int32_t id) const { return tensors_[static_cast<std::size_t>(id)]; }
 
-  // The rows of each of tensors() that a slice needs; for results, those that it computes. Rows outside of the image
-  // are padding.
+  // Positions in tensors(). What others read afterwards: on the chip as a whole, or kept by the host; results of the
+  // part that go out slice by slice (and may be kept by the host as well).
+  const std::vector<std::int32_t>& results() const { return results_; }
+  const std::vector<std::int32_t>& stored() const { return stored_; }
+  const std::vector<std::int32_t>& outputs() const { return outputs_; }
+  // Positions in tensors(). What is read: inputs of the part that come in slice by slice; what the host keeps; what is
+  // on the chip as a whole.
+  const std::vector<std::int32_t>& inputs() const { return inputs_; }
+  const std::vector<std::int32_t>& loaded() const { return loaded_; }
+  const std::vector<std::int32_t>& operands() const { return operands_; }
+
+  // The rows of each of tensors() that a slice needs. Rows outside of the image are padding.
   std::vector<tiled::TileRanges> rows(std::int32_t slice) const;
+  // The rows of a result that belong to a slice; it may need more of them.
+  tiled::TileRanges share(std::int32_t id, std::int32_t slice) const;
+  // Of results(): every tile row needs the rows that are its own and no others, so that they are computed in their
+  // place. Others are computed beside it and then copied.
+  bool is_in_place(std::int32_t id) const { return in_place_.contains(id); }
 
  private:
   friend class Sliceable;
-  std::int32_t id_of(std::int32_t tensor);
-  bool results_stay_in_place() const;
+  std::int32_t id_of(std::int32_t tensor, std::int32_t height);
+  void find_those_in_place();
 
   SliceGroup group_;
-  std::vector<SlicedOp> ops_;
-  std::vector<std::int32_t> tensors_;
-  std::vector<std::int32_t> heights_;  // of results()
-  std::vector<std::int32_t> results_, inputs_, operands_;
+  std::vector<RowOp> ops_;
+  std::vector<std::int32_t> tensors_, heights_;
+  std::vector<std::int32_t> results_, stored_, outputs_, inputs_, loaded_, operands_;
+  std::set<std::int32_t> in_place_;
 };
 
 // What of a part can be executed in slices.
 class Sliceable {
  public:
-  explicit Sliceable(const PartBorder& part);
+  // `hosted`: tensors of the model that the host keeps; of inputs of the part, those that come in anew for each group.
+  explicit Sliceable(const PartBorder& part, const std::set<std::int32_t>& hosted = {});
 
-  // Nothing: these operators cannot be executed in slices. That is so for operators that do not work row by row, and
-  // where a result is needed inside of the group by more than the tile row that has it.
+  // Nothing: one of these operators does not work row by row.
   std::optional<SlicedOps> group(const SliceGroup& group) const;
+  bool is_sliceable(std::int32_t op) const { return ops_[static_cast<std::size_t>(op)].has_value(); }
 
  private:
-  bool add_borders(SlicedOps& sliced) const;
-
-  // Where a tensor is read: positions of the first and last operator. Results of the part are read behind all.
   struct Readers {
-    std::int32_t first = -1, last = -1;
-    bool is_input = false;
+    std::int32_t first = -1, last = -1;  // positions of operators
+    bool is_input = false, is_output = false;
   };
-  std::vector<std::optional<SlicedOps::SlicedOp>> ops_;
+  Readers readers_of(std::int32_t tensor) const;
+  bool is_read_outside(std::int32_t tensor, const SliceGroup& group) const;
+  void make_paddings(SlicedOps& sliced) const;
+  void add_borders(SlicedOps& sliced) const;
+
+  std::vector<std::optional<RowOp>> ops_;
   std::map<std::int32_t, Readers> readers_;
+  std::set<std::int32_t> hosted_;
 };
 
 }  // namespace reef::lower

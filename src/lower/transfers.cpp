@@ -211,17 +211,63 @@ Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
   return builder.add_step(-1, infeed, {}, {infeed.tensor}, infeed.vector ? finish_vector_infeed : finish_infeed);
 }
 
-Status add_outfeed(Builder& builder, std::int32_t source, bool is_state) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.any_layout(source));
+std::int32_t add_outfeed(Builder& builder, std::int32_t source, std::int32_t tensor, std::int32_t piece,
+                         bool is_state) {
   tiled::Outfeed outfeed;
   outfeed.border = source;
   outfeed.is_state = is_state;
   outfeed.tensor = tensor;
+  outfeed.piece = piece;
   outfeed.lines = builder.new_wide(tiled::kOutfeedLines);
   const std::int32_t step = builder.add_step(-1, outfeed, {Read{tensor}}, {});
   builder.program().steps.back().wide_used = {outfeed.lines};
-  builder.program().outputs.push_back(step);
-  return ok_status();
+  return step;
+}
+
+tiled::HostImage new_host_image(Builder& builder, std::int32_t tensor) {
+  const TiledTensor& from = builder.tensor(tensor);
+  tiled::HostImage image;
+  image.offset = builder.program().host_bytes;
+  image.height = from.height;
+  image.width = from.width;
+  image.pixel_words = from.pixel_words();
+  builder.program().host_bytes += image.bytes();
+  return image;
+}
+
+namespace {
+
+// Rows of an odd number of words are moved with the word behind them.
+void make_room_behind(Builder& builder, std::int32_t tensor) {
+  const TiledTensor& from = builder.tensor(tensor);
+  tiled::NarrowObject& object = builder.program().narrow[static_cast<std::size_t>(from.object)];
+  object.bytes = std::max(object.bytes, from.offset + from.tile_bytes() + chip::kNarrowWordBytes);
+}
+
+}  // namespace
+
+void add_host_store(Builder& builder, std::int32_t tensor, const tiled::HostImage& image) {
+  tiled::HostStore store{tensor, image, builder.new_wide(tiled::kOutfeedLines)};
+  builder.add_step(-1, store, {Read{tensor}}, {}, [tensor](Builder& finishing, tiled::Step&) -> Status {
+    const TiledTensor& from = finishing.tensor(tensor);
+    if (from.pitch != from.pixel_words() * chip::kNarrowWordBytes) {
+      return unsupported("an image inside of another one cannot be kept by the host");
+    }
+    make_room_behind(finishing, tensor);
+    return ok_status();
+  });
+  builder.program().steps.back().wide_used = {store.lines};
+}
+
+Result<std::int32_t> add_host_load(Builder& builder, std::int32_t source, const tiled::HostImage& image) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.new_grid(source));
+  tiled::HostLoad load{tensor, image, builder.new_wide(tiled::HostLoad::kLines)};
+  builder.add_step(-1, load, {}, {tensor}, [tensor](Builder& finishing, tiled::Step&) {
+    make_room_behind(finishing, tensor);
+    return ok_status();
+  });
+  builder.program().steps.back().wide_used = {load.lines};
+  return tensor;
 }
 
 }  // namespace reef::lower

@@ -17,6 +17,7 @@
 #include "lower/lowerings.h"
 #include "lower/movement.h"
 #include "lower/pad.h"
+#include "lower/row_relations.h"
 #include "lower/windows.h"
 
 namespace reef::lower {
@@ -221,7 +222,41 @@ tiled::Window phase_window(const Axis& axis, std::int32_t remainder) {
           .enlarged = axis.stride};
 }
 
+// The rows of a phase that some rows of the output are made of.
+tiled::TileRanges phase_rows(const Axis& axis, std::int32_t remainder, const tiled::TileRanges& outputs) {
+  const tiled::Window window = phase_window(axis, remainder);
+  const Phase& phase = axis.phases[static_cast<std::size_t>(remainder)];
+  tiled::TileRanges rows;
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    const tiled::Range range = outputs[t].within(0, axis.outputs);
+    if (range.is_empty()) continue;
+    rows[t] = tiled::Range{window.first(range.begin), window.end(range.end - 1)}.within(0, phase.outputs);
+  }
+  return rows;
+}
+
+Result<std::int32_t> new_phase(Builder& builder, std::int32_t output, const Image& image, const Axis& y,
+                               std::int32_t remainder) {
+  const auto rows = builder.slice_rows(output);
+  if (!rows) return builder.new_grid(output, image);
+  return builder.new_grid(output, image, phase_rows(y, remainder, *rows));
+}
+
 }  // namespace
+
+// Output o gets inputs (o + padding - kernel + 1) / stride, rounded up, to (o + padding) / stride; a phase is computed
+// up to a row before and behind those that are needed.
+std::optional<tiled::Window> transpose_conv_rows(const ir::Subgraph& graph, const ir::Operator& op) {
+  const auto shape_of = [&](std::int32_t tensor) { return graph.tensors[static_cast<std::size_t>(tensor)].shape; };
+  const ir::Shape weights = shape_of(op.inputs[1]), in = shape_of(op.inputs[2]), out = shape_of(op.outputs[0]);
+  if (weights.rank() != 4) return std::nullopt;
+  const auto axis =
+      axis_of(in[1], out[1], weights[1], op.attributes.get_int("stride_h"), op.attributes.get_enum("padding", "SAME"));
+  if (!axis.ok()) return std::nullopt;
+  const std::int32_t reach = (weights[1] + axis->stride - 1) / axis->stride;
+  return tiled::Window{
+      .kernel = reach + 3, .pad_before = weights[1] - axis->padding - 1 + 2 * axis->stride, .enlarged = axis->stride};
+}
 
 Status lower_transpose_conv(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const Operands operands, operands_of(builder, op));
@@ -237,7 +272,8 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
   }
   REEF_RETURN_IF_ERROR(image_of(builder.source(operands.output)).status());
   REEF_ASSIGN_OR_RETURN(std::int32_t image, builder.grid(operands.input));
-  const Padding padding = padding_for(builder.tensor(image), y, x);
+  Padding padding = padding_for(builder.tensor(image), y, x);
+  if (builder.slice_rows(operands.input)) padding.top = padding.bottom = 0;  // every tile has the rows that it needs
   if (padding != Padding{}) {
     REEF_ASSIGN_OR_RETURN(image, pad_image(builder, op, operands.input, image, padding));
   }
@@ -254,7 +290,7 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
       const Phase &rows = y.phases[static_cast<std::size_t>(py)], &columns = x.phases[static_cast<std::size_t>(px)];
       if (rows.outputs < 1 || columns.outputs < 1) continue;
       REEF_ASSIGN_OR_RETURN(const std::int32_t phase,
-                            builder.new_grid(operands.output, {rows.outputs, columns.outputs, out[3]}));
+                            new_phase(builder, operands.output, {rows.outputs, columns.outputs, out[3]}, y, py));
       Windows windows{rows.window(), columns.window()};
       windows.y.pad_before -= padding.top;
       windows.x.pad_before -= padding.left;

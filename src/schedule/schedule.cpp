@@ -66,9 +66,9 @@ std::int64_t place_in_order(TiledProgram& program, FitOrder order) {
 
 // Google's compiler places the largest first. Where that does not fit, or need not be the same, the best order of all
 // is taken.
-std::int64_t place_objects(TiledProgram& program) {
+std::int64_t place_objects(TiledProgram& program, std::int64_t limit) {
   const std::int64_t by_size = place_in_order(program, FitOrder::kSize);
-  if (program.level == tiled::Level::kAsGoogle && by_size <= chip::kNarrowBytes) return by_size;
+  if (program.level == tiled::Level::kAsGoogle && by_size <= limit) return by_size;
   FitOrder best = FitOrder::kSize;
   std::int64_t least = by_size;
   for (const FitOrder order : kFitOrders) {
@@ -83,26 +83,40 @@ std::int64_t place_objects(TiledProgram& program) {
 // Limits of what may exist together, in per cent of the memory: lower ones leave room for pieces between things.
 constexpr int kLimits[] = {100, 97, 94, 90, 85, 80, 70};
 
+// Lines of wide memory that things put aside leave for everything else.
+constexpr std::int64_t kLinesKept = 512;
+
+std::int64_t lines_aside(const TiledProgram& program, std::size_t first) {
+  std::vector<std::int64_t> change(program.steps.size() + 1, 0);
+  for (std::size_t i = first; i < program.wide.size(); ++i) {
+    const WideObject& object = program.wide[i];
+    change[static_cast<std::size_t>(object.life.first)] += object.lines;
+    change[static_cast<std::size_t>(object.life.last) + 1] -= object.lines;
+  }
+  std::int64_t now = 0, most = 0;
+  for (const std::int64_t lines : change) most = std::max(most, now += lines);
+  return most;
+}
+
 // The same, with things put aside where they do not fit all together.
-std::int64_t place_or_put_aside(TiledProgram& program) {
-  const std::int64_t end = place_objects(program);
-  if (end <= chip::kNarrowBytes) return end;
+std::int64_t place_or_put_aside(TiledProgram& program, std::int64_t limit) {
+  const std::int64_t end = place_objects(program, limit);
+  if (end <= limit) return end;
   for (const int percent : kLimits) {
     TiledProgram changed = program;
-    if (!put_aside(changed, std::int64_t{chip::kNarrowBytes} * percent / 100)) break;
-    const std::int64_t less = place_objects(changed);
-    if (less > chip::kNarrowBytes) continue;
+    if (!put_aside(changed, limit * percent / 100)) break;
+    if (lines_aside(changed, program.wide.size()) > chip::kWideLines - kLinesKept) continue;
+    const std::int64_t less = place_objects(changed, limit);
+    if (less > limit) continue;
     program = std::move(changed);
     return less;
   }
   return end;
 }
 
-Status place_narrow(TiledProgram& program) {
-  const std::int64_t end = place_or_put_aside(program);
-  if (end > chip::kNarrowBytes) {
-    return unsupported("activations need {} bytes of each tile, which has {}", end, chip::kNarrowBytes);
-  }
+Status place_narrow(TiledProgram& program, std::int64_t limit) {
+  const std::int64_t end = place_or_put_aside(program, limit);
+  if (end > limit) return unsupported("activations need {} bytes of each tile, which has {}", end, limit);
   program.narrow_bytes = static_cast<std::int32_t>(end);
   set_tensor_addresses(program);
   return ok_status();
@@ -198,12 +212,14 @@ Status use_wide_lines(TiledProgram& program, const std::map<std::int32_t, std::i
 
 }  // namespace
 
-std::int64_t activation_bytes(TiledProgram& program, bool may_put_aside) {
-  return may_put_aside ? place_or_put_aside(program) : place_objects(program);
+std::int64_t activation_bytes(TiledProgram& program) { return place_objects(program, chip::kNarrowBytes); }
+
+bool activations_fit(TiledProgram& program, std::int64_t bytes, bool may_put_aside) {
+  return (may_put_aside ? place_or_put_aside(program, bytes) : place_objects(program, bytes)) <= bytes;
 }
 
 Status schedule(TiledProgram& program, const ScheduleOptions& options) {
-  REEF_RETURN_IF_ERROR(place_narrow(program));
+  REEF_RETURN_IF_ERROR(place_narrow(program, options.narrow_bytes));
   REEF_RETURN_IF_ERROR(use_narrow_addresses(program, options.narrow_addresses));
   REEF_RETURN_IF_ERROR(place_wide(program));
   if (!options.parameters) {

@@ -25,11 +25,14 @@ struct ScheduleOptions {
   std::optional<std::vector<std::vector<tiled::ParameterPiece>>> parameters;
   std::map<std::int32_t, std::int32_t> narrow_addresses;  // by TiledProgram::narrow: bytes
   std::map<std::int32_t, std::int32_t> wide_lines;        // by TiledProgram::wide: first lines
+  std::int64_t narrow_bytes = chip::kNarrowBytes;         // of each tile that may be used
 };
 
-// Bytes of each tile's memory that the activations would take. With `may_put_aside`, steps may be added that put some
-// of them aside in between, if they do not fit otherwise (spills.h).
-std::int64_t activation_bytes(tiled::TiledProgram& program, bool may_put_aside = false);
+// Bytes of each tile's memory that the activations would take.
+std::int64_t activation_bytes(tiled::TiledProgram& program);
+// Whether they fit into so many bytes. With `may_put_aside`, steps may be added that put some of them aside in between,
+// if they do not fit otherwise (spills.h).
+bool activations_fit(tiled::TiledProgram& program, std::int64_t bytes, bool may_put_aside);
 
 // Fills in all addresses, and adds steps that put activations aside where they do not fit otherwise. Fails with
 // kUnsupported where activations or scratch do not fit.

@@ -70,6 +70,8 @@ using Work = std::variant<Infeed
                           , LstmStep
                           , WideSquares
                           , PixelRoots
+                          , HostStore
+                          , HostLoad
                           >;
 // clang-format on
 
@@ -92,6 +94,7 @@ struct TiledProgram {
   std::vector<Step> steps;                 // in order of execution
   // Steps that are infeeds and outfeeds, in the order of the custom op's operands.
   std::vector<std::int32_t> inputs, outputs;
+  std::int64_t host_bytes = 0;  // of scratch memory that the host keeps for HostStore and HostLoad
   // Schedule's: bytes of narrow memory in use, and the lowest wide line that is scratch: parameters are kept below.
   std::int32_t narrow_bytes = 0;
   std::int32_t lowest_scratch_line = 0;

@@ -20,7 +20,7 @@ struct Infeed {
   std::int32_t border = -1;  // the model's tensor at the border, whose name the host uses
   std::int32_t tensor = 0;   // TiledProgram::tensors
   bool strips = false, slots = false;
-  bool vector = false;  // only row_lines is used, for InputVector::lines
+  bool vector = false;                 // only row_lines is used, for InputVector::lines
   std::int32_t row_buffer = kNowhere;  // TiledProgram::narrow: slots, then the constants of the copy
   std::int32_t row_lines = kNowhere;   // TiledProgram::wide: lines of incoming rows
   std::int32_t identity = kNowhere;    // TiledProgram::wide: the parameters that copy
@@ -43,6 +43,42 @@ struct Outfeed {
   bool is_state = false;          // a variable, which the program changes
   std::int32_t tensor = 0;        // TiledProgram::tensors
   std::int32_t lines = kNowhere;  // TiledProgram::wide: two, filled and sent in turn
+  std::int32_t piece = 0;         // of several that the tensor goes out in, in order
+};
+
+// An image that the host keeps for the program, in its scratch memory: the columns of each column of tiles by
+// themselves, row after row, whatever rows of tiles they come from and go to.
+struct HostImage {
+  std::int64_t offset = 0;  // bytes from the start of the scratch memory
+  std::int32_t height = 0, width = 0;
+  std::int32_t pixel_words = 0;
+
+  std::int32_t row_words(int column) const { return (cut(width, column + 1) - cut(width, column)) * pixel_words; }
+  // Rows begin at whole units of transfers: there may be a word behind each that means nothing.
+  std::int32_t row_units(int column) const {
+    constexpr std::int32_t kUnitWords = chip::kActivationFifoUnitBytes / chip::kNarrowWordBytes;
+    return (row_words(column) + kUnitWords - 1) / kUnitWords;
+  }
+  std::int64_t row_offset(int column, std::int32_t y) const {
+    std::int64_t units = std::int64_t{y} * row_units(column);
+    for (int c = 0; c < column; ++c) units += std::int64_t{height} * row_units(c);
+    return offset + units * chip::kActivationFifoUnitBytes;
+  }
+  std::int64_t bytes() const { return row_offset(kTilesPerAxis, 0) - offset; }
+};
+
+// Pixels of a tensor on the grid, those that its tiles own, to the host or back.
+struct HostStore {
+  std::int32_t tensor = 0;  // TiledProgram::tensors
+  HostImage image;
+  std::int32_t lines = kNowhere;  // TiledProgram::wide: kOutfeedLines
+};
+struct HostLoad {
+  std::int32_t tensor = 0;  // TiledProgram::tensors: pixels next to each other
+  HostImage image;
+  std::int32_t lines = kNowhere;  // TiledProgram::wide: kLines, in two halves
+
+  static constexpr std::int32_t kLines = 16;
 };
 
 // A row of the network's input, as it comes from the host.

@@ -268,7 +268,15 @@ Status require_factor_two(const ChipOp& op) {
   return unsupported("it is not known how the chip resizes by other factors than 2 or with align_corners");
 }
 
+// To the size that it has: every position is that of a pixel, whatever the attributes say.
+bool keeps_size(const ChipOp& op) { return op.value(0).shape == op.output().shape; }
+
 Status resize_bilinear(ChipOp& op) {
+  if (keeps_size(op)) {
+    REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(0), op.output()));
+    op.set(0, std::vector<std::int32_t>(op.value(0).codes));
+    return ok_status();
+  }
   REEF_RETURN_IF_ERROR(require_factor_two(op));
   const bool half = op.attributes().get_bool("half_pixel_centers");
   REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(0), op.output()));

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/part_lowering.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "lower/elementwise.h"
+#include "lower/transfers.h"
+
+namespace reef::lower {
+namespace {
+
+constexpr std::int64_t kMostHostBytes = std::int64_t{1} << 30;
+
+bool has_no_rows(const tiled::TileRanges& rows) {
+  return std::all_of(rows.begin(), rows.end(), [](const tiled::Range& range) { return range.is_empty(); });
+}
+
+bool contains(const std::vector<std::int32_t>& list, std::int32_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+PartLowering::PartLowering(Builder& builder, const PartBorder& part, const LowerOptions& options)
+    : builder_(builder),
+      part_(part),
+      options_(options),
+      is_short_of_memory_(!options.groups.empty() || !options.hosted.empty()) {}
+
+Status PartLowering::lower() {
+  std::size_t next = 0;
+  std::vector<SlicedOps> sliced;
+  const Sliceable sliceable(part_, options_.hosted);
+  for (const SliceGroup& group : options_.groups) {
+    auto ops = sliceable.group(group);
+    REEF_REQUIRE(ops, "operators {} to {} cannot be executed in slices", group.first, group.last);
+    sliced.push_back(std::move(*ops));
+  }
+  for (const SlicedOps& group : sliced) {
+    for (; next < static_cast<std::size_t>(group.group().first); ++next) {
+      REEF_RETURN_IF_ERROR(lower_or_note(part_.ops[next]));
+    }
+    if (!first_.ok()) return first_;  // a group needs operands
+    REEF_RETURN_IF_ERROR(lower_group(group));
+    next = static_cast<std::size_t>(group.group().last) + 1;
+  }
+  for (; next < part_.ops.size(); ++next) REEF_RETURN_IF_ERROR(lower_or_note(part_.ops[next]));
+  REEF_RETURN_IF_ERROR(first_);
+  // Those that no operator reads too; then the order of the custom op's operands.
+  for (const std::int32_t tensor : part_.inputs) {
+    if (!infeeds_.contains(tensor)) REEF_RETURN_IF_ERROR(feed(tensor));
+    builder_.program().inputs.push_back(infeeds_.at(tensor));
+  }
+  return send_rest();
+}
+
+std::string PartLowering::place_of(std::int32_t op) const { return fmt::format("op {} {}", op, builder_.op(op).type); }
+
+Status PartLowering::lower_op(std::int32_t index) {
+  const ir::Operator& op = builder_.op(index);
+  const OpLowering lowering = find_lowering(op.type);
+  if (lowering == nullptr) return unsupported("code for this operator is not generated yet");
+  REEF_REQUIRE(!op.outputs.empty(), "the operator has no result");
+  for (const std::int32_t tensor : op.inputs) {
+    REEF_RETURN_IF_ERROR(feed(tensor));
+    REEF_RETURN_IF_ERROR(load(tensor));
+  }
+  builder_.begin_op(index);
+  return lowering(builder_, index);
+}
+
+// As a whole.
+Status PartLowering::lower_by_itself(std::int32_t index) {
+  REEF_RETURN_IF_ERROR(lower_op(index));
+  for (const std::int32_t tensor : builder_.op(index).outputs) {
+    if (is_short_of_memory_ && is_output(tensor)) {
+      REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, builder_.any_layout(tensor));
+      REEF_RETURN_IF_ERROR(send(tensor, tiled));
+    }
+    if (!options_.hosted.contains(tensor)) continue;
+    REEF_ASSIGN_OR_RETURN(const std::int32_t image, builder_.grid(tensor));
+    REEF_RETURN_IF_ERROR(store(tensor, image));
+    builder_.forget_value(tensor);
+  }
+  for (const std::int32_t tensor : builder_.op(index).inputs) {
+    if (!options_.hosted.contains(tensor)) continue;
+    builder_.forget_value(tensor);
+    present_.erase(tensor);
+  }
+  return ok_status();
+}
+
+Status PartLowering::lower_or_note(std::int32_t index) {
+  const ir::Operator& op = builder_.op(index);
+  const bool lacks_operand =
+      std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) { return missing_.contains(t); });
+  if (!lacks_operand) {
+    const Status status = lower_by_itself(index);
+    if (status.ok()) return status;
+    if (status.code() != StatusCode::kUnsupported) return status.in(place_of(index));
+    if (first_.ok()) first_ = status.in(place_of(index));
+    refused_.push_back({index, status.message()});
+  }
+  missing_.insert(op.outputs.begin(), op.outputs.end());
+  return ok_status();
+}
+
+// ---- In slices ----
+
+// Results that stay on the chip are made as a whole first, without anything in them; slices fill them, then their halos
+// are filled.
+Status PartLowering::lower_group(const SlicedOps& group) {
+  std::map<std::int32_t, std::int32_t> wholes;  // by tensor of the model
+  for (const std::int32_t id : group.results()) {
+    REEF_ASSIGN_OR_RETURN(wholes[group.tensor(id)], builder_.new_grid(group.tensor(id)));
+  }
+  for (const std::int32_t id : group.operands()) {
+    const std::int32_t tensor = group.tensor(id);
+    REEF_RETURN_IF_ERROR(feed(tensor));
+    builder_.begin_op(group.ops().front().op);
+    // Single pixels are brought to all tiles by whoever needs them.
+    if (builder_.source(tensor).shape[1] > 1) REEF_RETURN_IF_ERROR(builder_.image(tensor).status());
+  }
+  for (std::int32_t slice = 0; slice < group.group().slices; ++slice) {
+    bool is_empty = true;  // more slices than rows
+    for (const auto* list : {&group.results(), &group.stored(), &group.outputs()}) {
+      for (const std::int32_t id : *list) is_empty = is_empty && has_no_rows(group.share(id, slice));
+    }
+    if (is_empty) continue;
+    REEF_ASSIGN_OR_RETURN(Builder::Slice rows, slice_of(group, slice, wholes));
+    builder_.begin_slice(std::move(rows));
+    const Status status = lower_slice(group, slice, wholes);
+    builder_.end_slice();
+    REEF_RETURN_IF_ERROR(status);
+  }
+  for (const std::int32_t id : group.inputs()) present_.erase(group.tensor(id));
+  for (const auto& [tensor, whole] : wholes) {
+    builder_.set_value(tensor, {whole, {}});
+    builder_.add_step(-1, tiled::HaloUpdate{whole}, {}, {whole});
+    if (is_output(tensor)) REEF_RETURN_IF_ERROR(send(tensor, whole));
+  }
+  return ok_status();
+}
+
+Result<Builder::Slice> PartLowering::slice_of(const SlicedOps& group, std::int32_t slice,
+                                              const std::map<std::int32_t, std::int32_t>& wholes) const {
+  Builder::Slice result;
+  const std::vector<tiled::TileRanges> rows = group.rows(slice);
+  for (std::size_t i = 0; i < rows.size(); ++i) result.rows[group.tensors()[i]] = rows[i];
+  for (const std::int32_t id : group.results()) {
+    if (group.is_in_place(id)) result.wholes[group.tensor(id)] = wholes.at(group.tensor(id));
+  }
+  for (const std::int32_t id : group.operands()) {
+    REEF_ASSIGN_OR_RETURN(const Value value, builder_.value(group.tensor(id)));
+    tiled::TileRanges& read = result.reads[value.tensor];
+    for (std::size_t t = 0; t < read.size(); ++t) {
+      const tiled::Range& range = rows[static_cast<std::size_t>(id)][t];
+      read[t].include({range.begin - value.padding.top, range.end - value.padding.top});
+    }
+  }
+  for (const RowOp& op : group.ops()) {
+    if (op.pads && op.computes) result.made.insert(op.results[0].tensor);
+  }
+  return result;
+}
+
+Status PartLowering::lower_slice(const SlicedOps& group, std::int32_t slice,
+                                 const std::map<std::int32_t, std::int32_t>& wholes) {
+  for (const std::int32_t id : group.inputs()) present_.erase(group.tensor(id));
+  for (const RowOp& op : group.ops()) {
+    REEF_RETURN_IF_ERROR(lower_op(op.op).in(place_of(op.op)));
+    REEF_RETURN_IF_ERROR(pass_on(group, op, slice, wholes).in(place_of(op.op)));
+  }
+  return ok_status();
+}
+
+// What a slice has made for others, to wherever they find it.
+Status PartLowering::pass_on(const SlicedOps& group, const RowOp& op, std::int32_t slice,
+                             const std::map<std::int32_t, std::int32_t>& wholes) {
+  for (const RowResult& result : op.results) {
+    const bool is_copied = contains(group.results(), result.id) && !group.is_in_place(result.id);
+    const bool is_stored = contains(group.stored(), result.id), is_sent = contains(group.outputs(), result.id);
+    const tiled::TileRanges share = group.share(result.id, slice);
+    if ((!is_copied && !is_stored && !is_sent) || has_no_rows(share)) continue;
+    REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, builder_.grid(result.tensor));
+    const std::int32_t rows = builder_.rows_of(tiled, share);
+    if (is_copied) add_copy(builder_, op.op, rows, builder_.rows_of(wholes.at(result.tensor), share));
+    if (is_stored) REEF_RETURN_IF_ERROR(store(result.tensor, rows));
+    if (is_sent) REEF_RETURN_IF_ERROR(send(result.tensor, rows));
+  }
+  return ok_status();
+}
+
+// ---- Inputs, results, the host's memory ----
+
+Status PartLowering::feed(std::int32_t tensor) {
+  if (!contains(part_.inputs, tensor) || present_.contains(tensor)) return ok_status();
+  REEF_ASSIGN_OR_RETURN(infeeds_[tensor], add_infeed(builder_, tensor));
+  present_.insert(tensor);
+  return ok_status();
+}
+
+bool PartLowering::is_output(std::int32_t tensor) const { return contains(part_.outputs, tensor); }
+
+Status PartLowering::send(std::int32_t tensor, std::int32_t tiled) {
+  std::vector<std::int32_t>& steps = sent_[tensor];
+  steps.push_back(add_outfeed(builder_, tensor, tiled, static_cast<std::int32_t>(steps.size())));
+  return ok_status();
+}
+
+Status PartLowering::send_rest() {
+  for (const std::int32_t tensor : part_.outputs) {
+    if (!sent_.contains(tensor)) {
+      if (options_.hosted.contains(tensor)) REEF_RETURN_IF_ERROR(load(tensor));
+      REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, builder_.any_layout(tensor));
+      REEF_RETURN_IF_ERROR(send(tensor, tiled));
+    }
+    builder_.program().outputs.push_back(sent_.at(tensor).front());
+  }
+  for (const std::int32_t state : builder_.states()) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, builder_.any_layout(state));
+    builder_.program().outputs.push_back(add_outfeed(builder_, state, tiled, 0, true));
+  }
+  return ok_status();
+}
+
+// In a slice: the rows of it.
+Status PartLowering::load(std::int32_t tensor) {
+  const auto image = images_.find(tensor);
+  if (image == images_.end() || builder_.value(tensor).ok()) return ok_status();
+  REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, add_host_load(builder_, tensor, image->second));
+  builder_.set_value(tensor, {tiled, {}});
+  return ok_status();
+}
+
+Status PartLowering::store(std::int32_t tensor, std::int32_t tiled) {
+  auto image = images_.find(tensor);
+  if (image == images_.end()) image = images_.emplace(tensor, new_host_image(builder_, tiled)).first;
+  if (builder_.program().host_bytes > kMostHostBytes) {
+    return unsupported("the host would have to keep {} bytes, at most {} are asked for", builder_.program().host_bytes,
+                       kMostHostBytes);
+  }
+  add_host_store(builder_, tiled, image->second);
+  return ok_status();
+}
+
+}  // namespace reef::lower
