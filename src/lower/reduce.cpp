@@ -83,7 +83,7 @@ Result<Scaling> scaling_of(const Builder& builder, std::int32_t op, const Reduct
 }
 
 // Nothing to sum up: another scale at most.
-Status add_copy(Builder& builder, std::int32_t op, const Reduction& reduction, const Scaling& scaling) {
+Status add_change_of_scale(Builder& builder, std::int32_t op, const Reduction& reduction, const Scaling& scaling) {
   REEF_ASSIGN_OR_RETURN(const bool same,
                         same_quantization(builder.source(reduction.from), builder.source(reduction.to)));
   REEF_ASSIGN_OR_RETURN(const std::int32_t input, elements_of(builder, reduction.from));
@@ -313,7 +313,7 @@ Result<Reduction> reduction_of(const Builder& builder, std::int32_t op) {
 Status lower_total(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const Reduction reduction, reduction_of(builder, op));
   REEF_ASSIGN_OR_RETURN(const Scaling scaling, scaling_of(builder, op, reduction));
-  if (reduction.is_nothing()) return add_copy(builder, op, reduction, scaling);
+  if (reduction.is_nothing()) return add_change_of_scale(builder, op, reduction, scaling);
   const Image& image = reduction.image;
   if (reduction.channels && !reduction.rows && !reduction.columns) {
     REEF_ASSIGN_OR_RETURN(const std::int32_t input, builder.grid(reduction.from, image));

@@ -73,6 +73,8 @@ class Relation {
         {"RELU_N1_TO_1", &Relation::same_rows},
         {"LOGISTIC", &Relation::same_rows},
         {"TANH", &Relation::same_rows},
+        {"RSQRT", &Relation::same_rows},
+        {"SQUARED_DIFFERENCE", &Relation::same_rows},
         {"SOFTMAX", &Relation::same_rows},
     };
     const auto known = kKnown.find(source_.type);
