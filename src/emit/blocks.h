@@ -73,6 +73,7 @@ void emit_step(Emission& to, const tiled::Pool& pool);
 void emit_step(Emission& to, const tiled::Product& product);
 void emit_step(Emission& to, const tiled::LstmInputs& inputs);
 void emit_step(Emission& to, const tiled::LstmStep& step);
+void emit_step(Emission& to, const tiled::LstmLoop& loop);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA

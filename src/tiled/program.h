@@ -67,6 +67,7 @@ using Work = std::variant<Infeed
                           , Spill
                           , LstmInputs
                           , LstmStep
+                          , LstmLoop
                           >;
 // clang-format on
 
