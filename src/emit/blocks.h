@@ -102,6 +102,8 @@ Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& pro
 // Shared by both kinds of programs.
 void clear_chip(ProgramWriter& writer);
 void halt(ProgramWriter& writer);
+// When all tiles are done with everything: turns on the ring are counted from 0 again.
+void clear_ring_turns(ProgramWriter& writer);
 
 // How a result lies in what the outfeed sends: tile after tile, each padded to what the host reads at a time.
 struct OutputStream {

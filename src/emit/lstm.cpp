@@ -407,13 +407,14 @@ class LoopWriter : LstmWriter {
  public:
   LoopWriter(Emission& to, const tiled::LstmLoop& loop)
       : LstmWriter(to, loop.place),
+        to_(to),
         loop_(loop),
         step_{.place = loop.place,
               .layers = loop.recurrent,
               .hidden = loop.output,
               .hidden_pixel = loop.first_step + loop.steps - 1,
-              .output = loop.output,
-              .output_pixel = loop.first_step + loop.steps - 1,
+              .output = loop.own == tiled::kNowhere ? loop.output : loop.own,
+              .output_pixel = loop.own == tiled::kNowhere ? loop.first_step + loop.steps - 1 : 0,
               .state_before = loop.state_before,
               .state_after = loop.state_after,
               .numbers = loop.numbers},
@@ -422,6 +423,7 @@ class LoopWriter : LstmWriter {
         input_(to.program.tensor(loop.input)),
         output_(to.program.tensor(loop.output)) {}
 
+  // Nothing of what comes before the loop is on its way over the ring when turns are cleared: that waits for all.
   void write() {
     if (loop_.is_first) make_constants(loop_.numbers.step);
     if (loop_.state_before != tiled::kNowhere) steps_.take_state();
@@ -433,6 +435,8 @@ class LoopWriter : LstmWriter {
          loop_.of_input.words);
     copy({hidden.address + std::int64_t{loop_.hidden_pixel} * hidden.pitch, 0, outputs, output_.pitch, loop_.steps},
          loop_.recurrent.words);
+    const bool gathers = loop_.own != tiled::kNowhere;
+    if (gathers) clear_ring_turns(writer_);
     writer_.begin_loop(static_cast<std::uint32_t>(loop_.steps));
     restart();
     multiply(loop_.of_input, {moving_, 0, inputs_, 0, 1});
@@ -441,6 +445,10 @@ class LoopWriter : LstmWriter {
       move_down(moving_, loop_.of_input.words * kWord, loop_.of_input.words);
       move_down(outputs, output_.pitch, loop_.recurrent.words);
     });
+    if (gathers) {
+      emit_step(to_, loop_.gather);
+      clear_ring_turns(writer_);
+    }
     writer_.end_loop();
     if (loop_.state_after != tiled::kNowhere) steps_.give_state();
   }
@@ -461,6 +469,7 @@ class LoopWriter : LstmWriter {
     writer_.add(requantize(draft, 1.0f, {kInfinity, -kInfinity}, 0));
   }
 
+  Emission& to_;
   const tiled::LstmLoop& loop_;
   const tiled::LstmStep step_;
   StepWriter steps_;

@@ -121,8 +121,8 @@ class ProgramWriter {
   void tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify = false, bool last = false);
   void await_tiles();
   // What is added between these two is executed `passes` times (1 at least), each pass when the one before is done on
-  // all tiles. It must begin with a fence that clears all counters of tiles, so that all passes find the same, and use
-  // neither the ring nor the host. Loops do not nest.
+  // all tiles. It must begin with a fence that clears all counters of tiles, so that all passes find the same, and not
+  // use the host; nor the ring, unless turns on it are cleared before the loop and at its end. Loops do not nest.
   void begin_loop(std::uint32_t passes);
   void end_loop();
   // A pop that did not take a turn on the ring (input from the host) may still be sending: whoever sends on channel A

@@ -6,7 +6,7 @@
 // pixels are the output of the step before for the next one. States come from the host and go back to it.
 //
 // How it is known: what is computed is what Google's program for one model computes (numeric/chip_lstm.h). How is our
-// own: Google's program has one time step in a loop, with sums of W x + b and R h made in each.
+// own: Google's program has a loop, too, but fetches each time step from the host and sends its result there.
 //
 // What is refused: peepholes, projection, layer normalization, coupled gates, batches, other functions than tanh,
 // floating point and hybrid forms.
@@ -27,8 +27,6 @@ using tiled::TiledTensor;
 
 constexpr std::size_t kInput = 0, kInputWeights = 1, kRecurrentWeights = 5, kHidden = 18, kCell = 19;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-// Time steps of one LstmInputs: more of them, and less is done again; but their sums take memory.
-constexpr std::int32_t kMostBlockSteps = 32;
 // A loop of fewer is longer than they are. Words that a pass of a loop may move: a word takes a cycle, and the
 // instructions of a step 8,000 on their way over USB.
 constexpr std::int32_t kLeastLoopSteps = 3, kMostMovedWords = 2048;
@@ -220,10 +218,10 @@ class LstmLowering {
     state_after_ = builder_.add_tensor(std::move(after));
     own_ = is_spread() ? new_own() : sequence_;
     place.scratch = builder_.new_narrow(tiled::LstmScratch::kBytes);
-    const std::int32_t block = is_spread() || form_.time_steps < kLeastLoopSteps ? kMostBlockSteps : 1;
-    place.inputs = builder_.new_narrow(std::int64_t{std::min(form_.time_steps, block)} * tiled::kLstmInputBytes);
+    const bool loops = form_.time_steps >= kLeastLoopSteps;
+    place.inputs = builder_.new_narrow(std::int64_t{loops ? 1 : form_.time_steps} * tiled::kLstmInputBytes);
     place.lines = builder_.new_wide(tiled::LstmLines::kCount);
-    if (block == 1) {
+    if (loops) {
       add_loops();
     } else {
       add_time_steps();
@@ -280,8 +278,8 @@ class LstmLowering {
   }
 
   void add_time_steps() {
+    add_inputs();
     for (std::int32_t t = 0; t < form_.time_steps; ++t) {
-      if (t % kMostBlockSteps == 0) add_inputs(t);
       add_time_step(t);
       if (is_spread()) add_gather(t);
     }
@@ -315,12 +313,26 @@ class LstmLowering {
     std::vector<Read> reads = {Read{input_}, Read{loop.hidden}};
     std::vector<std::int32_t> writes = {sequence_};
     use_states(loop, first == 0, first + steps == form_.time_steps, reads, writes);
+    if (is_spread()) {
+      loop.own = own_;
+      writes.push_back(own_);
+    }
     builder_.add_step(
         op_, std::move(loop), reads, writes, [shared = shared_, moving](Builder& builder, tiled::Step& step) -> Status {
           REEF_RETURN_IF_ERROR(use_memory(builder, step, *shared, std::get<tiled::LstmLoop>(step.work).place));
           step.narrow_used.push_back(moving);
-          return ok_status();
+          return finish_gather(builder, step);
         });
+  }
+
+  static Status finish_gather(Builder& builder, tiled::Step& step) {
+    auto loop = std::get<tiled::LstmLoop>(step.work);
+    if (loop.own == tiled::kNowhere) return ok_status();
+    const std::int32_t last = loop.first_step + loop.steps - 1;
+    REEF_RETURN_IF_ERROR(set_ring_copies(builder, step, gather(builder, loop.own, loop.output, last)));
+    loop.gather = std::get<tiled::RingCopies>(step.work);
+    step.work = std::move(loop);
+    return ok_status();
   }
 
   // Of the first and of the last step.
@@ -337,13 +349,12 @@ class LstmLowering {
     }
   }
 
-  void add_inputs(std::int32_t first_step) {
+  void add_inputs() {
     tiled::LstmInputs inputs;
-    inputs.is_first = first_step == 0;
+    inputs.is_first = true;
     inputs.numbers = numbers_;
     inputs.input = input_;
-    inputs.first_step = first_step;
-    inputs.steps = std::min(kMostBlockSteps, form_.time_steps - first_step);
+    inputs.steps = form_.time_steps;
     inputs.layers = of_input_;
     builder_.add_step(op_, std::move(inputs), {Read{input_}}, {},
                       [shared = shared_](Builder& builder, tiled::Step& step) -> Status {
@@ -354,7 +365,7 @@ class LstmLowering {
   void add_time_step(std::int32_t t) {
     tiled::LstmStep step;
     step.layers = recurrent_;
-    step.step_of_block = t % kMostBlockSteps;
+    step.step_of_block = t;
     step.hidden = t == 0 ? hidden_ : sequence_;
     step.hidden_pixel = t == 0 ? 0 : t - 1;
     step.output = own_;
@@ -369,23 +380,25 @@ class LstmLowering {
                       });
   }
 
-  // The cells of all tiles to all of them.
+  // The cells of all tiles to all of them, as output `t`.
+  static tiled::RingCopies gather(const Builder& builder, std::int32_t own, std::int32_t sequence, std::int32_t t) {
+    const TiledTensor &from = builder.tensor(own), &to = builder.tensor(sequence);
+    tiled::RingCopies work;
+    for (int tile = 0; tile < from.vector_tiles(); ++tile) {
+      const std::int32_t words = (from.run_of(tile) + kWord - 1) / kWord;
+      work.copies.push_back({tile,
+                             to.tiles,
+                             {from.object, from.offset, {{1, words}}},
+                             {to.object, to.offset + t * to.pitch + tile * from.run, {{1, words}}}});
+    }
+    return work;
+  }
+
   void add_gather(std::int32_t t) {
-    const std::int32_t own = own_, sequence = sequence_;
-    builder_.add_step(
-        op_, tiled::RingCopies{}, {Read{own}}, {sequence},
-        [own, sequence, t](Builder& builder, tiled::Step& step) -> Status {
-          const TiledTensor &from = builder.tensor(own), &to = builder.tensor(sequence);
-          tiled::RingCopies work;
-          for (int tile = 0; tile < from.vector_tiles(); ++tile) {
-            const std::int32_t words = (from.run_of(tile) + kWord - 1) / kWord;
-            work.copies.push_back({tile,
-                                   to.tiles,
-                                   {from.object, from.offset, {{1, words}}},
-                                   {to.object, to.offset + t * to.pitch + tile * from.run, {{1, words}}}});
-          }
-          return set_ring_copies(builder, step, std::move(work));
-        });
+    builder_.add_step(op_, tiled::RingCopies{}, {Read{own_}}, {sequence_},
+                      [own = own_, sequence = sequence_, t](Builder& builder, tiled::Step& step) -> Status {
+                        return set_ring_copies(builder, step, gather(builder, own, sequence, t));
+                      });
   }
 
   Builder& builder_;

@@ -4,7 +4,8 @@
 // Cells are spread over the tiles as the channels of a vector are, 64 to a tile: a tile computes all four gates of its
 // cells, for which it has their weights, the whole input and the whole output of the step before. Kinds of work:
 //
-//   LstmLoop     time steps in a loop: W x + b, R h and everything behind. For cells on one tile
+//   LstmLoop     time steps in a loop: W x + b, R h and everything behind. Where there are several tiles, what a pass
+//                computes is brought to all of them at its end
 //   LstmInputs   the input's part of the gates' arguments, W x + b, for several time steps at once: it does not depend
 //                on the output
 //   LstmStep     R h and everything behind it, for one time step. Where there are several tiles, what it computes is
@@ -18,6 +19,7 @@
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "numeric/chip_lstm.h"
 #include "tiled/memory.h"
+#include "tiled/ring_copies.h"
 
 namespace reef::tiled {
 
@@ -131,6 +133,8 @@ struct LstmLoop {
   std::int32_t moving_input = kNowhere;       // TiledProgram::narrow: of_input.words for each of the steps
   std::int32_t hidden = 0, hidden_pixel = 0;  // before the first step, as in LstmStep
   std::int32_t output = 0;                    // TiledProgram::tensors: kCopies
+  std::int32_t own = kNowhere;                // TiledProgram::tensors, kVector, where there are several tiles: a
+  RingCopies gather;                          // tile's cells of h, and how they come to the loop's last output
   std::int32_t state_before = kNowhere, state_after = kNowhere;
   LstmNumbers numbers;
 };
