@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network's input, from the host's buffer into the tiles' narrow memories: row by row, where all tiles have equal
-// shares (infeed_slots.cpp, infeed_strips.cpp and infeed_vector.cpp have the others).
+// shares (infeed_uneven.cpp, infeed_slots.cpp, infeed_strips.cpp and infeed_vector.cpp have the others).
 //
 // A row of tiles gets its quarter of the image as one stream, which the ring brings to all four of its tiles:
 //
@@ -32,6 +32,7 @@
 #include "isa/movers.h"
 #include "isa/ring.h"
 #include "isa/tensor_op.h"
+#include "tiled/uneven_input.h"
 
 namespace reef::emit {
 namespace {
@@ -210,11 +211,14 @@ class InfeedByRows {
 void emit_step(Emission& to, const tiled::Infeed& input) {
   // What came before has begun the chip's work; buffers of the scalar core begin anew (request_input), which must not
   // happen while anything is in them.
-  if (!input.slots && std::get_if<tiled::Infeed>(&to.program.steps.front().work) != &input) {
+  const bool uneven = input.slots && tiled::UnevenInput::can_take(to.program.level, to.program.tensor(input.tensor));
+  if ((uneven || !input.slots) && std::get_if<tiled::Infeed>(&to.program.steps.front().work) != &input) {
     to.writer.tile_fence(kAllUnits, kCountersOfTiles);
     to.writer.barrier();
   }
-  if (input.slots) {
+  if (uneven) {
+    infeed_uneven(to, input);
+  } else if (input.slots) {
     infeed_by_slots(to, input);
   } else if (input.vector) {
     infeed_vector(to, input);
