@@ -84,17 +84,20 @@ class InfeedByRows {
   // Copies `count` rows of every tile from the slots to the tensor, from its row `first` on.
   // Columns of tiles whose halos differ have rows of different lengths, each kind its own instruction.
   void copy(std::int32_t first, std::int32_t count, std::int64_t words_needed) {
-    const auto row_bytes = [&](int tile) { return tensor_.row_bytes(chip::tile_column(tile)); };
-    for_each_class(tiled::kAllTiles, row_bytes,
-                   [&](TileMask tiles, std::int32_t bytes) { copy_on(tiles, bytes, first, count, words_needed); });
+    const auto place = [&](int tile) {
+      const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+      return std::pair(tensor_.row_bytes(column), tensor_.first_own_byte(row, column));
+    };
+    for_each_class(tiled::kAllTiles, place, [&](TileMask tiles, const std::pair<std::int32_t, std::int32_t>& at) {
+      copy_on(tiles, at.first, at.second + first * at.first, first, count, words_needed);
+    });
   }
 
-  void copy_on(TileMask tiles, std::int32_t row_bytes, std::int32_t first, std::int32_t count,
+  // `out`: the byte of the first pixel.
+  void copy_on(TileMask tiles, std::int32_t row_bytes, std::int32_t out, std::int32_t first, std::int32_t count,
                std::int64_t words_needed) {
     namespace t = isa::tensor_op;
     const std::int32_t slot = row_buffer_ + (first % 2) * rows_.slot_bytes;
-    const std::int32_t out =
-        tensor_.address + (tensor_.rows.front + first) * row_bytes + tensor_.columns.front * tensor_.pitch;
     const auto all = static_cast<std::int64_t>(tensor_.tile_bytes());
     const std::int32_t channels = tensor_.channels, words = channels / kWord, columns = tile_columns_;
     const std::int32_t identity = identity_line_ * chip::kWideAddressUnitsPerLine;
