@@ -62,7 +62,8 @@ bool must_be_equal(const Pair& pair) {
                        [&](std::string_view family) { return pair.name.starts_with(family); });
   };
   if (pair.generation == 15) return is_one_of({"mobilenet_v1_"});
-  return pair.generation == 16 && is_one_of({"conv_k3_", "gabor_", "dense_", "mobilenetv2_small_50", "rl_mlp_tanh"});
+  return pair.generation == 16 &&
+         is_one_of({"conv_k3_", "gabor_", "dense_", "mobilenetv2_small_50", "rl_mlp_tanh", "looming_"});
 }
 
 // As many of the part's operators, from the first, as there is code for. `why` says what is wrong with all of them.

@@ -21,6 +21,7 @@ void make_identity(ProgramWriter& writer, const tiled::InputRows& rows, std::int
 void request_input(Emission& to, const tiled::Infeed& input);
 
 void infeed_by_strips(Emission& to, const tiled::Infeed& input);
+void infeed_uneven(Emission& to, const tiled::Infeed& input);
 void infeed_by_slots(Emission& to, const tiled::Infeed& input);
 void infeed_vector(Emission& to, const tiled::Infeed& input);
 
