@@ -92,7 +92,7 @@ TEST(RandomNetworks, CompileAndRunBitExact) {
   std::printf("%u of %u networks ran\n", ran, seed - first);
   for (const auto& [op, times] : ops) std::printf("%5d %s\n", times, op.c_str());
   for (const auto& [reason, times] : not_run) std::printf("%5d not run: %s\n", times, reason.c_str());
-  if (failed == 0) EXPECT_EQ(ran, count);
+  EXPECT_TRUE(failed > 0 || ran == count);
 }
 
 TEST(RandomNetworks, OnceFailed) {
