@@ -188,13 +188,21 @@ std::optional<ParameterPlaces> places_of(const darwinn::Package& theirs, const t
   if (caching == nullptr) return std::nullopt;
   const auto code = whole_program(*caching);
   if (!code.ok()) return std::nullopt;
-  ParameterPlaces places = parameter_places(*code);
-  if (places.size() < program.parameters.size()) return std::nullopt;
-  places.resize(program.parameters.size());
-  for (std::size_t i = 0; i < places.size(); ++i) {
+  const ParameterPlaces theirs_in_order = parameter_places(*code);
+  ParameterPlaces places;
+  std::size_t next = 0;
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
     std::int64_t lines = 0;
-    for (const tiled::ParameterPiece& piece : places[i]) lines += piece.lines;
-    if (lines != program.parameters[i].lines) return std::nullopt;
+    if (next < theirs_in_order.size()) {
+      for (const tiled::ParameterPiece& piece : theirs_in_order[next]) lines += piece.lines;
+    }
+    if (lines == chunk.lines) {
+      places.push_back(theirs_in_order[next++]);
+    } else if (chunk.can_stream && !chunk.is_cached()) {
+      places.emplace_back();  // sent with every inference
+    } else {
+      return std::nullopt;
+    }
   }
   return places;
 }

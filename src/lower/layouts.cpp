@@ -121,8 +121,7 @@ std::int32_t Builder::add_layout(std::int32_t from, TiledTensor tensor, CopiesOf
     work.copies = copies_of(builder.tensor(from), builder.tensor(to));
     if (builder.tensor(to).spread == Spread::kGrid) work.output = to;
     // As in Google's programs, whose rows these are where vectors are gathered.
-    work.google_pace = builder.level() == tiled::Level::kAsGoogle && builder.tensor(from).spread == Spread::kVector &&
-                       builder.tensor(from).run <= chip::kWideLineBytes;
+    work.google_pace = builder.level() == tiled::Level::kAsGoogle && builder.tensor(from).spread == Spread::kVector;
     return set_ring_copies(builder, step, std::move(work));
   });
   layouts_.emplace_back(from, to);
