@@ -42,7 +42,9 @@ Trial attempt(const RandomNetwork& network, unsigned seed) {
     return {!refused, false, package.status().message()};
   }
   const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
-  const Status runs = runs_as_chip_reference(*model, *package, seed, &schedule);
+  // Gathers of vectors at Google's pace rest on timing (RingCopies::google_pace): those are not run in other orders.
+  const bool by_timing = level == tiled::Level::kAsGoogle && !passes_audit(*package).ok();
+  const Status runs = runs_as_chip_reference(*model, *package, seed, by_timing ? nullptr : &schedule);
   if (runs.code() == StatusCode::kUnsupported) return {false, false, "no reference: " + runs.message()};
   if (!runs.ok()) return {true, true, runs.message()};
   if (level == tiled::Level::kBetter) {

@@ -33,8 +33,9 @@ TEST(ZooCodegen, SingleLayersEqualGooglesFiles) {
     const auto theirs = package_of(pair.compiled);
     ASSERT_TRUE(theirs.ok());
     const WholeModel whole(*source);
-    const auto package = compiler::generate_code_with(whole.part(theirs->executables[0].parameter_caching_token),
-                                                      {.compiler_version = theirs->compiler_version});
+    const auto package =
+        compiler::generate_code_with(whole.part(theirs->executables[0].parameter_caching_token),
+                                     {.level = tiled::Level::kAsGoogle, .compiler_version = theirs->compiler_version});
     ASSERT_TRUE(package.ok()) << package.status().message();
     for (const auto type : {ExecutableType::kExecutionOnly, ExecutableType::kParameterCaching}) {
       const auto comparison = compare_programs(program_of(*package, type).value(), program_of(*theirs, type).value());

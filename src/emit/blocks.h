@@ -69,6 +69,7 @@ void emit_step(Emission& to, const tiled::SpreadSoftmax& step);
 void emit_step(Emission& to, const tiled::SmallSoftmax& step);
 void emit_step(Emission& to, const tiled::LocalCopies& step);
 void emit_step(Emission& to, const tiled::Resample& step);
+void emit_step(Emission& to, const tiled::Reflow& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
 void emit_step(Emission& to, const tiled::HaloUpdate& update);

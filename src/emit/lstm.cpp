@@ -15,14 +15,16 @@
 // everywhere here: the sum c' of two of them needs no constant then, which would not be zero.
 //
 // A time step:
-//   R h        of four gates, each a fully connected layer of one group (fully_connected.cpp)
+//   R h        of four gates, as a fully connected layer of four groups: each with multipliers of its own
 //   i, f, o    (W x + b) + R h, two words at a step through the identity line; logistic
 //   g          the same, spread; tanh. To lines
 //   f c, i g   two products
 //   c'         weighted sum, spread: once as the new state, once through tanh. Both to lines
 //   h'         product of o and tanh(c')
-// Waits: fences where a result is read by the tensor unit or by narrow_to_wide; products wait for NARROW_TO_WIDE, the
-// lines are there. Lines of the state are replaced behind a fence behind f c.
+// Waits: multiply_add for WIDE_TO_SCALING, the gate's multipliers are there, and wide_to_narrow for AVDATA, the gate
+// before last is done with its half of scaling memory (as in convolution.cpp); fences where a result is read by the
+// tensor unit or by narrow_to_wide; products wait for NARROW_TO_WIDE, the lines are there. Lines of the state are
+// replaced behind a fence behind f c.
 //
 // How it is known: each instruction is used in a way that Google's programs have, too (its LSTM, SOFTMAX and copies);
 // that they are put together so is our own. Google's LSTM makes one product at a step and packs four of them after.
@@ -38,7 +40,6 @@ namespace reef::emit {
 namespace {
 
 using isa::Opcode;
-using tiled::kLstmGateOrder;
 using tiled::kLstmGates;
 using tiled::LstmLines;
 using tiled::LstmScratch;
@@ -47,7 +48,8 @@ namespace t = isa::tensor_op;
 
 constexpr std::int64_t kWord = chip::kNarrowWordBytes;
 constexpr std::int64_t kLine = chip::kWideAddressUnitsPerLine;
-constexpr std::int32_t kScalingHalf = 32;  // steps of 8 bytes: 64 cells
+constexpr std::int32_t kScalingHalf = 32;         // steps of 8 bytes: 64 cells
+constexpr std::int64_t kCellsPerScalingRow = 16;  // moved at a time, 8 steps
 constexpr std::int32_t kWideZero = 1 << 15;
 constexpr int kSpreadCells = 16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -96,24 +98,51 @@ class LstmWriter {
     return draft.nest(t::kPsum, LoopNest(0, dims)).set(t::kPsumGroup).set(t::kPsumGroupLevel, 1);
   }
 
-  // Lines of weights of one gate times `vectors` vectors, of which the first is at byte `from`; 64 bytes at most to
-  // byte `to` for each.
+  // The layers of all gates times `count` vectors, of which the first is at byte `from`; results of a vector, a slot
+  // for each gate, to byte `to` and every `to_stride` bytes behind. Behind a fence that clears all counters.
   struct Vectors {
     std::int64_t from = 0, from_stride = 0, to = 0, to_stride = 0, count = 1;
   };
-  void multiply(const tiled::LstmLayer& layer, const Vectors& at, TileMask tiles, std::int32_t words) {
-    const std::int32_t weights = parameters_ + layer.first_line + layer.header.arrays();
-    Draft draft = operation(tiles, {layer.words, at.count}, static_cast<int>(words * kWord));
-    draft.nest(t::kIn, LoopNest(at.from, {step(kWord, layer.words), step(at.from_stride, at.count)}))
-        .nest(t::kOut, LoopNest(at.to, {step(kWord, words), step(at.to_stride, at.count)}))
-        .nest(t::kParam, LoopNest(weights * kLine, {step(kLine, layer.words), repeat(at.count)}))
-        .set(t::kStaticParams)
-        .set(t::kInZero, layer.constants.input_zero_point)
-        .set(t::kParamZero, layer.constants.weight_zero_point)
-        .set(t::kBias, layer.header.biases);
-    if (layer.header.biases) draft.wait(TileCounter::kWideToScaling, {2, 1, 1});
-    requantize(draft, layer.constants.multiplier, layer.constants.clamp, layer.constants.output_zero_point);
-    writer_.add(sum_of(draft, layer.words, {repeat(at.count)}));
+  void multiply(const tiled::LstmLayers& layers, const Vectors& at) {
+    constexpr auto kGates = static_cast<std::int64_t>(kLstmGates);
+    load_scaling(layers);
+    const std::int64_t weights = (parameters_ + layers.first_line + layers.header_lines()) * kLine;
+    for_each_size([&](TileMask tiles, std::int32_t words) {
+      Draft draft = operation(tiles, {layers.words, at.count, kGates}, static_cast<int>(words * kWord));
+      draft.nest(t::kIn, LoopNest(at.from, {step(kWord, layers.words), step(at.from_stride, at.count), repeat(kGates)}))
+          .nest(t::kOut,
+                LoopNest(at.to, {step(kWord, words), step(at.to_stride, at.count), step(LstmScratch::kSlot, kGates)}))
+          .nest(t::kParam, LoopNest(weights, {step(kLine, layers.words), repeat(at.count),
+                                              step(layers.gate_lines() * kLine, kGates)}))
+          .wait(TileCounter::kWideToScaling, {2, 1, 1})
+          .signal(t::kSignalAvdata, 2)
+          .set(t::kScalingLevel, 2)
+          .set(t::kStaticParams)
+          .set(t::kInZero, layers.constants.input_zero_point)
+          .set(t::kParamZero, layers.constants.weight_zero_point)
+          .set(t::kScalePerCell)
+          .set(t::kBias, layers.has_biases);
+      requantize(draft, 1.0f, layers.constants.clamp, layers.constants.output_zero_point);
+      writer_.add(sum_of(draft, layers.words, {repeat(at.count), repeat(kGates)}));
+    });
+  }
+  // Multipliers and biases of one gate after the other, into the halves of scaling memory in turn.
+  void load_scaling(const tiled::LstmLayers& layers) {
+    const std::int64_t lines = layers.header_lines();
+    const std::int64_t rows = (place_.cells_of(0) + kCellsPerScalingRow - 1) / kCellsPerScalingRow;
+    constexpr auto kGates = static_cast<std::int64_t>(kLstmGates);
+    writer_.add(Draft(Opcode::kWideToNarrow)
+                    .tiles(place_.tiles())
+                    .nest(m::kToNarrowIn, LoopNest(parameters_ + layers.first_line,
+                                                   {step(1, lines), step(layers.gate_lines(), kGates)}))
+                    .nest(m::kToNarrowOut,
+                          LoopNest(chip::kScalingScalesWord, {step(1, rows * kCellsPerScalingRow / 2),
+                                                              step(chip::kScalingBiasesWord, lines), repeat(kGates)})
+                              .swap(2, kScalingHalf))
+                    .set(m::kToScaling)
+                    .set(m::kToNarrowLineLevel, 1)
+                    .wait(TileCounter::kAvdata, {2, -1, 1}, Gate::kWriting)
+                    .signal(m::kSignalWideToNarrow, 2));
   }
 
   ProgramWriter& writer_;
@@ -129,15 +158,9 @@ class InputsWriter : LstmWriter {
   void write() {
     if (work_.is_first) make_constants();
     const tiled::TiledTensor& input = program_.tensor(work_.input);
-    for (std::size_t slot = 0; slot < kLstmGates; ++slot) {
-      restart();
-      const tiled::LstmLayer& layer = work_.layers[kLstmGateOrder[slot]];
-      if (layer.header.biases) load_biases(layer);
-      const Vectors at = {input.address + std::int64_t{work_.first_step} * input.pitch, input.pitch,
-                          inputs_ + LstmScratch::kSlot * static_cast<std::int64_t>(slot), tiled::kLstmInputBytes,
-                          work_.steps};
-      for_each_size([&](TileMask tiles, std::int32_t words) { multiply(layer, at, tiles, words); });
-    }
+    restart();
+    multiply(work_.layers, {input.address + std::int64_t{work_.first_step} * input.pitch, input.pitch, inputs_,
+                            tiled::kLstmInputBytes, work_.steps});
   }
 
  private:
@@ -163,19 +186,6 @@ class InputsWriter : LstmWriter {
     make(spreader, kSpreadCells, LstmLines::kSpreader);
     make(wide_spreader, kSpreadCells, LstmLines::kWideSpreader);
     make(weights, kSpreadCells, LstmLines::kStateWeights);
-  }
-
-  void load_biases(const tiled::LstmLayer& layer) {
-    writer_.add(Draft(Opcode::kWideToNarrow)
-                    .tiles(place_.tiles())
-                    .nest(m::kToNarrowIn, LoopNest(parameters_ + layer.first_line, {step(1, 1)}))
-                    .nest(m::kToNarrowOut,
-                          LoopNest(chip::kScalingBiasesWord, {step(1, kScalingHalf), step(chip::kScalingBiasesWord, 1)})
-                              .swap(2, kScalingHalf))
-                    .set(m::kToScaling)
-                    .set(m::kToNarrowLineLevel, 1)
-                    .wait(TileCounter::kAvdata, {2, -1, 1}, Gate::kWriting)
-                    .signal(m::kSignalWideToNarrow, 2));
   }
 
   const tiled::LstmInputs& work_;
@@ -265,14 +275,8 @@ class StepWriter : LstmWriter {
 
   void multiply_recurrent() {
     const tiled::TiledTensor& hidden = program_.tensor(work_.hidden);
-    const std::int64_t from = hidden.address + std::int64_t{work_.hidden_pixel} * hidden.pitch;
-    for (std::size_t slot = 0; slot < kLstmGates; ++slot) {
-      const Vectors places = {from, 0,
-                              at(LstmScratch::kRecurrent + LstmScratch::kSlot * static_cast<std::int32_t>(slot)), 0, 1};
-      for_each_size([&](TileMask tiles, std::int32_t words) {
-        multiply(work_.layers[kLstmGateOrder[slot]], places, tiles, words);
-      });
-    }
+    multiply(work_.layers,
+             {hidden.address + std::int64_t{work_.hidden_pixel} * hidden.pitch, 0, at(LstmScratch::kRecurrent), 0, 1});
   }
 
   // (W x + b) + R h of `gates` gates from `slot` on, through a function.
@@ -364,13 +368,23 @@ class StepWriter : LstmWriter {
   void output(TileMask tiles, std::int32_t words) {
     constexpr std::int32_t kOutputGate = 2;  // in the order of kLstmGateOrder
     const tiled::TiledTensor& output = program_.tensor(work_.output);
-    to_lines(tiles, LstmScratch::kTanh, LstmLines::kTanh, 2 * std::int64_t{words});
+    // tanh(c') and, for the next step, c' itself.
+    static_assert(LstmLines::kTanh - LstmLines::kState == chip::kCells / 2);
+    constexpr std::int64_t kApart = (LstmScratch::kTanh - LstmScratch::kState) / kWord;
+    const std::int64_t lines = 2 * std::int64_t{words};
+    writer_.add(Draft(Opcode::kNarrowToWide)
+                    .tiles(tiles)
+                    .nest(m::kToWideIn,
+                          LoopNest(at(LstmScratch::kState) / kWord, {step(1, 4), step(4, lines), step(kApart, 2)}))
+                    .nest(m::kToWideOut, LoopNest(first_line_ + LstmLines::kState,
+                                                  {step(1, lines), step(LstmLines::kTanh - LstmLines::kState, 2)}))
+                    .set(m::kToWideLineLevel, 1)
+                    .signal(m::kSignalNarrowToWide, 2));
     Draft draft = wide_product(tiles, words, kOutputGate, LstmLines::kTanh);
     draft.nest(t::kOut,
                LoopNest(output.address + std::int64_t{work_.output_pixel} * output.pitch, {step(kWord, words)}));
     wait_for_lines(draft, tiles, 2);
     requantize(draft, work_.numbers.output_multiplier, work_.numbers.output_clamp, work_.hidden_zero);
-    to_lines(tiles, LstmScratch::kState, LstmLines::kState, 2 * std::int64_t{words});
     writer_.add(draft);
   }
 

@@ -88,6 +88,8 @@ class Builder {
   Result<std::int32_t> packed_copies(std::int32_t source, tiled::TileMask tiles);
   // The same with a pixel for each row of the model's tensor, seen as a matrix of its last dimension.
   Result<std::int32_t> row_copies(std::int32_t source, tiled::TileMask tiles);
+  // The same of a tiled tensor.
+  std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
   // On the grid; perhaps with padding, which readers through windows find in the halo.
   Result<Value> image(std::int32_t source);
   // In whatever layout and shape it has, without padding.
@@ -140,6 +142,7 @@ class Builder {
   std::int32_t rows_of(std::int32_t tensor, const tiled::TileRanges& rows);
   // There is no such tensor any more; it may be made again.
   void forget_value(std::int32_t source) { values_.erase(source); }
+  bool in_slice() const { return slice_.has_value(); }
   // Steps of an operator, which are several in slices: the first makes what all use, by the needs of all.
   const std::vector<std::int32_t>& steps_of(std::int32_t op) const { return steps_of_op_.at(op); }
 
@@ -194,7 +197,6 @@ class Builder {
   std::int32_t add_layout(std::int32_t from, tiled::TiledTensor tensor, CopiesOf copies_of);
   template <typename Fits>
   std::optional<std::int32_t> known_layout(std::int32_t from, const Fits& fits) const;
-  std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
   Result<std::int32_t> rearranged(std::int32_t from, tiled::TiledTensor tensor);
   bool is_read_by_windows(std::int32_t tensor) const {
     const Use& use = tensor_uses_[static_cast<std::size_t>(tensor)];

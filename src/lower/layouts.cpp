@@ -164,9 +164,21 @@ Result<std::int32_t> Builder::packed_copies(std::int32_t source, tiled::TileMask
 
 Result<std::int32_t> Builder::row_copies(std::int32_t source, tiled::TileMask tiles) {
   REEF_ASSIGN_OR_RETURN(std::int32_t from, any_layout(source));
-  if (tensor(from).channels != this->source(source).shape.last()) {
-    REEF_ASSIGN_OR_RETURN(from, grid(source));
+  const std::int32_t channels = this->source(source).shape.last();
+  if (tensor(from).channels == channels) return copies_of(from, tiles);
+  const auto whole = known_layout(from, [&](const TiledTensor& tensor) {
+    return tensor.spread == Spread::kCopies && (tensor.tiles & tiles) == tiles && is_single_pixel(tensor);
+  });
+  if (whole && channels % kWord == 0) {  // the same place, seen as pixels
+    TiledTensor rows = tensor(*whole);
+    const std::int32_t object = rows.object;
+    rows.width = rows.channels / channels;
+    rows.channels = rows.pitch = channels;
+    const std::int32_t made = add_tensor(std::move(rows));
+    program_.tensor(made).object = object;
+    return made;
   }
+  REEF_ASSIGN_OR_RETURN(from, grid(source));
   return copies_of(from, tiles);
 }
 

@@ -100,19 +100,19 @@ Result<Form> form_of(const Builder& builder, std::int32_t index, std::int32_t ce
 
 // ---- Parameters ----
 
-// All layers of a tile's cells, one behind the other: those of the input, then the recurrent ones.
 std::size_t layer_index(std::size_t gate, bool is_recurrent) { return 2 * gate + (is_recurrent ? 1 : 0); }
 
+// All layers of a tile's cells, one behind the other: those of the input, then the recurrent ones.
 Result<tiled::ParameterChunk> chunk_of(const Shared& shared) {
   const std::size_t line_bytes = static_cast<std::size_t>(shared.line_words) * kWord;
   const std::int32_t groups = (shared.place.cells + chip::kCells - 1) / chip::kCells;
   std::vector<std::vector<std::uint8_t>> parts(static_cast<std::size_t>(groups));
   for (const bool is_recurrent : {false, true}) {
-    for (std::size_t gate = 0; gate < kLstmGates; ++gate) {
+    for (const std::size_t gate : tiled::kLstmGateOrder) {
       darwinn::LayerParameters layer = shared.gates[layer_index(gate, is_recurrent)].layer;
       layer.shape.cells = shared.line_words == chip::kCells ? 0 : shared.line_words;
       REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> bytes, darwinn::pack(layer));
-      const std::size_t lines =
+      const auto lines =
           static_cast<std::size_t>(layer.presence().arrays() + (layer.shape.input_channels + kWord - 1) / kWord);
       if (bytes.size() < parts.size() * lines * line_bytes) {
         return internal_error("{} bytes of parameters for {} lines", bytes.size(), parts.size() * lines);
@@ -133,31 +133,32 @@ Result<tiled::ParameterChunk> chunk_of(const Shared& shared) {
   return chunk;
 }
 
-// Of the layers of one kind, in TFLite's order of gates; `first_line` goes on behind them.
-Result<std::array<tiled::LstmLayer, kLstmGates>> layers_of(const Builder& builder, std::int32_t op, const Form& form,
-                                                           const Shared& shared, bool is_recurrent,
-                                                           std::int32_t& first_line) {
-  std::array<tiled::LstmLayer, kLstmGates> layers;
+// The layers of one kind, from line `first_line` on; gives each of them its multipliers, and biases to all or none.
+Result<tiled::LstmLayers> layers_of(const Builder& builder, std::int32_t op, const Form& form, Shared& shared,
+                                    bool is_recurrent, std::int32_t first_line) {
   const ir::Tensor& vector = builder.source(is_recurrent ? form.hidden : form.input);
   const ir::Tensor& hidden = builder.source(form.hidden);
   const float scale = hidden.quantization.scale[0];
+  tiled::LstmLayers layers;
+  layers.first_line = first_line;
   for (std::size_t gate = 0; gate < kLstmGates; ++gate) {
-    const darwinn::LayerParameters& parameters = shared.gates[layer_index(gate, is_recurrent)].layer;
+    layers.has_biases = layers.has_biases || !shared.gates[layer_index(gate, is_recurrent)].layer.biases.empty();
+  }
+  for (std::size_t gate = 0; gate < kLstmGates; ++gate) {
+    darwinn::LayerParameters& layer = shared.gates[layer_index(gate, is_recurrent)].layer;
     REEF_ASSIGN_OR_RETURN(const std::int32_t weights,
                           builder.operand(op, (is_recurrent ? kRecurrentWeights : kInputWeights) + gate));
-    tiled::LstmLayer& layer = layers[gate];
-    layer.header = parameters.presence();
-    layer.words = (parameters.shape.input_channels + kWord - 1) / kWord;
-    layer.first_line = first_line;
-    first_line += layer.header.arrays() + layer.words;
-    REEF_ASSIGN_OR_RETURN(layer.constants.input_zero_point, chip_zero_point(vector));
-    REEF_ASSIGN_OR_RETURN(layer.constants.output_zero_point, chip_zero_point(hidden));
-    layer.constants.weight_zero_point = parameters.weight_zero_point.value_or(0);
-    layer.constants.multiplier = numeric::chip_layer_multiplier(vector.quantization.scale[0],
-                                                                builder.source(weights).quantization.scale[0], scale);
-    layer.constants.clamp =
-        numeric::chip_clamp(scale, layer.constants.output_zero_point, numeric::ChipActivation::kNone);
+    const float weight_scale = builder.source(weights).quantization.scale[0];
+    layer.multipliers.assign(static_cast<std::size_t>(form.cells),
+                             numeric::chip_layer_multiplier(vector.quantization.scale[0], weight_scale, scale));
+    if (layers.has_biases) layer.biases.resize(static_cast<std::size_t>(form.cells));
+    layers.words = (layer.shape.input_channels + kWord - 1) / kWord;
+    layers.constants.weight_zero_point = layer.weight_zero_point.value_or(0);
   }
+  REEF_ASSIGN_OR_RETURN(layers.constants.input_zero_point, chip_zero_point(vector));
+  REEF_ASSIGN_OR_RETURN(layers.constants.output_zero_point, chip_zero_point(hidden));
+  layers.constants.clamp =
+      numeric::chip_clamp(scale, layers.constants.output_zero_point, numeric::ChipActivation::kNone);
   return layers;
 }
 
@@ -233,10 +234,10 @@ class LstmLowering {
   bool is_spread() const { return form_.cells > chip::kCells; }
 
   Status find_layers() {
-    std::int32_t lines = 0;
-    REEF_ASSIGN_OR_RETURN(of_input_, layers_of(builder_, op_, form_, *shared_, false, lines));
-    REEF_ASSIGN_OR_RETURN(recurrent_, layers_of(builder_, op_, form_, *shared_, true, lines));
-    if (lines > kMostPartLines || of_input_[0].words > kMostLoops) {
+    REEF_ASSIGN_OR_RETURN(of_input_, layers_of(builder_, op_, form_, *shared_, false, 0));
+    REEF_ASSIGN_OR_RETURN(recurrent_, layers_of(builder_, op_, form_, *shared_, true, of_input_.end_line()));
+    const std::int32_t lines = recurrent_.end_line();
+    if (lines > kMostPartLines || of_input_.words > kMostLoops) {
       return unsupported("an LSTM of {} inputs and {} cells takes {} lines of a tile for its weights; {} are there",
                          form_.inputs, form_.cells, lines, kMostPartLines);
     }
@@ -297,7 +298,7 @@ class LstmLowering {
     step.hidden_pixel = t == 0 ? 0 : t - 1;
     step.output = own_;
     step.output_pixel = is_spread() ? 0 : t;
-    step.hidden_zero = recurrent_[0].constants.output_zero_point;
+    step.hidden_zero = recurrent_.constants.output_zero_point;
     step.hidden_scale = builder_.source(form_.hidden).quantization.scale[0];
     step.numbers = numbers_;
     std::vector<Read> reads = {Read{step.hidden}};
@@ -339,7 +340,7 @@ class LstmLowering {
   const std::int32_t op_;
   const Form form_;
   const std::shared_ptr<Shared> shared_;
-  std::array<tiled::LstmLayer, kLstmGates> of_input_, recurrent_;
+  tiled::LstmLayers of_input_, recurrent_;
   numeric::ChipLstmStep numbers_;
   std::int32_t input_ = -1, hidden_ = -1, state_before_ = -1, state_after_ = -1, sequence_ = -1, own_ = -1;
 };

@@ -153,15 +153,25 @@ class Relation {
   }
 
   // Row by row: every computed operand has the rows of the result, or a single one that is the same for all.
+  // One for all channels, or one for each.
+  bool is_number_per_channel(std::int32_t tensor) const {
+    const std::int64_t elements = shape(tensor).elements();
+    return elements == 1 || elements == shape(tensor).last();
+  }
+  bool has_all_pixels(std::int32_t tensor) const {
+    return shape(tensor)[1] == result_shape()[1] && shape(tensor)[2] == result_shape()[2] &&
+           (shape(tensor)[3] == result_shape()[3] || shape(tensor)[3] == 1);
+  }
+
   bool same_rows() {
     for (const std::int32_t tensor : source_.inputs) {
       if (tensor < 0) return false;
       if (is_constant(tensor)) {
-        // Others than one number, or one per channel, are made as images with rows of their own.
-        if (shape(tensor).elements() != 1 && shape(tensor).elements() != shape(tensor).last()) return false;
+        if (!is_number_per_channel(tensor)) return false;  // an image with rows of its own
         continue;
       }
-      if (!is_image(graph_, tensor)) return false;
+      // Others are repeated by moving elements, for all rows at once.
+      if (!is_image(graph_, tensor) || !(has_all_pixels(tensor) || is_number_per_channel(tensor))) return false;
       const std::int32_t rows = shape(tensor)[1];
       if (rows != result_shape()[1] && rows != 1) return false;
       read(tensor, {.stride = rows == 1 ? 0 : 1});

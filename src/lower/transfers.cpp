@@ -78,7 +78,7 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
 struct Readers {
   bool any = false;
   bool only_vector = true;   // without looking at its shape
-  bool only_dense = true;    // as the input of fully connected layers, all of it at once
+  bool only_dense = true;    // as the input of fully connected layers or LSTMs, all of it at once
   std::int32_t outputs = 0;  // the most that one of these has
 };
 
@@ -108,7 +108,11 @@ void look_at_readers(const Builder& builder, std::int32_t source, Readers& reade
     readers.any = true;
     const bool has_matrix = op.type == "FULLY_CONNECTED" && op.inputs.size() >= 2 && op.inputs[0] == source &&
                             op.inputs[1] >= 0 && builder.source(op.inputs[1]).shape.rank() == 2;
-    if (has_matrix && builder.source(op.inputs[1]).shape[1] == tensor.shape.elements()) {
+    const bool is_sequence = op.type == "UNIDIRECTIONAL_SEQUENCE_LSTM" && op.inputs[0] == source &&
+                             op.inputs.size() >= 2 && op.inputs[1] >= 0 &&
+                             builder.source(op.inputs[1]).shape.rank() == 2 &&
+                             tensor.shape.last() % chip::kNarrowWordBytes == 0;
+    if (is_sequence || (has_matrix && builder.source(op.inputs[1]).shape[1] == tensor.shape.elements())) {
       readers.outputs = std::max(readers.outputs, builder.source(op.inputs[1]).shape[0]);
     } else if (keeps_elements(builder, op)) {
       look_at_readers(builder, op.outputs[0], readers);

@@ -54,12 +54,17 @@ struct LstmLines {
   static constexpr std::int32_t kCount = kTanh + chip::kCells / 2;
 };
 
-// A fully connected layer of one gate, in the chunk of all.
-struct LstmLayer {
-  std::int32_t first_line = 0;  // of a tile's part: the header's
-  std::int32_t words = 0;       // of the vector that is multiplied: lines of weights
-  darwinn::Presence header;
-  darwinn::LayerRequantization constants;
+// Fully connected layers of all gates, in the order of kLstmGateOrder, in the chunk of all: each has a header of
+// multipliers and perhaps biases, then a line for every word of the vector that is multiplied.
+struct LstmLayers {
+  std::int32_t first_line = 0;  // of a tile's part
+  std::int32_t words = 0;
+  bool has_biases = false;
+  darwinn::LayerRequantization constants;  // of all gates; multipliers are in the header
+
+  std::int32_t header_lines() const { return has_biases ? 2 : 1; }
+  std::int32_t gate_lines() const { return header_lines() + words; }
+  std::int32_t end_line() const { return first_line + gate_lines() * static_cast<std::int32_t>(kLstmGates); }
 };
 
 // What all steps of an operator share.
@@ -91,17 +96,17 @@ struct LstmInputs {
   std::int32_t kept_weight = 0, update_weight = 0;  // for these
   std::int32_t input = 0;                           // TiledProgram::tensors: kCopies, a pixel for each time step
   std::int32_t first_step = 0, steps = 0;
-  std::array<LstmLayer, kLstmGates> layers;  // in TFLite's order
+  LstmLayers layers;
 };
 
 struct LstmStep {
   LstmPlace place;
-  std::array<LstmLayer, kLstmGates> layers;  // in TFLite's order
-  std::int32_t step_of_block = 0;            // whose W x + b it takes
-  std::int32_t hidden = 0;                   // TiledProgram::tensors: kCopies; h of the step before is pixel
-  std::int32_t hidden_pixel = 0;             // `hidden_pixel` of it
-  std::int32_t output = 0;        // TiledProgram::tensors: where a tile writes its cells of h: kCopies, or kVector if
-  std::int32_t output_pixel = 0;  // there are several tiles
+  LstmLayers layers;
+  std::int32_t step_of_block = 0;  // whose W x + b it takes
+  std::int32_t hidden = 0;         // TiledProgram::tensors: kCopies; h of the step before is pixel
+  std::int32_t hidden_pixel = 0;   // `hidden_pixel` of it
+  std::int32_t output = 0;         // TiledProgram::tensors: where a tile writes its cells of h: kCopies, or kVector if
+  std::int32_t output_pixel = 0;   // there are several tiles
   // TiledProgram::tensors, kVector, 16 bits: c as it comes in, for the first step; and as it goes out, for the last.
   std::int32_t state_before = kNowhere, state_after = kNowhere;
   std::int32_t hidden_zero = 0;

@@ -27,6 +27,7 @@
 #include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
+#include "tiled/reflow.h"
 #include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
@@ -68,10 +69,11 @@ using Work = std::variant<Infeed
                           , Spill
                           , LstmInputs
                           , LstmStep
-                          , WideSquares
-                          , PixelRoots
                           , HostStore
                           , HostLoad
+                          , Reflow
+                          , WideSquares
+                          , PixelRoots
                           >;
 // clang-format on
 

@@ -268,14 +268,22 @@ Status require_factor_two(const ChipOp& op) {
   return unsupported("it is not known how the chip resizes by other factors than 2 or with align_corners");
 }
 
-// To the size that it has: every position is that of a pixel, whatever the attributes say.
-bool keeps_size(const ChipOp& op) { return op.value(0).shape == op.output().shape; }
+// To the size that it has every position is that of a pixel, and in an image of one pixel all positions are that
+// pixel's, whatever the attributes say.
+bool only_copies_pixels(const ChipOp& op) {
+  const ir::Shape& from = op.value(0).shape;
+  return from == op.output().shape || (from.rank() == 4 && from[1] == 1 && from[2] == 1);
+}
 
 Status resize_bilinear(ChipOp& op) {
-  if (keeps_size(op)) {
-    REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(0), op.output()));
-    op.set(0, std::vector<std::int32_t>(op.value(0).codes));
-    return ok_status();
+  if (only_copies_pixels(op)) {
+    const ir::Shape from = op.value(0).shape;
+    return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
+      for (std::size_t axis = 1; axis <= 2 && axis < at.size(); ++axis) {
+        at[axis] = std::min<std::int64_t>(at[axis], from[static_cast<int>(axis)] - 1);
+      }
+      return at;
+    });
   }
   REEF_RETURN_IF_ERROR(require_factor_two(op));
   const bool half = op.attributes().get_bool("half_pixel_centers");
