@@ -203,7 +203,7 @@ Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
   if (is_of_one_pixel(builder, op)) return lower_dense(builder, op);
-  REEF_ASSIGN_OR_RETURN(Value value, builder.image(from));
+  REEF_ASSIGN_OR_RETURN(Value value, builder.image_for_windows(from));
   REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
   const Padding& p = value.padding;
   const tiled::TiledTensor& image = builder.tensor(value.tensor);

@@ -55,9 +55,6 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   const bool by_rows = comes_by_rows(tensor) && !tensor.rows.is_local;
   infeed.slots = !by_rows && tiled::InputSlots::can_take(tensor);
   infeed.strips = !by_rows && !infeed.slots;
-  if (infeed.strips && tensor.rows.is_local) {
-    return unsupported("an input of {} channels cannot come in slice by slice", tensor.channels);
-  }
   const tiled::InputSlots slots = tiled::InputSlots::of(tensor);
   const bool uneven = infeed.slots && tiled::UnevenInput::can_take(builder.level(), tensor);
   const tiled::UnevenInput as_google = tiled::UnevenInput::of(tensor);
