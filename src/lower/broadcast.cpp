@@ -110,7 +110,7 @@ Result<std::int32_t> add_repeated(Builder& builder, std::int32_t op, std::int32_
   REEF_ASSIGN_OR_RETURN(const std::int32_t input,
                         computed ? elements_of(builder, part) : constant_vector(builder, op, part));
   what.operands = {Read{input}};
-  REEF_ASSIGN_OR_RETURN(what.output, new_part(builder, part, like));
+  REEF_ASSIGN_OR_RETURN(what.output, new_part(builder, op, part, like));
   const std::int32_t output = what.output;
   add_rearrangement(builder, op, std::move(what));
   return output;
