@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LSTM: what comes from its input for several time steps, then time step by time step.
+// An LSTM, time step by time step: in a loop, or a few of them written out.
 //
 // All cells of the tensor unit see the same input, so that a product of two vectors, element by element, needs one of
 // them as parameters, of which a cell may only have its own element (as in product.cpp). Where a vector is to become
@@ -180,11 +180,10 @@ class InputsWriter : LstmWriter {
   InputsWriter(Emission& to, const tiled::LstmInputs& work) : LstmWriter(to, work.place), work_(work) {}
 
   void write() {
-    if (work_.is_first) make_constants(work_.numbers.step);
+    make_constants(work_.numbers.step);
     const tiled::TiledTensor& input = program_.tensor(work_.input);
     restart();
-    multiply(work_.layers, {input.address + std::int64_t{work_.first_step} * input.pitch, input.pitch, inputs_,
-                            tiled::kLstmInputBytes, work_.steps});
+    multiply(work_.layers, {input.address, input.pitch, inputs_, tiled::kLstmInputBytes, work_.steps});
   }
 
  private:
@@ -292,7 +291,7 @@ class StepWriter : LstmWriter {
   // (W x + b) + R h of `gates` gates from `slot` on, through a function.
   Draft argument(TileMask tiles, std::int32_t words, std::int64_t slot, std::int64_t gates, int cells,
                  const numeric::ChipFunction& function) const {
-    const std::int64_t of_input = inputs_ + std::int64_t{work_.step_of_block} * tiled::kLstmInputBytes;
+    const std::int64_t of_input = inputs_ + std::int64_t{work_.number} * tiled::kLstmInputBytes;
     const std::int64_t recurrent = at(LstmScratch::kRecurrent);
     const std::int64_t first = std::min(of_input, recurrent) + slot * LstmScratch::kSlot;
     const std::int64_t distance = std::max(of_input, recurrent) - std::min(of_input, recurrent);

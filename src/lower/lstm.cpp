@@ -351,7 +351,6 @@ class LstmLowering {
 
   void add_inputs() {
     tiled::LstmInputs inputs;
-    inputs.is_first = true;
     inputs.numbers = numbers_;
     inputs.input = input_;
     inputs.steps = form_.time_steps;
@@ -365,7 +364,7 @@ class LstmLowering {
   void add_time_step(std::int32_t t) {
     tiled::LstmStep step;
     step.layers = recurrent_;
-    step.step_of_block = t;
+    step.number = t;
     step.hidden = t == 0 ? hidden_ : sequence_;
     step.hidden_pixel = t == 0 ? 0 : t - 1;
     step.output = own_;
