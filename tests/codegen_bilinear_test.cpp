@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // RESIZE_BILINEAR by any factor that maps, from the model to the virtual device: bit-exact with the chip reference at
 // both levels, sound, in several orders of execution; and how far its numbers are from TFLite's.
+#include <cmath>
 #include <numeric>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "chip_against_cpu.h"
 #include "generated_code.h"
+#include "lower/row_slices.h"
 #include "quantized_model.h"
 #include "random_choice.h"
 
@@ -33,7 +36,7 @@ struct Case {
 
 ir::Model model_of(const Case& c) {
   QuantizedModel model(Quantized{c.type, 0.05f, c.zero_point});
-  std::int32_t x = model.input({1, c.height, c.width, c.channels});
+  std::int32_t x = model.input({1, c.height, c.width, c.between_layers ? 3 : c.channels});
   if (c.between_layers) x = model.conv(x, c.channels, 1);
   const std::int32_t y = model.resize("RESIZE_BILINEAR", x, c.to_height, c.to_width, c.grid == Grid::kAligned,
                                       c.grid == Grid::kHalfPixels);
@@ -130,6 +133,39 @@ TEST(CodegenBilinear, SizesOfNetworks) {
            {.height = 20, .width = 30, .channels = 6, .to_height = 5, .to_width = 10}}) {
     expect_exact(c, 1);
   }
+}
+
+// Rows of the result made some at a time, from rows of the image that are there as a whole or are computed for them.
+TEST(CodegenBilinear, SlicesAreBitExact) {
+  int ran = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Case c = random_case(1000 + seed);
+    if (!c.between_layers) c.channels = (c.channels + 3) / 4 * 4;  // others cannot come in slice by slice
+    const ir::Model model = model_of(c);
+    const WholeModel whole(model);
+    const auto last = static_cast<std::int32_t>(whole.ops.size()) - 1;
+    const lower::SliceGroup group{c.between_layers && seed % 3 == 0 ? 1 : 0, last, 2 + static_cast<int>(seed % 4)};
+    SCOPED_TRACE(
+        fmt::format("seed {}: {} from operator {} in {} slices", seed, c.to_string(), group.first, group.slices));
+    if (!lower::Sliceable({model, whole.ops, whole.inputs, whole.outputs}).group(group)) continue;
+    compiler::GenerationOptions options;
+    options.level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
+    options.slices = {group};
+    const auto package = compiler::generate_code_with(whole.part(7), options);
+    if (!package.ok()) {  // a small image in many slices
+      EXPECT_EQ(package.status().code(), StatusCode::kUnsupported) << package.status().message();
+      std::printf("seed %u: %s\n", seed, package.status().message().c_str());
+      continue;
+    }
+    const device::Schedule schedule{.seed = seed % 3};
+    const Status runs = runs_as_chip_reference(model, *package, seed, &schedule);
+    EXPECT_TRUE(runs.ok()) << runs.message();
+    const Status sound = seed % 4 == 1 ? passes_audit(*package) : ok_status();
+    EXPECT_TRUE(sound.ok()) << sound.message();
+    ++ran;
+  }
+  std::printf("%d ran\n", ran);
+  EXPECT_GE(ran, 40);
 }
 
 // TFLite's kernel for uint8 has positions in float32, which are exact up to a rounding.

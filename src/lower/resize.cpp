@@ -170,7 +170,7 @@ std::optional<tiled::Window> resize_rows(const ir::Subgraph& graph, const ir::Op
   const ir::Attributes& a = op.attributes;
   const Resize how{op.type == "RESIZE_BILINEAR", a.get_bool("align_corners"), a.get_bool("half_pixel_centers")};
   if (!how.align_corners && is_doubled(from, to)) return resample_window(to[1]);
-  if (how.bilinear) return std::nullopt;
+  if (how.bilinear) return interpolated_rows(from[1], to[1], {how.align_corners, how.half_pixels});
   // A row more on both sides, for the rounding of floats.
   tiled::Window window = near_window(from[1], to[1], how);
   window.pad_before += window.enlarged;

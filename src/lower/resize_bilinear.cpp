@@ -84,35 +84,43 @@ void set_extent(Axis& axis) {
   axis.extent = end - begin;
 }
 
-// Output i lies at i * inputs / outputs, or with half pixels at ((2i + 1) * inputs - outputs) / (2 * outputs); with
-// aligned corners both sizes are counted in distances.
+// Output i lies at (first + i * step) / denominator, in lowest terms for all of them. With `in` and `out` pixels that
+// is i * in / out, or with half pixels ((2i + 1) * in - out) / (2 * out); with aligned corners these are distances.
+struct Positions {
+  std::int64_t first = 0, step = 0, denominator = 1;
+  std::int64_t period = 1, stride = 0;  // P and Q
+};
+Positions positions_of(std::int32_t inputs, std::int32_t outputs, const PixelGrid& grid) {
+  const std::int64_t trim = grid.align_corners && outputs > 1 ? 1 : 0;
+  const std::int64_t in = inputs - trim, out = outputs - trim;
+  const std::int64_t first = grid.half_pixels ? in - out : 0, step = grid.half_pixels ? 2 * in : in;
+  const std::int64_t unit = grid.half_pixels ? 2 * out : out;
+  const std::int64_t common = std::gcd(std::gcd(step, first), unit), repeat = std::gcd(in, out);
+  return {first / common, step / common, unit / common, out / repeat, in / repeat};
+}
+
 Result<Axis> axis_of(std::int32_t inputs, std::int32_t outputs, const PixelGrid& grid) {
   Axis axis;
   axis.inputs = inputs;
   axis.outputs = outputs;
-  const std::int64_t trim = grid.align_corners && outputs > 1 ? 1 : 0;
-  const std::int64_t in = inputs - trim, out = outputs - trim;
   if (inputs == 1) {
     axis.stride = 0;
     axis.phases = {{.outputs = 1}};
     set_extent(axis);
     return axis;
   }
-  const std::int64_t shift = grid.half_pixels ? in - out : 0, step = grid.half_pixels ? 2 * in : in;
-  const std::int64_t unit = grid.half_pixels ? 2 * out : out;
-  const std::int64_t common = std::gcd(std::gcd(step, shift), unit);
-  const std::int64_t denominator = unit / common, repeat = std::gcd(in, out), period = out / repeat;
-  if (denominator > kMostWeight) {
+  const Positions at = positions_of(inputs, outputs, grid);
+  if (at.denominator > kMostWeight) {
     return unsupported("from {} to {} pixels the weights are multiples of 1/{}; at most 1/{} is generated", inputs,
-                       outputs, denominator, kMostWeight);
+                       outputs, at.denominator, kMostWeight);
   }
-  axis.denominator = static_cast<std::int32_t>(denominator);
-  axis.stride = static_cast<std::int32_t>(in / repeat);
-  for (std::int64_t r = 0; r < std::min<std::int64_t>(period, outputs); ++r) {
-    const std::int64_t at = (r * step + shift) / common, first = floor_division(at, denominator);
+  axis.denominator = static_cast<std::int32_t>(at.denominator);
+  axis.stride = static_cast<std::int32_t>(at.stride);
+  for (std::int64_t r = 0; r < std::min<std::int64_t>(at.period, outputs); ++r) {
+    const std::int64_t place = at.first + r * at.step, first = floor_division(place, at.denominator);
     axis.phases.push_back({.first = static_cast<std::int32_t>(first),
-                           .weight = static_cast<std::int32_t>(at - first * denominator),
-                           .outputs = static_cast<std::int32_t>((outputs - r + period - 1) / period)});
+                           .weight = static_cast<std::int32_t>(place - first * at.denominator),
+                           .outputs = static_cast<std::int32_t>((outputs - r + at.period - 1) / at.period)});
   }
   set_extent(axis);
   return axis;
@@ -121,6 +129,45 @@ Result<Axis> axis_of(std::int32_t inputs, std::int32_t outputs, const PixelGrid&
 struct Axes {
   Axis y, x;
 };
+
+// ---- Work in slices ----
+
+// The rows of the extended image that some rows of the output are made of.
+tiled::TileRanges image_rows(const Axis& axis, const tiled::TileRanges& outputs) {
+  tiled::TileRanges rows;
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    const tiled::Range range = outputs[t].within(0, axis.outputs);
+    for (std::int32_t o = range.begin; o < range.end; ++o) {
+      const Phase& phase = axis.phases[static_cast<std::size_t>(o % axis.period())];
+      const std::int32_t first = phase.first + o / axis.period() * axis.stride - axis.begin;
+      rows[t].include({first, first + phase.taps()});
+    }
+  }
+  return rows;
+}
+
+// The same of a phase.
+tiled::TileRanges phase_rows(const Axis& axis, std::int32_t remainder, const tiled::TileRanges& outputs) {
+  tiled::TileRanges rows;
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    const tiled::Range range = outputs[t].within(0, axis.outputs);
+    if (range.is_empty()) continue;
+    const tiled::Range in_phase{std::max(0, range.begin - remainder + axis.period() - 1) / axis.period(),
+                                (range.end - 1 - remainder + axis.period()) / axis.period()};
+    if (axis.stride == 0) rows[t] = {0, 1};
+    if (axis.stride > 0 && !in_phase.is_empty()) rows[t] = in_phase;
+  }
+  return rows;
+}
+
+bool is_empty(const tiled::TileRanges& rows) {
+  return std::all_of(rows.begin(), rows.end(), [](const tiled::Range& range) { return range.is_empty(); });
+}
+
+Result<std::int32_t> new_image(Builder& builder, std::int32_t source, const Image& image,
+                               const std::optional<tiled::TileRanges>& rows) {
+  return rows ? builder.new_grid(source, image, *rows) : builder.new_grid(source, image);
+}
 
 // ---- The border, repeated ----
 
@@ -144,7 +191,8 @@ AxisOffsets extended(const Axes& axes, std::int32_t channels) {
 
 // The part of the image that is read, with its border repeated; the image itself where nothing beyond it is read, the
 // axes then begin with it.
-Result<std::int32_t> image_to_read(Builder& builder, std::int32_t op, std::int32_t from, Axes& axes) {
+Result<std::int32_t> image_to_read(Builder& builder, std::int32_t op, std::int32_t from,
+                                   const std::optional<tiled::TileRanges>& slice, Axes& axes) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t image, builder.grid(from));
   if (!axes.y.is_extended() && !axes.x.is_extended()) {
     for (Axis* axis : {&axes.y, &axes.x}) {
@@ -155,7 +203,9 @@ Result<std::int32_t> image_to_read(Builder& builder, std::int32_t op, std::int32
   }
   const std::int32_t channels = builder.tensor(image).channels;
   Rearrangement what;
-  REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(from, {axes.y.extent, axes.x.extent, channels}));
+  std::optional<tiled::TileRanges> rows;
+  if (slice) rows = image_rows(axes.y, *slice);
+  REEF_ASSIGN_OR_RETURN(what.output, new_image(builder, from, {axes.y.extent, axes.x.extent, channels}, rows));
   what.operands = {Read{image, Windows{{.outputs = axes.y.extent, .pad_before = -axes.y.begin},
                                        {.outputs = axes.x.extent, .pad_before = -axes.x.begin}}}};
   what.source_of = by_axes(extended(axes, channels));
@@ -256,6 +306,18 @@ PhaseOperand pixels_of(const Axes& axes, const Phase& y, const Phase& x, std::in
 
 }  // namespace
 
+std::optional<tiled::Window> interpolated_rows(std::int32_t inputs, std::int32_t outputs, const PixelGrid& grid) {
+  const auto axis = axis_of(inputs, outputs, grid);
+  if (!axis.ok()) return std::nullopt;
+  if (axis->stride == 0) return tiled::Window{.stride = 0};
+  // Positions are multiples of 1 / denominator.
+  const Positions at = positions_of(inputs, outputs, grid);
+  return tiled::Window{.kernel = 2,
+                       .stride = static_cast<std::int32_t>(at.step),
+                       .pad_before = static_cast<std::int32_t>(-at.first),
+                       .enlarged = static_cast<std::int32_t>(at.denominator)};
+}
+
 Status interpolate(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to, const PixelGrid& grid) {
   if (grid.align_corners && grid.half_pixels)
     return unsupported("align_corners and half_pixel_centers exclude each other");
@@ -267,7 +329,8 @@ Status interpolate(Builder& builder, std::int32_t op, std::int32_t from, std::in
     return unsupported("from {}x{} to {}x{} pixels the weights are multiples of 1/{}; at most 1/{} is generated", in[1],
                        in[2], out[1], out[2], axes.y.denominator * axes.x.denominator, kMostWeight);
   }
-  REEF_ASSIGN_OR_RETURN(const std::int32_t image, image_to_read(builder, op, from, axes));
+  const std::optional<tiled::TileRanges> slice = builder.slice_rows(to);
+  REEF_ASSIGN_OR_RETURN(const std::int32_t image, image_to_read(builder, op, from, slice, axes));
   PhaseModel model(axes, in[3]);
   struct Layer {
     std::int32_t output, op;
@@ -285,7 +348,13 @@ Status interpolate(Builder& builder, std::int32_t op, std::int32_t from, std::in
         join.operands.push_back(Read{image, Windows{axes.y.in_image(r_y), axes.x.in_image(r_x)}});
         continue;
       }
-      REEF_ASSIGN_OR_RETURN(const std::int32_t phase, builder.new_grid(to, {y.outputs, x.outputs, in[3]}));
+      std::optional<tiled::TileRanges> rows;
+      if (slice) rows = phase_rows(axes.y, r_y, *slice);
+      if (rows && is_empty(*rows)) {  // no pixel of the slice is of this phase
+        phases.emplace_back();
+        continue;
+      }
+      REEF_ASSIGN_OR_RETURN(const std::int32_t phase, new_image(builder, to, {y.outputs, x.outputs, in[3]}, rows));
       phases.push_back({operand, 0, std::int64_t{x.outputs} * in[3], in[3]});
       join.operands.push_back(Read{phase, Windows{axes.y.in_phase(r_y), axes.x.in_phase(r_x)}});
       layers.push_back({phase, model.add(y, x), {axes.y.taps_of(y), axes.x.taps_of(x)}});

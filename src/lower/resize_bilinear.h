@@ -12,6 +12,9 @@ struct PixelGrid {
   bool half_pixels = false;    // positions are those of the pixels' centers
 };
 
+// Which rows some rows of the result are made of, those beyond the image being its border; nothing: there is no code.
+std::optional<tiled::Window> interpolated_rows(std::int32_t inputs, std::int32_t outputs, const PixelGrid& grid);
+
 // Makes the model's image `to` of `from`, which has the same channels and quantization.
 Status interpolate(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to, const PixelGrid& grid);
 
