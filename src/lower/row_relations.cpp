@@ -234,6 +234,7 @@ class Relation {
   bool strided_slice() {
     const std::vector<std::int32_t> begin = numbers(1, 4), strides = numbers(3, 4);
     if (begin.empty() || strides.empty() || !is_image(graph_, operand(0)) || !is_small(strides[1])) return false;
+    if (source_.attributes.get_int("shrink_axis_mask") != 0) return false;
     const std::int64_t size = shape(operand(0))[1];
     std::int64_t first = begin[1] < 0 ? begin[1] + size : begin[1];
     if ((source_.attributes.get_int("begin_mask") >> 1 & 1) != 0) first = 0;

@@ -106,16 +106,18 @@ Status strided_slice(ChipOp& op) {
   const ir::Attributes& attributes = op.attributes();
   const auto rank = static_cast<std::size_t>(in.shape.rank());
   REEF_REQUIRE(begin.codes.size() == rank && strides.codes.size() == rank, "starts and strides of other dimensions");
-  for (const std::string_view mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+  for (const std::string_view mask : {"ellipsis_mask", "new_axis_mask"}) {
     if (attributes.get_int(mask) != 0) return unsupported("it is not known how the chip computes it with {}", mask);
   }
   // A start before the first or behind the last element is moved to it; the output's shape says where to end.
-  const std::int64_t mask = attributes.get_int("begin_mask");
+  const std::int64_t mask = attributes.get_int("begin_mask"), dropped = attributes.get_int("shrink_axis_mask");
   return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
     for (std::size_t d = 0; d < rank; ++d) {
+      if ((dropped >> d & 1) != 0) at.insert(at.begin() + static_cast<std::ptrdiff_t>(std::min(d, at.size())), 0);
       const std::int64_t size = in.shape[static_cast<int>(d)], stride = strides.codes[d];
       std::int64_t first = begin.codes[d] < 0 ? begin.codes[d] + size : begin.codes[d];
       if ((mask >> d & 1) != 0) first = stride < 0 ? size - 1 : 0;
+      if (d >= at.size()) at.resize(d + 1);
       at[d] = std::clamp<std::int64_t>(first, 0, size - 1) + at[d] * stride;
     }
     return at;
