@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "chip_against_cpu.h"
 #include "formats/tflite/reader.h"
 #include "generated_code.h"
 #include "quantized_model.h"
@@ -194,6 +195,29 @@ TEST(CodegenMovement, Parts) {
   outputs.push_back(move.slice(x, {0, 3, 5, 6}, {1, 7, 9, 11}));
   outputs.push_back(move.strided_slice(x, {0, 1, 0, 3}, {1, 12, 15, 24}, {1, 2, 3, 5}));
   expect_exact(model.finish(outputs));
+}
+
+// x[:, 4], x[0, :, -2], x[..., 7]: dimensions that are dropped.
+TEST(CodegenMovement, PartsOfFewerDimensions) {
+  QuantizedModel model;
+  const std::int32_t x = model.conv(model.input({1, 12, 15, 8}), 24, 3);
+  const auto part = [&](const std::vector<std::int32_t>& begin, std::int64_t dropped, ir::Shape shape) {
+    ir::Attributes attributes;
+    attributes.set("begin_mask", 15 & ~dropped);
+    attributes.set("end_mask", 15 & ~dropped);
+    attributes.set("shrink_axis_mask", dropped);
+    std::vector<std::int32_t> end;
+    for (const std::int32_t first : begin) end.push_back(first + 1);
+    return model.op("STRIDED_SLICE", {x, model.ints(begin), model.ints(end), model.ints({1, 1, 1, 1})},
+                    {model.computed(std::move(shape), Quantized{})}, "StridedSliceOptions", attributes);
+  };
+  const std::int32_t row = part({0, 4, 0, 0}, 2, {1, 15, 24}), column = part({0, 0, -2, 0}, 5, {12, 24});
+  const std::int32_t plane = part({0, 0, 0, 7}, 8, {1, 12, 15});
+  const ir::Model finished = model.finish({row, column, plane});
+  expect_exact(finished);
+  const auto distance = distance_from_tflite(finished, 1);
+  ASSERT_TRUE(distance.ok()) << distance.status().message();
+  EXPECT_LE(*distance, 1);
 }
 
 TEST(CodegenMovement, OtherOrders) {

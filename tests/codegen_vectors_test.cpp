@@ -209,6 +209,22 @@ void expect_exact(const ir::Model& model) {
   EXPECT_TRUE(audited.ok()) << audited.message();
 }
 
+// A vector that layers on the CPU read: no layer here says which tiles need it.
+TEST(CodegenVectors, AVectorThatOnlyLeaves) {
+  QuantizedModel quantized;
+  const std::int32_t x = quantized.input({1, 5, 7, 3});
+  const std::int32_t vector = quantized.reshape(x, {1, 105});
+  const ir::Model model = quantized.finish({quantized.fully_connected(vector, 9)});
+  for (const tiled::Level level : {tiled::Level::kAsGoogle, tiled::Level::kBetter}) {
+    const compiler::PartProgram first{
+        .model = model, .ops = {0}, .inputs = {x}, .outputs = {vector}, .caching_token = 7};
+    const auto package = compiler::generate_code_with(first, {.level = level});
+    ASSERT_TRUE(package.ok()) << package.status().message();
+    const Status runs = runs_as_chip_reference(model, *package, 1);
+    EXPECT_TRUE(runs.ok()) << runs.message();
+  }
+}
+
 // More weights than the tiles of the outputs can keep: they pass by one tile.
 TEST(CodegenVectors, ManyInputs) {
   QuantizedModel model;

@@ -43,6 +43,21 @@ TEST_F(CommandLineCodegen, CompileVerifiesAtBothLevels) {
   EXPECT_EQ(compile("-O2").exit_code, 2);
 }
 
+// Google's way of gathering a vector, and ours.
+TEST_F(CommandLineCodegen, OneThingIsLeftToTimingAsInGooglesPrograms) {
+  QuantizedModel model;
+  const std::int32_t x = model.fully_connected(model.input({1, 256}), 256);
+  save(model.finish({model.fully_connected(x, 256)}), source_);
+  ASSERT_EQ(compile("-O0").exit_code, 0);
+  const Outcome as_google = reef("audit " + compiled_);
+  EXPECT_EQ(as_google.exit_code, 0) << as_google.text;
+  EXPECT_TRUE(says(as_google, "leave to timing")) << as_google.text;
+  EXPECT_EQ(reef("audit --strict " + compiled_).exit_code, 1);
+  ASSERT_EQ(compile("-O1").exit_code, 0);
+  const Outcome strict = reef("audit --strict " + compiled_);
+  EXPECT_EQ(strict.exit_code, 0) << strict.text;
+}
+
 TEST_F(CommandLineCodegen, EveryStageCanBeSeen) {
   const std::pair<const char*, const char*> expected[] = {{"rewrite", "DEPTHWISE_CONV_2D"},
                                                           {"partition", "Edge TPU, part 0"},

@@ -115,22 +115,27 @@ TEST_F(EdgetpuCompiler, ShowsOperationsAndWhatStaysOnTheCpu) {
 // An operator that the chip runs, and that there is no code for.
 ir::Model without_code() {
   QuantizedModel model;
-  const std::int32_t x = model.conv(model.input({1, 8, 8, 4}), 16, 3);
-  const std::int32_t sum = model.computed({1, 16}, Quantized{ir::DataType::kInt8, 0.5f, 0});
-  ir::Attributes attributes;
-  attributes.set("keep_dims", false);
-  model.op("SUM", {x, model.ints({1, 2})}, {sum}, "ReducerOptions", attributes, 2);
-  return model.finish({sum});
+  const std::int32_t x = model.conv(model.input({1, 8, 8, 4}), 4, 3);
+  // Two results of each channel.
+  const std::int32_t y = model.depthwise(x);
+  ir::Operator& op = model.last_op();
+  const std::int32_t weights = model.weights({1, 3, 3, 8});
+  model.tensor(weights).quantization.dimension = 3;
+  model.tensor(y).shape = {1, 8, 8, 8};
+  op.inputs = {op.inputs[0], weights};
+  op.attributes.set("depth_multiplier", std::int64_t{2});
+  return model.finish({y});
 }
 
 TEST_F(EdgetpuCompiler, WhatThereIsNoCodeForStaysOnTheCpu) {
   ASSERT_TRUE(tflite::save_model(without_code(), path("model.tflite")).ok());
   const Streams streams = shell("edgetpu_compiler model.tflite");
   EXPECT_EQ(streams.exit_code, 0) << streams.err;
-  EXPECT_TRUE(contains(streams.err, "1 of them only because Reef has no code for them yet, first op 1 SUM"))
+  EXPECT_TRUE(
+      contains(streams.err, "1 of them only because Reef has no code for them yet, first op 1 DEPTHWISE_CONV_2D"))
       << streams.err;
   EXPECT_TRUE(contains(content(path("model_edgetpu.log")),
-                       "SUM                            1          Operation is otherwise supported, but not mapped due "
+                       "DEPTHWISE_CONV_2D              1          Operation is otherwise supported, but not mapped due "
                        "to some unspecified limitation"));
   EXPECT_EQ(shell("reef run model_edgetpu.tflite --device virtual").exit_code, 0);
 }

@@ -156,7 +156,11 @@ class RandomImageNetwork {
 
   std::int32_t layer(const std::vector<std::int32_t>& made) {
     const std::int32_t x = made.back();
-    switch (pick(12)) {
+    switch (pick(14)) {
+      case 12:
+        return limited(x);
+      case 13:
+        return squared(x);
       case 5:
         return model_.mul(x, model_.logistic(x));
       case 6:
@@ -178,6 +182,20 @@ class RandomImageNetwork {
         return model_.conv(x, pick(3) == 0 ? model_.shape(x).last() : among({4, 7, 16, 70}), among({1, 1, 2, 3, 5}),
                            among({1, 1, 1, 2, 3}));
     }
+  }
+  std::int32_t like(std::int32_t x) {
+    const ir::Quantization& q = model_.tensor(x).quantization;
+    return model_.computed(ir::Shape(model_.shape(x)), Quantized{ir::DataType::kInt8, q.scale[0], q.zero_point[0]});
+  }
+  // The maximum of it and one number, or one per channel.
+  std::int32_t limited(std::int32_t x) {
+    const std::int32_t limits = model_.weights(pick(2) == 0 ? ir::Shape{} : ir::Shape{model_.shape(x).last()});
+    model_.tensor(limits).quantization = model_.tensor(x).quantization;
+    return model_.op(pick(2) == 0 ? "MAXIMUM" : "MINIMUM", {x, limits}, {like(x)}, "MaximumMinimumOptions");
+  }
+  std::int32_t squared(std::int32_t x) {
+    if (pick(2) == 0) return model_.op("RSQRT", {x}, {like(x)});
+    return model_.op("SQUARED_DIFFERENCE", {x, model_.depthwise(x, 3)}, {like(x)}, "SquaredDifferenceOptions");
   }
   std::int32_t prelu(std::int32_t x) {
     const ir::Quantization like = model_.tensor(x).quantization;

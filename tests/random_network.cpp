@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@ namespace reef::testing {
 namespace {
 
 constexpr int kMostElements = 120000;  // of a tensor
+constexpr int kMostBilinearWeight = 128;
 constexpr int kNoValue = -1;
 
 using Numbers = std::array<int, 5>;
@@ -86,6 +88,7 @@ class NetworkBuilder {
         {"RELU_N1_TO_1", &NetworkBuilder::unary},
         {"LOGISTIC", &NetworkBuilder::unary},
         {"TANH", &NetworkBuilder::unary},
+        {"RSQRT", &NetworkBuilder::unary},
         {"SOFTMAX", &NetworkBuilder::unary},
         {"L2_NORMALIZATION", &NetworkBuilder::unary},
         {"QUANTIZE", &NetworkBuilder::requantize},
@@ -229,12 +232,33 @@ class NetworkBuilder {
     return kNoValue;
   }
 
-  // numbers: scale, zero point, activation
+  // A constant of the shape of x, or of some of its dimensions.
+  std::int32_t constant_beside(std::int32_t x, int which, bool like_x) {
+    const ir::Shape in = shape(x);
+    ir::Shape of_constant{in.last()};
+    if (which % 4 == 1) of_constant = {};
+    if (which % 4 == 2) of_constant = in;
+    if (which % 4 == 3 && in.rank() == 4) of_constant = {1, in[1], 1, in[3]};
+    const std::int32_t constant = model_.weights(of_constant, 0.02f);
+    if (like_x) model_.tensor(constant).quantization = model_.tensor(x).quantization;
+    return constant;
+  }
+  // Dimensions of y are those of x, or 1.
+  bool is_repeated(std::int32_t y, std::int32_t x) const {
+    if (!is_image(x) || !is_image(y)) return shape(x) == shape(y);
+    for (int d = 1; d < 4; ++d) {
+      if (shape(y)[d] != 1 && shape(y)[d] != shape(x)[d]) return false;
+    }
+    return true;
+  }
+
+  // numbers: scale, zero point, activation, what the other operand is, of which shape it is
   std::int32_t two_operands(const RandomLayer& layer, std::int32_t x, const Numbers& n) {
-    const bool extreme = layer.op == "MAXIMUM" || layer.op == "MINIMUM";
-    const std::int32_t y = other(layer.b, [&](std::int32_t value) {
-      return shape(value) == shape(x) && (!extreme || same_quantization(value, x));
+    const bool extreme = layer.op == "MAXIMUM" || layer.op == "MINIMUM", repeats = n[3] % 5 == 4;
+    std::int32_t y = other(layer.b, [&](std::int32_t value) {
+      return (repeats ? is_repeated(value, x) : shape(value) == shape(x)) && (!extreme || same_quantization(value, x));
     });
+    if (n[3] % 5 == 3) y = constant_beside(x, n[4], extreme);
     const bool product = layer.op == "MUL" || layer.op == "SQUARED_DIFFERENCE";
     const float one = product ? of(x).scale * of(y).scale * 100 : std::max(of(x).scale, of(y).scale);
     const float scale = one * (1.0f + 0.37f * static_cast<float>(n[0] % 4));
@@ -245,7 +269,8 @@ class NetworkBuilder {
       a.set("fused_activation_function", word(activation(n[2])));
       options = layer.op == "ADD" ? "AddOptions" : layer.op == "SUB" ? "SubOptions" : "MulOptions";
     }
-    return op(layer.op, {x, y}, {out}, options, a, 2);
+    const bool swap = n[4] / 4 % 2 == 1;
+    return op(layer.op, {swap ? y : x, swap ? x : y}, {out}, options, a, 2);
   }
 
   // numbers: size, stride, padding
@@ -267,18 +292,25 @@ class NetworkBuilder {
     return op(layer.op, {x}, {model_.computed({1, y->outputs, across->outputs, in[3]}, of(x))}, "Pool2DOptions", a, 2);
   }
 
-  // numbers: keep dimensions, scale, zero point
+  // numbers: keep dimensions, scale, zero point, which axes
   std::int32_t reduction(const RandomLayer& layer, std::int32_t x, const Numbers& n) {
     if (!is_image(x)) return kNoValue;
-    const ir::Shape in = shape(x);
+    static const std::vector<std::vector<std::int32_t>> kAxes = {{1, 2}, {3}, {2}, {1}, {2, 3}, {1, 3}, {1, 2, 3}};
+    const std::vector<std::int32_t>& axes = kAxes[static_cast<std::size_t>(n[3]) % kAxes.size()];
     const bool keep = n[0] % 2 == 0;
+    ir::Shape out;
+    double count = 1;
+    for (int d = 0; d < 4; ++d) {
+      const bool reduced = std::find(axes.begin(), axes.end(), d) != axes.end();
+      if (reduced) count *= shape(x)[d];
+      if (!reduced || keep) out.push_back(reduced ? 1 : shape(x)[d]);
+    }
     Quantized to = of(x);
-    if (layer.op == "SUM") to = quantized(to.scale * static_cast<float>(std::sqrt(double(in[1]) * in[2])), n[2]);
+    if (layer.op == "SUM") to = quantized(to.scale * static_cast<float>(std::sqrt(count)), n[2]);
     if (layer.op == "MEAN" && n[1] % 3 == 1) to = quantized(to.scale * 0.6f, n[2]);
     ir::Attributes a;
     a.set("keep_dims", keep);
-    return op(layer.op, {x, model_.ints({1, 2})},
-              {model_.computed(keep ? ir::Shape{1, 1, 1, in[3]} : ir::Shape{1, in[3]}, to)}, "ReducerOptions", a, 2);
+    return op(layer.op, {x, model_.ints(axes)}, {model_.computed(out, to)}, "ReducerOptions", a, 2);
   }
 
   std::int32_t unary(const RandomLayer& layer, std::int32_t x, const Numbers&) {
@@ -426,16 +458,40 @@ class NetworkBuilder {
               to_depth ? 2 : 1);
   }
 
-  // numbers: corners
+  // How many pixels an axis gets: twice as many, a multiple, a multiple between the first and the last, any number.
+  static int resized(int size, int n) {
+    const int more = n / 4, times = 1 + more % 5;
+    return n % 4 == 0 ? 2 * size : n % 4 == 1 ? times * size : n % 4 == 2 ? times * (size - 1) + 1 : 1 + more;
+  }
+  // The smallest part of a pixel that positions along an axis are multiples of.
+  static int position_denominator(int from, int to, bool align_corners, bool half_pixels) {
+    const int trim = align_corners && to > 1 ? 1 : 0, in = from - trim, out = to - trim;
+    if (in < 1 || from == 1) return 1;
+    if (!half_pixels) return out / std::gcd(in, out);
+    return 2 * out / std::gcd(std::gcd(2 * in, in - out), 2 * out);
+  }
+
+  // numbers: corners or centers, rows, columns, whether these count
   std::int32_t resize(const RandomLayer& layer, std::int32_t x, const Numbers& n) {
     if (!is_image(x)) return kNoValue;
     const ir::Shape in = shape(x);
-    const ir::Shape to{1, 2 * in[1], 2 * in[2], in[3]};
+    const bool bilinear = layer.op == "RESIZE_BILINEAR", half = n[0] % 3 == 1;
+    bool align = n[0] % 3 == 2;
+    ir::Shape to{1, 2 * in[1], 2 * in[2], in[3]};
+    if (n[3] % 2 == 1) {
+      to = {1, resized(in[1], n[1]), resized(in[2], n[2]), in[3]};
+    } else {
+      align = false;
+    }
     if (to.elements() > kMostElements) return kNoValue;
-    const bool bilinear = layer.op == "RESIZE_BILINEAR";
+    // Bilinear weights have 8 bits.
+    if (bilinear && position_denominator(in[1], to[1], align, half) * position_denominator(in[2], to[2], align, half) >
+                        kMostBilinearWeight) {
+      return kNoValue;
+    }
     ir::Attributes a;
-    a.set("align_corners", false);
-    a.set("half_pixel_centers", n[0] % 2 == 1);
+    a.set("align_corners", align);
+    a.set("half_pixel_centers", half);
     return op(layer.op, {x, model_.ints({to[1], to[2]})}, {model_.computed(to, of(x))},
               bilinear ? "ResizeBilinearOptions" : "ResizeNearestNeighborOptions", a, 3);
   }
@@ -523,6 +579,7 @@ const std::vector<std::string>& random_network_ops() {
                                                         "REDUCE_MAX",
                                                         "REDUCE_MIN",
                                                         "L2_NORMALIZATION",
+                                                        "RSQRT",
                                                         "SQUARED_DIFFERENCE",
                                                         "SPACE_TO_DEPTH",
                                                         "DEPTH_TO_SPACE",

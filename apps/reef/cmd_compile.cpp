@@ -80,7 +80,7 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
           "cycles")
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
-      ->default_str(how.level == tiled::Level::kAsGoogle ? "0" : "1");
+      ->option_text(how.level == tiled::Level::kAsGoogle ? "LEVEL [0]" : "LEVEL [1]");
   command.add_flag_callback(
       "--verify", [&how] { how.verify = compiler::Verify::kAlways; },
       "Run the result on the virtual device against the chip's arithmetic on the CPU, and fail on any difference "
@@ -98,7 +98,7 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
                                                                           {"package", compiler::NoCode::kPackage},
                                                                           {"fail", compiler::NoCode::kFail}},
                                   CLI::ignore_case))
-      ->default_str("cpu");
+      ->option_text("WHAT [cpu]");
   command.add_flag(
       "--explain", arguments.explain,
       "Also print tiles, memory map, passes, where parameters are kept and simulated cycles of every step");
@@ -202,8 +202,10 @@ void print_googles_version() {
 
 constexpr char kFooter[] =
     "Example:\n  {} -s -o compiled model_int8.tflite\n"
-    "This version generates machine code for networks of convolutions; other files say that they have none and cannot\n"
-    "run (docs/compile.md). Its code was checked against Google's and on a virtual device, not on silicon.";
+    "What the code rests on: for whole families of networks programs equal to those of Google's compiler\n"
+    "(docs/likeness.md); a virtual device built from the study of Google's programs, on which those run too; rounding\n"
+    "that reproduces outputs recorded from real devices. Nothing was run on silicon yet: if you have a Coral, what it\n"
+    "computes, or a capture of its USB traffic, is worth more than all that (docs/codegen.md).";
 
 }  // namespace
 

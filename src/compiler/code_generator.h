@@ -60,8 +60,8 @@ struct PartCode {
 
 using CodeGenerator = std::function<Result<PartCode>(const PartProgram&)>;
 
-// Reef's own: lower, schedule, emit. Covers parts of CONV_2D and DEPTHWISE_CONV_2D (with PAD before them and changes
-// between int8 and uint8) with one input; all other parts are answered with kUnsupported and the reason.
+// Reef's own: lower, schedule, emit. Covers parts of the operators in lower/lowerings.def; all others are answered with
+// kUnsupported and the reason.
 Result<PartCode> generate_part(const PartProgram& part);
 Result<darwinn::Package> generate_code(const PartProgram& part);
 

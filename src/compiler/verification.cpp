@@ -325,7 +325,11 @@ Status PartVerifier::verify(const ir::Model& model, const VerifiedPart& part, co
                             std::uint32_t seed) {
   REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
   REEF_ASSIGN_OR_RETURN(const auto inputs, among(model, part.inputs, loaded->inputs()));
-  REEF_ASSIGN_OR_RETURN(const auto outputs, among(model, part.outputs, loaded->outputs()));
+  std::vector<std::int32_t> results = part.outputs;
+  for (const std::int32_t t : part.inputs) {  // variables that it may change
+    if (tensor_of(model, t).is_variable) results.push_back(-1 - t);
+  }
+  REEF_ASSIGN_OR_RETURN(const auto outputs, among(model, results, loaded->outputs()));
   TensorBytes given;
   std::vector<std::span<const std::uint8_t>> tensors;
   for (const std::int32_t index : inputs) {

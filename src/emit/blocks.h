@@ -46,6 +46,8 @@ struct Emission {
   const std::string& name_of(std::int32_t source) const {
     return model.subgraphs[0].tensors[static_cast<std::size_t>(source)].name;
   }
+  // The name by which the host knows a result.
+  std::string name_of(const tiled::Outfeed& output) const;
   void hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset, std::int64_t bytes,
                      darwinn::Direction direction);
   // The driver ends all transfers before it begins any behind.
@@ -67,6 +69,7 @@ void emit_step(Emission& to, const tiled::SpreadSoftmax& step);
 void emit_step(Emission& to, const tiled::SmallSoftmax& step);
 void emit_step(Emission& to, const tiled::LocalCopies& step);
 void emit_step(Emission& to, const tiled::Resample& step);
+void emit_step(Emission& to, const tiled::Reflow& step);
 void emit_step(Emission& to, const tiled::Elementwise& op);
 void emit_step(Emission& to, const tiled::Sum& sum);
 void emit_step(Emission& to, const tiled::HaloUpdate& update);
@@ -75,6 +78,11 @@ void emit_step(Emission& to, const tiled::HostStore& store);
 void emit_step(Emission& to, const tiled::HostLoad& load);
 void emit_step(Emission& to, const tiled::Pool& pool);
 void emit_step(Emission& to, const tiled::Product& product);
+void emit_step(Emission& to, const tiled::LstmInputs& inputs);
+void emit_step(Emission& to, const tiled::LstmStep& step);
+void emit_step(Emission& to, const tiled::WideSquares& step);
+void emit_step(Emission& to, const tiled::PixelRoots& step);
+void emit_step(Emission& to, const tiled::LstmLoop& loop);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA
@@ -103,6 +111,8 @@ Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& pro
 // Shared by both kinds of programs.
 void clear_chip(ProgramWriter& writer);
 void halt(ProgramWriter& writer);
+// When all tiles are done with everything: turns on the ring are counted from 0 again.
+void clear_ring_turns(ProgramWriter& writer);
 
 // How a result lies in what the outfeed sends: tile after tile, each padded to what the host reads at a time.
 struct OutputStream {

@@ -36,7 +36,8 @@ void fill_words(ProgramWriter& writer, std::span<const std::uint32_t> words, std
 
 }  // namespace
 
-void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::Identity& identity) {
+void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::Identity& identity,
+                   bool signals) {
   namespace m = isa::movers;
   if (identity.words == tiled::kNowhere) return;
   const std::int32_t word = program.address_of(identity.words) / kWord;
@@ -46,13 +47,14 @@ void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, co
   }
   const auto filled = [&](int tile) { return writer.total(TileCounter::kMeshSouthIn, tile); };
   for_each_class(tiled::kAllTiles, filled, [&](TileMask tiles, std::int64_t total) {
-    writer.add(Draft(Opcode::kNarrowToWide)
-                   .tiles(tiles)
-                   .nest(m::kToWideIn, LoopNest(word, {step(1, tiled::kIdentityLineWords)}))
-                   .nest(m::kToWideOut, LoopNest(program.line_of(identity.line), {{1, 1, false}}))
-                   .set(m::kToWideLineLevel, 1)
-                   .wait(TileCounter::kMeshSouthIn, {1, total, 0})
-                   .signal(m::kSignalNarrowToWide, 1));
+    Draft draft(Opcode::kNarrowToWide);
+    draft.tiles(tiles)
+        .nest(m::kToWideIn, LoopNest(word, {step(1, tiled::kIdentityLineWords)}))
+        .nest(m::kToWideOut, LoopNest(program.line_of(identity.line), {{1, 1, false}}))
+        .set(m::kToWideLineLevel, 1)
+        .wait(TileCounter::kMeshSouthIn, {1, total, 0});
+    if (signals) draft.signal(m::kSignalNarrowToWide, 1);
+    writer.add(draft);
   });
 }
 

@@ -12,8 +12,10 @@
 namespace reef::emit {
 
 // Makes the identity line if this step is to make it. What uses the line must wait until NARROW_TO_WIDE has reached
-// what the writer's total says afterwards. All tiles; the words must be free.
-void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::Identity& identity);
+// what the writer's total says afterwards. All tiles; the words must be free. `signals` false: nothing is counted, and
+// a fence must follow.
+void make_identity(ProgramWriter& writer, const tiled::TiledProgram& program, const tiled::Identity& identity,
+                   bool signals = true);
 
 // Writes the words to narrow memory of all tiles, equal ones by one instruction, by all four mesh units in turn; then
 // moves them to lines of `line_words` words. As above, NARROW_TO_WIDE says when they are there. Directly behind a fence

@@ -23,8 +23,14 @@ using tiled::TableFunction;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 
 numeric::ChipFunction function_of(const tiled::Elementwise& op) {
-  return op.function == TableFunction::kTanh ? numeric::chip_tanh(op.function_scale)
-                                             : numeric::chip_logistic(op.function_scale);
+  switch (op.function) {
+    case TableFunction::kTanh:
+      return numeric::chip_tanh(op.function_scale);
+    case TableFunction::kReciprocalRoot:
+      return numeric::chip_inverse_root(1.0f / op.function_scale);
+    default:
+      return numeric::chip_logistic(op.function_scale);
+  }
 }
 
 class ElementwiseWriter {
@@ -167,6 +173,7 @@ class ElementwiseWriter {
       draft.set_float(t::kMax, function.max)
           .set_float(t::kMin, function.min)
           .set(t::kActivation)
+          .set(t::kReciprocalRoot, function.is_reciprocal_root ? 1 : 0)
           .set(t::kOddSymmetry, function.is_odd ? 3 : 0);
     }
     return draft;

@@ -26,6 +26,7 @@ void begin_requests(Emission& to, const tiled::Infeed& input);
 void request_units(Emission& to, const tiled::Infeed& input, std::int64_t first_unit, std::int64_t units);
 
 void infeed_by_strips(Emission& to, const tiled::Infeed& input);
+void infeed_uneven(Emission& to, const tiled::Infeed& input);
 void infeed_by_slots(Emission& to, const tiled::Infeed& input);
 void infeed_vector(Emission& to, const tiled::Infeed& input);
 

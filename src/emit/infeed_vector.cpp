@@ -12,6 +12,8 @@
 //
 // How it is known: Google's newest compiler, instruction by instruction, for up to 1024 channels (64 to a tile, one
 // line to a row of tiles). More, and copies, are our own.
+#include <bit>
+
 #include "emit/blocks.h"
 #include "emit/infeed_parts.h"
 #include "emit/registers.h"
@@ -96,11 +98,7 @@ class VectorInfeed {
                     .set(q::kPopLineWords, kLineWords));
   }
 
-  static int first_of(TileMask tiles) {
-    int tile = 0;
-    while ((tiles & tiled::mask_of(tile)) == 0) ++tile;
-    return tile;
-  }
+  static int first_of(TileMask tiles) { return std::countr_zero(tiles); }
 
   void read_lines(TileMask tiles, const Share& share) {
     namespace m = isa::movers;

@@ -102,7 +102,7 @@ void emit_step(Emission& to, const tiled::Outfeed& output) {
   namespace r = isa::ring;
   const TiledTensor& tensor = to.program.tensor(output.tensor);
   const std::int32_t two_lines = to.program.line_of(output.lines);
-  const std::string& layer_name = to.name_of(output.border);
+  const std::string layer_name = to.name_of(output);
   const OutputStream stream = output_stream(tensor);
   const auto lines_of = [&](int tile) {
     return (stream.words[static_cast<std::size_t>(tile)] + kLineWords - 1) / kLineWords;

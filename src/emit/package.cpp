@@ -42,6 +42,12 @@ darwinn::DmaHint interrupt() {
   return hint;
 }
 
+// The new value of a variable has a name of its own, as in Google's packages; libedgetpu writes it back by that.
+constexpr std::string_view kStateSuffix = "_variable_output";
+std::string name_of_result(const ir::Tensor& tensor, const tiled::Outfeed& outfeed) {
+  return outfeed.is_state ? tensor.name + std::string(kStateSuffix) : tensor.name;
+}
+
 darwinn::Layer layer_of(const ir::Tensor& tensor, const TiledTensor& tiled) {
   darwinn::Layer layer;
   layer.name = tensor.name;
@@ -49,11 +55,15 @@ darwinn::Layer layer_of(const ir::Tensor& tensor, const TiledTensor& tiled) {
   layer.x_dim = tiled.width;
   layer.z_dim = tiled.channels;
   layer.size_bytes = tiled.height * tiled.width * tiled.channels;
+  const bool is_16 = tensor.type == ir::DataType::kInt16;  // a state: a single pixel of whole words
+  if (is_16) layer.z_dim = static_cast<std::int32_t>(tensor.shape.elements());
   darwinn::Numerics numerics;
   numerics.zero_point = tiled.zero_point;
   numerics.dequantization_factor = tensor.quantization.scale[0];
   layer.numerics = numerics;
-  layer.data_type = tensor.type == ir::DataType::kInt8 ? darwinn::DataType::kInt8 : darwinn::DataType::kUint8;
+  layer.data_type = is_16                                ? darwinn::DataType::kInt16
+                    : tensor.type == ir::DataType::kInt8 ? darwinn::DataType::kInt8
+                                                         : darwinn::DataType::kUint8;
   return layer;
 }
 
@@ -160,15 +170,17 @@ void describe_borders(const ir::Model& model, const TiledProgram& program, darwi
     executable.input_layers.push_back(std::move(layer));
   }
   for (const std::int32_t step : program.outputs) {
-    const std::int32_t border = std::get<tiled::Outfeed>(program.steps[static_cast<std::size_t>(step)].work).border;
+    const auto& first = std::get<tiled::Outfeed>(program.steps[static_cast<std::size_t>(step)].work);
+    const std::int32_t border = first.border;
     Pieces pieces;
     for (std::size_t i = static_cast<std::size_t>(step); i < program.steps.size(); ++i) {
       const auto* outfeed = std::get_if<tiled::Outfeed>(&program.steps[i].work);
-      if (outfeed == nullptr || outfeed->border != border) continue;
+      if (outfeed == nullptr || outfeed->border != border || outfeed->is_state != first.is_state) continue;
       if (outfeed->piece != static_cast<std::int32_t>(pieces.size())) break;
       pieces.push_back(&program.tensor(outfeed->tensor));
     }
     executable.output_layers.push_back(output_layer(source(border), pieces));
+    executable.output_layers.back().name = name_of_result(source(border), first);
   }
 }
 
@@ -217,6 +229,10 @@ Result<darwinn::Executable> caching(const TiledProgram& program, AddressCode add
 }
 
 }  // namespace
+
+std::string Emission::name_of(const tiled::Outfeed& output) const {
+  return name_of_result(model.subgraphs[0].tensors[static_cast<std::size_t>(output.border)], output);
+}
 
 void Emission::hint_transfer(darwinn::BaseAddress base, const std::string& name, std::int64_t offset,
                              std::int64_t bytes, darwinn::Direction direction) {

@@ -74,7 +74,7 @@ class PoolWriter {
   }
 
   void write() {
-    if (pool_.is_average) {
+    if (pool_.is_average && pool_.factors == tiled::kNowhere) {
       namespace m = isa::mesh;
       writer_.add(Draft(Opcode::kMeshNorth)
                       .tiles(output_.owners())
@@ -254,7 +254,7 @@ class PoolWriter {
         .set_float(t::kMin, pool_.clamp.min)
         .set(t::kOutZero, pool_.output_zero);
     if (pool_.is_average) {
-      set_average(draft, kx, ky, columns * rows, groups);
+      set_average(draft, tile, part, groups);
     } else {
       draft.set(t::kLanesOff, 7)
           .set(t::kInZero, pool_.input_zero)
@@ -264,21 +264,39 @@ class PoolWriter {
     return draft;
   }
 
-  void set_average(Draft& draft, std::int64_t kx, std::int64_t ky, std::int64_t pixels, std::int64_t groups) const {
+  void set_average(Draft& draft, int tile, const Rectangle& part, std::int64_t groups) const {
     namespace t = isa::tensor_op;
-    std::vector<Dim> ones = {repeat(kx), repeat(ky)};
-    ones.push_back(pool_.one_words >= pixels ? step(kWord, pixels) : repeat(pixels));
-    if (groups > 1) {
-      ones.push_back(repeat(groups));
-    } else {
-      ones.push_back(step(kWord * pixels, 1));
-    }
-    draft.nest(t::kIn, LoopNest(program_.address_of(pool_.ones), ones))
+    const std::int64_t kx = part.columns.taps(), ky = part.rows.taps();
+    draft.nest(t::kIn, pool_.factors == tiled::kNowhere ? ones(part, groups) : factors(tile, part, groups))
         .set(t::kIn16)
         .set(t::kLanesOff, 6)
         .set(t::kParamZero, pool_.input_zero)
-        .set_float(t::kScale, numeric::chip_pool_multiplier(pool_.input_scale, pool_.output_scale,
-                                                            static_cast<std::int32_t>(kx * ky), pool_.order));
+        .set_float(t::kScale, pool_.multiplier
+                                  ? *pool_.multiplier
+                                  : numeric::chip_pool_multiplier(pool_.input_scale, pool_.output_scale,
+                                                                  static_cast<std::int32_t>(kx * ky), pool_.order));
+  }
+  LoopNest ones(const Rectangle& part, std::int64_t groups) const {
+    const std::int64_t pixels = std::int64_t{part.columns.outputs()} * part.rows.outputs();
+    std::vector<Dim> dims = {repeat(part.columns.taps()), repeat(part.rows.taps())};
+    dims.push_back(pool_.one_words >= pixels ? step(kWord, pixels) : repeat(pixels));
+    if (groups > 1) {
+      dims.push_back(repeat(groups));
+    } else {
+      dims.push_back(step(kWord * pixels, 1));
+    }
+    return {program_.address_of(pool_.ones), dims};
+  }
+  // Of single pixels: their taps are 1.
+  LoopNest factors(int tile, const Rectangle& part, std::int64_t groups) const {
+    const tiled::TileShare& rows = output_.rows.tile(chip::tile_row(tile));
+    const tiled::TileShare& columns = output_.columns.tile(chip::tile_column(tile));
+    const std::int64_t row_bytes = std::int64_t{tiled::kPixelFactorBytes} * columns.own();
+    const std::int64_t first = (part.rows.begin - rows.begin) * row_bytes +
+                               std::int64_t{tiled::kPixelFactorBytes} * (part.columns.begin - columns.begin);
+    return {program_.address_of(pool_.factors) + first,
+            {repeat(1), repeat(1), step(tiled::kPixelFactorBytes, part.columns.outputs()),
+             step(row_bytes, part.rows.outputs()), repeat(groups)}};
   }
 
   void exchange() {

@@ -59,14 +59,30 @@ class SumWriter {
                program_.address_of(sum_.words), program_.line_of(sum_.lines));
     for_each_equal_draft(
         output_.owners(), [&](int tile) { return work_of(tile); }, [&](Draft draft) { writer_.add(std::move(draft)); });
-    OwnPixels own;
-    own.first.fill(1);
-    own.block_words = 1;
-    exchange_halo(writer_, output_, &own);
+    if (!is_wide()) {
+      OwnPixels own;
+      own.first.fill(1);
+      own.block_words = 1;
+      exchange_halo(writer_, output_, &own);
+    }
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
   }
 
  private:
+  bool is_wide() const { return sum_.wide_results != tiled::kNowhere; }
+  // Four channels are two words of 16-bit numbers.
+  LoopNest wide_results(const Region& out) const {
+    const std::int64_t pixel = 2 * kWord * std::int64_t{out.words};
+    return {program_.address_of(sum_.wide_results),
+            {step(kWord, 2), step(pixel, out.columns), step(pixel * out.columns, out.rows),
+             step(pixel * out.pixels(), 1), step(2 * kWord, out.words)}};
+  }
+  static LoopNest results(const Region& out) {
+    return {out.first_byte,
+            {step(kWord, 1), step(out.pitch, out.columns), step(out.row_bytes, out.rows), step(out.buffer_bytes, 1),
+             step(kWord, out.words)}};
+  }
+
   Draft work_of(int tile) const {
     namespace t = isa::tensor_op;
     const Region in = region_of(*first_, output_, tile), out = own_region(output_, tile);
@@ -88,9 +104,8 @@ class SumWriter {
         .nest(t::kIn,
               LoopNest(in.first_byte, {step(2, 2), step(distance, 2), step(in.pitch, in.columns),
                                        step(in.row_bytes, in.rows), step(in.buffer_bytes, 1), step(kWord, in.words)}))
-        .nest(t::kOut,
-              LoopNest(out.first_byte, {step(kWord, 1), step(out.pitch, out.columns), step(out.row_bytes, out.rows),
-                                        step(out.buffer_bytes, 1), step(kWord, out.words)}))
+        .nest(t::kOut, is_wide() ? wide_results(out) : results(out))
+        .set(t::kOut16, is_wide() ? 1 : 0)
         .nest(t::kParam, LoopNest(program_.line_of(sum_.lines) * chip::kWideAddressUnitsPerLine, lines))
         .nest(t::kPsum, LoopNest(0, sums))
         .wait(TileCounter::kNarrowToWide, {all, writer_.total(TileCounter::kNarrowToWide, tile), 1})

@@ -176,6 +176,11 @@ void Builder::set_value(std::int32_t source, const Value& value) {
   part.object = program_.tensor(whole->second).object;
 }
 
+void Builder::set_state(std::int32_t source, std::int32_t tensor) {
+  values_[source] = {tensor, {}};
+  if (std::find(states_.begin(), states_.end(), source) == states_.end()) states_.push_back(source);
+}
+
 Result<std::int32_t> Builder::new_vector(std::int32_t tensor, std::int32_t run) {
   const ir::Tensor& from = source(tensor);
   const bool is_vector = from.shape.is_usable() && from.shape.rank() > 0 && from.shape.elements() > 0 &&
@@ -285,17 +290,19 @@ std::int32_t Builder::new_wide(std::int64_t lines) {
 }
 
 std::int32_t Builder::new_parameters(tiled::ParameterChunk chunk) {
-  // In slices an operator has several steps that use the same.
+  // In slices an operator has several steps that use the same. What one step asks for twice it gets twice.
   const std::int32_t op = finishing_ < program_.steps.size() ? program_.steps[finishing_].op : -1;
-  std::vector<std::int32_t>& known = chunks_of_op_[op];
-  for (const std::int32_t index : known) {
-    const tiled::ParameterChunk& other = program_.chunk(index);
-    if (op >= 0 && other.part_lines == chunk.part_lines && std::ranges::equal(other.bytes.span(), chunk.bytes.span()))
-      return index;
+  std::vector<ChunkOfStep>& known = chunks_of_op_[op];
+  for (const ChunkOfStep& made : known) {
+    const tiled::ParameterChunk& other = program_.chunk(made.chunk);
+    if (op >= 0 && made.step != finishing_ && other.part_lines == chunk.part_lines &&
+        std::ranges::equal(other.bytes.span(), chunk.bytes.span())) {
+      return made.chunk;
+    }
   }
   program_.parameters.push_back(std::move(chunk));
-  known.push_back(static_cast<std::int32_t>(program_.parameters.size() - 1));
-  return known.back();
+  known.push_back({static_cast<std::int32_t>(program_.parameters.size() - 1), finishing_});
+  return known.back().chunk;
 }
 
 std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vector<Read>& reads,
@@ -352,6 +359,10 @@ void Builder::cut_tensor(std::int32_t index, std::vector<bool>& is_cut) {
     tensor.rows = use.slice ? tiled::AxisPartition::local(tensor.height, *use.slice)
                             : tiled::AxisPartition::of(tensor.height, use.rows, use.rows_needed);
     tensor.columns = tiled::AxisPartition::of(tensor.width, use.columns);
+    if (level() == tiled::Level::kAsGoogle) {
+      if (!use.slice) tensor.rows = tensor.rows.with_own_fronts();
+      tensor.columns = tensor.columns.with_own_fronts();
+    }
   }
   tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
   object.bytes = std::max(object.bytes, tensor.tile_bytes());

@@ -94,6 +94,10 @@ class Builder {
   Result<std::int32_t> copies(std::int32_t source, tiled::TileMask tiles);
   // The same as one pixel of all elements.
   Result<std::int32_t> packed_copies(std::int32_t source, tiled::TileMask tiles);
+  // The same with a pixel for each row of the model's tensor, seen as a matrix of its last dimension.
+  Result<std::int32_t> row_copies(std::int32_t source, tiled::TileMask tiles);
+  // The same of a tiled tensor.
+  std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
   // On the grid; perhaps with padding, which readers through windows find in the halo.
   Result<Value> image(std::int32_t source);
   // The same for readers through windows. In a slice, halos of an image that is there as a whole, of fewer rows than
@@ -103,6 +107,9 @@ class Builder {
   Result<std::int32_t> any_layout(std::int32_t source);
   // In a slice, the rows of a result are made where they belong: nothing else may be in the value's memory yet.
   void set_value(std::int32_t source, const Value& value);
+  // A variable of the model has this value from now on, which the host gets when all is done.
+  void set_state(std::int32_t source, std::int32_t tensor);
+  const std::vector<std::int32_t>& states() const { return states_; }  // in the order of their first change
   // A tensor on the grid, with memory of its own; not the value of anything yet. Its elements in their order, as an
   // image of the given shape, or of image_of.
   Result<std::int32_t> new_grid(std::int32_t source);
@@ -146,6 +153,7 @@ class Builder {
   std::int32_t rows_of(std::int32_t tensor, const tiled::TileRanges& rows);
   // There is no such tensor any more; it may be made again.
   void forget_value(std::int32_t source) { values_.erase(source); }
+  bool in_slice() const { return slice_.has_value(); }
   // Steps of an operator, which are several in slices: the first makes what all use, by the needs of all.
   const std::vector<std::int32_t>& steps_of(std::int32_t op) const { return steps_of_op_.at(op); }
 
@@ -204,7 +212,6 @@ class Builder {
   std::int32_t add_layout(std::int32_t from, tiled::TiledTensor tensor, CopiesOf copies_of);
   template <typename Fits>
   std::optional<std::int32_t> known_layout(std::int32_t from, const Fits& fits) const;
-  std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
   Result<std::int32_t> rearranged(std::int32_t from, tiled::TiledTensor tensor);
   bool is_read_by_windows(std::int32_t tensor) const {
     const Use& use = tensor_uses_[static_cast<std::size_t>(tensor)];
@@ -219,6 +226,7 @@ class Builder {
   const std::vector<std::int32_t>& ops_;
   tiled::TiledProgram program_;
   std::map<std::int32_t, Value> values_;  // by the model's tensors
+  std::vector<std::int32_t> states_;      // variables that are changed
   // By tiled tensor: how it is read, and the rows that it has in a slice.
   struct Use {
     std::vector<tiled::Window> rows, columns;
@@ -228,7 +236,11 @@ class Builder {
   };
   std::vector<Use> tensor_uses_;
   std::map<std::int32_t, std::vector<std::int32_t>> steps_of_op_;
-  std::map<std::int32_t, std::vector<std::int32_t>> chunks_of_op_;
+  struct ChunkOfStep {
+    std::int32_t chunk = 0;
+    std::size_t step = 0;  // that asked for it
+  };
+  std::map<std::int32_t, std::vector<ChunkOfStep>> chunks_of_op_;
   std::optional<Slice> slice_;
   bool is_sketch_ = false;
   SketchSizes* sketch_sizes_ = nullptr;

@@ -15,6 +15,7 @@
 #include "formats/darwinn/parameters/channel_lines.h"
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "ir/describe.h"
+#include "lower/constant_tensor.h"
 #include "lower/elementwise.h"
 
 namespace reef::lower {
@@ -85,7 +86,8 @@ void add_depthwise(Builder& builder, std::int32_t op, std::int32_t input, std::i
   layer.cells = layer.last_cells = kLanes;
   layer.groups = (image.channels + kLanes - 1) / kLanes;
   layer.header.multipliers = !all_equal(scaling.multipliers);
-  layer.header.biases = !all_equal(scaling.biases) || scaling.biases.front() != 0;
+  // One array of the two there must be.
+  layer.header.biases = !all_equal(scaling.biases) || scaling.biases.front() != 0 || !layer.header.multipliers;
   layer.constants.multiplier = layer.header.multipliers ? 1.0f : scaling.multipliers.front();
   layer.constants.clamp = scaling.clamp;
   layer.constants.input_zero_point = image.zero_point;
@@ -218,6 +220,12 @@ Result<std::optional<ConstantOperand>> constant_operand(const Builder& builder, 
   return std::optional<ConstantOperand>(std::move(constant));
 }
 
+void add_clean_copy(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output) {
+  const TiledTensor& tensor = builder.tensor(output);
+  add_depthwise(builder, op, input, output,
+                {{1.0f}, {0}, numeric::chip_clamp(tensor.scale, tensor.zero_point, numeric::ChipActivation::kNone)});
+}
+
 Status add_channel_scaling(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output,
                            const ChannelScaling& scaling) {
   if (all_equal(scaling.multipliers) && all_equal(scaling.biases)) {
@@ -247,20 +255,34 @@ Result<std::int32_t> with_channels(Builder& builder, std::int32_t source, std::s
   return laid_out;
 }
 
-Result<bool> lower_with_constant(Builder& builder, std::int32_t op) {
-  std::optional<ConstantOperand> constant;
-  std::size_t computed = 0;
-  for (std::size_t k = 0; k < 2 && !constant; ++k) {
-    REEF_ASSIGN_OR_RETURN(constant, constant_operand(builder, op, k));
-    computed = 1 - k;
+Result<std::optional<OneConstant>> one_constant(const Builder& builder, std::int32_t op) {
+  const ir::Shape& result = builder.source(builder.op(op).outputs[0]).shape;
+  for (std::size_t k = 0; k < 2; ++k) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t index, builder.operand(op, k));
+    REEF_ASSIGN_OR_RETURN(const std::int32_t other, builder.operand(op, 1 - k));
+    const ir::Shape& shape = builder.source(index).shape;
+    const bool along_channels =
+        shape.rank() > 0 && result.rank() > 0 && shape.elements() == shape.last() && shape.last() == result.last();
+    if (!is_constant(builder, index) || is_constant(builder, other) || (shape.elements() != 1 && !along_channels) ||
+        builder.source(other).shape != result) {
+      continue;
+    }
+    REEF_ASSIGN_OR_RETURN(std::optional<ConstantOperand> constant, constant_operand(builder, op, k));
+    if (constant) return std::optional<OneConstant>({std::move(*constant), other, k == 0});
   }
-  if (!constant) return false;
-  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, computed));
+  return std::optional<OneConstant>();
+}
+
+Result<bool> lower_with_constant(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::optional<OneConstant> found, one_constant(builder, op));
+  if (!found) return false;
+  const ConstantOperand* constant = &found->constant;
+  const std::int32_t from = found->computed;
   REEF_ASSIGN_OR_RETURN(const std::int32_t input, with_channels(builder, from, constant->values.size()));
   const std::int32_t to = builder.op(op).outputs[0];
   REEF_ASSIGN_OR_RETURN(const std::int32_t output, builder.new_like(to, input));
   REEF_ASSIGN_OR_RETURN(const ChannelScaling scaling, scaling_of(builder.op(op), builder.tensor(input),
-                                                                 builder.tensor(output), *constant, computed == 1));
+                                                                 builder.tensor(output), *constant, found->is_first));
   REEF_RETURN_IF_ERROR(add_channel_scaling(builder, op, input, output, scaling));
   builder.set_value(to, {output, {}});
   return true;

@@ -34,7 +34,20 @@ Status add_channel_scaling(Builder& builder, std::int32_t op, std::int32_t input
 // else one in which its last dimension is the channels.
 Result<std::int32_t> with_channels(Builder& builder, std::int32_t source, std::size_t numbers);
 
-// ADD, SUB and MUL of a computed and a constant operand. False: both are computed.
+// The constant operand of an operator whose other operand is computed and has the shape of the result: one number, or
+// one per channel. Nothing: it has none like that.
+struct OneConstant {
+  ConstantOperand constant;
+  std::int32_t computed = -1;  // the other operand, of the model
+  bool is_first = false;       // the constant is operand 0
+};
+Result<std::optional<OneConstant>> one_constant(const Builder& builder, std::int32_t op);
+
+// Adds a step that copies an image and puts the zero point into the bytes behind the channels of each pixel. Both are
+// on the grid and quantized alike.
+void add_clean_copy(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output);
+
+// ADD, SUB and MUL of a computed operand and one_constant. False: there is none.
 Result<bool> lower_with_constant(Builder& builder, std::int32_t op);
 
 }  // namespace reef::lower

@@ -16,11 +16,12 @@ Result<numeric::ChipActivation> fused_activation(const ir::Operator& op);
 // its scale is not a positive number.
 Result<std::int32_t> elements_of(Builder& builder, std::int32_t source);
 
-// The operator's two operands, both computed, spread over the tiles in the same way.
+// The operator's two operands, computed or constants, spread over the tiles in the same way, with all elements of the
+// result: steps are added that repeat elements where they have fewer (lower/broadcast.cpp).
 struct Operands {
   std::int32_t a = 0, b = 0;  // TiledProgram::tensors
 };
-Result<Operands> computed_operands(Builder& builder, std::int32_t op);
+Result<Operands> spread_operands(Builder& builder, std::int32_t op);
 
 // Adds a step for `op` whose output is a new tensor, the value of the operator's first result.
 Status add_elementwise(Builder& builder, std::int32_t op, tiled::Elementwise work);

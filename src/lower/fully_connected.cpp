@@ -53,11 +53,10 @@ Result<darwinn::LayerParameters> matrix_of(const Builder& builder, std::int32_t 
   return layer;
 }
 
-Status finish_fully_connected(Builder& builder, tiled::Step& step) {
+Status finish_with(Builder& builder, tiled::Step& step, darwinn::LayerParameters layer) {
   auto work = std::get<FullyConnected>(step.work);
   const TiledTensor& input = builder.tensor(work.input);
   const TiledTensor& output = builder.tensor(work.output);
-  REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters layer, matrix_of(builder, step.op));
   if (input.height * input.width > 1 && input.pitch != input.channels) pad_weights(layer, input);
   tiled::ParameterChunk chunk;
   chunk.line_words = std::max(kMinLineWords, darwinn::cells_per_line(layer.shape));
@@ -73,6 +72,11 @@ Status finish_fully_connected(Builder& builder, tiled::Step& step) {
   step.parameters_used = {work.parameters};
   step.work = std::move(work);
   return ok_status();
+}
+
+Status finish_fully_connected(Builder& builder, tiled::Step& step) {
+  REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters layer, matrix_of(builder, step.op));
+  return finish_with(builder, step, std::move(layer));
 }
 
 std::int32_t words_of(const TiledTensor& tensor) {
@@ -132,6 +136,23 @@ Status lower_dense(Builder& builder, std::int32_t op) {
   const std::int32_t input = work.input, output = work.output;
   builder.add_step(op, std::move(work), {Read{input}}, {output}, finish_fully_connected);
   return ok_status();
+}
+
+void add_selection(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output,
+                   const darwinn::LayerParameters& layer) {
+  FullyConnected work;
+  work.output = output;
+  work.input = builder.copies_of(input, builder.tensor(output).owners());
+  work.input_words = words_of(builder.tensor(work.input));
+  work.header = layer.presence();
+  const TiledTensor& values = builder.tensor(output);
+  work.constants.multiplier = 1.0f;
+  work.constants.input_zero_point = work.constants.output_zero_point = values.zero_point;
+  work.constants.weight_zero_point = layer.weight_zero_point.value_or(0);
+  work.constants.clamp = numeric::chip_clamp(values.scale, values.zero_point, numeric::ChipActivation::kNone);
+  const std::int32_t copies = work.input;
+  builder.add_step(op, std::move(work), {Read{copies}}, {output},
+                   [layer](Builder& b, tiled::Step& step) -> Status { return finish_with(b, step, layer); });
 }
 
 // Every row of a matrix by itself: a convolution without neighbours.

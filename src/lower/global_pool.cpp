@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AVERAGE_POOL_2D over the whole image and MEAN of height and width, in one of two ways:
+// AVERAGE_POOL_2D over the whole image and MEAN of height and width (lower/reduce.cpp), in one of two ways:
 //   by channels   as Google's compiler does it: pixels are brought together channel by channel, then averaged. The
 //                 result is a vector, cut by channels
 //   by sums       each tile adds up its own pixels; sums are brought together in all tiles, which all compute the same
@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
@@ -54,26 +53,6 @@ Result<numeric::ChipActivation> fused_activation(const ir::Operator& op) {
   return unsupported("activation {} fused into it is not generated", name);
 }
 
-// Which dimensions a reduction takes away.
-Result<std::vector<bool>> reduced_dimensions(const Builder& builder, std::int32_t op) {
-  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const std::int32_t which, builder.operand(op, 1));
-  const ir::Tensor& axes = builder.source(which);
-  const Bytes& data = ir::constant_data(builder.model(), axes);
-  if (axes.type != ir::DataType::kInt32 || data.size() % sizeof(std::int32_t) != 0 || data.size() == 0) {
-    return unsupported("axes '{}' must be int32 constants", ir::describe_name(axes.name));
-  }
-  const int rank = builder.source(from).shape.rank();
-  std::vector<bool> reduced(static_cast<std::size_t>(rank));
-  for (std::size_t i = 0; i < data.size(); i += sizeof(std::int32_t)) {
-    std::int32_t axis = 0;
-    std::memcpy(&axis, data.data() + i, sizeof(axis));
-    REEF_REQUIRE(axis >= -rank && axis < rank, "there is no dimension {}", axis);
-    reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
-  }
-  return reduced;
-}
-
 // Whether pixels can be brought together channel by channel: memory for that, beside the image.
 bool fits_by_channels(const TiledTensor& image, const ChannelRuns& runs) {
   const std::int64_t width = (image.width + tiled::kTilesPerAxis - 1) / tiled::kTilesPerAxis;
@@ -84,22 +63,15 @@ bool fits_by_channels(const TiledTensor& image, const ChannelRuns& runs) {
          lines <= chip::kWideLines / 2;
 }
 
-// What both ways have in common.
-struct Average {
-  std::int32_t op = 0, input = 0;
-  float multiplier = 1;
-  numeric::ChipClamp clamp;
-  std::int64_t pixels = 0;
-};
-Result<Average> average_of(Builder& builder, std::int32_t op, numeric::ChipActivation activation) {
+Result<PixelTotal> average_of(Builder& builder, std::int32_t op, numeric::ChipActivation activation) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  Average average;
+  PixelTotal average;
   average.op = op;
   REEF_ASSIGN_OR_RETURN(average.input, builder.grid(from));
   const TiledTensor& image = builder.tensor(average.input);
   const ir::Tensor& result = builder.source(builder.op(op).outputs[0]);
-  average.pixels = std::int64_t{image.height} * image.width;
-  if (average.pixels > kMostPixels) return unsupported("averages of {} pixels are not generated", average.pixels);
+  const std::int64_t pixels = std::int64_t{image.height} * image.width;
+  if (pixels > kMostPixels) return unsupported("averages of {} pixels are not generated", pixels);
   REEF_ASSIGN_OR_RETURN(const std::int32_t zero, chip_zero_point(result));
   REEF_REQUIRE(result.shape.is_usable() && result.shape.elements() == image.channels,
                "the result '{}' is {}, the image has {} channels", ir::describe_name(result.name),
@@ -109,14 +81,14 @@ Result<Average> average_of(Builder& builder, std::int32_t op, numeric::ChipActiv
     if (!(s > 0) || !std::isfinite(s)) return unsupported("{} is no scale", s);
   }
   average.clamp = numeric::chip_clamp(scale, zero, activation);
-  average.multiplier = numeric::chip_pool_multiplier(image.scale, scale, static_cast<std::int32_t>(average.pixels),
+  average.multiplier = numeric::chip_pool_multiplier(image.scale, scale, static_cast<std::int32_t>(pixels),
                                                      numeric::ChipPoolOrder::kOutputLast);
   return average;
 }
 
 // ---- By channels ----
 
-Status add_by_channels(Builder& builder, const Average& average, const ChannelRuns& runs, std::int32_t stride) {
+Status add_by_channels(Builder& builder, const PixelTotal& average, const ChannelRuns& runs, std::int32_t stride) {
   const std::int32_t to = builder.op(average.op).outputs[0];
   const std::int32_t run = runs.run_words * chip::kNarrowWordBytes;
   tiled::Relayout relayout;
@@ -204,9 +176,13 @@ Status finish_summed_pool(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
-Status add_by_sums(Builder& builder, const Average& average) {
+}  // namespace
+
+Status add_pixel_total(Builder& builder, const PixelTotal& average) {
   const std::int32_t to = builder.op(average.op).outputs[0];
   const TiledTensor image = builder.tensor(average.input);
+  const std::int64_t pixels = std::int64_t{image.height} * image.width;
+  if (pixels > kMostPixels) return unsupported("sums of {} pixels are not generated", pixels);
   TiledTensor result;
   result.source = to;
   result.spread = tiled::Spread::kCopies;
@@ -223,7 +199,7 @@ Status add_by_sums(Builder& builder, const Average& average) {
   sums.sums = builder.new_narrow(0);
   pool.gathered = builder.new_narrow(0);
   pool.output = builder.add_tensor(std::move(result));
-  pool.offset = static_cast<std::int32_t>(-average.pixels * image.zero_point);
+  pool.offset = static_cast<std::int32_t>(-pixels * image.zero_point);
   pool.multiplier = average.multiplier;
   pool.clamp = average.clamp;
   builder.add_step(average.op, sums, {Read{average.input}}, {}, finish_pixel_sums);
@@ -240,16 +216,14 @@ Status add_by_sums(Builder& builder, const Average& average) {
   return ok_status();
 }
 
-}  // namespace
-
 Status add_global_pool(Builder& builder, std::int32_t op, std::int32_t stride, numeric::ChipActivation activation) {
-  REEF_ASSIGN_OR_RETURN(const Average average, average_of(builder, op, activation));
+  REEF_ASSIGN_OR_RETURN(const PixelTotal average, average_of(builder, op, activation));
   const TiledTensor& image = builder.tensor(average.input);
   const ChannelRuns runs = ChannelRuns::of(image.channels);
   if (builder.level() == tiled::Level::kAsGoogle && fits_by_channels(image, runs)) {
     return add_by_channels(builder, average, runs, stride);
   }
-  return add_by_sums(builder, average);
+  return add_pixel_total(builder, average);
 }
 
 Status lower_average_pool(Builder& builder, std::int32_t op) {
@@ -265,14 +239,6 @@ Status lower_average_pool(Builder& builder, std::int32_t op) {
   // It has no effect, only Google's instructions have it; what no field holds is left out.
   const bool fits = stride >= 1 && stride <= width && stride <= height;
   return add_global_pool(builder, op, fits ? static_cast<std::int32_t>(stride) : 1, activation);
-}
-
-Status lower_mean(Builder& builder, std::int32_t op) {
-  REEF_ASSIGN_OR_RETURN(const std::vector<bool> reduced, reduced_dimensions(builder, op));
-  const ir::Shape& in = builder.source(builder.op(op).inputs[0]).shape;
-  const bool whole_image = reduced.size() == 4 && in[0] == 1 && reduced[1] && reduced[2] && !reduced[3];
-  if (!whole_image) return unsupported("means of other dimensions than height and width are not generated yet");
-  return add_global_pool(builder, op, 1, numeric::ChipActivation::kNone);
 }
 
 }  // namespace reef::lower

@@ -120,8 +120,7 @@ std::int32_t Builder::add_layout(std::int32_t from, TiledTensor tensor, CopiesOf
     work.copies = copies_of(builder.tensor(from), builder.tensor(to));
     if (builder.tensor(to).spread == Spread::kGrid) work.output = to;
     // As in Google's programs, whose rows these are where vectors are gathered.
-    work.google_pace = builder.level() == tiled::Level::kAsGoogle && builder.tensor(from).spread == Spread::kVector &&
-                       builder.tensor(from).run <= chip::kWideLineBytes;
+    work.google_pace = builder.level() == tiled::Level::kAsGoogle && builder.tensor(from).spread == Spread::kVector;
     return set_ring_copies(builder, step, std::move(work));
   });
   layouts_.emplace_back(from, to);
@@ -158,6 +157,26 @@ Result<std::int32_t> Builder::packed_copies(std::int32_t source, tiled::TileMask
   if (!is_single_pixel(tensor(from))) {
     REEF_ASSIGN_OR_RETURN(from, vector(source));
   }
+  return copies_of(from, tiles);
+}
+
+Result<std::int32_t> Builder::row_copies(std::int32_t source, tiled::TileMask tiles) {
+  REEF_ASSIGN_OR_RETURN(std::int32_t from, any_layout(source));
+  const std::int32_t channels = this->source(source).shape.last();
+  if (tensor(from).channels == channels) return copies_of(from, tiles);
+  const auto whole = known_layout(from, [&](const TiledTensor& tensor) {
+    return tensor.spread == Spread::kCopies && (tensor.tiles & tiles) == tiles && is_single_pixel(tensor);
+  });
+  if (whole && channels % kWord == 0) {  // the same place, seen as pixels
+    TiledTensor rows = tensor(*whole);
+    const std::int32_t object = rows.object;
+    rows.width = rows.channels / channels;
+    rows.channels = rows.pitch = channels;
+    const std::int32_t made = add_tensor(std::move(rows));
+    program_.tensor(made).object = object;
+    return made;
+  }
+  REEF_ASSIGN_OR_RETURN(from, grid(source));
   return copies_of(from, tiles);
 }
 

@@ -77,13 +77,18 @@ Status move_elements(Builder& builder, std::int32_t op, std::int32_t from, std::
 
 Status take_ranges(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to,
                    const std::vector<Range>& ranges) {
-  const ir::Shape &shape = builder.source(from).shape, &part = builder.source(to).shape;
+  return take_ranges(builder, op, from, to, ranges, builder.source(to).shape);
+}
+
+Status take_ranges(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to,
+                   const std::vector<Range>& ranges, const ir::Shape& part) {
+  const ir::Shape& shape = builder.source(from).shape;
   REEF_REQUIRE(part.rank() == shape.rank() && ranges.size() == static_cast<std::size_t>(shape.rank()),
                "input {} and output {} have different numbers of dimensions", shape.to_string(), part.to_string());
   REEF_RETURN_IF_ERROR(image_of(builder.source(to)).status());
   const std::vector<std::int64_t> strides = element_strides(shape);
   AxisOffsets axes;
-  bool is_near = shape.rank() == 4;
+  bool is_near = shape.rank() == 4 && part == builder.source(to).shape;
   for (int d = 0; d < shape.rank(); ++d) {
     const Range& range = ranges[static_cast<std::size_t>(d)];
     const std::int64_t last = range.begin + (part[d] - 1) * range.stride;

@@ -29,5 +29,8 @@ struct Range {
 };
 Status take_ranges(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to,
                    const std::vector<Range>& ranges);
+// `part`: the result's shape, with dimensions of one element that it may lack.
+Status take_ranges(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to,
+                   const std::vector<Range>& ranges, const ir::Shape& part);
 
 }  // namespace reef::lower

@@ -229,6 +229,10 @@ Status PartLowering::send_rest() {
     }
     builder_.program().outputs.push_back(sent_.at(tensor).front());
   }
+  for (const std::int32_t state : builder_.states()) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, builder_.any_layout(state));
+    builder_.program().outputs.push_back(add_outfeed(builder_, state, tiled, 0, true));
+  }
   return ok_status();
 }
 

@@ -5,6 +5,7 @@
 
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
+#include "lower/pool.h"
 #include "lower/windows.h"
 
 namespace reef::lower {
@@ -72,7 +73,7 @@ Status finish_pool(Builder& builder, tiled::Step& step) {
   if (as_google && previous != nullptr && std::holds_alternative<tiled::Convolution>(previous->work)) {
     previous->wide_used.push_back(pool.lines);
   }
-  if (pool.is_average) {
+  if (pool.is_average && pool.factors == tiled::kNowhere) {
     pool.one_words = as_google ? output.rows.max_own() * output.columns.max_own() : 1;
     pool.ones = builder.new_narrow(std::int64_t{pool.one_words} * chip::kNarrowWordBytes);
     step.narrow_used.push_back(pool.ones);
@@ -105,6 +106,27 @@ Result<Windows> windows_of(const Builder& builder, std::int32_t op, const Value&
 
 }  // namespace
 
+void add_pool(Builder& builder, std::int32_t op, const Pool& pool) {
+  builder.add_step(op, pool, {Read{pool.input, Windows{pool.y, pool.x}}}, {pool.output}, finish_pool);
+}
+
+Pool plain_pool(const Builder& builder, std::int32_t input, std::int32_t output, const Windows& windows) {
+  Pool pool;
+  pool.input = input;
+  pool.output = output;
+  pool.y = windows.y;
+  pool.x = windows.x;
+  const TiledTensor &from = builder.tensor(input), &to = builder.tensor(output);
+  pool.image_height = from.height;
+  pool.image_width = from.width;
+  pool.input_zero = from.zero_point;
+  pool.output_zero = to.zero_point;
+  pool.input_scale = from.scale;
+  pool.output_scale = to.scale;
+  pool.clamp = numeric::chip_clamp(to.scale, to.zero_point, numeric::ChipActivation::kNone);
+  return pool;
+}
+
 Status lower_pool(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
   REEF_ASSIGN_OR_RETURN(const Value value, builder.image_for_windows(from));
@@ -136,8 +158,7 @@ Status lower_pool(Builder& builder, std::int32_t op) {
   pool.output_scale = output.scale;
   pool.clamp = numeric::chip_clamp(output.scale, output.zero_point, activation);
   builder.set_value(to, {pool.output, {}});
-  const std::int32_t result = pool.output;
-  builder.add_step(op, pool, {Read{value.tensor, windows}}, {result}, finish_pool);
+  add_pool(builder, op, pool);
   return ok_status();
 }
 

@@ -78,7 +78,7 @@ Status lower_product(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
   if (with_constant) return ok_status();
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(builder.op(op)));
-  REEF_ASSIGN_OR_RETURN(const Operands operands, computed_operands(builder, op));
+  REEF_ASSIGN_OR_RETURN(const Operands operands, spread_operands(builder, op));
   const std::int32_t to = builder.op(op).outputs[0];
   Product product;
   product.a = operands.a;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // RESHAPE, SQUEEZE, EXPAND_DIMS: another shape for the same elements. No work of their own: the result is the operand's
 // tiled tensor, in whatever layout it has. Readers that need another one ask for it (Builder::grid, vector, copies).
+// Only at -O0, images that become vectors are moved at once, as in Google's programs (reflow.h).
 #include "lower/reshape.h"
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
+#include "lower/reflow.h"
 
 namespace reef::lower {
 
@@ -25,6 +27,8 @@ Status lower_reshape(Builder& builder, std::int32_t op) {
     return unsupported("'{}' and '{}' differ in size or quantization", ir::describe_name(builder.source(from).name),
                        ir::describe_name(builder.source(to).name));
   }
+  REEF_ASSIGN_OR_RETURN(const bool moved, reflow_to_vector(builder, op, from, to));
+  if (moved) return ok_status();
   REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, builder.any_layout(from));
   builder.set_value(to, {tensor, {}});
   return ok_status();

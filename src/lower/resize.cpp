@@ -3,12 +3,14 @@
 //
 // Twice the size is one instruction of the chip (tiled/resample.h). It reads a pixel beyond each border, where the
 // border is repeated: copies put it into the halo. Nearest neighbours of any other size are copies of pixels.
-// Bilinear interpolation by other factors is not generated: how the chip does that has not been seen.
+// Bilinear interpolation by other factors, and of images that are too small for the instruction, is left to
+// resize_bilinear.cpp.
 #include <algorithm>
 #include <cmath>
 
 #include "lower/lowerings.h"
 #include "lower/movement.h"
+#include "lower/resize_bilinear.h"
 #include "lower/row_relations.h"
 #include "lower/windows.h"
 #include "tiled/resample.h"
@@ -168,7 +170,7 @@ std::optional<tiled::Window> resize_rows(const ir::Subgraph& graph, const ir::Op
   const ir::Attributes& a = op.attributes;
   const Resize how{op.type == "RESIZE_BILINEAR", a.get_bool("align_corners"), a.get_bool("half_pixel_centers")};
   if (!how.align_corners && is_doubled(from, to)) return resample_window(to[1]);
-  if (how.bilinear) return std::nullopt;
+  if (how.bilinear) return interpolated_rows(from[1], to[1], {how.align_corners, how.half_pixels});
   // A row more on both sides, for the rounding of floats.
   tiled::Window window = near_window(from[1], to[1], how);
   window.pad_before += window.enlarged;
@@ -196,10 +198,7 @@ Status lower_resize(Builder& builder, std::int32_t op) {
   }
   if (!how.align_corners && is_doubled(shape, result)) return double_size(builder, op, from, to, how);
   if (!how.bilinear) return copy_nearest(builder, op, from, to, how);
-  return unsupported(
-      "bilinear resizing from {}x{} to {}x{}{} is not generated, only to twice the size of images of "
-      "four pixels and more along each axis",
-      shape[1], shape[2], result[1], result[2], how.align_corners ? " with align_corners" : "");
+  return interpolate(builder, op, from, to, {how.align_corners, how.half_pixels});
 }
 
 }  // namespace reef::lower

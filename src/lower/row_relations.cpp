@@ -73,6 +73,8 @@ class Relation {
         {"RELU_N1_TO_1", &Relation::same_rows},
         {"LOGISTIC", &Relation::same_rows},
         {"TANH", &Relation::same_rows},
+        {"RSQRT", &Relation::same_rows},
+        {"SQUARED_DIFFERENCE", &Relation::same_rows},
         {"SOFTMAX", &Relation::same_rows},
     };
     const auto known = kKnown.find(source_.type);
@@ -154,11 +156,25 @@ class Relation {
   }
 
   // Row by row: every computed operand has the rows of the result, or a single one that is the same for all.
+  // One for all channels, or one for each.
+  bool is_number_per_channel(std::int32_t tensor) const {
+    const std::int64_t elements = shape(tensor).elements();
+    return elements == 1 || elements == shape(tensor).last();
+  }
+  bool has_all_pixels(std::int32_t tensor) const {
+    return shape(tensor)[1] == result_shape()[1] && shape(tensor)[2] == result_shape()[2] &&
+           (shape(tensor)[3] == result_shape()[3] || shape(tensor)[3] == 1);
+  }
+
   bool same_rows() {
     for (const std::int32_t tensor : source_.inputs) {
       if (tensor < 0) return false;
-      if (is_constant(tensor)) continue;
-      if (!is_image(graph_, tensor)) return false;
+      if (is_constant(tensor)) {
+        if (!is_number_per_channel(tensor)) return false;  // an image with rows of its own
+        continue;
+      }
+      // Others are repeated by moving elements, for all rows at once.
+      if (!is_image(graph_, tensor) || !(has_all_pixels(tensor) || is_number_per_channel(tensor))) return false;
       const std::int32_t rows = shape(tensor)[1];
       if (rows != result_shape()[1] && rows != 1) return false;
       read(tensor, {.stride = rows == 1 ? 0 : 1});
@@ -218,6 +234,7 @@ class Relation {
   bool strided_slice() {
     const std::vector<std::int32_t> begin = numbers(1, 4), strides = numbers(3, 4);
     if (begin.empty() || strides.empty() || !is_image(graph_, operand(0)) || !is_small(strides[1])) return false;
+    if (source_.attributes.get_int("shrink_axis_mask") != 0) return false;
     const std::int64_t size = shape(operand(0))[1];
     std::int64_t first = begin[1] < 0 ? begin[1] + size : begin[1];
     if ((source_.attributes.get_int("begin_mask") >> 1 & 1) != 0) first = 0;

@@ -40,14 +40,22 @@ Status lower_strided_slice(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int32_t> begin, constant_ints(builder, op, 1, "begin"));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::int32_t> strides, constant_ints(builder, op, 3, "strides"));
   const ir::Attributes& a = builder.op(op).attributes;
-  for (const std::string_view mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+  for (const std::string_view mask : {"ellipsis_mask", "new_axis_mask"}) {
     if (a.get_int(mask) != 0) return unsupported("{} is {}; slices with it are not generated", mask, a.get_int(mask));
   }
   const ir::Shape& shape = builder.source(from).shape;
   REEF_REQUIRE(begin.size() == static_cast<std::size_t>(shape.rank()) && strides.size() == begin.size(),
                "begin and strides must have an element for each of {} dimensions", shape.rank());
   std::vector<Range> ranges;
+  ir::Shape part;  // dimensions that are dropped have one element of it
+  int kept = 0;
   for (int d = 0; d < shape.rank(); ++d) {
+    if ((a.get_int("shrink_axis_mask") >> d & 1) != 0) {
+      part.push_back(1);
+    } else {
+      REEF_REQUIRE(kept < builder.source(to).shape.rank(), "the result has too few dimensions");
+      part.push_back(builder.source(to).shape[kept++]);
+    }
     const std::int64_t size = shape[d], stride = strides[static_cast<std::size_t>(d)];
     std::int64_t first = begin[static_cast<std::size_t>(d)];
     if (first < 0) first += size;
@@ -55,7 +63,8 @@ Status lower_strided_slice(Builder& builder, std::int32_t op) {
     REEF_REQUIRE(stride != 0 && size > 0, "stride {} of dimension {}, of size {}", stride, d, size);
     ranges.push_back({std::clamp<std::int64_t>(first, 0, size - 1), stride});
   }
-  return take_ranges(builder, op, from, to, ranges);
+  REEF_REQUIRE(kept == builder.source(to).shape.rank(), "the result has too many dimensions");
+  return take_ranges(builder, op, from, to, ranges, part);
 }
 
 Status lower_split(Builder& builder, std::int32_t op) {

@@ -133,7 +133,7 @@ tiled::ParameterChunk lines_of_row(const SpreadSoftmax& row, Number value, Numbe
   chunk.line_words = kLineWords;
   chunk.lines = row.words();
   chunk.part_lines = SpreadSoftmax::kWordsPerTile;
-  chunk.parts_may_differ = true;
+  chunk.parts_at_one_line = false;
   const auto line_bytes = static_cast<std::size_t>(kLineWords) * chip::kNarrowWordBytes;
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(chunk.lines) * line_bytes);
   for (std::int32_t i = 0; i < 4 * row.words(); ++i) {

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ADD, SUB, MAXIMUM and MINIMUM of two computed tensors: weighted sums.
+// ADD and SUB of two tensors: a weighted sum, with weights in the ratio of the scales.
 //
-//   a + b, a - b    one sum; weights are in the ratio of the scales
-//   max(a, b)       a - 2 d with d = (a - b) / 2 limited to 0 and below: two sums. d has 8 bits, so that half a step is
-//                   lost: where b - a is odd and positive the result is one off
-//   min(a, b)       the same with d limited to 0 and above
-//
-// How it is known: ADD and MAXIMUM are what Google's compiler makes (codegen_ops.md 3); no example of SUB of computed
-// tensors or of MINIMUM is known, they are made in the same way with other weights and limits.
+// How it is known: ADD is what Google's compiler makes (codegen_ops.md 3); no example of SUB of computed tensors is
+// known, it is made in the same way with a negative weight.
 #include <algorithm>
 
 #include "ir/describe.h"
@@ -48,7 +43,12 @@ Status finish_sum(Builder& builder, tiled::Step& step) {
     step.reads = {sum.a, sum.b};
   }
   // In the place of the operand that was computed last, as in Google's programs.
-  if (!builder.take_place(sum.output, std::max(sum.a, sum.b))) {
+  const bool is_wide = sum.wide_results != tiled::kNowhere;
+  if (is_wide) {
+    builder.program().narrow[static_cast<std::size_t>(sum.wide_results)].bytes =
+        2 * most_own_bytes(builder.tensor(sum.output));
+    step.narrow_used.push_back(sum.wide_results);
+  } else if (!builder.take_place(sum.output, std::max(sum.a, sum.b))) {
     builder.take_place(sum.output, std::min(sum.a, sum.b));
   }
   sum.words = builder.new_narrow(tiled::kSumWords * chip::kNarrowWordBytes);
@@ -59,7 +59,8 @@ Status finish_sum(Builder& builder, tiled::Step& step) {
   return ok_status();
 }
 
-// A new tensor for the operator's result.
+}  // namespace
+
 Result<std::int32_t> new_result(Builder& builder, std::int32_t op, std::int32_t like) {
   const std::int32_t to = builder.op(op).outputs[0];
   REEF_ASSIGN_OR_RETURN(const std::int32_t result, builder.new_like(to, like));
@@ -67,16 +68,29 @@ Result<std::int32_t> new_result(Builder& builder, std::int32_t op, std::int32_t 
   return result;
 }
 
-}  // namespace
-
 void add_sum_step(Builder& builder, std::int32_t op, const Sum& sum) {
-  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, {sum.output}, finish_sum);
+  std::vector<std::int32_t> writes = {sum.output};
+  if (sum.wide_results != tiled::kNowhere) writes.clear();
+  builder.add_step(op, sum, {Read{sum.a}, Read{sum.b}}, writes, finish_sum);
+}
+
+std::int64_t most_own_bytes(const TiledTensor& tensor) {
+  switch (tensor.spread) {
+    case tiled::Spread::kGrid:
+      return std::int64_t{tensor.rows.max_own()} * tensor.columns.max_own() * tensor.pixel_words() *
+             chip::kNarrowWordBytes;
+    case tiled::Spread::kVector:
+      return std::min(tensor.run, tensor.pixel_words() * chip::kNarrowWordBytes);
+    case tiled::Spread::kCopies:
+      return std::int64_t{tensor.height} * tensor.width * tensor.pixel_words() * chip::kNarrowWordBytes;
+  }
+  return 0;
 }
 
 Status lower_sum(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
   if (with_constant) return ok_status();
-  REEF_ASSIGN_OR_RETURN(const Operands operands, computed_operands(builder, op));
+  REEF_ASSIGN_OR_RETURN(const Operands operands, spread_operands(builder, op));
   Sum sum;
   sum.a = operands.a;
   sum.b = operands.b;
@@ -93,43 +107,6 @@ Status lower_sum(Builder& builder, std::int32_t op) {
   sum.output_zero = out.zero_point;
   sum.clamp = numeric::chip_clamp(out.scale, out.zero_point, activation);
   add_sum_step(builder, op, sum);
-  return ok_status();
-}
-
-Status lower_extreme(Builder& builder, std::int32_t op) {
-  REEF_ASSIGN_OR_RETURN(const Operands operands, computed_operands(builder, op));
-  const std::int32_t to = builder.op(op).outputs[0];
-  for (const std::int32_t tensor : builder.op(op).inputs) {
-    REEF_ASSIGN_OR_RETURN(const bool same, same_quantization(builder.source(tensor), builder.source(to)));
-    if (!same) return unsupported("operands and result are quantized differently");
-  }
-  // The difference, in steps of twice the scale.
-  constexpr std::int32_t kDifferenceZero = 128;
-  const bool is_maximum = builder.op(op).type == "MAXIMUM";
-  Sum half;
-  half.a = operands.b;
-  half.b = operands.a;
-  REEF_ASSIGN_OR_RETURN(half.output, builder.new_like(to, half.a));
-  const float scale = builder.tensor(half.a).scale;
-  half.a_weight = 1;
-  half.b_weight = -1;
-  half.multiplier = (1.0f / (2.0f * scale)) * scale;
-  const numeric::ChipClamp whole = numeric::chip_clamp(2.0f * scale, kDifferenceZero, numeric::ChipActivation::kNone);
-  half.clamp = is_maximum ? numeric::ChipClamp{0, whole.min} : numeric::ChipClamp{whole.max, 0};
-  half.output_zero = kDifferenceZero;
-  Sum result;
-  result.a = half.a;
-  result.b = half.output;
-  REEF_ASSIGN_OR_RETURN(result.output, new_result(builder, op, half.a));
-  const TiledTensor& out = builder.tensor(result.output);
-  result.a_weight = 1;
-  result.b_weight = -2;
-  result.offset = 2 * kDifferenceZero - out.zero_point;
-  result.multiplier = (1.0f / scale) * scale;
-  result.clamp = numeric::chip_clamp(scale, out.zero_point, numeric::ChipActivation::kNone);
-  result.output_zero = out.zero_point;
-  add_sum_step(builder, op, half);
-  add_sum_step(builder, op, result);
   return ok_status();
 }
 

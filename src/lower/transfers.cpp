@@ -5,6 +5,7 @@
 
 #include "ir/describe.h"
 #include "lower/reshape.h"
+#include "tiled/uneven_input.h"
 
 namespace reef::lower {
 namespace {
@@ -55,7 +56,10 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   infeed.slots = !by_rows && tiled::InputSlots::can_take(tensor);
   infeed.strips = !by_rows && !infeed.slots;
   const tiled::InputSlots slots = tiled::InputSlots::of(tensor);
-  const std::int64_t buffer_bytes = infeed.slots    ? 2 * std::int64_t{slots.bytes}
+  const bool uneven = infeed.slots && tiled::UnevenInput::can_take(builder.level(), tensor);
+  const tiled::UnevenInput as_google = tiled::UnevenInput::of(tensor);
+  const std::int64_t buffer_bytes = uneven          ? 2 * std::int64_t{as_google.slot_bytes}
+                                    : infeed.slots  ? 2 * std::int64_t{slots.bytes}
                                     : infeed.strips ? tiled::InputStrip::max_bytes(tensor)
                                                     : 2 * std::int64_t{rows.slot_bytes};
   const std::int64_t constants = std::int64_t{rows.constant_words} * chip::kNarrowWordBytes;
@@ -64,7 +68,10 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   buffer.fills_gaps = true;
   buffer.gap_margin = kConstantsReserve - constants;
   infeed.identity = builder.new_wide(rows.identity_lines);
-  infeed.row_lines = builder.new_wide(2 * (infeed.slots ? slots.lines : infeed.strips ? 1 : rows.lines));
+  infeed.row_lines = builder.new_wide(2 * (uneven          ? as_google.lines
+                                           : infeed.slots  ? slots.lines
+                                           : infeed.strips ? 1
+                                                           : rows.lines));
   step.narrow_used = {infeed.row_buffer};
   step.wide_used = {infeed.identity, infeed.row_lines};
   step.work = infeed;
@@ -75,15 +82,27 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
 struct Readers {
   bool any = false;
   bool only_vector = true;   // without looking at its shape
-  bool only_dense = true;    // as the input of fully connected layers, all of it at once
+  bool only_dense = true;    // as the input of fully connected layers or LSTMs, all of it at once
   std::int32_t outputs = 0;  // the most that one of these has
 };
+
+// As a result of the model, or to an operator elsewhere.
+bool leaves_the_part(const Builder& builder, std::int32_t source) {
+  const auto has = [&](const std::vector<std::int32_t>& list, std::int32_t item) {
+    return std::find(list.begin(), list.end(), item) != list.end();
+  };
+  if (has(builder.graph().outputs, source)) return true;
+  for (std::size_t i = 0; i < builder.graph().operators.size(); ++i) {
+    const auto index = static_cast<std::int32_t>(i);
+    if (has(builder.op(index).inputs, source) && !has(builder.ops(), index)) return true;
+  }
+  return false;
+}
 
 void look_at_readers(const Builder& builder, std::int32_t source, Readers& readers) {
   const ir::Tensor& tensor = builder.source(source);
   const bool is_vector = tensor.shape.elements() == tensor.shape.last();
-  const auto& results = builder.graph().outputs;
-  if (std::find(results.begin(), results.end(), source) != results.end()) {
+  if (leaves_the_part(builder, source)) {
     readers.only_dense = false;
     readers.only_vector = readers.only_vector && is_vector;
   }
@@ -93,7 +112,11 @@ void look_at_readers(const Builder& builder, std::int32_t source, Readers& reade
     readers.any = true;
     const bool has_matrix = op.type == "FULLY_CONNECTED" && op.inputs.size() >= 2 && op.inputs[0] == source &&
                             op.inputs[1] >= 0 && builder.source(op.inputs[1]).shape.rank() == 2;
-    if (has_matrix && builder.source(op.inputs[1]).shape[1] == tensor.shape.elements()) {
+    const bool is_sequence = op.type == "UNIDIRECTIONAL_SEQUENCE_LSTM" && op.inputs[0] == source &&
+                             op.inputs.size() >= 2 && op.inputs[1] >= 0 &&
+                             builder.source(op.inputs[1]).shape.rank() == 2 &&
+                             tensor.shape.last() % chip::kNarrowWordBytes == 0;
+    if (is_sequence || (has_matrix && builder.source(op.inputs[1]).shape[1] == tensor.shape.elements())) {
       readers.outputs = std::max(readers.outputs, builder.source(op.inputs[1]).shape[0]);
     } else if (keeps_elements(builder, op)) {
       look_at_readers(builder, op.outputs[0], readers);
@@ -120,7 +143,8 @@ Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source, co
   vector.pitch = vector.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(vector.zero_point, chip_zero_point(from));
   vector.scale = from.quantization.scale[0];
-  if (builder.level() == tiled::Level::kBetter && readers.only_dense && vector.channels <= kMostCopied) {
+  if (builder.level() == tiled::Level::kBetter && readers.only_dense && readers.outputs > 0 &&
+      vector.channels <= kMostCopied) {
     TiledTensor outputs;
     outputs.spread = tiled::Spread::kVector;
     outputs.channels = readers.outputs;
@@ -131,6 +155,49 @@ Result<std::int32_t> new_vector_of_all(Builder& builder, std::int32_t source, co
   return builder.add_tensor(std::move(vector));
 }
 
+// A variable that nothing but LSTMs reads, as one of their two states.
+bool is_lstm_state(const Builder& builder, std::int32_t source) {
+  constexpr std::size_t kFirstState = 18, kLastState = 19;
+  if (!builder.source(source).is_variable) return false;
+  for (const ir::Operator& op : builder.graph().operators) {
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      if (op.inputs[k] != source) continue;
+      if (op.type != "UNIDIRECTIONAL_SEQUENCE_LSTM" || k < kFirstState || k > kLastState) return false;
+    }
+  }
+  return true;
+}
+
+// The state of an LSTM: its output, which all tiles with cells need, or its 16-bit cells, of which each tile needs its
+// own; see tiled/lstm.h.
+Result<std::int32_t> new_state(Builder& builder, std::int32_t source) {
+  const ir::Tensor& from = builder.source(source);
+  const bool is_16 = from.type == ir::DataType::kInt16;
+  constexpr std::int64_t kMostCells = std::int64_t{chip::kTiles} * chip::kCells;
+  const std::int64_t cells = from.shape.is_usable() ? from.shape.elements() : 0;
+  if (cells < 1 || cells > kMostCells || from.quantization.scale.size() != 1) {
+    return unsupported("the state '{}' is {} with {} scales; those of 1 to {} elements with one scale are generated",
+                       ir::describe_name(from.name), from.shape.to_string(), from.quantization.scale.size(),
+                       kMostCells);
+  }
+  TiledTensor state;
+  state.source = source;
+  state.channels = static_cast<std::int32_t>(cells);
+  state.scale = from.quantization.scale[0];
+  state.spread = tiled::Spread::kVector;
+  if (is_16) {
+    state.channels = 2 * ((state.channels + 3) / 4 * 4);  // whole words of four numbers
+    state.run = 2 * tiled::kVectorRun;
+    state.zero_point = 1 << 15;
+  } else {
+    REEF_ASSIGN_OR_RETURN(state.zero_point, chip_zero_point(from));
+    state.tiles = state.owners();
+    state.spread = tiled::Spread::kCopies;
+  }
+  state.pitch = state.pixel_words() * chip::kNarrowWordBytes;
+  return builder.add_tensor(std::move(state));
+}
+
 }  // namespace
 
 Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
@@ -138,19 +205,25 @@ Result<std::int32_t> add_infeed(Builder& builder, std::int32_t source) {
   tiled::Infeed infeed;
   infeed.border = source;
   Readers readers;
-  if (shape.is_usable() && shape.rank() > 0 && shape.elements() > 0) {
+  const bool is_state = is_lstm_state(builder, source);
+  if (is_state) {
+    infeed.vector = true;
+  } else if (shape.is_usable() && shape.rank() > 0 && shape.elements() > 0) {
     look_at_readers(builder, source, readers);
     infeed.vector = readers.any && readers.only_vector;
   }
-  REEF_ASSIGN_OR_RETURN(infeed.tensor,
-                        infeed.vector ? new_vector_of_all(builder, source, readers) : builder.new_grid(source));
+  REEF_ASSIGN_OR_RETURN(infeed.tensor, is_state        ? new_state(builder, source)
+                                       : infeed.vector ? new_vector_of_all(builder, source, readers)
+                                                       : builder.new_grid(source));
   builder.set_value(source, {infeed.tensor, {}});
   return builder.add_step(-1, infeed, {}, {infeed.tensor}, infeed.vector ? finish_vector_infeed : finish_infeed);
 }
 
-std::int32_t add_outfeed(Builder& builder, std::int32_t source, std::int32_t tensor, std::int32_t piece) {
+std::int32_t add_outfeed(Builder& builder, std::int32_t source, std::int32_t tensor, std::int32_t piece,
+                         bool is_state) {
   tiled::Outfeed outfeed;
   outfeed.border = source;
+  outfeed.is_state = is_state;
   outfeed.tensor = tensor;
   outfeed.piece = piece;
   outfeed.lines = builder.new_wide(tiled::kOutfeedLines);

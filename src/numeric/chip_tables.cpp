@@ -69,6 +69,7 @@ ChipTable scaled(ChipTable table, float units, float output_scale) {
 }  // namespace
 
 float ChipFunction::at(float x) const {
+  if (is_reciprocal_root) return chip_reciprocal_root(table, x);
   const float clamped = std::min(std::max(x, min), max);
   if (!is_odd) return table.at(clamped);
   return clamped == 0 ? 0.0f : std::copysign(1.0f, clamped) * table.at(std::fabs(clamped));
@@ -85,5 +86,13 @@ ChipFunction chip_tanh(float output_scale) {
 ChipFunction chip_exp() { return {kExp, -13.038098f, 0.0f, false}; }
 
 ChipTable chip_root_table() { return kRoot; }
+
+ChipFunction chip_inverse_root(float one) {
+  ChipFunction function{kRoot, -kInfinity, kInfinity, false, true};
+  for (auto& segment : function.table.segments) {
+    for (float& coefficient : segment) coefficient = coefficient / kChipRootOne * one;
+  }
+  return function;
+}
 
 }  // namespace reef::numeric

@@ -17,8 +17,9 @@ namespace reef::numeric {
 
 struct ChipFunction {
   ChipTable table;
-  float min = 0, max = 0;  // limits of the argument
-  bool is_odd = false;     // the table serves |x|, the sign is put back
+  float min = 0, max = 0;           // limits of the argument
+  bool is_odd = false;              // the table serves |x|, the sign is put back
+  bool is_reciprocal_root = false;  // the table serves [1, 4) (chip_reciprocal_root)
 
   // Before rounding, in units of the output's scale.
   float at(float x) const;
@@ -35,5 +36,9 @@ ChipFunction chip_tanh(float output_scale);
 inline constexpr float kChipExpOne = 65535, kChipRootOne = 46340;
 ChipFunction chip_exp();
 ChipTable chip_root_table();
+
+// `one` / sqrt(x): the same table in other units. Whether the limits of the argument count in this mode is not known:
+// there are none.
+ChipFunction chip_inverse_root(float one);
 
 }  // namespace reef::numeric

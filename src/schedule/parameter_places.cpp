@@ -41,10 +41,22 @@ class Lines {
 
   bool place_parts(ParameterChunk& chunk) {
     if (chunk.parts() > chip::kTiles) return false;
+    if (!chunk.parts_at_one_line) return place_parts_anywhere(chunk);
     const std::int32_t line = *std::max_element(next_.begin(), next_.begin() + chunk.parts());
     if (end_ - line < chunk.part_lines) return false;
     chunk.at = parts_at(chunk, line);
     for (const ParameterPiece& piece : chunk.at) next(piece.tile) = piece.line + piece.lines;
+    return true;
+  }
+
+  bool place_parts_anywhere(ParameterChunk& chunk) {
+    std::vector<ParameterPiece> parts = parts_at(chunk, 0);
+    for (ParameterPiece& part : parts) {
+      part.line = next(part.tile);
+      if (end_ - part.line < part.lines) return false;
+    }
+    for (const ParameterPiece& part : parts) next(part.tile) += part.lines;
+    chunk.at = std::move(parts);
     return true;
   }
 
@@ -94,6 +106,15 @@ std::vector<std::int64_t> bytes_saved(const TiledProgram& program) {
     }
   }
   return saved;
+}
+
+bool has_its_parts(const ParameterChunk& chunk, const std::vector<ParameterPiece>& pieces) {
+  std::vector<ParameterPiece> parts = parts_at(chunk, pieces.front().line);
+  if (parts.size() != pieces.size()) return false;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!chunk.parts_at_one_line) parts[i].line = pieces[i].line;
+  }
+  return parts == pieces;
 }
 
 }  // namespace
@@ -149,12 +170,9 @@ Status use_parameter_places(TiledProgram& program, const std::vector<std::vector
     }
     REEF_REQUIRE(lines == chunk.lines, "chunk {} has {} lines of parameters, places are for {}", i, chunk.lines, lines);
     REEF_REQUIRE(!chunk.in_one_piece || places[i].size() == 1, "chunk {} of parameters must be in one piece", i);
-    std::vector<ParameterPiece> parts = places[i];
-    if (chunk.parts_may_differ) {
-      for (ParameterPiece& piece : parts) piece.line = parts.front().line;
-    }
-    REEF_REQUIRE(chunk.parts() == 0 || parts == parts_at(chunk, parts.front().line),
-                 "chunk {} of parameters must have each of its parts on the tile of that number, all at one line", i);
+    REEF_REQUIRE(chunk.parts() == 0 || has_its_parts(chunk, places[i]),
+                 "chunk {} of parameters must have each of its parts on the tile of that number{}", i,
+                 chunk.parts_at_one_line ? ", all at one line" : "");
     chunk.at = places[i];
   }
   return ok_status();

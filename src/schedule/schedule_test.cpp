@@ -169,5 +169,24 @@ TEST(PutAside, WhatIsUsedTogetherCannotBe) {
   EXPECT_FALSE(put_aside(program, 19));
 }
 
+// Parts lie at one line, behind the longest that is there, or each behind what its tile has.
+TEST(ParameterPlaces, PartsOnTheirTiles) {
+  using Pieces = std::vector<tiled::ParameterPiece>;
+  for (const bool at_one_line : {true, false}) {
+    tiled::TiledProgram program = chunks({{25, false}, {25, false}}, 60);
+    for (tiled::ParameterChunk& chunk : program.parameters) {
+      chunk.part_lines = 10;
+      chunk.parts_at_one_line = at_one_line;
+    }
+    place_parameters(program, {});
+    EXPECT_EQ(program.parameters[0].at, (Pieces{{0, 0, 10}, {1, 0, 10}, {2, 0, 5}}));
+    EXPECT_EQ(program.parameters[1].at, (Pieces{{0, 10, 10}, {1, 10, 10}, {2, at_one_line ? 10 : 5, 5}}));
+    const std::vector<Pieces> uneven = {{{0, 0, 10}, {1, 0, 10}, {2, 0, 5}}, {{0, 10, 10}, {1, 10, 10}, {2, 7, 5}}};
+    EXPECT_EQ(use_parameter_places(program, uneven).ok(), !at_one_line);
+    const std::vector<Pieces> elsewhere = {{{0, 0, 10}, {1, 0, 10}, {2, 0, 5}}, {{0, 10, 10}, {3, 10, 10}, {2, 7, 5}}};
+    EXPECT_FALSE(use_parameter_places(program, elsewhere).ok());
+  }
+}
+
 }  // namespace
 }  // namespace reef::schedule

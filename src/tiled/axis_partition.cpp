@@ -114,7 +114,19 @@ std::int32_t AxisPartition::max_own() const {
   return most;
 }
 
-bool AxisPartition::has_before() const { return front > 0; }
+AxisPartition AxisPartition::with_own_fronts() const {
+  AxisPartition axis = *this;
+  axis.front = 0;
+  for (TileShare& share : axis.tiles) {
+    share.base -= share.before;
+    share.held += share.before;
+  }
+  return axis;
+}
+
+bool AxisPartition::has_before() const {
+  return front > 0 || std::any_of(tiles.begin(), tiles.end(), [](const TileShare& share) { return share.before > 0; });
+}
 
 bool AxisPartition::has_after() const {
   return std::any_of(tiles.begin(), tiles.end(), [](const TileShare& share) { return share.after > 0; });

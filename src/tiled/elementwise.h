@@ -17,7 +17,7 @@ struct Identity {
   std::int32_t words = kNowhere;  // TiledProgram::narrow, of the step that makes the line; kNowhere: it is there
 };
 
-enum class TableFunction : std::uint8_t { kNone, kLogistic, kTanh };
+enum class TableFunction : std::uint8_t { kNone, kLogistic, kTanh, kReciprocalRoot };
 
 // (x - input_zero + bias) * multiplier -> clamp -> function -> + output_zero. Both tensors have the same elements on
 // the same tiles; where they lie in a tile may differ.

@@ -32,10 +32,9 @@ struct ParameterChunk {
   // Packed lines (depthwise layers) cannot be cut in two.
   bool in_one_piece = false;
   // Weights that only the tile that keeps them can use (fully connected layers): in parts of so many lines, of which
-  // part t (the last may be shorter) belongs on tile t; all of them begin at the same line. 0: any tile may keep any of
-  // them, the ring brings them to all.
+  // part t (the last may be shorter) belongs on tile t. 0: any tile may keep any of them, the ring brings them to all.
   std::int32_t part_lines = 0;
-  bool parts_may_differ = false;       // parts may begin at different lines of their tiles
+  bool parts_at_one_line = true;       // on all of these tiles they begin at the same line
   std::int32_t part_header_lines = 0;  // of part_lines: lines that are no weights, at the beginning
   bool can_stream = false;
 

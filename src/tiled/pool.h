@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "chip/machine.h"
 #include "numeric/chip_requantize.h"
@@ -12,6 +13,8 @@
 namespace reef::tiled {
 
 inline constexpr std::int32_t kPoolLinePixels = 4;  // neighbours in x that a line holds, of 64 channels
+
+inline constexpr std::int32_t kPixelFactorBytes = 8;
 
 // Pixels are parameters: moved to wide memory, they stand there as one channel per cell. Windows that reach over the
 // border of the image leave out what lies outside, and averages are of what lies inside.
@@ -27,6 +30,11 @@ struct Pool {
   float input_scale = 1, output_scale = 1;
   numeric::ChipPoolOrder order = numeric::ChipPoolOrder::kCountLast;
   numeric::ChipClamp clamp;
+  // Averages: what sums are multiplied by, instead of what the scales and the number of pixels make of it.
+  std::optional<float> multiplier = std::nullopt;
+  // Averages of single pixels: TiledProgram::narrow, a factor of 16 bits for each pixel that a tile owns of the result,
+  // kPixelFactorBytes apart, instead of 1. kNowhere: none.
+  std::int32_t factors = kNowhere;
   std::int32_t groups_at_once = 1, rows_at_once = 1;
   std::int32_t lines = kNowhere;  // TiledProgram::wide
   // TiledProgram::narrow, averages: words of 1 that pixels are multiplied by, as many as pixels of the result or one

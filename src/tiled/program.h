@@ -21,15 +21,18 @@
 #include "tiled/fully_connected.h"
 #include "tiled/global_pool.h"
 #include "tiled/local_copies.h"
+#include "tiled/lstm.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
+#include "tiled/reflow.h"
 #include "tiled/resample.h"
 #include "tiled/ring_copies.h"
 #include "tiled/softmax.h"
 #include "tiled/spread_softmax.h"
+#include "tiled/squares.h"
 #include "tiled/sum.h"
 #include "tiled/tensor.h"
 #include "tiled/transfers.h"
@@ -40,7 +43,7 @@ namespace reef::tiled {
 //   kAsGoogle   those of Google's newest compiler, as far as they are known: its bytes can be compared with ours
 //   kBetter     our own: fewer instructions, fewer cycles
 enum class Level : std::uint8_t { kAsGoogle, kBetter };
-inline constexpr Level kDefaultLevel = Level::kAsGoogle;
+inline constexpr Level kDefaultLevel = Level::kBetter;
 
 // One to a line.
 // clang-format off
@@ -64,8 +67,14 @@ using Work = std::variant<Infeed
                           , Resample
                           , HaloUpdate
                           , Spill
+                          , LstmInputs
+                          , LstmStep
                           , HostStore
                           , HostLoad
+                          , Reflow
+                          , WideSquares
+                          , PixelRoots
+                          , LstmLoop
                           >;
 // clang-format on
 

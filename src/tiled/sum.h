@@ -21,6 +21,9 @@ struct Sum {
   float multiplier = 1;
   numeric::ChipClamp clamp;
   std::int32_t output_zero = 0;
+  // TiledProgram::narrow: results of 16 bits go here, pixel after pixel that a tile owns of `output`, which is not
+  // written then. kNowhere: they are bytes of `output`.
+  std::int32_t wide_results = kNowhere;
   std::int32_t words = kNowhere;  // TiledProgram::narrow: weights in the making
   std::int32_t lines = kNowhere;  // TiledProgram::wide: weights
 };

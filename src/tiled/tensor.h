@@ -7,7 +7,7 @@
 //   kVector   a single pixel, cut by channels: tile t has those from `run` t on
 //   kCopies   everything, in each tile of a set
 // In a tile, pixels lie row by row, `pitch` bytes each; rows of a grid tile's buffer are as long as its column's
-// buffer.
+// buffer. Channels are bytes; the 16-bit state of an LSTM is a vector of twice as many, of whole words of 4 numbers.
 #pragma once
 
 #include <algorithm>

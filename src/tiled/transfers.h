@@ -40,6 +40,7 @@ struct HaloUpdate {
 
 struct Outfeed {
   std::int32_t border = -1;       // the model's tensor at the border
+  bool is_state = false;          // a variable, which the program changes
   std::int32_t tensor = 0;        // TiledProgram::tensors
   std::int32_t lines = kNowhere;  // TiledProgram::wide: two, filled and sent in turn
   std::int32_t piece = 0;         // of several that the tensor goes out in, in order

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "execute/reference/chip_reference_op.h"
+#include "numeric/chip_squares.h"
 #include "numeric/chip_tables.h"
 
 namespace reef::reference {
@@ -59,14 +60,22 @@ struct Constant {
   std::int32_t at(std::size_t element) const { return value->codes[element % value->codes.size()] - zero; }
 };
 
-// The constant operand `i` of an op whose other operand has the output's shape.
-Result<Constant> constant(const ChipOp& op, std::size_t i, const ChipQuantization& q) {
+// Operand `i` is a constant, one number or one per channel, and the other one has the output's shape. Other constants
+// are used like computed tensors.
+bool is_one_constant(const ChipOp& op, std::size_t i) {
+  if (!op.is_constant(i) || op.is_constant(1 - i)) return false;
   const ChipValue& value = op.value(i);
   const auto elements = static_cast<std::int64_t>(value.codes.size());
   const ir::Shape& shape = op.output().shape;
   const bool per_channel =
       shape.rank() > 0 && value.shape.rank() > 0 && elements == shape.last() && elements == value.shape.last();
-  if ((elements != 1 && !per_channel) || !(op.value(1 - i).shape == shape)) {
+  return (elements == 1 || per_channel) && op.value(1 - i).shape == shape;
+}
+
+// The constant operand `i` of an op whose other operand has the output's shape.
+Result<Constant> constant(const ChipOp& op, std::size_t i, const ChipQuantization& q) {
+  const ChipValue& value = op.value(i);
+  if (!is_one_constant(op, i)) {
     return unsupported("it is not known how the chip computes it for {} and a constant of shape {}",
                        op.value(1 - i).shape.to_string(), value.shape.to_string());
   }
@@ -110,16 +119,16 @@ Status add_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable
 
 Status add(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
-  if (op.is_constant(1)) return add_constant(op, s.a, 0, s.b, 1, s);
-  if (op.is_constant(0)) return add_constant(op, s.b, 1, s.a, 1, s);
+  if (is_one_constant(op, 1)) return add_constant(op, s.a, 0, s.b, 1, s);
+  if (is_one_constant(op, 0)) return add_constant(op, s.b, 1, s.a, 1, s);
   return add_tensors(op, s, 1);
 }
 
 Status sub(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
-  if (op.is_constant(0)) return add_constant(op, s.b, 1, s.a, -1, s, -1);
-  if (!op.is_constant(1)) return add_tensors(op, s, -1);
-  return add_constant(op, s.a, 0, s.b, -1, s);
+  if (is_one_constant(op, 0)) return add_constant(op, s.b, 1, s.a, -1, s, -1);
+  if (is_one_constant(op, 1)) return add_constant(op, s.a, 0, s.b, -1, s);
+  return add_tensors(op, s, -1);
 }
 
 Status mul_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable, const ChipQuantization& of_constant,
@@ -138,8 +147,8 @@ Status mul_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable
 
 Status mul(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
-  if (op.is_constant(1)) return mul_constant(op, s.a, 0, s.b, s);
-  if (op.is_constant(0)) return mul_constant(op, s.b, 1, s.a, s);
+  if (is_one_constant(op, 1)) return mul_constant(op, s.a, 0, s.b, s);
+  if (is_one_constant(op, 0)) return mul_constant(op, s.b, 1, s.a, s);
   const float multiplier = numeric::chip_product_multiplier(s.a.scale(), s.b.scale(), s.out.scale());
   const std::vector<std::int32_t> a = spread_out(op, 0), b = spread_out(op, 1);
   std::vector<std::int32_t> codes;
@@ -155,25 +164,55 @@ Status mul(ChipOp& op) {
 
 // a - 2 * min(round((a - b) / 2), 0): one more or less than the maximum where b - a is odd and positive. Which operand
 // is `a` is the compiler's choice; in the one model studied (23 of these) it is the second. The minimum is the mirror
-// image, of which no program of Google's is known.
-Status extreme(ChipOp& op, const ChipClamp& difference) {
+// image, of which no program of Google's is known. With a constant it is exact in our own programs; Google's are not
+// known.
+Status extreme(ChipOp& op, bool is_maximum) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
   if (!(s.a == s.b) || !(s.a == s.out)) {
     return unsupported("it is not known how the chip takes the extreme of tensors of different scales");
   }
   const float half = (1.0f / s.out.scale()) * (s.out.scale() / 2.0f);  // not always 0.5
+  const ChipClamp difference = is_maximum ? ChipClamp{.max = 0, .min = -128} : ChipClamp{.max = 127, .min = 0};
+  const bool is_exact = op.is_constant(0) || op.is_constant(1);
   const std::vector<std::int32_t> a = spread_out(op, 1), b = spread_out(op, 0);
   constexpr std::int32_t kZero = 128;
   std::vector<std::int32_t> codes;
   for (std::size_t i = 0; i < a.size(); ++i) {
+    if (is_exact) {
+      codes.push_back(is_maximum ? std::max(a[i], b[i]) : std::min(a[i], b[i]));
+      continue;
+    }
     const std::int32_t limited = requantized(a[i] - b[i], half, difference, kZero) - kZero;
     codes.push_back(requantized(a[i] - 2 * limited - s.out.zero(), 1.0f, s.clamp, s.out.zero()));
   }
   op.set(0, std::move(codes));
   return ok_status();
 }
-Status maximum(ChipOp& op) { return extreme(op, {.max = 0, .min = -128}); }
-Status minimum(ChipOp& op) { return extreme(op, {.max = 127, .min = 0}); }
+Status maximum(ChipOp& op) { return extreme(op, true); }
+Status minimum(ChipOp& op) { return extreme(op, false); }
+
+// ---- Squared difference ----
+
+// The difference in 16 bits, then its square. Our own programs have this; none of Google's is known.
+Status squared_difference(ChipOp& op) {
+  REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
+  const auto numbers =
+      numeric::chip_squared_difference(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), s.out.scale());
+  REEF_REQUIRE(numbers.has_value(), "scales that cannot be subtracted");
+  constexpr float kMost = numeric::kMostWideDifference;
+  const std::vector<std::int32_t> a = spread_out(op, 0), b = spread_out(op, 1);
+  std::vector<std::int32_t> codes;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::int64_t sum =
+        std::int64_t{numbers->a_weight} * (a[i] - s.a.zero()) - std::int64_t{numbers->b_weight} * (b[i] - s.b.zero());
+    constexpr std::int32_t kZero = numeric::kWideDifferenceZero;
+    const std::int64_t difference =
+        requantized(sum, numbers->difference_multiplier, {.max = kMost, .min = -kMost}, kZero, 65535) - kZero;
+    codes.push_back(requantized(difference * difference, numbers->square_multiplier, s.clamp, s.out.zero()));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
 
 // ---- One input ----
 
@@ -206,6 +245,11 @@ Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale
 }
 Status logistic(ChipOp& op) { return by_table(op, numeric::chip_logistic); }
 Status tanh(ChipOp& op) { return by_table(op, numeric::chip_tanh); }
+// By the table that SOFTMAX has; no program of Google's with RSQRT is known. The root of 0 is more than any output can
+// be, as in TFLite; that the chip agrees is an assumption.
+Status rsqrt(ChipOp& op) {
+  return by_table(op, [](float output_scale) { return numeric::chip_inverse_root(1.0f / output_scale); });
+}
 
 // The positive part and the negative part times alpha, each rounded, then added.
 Status prelu(ChipOp& op) {
@@ -232,10 +276,20 @@ Status prelu(ChipOp& op) {
 }  // namespace
 
 std::vector<ChipOpEntry> chip_elementwise_ops() {
-  return {{"ADD", add, 2},         {"SUB", sub, 2},         {"MUL", mul, 2},
-          {"MAXIMUM", maximum, 2}, {"MINIMUM", minimum, 2}, {"QUANTIZE", quantize},
-          {"RELU", relu},          {"RELU6", relu6},        {"RELU_N1_TO_1", relu_n1_to_1},
-          {"LOGISTIC", logistic},  {"TANH", tanh},          {"PRELU", prelu, 2}};
+  return {{"ADD", add, 2},
+          {"SUB", sub, 2},
+          {"MUL", mul, 2},
+          {"MAXIMUM", maximum, 2},
+          {"MINIMUM", minimum, 2},
+          {"QUANTIZE", quantize},
+          {"RELU", relu},
+          {"RELU6", relu6},
+          {"RELU_N1_TO_1", relu_n1_to_1},
+          {"LOGISTIC", logistic},
+          {"TANH", tanh},
+          {"PRELU", prelu, 2},
+          {"RSQRT", rsqrt},
+          {"SQUARED_DIFFERENCE", squared_difference, 2}};
 }
 
 }  // namespace reef::reference

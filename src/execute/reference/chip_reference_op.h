@@ -90,6 +90,7 @@ struct ChipOpEntry {
 };
 // The ops of each file.
 std::vector<ChipOpEntry> chip_sum_ops();          // chip_reference_sums.cpp: convolutions, pools
+std::vector<ChipOpEntry> chip_reduction_ops();    // chip_reference_reductions.cpp: MEAN, SUM, extremes over axes
 std::vector<ChipOpEntry> chip_elementwise_ops();  // chip_reference_elementwise.cpp
 std::vector<ChipOpEntry> chip_movement_ops();     // chip_reference_movement.cpp: what only moves elements, and resize
 std::vector<ChipOpEntry> chip_softmax_ops();      // chip_reference_softmax.cpp

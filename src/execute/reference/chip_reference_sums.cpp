@@ -336,46 +336,12 @@ Status max_pool_2d(ChipOp& op) {
   });
 }
 
-// The mean of height and width, or of all but the channels: an average over the whole map.
-Status mean(ChipOp& op) {
-  const ChipValue& in = op.value(0);
-  const int rank = in.shape.rank();
-  std::vector<bool> is_reduced(static_cast<std::size_t>(rank));
-  for (const std::int32_t axis : op.value(1).codes) {
-    REEF_REQUIRE(axis >= -rank && axis < rank, "there is no dimension {}", axis);
-    is_reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
-  }
-  const bool is_map =
-      rank == 4 && is_reduced[1] && is_reduced[2] && !is_reduced[3] && (!is_reduced[0] || in.shape[0] == 1);
-  if (!is_map) return unsupported("it is not known how the chip takes the mean of other dimensions than 1 and 2 of 4");
-  REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(0)));
-  REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
-  const std::int64_t count = std::int64_t{in.shape[1]} * in.shape[2], channels = in.shape[3];
-  const float multiplier =
-      numeric::chip_pool_multiplier(from.scale(), to.scale(), static_cast<std::int32_t>(count), pool_order(op, true));
-  const ChipClamp clamp = numeric::chip_clamp(to.scale(), to.zero(), numeric::ChipActivation::kNone);
-  std::vector<std::int32_t> codes;
-  for (std::int64_t i = 0; i < in.shape[0] * channels; ++i) {
-    std::int64_t sum = 0;
-    for (std::int64_t p = 0; p < count; ++p) {
-      sum += in.codes[static_cast<std::size_t>((i / channels * count + p) * channels + i % channels)] - from.zero();
-    }
-    codes.push_back(requantized(sum, multiplier, clamp, to.zero()));
-  }
-  op.set(0, std::move(codes));
-  return ok_status();
-}
-
 }  // namespace
 
 std::vector<ChipOpEntry> chip_sum_ops() {
-  return {{"TRANSPOSE_CONV", transpose_conv, 3},
-          {"CONV_2D", conv_2d, 2},
-          {"DEPTHWISE_CONV_2D", depthwise_conv_2d, 2},
-          {"FULLY_CONNECTED", fully_connected, 2},
-          {"AVERAGE_POOL_2D", average_pool_2d},
-          {"MAX_POOL_2D", max_pool_2d},
-          {"MEAN", mean, 2}};
+  return {{"TRANSPOSE_CONV", transpose_conv, 3},       {"CONV_2D", conv_2d, 2},
+          {"DEPTHWISE_CONV_2D", depthwise_conv_2d, 2}, {"FULLY_CONNECTED", fully_connected, 2},
+          {"AVERAGE_POOL_2D", average_pool_2d},        {"MAX_POOL_2D", max_pool_2d}};
 }
 
 }  // namespace reef::reference

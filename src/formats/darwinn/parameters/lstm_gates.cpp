@@ -33,7 +33,6 @@ Status refuse_other_forms(const ir::Subgraph& graph, const ir::Operator& op) {
       if (operand(graph, op, form.first + i)) return unsupported("an LSTM with {} has no known layout", form.name);
     }
   }
-  if (op.attributes.get_bool("time_major")) return unsupported("a time-major LSTM has no known layout");
   return ok_status();
 }
 
@@ -71,7 +70,8 @@ Status add_biases(const ir::Model& model, const ir::Tensor* tensor, LayerParamet
 
 }  // namespace
 
-Result<LstmParameters> lstm_parameters_of(const ir::Model& model, const ir::Subgraph& graph, const ir::Operator& op) {
+Result<std::vector<LstmLayer>> lstm_gate_layers(const ir::Model& model, const ir::Subgraph& graph,
+                                                const ir::Operator& op) {
   if (op.type != "UNIDIRECTIONAL_SEQUENCE_LSTM" || op.is_custom()) return unsupported("{} is not an LSTM", op.type);
   REEF_RETURN_IF_ERROR(refuse_other_forms(graph, op));
   const ir::Tensor* input = operand(graph, op, kInput);
@@ -79,9 +79,7 @@ Result<LstmParameters> lstm_parameters_of(const ir::Model& model, const ir::Subg
   if (input->type != ir::DataType::kInt8 || input->shape.rank() != 3) {
     return unsupported("the LSTM's input '{}' is not int8 of rank 3", ir::describe_name(input->name));
   }
-  LstmParameters lstm;
-  lstm.time_steps = input->shape[1];
-  lstm.inputs = input->shape[2];
+  std::vector<LstmLayer> gates;
   for (std::size_t gate = 0; gate < kGates; ++gate) {
     for (const bool recurrent : {false, true}) {
       LstmLayer layer;
@@ -89,20 +87,31 @@ Result<LstmParameters> lstm_parameters_of(const ir::Model& model, const ir::Subg
       const std::size_t position = (recurrent ? kRecurrentWeights : kInputWeights) + gate;
       REEF_ASSIGN_OR_RETURN(layer.layer, weights_layer(model, operand(graph, op, position), layer.role));
       if (!recurrent) REEF_RETURN_IF_ERROR(add_biases(model, operand(graph, op, kBiases + gate), layer.layer));
-      lstm.gates.push_back(std::move(layer));
+      gates.push_back(std::move(layer));
     }
   }
+  const std::int32_t cells = gates[0].layer.shape.output_channels;
+  for (std::size_t i = 0; i < gates.size(); ++i) {
+    const LayerShape& shape = gates[i].layer.shape;
+    const std::int32_t expected = i % 2 == 0 ? input->shape[2] : cells;
+    REEF_REQUIRE(shape.output_channels == cells && shape.input_channels == expected,
+                 "{} have shape [{}, {}], expected [{}, {}]", gates[i].role, shape.output_channels,
+                 shape.input_channels, cells, expected);
+  }
+  return gates;
+}
+
+Result<LstmParameters> lstm_parameters_of(const ir::Model& model, const ir::Subgraph& graph, const ir::Operator& op) {
+  LstmParameters lstm;
+  REEF_ASSIGN_OR_RETURN(lstm.gates, lstm_gate_layers(model, graph, op));
+  if (op.attributes.get_bool("time_major")) return unsupported("a time-major LSTM has no known layout");
+  const ir::Shape& input = operand(graph, op, kInput)->shape;
+  lstm.time_steps = input[1];
+  lstm.inputs = input[2];
   lstm.cells = lstm.gates[0].layer.shape.output_channels;
   if (lstm.inputs > kMaxChannels || lstm.cells > kMaxChannels || lstm.time_steps > kMaxChannels) {
     return unsupported("an LSTM of {} inputs, {} cells and {} time steps has no known layout", lstm.inputs, lstm.cells,
                        lstm.time_steps);
-  }
-  for (std::size_t i = 0; i < lstm.gates.size(); ++i) {
-    const LstmLayer& gate = lstm.gates[i];
-    const std::int32_t expected = i % 2 == 0 ? lstm.inputs : lstm.cells;
-    REEF_REQUIRE(gate.layer.shape.output_channels == lstm.cells && gate.layer.shape.input_channels == expected,
-                 "{} have shape [{}, {}], expected [{}, {}]", gate.role, gate.layer.shape.output_channels,
-                 gate.layer.shape.input_channels, lstm.cells, expected);
   }
   using S = SelectionMatrix;
   constexpr LayerKind kNarrow = LayerKind::kConvolution;

@@ -41,7 +41,11 @@ struct LstmParameters {
   std::int64_t initial_output_bytes = 0;       // of kLstmInitialOutput; padded with zeros to 64 bytes in the blob
 };
 
-// The model must be verified.
+// The model must be verified. The layers alone, of sizes that go together: input and recurrent weights of each gate in
+// turn.
+Result<std::vector<LstmLayer>> lstm_gate_layers(const ir::Model& model, const ir::Subgraph& graph,
+                                                const ir::Operator& op);
+// Everything, of what Google's compiler would keep.
 Result<LstmParameters> lstm_parameters_of(const ir::Model& model, const ir::Subgraph& graph, const ir::Operator& op);
 
 }  // namespace reef::darwinn
