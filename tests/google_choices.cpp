@@ -64,6 +64,12 @@ struct Address {
   isa::Nest shape;  // base 0
 };
 
+// A side that an instruction does not have (a mesh unit that only receives): all bits are zero.
+bool is_absent(const isa::Nest& nest) {
+  return nest.base == 0 && std::all_of(nest.dims.begin(), nest.dims.end(),
+                                       [](const auto& dim) { return dim.count <= 1 && dim.stride == 0; });
+}
+
 std::vector<Address> addresses_of(const Instruction& instruction) {
   std::vector<Address> found;
   const Opcode opcode = instruction.opcode();
@@ -73,6 +79,7 @@ std::vector<Address> addresses_of(const Instruction& instruction) {
     Address address;
     address.shape = instruction.read_nest(fields);
     const std::int64_t base = address.shape.base;
+    if (is_absent(address.shape)) continue;
     address.shape.base = 0;
     switch (fields.unit) {
       case isa::AddressUnit::kNarrowByte:
@@ -123,21 +130,33 @@ std::int32_t object_at(const tiled::TiledProgram& program, std::int32_t step, co
 // How often each object was found to lie at an address in their program.
 using Votes = std::map<std::pair<Memory, std::int32_t>, std::map<std::int64_t, int>>;
 
-Votes votes_of(const compiler::PartCode& code, const isa::Program& ours, const isa::Program& theirs) {
+// `own`: the same code with all objects where we would have them, so that no two are in one place: there it is seen
+// which object an address belongs to.
+struct OwnPlaces {
+  compiler::PartCode code;
+  isa::Program program;
+};
+
+Votes votes_of(const compiler::PartCode& code, const isa::Program& ours, const OwnPlaces& own,
+               const isa::Program& theirs) {
   Votes votes;
   for (const auto& [i, k] : aligned(ours, theirs)) {
     const auto begin = std::upper_bound(code.step_begins.begin(), code.step_begins.end(), static_cast<std::int32_t>(i));
     if (begin == code.step_begins.begin() || begin == code.step_begins.end()) continue;
     const auto step = static_cast<std::int32_t>(begin - code.step_begins.begin() - 1);
     const auto mine = addresses_of(ours[i]), other = addresses_of(theirs[k]);
+    const auto unmoved = i < own.program.size() ? addresses_of(own.program[i]) : std::vector<Address>();
     if (tiles_of(ours[i]) != tiles_of(theirs[k]) || mine.size() != other.size()) continue;
     for (std::size_t n = 0; n < mine.size(); ++n) {
       if (!(mine[n].shape == other[n].shape)) continue;
-      const std::int32_t object = object_at(code.program, step, mine[n].place);
+      const bool is_known = own.program.size() == ours.size() && n < unmoved.size() &&
+                            unmoved[n].shape == mine[n].shape && unmoved[n].place.memory == mine[n].place.memory;
+      const tiled::TiledProgram& places = is_known ? own.code.program : code.program;
+      const Place& place = is_known ? unmoved[n].place : mine[n].place;
+      const std::int32_t object = object_at(places, step, place);
       if (object == tiled::kNowhere) continue;
-      const std::int64_t at =
-          mine[n].place.memory == Memory::kNarrow ? code.program.address_of(object) : code.program.line_of(object);
-      ++votes[{mine[n].place.memory, object}][at + other[n].place.address - mine[n].place.address];
+      const std::int64_t at = place.memory == Memory::kNarrow ? places.address_of(object) : places.line_of(object);
+      ++votes[{place.memory, object}][at + other[n].place.address - place.address];
     }
   }
   return votes;
@@ -169,15 +188,33 @@ std::optional<ParameterPlaces> places_of(const darwinn::Package& theirs, const t
   if (caching == nullptr) return std::nullopt;
   const auto code = whole_program(*caching);
   if (!code.ok()) return std::nullopt;
-  ParameterPlaces places = parameter_places(*code);
-  if (places.size() < program.parameters.size()) return std::nullopt;
-  places.resize(program.parameters.size());
-  for (std::size_t i = 0; i < places.size(); ++i) {
+  const ParameterPlaces theirs_in_order = parameter_places(*code);
+  ParameterPlaces places;
+  std::size_t next = 0;
+  for (const tiled::ParameterChunk& chunk : program.parameters) {
     std::int64_t lines = 0;
-    for (const tiled::ParameterPiece& piece : places[i]) lines += piece.lines;
-    if (lines != program.parameters[i].lines) return std::nullopt;
+    if (next < theirs_in_order.size()) {
+      for (const tiled::ParameterPiece& piece : theirs_in_order[next]) lines += piece.lines;
+    }
+    if (lines == chunk.lines) {
+      places.push_back(theirs_in_order[next++]);
+    } else if (chunk.can_stream && !chunk.is_cached()) {
+      places.emplace_back();  // sent with every inference
+    } else {
+      return std::nullopt;
+    }
   }
   return places;
+}
+
+Result<OwnPlaces> own_places(const compiler::PartProgram& part, const compiler::GenerationOptions& options,
+                             ExecutableType type) {
+  OwnPlaces own;
+  REEF_ASSIGN_OR_RETURN(own.code, compiler::generate_part_with(part, options));
+  if (const darwinn::Executable* execute = own.code.package.find(type)) {
+    REEF_ASSIGN_OR_RETURN(own.program, whole_program(*execute));
+  }
+  return own;
 }
 
 }  // namespace
@@ -280,12 +317,13 @@ Result<LikeGoogle> generate_like_google(const compiler::PartProgram& part, const
   result.options.parameter_places = places_of(theirs, result.code.program);
   // Places that our form of a chunk cannot use are of no help.
   if (!compiler::generate_part_with(part, result.options).ok()) result.options.parameter_places.reset();
+  REEF_ASSIGN_OR_RETURN(OwnPlaces own, own_places(part, result.options, execution->type));
   for (; result.rounds < kMostRounds; ++result.rounds) {
     REEF_ASSIGN_OR_RETURN(result.code, compiler::generate_part_with(part, result.options));
     const darwinn::Executable* execute = result.code.package.find(execution->type);
     if (execute == nullptr) break;
     REEF_ASSIGN_OR_RETURN(const isa::Program ours, whole_program(*execute));
-    if (!adopt(votes_of(result.code, ours, google), result.code.program, result.options)) break;
+    if (!adopt(votes_of(result.code, ours, own, google), result.code.program, result.options)) break;
   }
   return result;
 }

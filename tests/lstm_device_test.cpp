@@ -141,8 +141,11 @@ TEST(LstmOnDevice, Sizes) {
   }
 }
 
-// More time steps than there is memory for sums of, and more instructions than the chip holds at a time.
-TEST(LstmOnDevice, LongSequences) { expect_exact(single({.cells = 5}, 150, 6)); }
+// More time steps than one loop has, on one tile and on several.
+TEST(LstmOnDevice, LongSequences) {
+  expect_exact(single({.cells = 5}, 1100, 6));
+  expect_exact(single({.cells = 70}, 150, 6));
+}
 
 // Weights that take most of the memory of a tile.
 TEST(LstmOnDevice, ManyInputsAndCells) { expect_exact(single({.cells = 512}, 2, 800)); }

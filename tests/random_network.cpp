@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@ namespace reef::testing {
 namespace {
 
 constexpr int kMostElements = 120000;  // of a tensor
+constexpr int kMostBilinearWeight = 128;
 constexpr int kNoValue = -1;
 
 using Numbers = std::array<int, 5>;
@@ -456,16 +458,40 @@ class NetworkBuilder {
               to_depth ? 2 : 1);
   }
 
-  // numbers: corners
+  // How many pixels an axis gets: twice as many, a multiple, a multiple between the first and the last, any number.
+  static int resized(int size, int n) {
+    const int more = n / 4, times = 1 + more % 5;
+    return n % 4 == 0 ? 2 * size : n % 4 == 1 ? times * size : n % 4 == 2 ? times * (size - 1) + 1 : 1 + more;
+  }
+  // The smallest part of a pixel that positions along an axis are multiples of.
+  static int position_denominator(int from, int to, bool align_corners, bool half_pixels) {
+    const int trim = align_corners && to > 1 ? 1 : 0, in = from - trim, out = to - trim;
+    if (in < 1 || from == 1) return 1;
+    if (!half_pixels) return out / std::gcd(in, out);
+    return 2 * out / std::gcd(std::gcd(2 * in, in - out), 2 * out);
+  }
+
+  // numbers: corners or centers, rows, columns, whether these count
   std::int32_t resize(const RandomLayer& layer, std::int32_t x, const Numbers& n) {
     if (!is_image(x)) return kNoValue;
     const ir::Shape in = shape(x);
-    const ir::Shape to{1, 2 * in[1], 2 * in[2], in[3]};
+    const bool bilinear = layer.op == "RESIZE_BILINEAR", half = n[0] % 3 == 1;
+    bool align = n[0] % 3 == 2;
+    ir::Shape to{1, 2 * in[1], 2 * in[2], in[3]};
+    if (n[3] % 2 == 1) {
+      to = {1, resized(in[1], n[1]), resized(in[2], n[2]), in[3]};
+    } else {
+      align = false;
+    }
     if (to.elements() > kMostElements) return kNoValue;
-    const bool bilinear = layer.op == "RESIZE_BILINEAR";
+    // Bilinear weights have 8 bits.
+    if (bilinear && position_denominator(in[1], to[1], align, half) * position_denominator(in[2], to[2], align, half) >
+                        kMostBilinearWeight) {
+      return kNoValue;
+    }
     ir::Attributes a;
-    a.set("align_corners", false);
-    a.set("half_pixel_centers", n[0] % 2 == 1);
+    a.set("align_corners", align);
+    a.set("half_pixel_centers", half);
     return op(layer.op, {x, model_.ints({to[1], to[2]})}, {model_.computed(to, of(x))},
               bilinear ? "ResizeBilinearOptions" : "ResizeNearestNeighborOptions", a, 3);
   }

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "audit/audit.h"
 #include "generated_code.h"
 #include "lower/builder.h"
 #include "random_network.h"
@@ -32,6 +33,11 @@ struct Trial {
   std::string message;  // why it failed, or did not run
 };
 
+bool rests_on_timing(const darwinn::Package& package) {
+  const auto report = audit::audit(package);
+  return report.ok() && !report->is_sound() && report->is_sound_as_googles();
+}
+
 Trial attempt(const RandomNetwork& network, unsigned seed) {
   const auto model = network.build();
   if (!model) return {false, false, "no operator of it makes sense"};
@@ -41,10 +47,10 @@ Trial attempt(const RandomNetwork& network, unsigned seed) {
     const bool refused = package.status().code() == StatusCode::kUnsupported;
     return {!refused, false, package.status().message()};
   }
-  const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
-  // Gathers of vectors at Google's pace rest on timing (RingCopies::google_pace): those are not run in other orders.
-  const bool by_timing = level == tiled::Level::kAsGoogle && !passes_audit(*package).ok();
-  const Status runs = runs_as_chip_reference(*model, *package, seed, by_timing ? nullptr : &schedule);
+  device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+  // Where Google leaves an order to the speed of units, so do we at its level; then a slow one changes results.
+  if (level == tiled::Level::kAsGoogle && rests_on_timing(*package)) schedule.reluctant = 0;
+  const Status runs = runs_as_chip_reference(*model, *package, seed, &schedule);
   if (runs.code() == StatusCode::kUnsupported) return {false, false, "no reference: " + runs.message()};
   if (!runs.ok()) return {true, true, runs.message()};
   if (level == tiled::Level::kBetter) {
@@ -67,7 +73,8 @@ TEST(RandomNetworks, CompileAndRunBitExact) {
   const unsigned first = number_from("REEF_NETWORKS_FIRST", 0), count = number_from("REEF_NETWORKS", kNetworks);
   unsigned ran = 0, failed = 0;
   std::map<std::string, int> not_run, ops;
-  for (unsigned seed = first; seed < first + count; ++seed) {
+  unsigned seed = first;
+  for (; ran < count && seed < first + 2 * count; ++seed) {
     const RandomNetwork network = RandomNetwork::generate(seed, has_code);
     const Trial trial = attempt(network, seed);
     ran += trial.ran;
@@ -82,10 +89,10 @@ TEST(RandomNetworks, CompileAndRunBitExact) {
                   << attempt(small, seed).message;
     if (++failed == 5) break;
   }
-  std::printf("%u of %u networks ran\n", ran, count);
+  std::printf("%u of %u networks ran\n", ran, seed - first);
   for (const auto& [op, times] : ops) std::printf("%5d %s\n", times, op.c_str());
   for (const auto& [reason, times] : not_run) std::printf("%5d not run: %s\n", times, reason.c_str());
-  EXPECT_GE(ran, count / 2);
+  EXPECT_TRUE(failed > 0 || ran == count);
 }
 
 TEST(RandomNetworks, OnceFailed) {

@@ -29,6 +29,15 @@ for picture in models/images/*; do
 done
 echo "  $right of $total right"
 echo
+echo "== Compiled for the Edge TPU (build/reef compile $model)"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+build/reef compile -o "$folder" "$model" 2>&1 | grep -E "subgraphs|operations:|caching model|verified"
+echo
+echo "== On the virtual Edge TPU (build/reef run reef_creatures_int8_edgetpu.tflite --device virtual)"
+build/reef run "$folder/reef_creatures_int8_edgetpu.tflite" --device virtual --image models/images/crab_1.jpg \
+  --labels "$labels" --top 1 | grep -A1 -E '^output 0|^Edge TPU' | grep -v -e '^--' -e 'where the time'
+echo
 echo "== How long it takes (build/reef run $model --bench 50 --profile)"
 build/reef run "$model" --bench 50 --profile --top 0 | grep -v '^input\|^output'
 [[ $right -eq $total ]]

@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "compiler/slicing_estimate.h"
 #include "schedule/schedule.h"
 
@@ -124,6 +126,27 @@ class Search {
     return found;
   }
 
+  // The operator that takes most even by itself, in as many slices as there are rows, while the host keeps everything
+  // else.
+  std::string largest() const {
+    const std::set<std::int32_t> hosted = larger_than(0);
+    const Whole whole(part_, program_, true, hosted);
+    const lower::Sliceable sliceable(part_, hosted);
+    std::int64_t most = -1;
+    std::int32_t which = 0;
+    for (std::int32_t op = 0; op < whole.ops(); ++op) {
+      std::int64_t least = whole.bytes_at(op);
+      if (const auto group = sliceable.group({op, op, 1})) {
+        least = std::min(least, GroupEstimate(whole, *group).bytes(kMostSlices));
+      }
+      if (least <= most) continue;
+      most = least;
+      which = part_.ops[static_cast<std::size_t>(op)];
+    }
+    return fmt::format("op {} {} by itself takes about {}", which,
+                       part_.model.subgraphs[0].operators[static_cast<std::size_t>(which)].type, most);
+  }
+
  private:
   bool fits(const SlicePlan& plan, bool may_put_aside) {
     how_.groups = plan.groups;
@@ -161,9 +184,9 @@ Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::Lowe
     if (auto plan = search.find(true, hosted)) return std::move(*plan);
   }
   return unsupported(
-      "activations need {} bytes of each tile, which has {}; neither work in slices nor putting some aside was found "
-      "to help",
-      schedule::activation_bytes(program), memory);
+      "activations need {} bytes of each tile, which has {}; neither work in slices nor keeping some elsewhere was found "
+      "to help ({})",
+      schedule::activation_bytes(program), memory, search.largest());
 }
 
 }  // namespace reef::compiler

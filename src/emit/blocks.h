@@ -82,6 +82,7 @@ void emit_step(Emission& to, const tiled::LstmInputs& inputs);
 void emit_step(Emission& to, const tiled::LstmStep& step);
 void emit_step(Emission& to, const tiled::WideSquares& step);
 void emit_step(Emission& to, const tiled::PixelRoots& step);
+void emit_step(Emission& to, const tiled::LstmLoop& loop);
 void epilogue_of_execution(ProgramWriter& writer);
 
 // When the pixels that a tile owns are there: before channel block j (of block_words words) of them is sent, AVDATA
@@ -110,6 +111,8 @@ Result<std::vector<ProgramPiece>> caching_program(const tiled::TiledProgram& pro
 // Shared by both kinds of programs.
 void clear_chip(ProgramWriter& writer);
 void halt(ProgramWriter& writer);
+// When all tiles are done with everything: turns on the ring are counted from 0 again.
+void clear_ring_turns(ProgramWriter& writer);
 
 // How a result lies in what the outfeed sends: tile after tile, each padded to what the host reads at a time.
 struct OutputStream {

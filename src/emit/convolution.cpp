@@ -79,6 +79,7 @@ class LayerWriter {
   LayerWriter(Emission& to, const tiled::TiledProgram& program, const Convolution& layer)
       : to_(to),
         writer_(to.writer),
+        as_google_(program.level == tiled::Level::kAsGoogle),
         layer_(layer),
         input_(program.tensor(layer.input)),
         output_(program.tensor(layer.output)),
@@ -121,7 +122,7 @@ class LayerWriter {
 
   void receive_parameters() {
     namespace r = isa::ring;
-    std::vector<Dim> dims = {step(1, layer_.block_lines)};
+    std::vector<Dim> dims = {{1, layer_.block_lines, !uses_one_line()}};
     if (layer_.partial_sums) dims.push_back(repeat(layer_.blocks));
     dims.push_back(repeat(1));
     dims.push_back(repeat(layer_.groups));
@@ -236,12 +237,19 @@ class LayerWriter {
     return nest;
   }
 
+  // There is nothing to add up: one loop less, as in Google's programs.
+  bool uses_one_line() const {
+    return as_google_ && layer_.block_lines == 1 && layer_.groups == 1 && !layer_.partial_sums && !layer_.depthwise;
+  }
+
   Draft work_of(int tile) const {
     namespace t = isa::tensor_op;
     const std::int64_t pixels = std::int64_t{rows_of(tile)} * columns_of(tile);
     const bool several = pixels > 1;
     const bool sums_in_memory = layer_.partial_sums && several;  // one pixel's sum stays in the cells
-    std::vector<std::int64_t> loops = {layer_.block_lines};
+    const bool one_line = uses_one_line() && several;
+    std::vector<std::int64_t> loops;
+    if (!one_line) loops.push_back(layer_.block_lines);
     if (several) loops.push_back(pixels);
     const int block_level = static_cast<int>(loops.size());  // one pass: one block of parameters is used up
     if (layer_.partial_sums) loops.push_back(layer_.blocks);
@@ -249,8 +257,9 @@ class LayerWriter {
     loops.push_back(layer_.groups);
 
     const LoopNest out = pixels_written(tile);
-    std::vector<Dim> parameters = {step(kWord, layer_.block_lines)};
-    for (std::size_t i = 1; i < loops.size(); ++i) parameters.push_back(repeat(loops[i]));
+    std::vector<Dim> parameters;
+    if (!one_line) parameters.push_back(step(kWord, layer_.block_lines));
+    for (std::size_t i = parameters.size(); i < loops.size(); ++i) parameters.push_back(repeat(loops[i]));
     LoopNest weights(std::int64_t{weights_line_} * chip::kWideAddressUnitsPerLine, parameters);
     if (layer_.buffers == 2)
       weights.swap(block_level, std::int64_t{chip::kWideAddressUnitsPerLine} * layer_.block_lines);
@@ -267,14 +276,16 @@ class LayerWriter {
     }
     draft.signal(t::kSignalAvdata, static_cast<int>(out.dims().size()) - 1)
         .signal(t::kSignalParameters, block_level)
-        .set(t::kStaticParams)
+        .set(t::kStaticParams, !one_line)
         .set(t::kAccumulateInside, !sums_in_memory)
-        .set(t::kReduceDims, layer_.partial_sums ? 1 | 1 << block_level : 1)
+        .set(t::kReduceDims, one_line              ? 0
+                             : layer_.partial_sums ? 1 | 1 << block_level
+                                                   : 1)
         .set(t::kScalingLevel, group_level)
         .set(t::kCells, layer_.cells)
         .set(t::kLastCells, layer_.last_cells);
     if (!sums_in_memory && pixels * layer_.groups > 1) {
-      draft.set(t::kPsumGroup).set(t::kPsumGroupLevel, layer_.partial_sums ? 2 : 1);
+      draft.set(t::kPsumGroup).set(t::kPsumGroupLevel, one_line ? 0 : layer_.partial_sums ? 2 : 1);
     }
     set_numbers(draft);
     return draft;
@@ -373,6 +384,7 @@ class LayerWriter {
 
   Emission& to_;
   ProgramWriter& writer_;
+  const bool as_google_;
   const Convolution& layer_;
   const TiledTensor& input_;
   const TiledTensor& output_;

@@ -47,7 +47,7 @@ void halt(ProgramWriter& writer) {
   for (int i = 0; i < kNopsAfterHalt; ++i) writer.add(Draft(Opcode::kScalar));
 }
 
-void epilogue_of_execution(ProgramWriter& writer) {
+void clear_ring_turns(ProgramWriter& writer) {
   namespace f = isa::scalar_fence;
   writer.tile_fence(kAllUnits, kCountersOfTiles);
   Draft turns(Opcode::kScalarFence);
@@ -65,6 +65,10 @@ void epilogue_of_execution(ProgramWriter& writer) {
   writer.add(turns.set(f::kReset, reset));
   writer.tile_fence(kAllUnits, reset_on_tiles, true);
   writer.await_tiles();
+}
+
+void epilogue_of_execution(ProgramWriter& writer) {
+  clear_ring_turns(writer);
   writer.barrier(true);
   writer.load_register(kAddressHigh, 0);
   writer.load_register(kAddressLow, 0);

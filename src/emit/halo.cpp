@@ -119,10 +119,12 @@ class HaloExchange {
     const bool has_neighbour = neighbour >= 0 && neighbour < chip::kTileRows;
     const std::int32_t sent = sent_to(axis, has_neighbour, neighbour, north);
     const std::int32_t received = north ? share.after : share.before;
-    const std::int32_t from = north ? axis.front : axis.front + share.own() - sent;
-    const std::int32_t to = north ? axis.front + share.own() : axis.front - received;
-    const std::int32_t width = tensor_.columns.tile(column).own();
-    const std::int64_t first = first_word() + std::int64_t{tensor_.columns.front} * pitch_words_;
+    const std::int32_t own = axis.place(row, share.begin);
+    const std::int32_t from = north ? own : own + share.own() - sent;
+    const std::int32_t to = north ? own + share.own() : own - received;
+    const tiled::TileShare& columns = tensor_.columns.tile(column);
+    const std::int32_t width = columns.own();
+    const std::int64_t first = first_word() + std::int64_t{tensor_.columns.place(column, columns.begin)} * pitch_words_;
     Exchange exchange;
     if (received > 0) {
       exchange.receive = {first + to * row_words(column), rectangle(column, width, received)};
@@ -145,8 +147,9 @@ class HaloExchange {
     const bool has_neighbour = neighbour >= 0 && neighbour < chip::kTileColumns;
     const std::int32_t sent = sent_to(axis, has_neighbour, neighbour, west);
     const std::int32_t received = west ? share.after : share.before;
-    const std::int32_t from = west ? axis.front : axis.front + share.own() - sent;
-    const std::int32_t to = west ? axis.front + share.own() : axis.front - received;
+    const std::int32_t own = axis.place(column, share.begin);
+    const std::int32_t from = west ? own : own + share.own() - sent;
+    const std::int32_t to = west ? own + share.own() : own - received;
     const std::int64_t first = first_word() + tensor_.rows.place(row, rows.needed_begin) * row_words(column);
     const int tile = chip::kTileColumns * row + column;
     Exchange exchange;

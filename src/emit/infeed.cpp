@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network's input, from the host's buffer into the tiles' narrow memories: row by row, where all tiles have equal
-// shares (infeed_slots.cpp, infeed_strips.cpp and infeed_vector.cpp have the others).
+// shares (infeed_uneven.cpp, infeed_slots.cpp, infeed_strips.cpp and infeed_vector.cpp have the others).
 //
 // A row of tiles gets its quarter of the image as one stream, which the ring brings to all four of its tiles:
 //
@@ -32,6 +32,7 @@
 #include "isa/movers.h"
 #include "isa/ring.h"
 #include "isa/tensor_op.h"
+#include "tiled/uneven_input.h"
 
 namespace reef::emit {
 namespace {
@@ -83,17 +84,20 @@ class InfeedByRows {
   // Copies `count` rows of every tile from the slots to the tensor, from its row `first` on.
   // Columns of tiles whose halos differ have rows of different lengths, each kind its own instruction.
   void copy(std::int32_t first, std::int32_t count, std::int64_t words_needed) {
-    const auto row_bytes = [&](int tile) { return tensor_.row_bytes(chip::tile_column(tile)); };
-    for_each_class(tiled::kAllTiles, row_bytes,
-                   [&](TileMask tiles, std::int32_t bytes) { copy_on(tiles, bytes, first, count, words_needed); });
+    const auto place = [&](int tile) {
+      const int row = chip::tile_row(tile), column = chip::tile_column(tile);
+      return std::pair(tensor_.row_bytes(column), tensor_.first_own_byte(row, column));
+    };
+    for_each_class(tiled::kAllTiles, place, [&](TileMask tiles, const std::pair<std::int32_t, std::int32_t>& at) {
+      copy_on(tiles, at.first, at.second + first * at.first, first, count, words_needed);
+    });
   }
 
-  void copy_on(TileMask tiles, std::int32_t row_bytes, std::int32_t first, std::int32_t count,
+  // `out`: the byte of the first pixel.
+  void copy_on(TileMask tiles, std::int32_t row_bytes, std::int32_t out, std::int32_t first, std::int32_t count,
                std::int64_t words_needed) {
     namespace t = isa::tensor_op;
     const std::int32_t slot = row_buffer_ + (first % 2) * rows_.slot_bytes;
-    const std::int32_t out =
-        tensor_.address + (tensor_.rows.front + first) * row_bytes + tensor_.columns.front * tensor_.pitch;
     const auto all = static_cast<std::int64_t>(tensor_.tile_bytes());
     const std::int32_t channels = tensor_.channels, words = channels / kWord, columns = tile_columns_;
     const std::int32_t identity = identity_line_ * chip::kWideAddressUnitsPerLine;
@@ -210,11 +214,14 @@ class InfeedByRows {
 void emit_step(Emission& to, const tiled::Infeed& input) {
   // What came before has begun the chip's work; buffers of the scalar core begin anew (request_input), which must not
   // happen while anything is in them.
-  if (!input.slots && std::get_if<tiled::Infeed>(&to.program.steps.front().work) != &input) {
+  const bool uneven = input.slots && tiled::UnevenInput::can_take(to.program.level, to.program.tensor(input.tensor));
+  if ((uneven || !input.slots) && std::get_if<tiled::Infeed>(&to.program.steps.front().work) != &input) {
     to.writer.tile_fence(kAllUnits, kCountersOfTiles);
     to.writer.barrier();
   }
-  if (input.slots) {
+  if (uneven) {
+    infeed_uneven(to, input);
+  } else if (input.slots) {
     infeed_by_slots(to, input);
   } else if (input.vector) {
     infeed_vector(to, input);

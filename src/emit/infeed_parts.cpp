@@ -59,4 +59,32 @@ void request_input(Emission& to, const tiled::Infeed& input) {
   to.hint_transfer(darwinn::BaseAddress::kInput, layer_name, 0, bytes, darwinn::Direction::kToDevice);
 }
 
+void begin_requests(Emission& to, const tiled::Infeed& input) {
+  load_layer_address(to.writer, darwinn::BaseAddress::kInput, to.name_of(input.border));
+  reset_scalar_counters(to.writer, {ScalarCounter::kAvdataPop}, chip::kActivationFifoUnits - kUnitsKeptFree);
+  reset_scalar_counters(to.writer, {ScalarCounter::kAvdataInfeed}, 0);
+}
+
+void request_units(Emission& to, const tiled::Infeed& input, std::int64_t first_unit, std::int64_t units) {
+  namespace q = isa::host_queues;
+  ProgramWriter& writer = to.writer;
+  const std::int64_t come = writer.total(ScalarCounter::kAvdataInfeed);
+  const auto offset = static_cast<std::uint32_t>(first_unit * chip::kActivationFifoUnitBytes);
+  const std::int64_t bytes = units * chip::kActivationFifoUnitBytes;
+  writer.add(Draft(Opcode::kInfeed)
+                 .set(q::kInfeedBuffer)
+                 .nest(q::kInfeedOut, buffer_blocks(come % chip::kActivationFifoUnits, units, kActivationBlock))
+                 .wait(ScalarCounter::kAvdataPop, {0, come, 1})
+                 .signal(q::kSignalInfeed, 0));
+  if (offset == 0) {
+    use_layer_address(writer);
+  } else {
+    writer.add_offset({kAddressLow, kAddressHigh}, layer_registers(writer), kDescriptorScratch, offset);
+  }
+  writer.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(bytes),
+                         static_cast<int>(isa::bundle::DescriptorTag::kInput)});
+  to.hint_transfer(darwinn::BaseAddress::kInput, to.name_of(input.border), offset, bytes,
+                   darwinn::Direction::kToDevice);
+}
+
 }  // namespace reef::emit

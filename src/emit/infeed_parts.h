@@ -20,7 +20,13 @@ void make_identity(ProgramWriter& writer, const tiled::InputRows& rows, std::int
 // Asks the host for the whole input.
 void request_input(Emission& to, const tiled::Infeed& input);
 
+// Asks for parts of it: first the address, and counters of the buffer from 0; then the parts, each of which follows the
+// one before in the buffer.
+void begin_requests(Emission& to, const tiled::Infeed& input);
+void request_units(Emission& to, const tiled::Infeed& input, std::int64_t first_unit, std::int64_t units);
+
 void infeed_by_strips(Emission& to, const tiled::Infeed& input);
+void infeed_uneven(Emission& to, const tiled::Infeed& input);
 void infeed_by_slots(Emission& to, const tiled::Infeed& input);
 void infeed_vector(Emission& to, const tiled::Infeed& input);
 

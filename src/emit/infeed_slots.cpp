@@ -63,7 +63,7 @@ class SlotInfeed {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);  // everything is counted from 0, in all tiles
     make_identity(writer_, rows_, (buffer_ + 2 * slots_.bytes) / kWord, identity_line_);
     copy();
-    begin_requests();
+    begin_requests(to_, input_);
     for (int row = 0; row < chip::kTileRows; ++row) {
       const InputSlots::Strip strip = slots_.strip(tensor_, row);
       if (strip.slots > 0 && tiles_of(row) != 0) bring(row, strip);
@@ -168,32 +168,6 @@ class SlotInfeed {
 
   // ---- From the host to the slots ----
 
-  void begin_requests() {
-    load_layer_address(writer_, darwinn::BaseAddress::kInput, to_.name_of(input_.border));
-    reset_scalar_counters(writer_, {ScalarCounter::kAvdataPop}, chip::kActivationFifoUnits - kUnitsKeptFree);
-    reset_scalar_counters(writer_, {ScalarCounter::kAvdataInfeed}, 0);
-  }
-
-  void request(const InputSlots::Strip& strip, std::int64_t come) {
-    namespace q = isa::host_queues;
-    const auto offset = static_cast<std::uint32_t>(strip.first_unit * chip::kActivationFifoUnitBytes);
-    const std::int64_t bytes = strip.units * chip::kActivationFifoUnitBytes;
-    writer_.add(Draft(Opcode::kInfeed)
-                    .set(q::kInfeedBuffer)
-                    .nest(q::kInfeedOut, buffer_nest(come, strip.units))
-                    .wait(ScalarCounter::kAvdataPop, {0, come, 1})
-                    .signal(q::kSignalInfeed, 0));
-    if (offset == 0) {
-      writer_.copy_address({kAddressLow, kAddressHigh}, layer_registers(writer_), kDescriptorScratch);
-    } else {
-      writer_.add_offset({kAddressLow, kAddressHigh}, layer_registers(writer_), kDescriptorScratch, offset);
-    }
-    writer_.queue_transfer({kAddressLow, kAddressHigh, kDescriptorScratch, static_cast<std::uint32_t>(bytes),
-                            static_cast<int>(isa::bundle::DescriptorTag::kInput)});
-    to_.hint_transfer(darwinn::BaseAddress::kInput, to_.name_of(input_.border), offset, bytes,
-                      darwinn::Direction::kToDevice);
-  }
-
   static LoopNest buffer_nest(std::int64_t first, std::int64_t units) {
     return buffer_blocks(first % chip::kActivationFifoUnits, units, kActivationBlock);
   }
@@ -233,7 +207,7 @@ class SlotInfeed {
           .set(m::kSkipLast, first_word + skipped - 1);
     }
     writer_.add(move);
-    request(strip, come);
+    request_units(to_, input_, strip.first_unit, strip.units);
     const std::int64_t words_at_a_time = std::int64_t{slots_.lines} * kLineWords;
     writer_.add(Draft(Opcode::kRingReceiveA)
                     .tiles(tiles)

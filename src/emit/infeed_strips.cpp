@@ -50,7 +50,11 @@ class StripInfeed {
   void write() {
     const auto strip_bytes = static_cast<std::int32_t>(InputStrip::max_bytes(tensor_));
     make_identity(writer_, rows_, (row_buffer_ + strip_bytes) / kWord, identity_line_);
-    request_input(to_, input_);
+    if (by_rows()) {
+      begin_requests(to_, input_);
+    } else {
+      request_input(to_, input_);
+    }
     for (int row = 0; row < chip::kTileRows; ++row) {
       if (tensor_.rows.tile(row).own() > 0) receive(row);
     }
@@ -65,10 +69,15 @@ class StripInfeed {
   }
 
  private:
+  // In work by slices rows of tiles need some rows of the image each, of which some are the same: each has a transfer
+  // of its own.
+  bool by_rows() const { return tensor_.rows.is_local; }
+
   void receive(int row) {
     namespace m = isa::movers;
     namespace q = isa::host_queues;
     const InputStrip strip = InputStrip::of(tensor_, row);
+    const std::int64_t come = by_rows() ? writer_.total(ScalarCounter::kAvdataInfeed) : strip.first_unit;
     const std::int64_t words = strip.units * kUnitWords;
     const std::int64_t line_count = (words + kLineWords - 1) / kLineWords;
     const auto tiles = static_cast<TileMask>(0xfu << (chip::kTileColumns * row));
@@ -82,6 +91,7 @@ class StripInfeed {
                     .set(m::kToNarrowLineLevel, 1)
                     .wait(TileCounter::kRingReadA, {0, writer_.total(TileCounter::kRingReadA, tile) + 1, 1})
                     .signal(m::kSignalWideToNarrow, 0));
+    if (by_rows()) request_units(to_, input_, strip.first_unit, strip.units);
     writer_.add(Draft(Opcode::kRingReceiveA)
                     .tiles(tiles)
                     .nest(isa::ring::kReceiveOut, lines)
@@ -89,9 +99,8 @@ class StripInfeed {
                     .signal(isa::ring::kSignalRingReadA, 0));
     writer_.add(Draft(Opcode::kPop)
                     .set(q::kPopSource, 1)
-                    .nest(q::kPopIn,
-                          buffer_blocks(strip.first_unit % chip::kActivationFifoUnits, strip.units, kActivationBlock))
-                    .wait(ScalarCounter::kAvdataInfeed, {0, strip.first_unit + 1, 1})
+                    .nest(q::kPopIn, buffer_blocks(come % chip::kActivationFifoUnits, strip.units, kActivationBlock))
+                    .wait(ScalarCounter::kAvdataInfeed, {0, come + 1, 1})
                     .signal(q::kSignalPop, 0)
                     .set(q::kPopTiles, tiles)
                     .set(q::kPopLineWords, kLineWords));

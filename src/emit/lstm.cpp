@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LSTM: what comes from its input for several time steps, then time step by time step.
+// An LSTM, time step by time step: in a loop, or a few of them written out.
 //
 // All cells of the tensor unit see the same input, so that a product of two vectors, element by element, needs one of
 // them as parameters, of which a cell may only have its own element (as in product.cpp). Where a vector is to become
@@ -98,6 +98,30 @@ class LstmWriter {
     return draft.nest(t::kPsum, LoopNest(0, dims)).set(t::kPsumGroup).set(t::kPsumGroupLevel, 1);
   }
 
+  void make(std::span<const std::uint32_t> words, std::int32_t line_words, std::int32_t which) {
+    restart();
+    make_lines(writer_, words, line_words, scratch_ + LstmScratch::kConstants, first_line_ + which);
+  }
+
+  void make_constants(const numeric::ChipLstmStep& numbers) {
+    std::array<std::uint32_t, 4> identity{};
+    std::array<std::uint32_t, kSpreadCells> spreader{}, wide_spreader{};
+    for (std::size_t k = 0; k < 4; ++k) {
+      const std::uint32_t one = std::uint32_t{1} << (8 * k);
+      identity[k] = spreader[kSpread[k]] = wide_spreader[kWideSpread[k]] = one;
+    }
+    // Two weights to a word, for steps one after the other: elements 0 to 3 of what is kept, then of the update.
+    std::array<std::uint32_t, 4 * kSpreadCells> weights{};
+    for (std::size_t k = 0; k < 8; ++k) {
+      const auto weight = static_cast<std::uint32_t>(k < 4 ? numbers.kept_weight : numbers.update_weight);
+      weights[k / 2 * kSpreadCells + kWideSpread[k % 4]] |= weight << (16 * (k % 2));
+    }
+    make(identity, 4, LstmLines::kIdentity);
+    make(spreader, kSpreadCells, LstmLines::kSpreader);
+    make(wide_spreader, kSpreadCells, LstmLines::kWideSpreader);
+    make(weights, kSpreadCells, LstmLines::kStateWeights);
+  }
+
   // The layers of all gates times `count` vectors, of which the first is at byte `from`; results of a vector, a slot
   // for each gate, to byte `to` and every `to_stride` bytes behind. Behind a fence that clears all counters.
   struct Vectors {
@@ -156,38 +180,13 @@ class InputsWriter : LstmWriter {
   InputsWriter(Emission& to, const tiled::LstmInputs& work) : LstmWriter(to, work.place), work_(work) {}
 
   void write() {
-    if (work_.is_first) make_constants();
+    make_constants(work_.numbers.step);
     const tiled::TiledTensor& input = program_.tensor(work_.input);
     restart();
-    multiply(work_.layers, {input.address + std::int64_t{work_.first_step} * input.pitch, input.pitch, inputs_,
-                            tiled::kLstmInputBytes, work_.steps});
+    multiply(work_.layers, {input.address, input.pitch, inputs_, tiled::kLstmInputBytes, work_.steps});
   }
 
  private:
-  void make(std::span<const std::uint32_t> words, std::int32_t line_words, std::int32_t which) {
-    restart();
-    make_lines(writer_, words, line_words, scratch_ + LstmScratch::kConstants, first_line_ + which);
-  }
-
-  void make_constants() {
-    std::array<std::uint32_t, 4> identity{};
-    std::array<std::uint32_t, kSpreadCells> spreader{}, wide_spreader{};
-    for (std::size_t k = 0; k < 4; ++k) {
-      const std::uint32_t one = std::uint32_t{1} << (8 * k);
-      identity[k] = spreader[kSpread[k]] = wide_spreader[kWideSpread[k]] = one;
-    }
-    // Two weights to a word, for steps one after the other: elements 0 to 3 of what is kept, then of the update.
-    std::array<std::uint32_t, 4 * kSpreadCells> weights{};
-    for (std::size_t k = 0; k < 8; ++k) {
-      const auto weight = static_cast<std::uint32_t>(k < 4 ? work_.kept_weight : work_.update_weight);
-      weights[k / 2 * kSpreadCells + kWideSpread[k % 4]] |= weight << (16 * (k % 2));
-    }
-    make(identity, 4, LstmLines::kIdentity);
-    make(spreader, kSpreadCells, LstmLines::kSpreader);
-    make(wide_spreader, kSpreadCells, LstmLines::kWideSpreader);
-    make(weights, kSpreadCells, LstmLines::kStateWeights);
-  }
-
   const tiled::LstmInputs& work_;
 };
 
@@ -198,6 +197,27 @@ class StepWriter : LstmWriter {
   void write() {
     if (work_.state_before != tiled::kNowhere) take_state();
     restart();
+    write_step([] {});
+    if (work_.state_after != tiled::kNowhere) give_state();
+  }
+
+  // The state as it comes in, spread, to its lines.
+  void take_state() {
+    restart();
+    for_each_size([&](TileMask tiles, std::int32_t words) { spread_state(tiles, words); });
+    restart();
+    for_each_size([&](TileMask tiles, std::int32_t words) {
+      to_lines(tiles, LstmScratch::kState, LstmLines::kState, 2 * std::int64_t{words});
+    });
+  }
+  void give_state() {
+    for_each_size([&](TileMask tiles, std::int32_t words) { pack_state(tiles, words); });
+  }
+
+  // Behind a fence that clears all counters. `also`: adds work of the tensor unit, behind the last use of h and before
+  // the new one is written.
+  template <typename Also>
+  void write_step(const Also& also) {
     multiply_recurrent();
     const numeric::ChipFunction logistic = numeric::chip_logistic(numeric::kLstmGateScale);
     load_table(writer_, logistic.table, place_.tiles());
@@ -205,18 +225,16 @@ class StepWriter : LstmWriter {
     const numeric::ChipFunction tanh = numeric::chip_tanh(numeric::kLstmCellGateScale);
     load_table(writer_, tanh.table, place_.tiles());
     for_each_size([&](TileMask tiles, std::int32_t words) { cell_gate(tiles, words, tanh); });
+    also();
     restart();
     for_each_size([&](TileMask tiles, std::int32_t words) { products(tiles, words); });
     numeric::ChipFunction fine = numeric::chip_tanh(numeric::kLstmFineScale);
-    fine.max = std::min(fine.max, work_.numbers.state_limit);
+    fine.max = std::min(fine.max, work_.numbers.step.state_limit);
     fine.min = -fine.max;
     load_table(writer_, fine.table, place_.tiles());
     for_each_size([&](TileMask tiles, std::int32_t words) { state(tiles, words, fine); });
     restart();
     for_each_size([&](TileMask tiles, std::int32_t words) { output(tiles, words); });
-    if (work_.state_after != tiled::kNowhere) {
-      for_each_size([&](TileMask tiles, std::int32_t words) { give_state(tiles, words); });
-    }
   }
 
  private:
@@ -238,30 +256,21 @@ class StepWriter : LstmWriter {
     draft.wait(TileCounter::kNarrowToWide, {loops, writer_.total(TileCounter::kNarrowToWide, tile), 1});
   }
 
-  // The state as it comes in, spread, to its lines.
-  void take_state() {
-    restart();
-    const tiled::TiledTensor& before = program_.tensor(work_.state_before);
-    for_each_size([&](TileMask tiles, std::int32_t words) {
-      Draft draft = operation(tiles, {4, words}, kSpreadCells);
-      draft.nest(t::kIn, LoopNest(before.address, {step(2, 4 * words)}))
-          .nest(t::kOut, LoopNest(at(LstmScratch::kState), {step(kWord, 8 * words)}))
-          .nest(t::kParam, LoopNest(line(LstmLines::kWideSpreader), {step(1, 4), repeat(words)}))
-          .set(t::kIn16)
-          .set(t::kOut16)
-          .set(t::kLanesOff, 6)
-          .set(t::kInZero, kWideZero);
-      requantize(draft, 1.0f, {kInfinity, -kInfinity}, kWideZero);
-      writer_.add(sum_of(draft, 4, {repeat(words)}));
-    });
-    restart();
-    for_each_size([&](TileMask tiles, std::int32_t words) {
-      to_lines(tiles, LstmScratch::kState, LstmLines::kState, 2 * std::int64_t{words});
-    });
+  void spread_state(TileMask tiles, std::int32_t words) {
+    Draft draft = operation(tiles, {4, words}, kSpreadCells);
+    draft.nest(t::kIn, LoopNest(program_.tensor(work_.state_before).address, {step(2, 4 * words)}))
+        .nest(t::kOut, LoopNest(at(LstmScratch::kState), {step(kWord, 8 * words)}))
+        .nest(t::kParam, LoopNest(line(LstmLines::kWideSpreader), {step(1, 4), repeat(words)}))
+        .set(t::kIn16)
+        .set(t::kOut16)
+        .set(t::kLanesOff, 6)
+        .set(t::kInZero, kWideZero);
+    requantize(draft, 1.0f, {kInfinity, -kInfinity}, kWideZero);
+    writer_.add(sum_of(draft, 4, {repeat(words)}));
   }
 
   // The state as it goes out: elements of the spread form together.
-  void give_state(TileMask tiles, std::int32_t words) {
+  void pack_state(TileMask tiles, std::int32_t words) {
     Draft draft = operation(tiles, {4, words}, 4);
     draft.nest(t::kIn, LoopNest(at(LstmScratch::kState), {step(6, 2), step(24, 2), step(8 * kWord, words)}))
         .nest(t::kOut, LoopNest(program_.tensor(work_.state_after).address, {step(kWord, 2 * words)}))
@@ -282,17 +291,17 @@ class StepWriter : LstmWriter {
   // (W x + b) + R h of `gates` gates from `slot` on, through a function.
   Draft argument(TileMask tiles, std::int32_t words, std::int64_t slot, std::int64_t gates, int cells,
                  const numeric::ChipFunction& function) const {
-    const std::int64_t of_input = inputs_ + std::int64_t{work_.step_of_block} * tiled::kLstmInputBytes;
+    const std::int64_t of_input = inputs_ + std::int64_t{work_.number} * tiled::kLstmInputBytes;
     const std::int64_t recurrent = at(LstmScratch::kRecurrent);
     const std::int64_t first = std::min(of_input, recurrent) + slot * LstmScratch::kSlot;
     const std::int64_t distance = std::max(of_input, recurrent) - std::min(of_input, recurrent);
     Draft draft = operation(tiles, {2, words, gates}, cells);
     draft.nest(t::kIn, LoopNest(first, {step(distance, 2), step(kWord, words), step(LstmScratch::kSlot, gates)}))
-        .set(t::kInZero, work_.hidden_zero)
+        .set(t::kInZero, work_.numbers.hidden_zero)
         .set(t::kActivation)
         .set(t::kOddSymmetry, function.is_odd ? 3 : 0);
     sum_of(draft, 2, {repeat(words), repeat(gates)});
-    requantize(draft, work_.hidden_scale, {function.max, function.min},
+    requantize(draft, work_.numbers.hidden_scale, {function.max, function.min},
                function.is_odd ? numeric::kLstmCellGateZero : 0);
     return draft;
   }
@@ -324,7 +333,7 @@ class StepWriter : LstmWriter {
 
   void products(TileMask tiles, std::int32_t words) {
     constexpr std::int32_t kInputGate = 0, kForgetGate = 1;
-    const numeric::ChipLstmStep& n = work_.numbers;
+    const numeric::ChipLstmStep& n = work_.numbers.step;
     to_lines(tiles, LstmScratch::kCellGate, LstmLines::kCellGate, words);
     Draft kept = wide_product(tiles, words, kForgetGate, LstmLines::kState);
     kept.nest(t::kOut, LoopNest(at(LstmScratch::kKept), {step(kWord, 2 * words)})).set(t::kOut16);
@@ -357,7 +366,7 @@ class StepWriter : LstmWriter {
   }
 
   void state(TileMask tiles, std::int32_t words, const numeric::ChipFunction& tanh) {
-    const numeric::ChipLstmStep& n = work_.numbers;
+    const numeric::ChipLstmStep& n = work_.numbers.step;
     Draft kept = state_sum(tiles, words, LstmScratch::kState);
     writer_.add(requantize(kept, n.state_multiplier, n.state_clamp, kWideZero));
     Draft through = state_sum(tiles, words, LstmScratch::kTanh);
@@ -384,16 +393,94 @@ class StepWriter : LstmWriter {
     draft.nest(t::kOut,
                LoopNest(output.address + std::int64_t{work_.output_pixel} * output.pitch, {step(kWord, words)}));
     wait_for_lines(draft, tiles, 2);
-    requantize(draft, work_.numbers.output_multiplier, work_.numbers.output_clamp, work_.hidden_zero);
+    requantize(draft, work_.numbers.step.output_multiplier, work_.numbers.step.output_clamp, work_.numbers.hidden_zero);
     writer_.add(draft);
   }
 
   const tiled::LstmStep& work_;
 };
 
+// Passes find the same addresses: x moves down by a pixel in each, and so do the outputs of the loop's steps, the last
+// of which is the one that is read and written. All of them are h from before the loop at first.
+class LoopWriter : LstmWriter {
+ public:
+  LoopWriter(Emission& to, const tiled::LstmLoop& loop)
+      : LstmWriter(to, loop.place),
+        to_(to),
+        loop_(loop),
+        step_{.place = loop.place,
+              .layers = loop.recurrent,
+              .hidden = loop.output,
+              .hidden_pixel = loop.first_step + loop.steps - 1,
+              .output = loop.own == tiled::kNowhere ? loop.output : loop.own,
+              .output_pixel = loop.own == tiled::kNowhere ? loop.first_step + loop.steps - 1 : 0,
+              .state_before = loop.state_before,
+              .state_after = loop.state_after,
+              .numbers = loop.numbers},
+        steps_(to, step_),
+        moving_(to.program.address_of(loop.moving_input)),
+        input_(to.program.tensor(loop.input)),
+        output_(to.program.tensor(loop.output)) {}
+
+  // Nothing of what comes before the loop is on its way over the ring when turns are cleared: that waits for all.
+  void write() {
+    if (loop_.is_first) make_constants(loop_.numbers.step);
+    if (loop_.state_before != tiled::kNowhere) steps_.take_state();
+    restart();
+    const tiled::TiledTensor& hidden = program_.tensor(loop_.hidden);
+    const std::int64_t outputs = output_.address + std::int64_t{loop_.first_step} * output_.pitch;
+    copy({input_.address + std::int64_t{loop_.first_step} * input_.pitch, input_.pitch, moving_,
+          loop_.of_input.words * kWord, loop_.steps},
+         loop_.of_input.words);
+    copy({hidden.address + std::int64_t{loop_.hidden_pixel} * hidden.pitch, 0, outputs, output_.pitch, loop_.steps},
+         loop_.recurrent.words);
+    const bool gathers = loop_.own != tiled::kNowhere;
+    if (gathers) clear_ring_turns(writer_);
+    writer_.begin_loop(static_cast<std::uint32_t>(loop_.steps));
+    restart();
+    multiply(loop_.of_input, {moving_, 0, inputs_, 0, 1});
+    restart();
+    steps_.write_step([&] {
+      move_down(moving_, loop_.of_input.words * kWord, loop_.of_input.words);
+      move_down(outputs, output_.pitch, loop_.recurrent.words);
+    });
+    if (gathers) {
+      emit_step(to_, loop_.gather);
+      clear_ring_turns(writer_);
+    }
+    writer_.end_loop();
+    if (loop_.state_after != tiled::kNowhere) steps_.give_state();
+  }
+
+ private:
+  // Every pixel of the loop's steps but the first to the place of the one before. A pixel is read before its place is
+  // written, by the same instruction.
+  void move_down(std::int64_t first, std::int64_t pitch, std::int64_t words) {
+    copy({first + pitch, pitch, first, pitch, loop_.steps - 1}, words);
+  }
+  void copy(const Vectors& at, std::int64_t words) {
+    Draft draft = operation(place_.tiles(), {words, at.count}, 4);
+    draft.nest(t::kIn, LoopNest(at.from, {step(kWord, words), step(at.from_stride, at.count)}))
+        .nest(t::kOut, LoopNest(at.to, {step(kWord, words), step(at.to_stride, at.count)}))
+        .nest(t::kParam, LoopNest(line(LstmLines::kIdentity), {repeat(words), repeat(at.count)}))
+        .nest(t::kPsum, LoopNest(0, {repeat(words), repeat(at.count)}))
+        .set(t::kPsumGroup);
+    writer_.add(requantize(draft, 1.0f, {kInfinity, -kInfinity}, 0));
+  }
+
+  Emission& to_;
+  const tiled::LstmLoop& loop_;
+  const tiled::LstmStep step_;
+  StepWriter steps_;
+  const std::int64_t moving_;
+  const tiled::TiledTensor& input_;
+  const tiled::TiledTensor& output_;
+};
+
 }  // namespace
 
 void emit_step(Emission& to, const tiled::LstmInputs& inputs) { InputsWriter(to, inputs).write(); }
 void emit_step(Emission& to, const tiled::LstmStep& step) { StepWriter(to, step).write(); }
+void emit_step(Emission& to, const tiled::LstmLoop& loop) { LoopWriter(to, loop).write(); }
 
 }  // namespace reef::emit

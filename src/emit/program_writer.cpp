@@ -283,8 +283,39 @@ void ProgramWriter::await_tiles() {
           .set(f::kDrain, kScalarMovers));
 }
 
+// A number is loaded before and counted down behind each pass. Branches of Google's LSTM are the only ones known: back
+// without a condition, forward with one. So a branch behind the one that goes back is taken at the end.
+void ProgramWriter::begin_loop(std::uint32_t passes) {
+  barrier();
+  load_register(kLoopCounter, passes);
+  loop_begin_ = rows_;
+}
+
+void ProgramWriter::end_loop() {
+  namespace b = isa::bundle;
+  namespace c = isa::control;
+  barrier();
+  const auto compute = [&](b::Alu alu, int dest, std::uint32_t operand) {
+    Draft draft(Opcode::kScalar);
+    return draft.set(b::kAlu, static_cast<int>(alu))
+        .set(b::kAluImmediate)
+        .set(b::kAluDest, dest)
+        .set(b::kAluSource, kLoopCounter)
+        .set(b::kAluOperand, operand);
+  };
+  add(compute(b::Alu::kSub, kLoopCounter, 1));
+  add(compute(b::Alu::kEqual, kLoopIsDone, 0));
+  add(Draft(Opcode::kBranch)
+          .set(c::kBranchPredicated)
+          .set(c::kBranchPredicate, kLoopIsDone)
+          .set(c::kBranchSense)
+          .set(c::kBranchOffset, 2));
+  add(Draft(Opcode::kBranch).set(c::kBranchOffset, loop_begin_ - rows_));
+  loop_begin_ = -1;
+}
+
 void ProgramWriter::barrier(bool last, std::uint32_t reset_counters) {
-  barriers_.push_back(position());
+  if (loop_begin_ < 0) barriers_.push_back(position());  // a loop is in one piece
   rows_at_barrier_ = rows_;
   tile_fence(kAllUnits, reset_counters, true, last);
   await_tiles();

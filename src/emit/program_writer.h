@@ -120,6 +120,11 @@ class ProgramWriter {
   // Tiles go on only when the units of the mask are done.
   void tile_fence(std::uint32_t drain_units, std::uint32_t reset_counters, bool notify = false, bool last = false);
   void await_tiles();
+  // What is added between these two is executed `passes` times (1 at least), each pass when the one before is done on
+  // all tiles. It must begin with a fence that clears all counters of tiles, so that all passes find the same, and not
+  // use the host; nor the ring, unless turns on it are cleared before the loop and at its end. Loops do not nest.
+  void begin_loop(std::uint32_t passes);
+  void end_loop();
   // A pop that did not take a turn on the ring (input from the host) may still be sending: whoever sends on channel A
   // must be kept behind it by a barrier.
   bool pop_may_be_sending() const { return pop_may_be_sending_; }
@@ -156,6 +161,7 @@ class ProgramWriter {
   std::vector<Address> addresses_;
   bool pop_may_be_sending_ = false;
   std::int64_t rows_at_barrier_ = 0;
+  std::int64_t loop_begin_ = -1;  // row; -1: there is no loop
 };
 
 // Masks for tile_fence.

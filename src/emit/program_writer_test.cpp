@@ -86,6 +86,38 @@ TEST(ProgramWriter, LongProgramsAreCutBeforeBarriers) {
   EXPECT_EQ((*pieces)[0].program[(*pieces)[0].program.size() - 6].opcode(), Opcode::kHalt);
 }
 
+// Back to the first instruction of the pass, unless all are done; and in one piece.
+TEST(ProgramWriter, LoopsBranchBack) {
+  namespace c = isa::control;
+  ProgramWriter writer(0);
+  writer.begin_loop(7);
+  const std::int64_t first = writer.rows();
+  const std::size_t begin = writer.position();
+  writer.tile_fence(kAllUnits, kCountersOfTiles);
+  writer.barrier();
+  writer.end_loop();
+  const auto pieces = std::move(writer).finish();
+  ASSERT_TRUE(pieces.ok()) << pieces.status().message();
+  const isa::Program& program = (*pieces)[0].program;  // begins with its start
+  std::int64_t row = 0;
+  std::vector<std::int64_t> targets;
+  for (const isa::Instruction& instruction : program) {
+    if (instruction.opcode() == Opcode::kBranch) targets.push_back(row + instruction.get(c::kBranchOffset));
+    row += instruction.rows();
+  }
+  // The end of the program is behind the loop.
+  EXPECT_EQ(targets, (std::vector<std::int64_t>{row - 1, first + 1}));
+  EXPECT_EQ(program[begin].get(isa::bundle::kAluOperand), 7);
+}
+
+TEST(ProgramWriter, LoopsAreNotCut) {
+  ProgramWriter writer(0);
+  writer.begin_loop(2);
+  for (int i = 0; i < isa::kMaxContentRows / 2; ++i) writer.barrier();
+  writer.end_loop();
+  EXPECT_FALSE(std::move(writer).finish().ok());
+}
+
 TEST(ProgramWriter, APieceWithoutBarrierCannotBeCut) {
   ProgramWriter writer(0);
   for (int row = 0; row < isa::kMaxContentRows + 1; ++row) writer.load_register(4, 7);

@@ -343,10 +343,22 @@ class ReflowWriter {
   TileMask counted_apart_ = 0;       // tiles that the last fence left out
 };
 
+// Behind it Google's programs have another fence, but for a softmax.
+bool is_fenced_again(const tiled::TiledProgram& program, const tiled::Reflow& step) {
+  for (std::size_t i = 0; i + 1 < program.steps.size(); ++i) {
+    if (std::get_if<tiled::Reflow>(&program.steps[i].work) != &step) continue;
+    const tiled::Work& next = program.steps[i + 1].work;
+    return !std::holds_alternative<tiled::Softmax>(next) && !std::holds_alternative<tiled::SpreadSoftmax>(next) &&
+           !std::holds_alternative<tiled::SmallSoftmax>(next);
+  }
+  return false;
+}
+
 }  // namespace
 
 void emit_step(Emission& to, const tiled::Reflow& step) {
   ReflowWriter(to, step).write();
+  if (is_fenced_again(to.program, step)) to.writer.tile_fence(kAllUnits, kCountersOfTiles);
   const TiledTensor& output = to.program.tensor(step.output);
   if (output.spread == tiled::Spread::kGrid && output.has_halo()) exchange_halo(to.writer, output, nullptr);
 }

@@ -21,6 +21,9 @@ inline ProgramWriter::RegisterPair layer_registers(const ProgramWriter& writer) 
   return {high + 1, high};
 }
 
+// Passes that are left of a loop; its predicate.
+inline constexpr int kLoopCounter = 14, kLoopIsDone = 0;
+
 inline constexpr int kNopsAfterHalt = 4;
 inline constexpr std::uint32_t kScalarMovers = 12;  // pop and outfeed, as units of a scalar fence
 

@@ -81,6 +81,12 @@ LoopNest RingCopyWriter::pair_of_lines(std::int32_t first, std::int64_t lines, b
   return LoopNest(first, {{1, 1, used}, repeat(lines)}).swap(1, 1);
 }
 
+// The same of a copy's own side: Google's programs have one dimension less where there are several lines.
+LoopNest RingCopyWriter::lines_in_turn(std::int32_t first, std::int64_t lines) const {
+  if (line_level(lines) == 0) return LoopNest(first, {repeat(lines)}).swap(0, 1);
+  return pair_of_lines(first, lines, false);
+}
+
 // The words of a walk: dimensions that only step once left out, those that follow on joined.
 LoopNest RingCopyWriter::words_of(const tiled::WordWalk& walk) const {
   std::vector<Dim> dims;
@@ -103,10 +109,10 @@ void RingCopyWriter::read_lines(const tiled::RingCopy& copy, std::int64_t lines)
   for_each_class(copy.to, received, [&](TileMask tiles, std::int64_t had) {
     writer_.add(Draft(Opcode::kWideToNarrow)
                     .tiles(tiles)
-                    .nest(m::kToNarrowIn, pair_of_lines(receive_line_, lines, false))
+                    .nest(m::kToNarrowIn, lines_in_turn(receive_line_, lines))
                     .nest(m::kToNarrowOut, words)
                     .set(m::kToNarrowLineLevel, levels(words))
-                    .wait(TileCounter::kRingReadA, {1, had + 1, 1})
+                    .wait(TileCounter::kRingReadA, {line_level(lines), had + 1, 1})
                     .signal(m::kSignalWideToNarrow, copy.target.words() == 1 ? 1 : 0));
   });
 }
@@ -115,15 +121,15 @@ void RingCopyWriter::receive(const tiled::RingCopy& copy, std::int64_t lines) {
   const auto read = [&](int tile) { return read_[static_cast<std::size_t>(tile)]; };
   for_each_class(copy.to, read, [&](TileMask tiles, const Read& words) {
     Draft draft(Opcode::kRingReceiveA);
-    draft.tiles(tiles).nest(isa::ring::kReceiveOut, pair_of_lines(receive_line_, lines, false));
+    draft.tiles(tiles).nest(isa::ring::kReceiveOut, lines_in_turn(receive_line_, lines));
     const std::int64_t all_but_one = words.all - kLineWords;
     if (!google_pace_ && words.before_last > all_but_one) {
       draft.wait(TileCounter::kWideToNarrow, {2, words.before_last, 0}, Gate::kWriting);
     }
     if (google_pace_ || lines > 1 || words.before_last <= all_but_one) {
-      draft.wait(TileCounter::kWideToNarrow, {1, all_but_one, kLineWords}, Gate::kWriting);
+      draft.wait(TileCounter::kWideToNarrow, {line_level(lines), all_but_one, kLineWords}, Gate::kWriting);
     }
-    writer_.add(draft.signal(isa::ring::kSignalRingReadA, 1));
+    writer_.add(draft.signal(isa::ring::kSignalRingReadA, line_level(lines)));
   });
 }
 
@@ -147,10 +153,10 @@ void RingCopyWriter::fill_lines(const tiled::RingCopy& copy, std::int64_t lines)
   writer_.add(Draft(Opcode::kNarrowToWide)
                   .tiles(tiled::mask_of(copy.from))
                   .nest(m::kToWideIn, words)
-                  .nest(m::kToWideOut, pair_of_lines(send_line_, lines, false))
+                  .nest(m::kToWideOut, lines_in_turn(send_line_, lines))
                   .set(m::kToWideLineLevel, levels(words))
-                  .wait(TileCounter::kRingWrite, {1, sent - 1, 1}, Gate::kWriting)
-                  .signal(m::kSignalNarrowToWide, 1));
+                  .wait(TileCounter::kRingWrite, {line_level(lines), sent - 1, 1}, Gate::kWriting)
+                  .signal(m::kSignalNarrowToWide, line_level(lines)));
 }
 
 // Lines that follow each other are then free after equally many words: lines are full, or there is one for each copy.

@@ -33,6 +33,9 @@ class RingCopyWriter {
     friend bool operator==(const Read&, const Read&) = default;
   };
 
+  LoopNest lines_in_turn(std::int32_t first, std::int64_t lines) const;
+  // Dimensions that one line takes.
+  int line_level(std::int64_t lines) const { return google_pace_ && lines > 1 ? 0 : 1; }
   static LoopNest pair_of_lines(std::int32_t first, std::int64_t lines, bool used);
   LoopNest words_of(const tiled::WordWalk& walk) const;
   void read_lines(const tiled::RingCopy& copy, std::int64_t lines);

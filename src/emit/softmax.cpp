@@ -97,7 +97,7 @@ class SoftmaxWriter {
     for_each_class(
         step_.tiles,
         [&](int tile) {
-          return Shape{own_region(input_, tile), own_region(output_, tile)};
+          return Shape{region_of(input_, output_, tile), own_region(output_, tile)};
         },
         [&](TileMask tiles, const Shape& shape) {
           tiles_ = tiles;

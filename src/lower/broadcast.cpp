@@ -25,9 +25,8 @@ bool are_spread_alike(const TiledTensor& a, const TiledTensor& b) {
          a.tiles == b.tiles && a.run == b.run;
 }
 
-// Spread over the tiles as `like` is, quantized as the model's tensor. `rows`: in work by slices, those that are made.
-Result<std::int32_t> new_part(Builder& builder, std::int32_t source, const TiledTensor& like,
-                              const std::optional<tiled::TileRanges>& rows = std::nullopt) {
+// Spread over the tiles as `like` is, quantized as the model's tensor; in a slice with the rows of the result.
+Result<std::int32_t> new_part(Builder& builder, std::int32_t op, std::int32_t source, const TiledTensor& like) {
   const ir::Tensor& part = builder.source(source);
   TiledTensor result = like;
   result.source = source;
@@ -35,7 +34,7 @@ Result<std::int32_t> new_part(Builder& builder, std::int32_t source, const Tiled
   result.pitch = result.pixel_words() * chip::kNarrowWordBytes;
   REEF_ASSIGN_OR_RETURN(result.zero_point, chip_zero_point(part));
   result.scale = part.quantization.scale[0];
-  return builder.add_tensor(std::move(result), rows);
+  return builder.add_tensor(std::move(result), builder.slice_rows(builder.op(op).outputs[0]));
 }
 
 // For each element of `whole` the element of `part` that it is computed with, whose dimensions of one element are
@@ -103,8 +102,7 @@ Result<std::int32_t> add_repeated(Builder& builder, std::int32_t op, std::int32_
     REEF_ASSIGN_OR_RETURN(const std::int32_t input, repetition == Repetition::kChannel
                                                         ? builder.grid(part)
                                                         : builder.packed_copies(part, tiled::kAllTiles));
-    REEF_ASSIGN_OR_RETURN(const std::int32_t output,
-                          new_part(builder, part, like, builder.slice_rows(builder.op(op).outputs[0])));
+    REEF_ASSIGN_OR_RETURN(const std::int32_t output, new_part(builder, op, part, like));
     return add_repetition(builder, op, input, output);
   }
   Rearrangement what;
@@ -112,7 +110,7 @@ Result<std::int32_t> add_repeated(Builder& builder, std::int32_t op, std::int32_
   REEF_ASSIGN_OR_RETURN(const std::int32_t input,
                         computed ? elements_of(builder, part) : constant_vector(builder, op, part));
   what.operands = {Read{input}};
-  REEF_ASSIGN_OR_RETURN(what.output, new_part(builder, part, like));
+  REEF_ASSIGN_OR_RETURN(what.output, new_part(builder, op, part, like));
   const std::int32_t output = what.output;
   add_rearrangement(builder, op, std::move(what));
   return output;

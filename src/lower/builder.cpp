@@ -359,6 +359,10 @@ void Builder::cut_tensor(std::int32_t index, std::vector<bool>& is_cut) {
     tensor.rows = use.slice ? tiled::AxisPartition::local(tensor.height, *use.slice)
                             : tiled::AxisPartition::of(tensor.height, use.rows, use.rows_needed);
     tensor.columns = tiled::AxisPartition::of(tensor.width, use.columns);
+    if (level() == tiled::Level::kAsGoogle) {
+      if (!use.slice) tensor.rows = tensor.rows.with_own_fronts();
+      tensor.columns = tensor.columns.with_own_fronts();
+    }
   }
   tiled::NarrowObject& object = program_.narrow[static_cast<std::size_t>(tensor.object)];
   object.bytes = std::max(object.bytes, tensor.tile_bytes());

@@ -92,6 +92,9 @@ class Builder {
   std::int32_t copies_of(std::int32_t from, tiled::TileMask tiles);
   // On the grid; perhaps with padding, which readers through windows find in the halo.
   Result<Value> image(std::int32_t source);
+  // The same for readers through windows. In a slice, halos of an image that is there as a whole, of fewer rows than
+  // tiles, do not reach all tiles: such a one is copied to where its rows are needed.
+  Result<Value> image_for_windows(std::int32_t source);
   // In whatever layout and shape it has, without padding.
   Result<std::int32_t> any_layout(std::int32_t source);
   // In a slice, the rows of a result are made where they belong: nothing else may be in the value's memory yet.

@@ -44,8 +44,8 @@ void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Co
   layer.blocks = words / layer.block_words;
 }
 
-Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Operator& op, const Convolution& layer) {
-  darwinn::LayerOptions options;
+Result<tiled::ParameterChunk> parameters_of(const ir::Model& model, const ir::Operator& op, const Convolution& layer,
+                                            darwinn::LayerOptions options) {
   // Without neighbours all orders are the same.
   if (layer.partial_sums && layer.kernel_positions() > 1) options.order.block_words = layer.block_words;
   REEF_ASSIGN_OR_RETURN(darwinn::LayerParameters parameters,
@@ -94,9 +94,10 @@ Result<Windows> windows_of(const ir::Subgraph& graph, const ir::Operator& op, co
 
 // Groups, loop order and constants; the parameters' bytes are left to parameters_of.
 Result<Convolution> layer_of(const ir::Model& model, const ir::Operator& op, tiled::Level level, std::int64_t pixels,
-                             std::int32_t block_words) {
+                             std::int32_t block_words, const darwinn::LayerOptions& options) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  REEF_ASSIGN_OR_RETURN(const darwinn::LayerParameters parameters, darwinn::layer_parameters_of(model, graph, op));
+  REEF_ASSIGN_OR_RETURN(const darwinn::LayerParameters parameters,
+                        darwinn::layer_parameters_of(model, graph, op, options));
   const darwinn::LayerShape& shape = parameters.shape;
   Convolution layer;
   layer.depthwise = shape.kind == LayerKind::kDepthwise;
@@ -151,12 +152,14 @@ Status finish_convolution(Builder& builder, tiled::Step& step, const LayerSource
   const ir::Model& model = source.model ? *source.model : builder.model();
   const ir::Operator& op =
       source.model ? model.subgraphs[0].operators[static_cast<std::size_t>(source.op)] : builder.op(step.op);
-  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, builder.level(), pixels, block_words));
+  darwinn::LayerOptions options;
+  options.keep_zero_biases = source.keep_zero_biases;
+  REEF_ASSIGN_OR_RETURN(Convolution layer, layer_of(model, op, builder.level(), pixels, block_words, options));
   layer.input = begun.input;
   layer.output = begun.output;
   layer.y = begun.y;
   layer.x = begun.x;
-  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(model, op, layer));
+  REEF_ASSIGN_OR_RETURN(tiled::ParameterChunk chunk, parameters_of(model, op, layer, options));
   layer.parameters = builder.new_parameters(std::move(chunk));
   step.parameters_used = {layer.parameters};
   if (layer.partial_sums) {
@@ -200,7 +203,7 @@ Status lower_convolution(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
   REEF_RETURN_IF_ERROR(builder.operand(op, 1).status());
   if (is_of_one_pixel(builder, op)) return lower_dense(builder, op);
-  REEF_ASSIGN_OR_RETURN(Value value, builder.image(from));
+  REEF_ASSIGN_OR_RETURN(Value value, builder.image_for_windows(from));
   REEF_ASSIGN_OR_RETURN(Windows windows, windows_of(builder.graph(), builder.op(op), value.padding));
   const Padding& p = value.padding;
   const tiled::TiledTensor& image = builder.tensor(value.tensor);

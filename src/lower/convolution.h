@@ -13,6 +13,7 @@ namespace reef::lower {
 struct LayerSource {
   std::shared_ptr<const ir::Model> model = nullptr;
   std::int32_t op = 0;
+  bool keep_zero_biases = false;
 };
 
 struct ConvolutionOf {

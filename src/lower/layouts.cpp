@@ -93,15 +93,14 @@ std::vector<tiled::RingCopy> to_vector(const TiledTensor& from, const TiledTenso
   return copies;
 }
 
-// A vector's runs together on the one tile of an image of one pixel.
+// A vector's runs together on the tile of an image of one pixel; in work by slices there may be several.
 std::vector<tiled::RingCopy> vector_to_pixel(const TiledTensor& from, const TiledTensor& to) {
   std::vector<tiled::RingCopy> copies;
-  const int target = std::countr_zero(to.owners());
   const std::int64_t first = first_byte(to);
   for (int tile = 0; tile < from.vector_tiles(); ++tile) {
     const std::int32_t words = (from.run_of(tile) + kWord - 1) / kWord;
-    copies.push_back({tile, tiled::mask_of(target), words_at(from, 0, words),
-                      words_at(to, first + std::int64_t{tile} * from.run, words)});
+    copies.push_back(
+        {tile, to.owners(), words_at(from, 0, words), words_at(to, first + std::int64_t{tile} * from.run, words)});
   }
   return copies;
 }
@@ -121,8 +120,7 @@ std::int32_t Builder::add_layout(std::int32_t from, TiledTensor tensor, CopiesOf
     work.copies = copies_of(builder.tensor(from), builder.tensor(to));
     if (builder.tensor(to).spread == Spread::kGrid) work.output = to;
     // As in Google's programs, whose rows these are where vectors are gathered.
-    work.google_pace = builder.level() == tiled::Level::kAsGoogle && builder.tensor(from).spread == Spread::kVector &&
-                       builder.tensor(from).run <= chip::kWideLineBytes;
+    work.google_pace = builder.level() == tiled::Level::kAsGoogle && builder.tensor(from).spread == Spread::kVector;
     return set_ring_copies(builder, step, std::move(work));
   });
   layouts_.emplace_back(from, to);
@@ -210,6 +208,23 @@ Result<Value> Builder::image(std::int32_t source) {
   if (found.padding != Padding{}) return found;
   REEF_ASSIGN_OR_RETURN(const std::int32_t tensor, grid(source));
   return Value{tensor, {}};
+}
+
+Result<Value> Builder::image_for_windows(std::int32_t source) {
+  REEF_ASSIGN_OR_RETURN(const Value found, image(source));
+  const bool is_whole = slice_ && !tensor_uses_[static_cast<std::size_t>(found.tensor)].slice;
+  if (!is_whole || tensor(found.tensor).height >= tiled::kTilesPerAxis) return found;
+  if (found.padding != Padding{}) {
+    REEF_ASSIGN_OR_RETURN(const std::int32_t padded, grid(source));
+    return Value{padded, {}};
+  }
+  Rearrangement what;
+  what.operands = {Read{found.tensor}};
+  REEF_ASSIGN_OR_RETURN(what.output, new_grid(source));
+  what.source_of = in_order();
+  const std::int32_t copy = what.output;
+  add_rearrangement(*this, op_, std::move(what));
+  return Value{copy, {}};
 }
 
 Result<std::int32_t> Builder::grid(std::int32_t source) {

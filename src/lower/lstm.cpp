@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// UNIDIRECTIONAL_SEQUENCE_LSTM: time steps one after the other (tiled/lstm.h), all of them written out.
+// UNIDIRECTIONAL_SEQUENCE_LSTM: time steps one after the other (tiled/lstm.h), in loops where all cells are on one
+// tile, else all of them written out.
 //
 // The sequence that comes in is on all tiles with cells, a pixel for each time step; so is the one that goes out, whose
 // pixels are the output of the step before for the next one. States come from the host and go back to it.
 //
 // How it is known: what is computed is what Google's program for one model computes (numeric/chip_lstm.h). How is our
-// own: Google's program has one time step in a loop, with sums of W x + b and R h made in each.
+// own: Google's program has a loop, too, but fetches each time step from the host and sends its result there.
 //
 // What is refused: peepholes, projection, layer normalization, coupled gates, batches, other functions than tanh,
 // floating point and hybrid forms.
@@ -26,8 +27,9 @@ using tiled::TiledTensor;
 
 constexpr std::size_t kInput = 0, kInputWeights = 1, kRecurrentWeights = 5, kHidden = 18, kCell = 19;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-// Time steps of one LstmInputs: more of them, and less is done again; but their sums take memory.
-constexpr std::int32_t kMostBlockSteps = 32;
+// A loop of fewer is longer than they are. Words that a pass of a loop may move: a word takes a cycle, and the
+// instructions of a step 8,000 on their way over USB.
+constexpr std::int32_t kLeastLoopSteps = 3, kMostMovedWords = 2048;
 constexpr std::int32_t kMinLineWords = 16;  // as in fully_connected.cpp
 constexpr std::int32_t kMostPartLines = chip::kWideLines - 256;
 constexpr std::int32_t kMostLoops = 1 << 14;
@@ -216,13 +218,13 @@ class LstmLowering {
     state_after_ = builder_.add_tensor(std::move(after));
     own_ = is_spread() ? new_own() : sequence_;
     place.scratch = builder_.new_narrow(tiled::LstmScratch::kBytes);
-    place.inputs =
-        builder_.new_narrow(std::int64_t{std::min(form_.time_steps, kMostBlockSteps)} * tiled::kLstmInputBytes);
+    const bool loops = form_.time_steps >= kLeastLoopSteps;
+    place.inputs = builder_.new_narrow(std::int64_t{loops ? 1 : form_.time_steps} * tiled::kLstmInputBytes);
     place.lines = builder_.new_wide(tiled::LstmLines::kCount);
-    for (std::int32_t t = 0; t < form_.time_steps; ++t) {
-      if (t % kMostBlockSteps == 0) add_inputs(t);
-      add_time_step(t);
-      if (is_spread()) add_gather(t);
+    if (loops) {
+      add_loops();
+    } else {
+      add_time_steps();
     }
     builder_.set_value(form_.output, {sequence_, {}});
     builder_.set_state(form_.hidden, new_last_output(builder_, sequence_, form_));
@@ -248,7 +250,7 @@ class LstmLowering {
     const auto numbers = numeric::chip_lstm_step(builder_.source(form_.cell).quantization.scale[0],
                                                  hidden.quantization.scale[0], zero, form_.cell_clip);
     if (!numbers) return unsupported("the scales of the LSTM's states are no positive numbers");
-    numbers_ = *numbers;
+    numbers_ = {zero, hidden.quantization.scale[0], *numbers};
     return ok_status();
   }
 
@@ -275,14 +277,83 @@ class LstmLowering {
     return ok_status();
   }
 
-  void add_inputs(std::int32_t first_step) {
+  void add_time_steps() {
+    add_inputs();
+    for (std::int32_t t = 0; t < form_.time_steps; ++t) {
+      add_time_step(t);
+      if (is_spread()) add_gather(t);
+    }
+  }
+
+  // Each of as many steps as can be moved in little time.
+  void add_loops() {
+    const std::int32_t words_of_step = of_input_.words + recurrent_.words;
+    const std::int32_t most = std::max(kMostMovedWords / words_of_step, kLeastLoopSteps);
+    const std::int32_t loops = (form_.time_steps + most - 1) / most;
+    const std::int32_t steps = (form_.time_steps + loops - 1) / loops;
+    const std::int32_t moving = builder_.new_narrow(std::int64_t{steps} * of_input_.words * kWord);
+    for (std::int32_t first = 0; first < form_.time_steps; first += steps) {
+      add_loop(first, std::min(steps, form_.time_steps - first), moving);
+    }
+  }
+
+  void add_loop(std::int32_t first, std::int32_t steps, std::int32_t moving) {
+    tiled::LstmLoop loop;
+    loop.is_first = first == 0;
+    loop.of_input = of_input_;
+    loop.recurrent = recurrent_;
+    loop.input = input_;
+    loop.first_step = first;
+    loop.steps = steps;
+    loop.moving_input = moving;
+    loop.hidden = first == 0 ? hidden_ : sequence_;
+    loop.hidden_pixel = first == 0 ? 0 : first - 1;
+    loop.output = sequence_;
+    loop.numbers = numbers_;
+    std::vector<Read> reads = {Read{input_}, Read{loop.hidden}};
+    std::vector<std::int32_t> writes = {sequence_};
+    use_states(loop, first == 0, first + steps == form_.time_steps, reads, writes);
+    if (is_spread()) {
+      loop.own = own_;
+      writes.push_back(own_);
+    }
+    builder_.add_step(
+        op_, std::move(loop), reads, writes, [shared = shared_, moving](Builder& builder, tiled::Step& step) -> Status {
+          REEF_RETURN_IF_ERROR(use_memory(builder, step, *shared, std::get<tiled::LstmLoop>(step.work).place));
+          step.narrow_used.push_back(moving);
+          return finish_gather(builder, step);
+        });
+  }
+
+  static Status finish_gather(Builder& builder, tiled::Step& step) {
+    auto loop = std::get<tiled::LstmLoop>(step.work);
+    if (loop.own == tiled::kNowhere) return ok_status();
+    const std::int32_t last = loop.first_step + loop.steps - 1;
+    REEF_RETURN_IF_ERROR(set_ring_copies(builder, step, gather(builder, loop.own, loop.output, last)));
+    loop.gather = std::get<tiled::RingCopies>(step.work);
+    step.work = std::move(loop);
+    return ok_status();
+  }
+
+  // Of the first and of the last step.
+  template <typename Work>
+  void use_states(Work& work, bool is_first, bool is_last, std::vector<Read>& reads,
+                  std::vector<std::int32_t>& writes) const {
+    if (is_first) {
+      work.state_before = state_before_;
+      reads.push_back(Read{state_before_});
+    }
+    if (is_last) {
+      work.state_after = state_after_;
+      writes.push_back(state_after_);
+    }
+  }
+
+  void add_inputs() {
     tiled::LstmInputs inputs;
-    inputs.is_first = first_step == 0;
-    inputs.kept_weight = numbers_.kept_weight;
-    inputs.update_weight = numbers_.update_weight;
+    inputs.numbers = numbers_;
     inputs.input = input_;
-    inputs.first_step = first_step;
-    inputs.steps = std::min(kMostBlockSteps, form_.time_steps - first_step);
+    inputs.steps = form_.time_steps;
     inputs.layers = of_input_;
     builder_.add_step(op_, std::move(inputs), {Read{input_}}, {},
                       [shared = shared_](Builder& builder, tiled::Step& step) -> Status {
@@ -293,47 +364,40 @@ class LstmLowering {
   void add_time_step(std::int32_t t) {
     tiled::LstmStep step;
     step.layers = recurrent_;
-    step.step_of_block = t % kMostBlockSteps;
+    step.number = t;
     step.hidden = t == 0 ? hidden_ : sequence_;
     step.hidden_pixel = t == 0 ? 0 : t - 1;
     step.output = own_;
     step.output_pixel = is_spread() ? 0 : t;
-    step.hidden_zero = recurrent_.constants.output_zero_point;
-    step.hidden_scale = builder_.source(form_.hidden).quantization.scale[0];
     step.numbers = numbers_;
     std::vector<Read> reads = {Read{step.hidden}};
     std::vector<std::int32_t> writes = {step.output};
-    if (t == 0) {
-      step.state_before = state_before_;
-      reads.push_back(Read{state_before_});
-    }
-    if (t == form_.time_steps - 1) {
-      step.state_after = state_after_;
-      writes.push_back(state_after_);
-    }
+    use_states(step, t == 0, t == form_.time_steps - 1, reads, writes);
     builder_.add_step(op_, std::move(step), reads, writes,
                       [shared = shared_](Builder& builder, tiled::Step& work) -> Status {
                         return use_memory(builder, work, *shared, std::get<tiled::LstmStep>(work.work).place);
                       });
   }
 
-  // The cells of all tiles to all of them.
+  // The cells of all tiles to all of them, as output `t`.
+  static tiled::RingCopies gather(const Builder& builder, std::int32_t own, std::int32_t sequence, std::int32_t t) {
+    const TiledTensor &from = builder.tensor(own), &to = builder.tensor(sequence);
+    tiled::RingCopies work;
+    for (int tile = 0; tile < from.vector_tiles(); ++tile) {
+      const std::int32_t words = (from.run_of(tile) + kWord - 1) / kWord;
+      work.copies.push_back({tile,
+                             to.tiles,
+                             {from.object, from.offset, {{1, words}}},
+                             {to.object, to.offset + t * to.pitch + tile * from.run, {{1, words}}}});
+    }
+    return work;
+  }
+
   void add_gather(std::int32_t t) {
-    const std::int32_t own = own_, sequence = sequence_;
-    builder_.add_step(
-        op_, tiled::RingCopies{}, {Read{own}}, {sequence},
-        [own, sequence, t](Builder& builder, tiled::Step& step) -> Status {
-          const TiledTensor &from = builder.tensor(own), &to = builder.tensor(sequence);
-          tiled::RingCopies work;
-          for (int tile = 0; tile < from.vector_tiles(); ++tile) {
-            const std::int32_t words = (from.run_of(tile) + kWord - 1) / kWord;
-            work.copies.push_back({tile,
-                                   to.tiles,
-                                   {from.object, from.offset, {{1, words}}},
-                                   {to.object, to.offset + t * to.pitch + tile * from.run, {{1, words}}}});
-          }
-          return set_ring_copies(builder, step, std::move(work));
-        });
+    builder_.add_step(op_, tiled::RingCopies{}, {Read{own_}}, {sequence_},
+                      [own = own_, sequence = sequence_, t](Builder& builder, tiled::Step& step) -> Status {
+                        return set_ring_copies(builder, step, gather(builder, own, sequence, t));
+                      });
   }
 
   Builder& builder_;
@@ -341,7 +405,7 @@ class LstmLowering {
   const Form form_;
   const std::shared_ptr<Shared> shared_;
   tiled::LstmLayers of_input_, recurrent_;
-  numeric::ChipLstmStep numbers_;
+  tiled::LstmNumbers numbers_;
   std::int32_t input_ = -1, hidden_ = -1, state_before_ = -1, state_after_ = -1, sequence_ = -1, own_ = -1;
 };
 

@@ -121,8 +121,10 @@ Status PartLowering::lower_group(const SlicedOps& group) {
     const std::int32_t tensor = group.tensor(id);
     REEF_RETURN_IF_ERROR(feed(tensor));
     builder_.begin_op(group.ops().front().op);
-    // Single pixels are brought to all tiles by whoever needs them.
-    if (builder_.source(tensor).shape[1] > 1) REEF_RETURN_IF_ERROR(builder_.image(tensor).status());
+    // Single pixels are brought to all tiles by whoever needs them. Others may lie in another shape until now.
+    if (builder_.source(tensor).shape[1] == 1) continue;
+    REEF_ASSIGN_OR_RETURN(const Value image, builder_.image(tensor));
+    builder_.set_value(tensor, image);
   }
   for (std::int32_t slice = 0; slice < group.group().slices; ++slice) {
     bool is_empty = true;  // more slices than rows
@@ -170,6 +172,12 @@ Result<Builder::Slice> PartLowering::slice_of(const SlicedOps& group, std::int32
 Status PartLowering::lower_slice(const SlicedOps& group, std::int32_t slice,
                                  const std::map<std::int32_t, std::int32_t>& wholes) {
   for (const std::int32_t id : group.inputs()) present_.erase(group.tensor(id));
+  for (const std::int32_t id : group.operands()) {
+    if (builder_.source(group.tensor(id)).shape[1] == 1) continue;
+    builder_.begin_op(group.ops().front().op);
+    REEF_ASSIGN_OR_RETURN(const Value image, builder_.image_for_windows(group.tensor(id)));
+    builder_.set_value(group.tensor(id), image);
+  }
   for (const RowOp& op : group.ops()) {
     REEF_RETURN_IF_ERROR(lower_op(op.op).in(place_of(op.op)));
     REEF_RETURN_IF_ERROR(pass_on(group, op, slice, wholes).in(place_of(op.op)));

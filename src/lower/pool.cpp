@@ -129,7 +129,7 @@ Pool plain_pool(const Builder& builder, std::int32_t input, std::int32_t output,
 
 Status lower_pool(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, 0));
-  REEF_ASSIGN_OR_RETURN(const Value value, builder.image(from));
+  REEF_ASSIGN_OR_RETURN(const Value value, builder.image_for_windows(from));
   const std::int32_t to = builder.op(op).outputs[0];
   Pool pool;
   pool.is_average = builder.op(op).type == "AVERAGE_POOL_2D";

@@ -159,7 +159,7 @@ Result<bool> reflow_and_pack(Builder& builder, std::int32_t op, std::int32_t inp
   what.output = builder.add_tensor(tight);
   what.windows.y.outputs = 1;
   what.windows.x.outputs = groups.groups;
-  what.source = {model, 0};
+  what.source = {model, 0, true};
   add_reflow(builder, op, input, what.input);
   add_convolution(builder, op, what);
   const std::int32_t output = builder.add_tensor(result);

@@ -3,12 +3,14 @@
 //
 // Twice the size is one instruction of the chip (tiled/resample.h). It reads a pixel beyond each border, where the
 // border is repeated: copies put it into the halo. Nearest neighbours of any other size are copies of pixels.
-// Bilinear interpolation by other factors is not generated: how the chip does that has not been seen.
+// Bilinear interpolation by other factors, and of images that are too small for the instruction, is left to
+// resize_bilinear.cpp.
 #include <algorithm>
 #include <cmath>
 
 #include "lower/lowerings.h"
 #include "lower/movement.h"
+#include "lower/resize_bilinear.h"
 #include "lower/row_relations.h"
 #include "lower/windows.h"
 #include "tiled/resample.h"
@@ -196,10 +198,7 @@ Status lower_resize(Builder& builder, std::int32_t op) {
   }
   if (!how.align_corners && is_doubled(shape, result)) return double_size(builder, op, from, to, how);
   if (!how.bilinear) return copy_nearest(builder, op, from, to, how);
-  return unsupported(
-      "bilinear resizing from {}x{} to {}x{}{} is not generated, only to twice the size of images of "
-      "four pixels and more along each axis",
-      shape[1], shape[2], result[1], result[2], how.align_corners ? " with align_corners" : "");
+  return interpolate(builder, op, from, to, {how.align_corners, how.half_pixels});
 }
 
 }  // namespace reef::lower

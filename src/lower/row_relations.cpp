@@ -90,7 +90,7 @@ class Relation {
 
   bool read(std::int32_t tensor, const tiled::Window& window, std::int32_t result = 0) {
     if (!is_image(graph_, tensor)) return false;
-    op_.reads.push_back({tensor, result, window, shape(tensor)[1], false, -1});
+    op_.reads.push_back({.tensor = tensor, .result = result, .window = window, .height = shape(tensor)[1]});
     return true;
   }
   // Numbers of a constant, or none.
@@ -104,7 +104,7 @@ class Relation {
     return result;
   }
 
-  bool window_read(std::int64_t kernel) {
+  bool window_read(std::int64_t kernel, std::int64_t columns) {
     const ir::Attributes& a = source_.attributes;
     const std::int64_t stride = a.get_int("stride_h"), dilation = a.get_int("dilation_h_factor", 1);
     if (!is_image(graph_, operand(0)) || !is_small(kernel) || !is_small(stride) || !is_small(dilation) ||
@@ -121,15 +121,18 @@ class Relation {
     op_.reads_windows = true;
     if (!read(operand(0), window)) return false;
     op_.reads.back().sees_padding = true;
+    op_.reads.back().keeps_columns = columns == 1 && a.get_int("stride_w") == 1;
     return true;
   }
 
   bool convolution() {
     if (operand(1) < 0 || shape(operand(1)).rank() != 4) return false;
-    return window_read(shape(operand(1))[1]);
+    return window_read(shape(operand(1))[1], shape(operand(1))[2]);
   }
 
-  bool pool() { return window_read(source_.attributes.get_int("filter_height")); }
+  bool pool() {
+    return window_read(source_.attributes.get_int("filter_height"), source_.attributes.get_int("filter_width"));
+  }
 
   bool transpose_convolution() {
     if (!is_image(graph_, operand(2)) || operand(1) < 0) return false;
@@ -175,6 +178,7 @@ class Relation {
       const std::int32_t rows = shape(tensor)[1];
       if (rows != result_shape()[1] && rows != 1) return false;
       read(tensor, {.stride = rows == 1 ? 0 : 1});
+      op_.reads.back().keeps_columns = true;
     }
     return true;
   }
@@ -197,7 +201,9 @@ class Relation {
       if (!is_image(graph_, tensor) || before > kMostRows) return false;
       const auto offset = static_cast<std::int32_t>(dimension == 1 ? before : 0);
       before += shape(tensor)[1];
-      if (!is_constant(tensor)) read(tensor, {.pad_before = offset});
+      if (is_constant(tensor)) continue;
+      read(tensor, {.pad_before = offset});
+      op_.reads.back().keeps_columns = dimension == 3;
     }
     return true;
   }
@@ -213,6 +219,7 @@ class Relation {
     for (std::size_t k = 0; k < source_.outputs.size(); ++k) {
       if (before > kMostRows) return false;
       read(from, {.pad_before = static_cast<std::int32_t>(dimension == 1 ? -before : 0)}, static_cast<std::int32_t>(k));
+      op_.reads.back().keeps_columns = dimension == 3;
       before += result_shape(k)[1];
     }
     return true;

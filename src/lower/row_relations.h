@@ -16,12 +16,13 @@
 namespace reef::lower {
 
 struct RowRead {
-  std::int32_t tensor = -1;   // the model's
-  std::int32_t result = 0;    // of the operator's results, the one whose rows these are needed for
-  tiled::Window window;       // `outputs` is not used
-  std::int32_t height = 0;    // of the operand
-  bool sees_padding = false;  // rows outside of the image are read, too: it is padded
-  std::int32_t id = -1;       // SlicedOps::tensors()
+  std::int32_t tensor = -1;    // the model's
+  std::int32_t result = 0;     // of the operator's results, the one whose rows these are needed for
+  tiled::Window window;        // `outputs` is not used
+  std::int32_t height = 0;     // of the operand
+  bool keeps_columns = false;  // pixels are read where they are, never those of neighbours
+  bool sees_padding = false;   // rows outside of the image are read, too: it is padded
+  std::int32_t id = -1;        // SlicedOps::tensors()
 
   tiled::Range rows(const tiled::Range& results) const {
     if (results.is_empty()) return {};

@@ -113,7 +113,8 @@ std::int32_t SlicedOps::id_of(std::int32_t tensor, std::int32_t height) {
 }
 
 // Rows of a tensor that are needed are those of its share, whatever the slice, if it is read inside of the group for
-// the same rows of such tensors only. What is no border must be read.
+// the same rows of such tensors only. What is no border must be read. Halos of columns are not there before all slices
+// are.
 void SlicedOps::find_those_in_place() {
   std::vector<bool> is_read(tensors_.size()), reads_differ(tensors_.size());
   std::set<std::int32_t> borders(results_.begin(), results_.end());
@@ -132,7 +133,7 @@ void SlicedOps::find_those_in_place() {
       const RowResult& result = op->results[static_cast<std::size_t>(read.result)];
       const tiled::Window& w = read.window;
       const bool same_rows = w.kernel == 1 && w.stride == 1 && w.pad_before == 0 && w.enlarged == 1 &&
-                             read.height == result.height && is_exact(result.id);
+                             read.keeps_columns && read.height == result.height && is_exact(result.id);
       is_read[static_cast<std::size_t>(read.id)] = true;
       if (!same_rows) reads_differ[static_cast<std::size_t>(read.id)] = true;
     }

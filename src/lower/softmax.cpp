@@ -62,8 +62,8 @@ Status finish_softmax(Builder& builder, tiled::Step& step) {
   const TiledTensor &input = builder.tensor(softmax.input), &output = builder.tensor(softmax.output);
   std::int64_t pixels = 1;
   if (input.spread == Spread::kGrid) {
-    softmax.tiles = input.owners();
-    pixels = std::int64_t{input.rows.max_own()} * input.columns.max_own();
+    softmax.tiles = output.owners();
+    pixels = std::int64_t{output.rows.max_own()} * output.columns.max_own();
   }
   const auto layout = tiled::NumeratorLines::of(input.channels);
   auto& objects = builder.program().narrow;

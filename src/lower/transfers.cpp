@@ -5,6 +5,7 @@
 
 #include "ir/describe.h"
 #include "lower/reshape.h"
+#include "tiled/uneven_input.h"
 
 namespace reef::lower {
 namespace {
@@ -54,11 +55,11 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   const bool by_rows = comes_by_rows(tensor) && !tensor.rows.is_local;
   infeed.slots = !by_rows && tiled::InputSlots::can_take(tensor);
   infeed.strips = !by_rows && !infeed.slots;
-  if (infeed.strips && tensor.rows.is_local) {
-    return unsupported("an input of {} channels cannot come in slice by slice", tensor.channels);
-  }
   const tiled::InputSlots slots = tiled::InputSlots::of(tensor);
-  const std::int64_t buffer_bytes = infeed.slots    ? 2 * std::int64_t{slots.bytes}
+  const bool uneven = infeed.slots && tiled::UnevenInput::can_take(builder.level(), tensor);
+  const tiled::UnevenInput as_google = tiled::UnevenInput::of(tensor);
+  const std::int64_t buffer_bytes = uneven          ? 2 * std::int64_t{as_google.slot_bytes}
+                                    : infeed.slots  ? 2 * std::int64_t{slots.bytes}
                                     : infeed.strips ? tiled::InputStrip::max_bytes(tensor)
                                                     : 2 * std::int64_t{rows.slot_bytes};
   const std::int64_t constants = std::int64_t{rows.constant_words} * chip::kNarrowWordBytes;
@@ -67,7 +68,10 @@ Status finish_infeed(Builder& builder, tiled::Step& step) {
   buffer.fills_gaps = true;
   buffer.gap_margin = kConstantsReserve - constants;
   infeed.identity = builder.new_wide(rows.identity_lines);
-  infeed.row_lines = builder.new_wide(2 * (infeed.slots ? slots.lines : infeed.strips ? 1 : rows.lines));
+  infeed.row_lines = builder.new_wide(2 * (uneven          ? as_google.lines
+                                           : infeed.slots  ? slots.lines
+                                           : infeed.strips ? 1
+                                                           : rows.lines));
   step.narrow_used = {infeed.row_buffer};
   step.wide_used = {infeed.identity, infeed.row_lines};
   step.work = infeed;

@@ -271,7 +271,9 @@ Status lower_transpose_conv(Builder& builder, std::int32_t op) {
                        y.stride * x.stride, kMostPhases);
   }
   REEF_RETURN_IF_ERROR(image_of(builder.source(operands.output)).status());
-  REEF_ASSIGN_OR_RETURN(std::int32_t image, builder.grid(operands.input));
+  REEF_RETURN_IF_ERROR(builder.grid(operands.input).status());  // without padding
+  REEF_ASSIGN_OR_RETURN(const Value input, builder.image_for_windows(operands.input));
+  std::int32_t image = input.tensor;
   Padding padding = padding_for(builder.tensor(image), y, x);
   if (builder.slice_rows(operands.input)) padding.top = padding.bottom = 0;  // every tile has the rows that it needs
   if (padding != Padding{}) {

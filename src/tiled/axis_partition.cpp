@@ -54,7 +54,11 @@ AxisPartition AxisPartition::of(std::int32_t size, std::span<const Window> reade
     TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
     share.after = std::max(share.after, axis.tile(t - 1).after - share.own());
   }
-  for (int t = last + 1; t < kTilesPerAxis; ++t) axis.tiles[static_cast<std::size_t>(t)].after = 0;
+  // Nothing reaches tiles behind the last one with data.
+  for (int t = last + 1; t < kTilesPerAxis; ++t) {
+    TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
+    share.before = share.after = 0;
+  }
   for (int t = last - 1; t >= 0; --t) {
     TileShare& share = axis.tiles[static_cast<std::size_t>(t)];
     share.before = std::max(share.before, axis.tile(t + 1).before - share.own());
@@ -110,7 +114,19 @@ std::int32_t AxisPartition::max_own() const {
   return most;
 }
 
-bool AxisPartition::has_before() const { return front > 0; }
+AxisPartition AxisPartition::with_own_fronts() const {
+  AxisPartition axis = *this;
+  axis.front = 0;
+  for (TileShare& share : axis.tiles) {
+    share.base -= share.before;
+    share.held += share.before;
+  }
+  return axis;
+}
+
+bool AxisPartition::has_before() const {
+  return front > 0 || std::any_of(tiles.begin(), tiles.end(), [](const TileShare& share) { return share.before > 0; });
+}
 
 bool AxisPartition::has_after() const {
   return std::any_of(tiles.begin(), tiles.end(), [](const TileShare& share) { return share.after > 0; });

@@ -8,8 +8,9 @@
 //   buffer of tile t:   [ front - before ] [ before ] [ own ] [ after ]
 //                         (not used)        halo       own     halo
 //
-// `front` is the same for all tiles of an axis, so that owned elements start at the same place in every buffer. The
-// buffer ends with the tile's own halo: buffers of different tiles may differ in length.
+// `front` is the same for all tiles of an axis, so that owned elements start at the same place in every buffer (or
+// there is none, and each buffer begins with its tile's own halo). The buffer ends with the tile's own halo: buffers of
+// different tiles may differ in length.
 //
 // In work by slices (lower/row_slices.h) a tile computes everything that it needs by itself, the same as its neighbours
 // where it must be: shares overlap, and halos are padding only. What it computes of a tensor that is made slice by
@@ -93,6 +94,9 @@ struct AxisPartition {
   static AxisPartition of(std::int32_t size, std::span<const Window> readers, const TileRanges& needed = {});
   // Every tile has what it needs, as far as it lies in the image.
   static AxisPartition local(std::int32_t size, const TileRanges& needed);
+  // With buffers that begin with each tile's own halo, as in Google's programs: owned elements may start at different
+  // places.
+  AxisPartition with_own_fronts() const;
   // The same buffers, with a part of each tile's share in them.
   AxisPartition part(const TileRanges& own) const;
 

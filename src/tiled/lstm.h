@@ -2,9 +2,11 @@
 // An LSTM, time step by time step. What a step computes, and in which units: numeric/chip_lstm.h.
 //
 // Cells are spread over the tiles as the channels of a vector are, 64 to a tile: a tile computes all four gates of its
-// cells, for which it has their weights, the whole input and the whole output of the step before. Two kinds of work:
+// cells, for which it has their weights, the whole input and the whole output of the step before. Kinds of work:
 //
-//   LstmInputs   the input's part of the gates' arguments, W x + b, for several time steps at once: it does not depend
+//   LstmLoop     time steps in a loop: W x + b, R h and everything behind. Where there are several tiles, what a pass
+//                computes is brought to all of them at its end
+//   LstmInputs   the input's part of the gates' arguments, W x + b, for all time steps at once: it does not depend
 //                on the output
 //   LstmStep     R h and everything behind it, for one time step. Where there are several tiles, what it computes is
 //                brought to all of them by a step of another kind (RingCopies)
@@ -17,6 +19,7 @@
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "numeric/chip_lstm.h"
 #include "tiled/memory.h"
+#include "tiled/ring_copies.h"
 
 namespace reef::tiled {
 
@@ -71,7 +74,7 @@ struct LstmLayers {
 struct LstmPlace {
   std::int32_t cells = 0;
   std::int32_t scratch = kNowhere;     // TiledProgram::narrow, LstmScratch::kBytes
-  std::int32_t inputs = kNowhere;      // TiledProgram::narrow, kLstmInputBytes for each time step of a block
+  std::int32_t inputs = kNowhere;      // TiledProgram::narrow, kLstmInputBytes for each time step that it is for
   std::int32_t lines = kNowhere;       // TiledProgram::wide, LstmLines::kCount
   std::int32_t parameters = kNowhere;  // TiledProgram::parameters, in parts
 
@@ -90,28 +93,49 @@ struct LstmPlace {
   }
 };
 
+// What several kinds need.
+struct LstmNumbers {
+  std::int32_t hidden_zero = 0;
+  float hidden_scale = 1;
+  numeric::ChipLstmStep step;
+};
+
 struct LstmInputs {
   LstmPlace place;
-  bool is_first = false;                            // makes the constant lines
-  std::int32_t kept_weight = 0, update_weight = 0;  // for these
-  std::int32_t input = 0;                           // TiledProgram::tensors: kCopies, a pixel for each time step
-  std::int32_t first_step = 0, steps = 0;
+  LstmNumbers numbers;     // for the constant lines, which it makes
+  std::int32_t input = 0;  // TiledProgram::tensors: kCopies, a pixel for each time step
+  std::int32_t steps = 0;
   LstmLayers layers;
 };
 
 struct LstmStep {
   LstmPlace place;
   LstmLayers layers;
-  std::int32_t step_of_block = 0;  // whose W x + b it takes
-  std::int32_t hidden = 0;         // TiledProgram::tensors: kCopies; h of the step before is pixel
-  std::int32_t hidden_pixel = 0;   // `hidden_pixel` of it
-  std::int32_t output = 0;         // TiledProgram::tensors: where a tile writes its cells of h: kCopies, or kVector if
-  std::int32_t output_pixel = 0;   // there are several tiles
+  std::int32_t number = 0;        // of the time step, whose W x + b it takes
+  std::int32_t hidden = 0;        // TiledProgram::tensors: kCopies; h of the step before is pixel
+  std::int32_t hidden_pixel = 0;  // `hidden_pixel` of it
+  std::int32_t output = 0;        // TiledProgram::tensors: where a tile writes its cells of h: kCopies, or kVector if
+  std::int32_t output_pixel = 0;  // there are several tiles
   // TiledProgram::tensors, kVector, 16 bits: c as it comes in, for the first step; and as it goes out, for the last.
   std::int32_t state_before = kNowhere, state_after = kNowhere;
-  std::int32_t hidden_zero = 0;
-  float hidden_scale = 1;
-  numeric::ChipLstmStep numbers;
+  LstmNumbers numbers;
+};
+
+// Instructions of a loop cannot change their addresses: x of the step is always the first of a copy that moves by a
+// pixel in each pass, and the output the last of those of the loop, which move likewise.
+struct LstmLoop {
+  LstmPlace place;
+  bool is_first = false;  // makes the constant lines
+  LstmLayers of_input, recurrent;
+  std::int32_t input = 0;  // TiledProgram::tensors: kCopies, a pixel for each time step
+  std::int32_t first_step = 0, steps = 0;
+  std::int32_t moving_input = kNowhere;       // TiledProgram::narrow: of_input.words for each of the steps
+  std::int32_t hidden = 0, hidden_pixel = 0;  // before the first step, as in LstmStep
+  std::int32_t output = 0;                    // TiledProgram::tensors: kCopies
+  std::int32_t own = kNowhere;                // TiledProgram::tensors, kVector, where there are several tiles: a
+  RingCopies gather;                          // tile's cells of h, and how they come to the loop's last output
+  std::int32_t state_before = kNowhere, state_after = kNowhere;
+  LstmNumbers numbers;
 };
 
 }  // namespace reef::tiled

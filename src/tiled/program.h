@@ -74,6 +74,7 @@ using Work = std::variant<Infeed
                           , Reflow
                           , WideSquares
                           , PixelRoots
+                          , LstmLoop
                           >;
 // clang-format on
 

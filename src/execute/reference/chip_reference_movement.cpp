@@ -2,6 +2,7 @@
 // Ops that put elements elsewhere, and resizing. Codes are copied; only CONCATENATION may change their scale.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "execute/reference/chip_reference_op.h"
 
@@ -243,64 +244,67 @@ Status concatenation(ChipOp& op) {
   return ok_status();
 }
 
-// ---- Resizing by two, the only factor seen in a program ----
+// ---- Resizing ----
 
+// A position along an axis: between two pixels, of which `high` has `weight` parts of the axis's denominator.
 struct Tap {
   std::int64_t low = 0, high = 0;
-  std::int64_t weight = 0;  // of `high`, in 1/128
+  std::int64_t weight = 0;
+};
+struct AxisTaps {
+  std::int64_t denominator = 1;
+  std::vector<Tap> taps;  // by output
 };
 
-// Between the centers of two pixels, beyond the border the pixel itself. Positions without half_pixel_centers are those
-// of TFLite; no program of Google's shows them.
-Tap tap(std::int64_t target, std::int64_t size, bool half_pixels) {
-  const std::int64_t quarters = 2 * target - (half_pixels ? 1 : 0);  // position in the source, in quarters of a pixel
-  const std::int64_t low = quarters < 0 ? -1 : quarters / 4;
-  Tap result{low, low + 1, (quarters - 4 * low) * 128 / 4};
-  result.low = std::clamp<std::int64_t>(result.low, 0, size - 1);
-  result.high = std::clamp<std::int64_t>(result.high, 0, size - 1);
-  return result;
-}
-
-Status require_factor_two(const ChipOp& op) {
-  const ir::Shape &from = op.value(0).shape, &to = op.output().shape;
-  REEF_REQUIRE(from.rank() == 4 && to.rank() == 4, "tensors of four dimensions are needed");
-  if (to[1] == 2 * from[1] && to[2] == 2 * from[2] && !op.attributes().get_bool("align_corners")) return ok_status();
-  return unsupported("it is not known how the chip resizes by other factors than 2 or with align_corners");
-}
-
-// To the size that it has every position is that of a pixel, and in an image of one pixel all positions are that
-// pixel's, whatever the attributes say.
-bool only_copies_pixels(const ChipOp& op) {
-  const ir::Shape& from = op.value(0).shape;
-  return from == op.output().shape || (from.rank() == 4 && from[1] == 1 && from[2] == 1);
-}
-
-Status resize_bilinear(ChipOp& op) {
-  if (only_copies_pixels(op)) {
-    const ir::Shape from = op.value(0).shape;
-    return gather(op, 0, 0, [&](std::vector<std::int64_t> at) {
-      for (std::size_t axis = 1; axis <= 2 && axis < at.size(); ++axis) {
-        at[axis] = std::min<std::int64_t>(at[axis], from[static_cast<int>(axis)] - 1);
-      }
-      return at;
-    });
+// TFLite's positions, exactly: its kernels round them, to float32 or to 1/1024 of a pixel. Beyond the border is the
+// pixel at the border. The denominator is the smallest that all positions have.
+AxisTaps taps_along(std::int64_t from, std::int64_t to, bool align_corners, bool half_pixels) {
+  AxisTaps axis;
+  axis.taps.resize(static_cast<std::size_t>(to));
+  if (from == 1) return axis;
+  const std::int64_t trim = align_corners && to > 1 ? 1 : 0, in = from - trim, out = to - trim;
+  const auto numerator = [&](std::int64_t i) { return half_pixels ? (2 * i + 1) * in - out : i * in; };
+  const std::int64_t unit = half_pixels ? 2 * out : out;
+  std::int64_t common = unit;
+  for (std::int64_t i = 0; i < to; ++i) common = std::gcd(common, numerator(i));
+  axis.denominator = unit / common;
+  for (std::int64_t i = 0; i < to; ++i) {
+    const std::int64_t at = numerator(i) / common;
+    const std::int64_t low = at < 0 ? -((-at + axis.denominator - 1) / axis.denominator) : at / axis.denominator;
+    axis.taps[static_cast<std::size_t>(i)] = {std::clamp<std::int64_t>(low, 0, from - 1),
+                                              std::clamp<std::int64_t>(low + 1, 0, from - 1),
+                                              at - axis.denominator * low};
   }
-  REEF_RETURN_IF_ERROR(require_factor_two(op));
-  const bool half = op.attributes().get_bool("half_pixel_centers");
+  return axis;
+}
+
+// An exact sum of four products, which is multiplied by a float32 and rounded, like everything on the chip. Known from
+// Google's programs for twice the size with half_pixel_centers only.
+Status resize_bilinear(ChipOp& op) {
+  constexpr std::int64_t kMostWeight = 128;  // of 8 bits
+  const ir::Shape from = op.value(0).shape, &to = op.output().shape;
+  REEF_REQUIRE(from.rank() == 4 && to.rank() == 4, "tensors of four dimensions are needed");
+  const bool align = op.attributes().get_bool("align_corners"), half = op.attributes().get_bool("half_pixel_centers");
+  if (from == to) return gather(op, 0, 0, [](const std::vector<std::int64_t>& at) { return at; });
+  REEF_REQUIRE(!align || !half, "align_corners and half_pixel_centers exclude each other");
+  const AxisTaps rows = taps_along(from[1], to[1], align, half), columns = taps_along(from[2], to[2], align, half);
+  const std::int64_t total = rows.denominator * columns.denominator;
+  if (total > kMostWeight) return unsupported("weights in units of 1/{} are not numbers of 8 bits", total);
   REEF_RETURN_IF_ERROR(require_same_quantization(op, op.input(0), op.output()));
   const ChipValue& in = op.value(0);
   std::vector<std::int32_t> codes;
-  Positions position(op.output().shape);
-  for (std::int64_t n = op.output().shape.elements(); n > 0; --n, position.advance()) {
+  Positions position(to);
+  for (std::int64_t n = to.elements(); n > 0; --n, position.advance()) {
     const std::vector<std::int64_t>& at = position.at();
-    const Tap y = tap(at[1], in.shape[1], half), x = tap(at[2], in.shape[2], half);
+    const Tap &y = rows.taps[static_cast<std::size_t>(at[1])], &x = columns.taps[static_cast<std::size_t>(at[2])];
     const auto code = [&](std::int64_t iy, std::int64_t ix) {
       return std::int64_t{in.codes[offset(in.shape, {at[0], iy, ix, at[3]})]};
     };
-    const std::int64_t above = code(y.low, x.low) * (128 - x.weight) + code(y.low, x.high) * x.weight;
-    const std::int64_t below = code(y.high, x.low) * (128 - x.weight) + code(y.high, x.high) * x.weight;
-    const std::int64_t sum = above * (128 - y.weight) + below * y.weight;
-    codes.push_back(requantized(sum, 0x1p-14f, {.max = 255, .min = 0}, 0));
+    const auto across = [&](std::int64_t iy) {
+      return code(iy, x.low) * (columns.denominator - x.weight) + code(iy, x.high) * x.weight;
+    };
+    const std::int64_t sum = across(y.low) * (rows.denominator - y.weight) + across(y.high) * y.weight;
+    codes.push_back(requantized(sum, 1.0f / static_cast<float>(total), {.max = 255, .min = 0}, 0));
   }
   op.set(0, std::move(codes));
   return ok_status();
