@@ -10,7 +10,7 @@
 
 namespace reef::testing {
 
-Result<int> distance_from_tflite(const ir::Model& model, unsigned seed) {
+Result<int> distance_from_tflite(const ir::Model& model, unsigned seed, std::optional<int> most) {
   const ir::Subgraph& graph = model.subgraphs[0];
   cpu::InterpreterOptions options;
   options.tflite_release = ops::TfliteRelease::kCurrent;
@@ -23,7 +23,10 @@ Result<int> distance_from_tflite(const ir::Model& model, unsigned seed) {
     const std::span<std::byte> bytes = interpreter->input_bytes(static_cast<int>(i));
     std::vector<std::uint8_t>& copy = given[graph.inputs[i]];
     copy.resize(bytes.size());
-    for (std::uint8_t& byte : copy) byte = static_cast<std::uint8_t>(random());
+    for (std::uint8_t& byte : copy) {
+      const auto number = static_cast<int>(random() % 0x10000);
+      byte = static_cast<std::uint8_t>(most ? number % (2 * *most + 1) - *most : number);
+    }
     std::memcpy(bytes.data(), copy.data(), copy.size());
   }
   REEF_RETURN_IF_ERROR(interpreter->invoke());

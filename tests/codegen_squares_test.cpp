@@ -210,6 +210,19 @@ TEST(CodegenSquares, NormalizationOfAllLengths) {
   }
 }
 
+TEST(CodegenSquares, NormalizationIsWithinOneOfTflite) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    RandomChoice choice(seed);
+    const int most = choice.among({0, 1, 1, 2, 3, 5, 10, 30, 60, 127}), channels = choice.between(1, 600);
+    SCOPED_TRACE(fmt::format("{} channels within {}", channels, most));
+    const ir::Model model = unary_model("L2_NORMALIZATION", {1, 4, 5, channels}, {ir::DataType::kInt8, 0.05f, 0},
+                                        {ir::DataType::kInt8, 1.0f / 128, 0});
+    const auto distance = distance_from_tflite(model, seed, most);
+    ASSERT_TRUE(distance.ok()) << distance.status().message();
+    EXPECT_LE(*distance, 1);
+  }
+}
+
 TEST(CodegenSquares, AreWithinOneOfTflite) {
   int largest = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {

@@ -49,8 +49,24 @@ struct Axis {
 
   std::int32_t period() const { return static_cast<std::int32_t>(phases.size()); }
   bool is_extended() const { return begin < 0 || begin + extent > inputs; }
+  // Pixels of a phase that are among some of the output, which are not none.
+  tiled::Range of_phase(std::int32_t remainder, const tiled::Range& range) const {
+    if (stride == 0) return {0, 1};
+    return {std::max(0, range.begin - remainder + period() - 1) / period(),
+            (range.end - 1 - remainder + period()) / period()};
+  }
   // Through which the output finds pixels of a phase, among others.
   tiled::Window in_phase(std::int32_t remainder) const {
+    const std::int32_t size = phases[static_cast<std::size_t>(remainder)].outputs;
+    bool is_own = true;  // tiles need no others than they compute, so there need be no halo
+    for (int t = 0; t < tiled::kTilesPerAxis; ++t) {
+      const tiled::Range range{tiled::cut(outputs, t), tiled::cut(outputs, t + 1)};
+      if (range.is_empty()) continue;
+      const tiled::Range needed = of_phase(remainder, range);
+      is_own = is_own &&
+               (needed.is_empty() || (needed.begin >= tiled::cut(size, t) && needed.end <= tiled::cut(size, t + 1)));
+    }
+    if (is_own) return {.outputs = size};
     if (stride == 0) return {.outputs = outputs, .stride = 0};
     return {.outputs = outputs, .pad_before = remainder, .enlarged = period()};
   }
@@ -152,10 +168,8 @@ tiled::TileRanges phase_rows(const Axis& axis, std::int32_t remainder, const til
   for (std::size_t t = 0; t < rows.size(); ++t) {
     const tiled::Range range = outputs[t].within(0, axis.outputs);
     if (range.is_empty()) continue;
-    const tiled::Range in_phase{std::max(0, range.begin - remainder + axis.period() - 1) / axis.period(),
-                                (range.end - 1 - remainder + axis.period()) / axis.period()};
-    if (axis.stride == 0) rows[t] = {0, 1};
-    if (axis.stride > 0 && !in_phase.is_empty()) rows[t] = in_phase;
+    const tiled::Range in_phase = axis.of_phase(remainder, range);
+    if (!in_phase.is_empty()) rows[t] = in_phase;
   }
   return rows;
 }
