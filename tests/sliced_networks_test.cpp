@@ -136,21 +136,13 @@ std::string describe_slices(const RandomNetwork& network, unsigned seed) {
       text += " ;";
     }
   }
-  if (std::getenv("REEF_DUMP")) {
-    const WholeModel whole(*model);
-    auto o = options;
-    o.level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
-    auto code = compiler::generate_part_with(whole.part(1 + seed), o);
-    text += code.ok() ? tiled::to_text(*model, code->program) : code.status().message();
-    lower::LowerOptions how{*o.level};
-    how.groups = *o.slices;
-    how.hosted = o.hosted;
-    auto program = lower::lower(*model, whole.ops, whole.inputs, whole.outputs, how);
-    if (program.ok()) {
-      (void)schedule::schedule(*program);
-      text += tiled::to_text(*model, *program);
-    }
-  }
+  if (std::getenv("REEF_DUMP") == nullptr) return text;
+  const WholeModel whole(*model);
+  lower::LowerOptions how{seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter};
+  how.groups = *options.slices;
+  how.hosted = options.hosted;
+  auto program = lower::lower(*model, whole.ops, whole.inputs, whole.outputs, how);
+  if (program.ok() && schedule::schedule(*program).ok()) text += "\n" + tiled::to_text(*model, *program);
   return text;
 }
 

@@ -38,6 +38,24 @@ MemoryUse memory_use(const PartProgram& part, const tiled::TiledProgram& program
   return use;
 }
 
+// Whether what one operator reads and makes is more than all tiles hold: then it need not be tried.
+bool is_surely_too_large(const PartProgram& part, std::int64_t narrow_bytes) {
+  const ir::Subgraph& graph = part.model.subgraphs[0];
+  return std::any_of(part.ops.begin(), part.ops.end(), [&](std::int32_t index) {
+    const ir::Operator& op = graph.operators[static_cast<std::size_t>(index)];
+    std::int64_t bytes = 0;
+    const auto add = [&](std::int32_t t) {
+      if (t < 0) return;
+      const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(t)];
+      const bool is_activation = tensor.shape.rank() == 4 && ir::constant_data(part.model, tensor).empty();
+      if (is_activation) bytes += tensor.shape.checked_elements().value_or(0);
+    };
+    std::for_each(op.outputs.begin(), op.outputs.end(), add);
+    if (!op.inputs.empty() && op.type != "RESHAPE" && op.type != "QUANTIZE") add(op.inputs[0]);
+    return bytes > chip::kTiles * narrow_bytes;
+  });
+}
+
 // In slices, where activations do not fit as they are.
 Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const GenerationOptions& options) {
   lower::LowerOptions how{options.level.value_or(part.level), part.refused};
@@ -45,14 +63,14 @@ Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const Generati
     how.groups = *options.slices;
     how.hosted = options.hosted;
   }
-  REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program,
-                        lower::lower(part.model, part.ops, part.inputs, part.outputs, how));
-  if (options.slices || schedule::activation_bytes(program) <= options.narrow_bytes) return program;
+  const auto lowered = [&] { return lower::lower(part.model, part.ops, part.inputs, part.outputs, how); };
+  if (options.slices || !is_surely_too_large(part, options.narrow_bytes)) {
+    REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lowered());
+    if (options.slices || schedule::activation_bytes(program) <= options.narrow_bytes) return program;
+  }
   REEF_ASSIGN_OR_RETURN(SlicePlan plan,
                         choose_slices({part.model, part.ops, part.inputs, part.outputs}, how, options.narrow_bytes));
-  how.groups = std::move(plan.groups);
-  how.hosted = std::move(plan.hosted);
-  return lower::lower(part.model, part.ops, part.inputs, part.outputs, how);
+  return plan.program ? Result<tiled::TiledProgram>(std::move(*plan.program)) : lowered();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "compiler/slicing_estimate.h"
+#include "lower/builder.h"
 #include "schedule/schedule.h"
 
 namespace reef::compiler {
@@ -88,9 +89,7 @@ std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const l
 class Search {
  public:
   Search(const lower::PartBorder& part, lower::LowerOptions how, const TiledProgram& program, std::int64_t memory)
-      : part_(part), how_(std::move(how)), program_(program), memory_(memory) {
-    how_.sketch = true;
-  }
+      : part_(part), how_(std::move(how)), program_(program), memory_(memory) {}
 
   std::optional<SlicePlan> find(bool may_put_aside, const std::set<std::int32_t>& hosted) {
     const Whole whole(part_, program_, may_put_aside, hosted);
@@ -102,7 +101,7 @@ class Search {
       if ((groups->empty() && hosted.empty()) || groups == last) continue;
       last = groups;
       SlicePlan plan{*groups, hosted};
-      if (fits(plan, may_put_aside)) return plan;
+      if (fits(plan, may_put_aside, true) && fits(plan, may_put_aside, false)) return plan;
     }
     return std::nullopt;
   }
@@ -148,11 +147,15 @@ class Search {
   }
 
  private:
-  bool fits(const SlicePlan& plan, bool may_put_aside) {
+  // First without everything that takes long and says little about sizes; then really.
+  bool fits(SlicePlan& plan, bool may_put_aside, bool sketch) {
     how_.groups = plan.groups;
     how_.hosted = plan.hosted;
+    how_.sketch = sketch;
     auto sliced = lower::lower(part_.model, part_.ops, part_.inputs, part_.outputs, how_);
-    return sliced.ok() && schedule::activations_fit(*sliced, memory_, may_put_aside);
+    if (!sliced.ok()) return false;
+    if (!sketch) plan.program = *sliced;
+    return schedule::activations_fit(*sliced, memory_, may_put_aside);
   }
 
   const lower::PartBorder& part_;
@@ -169,6 +172,8 @@ Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::Lowe
   how.sketch = true;
   how.groups.clear();
   how.hosted.clear();
+  lower::SketchSizes sizes;
+  how.sizes = &sizes;
   REEF_ASSIGN_OR_RETURN(TiledProgram program, lower::lower(part.model, part.ops, part.inputs, part.outputs, how));
   if (schedule::activations_fit(program, memory, false)) return SlicePlan();
   Search search(part, how, program, memory);

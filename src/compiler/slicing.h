@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -32,6 +33,7 @@ namespace reef::compiler {
 struct SlicePlan {
   std::vector<lower::SliceGroup> groups = {};
   std::set<std::int32_t> hosted = {};  // tensors of the model that the host keeps
+  std::optional<tiled::TiledProgram> program = {};  // lowered in this way
 };
 
 // Into `memory` bytes of each tile. Empty: everything fits as it is, or with things put aside. kUnsupported: nothing

@@ -47,7 +47,9 @@ Draft work_of(const tiled::Resample& step, const TiledTensor& from, const TiledT
       from.byte_of(row, column, first_pixel(to.rows, row) - kHalo, first_pixel(to.columns, column) - kHalo);
   std::vector<Dim> sums;
   if (step.bilinear) sums.push_back(repeat(taps * taps));
-  sums.push_back(repeat(std::int64_t{rows} * columns * words));
+  for (const std::int64_t count : few_counts({columns, rows, words}, kMostParameterSteps)) {
+    sums.push_back(repeat(count));
+  }
   Draft draft(Opcode::kResample);
   draft.loops({taps, taps, columns, rows, 1, words})
       .nest(t::kIn, LoopNest(first, {emit::step(pitch, taps), emit::step(row_bytes, taps), repeat(columns),

@@ -35,6 +35,14 @@ struct Value {
   Padding padding;
 };
 
+// Sizes of scratch memory that take long to find, by everything that they follow from; for sketches.
+struct SketchSizes {
+  struct Sizes {
+    std::int64_t buffer = 0, scratch = 0;
+  };
+  std::map<std::vector<std::int32_t>, Sizes> rearrangements;
+};
+
 struct Windows {
   tiled::Window y, x;
 };
@@ -184,7 +192,11 @@ class Builder {
 
   // For `finish` functions: only how large tensors are and when they exist is asked for.
   bool is_sketch() const { return is_sketch_; }
-  void set_sketch(bool is_sketch) { is_sketch_ = is_sketch; }
+  SketchSizes* sketch_sizes() { return sketch_sizes_; }  // null: there are none from before
+  void set_sketch(bool is_sketch, SketchSizes* sizes) {
+    is_sketch_ = is_sketch;
+    sketch_sizes_ = is_sketch ? sizes : nullptr;
+  }
 
   tiled::Level level() const { return program_.level; }
   tiled::TiledProgram& program() { return program_; }
@@ -231,6 +243,7 @@ class Builder {
   std::map<std::int32_t, std::vector<ChunkOfStep>> chunks_of_op_;
   std::optional<Slice> slice_;
   bool is_sketch_ = false;
+  SketchSizes* sketch_sizes_ = nullptr;
   std::map<std::int32_t, Value> values_before_slice_;
   std::size_t layouts_before_slice_ = 0;
   std::vector<std::pair<std::int32_t, std::int32_t>> layouts_;  // a tiled tensor, and another of the same elements

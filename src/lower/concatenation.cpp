@@ -39,8 +39,9 @@ ElementMap side_by_side(std::vector<Slot> slots, std::int64_t run) {
     const auto next = std::upper_bound(slots.begin(), slots.end(), in_run,
                                        [](std::int64_t at, const Slot& slot) { return at < slot.begin; });
     const Slot& slot = *(next - 1);
-    if (slot.operand < 0) return ElementSource{slot.operand, 0};
-    return ElementSource{slot.operand, element / run * slot.size + in_run - slot.begin};
+    const std::int64_t together = slot.begin + slot.size - in_run;
+    if (slot.operand < 0) return ElementSource{slot.operand, 0, together};
+    return ElementSource{slot.operand, element / run * slot.size + in_run - slot.begin, together};
   };
 }
 

@@ -31,7 +31,7 @@ Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std:
                                   const LowerOptions& options) {
   Builder builder(model, ops);
   builder.program().level = options.level;
-  builder.set_sketch(options.sketch);
+  builder.set_sketch(options.sketch, options.sizes);
   std::vector<RefusedOp> refused;
   auto program = lower_part(builder, {model, ops, inputs, outputs}, options, refused);
   if (options.refused != nullptr) *options.refused = std::move(refused);

@@ -24,6 +24,8 @@ struct RefusedOp {
   std::string reason;
 };
 
+struct SketchSizes;  // builder.h
+
 struct LowerOptions {
   tiled::Level level = tiled::Level::kAsGoogle;
   // Gets all operators that are known to stand in the way when lowering fails with kUnsupported; empty if the reason
@@ -36,6 +38,7 @@ struct LowerOptions {
   std::set<std::int32_t> hosted = {};
   // Leaves out parameters and what only they decide: for the sizes of activations, quickly.
   bool sketch = false;
+  SketchSizes* sizes = nullptr;  // of the same part, if several sketches are made of it
 };
 
 // `model` must be verified; `ops` ascending operators of subgraph 0; `inputs` and `outputs` the tensors at the border.

@@ -222,7 +222,8 @@ Status PartLowering::send(std::int32_t tensor, std::int32_t tiled) {
 Status PartLowering::send_rest() {
   for (const std::int32_t tensor : part_.outputs) {
     if (!sent_.contains(tensor)) {
-      if (options_.hosted.contains(tensor)) REEF_RETURN_IF_ERROR(load(tensor));
+      REEF_RETURN_IF_ERROR(feed(tensor));
+      REEF_RETURN_IF_ERROR(load(tensor));
       REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, builder_.any_layout(tensor));
       REEF_RETURN_IF_ERROR(send(tensor, tiled));
     }

@@ -46,7 +46,6 @@ class PartLowering {
   // ---- The host's memory ----
   Status load(std::int32_t tensor);
   Status store(std::int32_t tensor, std::int32_t tiled);
-  bool is_kept_by_host(std::int32_t tensor) const { return images_.contains(tensor); }
 
   Builder& builder_;
   const PartBorder& part_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace reef::lower {
 namespace {
@@ -35,9 +36,14 @@ Placement::Placement(const tiled::TiledTensor& tensor) : tensor_(tensor) {
 }
 
 Placement::Pixel Placement::pixel(std::int64_t element) const {
-  const std::int64_t at = element / tensor_.channels;
-  return {static_cast<std::int32_t>(at / tensor_.width), static_cast<std::int32_t>(at % tensor_.width),
-          static_cast<std::int32_t>(element % tensor_.channels)};
+  const auto pixel_of = [&](auto at) {  // divisions of 32 bits are much faster
+    const auto channels = static_cast<decltype(at)>(tensor_.channels), width = static_cast<decltype(at)>(tensor_.width);
+    const auto pixel = at / channels, y = pixel / width;
+    return Pixel{static_cast<std::int32_t>(y), static_cast<std::int32_t>(pixel - y * width),
+                 static_cast<std::int32_t>(at - pixel * channels)};
+  };
+  if (element <= std::numeric_limits<std::uint32_t>::max()) return pixel_of(static_cast<std::uint32_t>(element));
+  return pixel_of(static_cast<std::uint64_t>(element));
 }
 
 std::int32_t Placement::grid_byte(int tile, const Pixel& p) const {

@@ -16,6 +16,11 @@ class Placement {
   explicit Placement(const tiled::TiledTensor& tensor);
 
   static constexpr std::int32_t kNotHere = -1;
+  // Elements from the given one on that lie next to each other wherever it is: those of its pixel, or run.
+  std::int64_t elements_together(std::int64_t element) const {
+    const std::int64_t run = tensor_.spread == tiled::Spread::kVector ? tensor_.run : tensor_.channels;
+    return run - element % run;
+  }
   // Byte of the tensor's object at which a tile has the element: its own or in a halo. kNotHere: it has not.
   std::int32_t byte_on(int tile, std::int64_t element) const;
   // A tile that has the element for its own; in work by slices several may, and one in the row of tiles of `reader`,

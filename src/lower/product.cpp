@@ -59,7 +59,10 @@ Status finish_product(Builder& builder, tiled::Step& step) {
                                  ? std::min(tensor.pixel_words(), tiled::kVectorRun / chip::kNarrowWordBytes)
                                  : tensor.pixel_words();
   const std::int64_t bytes_of_word = pixels * tiled::kSpreadWords * chip::kNarrowWordBytes;
-  if (pixels > kMostSpreadSteps) return unsupported("a tile has {} pixels, more than a loop can count", pixels);
+  // So many do not fit either: slices, for whose choice sketches are made, will have fewer.
+  if (pixels > kMostSpreadSteps && !builder.is_sketch()) {
+    return unsupported("a tile has {} pixels, more than a loop can count", pixels);
+  }
   product.words_at_once =
       static_cast<std::int32_t>(std::clamp<std::int64_t>(kMostSpreadBytes / bytes_of_word, 1, words));
   product.spread = builder.new_narrow(bytes_of_word * product.words_at_once);

@@ -2,6 +2,7 @@
 #include "lower/rearrange.h"
 
 #include <memory>
+#include <optional>
 
 #include "lower/rearrangement_plan.h"
 #include "lower/ring_copies.h"
@@ -19,13 +20,51 @@ struct Plan {
   Rearrangement what;
   std::unique_ptr<RearrangementPlan> planner = nullptr;
   std::int32_t buffer = tiled::kNowhere;
+  // In sketches.
+  std::vector<std::int32_t> key = {};
+  std::optional<SketchSizes::Sizes> known = {};
 };
 
 void set_size(Builder& builder, std::int32_t object, std::int64_t bytes) {
   builder.program().narrow[static_cast<std::size_t>(object)].bytes = bytes;
 }
 
+// What sizes follow from: how all tensors lie in the tiles. Where an image begins matters little; its remainder by a few
+// small factors does.
+void describe(const tiled::TiledTensor& tensor, std::vector<std::int32_t>& key) {
+  constexpr std::int32_t kFactors = 12;
+  key.insert(key.end(), {static_cast<std::int32_t>(tensor.spread), tensor.height, tensor.width, tensor.channels,
+                         tensor.pitch, tensor.offset, tensor.tiles, tensor.run, tensor.rows.is_local});
+  if (tensor.spread != tiled::Spread::kGrid) return;
+  for (const auto* axis : {&tensor.rows, &tensor.columns}) {
+    for (const tiled::TileShare& share : axis->tiles) {
+      key.insert(key.end(), {share.begin % kFactors, share.own(), share.before, share.after, share.begin - share.base,
+                             share.held});
+    }
+  }
+}
+
+std::vector<std::int32_t> key_of(const Builder& builder, const tiled::Step& step, const Rearrangement& what) {
+  std::vector<std::int32_t> key = {step.op};
+  describe(builder.tensor(what.output), key);
+  for (const Read& read : what.operands) describe(builder.tensor(read.tensor), key);
+  return key;
+}
+
+// Both steps of a sketch; false: not known yet.
+bool use_known_sizes(Builder& builder, tiled::Step& step, Plan& plan) {
+  if (builder.sketch_sizes() == nullptr) return false;
+  plan.key = key_of(builder, step, plan.what);
+  const auto known = builder.sketch_sizes()->rearrangements.find(plan.key);
+  if (known == builder.sketch_sizes()->rearrangements.end()) return false;
+  plan.known = known->second;
+  plan.buffer = builder.new_narrow(known->second.buffer);
+  if (known->second.buffer > 0) step.narrow_used.push_back(plan.buffer);
+  return true;
+}
+
 Status finish_transfers(Builder& builder, tiled::Step& step, Plan& plan) {
+  if (use_known_sizes(builder, step, plan)) return ok_status();
   plan.planner = std::make_unique<RearrangementPlan>(builder, plan.what);
   plan.buffer = builder.new_narrow(0);
   plan.planner->plan_transfers(plan.buffer);
@@ -37,8 +76,17 @@ Status finish_transfers(Builder& builder, tiled::Step& step, Plan& plan) {
 }
 
 Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
+  if (plan.known) {
+    const std::int32_t scratch = builder.new_narrow(plan.known->scratch);
+    if (plan.known->scratch > 0) step.narrow_used.push_back(scratch);
+    if (plan.known->buffer > 0) step.narrow_used.push_back(plan.buffer);
+    return ok_status();
+  }
   const std::int32_t scratch = builder.new_narrow(0);
   plan.planner->plan_copies(scratch);
+  if (builder.sketch_sizes() != nullptr) {
+    builder.sketch_sizes()->rearrangements[plan.key] = {plan.planner->buffer_bytes(), plan.planner->scratch_bytes()};
+  }
   set_size(builder, scratch, plan.planner->scratch_bytes());
   if (plan.planner->scratch_bytes() > 0) step.narrow_used.push_back(scratch);
   if (plan.planner->buffer_bytes() > 0) step.narrow_used.push_back(plan.buffer);

@@ -27,6 +27,7 @@ namespace reef::lower {
 struct ElementSource {
   std::int32_t operand = kZeroPoint;  // in the list of operands
   std::int64_t element = 0;           // of that operand, in its own order
+  std::int64_t run = 1;               // elements from this one on that follow each other there, too; perhaps more do
   static constexpr std::int32_t kZeroPoint = -1;
   static constexpr std::int32_t kInPlace = -2;  // it is there already
 };

@@ -26,21 +26,30 @@ constexpr std::int32_t kMostWalkCount = 1 << 15;
 
 RearrangementPlan::Word RearrangementPlan::word_of(int tile, const Placement::OwnWord& own) const {
   Word word;
-  for (std::int32_t k = 0; k < own.elements; ++k) {
-    Byte& byte = word[static_cast<std::size_t>(k)];
+  for (std::int32_t k = 0; k < own.elements;) {
     const ElementSource source = what_.source_of(own.first + k);
-    if (source.operand == ElementSource::kInPlace) continue;
-    byte.kind = Byte::Kind::kZero;
-    if (source.operand == ElementSource::kZeroPoint) continue;
-    const Placement& from = from_[static_cast<std::size_t>(source.operand)];
-    byte.object = from.object();
-    byte.byte = from.byte_on(tile, source.element);
-    byte.kind = Byte::Kind::kHere;
-    byte.owner = tile;
-    if (byte.byte != Placement::kNotHere) continue;
-    byte.kind = Byte::Kind::kAway;
-    byte.owner = from.owner(source.element, tile);
-    byte.byte = from.byte_on(byte.owner, source.element);
+    auto count = static_cast<std::int32_t>(std::min<std::int64_t>(source.run, own.elements - k));
+    Byte byte;
+    if (source.operand >= 0) {
+      const Placement& from = from_[static_cast<std::size_t>(source.operand)];
+      count = static_cast<std::int32_t>(std::min<std::int64_t>(count, from.elements_together(source.element)));
+      byte.object = from.object();
+      byte.byte = from.byte_on(tile, source.element);
+      byte.kind = Byte::Kind::kHere;
+      byte.owner = tile;
+      if (byte.byte == Placement::kNotHere) {
+        byte.kind = Byte::Kind::kAway;
+        byte.owner = from.owner(source.element, tile);
+        byte.byte = from.byte_on(byte.owner, source.element);
+      }
+    } else if (source.operand == ElementSource::kZeroPoint) {
+      byte.kind = Byte::Kind::kZero;
+    }
+    for (std::int32_t i = 0; i < count; ++i) {
+      word[static_cast<std::size_t>(k + i)] = byte;
+      if (source.operand >= 0) ++byte.byte;
+    }
+    k += count;
   }
   return word;
 }
@@ -179,7 +188,9 @@ void RearrangementPlan::plan_buffer(int from, std::int32_t buffer) {
 
 void RearrangementPlan::plan_transfers(std::int32_t buffer) {
   buffer_ = buffer;
-  for (int t = 0; t < chip::kTiles; ++t) collect(t);
+  for (int t = 0; t < chip::kTiles; ++t) {
+    if ((planned_ & tiled::mask_of(t)) != 0) collect(t);
+  }
   for (int t = 0; t < chip::kTiles; ++t) {
     plan_direct(t);
     plan_buffer(t, buffer);
@@ -296,7 +307,9 @@ void RearrangementPlan::plan_tile(int tile, std::int32_t scratch) {
 }
 
 void RearrangementPlan::plan_copies(std::int32_t scratch) {
-  for (int t = 0; t < chip::kTiles; ++t) plan_tile(t, scratch);
+  for (int t = 0; t < chip::kTiles; ++t) {
+    if ((planned_ & tiled::mask_of(t)) != 0) plan_tile(t, scratch);
+  }
 }
 
 LocalCopies RearrangementPlan::take_copies() {

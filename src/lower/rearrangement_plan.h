@@ -42,8 +42,12 @@ inline constexpr auto kPlanTiles = static_cast<std::size_t>(chip::kTiles);
 
 class RearrangementPlan {
  public:
+  // For sketches only some tiles are looked at, which stand for all: sizes come out nearly the same.
   RearrangementPlan(const Builder& builder, const Rearrangement& what)
-      : what_(what), output_(builder.tensor(what.output)), to_(output_) {
+      : what_(what),
+        output_(builder.tensor(what.output)),
+        to_(output_),
+        planned_(builder.is_sketch() ? kSketchTiles : tiled::kAllTiles) {
     for (const Read& read : what.operands) from_.emplace_back(builder.tensor(read.tensor));
   }
 
@@ -84,9 +88,12 @@ class RearrangementPlan {
   void add_copies(int tile, const PieceForm& form, std::int32_t target, const std::vector<Move>& moves,
                   std::map<tiled::LocalCopy, tiled::TileMask>& round);
 
+  static constexpr tiled::TileMask kSketchTiles = 0x8421;  // of different rows and columns
+
   const Rearrangement& what_;
   const tiled::TiledTensor& output_;
   Placement to_;
+  const tiled::TileMask planned_;
   std::vector<Placement> from_;
 
   struct Transfer {

@@ -44,7 +44,8 @@ Status move_blocks(Builder& builder, std::int32_t op, bool to_depth) {
                "blocks of {} between {} and {}", size, flat.to_string(), deep.to_string());
   const Blocks blocks{size, flat[2], flat[3]};
   return move_elements(builder, op, from, to, [=](std::int64_t element) {
-    return ElementSource{0, to_depth ? blocks.to_flat(element) : blocks.to_deep(element)};
+    return ElementSource{0, to_depth ? blocks.to_flat(element) : blocks.to_deep(element),
+                         blocks.channels - element % blocks.channels};
   });
 }
 

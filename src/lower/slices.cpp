@@ -94,7 +94,7 @@ Status lower_unpack(Builder& builder, std::int32_t op) {
                  "part {} of {} cannot be {}", i, shape.to_string(), builder.source(to).shape.to_string());
     const std::int64_t size = shape[d], at = static_cast<std::int64_t>(i);
     const auto map = [=](std::int64_t element) {
-      return ElementSource{0, (element / inner * size + at) * inner + element % inner};
+      return ElementSource{0, (element / inner * size + at) * inner + element % inner, inner - element % inner};
     };
     REEF_RETURN_IF_ERROR(move_elements(builder, op, from, to, map));
   }

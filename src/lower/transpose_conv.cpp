@@ -210,7 +210,8 @@ ElementMap interleaved(const Axis& y, const Axis& x, std::int64_t channels, std:
     const auto py = static_cast<std::size_t>(at_y % y.stride), px = static_cast<std::size_t>(at_x % x.stride);
     const Phase &rows = y.phases[py], &columns = x.phases[px];
     const std::int64_t row = at_y / y.stride - rows.first, column = at_x / x.stride - columns.first;
-    return ElementSource{operand_of[py * x.phases.size() + px], (row * columns.outputs + column) * channels + c};
+    return ElementSource{operand_of[py * x.phases.size() + px], (row * columns.outputs + column) * channels + c,
+                         channels - c};
   };
 }
 
