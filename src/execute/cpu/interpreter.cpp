@@ -40,7 +40,7 @@ class Interpreter::Impl : public ops::Environment {
   Status bind() {
     std::vector<std::string> problems;
     for (std::int32_t i = 0; i < subgraph_count(); ++i) {
-      runners_.push_back(std::make_unique<SubgraphRunner>(*model_, i, *this, budget_, options_.profile));
+      runners_.push_back(std::make_unique<SubgraphRunner>(*model_, i, *this, budget_, options_));
       std::map<std::string, std::vector<std::size_t>> unknown;
       REEF_RETURN_IF_ERROR(runners_.back()->bind(options_.foreign_ops, unknown));
       for (auto& [type, indices] : unknown) {

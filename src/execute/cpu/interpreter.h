@@ -29,6 +29,15 @@ struct ForeignOp {
   std::function<Result<ops::Kernel>(ops::PrepareContext&)> prepare;
 };
 
+// An op that has just run: its place in the model and its tensors, with values.
+struct OpRun {
+  std::int32_t subgraph = 0;
+  std::int32_t op_index = 0;
+  const ir::Operator* op = nullptr;
+  std::span<ops::Tensor* const> inputs;  // null: an optional one left out
+  std::span<ops::Tensor* const> outputs;
+};
+
 struct InterpreterOptions {
   int threads = 1;
   std::int64_t max_memory_bytes = std::int64_t{4} << 30;  // tensors and scratch; the model itself is not counted
@@ -36,6 +45,9 @@ struct InterpreterOptions {
   bool profile = false;                                   // measure each op
   ops::TfliteRelease tflite_release = ops::TfliteRelease::k2_9;
   std::vector<ForeignOp> foreign_ops;
+  // Told of every op right after it ran, while its operands are still in memory; ops computed once at prepare are not
+  // seen. It may change the outputs' values, which later ops then read. An error ends the run with that error.
+  std::function<Status(const OpRun&)> after_op;
 };
 
 struct OpTiming {

@@ -84,5 +84,35 @@ TEST(Interpreter, UnknownOpsAreNamedTogether) {
       << interpreter.status().message();
 }
 
+TEST(Interpreter, AnObserverSeesEveryOpAndMayChangeWhatItMade) {
+  ir::Model model;
+  model.buffers.resize(1);
+  ir::Subgraph graph;
+  graph.tensors = {tensor(ir::DataType::kFloat32, {2}), tensor(ir::DataType::kFloat32, {2}),
+                   tensor(ir::DataType::kFloat32, {2})};
+  graph.inputs = {0};
+  graph.outputs = {2};
+  graph.operators = {op("NEG", {0}, {1}), op("ABS", {1}, {2})};
+  model.subgraphs.push_back(std::move(graph));
+  ASSERT_TRUE(ir::verify(model).ok());
+
+  std::vector<std::int32_t> seen;
+  InterpreterOptions options;
+  options.after_op = [&](const OpRun& run) {
+    seen.push_back(run.op_index);
+    if (run.op->type == "NEG") run.outputs[0]->mutable_values<float>()[1] = -7;
+    return ok_status();
+  };
+  auto interpreter = Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), options);
+  ASSERT_TRUE(interpreter.ok());
+  ASSERT_TRUE((*interpreter)->prepare().ok());
+  const float in[] = {3, 4};
+  std::memcpy((*interpreter)->input_bytes(0).data(), in, sizeof in);
+  ASSERT_TRUE((*interpreter)->invoke().ok());
+  EXPECT_EQ(seen, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ((*interpreter)->output(0).values<float>()[0], 3);
+  EXPECT_EQ((*interpreter)->output(0).values<float>()[1], 7);
+}
+
 }  // namespace
 }  // namespace reef::cpu

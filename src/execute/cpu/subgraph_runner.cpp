@@ -50,12 +50,12 @@ Result<ops::Kernel> SubgraphRunner::make_kernel(const OpState& state, ops::Prepa
 }
 
 SubgraphRunner::SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment,
-                               MemoryBudget& budget, bool profile)
+                               MemoryBudget& budget, const InterpreterOptions& options)
     : model_(model),
       graph_(model.subgraphs[index_of(index)]),
       environment_(environment),
       budget_(budget),
-      profile_(profile),
+      options_(options),
       tensors_(graph_.tensors.size()),
       dynamic_(graph_.tensors.size()),
       own_memory_(graph_.tensors.size()) {
@@ -233,7 +233,7 @@ Status SubgraphRunner::try_fold(OpState& state) {
 Status SubgraphRunner::run() {
   for (OpState& state : ops_) {
     if (state.folded) continue;
-    if (!profile_) {
+    if (!options_.profile) {
       REEF_RETURN_IF_ERROR(place(run_op(state), state));
     } else {
       const auto start = std::chrono::steady_clock::now();
@@ -241,11 +241,20 @@ Status SubgraphRunner::run() {
       state.total_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
       ++state.calls;
     }
+    if (options_.after_op) REEF_RETURN_IF_ERROR(place(tell_observer(state), state));
     if (environment_.threads().past_deadline()) {
       return place(make_error(StatusCode::kResourceExhausted, "the time limit has passed"), state);
     }
   }
   return ok_status();
+}
+
+Status SubgraphRunner::tell_observer(OpState& state) {
+  return options_.after_op({.subgraph = static_cast<std::int32_t>(&graph_ - model_.subgraphs.data()),
+                            .op_index = static_cast<std::int32_t>(state.op - graph_.operators.data()),
+                            .op = state.op,
+                            .inputs = state.inputs,
+                            .outputs = state.outputs});
 }
 
 Status SubgraphRunner::run_op(OpState& state) {

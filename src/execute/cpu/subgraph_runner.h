@@ -26,7 +26,7 @@ class SubgraphRunner {
  public:
   // Everything referenced must outlive the runner.
   SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment, MemoryBudget& budget,
-                 bool profile);
+                 const InterpreterOptions& options);
 
   // Looks every op up and checks its arity; adds the index of each op that cannot be run to `unknown`, by its type.
   Status bind(const std::vector<ForeignOp>& foreign_ops, std::map<std::string, std::vector<std::size_t>>& unknown);
@@ -82,13 +82,14 @@ class SubgraphRunner {
   Status try_fold(OpState& state);
   Status plan_memory();
   Status run_op(OpState& state);
+  Status tell_observer(OpState& state);
   Status prepare_deferred(OpState& state);
 
   const ir::Model& model_;
   const ir::Subgraph& graph_;
   ops::Environment& environment_;
   MemoryBudget& budget_;
-  const bool profile_;
+  const InterpreterOptions& options_;
 
   std::vector<ops::Tensor> tensors_;
   std::vector<ir::Shape> input_shapes_;  // as asked for with resize_input

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model file of any format Reef reads -> a verified ir::Model, simplified where its format calls for it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/model.h"
+
+namespace reef::compiler {
+
+struct FrontEndOptions {
+  // Sizes of inputs whose file leaves them open, or says otherwise; by the input's name in the file.
+  std::map<std::string, std::vector<std::int64_t>> input_shapes;
+  // ONNX: inputs and outputs (names) that stay channels-first; all others become channels-last.
+  std::vector<std::string> keep_nchw;
+};
+
+enum class ModelFormat { kTflite, kOnnx };
+
+// A tensor of the result and what the file it came from calls it.
+struct TensorOrigin {
+  std::string tensor;  // name in the result
+  std::string name;    // name in the file
+};
+
+struct FrontEndResult {
+  ir::Model model;  // passes ir::verify
+  ModelFormat format = ModelFormat::kTflite;
+  std::vector<TensorOrigin> origins;  // empty: names are the file's own
+  std::vector<std::string> notes;     // sentences for the user
+};
+
+// The format is told by the file's content.
+Result<FrontEndResult> load_any_model(const std::string& path, const FrontEndOptions& options = {});
+
+}  // namespace reef::compiler
