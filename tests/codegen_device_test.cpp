@@ -11,6 +11,7 @@
 #include "generated_code.h"
 #include "isa/opcode.h"
 #include "quantized_model.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
@@ -134,26 +135,10 @@ class RandomNetwork {
 };
 
 // The network in few words, for failures.
-std::string describe(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  const auto shape = [&](std::int32_t t) { return graph.tensors[static_cast<std::size_t>(t)].shape.to_string(); };
-  std::string text = shape(graph.inputs[0]);
-  for (const ir::Operator& op : graph.operators) {
-    text += fmt::format("\n  {} {} {} stride {}x{} dilation {} -> {}", op.type, shape(op.inputs[1]),
-                        op.attributes.get_enum("padding"), op.attributes.get_int("stride_h"),
-                        op.attributes.get_int("stride_w"), op.attributes.get_int("dilation_h_factor"),
-                        shape(op.outputs[0]));
-  }
-  return text;
-}
-
 TEST(CodegenDevice, RandomConvolutionsAreBitExact) {
   int ran = 0;
   std::map<std::string, int> refused;
-  const char* first = std::getenv("REEF_CODEGEN_FIRST");
-  const char* count = std::getenv("REEF_CODEGEN_COUNT");
-  const unsigned begin = first ? static_cast<unsigned>(std::atoi(first)) : 0;
-  const unsigned end = begin + (count ? static_cast<unsigned>(std::atoi(count)) : 150);
+  const auto [begin, end] = seeds_to_try(150);
   for (unsigned seed = begin; seed < end; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const ir::Model model = RandomNetwork(seed, seed % 2 == 1).make();
@@ -165,7 +150,7 @@ TEST(CodegenDevice, RandomConvolutionsAreBitExact) {
       ++refused[message.substr(0, 90)];
       continue;
     }
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule = schedule_of(seed);
     const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
     EXPECT_TRUE(status.ok()) << status.message() << "\n" << describe(model);
     if (seed % 4 == 0) {

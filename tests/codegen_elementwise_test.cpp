@@ -10,6 +10,7 @@
 #include "generated_code.h"
 #include "quantized_model.h"
 #include "random_choice.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
@@ -213,18 +214,6 @@ class RandomNetwork {
 };
 
 // The network in few words, for failures.
-std::string describe(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  const auto shape = [&](std::int32_t t) { return graph.tensors[static_cast<std::size_t>(t)].shape.to_string(); };
-  std::string text;
-  for (const ir::Operator& op : graph.operators) {
-    text += fmt::format("\n  {}: {}", op.outputs[0], op.type);
-    for (const std::int32_t input : op.inputs) text += fmt::format(" {}{}", input, shape(input));
-    text += " -> " + shape(op.outputs[0]);
-  }
-  return text;
-}
-
 struct Counts {
   int ran = 0;
   std::map<std::string, int> refused;
@@ -240,7 +229,7 @@ void run_network(const ir::Model& model, unsigned seed, tiled::Level level, Coun
     ++counts.refused[package.status().message().substr(0, 100)];
     return;
   }
-  const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+  const device::Schedule schedule = schedule_of(seed);
   // Google's pace of bringing vectors together rests on timing; ours does not.
   const auto gathers = [](const ir::Operator& op) { return op.type == "FULLY_CONNECTED" || op.type == "MEAN"; };
   const auto& ops = model.subgraphs[0].operators;
@@ -285,10 +274,7 @@ TEST(CodegenElementwise, PoolsOfLargeImages) {
 }
 
 TEST(CodegenElementwise, RandomNetworksAreBitExact) {
-  const char* first = std::getenv("REEF_CODEGEN_FIRST");
-  const char* count = std::getenv("REEF_CODEGEN_COUNT");
-  const unsigned begin = first ? static_cast<unsigned>(std::atoi(first)) : 0;
-  const unsigned end = begin + (count ? static_cast<unsigned>(std::atoi(count)) : 120);
+  const auto [begin, end] = seeds_to_try(120);
   Counts counts;
   for (unsigned seed = begin; seed < end; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -10,27 +10,12 @@
 #include "formats/tflite/reader.h"
 #include "generated_code.h"
 #include "quantized_model.h"
+#include "trials.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
 namespace reef::testing {
 namespace {
-
-std::string describe(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  const auto list = [&](const std::vector<std::int32_t>& tensors) {
-    std::string text;
-    for (const std::int32_t t : tensors) {
-      text += fmt::format(" %{} {}", t, graph.tensors[static_cast<std::size_t>(t)].shape.to_string());
-    }
-    return text;
-  };
-  std::string text = "inputs" + list(graph.inputs);
-  for (const ir::Operator& op : graph.operators) {
-    text += fmt::format("\n  {}{} ->{}", op.type, list(op.inputs), list(op.outputs));
-  }
-  return text + "\noutputs" + list(graph.outputs);
-}
 
 // Operators by their usual form.
 class Movements {
@@ -428,10 +413,7 @@ class RandomMovements {
 };
 
 TEST(CodegenMovement, RandomNetworksAreBitExact) {
-  const char* first = std::getenv("REEF_CODEGEN_FIRST");
-  const char* count = std::getenv("REEF_CODEGEN_COUNT");
-  const unsigned begin = first ? static_cast<unsigned>(std::atoi(first)) : 0;
-  const unsigned end = begin + (count ? static_cast<unsigned>(std::atoi(count)) : 100);
+  const auto [begin, end] = seeds_to_try(100);
   int ran = 0;
   std::map<std::string, int> refused;
   for (unsigned seed = begin; seed < end; ++seed) {
@@ -442,10 +424,9 @@ TEST(CodegenMovement, RandomNetworksAreBitExact) {
       EXPECT_EQ(package.status().code(), StatusCode::kUnsupported) << package.status().message() << "\n"
                                                                    << describe(model);
       ++refused[package.status().message().substr(0, 110)];
-      if (first != nullptr) std::printf("seed %u: %s\n", seed, describe(model).c_str());
       continue;
     }
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule = schedule_of(seed);
     const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
     EXPECT_TRUE(status.ok()) << status.message() << "\n" << describe(model);
     if (seed % 4 == 0) {

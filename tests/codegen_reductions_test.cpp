@@ -7,6 +7,7 @@
 #include "generated_code.h"
 #include "quantized_model.h"
 #include "random_choice.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
@@ -58,7 +59,7 @@ void expect_exact(const Case& c, unsigned seed, tiled::Level level) {
   const auto package = compiler::generate_code_with(WholeModel(model).part(1 + seed), {.level = level});
   ASSERT_TRUE(package.ok()) << package.status().message();
   const bool by_timing = level == tiled::Level::kAsGoogle && c.op == "MEAN";  // gathers of vectors at Google's pace
-  const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+  const device::Schedule schedule = schedule_of(seed);
   const Status status = runs_as_chip_reference(model, *package, seed, by_timing ? nullptr : &schedule);
   EXPECT_TRUE(status.ok()) << status.message();
   if (by_timing) return;
@@ -114,10 +115,7 @@ TEST(CodegenReductions, LargeImages) {
 }
 
 TEST(CodegenReductions, RandomOnes) {
-  const char* first = std::getenv("REEF_CODEGEN_FIRST");
-  const char* count = std::getenv("REEF_CODEGEN_COUNT");
-  const unsigned begin = first ? static_cast<unsigned>(std::atoi(first)) : 0;
-  const unsigned end = begin + (count ? static_cast<unsigned>(std::atoi(count)) : 60);
+  const auto [begin, end] = seeds_to_try(60);
   for (unsigned seed = begin; seed < end; ++seed) {
     RandomChoice choice(seed);
     Case c;

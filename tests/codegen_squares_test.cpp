@@ -8,6 +8,7 @@
 #include "generated_code.h"
 #include "quantized_model.h"
 #include "random_choice.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
@@ -18,7 +19,7 @@ void expect_exact(const ir::Model& model, unsigned seed, tiled::Level level) {
   ASSERT_TRUE(package.ok()) << package.status().message();
   // At -O0 vectors are gathered at Google's pace, which rests on timing.
   const bool by_timing = level == tiled::Level::kAsGoogle;
-  const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+  const device::Schedule schedule = schedule_of(seed);
   const Status status = runs_as_chip_reference(model, *package, seed, by_timing ? nullptr : &schedule);
   EXPECT_TRUE(status.ok()) << status.message();
   if (by_timing) return;

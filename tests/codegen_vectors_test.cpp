@@ -14,6 +14,7 @@
 #include "generated_code.h"
 #include "quantized_model.h"
 #include "random_choice.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
@@ -150,14 +151,6 @@ class RandomNetwork {
   QuantizedModel model_;
 };
 
-std::string describe(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  const auto shape = [&](std::int32_t t) { return graph.tensors[static_cast<std::size_t>(t)].shape.to_string(); };
-  std::string text = shape(graph.inputs[0]);
-  for (const ir::Operator& op : graph.operators) text += fmt::format(" {} {}", op.type, shape(op.outputs[0]));
-  return text;
-}
-
 Result<darwinn::Package> compiled(const ir::Model& model, tiled::Level level) {
   return compiler::generate_code_with(WholeModel(model).part(7), {.level = level});
 }
@@ -165,10 +158,7 @@ Result<darwinn::Package> compiled(const ir::Model& model, tiled::Level level) {
 TEST(CodegenVectors, RandomNetworksAreBitExact) {
   int ran = 0;
   std::map<std::string, int> refused;
-  const char* first = std::getenv("REEF_CODEGEN_FIRST");
-  const char* count = std::getenv("REEF_CODEGEN_COUNT");
-  const unsigned begin = first ? static_cast<unsigned>(std::atoi(first)) : 0;
-  const unsigned end = begin + (count ? static_cast<unsigned>(std::atoi(count)) : 200);
+  const auto [begin, end] = seeds_to_try(200);
   for (unsigned seed = begin; seed < end; ++seed) {
     const ir::Model model = RandomNetwork(seed).make();
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, describe(model)));
@@ -178,7 +168,7 @@ TEST(CodegenVectors, RandomNetworksAreBitExact) {
       ++refused[ours.status().message().substr(0, 110)];
       continue;
     }
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule = schedule_of(seed);
     const Status status = runs_as_chip_reference(model, *ours, seed, &schedule);
     EXPECT_TRUE(status.ok()) << status.message();
     if (seed % 4 == 0) {

@@ -30,8 +30,8 @@ struct MappedPart {
   std::vector<std::int32_t> ops, inputs, outputs;
 };
 
-// All instructions of an executable's chunks, one after the other, as one program: starts, halts and ends between chunks
-// are left out.
+// All instructions of an executable's chunks, one after the other, as one program: starts, halts and ends between
+// chunks are left out.
 Result<isa::Program> whole_program(const darwinn::Executable& executable);
 
 // Pairs of instructions (ours, theirs), in order. Where opcodes part, both go on at the nearest place from which

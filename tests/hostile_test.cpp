@@ -10,15 +10,11 @@
 
 #include "base/file.h"
 #include "hostile.h"
+#include "trials.h"
 #include "zoo.h"
 
 namespace reef::testing {
 namespace {
-
-int count_from_environment(const char* name, int fallback) {
-  const char* text = std::getenv(name);
-  return text ? std::atoi(text) : fallback;
-}
 
 std::vector<std::uint8_t> bytes_of(const std::string& path) {
   const auto file = read_file(path, 1 << 30);
@@ -36,7 +32,7 @@ std::vector<std::string> files_to_damage() {
 }
 
 TEST(Hostile, TruncatedFilesGiveErrors) {
-  const int cuts = count_from_environment("REEF_HOSTILE_CUTS", 64);
+  const int cuts = number_from_environment("REEF_HOSTILE_CUTS", 64);
   int errors = 0, runs = 0;
   for (const std::string& path : files_to_damage()) {
     const std::vector<std::uint8_t> whole = bytes_of(path);
@@ -55,7 +51,7 @@ TEST(Hostile, TruncatedFilesGiveErrors) {
 
 TEST(Hostile, FlippedBitsGiveErrorsOrRuns) {
   const std::vector<std::string> files = files_to_damage();
-  const int flips = count_from_environment("REEF_HOSTILE_FLIPS", 300);
+  const int flips = number_from_environment("REEF_HOSTILE_FLIPS", 300);
   std::mt19937 random(20240229);
   int errors = 0, runs = 0;
   double slowest = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Architectures that are used with large images, in many sizes: each must compile, a larger one never less than a smaller
-// one. Some of them run on the virtual device and must give the chip reference's outputs to the last bit.
+// Architectures that are used with large images, in many sizes: each must compile, a larger one never less than a
+// smaller one. Some of them run on the virtual device and must give the chip reference's outputs to the last bit.
 //
 //   REEF_SIZES=1 reef_tests --gtest_filter='LargeArchitectures.*'     all sizes; otherwise a few
 //   REEF_ARCHITECTURE="u-net" REEF_SIZE=256                             only this one
@@ -53,7 +53,8 @@ class Network {
     const ir::Shape shape = model_.shape(x);
     ir::Attributes attributes;
     attributes.set("block_size", std::int64_t{block});
-    return model_.op("DEPTH_TO_SPACE", {x}, {like(x, {1, block * shape[1], block * shape[2], shape[3] / block / block})},
+    return model_.op("DEPTH_TO_SPACE", {x},
+                     {like(x, {1, block * shape[1], block * shape[2], shape[3] / block / block})},
                      "DepthToSpaceOptions", std::move(attributes));
   }
   std::int32_t transpose_conv(std::int32_t x, int channels, int kernel, int stride) {
@@ -181,8 +182,8 @@ ir::Model feature_pyramid(int height, int width) {
   levels.erase(levels.begin());
   for (int i = 2; i >= 0; --i) {
     const auto at = static_cast<std::size_t>(i);
-    const std::int32_t up = n.model().resize("RESIZE_NEAREST_NEIGHBOR", levels[at + 1], n.height(levels[at]),
-                                             n.width(levels[at]));
+    const std::int32_t up =
+        n.model().resize("RESIZE_NEAREST_NEIGHBOR", levels[at + 1], n.height(levels[at]), n.width(levels[at]));
     levels[at] = n.model().conv(n.model().depthwise(n.model().add(levels[at], up), 3), 64);
   }
   for (std::size_t i = 1; i < 4; ++i) {

@@ -11,6 +11,7 @@
 #include "isa/opcode.h"
 #include "isa/program.h"
 #include "quantized_model.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
@@ -105,7 +106,7 @@ TEST(LargeNetworks, RandomRoomForParameters) {
     EXPECT_LE(code->memory->cached_bytes, part.cached_bytes_max);
     EXPECT_EQ(static_cast<std::int64_t>(streamed(code->package)), code->memory->streamed_bytes);
     for (const std::int32_t line : code->memory->next_line) EXPECT_LE(line, part.room.end_line);
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule = schedule_of(seed);
     const Status runs = runs_as_chip_reference(model, code->package, seed, &schedule);
     EXPECT_TRUE(runs.ok()) << runs.message();
     if (seed % 4 == 0) expect_sound(model, code->package, seed);
@@ -240,10 +241,7 @@ std::string describe_ops(const ir::Model& model) {
 }
 
 TEST(LargeNetworks, RandomSlicesAreBitExact) {
-  const char* first = std::getenv("REEF_CODEGEN_FIRST");
-  const char* count = std::getenv("REEF_CODEGEN_COUNT");
-  const unsigned begin = first ? static_cast<unsigned>(std::atoi(first)) : 0;
-  const unsigned end = begin + (count ? static_cast<unsigned>(std::atoi(count)) : 120);
+  const auto [begin, end] = seeds_to_try(120);
   int ran = 0, refused = 0;
   for (unsigned seed = begin; seed < end; ++seed) {
     const ir::Model model = RandomImageNetwork(seed).make(1 + static_cast<int>(seed % 6), 40);
@@ -269,7 +267,7 @@ TEST(LargeNetworks, RandomSlicesAreBitExact) {
       ++refused;
       continue;
     }
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule = schedule_of(seed);
     const Status runs = runs_as_chip_reference(model, *package, seed, &schedule);
     EXPECT_TRUE(runs.ok()) << runs.message();
     if (seed % 4 == 0) expect_sound(model, *package, seed);

@@ -13,6 +13,7 @@
 #include "formats/tflite/reader.h"
 #include "generated_code.h"
 #include "lstm_model.h"
+#include "trials.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
@@ -73,32 +74,19 @@ class RandomNetwork {
   QuantizedModel model_;
 };
 
-std::string describe(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  const auto shape = [&](std::int32_t t) { return graph.tensors[static_cast<std::size_t>(t)].shape.to_string(); };
-  std::string text = shape(graph.inputs[0]);
-  for (const ir::Operator& op : graph.operators) text += fmt::format(" {} {}", op.type, shape(op.outputs[0]));
-  return text;
-}
-
 Result<darwinn::Package> compiled(const ir::Model& model, tiled::Level level) {
   return compiler::generate_code_with(WholeModel(model).part(7), {.level = level});
 }
 
-unsigned number_from(const char* name, unsigned otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? static_cast<unsigned>(std::atoi(text)) : otherwise;
-}
-
 TEST(LstmOnDevice, RandomNetworksAreBitExact) {
-  const unsigned begin = number_from("REEF_CODEGEN_FIRST", 0), end = begin + number_from("REEF_CODEGEN_COUNT", 60);
+  const auto [begin, end] = seeds_to_try(60);
   int ran = 0;
   for (unsigned seed = begin; seed < end; ++seed) {
     const ir::Model model = RandomNetwork(seed).make();
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, describe(model)));
     const auto ours = compiled(model, tiled::Level::kBetter);
     ASSERT_TRUE(ours.ok()) << ours.status().message();
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule = schedule_of(seed);
     const Status status = runs_as_chip_reference(model, *ours, seed, &schedule);
     EXPECT_TRUE(status.ok()) << status.message();
     const Status audited = passes_audit(*ours);

@@ -25,6 +25,7 @@
 #include "execute/device/timeline.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
+#include "trials.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
@@ -53,11 +54,6 @@ constexpr const char* kFiles[] = {"dense_256/",
                                   "conv_k3_p32_anchor_conv2d_12x128x32_to_32_k3_s1_same_quant/",
                                   "conv_k3_p32_targets_h12_w184_conv2d_12x184x32_to_32_k3_s1_same_quant/",
                                   "mobilenet_v1_0.25_128_quant/"};
-
-int number_from_environment(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
 
 // ---- Running ----
 

@@ -6,6 +6,7 @@
 
 #include "generated_code.h"
 #include "quantized_model.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
@@ -43,17 +44,6 @@ ir::Model pooled(unsigned seed) {
   return model.finish({model.op("AVERAGE_POOL_2D", {y}, {out}, "Pool2DOptions", a, 2)});
 }
 
-std::string described(const ir::Model& model) {
-  std::string text;
-  for (const ir::Operator& op : model.subgraphs[0].operators) {
-    const auto shape = [&](std::int32_t t) {
-      return model.subgraphs[0].tensors[static_cast<std::size_t>(t)].shape.to_string();
-    };
-    text += op.type + " " + shape(op.inputs[0]) + " -> " + shape(op.outputs[0]) + "\n";
-  }
-  return text;
-}
-
 TEST(PoolDevice, AveragesOfWholeImagesAreBitExact) {
   int ran = 0;
   for (unsigned seed = 0; seed < 100; ++seed) {
@@ -64,19 +54,19 @@ TEST(PoolDevice, AveragesOfWholeImagesAreBitExact) {
     const auto package = compiler::generate_code_with(whole.part(1 + seed), {.level = level});
     if (!package.ok()) {
       EXPECT_EQ(package.status().code(), StatusCode::kUnsupported) << package.status().message();
-      std::printf("%u: %s\n%s", seed, package.status().message().c_str(), described(model).c_str());
+      std::printf("%u: %s\n%s", seed, package.status().message().c_str(), describe(model).c_str());
       continue;
     }
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule = schedule_of(seed);
     const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
-    EXPECT_TRUE(status.ok()) << status.message() << "\n" << described(model);
+    EXPECT_TRUE(status.ok()) << status.message() << "\n" << describe(model);
     if (seed % 4 == 0) {
       const Status races = has_no_races(*package);
-      EXPECT_TRUE(races.ok()) << races.message() << "\n" << described(model);
+      EXPECT_TRUE(races.ok()) << races.message() << "\n" << describe(model);
     }
     if (seed % 4 == 1) {
       const Status sound = passes_audit(*package);
-      EXPECT_TRUE(sound.ok()) << sound.message() << "\n" << described(model);
+      EXPECT_TRUE(sound.ok()) << sound.message() << "\n" << describe(model);
     }
     ++ran;
   }

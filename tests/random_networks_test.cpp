@@ -14,11 +14,12 @@
 #include "generated_code.h"
 #include "lower/builder.h"
 #include "random_network.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
 
-constexpr unsigned kNetworks = 120;
+constexpr int kNetworks = 120;
 
 // Networks that were compiled wrongly once.
 constexpr const char* kOnceFailed[] = {
@@ -47,7 +48,7 @@ Trial attempt(const RandomNetwork& network, unsigned seed) {
     const bool refused = package.status().code() == StatusCode::kUnsupported;
     return {!refused, false, package.status().message()};
   }
-  device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+  device::Schedule schedule = schedule_of(seed);
   // Where Google leaves an order to the speed of units, so do we at its level; then a slow one changes results.
   if (level == tiled::Level::kAsGoogle && rests_on_timing(*package)) schedule.reluctant = 0;
   const Status runs = runs_as_chip_reference(*model, *package, seed, &schedule);
@@ -64,13 +65,9 @@ Trial attempt(const RandomNetwork& network, unsigned seed) {
   return {false, true, ""};
 }
 
-unsigned number_from(const char* variable, unsigned otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : static_cast<unsigned>(std::atoi(text));
-}
-
 TEST(RandomNetworks, CompileAndRunBitExact) {
-  const unsigned first = number_from("REEF_NETWORKS_FIRST", 0), count = number_from("REEF_NETWORKS", kNetworks);
+  const auto first = static_cast<unsigned>(number_from_environment("REEF_NETWORKS_FIRST", 0));
+  const auto count = static_cast<unsigned>(number_from_environment("REEF_NETWORKS", kNetworks));
   unsigned ran = 0, failed = 0;
   std::map<std::string, int> not_run, ops;
   unsigned seed = first;

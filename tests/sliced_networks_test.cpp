@@ -19,18 +19,14 @@
 #include "random_network.h"
 #include "schedule/schedule.h"
 #include "tiled/text.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
 
-constexpr unsigned kNetworks = 80;
+constexpr int kNetworks = 80;
 
 bool has_code(std::string_view op) { return lower::find_lowering(std::string(op)) != nullptr; }
-
-unsigned number_from(const char* variable, unsigned otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : static_cast<unsigned>(std::atoi(text));
-}
 
 struct Trial {
   bool failed = false, ran = false, refused = false;
@@ -73,7 +69,7 @@ Trial run(const ir::Model& model, const compiler::GenerationOptions& options, un
     const auto unsliced = compiler::generate_code_with(whole.part(1 + seed), plain);
     return {false, false, unsliced.ok(), package.status().message()};
   }
-  const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+  const device::Schedule schedule = schedule_of(seed);
   const Status runs = runs_as_chip_reference(model, *package, seed, &schedule);
   if (runs.code() == StatusCode::kUnsupported) return {false, false, false, "no reference: " + runs.message()};
   if (!runs.ok()) return {true, true, false, runs.message()};
@@ -147,7 +143,8 @@ std::string describe_slices(const RandomNetwork& network, unsigned seed) {
 }
 
 void attempt_all(Trial (*attempt)(const RandomNetwork&, unsigned), unsigned least_share) {
-  const unsigned first = number_from("REEF_NETWORKS_FIRST", 0), count = number_from("REEF_NETWORKS", kNetworks);
+  const auto first = static_cast<unsigned>(number_from_environment("REEF_NETWORKS_FIRST", 0));
+  const auto count = static_cast<unsigned>(number_from_environment("REEF_NETWORKS", kNetworks));
   unsigned ran = 0, failed = 0, refused = 0;
   std::map<std::string, int> reasons;
   for (unsigned seed = first; seed < first + count; ++seed) {

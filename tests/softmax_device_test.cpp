@@ -6,6 +6,7 @@
 
 #include "generated_code.h"
 #include "quantized_model.h"
+#include "trials.h"
 
 namespace reef::testing {
 namespace {
@@ -52,7 +53,7 @@ TEST(SoftmaxDevice, PixelsAreBitExact) {
     const auto level = seed % 2 == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
     const auto package = compiler::generate_code_with(WholeModel(model).part(1 + seed), {.level = level});
     ASSERT_TRUE(package.ok()) << package.status().message();
-    const device::Schedule schedule{.seed = seed % 3, .reluctant = seed % 5 == 4 ? 1u << (seed / 5 % 10) : 0};
+    const device::Schedule schedule = schedule_of(seed);
     const Status status = runs_as_chip_reference(model, *package, seed, &schedule);
     EXPECT_TRUE(status.ok()) << status.message();
     if (seed % 5 == 0) {

@@ -22,6 +22,7 @@
 #include "execute/device/device.h"
 #include "execute/device/timeline.h"
 #include "handwritten_packages.h"
+#include "trials.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
 
@@ -162,11 +163,6 @@ struct Subject {
   std::map<std::uint32_t, DeviceRun>
       usual_in_order;  // by seed: the unchanged program in another order, once it was run
 };
-
-int number_from_environment(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
 
 // How the device notices the change, at once or in one of a few other orders; empty: not at all.
 std::string device_notices(Subject& subject, const darwinn::Package& changed) {

@@ -120,14 +120,6 @@ void emit_step(Emission& to, const tiled::HostStore& store) {
 
 namespace {
 
-// `at_a_time` lines in one half, then in the other.
-LoopNest lines_nest(std::int32_t first, std::int64_t lines, std::int64_t at_a_time) {
-  const std::int64_t times = (lines + at_a_time - 1) / at_a_time;
-  return LoopNest(first, {step(1, at_a_time), repeat(times)})
-      .swap(1, at_a_time)
-      .clip(1, lines - at_a_time * (times - 1));
-}
-
 void bring(Emission& to, int tile, const TileRows& what, std::int32_t first_line) {
   namespace m = isa::movers;
   namespace q = isa::host_queues;
@@ -138,7 +130,7 @@ void bring(Emission& to, int tile, const TileRows& what, std::int32_t first_line
   const LoopNest buffer = buffer_blocks(come % chip::kActivationFifoUnits, what.units, kActivationBlock);
   writer.add(Draft(Opcode::kWideToNarrow)
                  .tiles(tiled::mask_of(tile))
-                 .nest(m::kToNarrowIn, lines_nest(first_line, lines, at_a_time))
+                 .nest(m::kToNarrowIn, lines_by_turns(first_line, lines, at_a_time))
                  .nest(m::kToNarrowOut, row_nest(what))
                  .set(m::kToNarrowLineLevel, 2)
                  .wait(TileCounter::kRingReadA, {1, 1, 1})
@@ -151,16 +143,10 @@ void bring(Emission& to, int tile, const TileRows& what, std::int32_t first_line
   queue(to, what, darwinn::Direction::kToDevice);
   writer.add(Draft(Opcode::kRingReceiveA)
                  .tiles(tiled::mask_of(tile))
-                 .nest(isa::ring::kReceiveOut, lines_nest(first_line, lines, at_a_time))
+                 .nest(isa::ring::kReceiveOut, lines_by_turns(first_line, lines, at_a_time))
                  .wait(TileCounter::kWideToNarrow, {1, -words_at_a_time, words_at_a_time}, Gate::kWriting)
                  .signal(isa::ring::kSignalRingReadA, 1));
-  writer.add(Draft(Opcode::kPop)
-                 .set(q::kPopSource, 1)
-                 .nest(q::kPopIn, buffer)
-                 .wait(ScalarCounter::kAvdataInfeed, {0, come + 1, 1})
-                 .signal(q::kSignalPop, 0)
-                 .set(q::kPopTiles, tiled::mask_of(tile))
-                 .set(q::kPopLineWords, kLineWords));
+  send_units(writer, come, what.units, tiled::mask_of(tile));
 }
 
 }  // namespace

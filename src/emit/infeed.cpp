@@ -23,7 +23,6 @@
 //
 // How it is known: this is what Google's newest compiler writes; tests compare instruction by instruction.
 #include <algorithm>
-#include <limits>
 
 #include "emit/blocks.h"
 #include "emit/infeed_parts.h"
@@ -42,7 +41,6 @@ using tiled::TiledTensor;
 
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int32_t kLineWords = chip::kWideLineBytes / kWord;
-constexpr std::int32_t kBufferBlock = chip::kActivationFifoUnits / 2;
 
 class InfeedByRows {
  public:
@@ -106,9 +104,7 @@ class InfeedByRows {
         .set(t::kAccumulateInside)
         .set(t::kCells, kWord)
         .set(t::kLastCells, kWord)
-        .set_float(t::kScale, 1.0f)
-        .set_float(t::kMax, std::numeric_limits<float>::infinity())
-        .set_float(t::kMin, -std::numeric_limits<float>::infinity())
+        .unscaled()
         .set(t::kPsumGroup)
         .wait(TileCounter::kWideToNarrow, {3, words_needed, row_words()});
     if (whole_words_) {
@@ -178,7 +174,6 @@ class InfeedByRows {
   }
 
   void spread(int row) {
-    namespace q = isa::host_queues;
     const auto tiles = static_cast<TileMask>(0xfu << (chip::kTileColumns * row));
     const std::int64_t slot_words_on_ring = std::int64_t{rows_.lines} * kLineWords;
     writer_.add(
@@ -190,13 +185,7 @@ class InfeedByRows {
     const std::int64_t units = strip_bytes() / chip::kActivationFifoUnitBytes;
     const std::int64_t before =
         writer_.total(ScalarCounter::kAvdataPop) - (chip::kActivationFifoUnits - kUnitsKeptFree);
-    writer_.add(Draft(Opcode::kPop)
-                    .set(q::kPopSource, 1)
-                    .nest(q::kPopIn, buffer_blocks(before % chip::kActivationFifoUnits, units, kBufferBlock))
-                    .wait(ScalarCounter::kAvdataInfeed, {0, before + 1, 1})
-                    .signal(q::kSignalPop, 0)
-                    .set(q::kPopTiles, tiles)
-                    .set(q::kPopLineWords, kLineWords));
+    send_units(writer_, before, units, tiles);
   }
 
   Emission& to_;

@@ -87,4 +87,23 @@ void request_units(Emission& to, const tiled::Infeed& input, std::int64_t first_
                    darwinn::Direction::kToDevice);
 }
 
+LoopNest lines_by_turns(std::int32_t first, std::int64_t lines, std::int64_t at_a_time) {
+  const std::int64_t times = (lines + at_a_time - 1) / at_a_time;
+  return LoopNest(first, {step(1, at_a_time), repeat(times)})
+      .swap(1, at_a_time)
+      .clip(1, lines - at_a_time * (times - 1));
+}
+
+void send_units(ProgramWriter& writer, std::int64_t first_unit, std::int64_t units, TileMask tiles) {
+  namespace q = isa::host_queues;
+  constexpr std::int32_t kLineWords = chip::kWideLineBytes / chip::kNarrowWordBytes;
+  writer.add(Draft(Opcode::kPop)
+                 .set(q::kPopSource, 1)
+                 .nest(q::kPopIn, buffer_blocks(first_unit % chip::kActivationFifoUnits, units, kActivationBlock))
+                 .wait(ScalarCounter::kAvdataInfeed, {0, first_unit + 1, 1})
+                 .signal(q::kSignalPop, 0)
+                 .set(q::kPopTiles, tiles)
+                 .set(q::kPopLineWords, kLineWords));
+}
+
 }  // namespace reef::emit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both ways of bringing in the network's input share (infeed.cpp, infeed_strips.cpp).
+// What all ways of bringing in the network's input share (infeed*.cpp).
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,12 @@ void request_input(Emission& to, const tiled::Infeed& input);
 // one before in the buffer.
 void begin_requests(Emission& to, const tiled::Infeed& input);
 void request_units(Emission& to, const tiled::Infeed& input, std::int64_t first_unit, std::int64_t units);
+
+// Wide lines from `first` on, `at_a_time` of them in two places by turns.
+LoopNest lines_by_turns(std::int32_t first, std::int64_t lines, std::int64_t at_a_time);
+
+// Lines of whole units of the buffer to tiles; `first_unit` counts from where requests began, each is waited for.
+void send_units(ProgramWriter& writer, std::int64_t first_unit, std::int64_t units, TileMask tiles);
 
 void infeed_by_strips(Emission& to, const tiled::Infeed& input);
 void infeed_uneven(Emission& to, const tiled::Infeed& input);

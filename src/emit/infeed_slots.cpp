@@ -22,7 +22,6 @@
 // How it is known: slots of several rows, skipped words and all waits are as Google's newest compiler has them for
 // images of uneven sizes. It has one transfer for all rows of tiles, and more about which words go where; that each row
 // of tiles has a transfer of its own is our arrangement, checked on the virtual device only.
-#include <limits>
 #include <numeric>
 
 #include "emit/blocks.h"
@@ -133,9 +132,7 @@ class SlotInfeed {
         .set(t::kAccumulateInside)
         .set(t::kCells, kWord)
         .set(t::kLastCells, kWord)
-        .set_float(t::kScale, 1.0f)
-        .set_float(t::kMax, std::numeric_limits<float>::infinity())
-        .set_float(t::kMin, -std::numeric_limits<float>::infinity())
+        .unscaled()
         .set(t::kPsumGroup)
         .wait(TileCounter::kWideToNarrow, {3, c.words, slot_words()});
     if (whole_words) {  // a slot is a row
@@ -168,21 +165,10 @@ class SlotInfeed {
 
   // ---- From the host to the slots ----
 
-  static LoopNest buffer_nest(std::int64_t first, std::int64_t units) {
-    return buffer_blocks(first % chip::kActivationFifoUnits, units, kActivationBlock);
-  }
-
-  // `per_slot` lines at a time, in two places.
-  LoopNest lines_nest(std::int64_t lines) const {
-    const std::int64_t at_a_time = slots_.lines, times = (lines + at_a_time - 1) / at_a_time;
-    return LoopNest(lines_, {step(1, at_a_time), repeat(times)})
-        .swap(1, at_a_time)
-        .clip(1, lines - at_a_time * (times - 1));
-  }
+  LoopNest lines_nest(std::int64_t lines) const { return lines_by_turns(lines_, lines, slots_.lines); }
 
   void bring(int row, const InputSlots::Strip& strip) {
     namespace m = isa::movers;
-    namespace q = isa::host_queues;
     const TileMask tiles = tiles_of(row);
     const std::int64_t come = writer_.total(ScalarCounter::kAvdataInfeed);
     const std::int64_t all_words = strip.units * kUnitWords, lines = (all_words + kLineWords - 1) / kLineWords;
@@ -214,13 +200,7 @@ class SlotInfeed {
                     .nest(isa::ring::kReceiveOut, lines_nest(lines))
                     .wait(TileCounter::kWideToNarrow, {1, -words_at_a_time, words_at_a_time}, Gate::kWriting)
                     .signal(isa::ring::kSignalRingReadA, 1));
-    writer_.add(Draft(Opcode::kPop)
-                    .set(q::kPopSource, 1)
-                    .nest(q::kPopIn, buffer_nest(come, strip.units))
-                    .wait(ScalarCounter::kAvdataInfeed, {0, come + 1, 1})
-                    .signal(q::kSignalPop, 0)
-                    .set(q::kPopTiles, tiles)
-                    .set(q::kPopLineWords, kLineWords));
+    send_units(writer_, come, strip.units, tiles);
   }
 
   Emission& to_;

@@ -13,7 +13,6 @@
 //
 // How it is known: the movers' rules are those of infeed.cpp. The arrangement is our own, checked on the virtual device
 // only; Google's compiler does something else.
-#include <limits>
 #include <tuple>
 
 #include "emit/blocks.h"
@@ -75,7 +74,6 @@ class StripInfeed {
 
   void receive(int row) {
     namespace m = isa::movers;
-    namespace q = isa::host_queues;
     const InputStrip strip = InputStrip::of(tensor_, row);
     const std::int64_t come = by_rows() ? writer_.total(ScalarCounter::kAvdataInfeed) : strip.first_unit;
     const std::int64_t words = strip.units * kUnitWords;
@@ -97,13 +95,7 @@ class StripInfeed {
                     .nest(isa::ring::kReceiveOut, lines)
                     .wait(TileCounter::kWideToNarrow, {0, moved - kLineWords, kLineWords}, Gate::kWriting)
                     .signal(isa::ring::kSignalRingReadA, 0));
-    writer_.add(Draft(Opcode::kPop)
-                    .set(q::kPopSource, 1)
-                    .nest(q::kPopIn, buffer_blocks(come % chip::kActivationFifoUnits, strip.units, kActivationBlock))
-                    .wait(ScalarCounter::kAvdataInfeed, {0, come + 1, 1})
-                    .signal(q::kSignalPop, 0)
-                    .set(q::kPopTiles, tiles)
-                    .set(q::kPopLineWords, kLineWords));
+    send_units(writer_, come, strip.units, tiles);
   }
 
   // Where a tile's pixels are in its strip, and where they go.
@@ -136,9 +128,7 @@ class StripInfeed {
         .set(t::kAccumulateInside)
         .set(t::kCells, kWord)
         .set(t::kLastCells, kWord)
-        .set_float(t::kScale, 1.0f)
-        .set_float(t::kMax, std::numeric_limits<float>::infinity())
-        .set_float(t::kMin, -std::numeric_limits<float>::infinity())
+        .unscaled()
         .set(t::kPsumGroup);
     return draft;
   }

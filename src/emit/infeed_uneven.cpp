@@ -8,7 +8,6 @@
 // Waits are those of infeed.cpp. The last slot is copied after everything has arrived.
 //
 // How it is known: three networks of the collection, row for row (118x100x1, 353x481x3 and 513x513x3).
-#include <limits>
 
 #include "emit/blocks.h"
 #include "emit/infeed_parts.h"
@@ -100,7 +99,6 @@ class UnevenInfeed {
     const std::int64_t to = tensor_.byte_of(row, column, y, tensor_.columns.tile(column).begin);
     const std::int64_t line = tensor_.row_bytes(column), columns = tensor_.columns.tile(column).own();
     const std::int64_t identity = std::int64_t{identity_line_} * chip::kWideAddressUnitsPerLine;
-    constexpr float kNone = std::numeric_limits<float>::infinity();
     const std::int32_t channels = tensor_.channels;
     std::vector<Dim> pixels = {step(kWord, 1), step(kWord, columns), step(line, rows)};
     if (slots > 1) pixels.push_back(step(line * rows, slots));
@@ -119,9 +117,7 @@ class UnevenInfeed {
         .set(t::kAccumulateInside)
         .set(t::kCells, kWord)
         .set(t::kLastCells, kWord)
-        .set_float(t::kScale, 1.0f)
-        .set_float(t::kMax, kNone)
-        .set_float(t::kMin, -kNone)
+        .unscaled()
         .set(t::kPsumGroup)
         .set(t::kPsumGroupLevel, 1)
         .set(t::kLanesOff, 7)
@@ -134,10 +130,7 @@ class UnevenInfeed {
 
   LoopNest lines_nest(std::int64_t lines) const {
     if (slots_.lines == 1) return LoopNest(lines_, {repeat(lines)}).swap(0, 1);
-    const std::int64_t times = (lines + slots_.lines - 1) / slots_.lines;
-    return LoopNest(lines_, {step(1, slots_.lines), repeat(times)})
-        .swap(1, slots_.lines)
-        .clip(1, lines - slots_.lines * (times - 1));
+    return lines_by_turns(lines_, lines, slots_.lines);
   }
   int lines_level() const { return slots_.lines == 1 ? 0 : 1; }
 
@@ -169,7 +162,6 @@ class UnevenInfeed {
   }
 
   void spread(int row) {
-    namespace q = isa::host_queues;
     const auto tiles = static_cast<TileMask>(0xfu << (chip::kTileColumns * row));
     const UnevenInput::Share strip = slots_.share(tensor_, row, 0);
     const std::int64_t words = std::int64_t{slots_.lines} * kLineWords;
@@ -178,14 +170,7 @@ class UnevenInfeed {
                     .nest(isa::ring::kReceiveOut, lines_nest(strip.lines))
                     .wait(TileCounter::kWideToNarrow, {lines_level(), -words, words}, Gate::kWriting)
                     .signal(isa::ring::kSignalRingReadA, lines_level()));
-    writer_.add(Draft(Opcode::kPop)
-                    .set(q::kPopSource, 1)
-                    .nest(q::kPopIn,
-                          buffer_blocks(strip.first_unit % chip::kActivationFifoUnits, strip.units, kActivationBlock))
-                    .wait(ScalarCounter::kAvdataInfeed, {0, strip.first_unit + 1, 1})
-                    .signal(q::kSignalPop, 0)
-                    .set(q::kPopTiles, tiles)
-                    .set(q::kPopLineWords, kLineWords));
+    send_units(writer_, strip.first_unit, strip.units, tiles);
   }
 
   Emission& to_;

@@ -84,18 +84,7 @@ class VectorInfeed {
                     .nest(isa::ring::kReceiveOut, lines)
                     .wait(TileCounter::kWideToNarrow, {0, read_before_ - kLineWords, kLineWords}, Gate::kWriting)
                     .signal(isa::ring::kSignalRingReadA, 0));
-    pop(0, units, tensor_.tiles);
-  }
-
-  void pop(std::int64_t first_unit, std::int64_t units, TileMask tiles) {
-    namespace q = isa::host_queues;
-    writer_.add(Draft(Opcode::kPop)
-                    .set(q::kPopSource, 1)
-                    .nest(q::kPopIn, buffer_blocks(first_unit % chip::kActivationFifoUnits, units, kActivationBlock))
-                    .wait(ScalarCounter::kAvdataInfeed, {0, first_unit + 1, 1})
-                    .signal(q::kSignalPop, 0)
-                    .set(q::kPopTiles, tiles)
-                    .set(q::kPopLineWords, kLineWords));
+    send_units(writer_, 0, units, tensor_.tiles);
   }
 
   static int first_of(TileMask tiles) { return std::countr_zero(tiles); }
@@ -143,7 +132,7 @@ class VectorInfeed {
       draft.nest(r::kReceiveOut, LoopNest(first_line_, {step(1, lines)})).signal(r::kSignalRingReadA, 0);
     }
     writer_.add(draft);
-    pop(part.first_unit, part.units, tiles);
+    send_units(writer_, part.first_unit, part.units, tiles);
   }
 
   Emission& to_;

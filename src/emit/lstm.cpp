@@ -52,7 +52,6 @@ constexpr std::int32_t kScalingHalf = 32;         // steps of 8 bytes: 64 cells
 constexpr std::int64_t kCellsPerScalingRow = 16;  // moved at a time, 8 steps
 constexpr std::int32_t kWideZero = 1 << 15;
 constexpr int kSpreadCells = 16;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Results that are elements 0 to 3, of 8 and of 16 bits.
 constexpr std::array<std::size_t, 4> kSpread = {0, 5, 10, 15}, kWideSpread = {0, 3, 12, 15};
 
@@ -265,7 +264,7 @@ class StepWriter : LstmWriter {
         .set(t::kOut16)
         .set(t::kLanesOff, 6)
         .set(t::kInZero, kWideZero);
-    requantize(draft, 1.0f, {kInfinity, -kInfinity}, kWideZero);
+    requantize(draft, 1.0f, numeric::kNoChipClamp, kWideZero);
     writer_.add(sum_of(draft, 4, {repeat(words)}));
   }
 
@@ -278,7 +277,7 @@ class StepWriter : LstmWriter {
         .set(t::kIn16)
         .set(t::kOut16)
         .set(t::kLanesOff, 6);
-    requantize(draft, 1.0f, {kInfinity, -kInfinity}, 0);
+    requantize(draft, 1.0f, numeric::kNoChipClamp, 0);
     writer_.add(sum_of(draft, 4, {repeat(words)}));
   }
 
@@ -465,7 +464,7 @@ class LoopWriter : LstmWriter {
         .nest(t::kParam, LoopNest(line(LstmLines::kIdentity), {repeat(words), repeat(at.count)}))
         .nest(t::kPsum, LoopNest(0, {repeat(words), repeat(at.count)}))
         .set(t::kPsumGroup);
-    writer_.add(requantize(draft, 1.0f, {kInfinity, -kInfinity}, 0));
+    writer_.add(requantize(draft, 1.0f, numeric::kNoChipClamp, 0));
   }
 
   Emission& to_;

@@ -12,7 +12,6 @@
 // How it is known: the table and its mode are those of SOFTMAX (ops.md 1, 4), where the sum is one of parameters; words
 // by themselves as parameters are as in MUL. That they are put together so is our own; no program of Google's with
 // L2_NORMALIZATION is known. What the table gives for a sum of 0 is not known; it is multiplied by 0.
-#include <limits>
 
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"
@@ -69,14 +68,7 @@ class RootWriter {
   void part(const RootPart& part) {
     writer_.tile_fence(kAllUnits, 0);
     load_table(writer_, numeric::chip_inverse_root(part.one).table, input_.owners());
-    sums([&](Draft& draft) {
-      results(draft, root_)
-          .set(t::kActivation)
-          .set(t::kReciprocalRoot)
-          .set_float(t::kScale, 1.0f)
-          .set_float(t::kMax, std::numeric_limits<float>::infinity())
-          .set_float(t::kMin, -std::numeric_limits<float>::infinity());
-    });
+    sums([&](Draft& draft) { results(draft, root_).set(t::kActivation).set(t::kReciprocalRoot).unscaled(); });
     writer_.tile_fence(kAllUnits, 0);
     sums([&](Draft& draft) {
       results(draft, limit_)

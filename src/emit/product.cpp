@@ -126,9 +126,7 @@ class ProductWriter {
         .nest(t::kPsum, LoopNest(0, {repeat(steps)}))
         .set(t::kInZero, product_.b_zero)
         .set(t::kOutZero, product_.b_zero)
-        .set_float(t::kScale, 1.0f)
-        .set_float(t::kMax, std::numeric_limits<float>::infinity())
-        .set_float(t::kMin, -std::numeric_limits<float>::infinity());
+        .unscaled();
     return draft;
   }
 

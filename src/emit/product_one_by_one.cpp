@@ -144,9 +144,7 @@ class OneByOne {
                   .swap(1, 0))
         .nest(t::kPsum, LoopNest(0, {repeat(kWord), repeat(words), repeat(columns), repeat(rows)}))
         .set(t::kScalingLevel, 2)
-        .set_float(t::kScale, 1.0f)
-        .set_float(t::kMax, std::numeric_limits<float>::infinity())
-        .set_float(t::kMin, -std::numeric_limits<float>::infinity());
+        .unscaled();
     return draft;
   }
 

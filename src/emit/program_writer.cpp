@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/program_writer.h"
 
+#include <limits>
+
 #include "emit/registers.h"
 #include "isa/fence.h"
 #include "isa/format.h"
@@ -59,6 +61,12 @@ Draft& Draft::set(const isa::Field& field, std::int64_t value) {
 Draft& Draft::set_float(const isa::Field& field, float value) {
   keep(instruction_.set_float(field, value));
   return *this;
+}
+
+Draft& Draft::unscaled() {
+  namespace t = isa::tensor_op;
+  constexpr float kNoLimit = std::numeric_limits<float>::infinity();
+  return set_float(t::kScale, 1.0f).set_float(t::kMax, kNoLimit).set_float(t::kMin, -kNoLimit);
 }
 
 Draft& Draft::nest(const isa::NestFields& fields, const LoopNest& nest) {

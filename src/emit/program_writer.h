@@ -49,6 +49,7 @@ class Draft {
   Draft& tiles(TileMask mask);
   Draft& set(const isa::Field& field, std::int64_t value = 1);
   Draft& set_float(const isa::Field& field, float value);
+  Draft& unscaled();  // results of a tensor operation: times 1, without limits
   Draft& nest(const isa::NestFields& fields, const LoopNest& nest);
   Draft& loops(const std::vector<std::int64_t>& counts);  // of a tensor operation
   Draft& wait(TileCounter counter, const WaitFor& wait, Gate gate = Gate::kReading);

@@ -11,7 +11,6 @@
 // reshape images (3x3x1, 64x64x1, 1x256x16 and 118x100x8); it makes the identity line twice where nothing before has.
 // The order of transfers that none of these has is our own, as are results on the grid of several rows.
 #include <functional>
-#include <limits>
 
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"
@@ -197,7 +196,6 @@ class ReflowWriter {
 
   Draft copy(const Block& from, const Block& to) const {
     namespace t = isa::tensor_op;
-    constexpr float kNone = std::numeric_limits<float>::infinity();
     const std::int64_t words = from.words();
     const auto bytes = [](const Dim& dim) { return step(dim.stride * kWord, dim.count); };
     const std::int64_t line = std::int64_t{program_.line_of(step_.identity.line)} * chip::kWideAddressUnitsPerLine;
@@ -211,9 +209,7 @@ class ReflowWriter {
         .set(t::kAccumulateInside)
         .set(t::kCells, kWord)
         .set(t::kLastCells, kWord)
-        .set_float(t::kScale, 1.0f)
-        .set_float(t::kMax, kNone)
-        .set_float(t::kMin, -kNone);
+        .unscaled();
     if (words == 1) {
       return draft.nest(t::kParam, LoopNest(line, {step(chip::kWideAddressUnitsPerLine, 1)}))
           .nest(t::kPsum, LoopNest(0, {{1, 1, false}}))

@@ -11,7 +11,6 @@
 // and packing is that of MUL (codegen_ops.md 3, ops.md 4). That they are put together so is our own; no program of
 // Google's with SQUARED_DIFFERENCE is known.
 #include <algorithm>
-#include <limits>
 
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"
@@ -146,9 +145,7 @@ class SquareWriter {
         .nest(t::kPsum, LoopNest(0, {repeat(kWord), repeat(words), repeat(columns), repeat(rows)}))
         .set(t::kLanesOff, 7)
         .set(t::kScalingLevel, 2)
-        .set_float(t::kScale, 1.0f)
-        .set_float(t::kMax, std::numeric_limits<float>::infinity())
-        .set_float(t::kMin, -std::numeric_limits<float>::infinity());
+        .unscaled();
     return draft;
   }
 

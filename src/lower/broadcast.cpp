@@ -7,7 +7,6 @@
 //   constants                                are made on the chip first (constant_tensor.h)
 //
 // How it is known: our own; how Google's compiler repeats elements is not known.
-#include <limits>
 
 #include "lower/constant_tensor.h"
 #include "lower/element_maps.h"
@@ -71,10 +70,7 @@ Repetition repetition_of(const ir::Shape& few, const ir::Shape& many, const Tile
 }
 
 std::int32_t add_repetition(Builder& builder, std::int32_t op, std::int32_t input, std::int32_t output) {
-  Elementwise copy;
-  copy.input = input;
-  copy.output = output;
-  copy.clamp = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  Elementwise copy = copy_of(input, output);
   copy.repeats_channel = builder.tensor(output).channels > 1 && builder.tensor(input).channels == 1;
   const auto finish = [](Builder& to, tiled::Step& step) {
     auto& work = std::get<Elementwise>(step.work);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "formats/darwinn/parameters/layer_parameters.h"
 #include "ir/describe.h"
@@ -98,7 +97,7 @@ Result<std::int32_t> constant_vector(Builder& builder, std::int32_t op, std::int
   work.output = builder.add_tensor(std::move(vector));
   work.input = add_ones(builder, op, source, builder.tensor(work.output).owners());
   work.input_words = 1;
-  work.constants.clamp = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  work.constants.clamp = numeric::kNoChipClamp;
   work.constants.multiplier = 1.0f;
   const std::int32_t input = work.input, output = work.output;
   builder.add_step(op, std::move(work), {Read{input}}, {output},

@@ -3,7 +3,6 @@
 #include "lower/elementwise.h"
 
 #include <cmath>
-#include <limits>
 
 #include "ir/describe.h"
 #include "lower/lowerings.h"
@@ -69,12 +68,16 @@ Status add_elementwise(Builder& builder, std::int32_t op, Elementwise work) {
   return ok_status();
 }
 
-void add_copy(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to) {
+Elementwise copy_of(std::int32_t from, std::int32_t to) {
   Elementwise copy;
   copy.input = from;
   copy.output = to;
-  copy.clamp = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
-  builder.add_step(op, copy, {Read{from}}, {to}, [](Builder& finishing, tiled::Step& step) {
+  copy.clamp = numeric::kNoChipClamp;
+  return copy;
+}
+
+void add_copy(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to) {
+  builder.add_step(op, copy_of(from, to), {Read{from}}, {to}, [](Builder& finishing, tiled::Step& step) {
     auto& work = std::get<Elementwise>(step.work);
     work.identity = finishing.identity(step);
     return ok_status();
@@ -82,10 +85,7 @@ void add_copy(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t
 }
 
 std::int32_t insert_copy_without_halo(Builder& builder, std::int32_t op, std::int32_t tensor, std::int32_t owner) {
-  Elementwise copy;
-  copy.input = tensor;
-  copy.output = builder.new_without_halo(tensor, owner);
-  copy.clamp = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  Elementwise copy = copy_of(tensor, builder.new_without_halo(tensor, owner));
   tiled::Step step;
   step.op = op;
   copy.identity = builder.identity(step);

@@ -26,6 +26,9 @@ Result<Operands> spread_operands(Builder& builder, std::int32_t op);
 // Adds a step for `op` whose output is a new tensor, the value of the operator's first result.
 Status add_elementwise(Builder& builder, std::int32_t op, tiled::Elementwise work);
 
+// Bytes as they are; the identity is the finish function's.
+tiled::Elementwise copy_of(std::int32_t from, std::int32_t to);
+
 // Adds a step that copies pixels: those that each tile owns of `to`, which has them of `from` as well.
 void add_copy(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to);
 

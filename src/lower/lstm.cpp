@@ -206,7 +206,7 @@ class LstmLowering {
     REEF_ASSIGN_OR_RETURN(const std::int32_t input, builder_.row_copies(form_.input, place.tiles()));
     REEF_ASSIGN_OR_RETURN(const std::int32_t hidden, builder_.copies(form_.hidden, place.tiles()));
     REEF_ASSIGN_OR_RETURN(const Value state, builder_.value(form_.cell));
-    const TiledTensor cells = builder_.tensor(state.tensor);
+    const TiledTensor& cells = builder_.tensor(state.tensor);
     if (cells.spread != tiled::Spread::kVector || cells.run != 2 * tiled::kVectorRun) {
       return unsupported("the cells of the LSTM are used by other operators");
     }

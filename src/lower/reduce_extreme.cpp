@@ -12,7 +12,6 @@
 // How it is known: the tensor unit's maximum is that of Google's MAX_POOL_2D and SOFTMAX. No compiled program with
 // these operators is known; the stages are our own.
 #include <algorithm>
-#include <limits>
 
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
@@ -39,7 +38,7 @@ Result<std::int32_t> add_complement(Builder& builder, std::int32_t op, std::int3
   REEF_ASSIGN_OR_RETURN(work.output, builder.new_like(source, input));
   work.multiplier = -1;
   work.output_zero = kHighest;
-  work.clamp = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  work.clamp = numeric::kNoChipClamp;
   const std::int32_t output = work.output;
   const auto finish = [](Builder& to, tiled::Step& step) {
     auto& finished = std::get<tiled::Elementwise>(step.work);

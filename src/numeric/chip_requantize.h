@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace reef::numeric {
@@ -29,6 +30,8 @@ struct ChipClamp {
   float min = 0;
   friend bool operator==(const ChipClamp&, const ChipClamp&) = default;
 };
+inline constexpr ChipClamp kNoChipClamp = {std::numeric_limits<float>::infinity(),
+                                           -std::numeric_limits<float>::infinity()};
 
 // Convolution, depthwise, fully connected: (1/s_out) * (s_in * s_w). Exact for 1792 per-channel multipliers and every
 // per-tensor layer compared; eight other orders are not.

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <variant>
 #include <vector>
 
@@ -90,7 +91,7 @@ struct Step {
 
 struct TiledProgram {
   Level level = Level::kAsGoogle;
-  std::vector<TiledTensor> tensors;
+  std::deque<TiledTensor> tensors;  // references stay good while others are added
   std::vector<NarrowObject> narrow;
   std::vector<WideObject> wide;
   std::vector<ParameterChunk> parameters;  // in order of first use
