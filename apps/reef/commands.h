@@ -20,6 +20,7 @@ void add_check(CLI::App& app, Action& action);
 void add_compile(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
+void add_quantize(CLI::App& app, Action& action);
 void add_retarget(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);

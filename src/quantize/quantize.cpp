@@ -8,6 +8,7 @@
 
 #include "ir/describe.h"
 #include "quantize/calibration_checks.h"
+#include "quantize/fold_quantization.h"
 #include "quantize/session.h"
 #include "quantize/weights_only.h"
 
@@ -51,9 +52,8 @@ Status require_full_integer(const ir::Model& model, const std::vector<Decision>&
   return ok_status();
 }
 
-Status finish(const Session& session, QuantizeResult& result) {
-  const State& state = session.best();
-  REEF_ASSIGN_OR_RETURN(IntegerModel made, to_integer(*state.model, state.plan, session.options()));
+Status finish(const State& state, const QuantizeOptions& options, QuantizeResult& result) {
+  REEF_ASSIGN_OR_RETURN(IntegerModel made, to_integer(*state.model, state.plan, options));
   const ir::Subgraph &from = state.model->subgraphs[0], &to = made.model.subgraphs[0];
   for (std::size_t i = 0; i < state.plan.decisions.size(); ++i) {
     const Decision& decision = state.plan.decisions[i];
@@ -71,13 +71,8 @@ Status finish(const Session& session, QuantizeResult& result) {
   return ok_status();
 }
 
-}  // namespace
-
-Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource* source,
-                                const QuantizeOptions& options) {
-  REEF_RETURN_IF_ERROR(check_model(model));
-  REEF_RETURN_IF_ERROR(check_names(model, options));
-  if (options.mode == Mode::kDynamic || options.mode == Mode::kFloat16) return weights_only(model, source, options);
+Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSource* source,
+                                  const QuantizeOptions& options) {
   if (source == nullptr) return invalid_input("int8 and int16x8 need samples to calibrate with");
   Session session(*source, options);
   REEF_RETURN_IF_ERROR(session.split_samples());
@@ -101,10 +96,55 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
   if (options.full_integer) REEF_RETURN_IF_ERROR(require_full_integer(model, state.plan.decisions));
   REEF_RETURN_IF_ERROR(session.start(std::move(state), fmt::format("ranges by {}", name_of(request.method))));
   REEF_RETURN_IF_ERROR(recover(session));
-  REEF_RETURN_IF_ERROR(finish(session, result));
+  REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
   if (session.can_measure()) result.error = session.best_error();
   result.steps = std::move(session.steps());
   return result;
+}
+
+// A model that says itself how it is to be quantized. Samples, if there are any, only measure the result.
+Result<QuantizeResult> as_carried(const Folded& folded, const data::SampleSource* source,
+                                  const QuantizeOptions& options) {
+  if (options.mode == Mode::kInt16x8) {
+    return unsupported("the model carries scales for 8 bits; int16x8 cannot use them");
+  }
+  State state;
+  state.model = state.float_model = std::make_shared<const ir::Model>(folded.model);
+  state.plan = plan_from_carried(folded, options);
+  if (options.full_integer) REEF_RETURN_IF_ERROR(require_full_integer(folded.model, state.plan.decisions));
+  QuantizeResult result;
+  result.notes = folded.notes;
+  result.notes.push_back(
+      fmt::format("the model carries {} scales of activations: they are used as they are, nothing is "
+                  "calibrated",
+                  folded.activation_scales));
+  if (source == nullptr) {
+    REEF_RETURN_IF_ERROR(finish(state, options, result));
+    return result;
+  }
+  Session session(*source, options);
+  REEF_RETURN_IF_ERROR(session.split_samples());
+  REEF_RETURN_IF_ERROR(session.take_reference(state.model));
+  REEF_RETURN_IF_ERROR(session.start(std::move(state), "scales that the model carries"));
+  REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
+  result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
+  if (session.can_measure()) result.error = session.best_error();
+  result.steps = std::move(session.steps());
+  return result;
+}
+
+}  // namespace
+
+Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource* source,
+                                const QuantizeOptions& options) {
+  REEF_RETURN_IF_ERROR(check_model(model));
+  REEF_ASSIGN_OR_RETURN(const Folded folded, fold_quantization(model));
+  REEF_RETURN_IF_ERROR(check_names(folded.model, options));
+  if (options.mode == Mode::kDynamic || options.mode == Mode::kFloat16) {
+    return weights_only(folded.model, source, options);
+  }
+  if (folded.has_activation_scales()) return as_carried(folded, source, options);
+  return calibrated(folded.model, source, options);
 }
 
 }  // namespace reef::quantize

@@ -43,10 +43,7 @@ class Writer {
   Writer(const ir::Model& source, const Plan& plan, const QuantizeOptions& options)
       : source_(source), plan_(plan), options_(options), from_(source.subgraphs[0]) {
     result_.model = source;
-    scales_ = assign_scales(source, plan.decisions, plan.ranges, options.mode, plan.apart);
-    for (const auto& [tensor, affine] : plan.given) {
-      if (scales_.tensors[static_cast<std::size_t>(tensor)]) scales_.tensors[static_cast<std::size_t>(tensor)] = affine;
-    }
+    scales_ = plan.scales ? *plan.scales : assign_scales(source, plan.decisions, plan.ranges, options.mode, plan.apart);
     integer_ = options.mode == Mode::kInt16x8 ? DataType::kInt16 : DataType::kInt8;
   }
 
@@ -91,7 +88,10 @@ class Writer {
   Form border_form(std::int32_t t, IoType type) const {
     if (type == IoType::kFloat32) return {};
     const auto& own = scales_.tensors[static_cast<std::size_t>(t)];
-    const Affine affine = own ? *own : affine_for(plan_.ranges[static_cast<std::size_t>(t)], options_.mode);
+    const auto given = plan_.border.find(t);
+    const Affine affine = given != plan_.border.end() ? given->second
+                          : own                       ? *own
+                                : affine_for(plan_.ranges[static_cast<std::size_t>(t)], options_.mode);
     if (type == IoType::kInt8 || options_.mode == Mode::kInt16x8) return {integer_, affine};
     return {DataType::kUInt8, {affine.scale, affine.zero_point + 128}};
   }

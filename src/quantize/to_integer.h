@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "quantize/op_rules.h"
 #include "quantize/options.h"
 #include "quantize/range_choice.h"
+#include "quantize/scale_groups.h"
 
 namespace reef::quantize {
 
@@ -26,9 +28,10 @@ struct Plan {
   std::vector<std::pair<std::int32_t, int>> apart;                   // see assign_scales
   bool clip_weights = false;                                         // see WeightRequest::clip
   std::map<std::int32_t, std::vector<std::int8_t>> rounded_weights;  // by operator: instead of rounding to nearest
-  // Scales that are given, not chosen (models that carry them): by tensor; weights' may have one per channel.
-  std::map<std::int32_t, Affine> given;
-  std::map<std::int32_t, std::vector<float>> given_weight_scales;
+  // Scales that are given, not chosen (models that carry them).
+  std::optional<Scales> scales;                                    // instead of what follows from ranges
+  std::map<std::int32_t, std::vector<float>> given_weight_scales;  // by weights; one, or one per channel
+  std::map<std::int32_t, Affine> border;                           // of the graph's outputs
 };
 
 struct IntegerModel {
