@@ -15,7 +15,7 @@ struct Pass {
   bool (*at)(Graph&, OpId) = nullptr;
   // Or: looks at the whole graph; the number of changes.
   int (*whole)(Graph&) = nullptr;
-  // Runs once, when all others have nothing left to do.
+  // Runs when all others have nothing left to do.
   bool is_last = false;
 };
 

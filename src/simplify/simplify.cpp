@@ -71,8 +71,9 @@ Status simplify_subgraph(ir::Model& model, std::size_t subgraph, const SimplifyO
     }
     return made;
   };
-  for (int round = 0; round < kMostRounds && run_all(false) > 0; ++round) continue;
-  run_all(true);
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (run_all(false) == 0 && run_all(true) == 0) break;
+  }
   return graph.finish();
 }
 
