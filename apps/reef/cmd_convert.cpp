@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 struct ConvertOptions {
   std::string model, output, map;
   std::vector<std::string> shapes, values, keep_nchw;
-  bool json = false;
+  bool json = false, no_simplify = false;
 };
 
 // "name:1,2,3"; names may hold colons themselves.
@@ -58,6 +58,7 @@ Result<compiler::FrontEndOptions> front_end_options(const ConvertOptions& option
     result.input_values.insert(std::move(named));
   }
   result.keep_nchw = options.keep_nchw;
+  result.simplify = !options.no_simplify;
   return result;
 }
 
@@ -156,6 +157,7 @@ void add_convert(CLI::App& app, Action& action) {
                    "An input or output (by name) that stays channels-first; others become channels-last")
       ->allow_extra_args(false);
   command->add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)");
+  command->add_flag("--no-simplify", options->no_simplify, "Leave the graph as imported (docs/simplify.md)");
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
   command->footer("Example:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224");
   command->callback([options, &action] { action = [options] { return convert(*options); }; });
