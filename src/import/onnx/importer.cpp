@@ -345,7 +345,9 @@ Status Importer::set_outputs(Scope& scope) {
       id = b_.emit("RESHAPE", {id, b_.ints(dims_of(b_.shape(id)))}, b_.type(id));
       taken.insert(id);
     }
-    if (id != value.id) b_.rename(value.id, info.name + "/0");
+    const auto& inputs = b_.model().subgraphs[0].inputs;
+    const bool is_input = std::find(inputs.begin(), inputs.end(), value.id) != inputs.end();
+    if (id != value.id && !is_input && b_.tensor(value.id).name == info.name) b_.rename(value.id, info.name + "/0");
     b_.rename(id, info.name);
     outputs.push_back(id);
   }
