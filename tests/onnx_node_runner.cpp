@@ -226,8 +226,7 @@ Status run_data_set(const onnx::Model& model, const fs::path& folder, std::vecto
   REEF_REQUIRE(graph.outputs.size() == outputs.size(), "{} outputs instead of {}", graph.outputs.size(),
                outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    REEF_RETURN_IF_ERROR(
-        compare(outputs[i], interpreter->output(static_cast<int>(i)), model.graph.outputs[i].name));
+    REEF_RETURN_IF_ERROR(compare(outputs[i], interpreter->output(static_cast<int>(i)), model.graph.outputs[i].name));
   }
   return ok_status();
 }
@@ -298,7 +297,8 @@ std::string node_test_report(const std::vector<NodeTestResult>& results) {
     }
   }
   std::string text = fmt::format(
-      "{} of {} tests pass ({:.1f} %), {} fail. In {} of those that pass, inputs that give sizes, axes and the like are\n"
+      "{} of {} tests pass ({:.1f} %), {} fail. In {} of those that pass, inputs that give sizes, axes and the like "
+      "are\n"
       "fixed to the test's value (`--input-value`). Not counted: ",
       passed, passed + failed, 100.0 * passed / std::max(1, passed + failed), failed, with_fixed);
   std::vector<std::string> words;

@@ -93,7 +93,8 @@ Status convert_loop(NodeContext& ctx) {
     const auto condition = b.int_values(outputs[0].id);
     REEF_RETURN_IF_ERROR(b.status());
     if (!condition || condition->size() != 1) {
-      return unsupported("whether it goes on is computed from the model's inputs; export it with a fixed number of iterations");
+      return unsupported(
+          "whether it goes on is computed from the model's inputs; export it with a fixed number of iterations");
     }
     goes_on = (*condition)[0] != 0;
     carried.assign(outputs.begin() + 1, outputs.begin() + 1 + static_cast<std::ptrdiff_t>(carried_count));
@@ -162,7 +163,8 @@ Status convert_scan(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const onnx::Graph* body = ctx.graph_attribute("body");
   REEF_REQUIRE(body != nullptr, "its body is missing");
-  if (ctx.opset() < 9) return unsupported("Scan of opset 8 (with batches) is not converted; export with opset 9 or newer");
+  if (ctx.opset() < 9)
+    return unsupported("Scan of opset 8 (with batches) is not converted; export with opset 9 or newer");
   REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
   REEF_ASSIGN_OR_RETURN(const ScanPlan plan, read_scan(ctx, *body));
   std::vector<Value> states;

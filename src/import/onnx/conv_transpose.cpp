@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvTranspose: TRANSPOSE_CONV over the whole result, then cut (pads) or widened (output_padding).
 //
-// Groups become one dense kernel with zeros between groups, where weights are known; else parts that are joined. Dilated
-// kernels get zeros between their elements. Where TFLite's SAME padding cuts the same elements, it does it.
+// Groups become one dense kernel with zeros between groups, where weights are known; else parts that are joined.
+// Dilated kernels get zeros between their elements. Where TFLite's SAME padding cuts the same elements, it does it.
 #include <algorithm>
 #include <cstring>
 

@@ -47,8 +47,8 @@ Status convert_eye_like(NodeContext& ctx) {
   const ir::Shape shape = b.shape(ctx.in(0));
   REEF_REQUIRE(shape.rank() == 2 && shape.elements() < kMost, "the input {} is no matrix", shape.to_string());
   Value value;
-  value.type = ctx.has_attribute("dtype") ? static_cast<onnx::ElementType>(ctx.int_attribute("dtype", 1))
-                                          : ctx.value(0).type;
+  value.type =
+      ctx.has_attribute("dtype") ? static_cast<onnx::ElementType>(ctx.int_attribute("dtype", 1)) : ctx.value(0).type;
   const auto type = stored_type(value.type);
   if (!type) return unsupported("attribute dtype: {} is not converted", onnx::element_type_name(value.type));
   const std::int64_t k = ctx.int_attribute("k", 0);
@@ -102,7 +102,8 @@ Status convert_window(NodeContext& ctx, const std::vector<double>& coefficients)
   for (std::int64_t n = 0; n < given[0]; ++n) {
     double value = 0;
     for (std::size_t k = 0; k < coefficients.size(); ++k) {
-      const double angle = length == 0 ? 0 : 2 * std::numbers::pi * static_cast<double>(k) * static_cast<double>(n) / length;
+      const double angle =
+          length == 0 ? 0 : 2 * std::numbers::pi * static_cast<double>(k) * static_cast<double>(n) / length;
       value += coefficients[k] * std::cos(angle);
     }
     values.push_back(static_cast<float>(value));
@@ -122,7 +123,8 @@ Status convert_one_hot(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
   GraphBuilder& b = ctx.b;
   REEF_ASSIGN_OR_RETURN(const std::vector<float> depths, ctx.floats(1));
-  REEF_REQUIRE(depths.size() == 1 && depths[0] >= 1 && depths[0] < static_cast<float>(kMost), "depth is no number in range");
+  REEF_REQUIRE(depths.size() == 1 && depths[0] >= 1 && depths[0] < static_cast<float>(kMost),
+               "depth is no number in range");
   const double depth = std::floor(depths[0]);
   const Id indices = cast(b, ctx.in(0), ir::DataType::kInt32);
   const int rank = b.rank(indices) + 1;

@@ -320,14 +320,14 @@ Status Importer::call_function(const onnx::Function& function, const onnx::Node&
     REEF_REQUIRE(i < function.outputs.size(), "the function has {} outputs; output {} is asked for",
                  function.outputs.size(), i);
     REEF_ASSIGN_OR_RETURN(Value value, read(function.outputs[i], inner));
-    bind(node.outputs[i], std::move(value), scope, 0);
+    bind(node.outputs[i], std::move(value), scope, Id{0});
   }
   return ok_status();
 }
 
 Status Importer::set_outputs(Scope& scope) {
   std::vector<Id> outputs;
-  std::unordered_set<Id> taken(b_.model().subgraphs[0].inputs.begin(), b_.model().subgraphs[0].inputs.end());
+  std::unordered_set<std::int32_t> taken(b_.model().subgraphs[0].inputs.begin(), b_.model().subgraphs[0].inputs.end());
   for (const onnx::ValueInfo& info : model_.graph.outputs) {
     REEF_ASSIGN_OR_RETURN(Value value, read(info.name, scope));
     if (value.sequence != nullptr) {
@@ -351,7 +351,7 @@ Status Importer::set_outputs(Scope& scope) {
     b_.rename(id, info.name);
     outputs.push_back(id);
   }
-  b_.set_outputs(std::move(outputs));
+  b_.set_outputs(outputs);
   return b_.status();
 }
 
@@ -378,8 +378,10 @@ Result<ImportResult> Importer::run() {
   ir::Signature signature;
   signature.key = "serving_default";
   const ir::Subgraph& graph = result.model.subgraphs[0];
-  for (const Id id : graph.inputs) signature.inputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
-  for (const Id id : graph.outputs) signature.outputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
+  for (const std::int32_t id : graph.inputs)
+    signature.inputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
+  for (const std::int32_t id : graph.outputs)
+    signature.outputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
   result.model.signatures.push_back(std::move(signature));
   const Status verified = ir::verify(result.model);
   if (!verified.ok()) return internal_error("the converted model is not sound: {}", verified.message());

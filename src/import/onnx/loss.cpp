@@ -15,8 +15,9 @@ Result<Id> picked_loss(NodeContext& ctx, Id log_probabilities, Id target, Id cla
   ir::Attributes attributes;
   attributes.set("axis", std::int64_t{-1});
   const Id depth = b.scalar(ir::DataType::kInt32, classes);
-  const Id chosen = b.emit("ONE_HOT", {labels, depth, b.scalar(ir::DataType::kFloat32, 1), b.scalar(ir::DataType::kFloat32, 0)},
-                           ir::DataType::kFloat32, std::move(attributes));
+  const Id chosen =
+      b.emit("ONE_HOT", {labels, depth, b.scalar(ir::DataType::kFloat32, 1), b.scalar(ir::DataType::kFloat32, 0)},
+             ir::DataType::kFloat32, std::move(attributes));
   const Id picked = reduce(b, "SUM", mul(b, log_probabilities, chosen), {last}, false);
   Id weights = class_weights == kAbsent ? b.filled(ir::DataType::kFloat32, b.shape(target), 1)
                                         : reduce(b, "SUM", mul(b, chosen, class_weights), {last}, false);
@@ -45,8 +46,8 @@ Result<Rows> rows_of(NodeContext& ctx) {
   const ir::Shape shape = b.shape(ctx.in(0));
   REEF_REQUIRE(shape.rank() >= 2, "scores have {} dimensions", shape.rank());
   const std::int64_t pixels = shape.product(2, shape.rank());
-  REEF_REQUIRE(b.elements(ctx.in(1)) == shape[0] * pixels, "there are {} targets; {} are needed",
-               b.elements(ctx.in(1)), shape[0] * pixels);
+  REEF_REQUIRE(b.elements(ctx.in(1)) == shape[0] * pixels, "there are {} targets; {} are needed", b.elements(ctx.in(1)),
+               shape[0] * pixels);
   Rows rows;
   rows.scores = transpose(b, reshape(b, ctx.in(0), {shape[0], shape[1], pixels}), {0, 2, 1});
   rows.target = reshape(b, ctx.in(1), {shape[0], pixels});
