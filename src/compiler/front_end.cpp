@@ -7,6 +7,7 @@
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
 #include "import/onnx/importer.h"
+#include "simplify/simplify.h"
 
 namespace reef::compiler {
 namespace {
@@ -42,6 +43,7 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
     result.notes = std::move(imported->notes);
     names = std::move(imported->value_names);
   }
+  REEF_RETURN_IF_ERROR(simplify::simplify(result.model).status().in(path));
   for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) {
     std::string origin = import::origin_of(names, tensor.name);
     if (!origin.empty()) result.origins.push_back({tensor.name, std::move(origin)});

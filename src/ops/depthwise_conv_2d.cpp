@@ -11,7 +11,7 @@
 // here the scale serves all channels.
 #include <fmt/format.h>
 
-#include "kernels/conv/depthwise.h"
+#include "kernels/conv/depthwise_float.h"
 #include "ops/chip_rules.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
@@ -100,7 +100,7 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
     for_each_output_block(run_ctx, s, s.output_rows(), products_per_output(s), s.output_channels / s.input_channels,
                           [&](const kernels::OutputBlock& block) {
-                            kernels::depthwise_convolve_float(s, input, weights, finish, block, output);
+                            kernels::depthwise_convolve_float_fast(s, input, weights, finish, block, output);
                           });
     return ok_status();
   });
