@@ -15,6 +15,7 @@
 #include "compiler/front_end.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
+#include "quantize/fold_quantization.h"
 #include "quantize/quantize.h"
 #include "tensorflow_converter.h"
 
@@ -124,6 +125,18 @@ std::string default_output(const std::string& model) {
   return path.replace_extension(".tflite").filename().string();
 }
 
+// The type asked for, or float32 where the model carries no scale for one of these tensors.
+quantize::IoType io_type(const quantize::Folded& folded, const std::vector<std::int32_t>& border,
+                         quantize::IoType wanted) {
+  for (const std::int32_t index : border) {
+    const ir::Tensor& tensor = folded.model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
+    if (tensor.type == ir::DataType::kFloat32 && folded.carried.tensors.count(index) == 0) {
+      return quantize::IoType::kFloat32;
+    }
+  }
+  return wanted;
+}
+
 // A model in ONNX's QDQ or QLinear form: integer operators with exactly the scales it carries.
 Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& result) {
   const std::vector<ir::Operator>& ops = result.model.subgraphs[0].operators;
@@ -131,7 +144,9 @@ Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& res
   if (result.format != compiler::ModelFormat::kOnnx || options.keep_qdq) return ok_status();
   if (std::none_of(ops.begin(), ops.end(), is_quantize)) return ok_status();
   quantize::QuantizeOptions how;
-  how.input_type = how.output_type = options.io;
+  REEF_ASSIGN_OR_RETURN(const quantize::Folded folded, quantize::fold_quantization(result.model));
+  how.input_type = io_type(folded, folded.model.subgraphs[0].inputs, options.io);
+  how.output_type = io_type(folded, folded.model.subgraphs[0].outputs, options.io);
   auto quantized = quantize::quantize(result.model, nullptr, how);
   if (!quantized.ok()) return quantized.status().in(options.model);
   result.model = std::move(quantized->model);
@@ -183,10 +198,10 @@ void add_convert(CLI::App& app, Action& action) {
   command
       ->add_option("--io", options->io,
                    "Type of inputs and outputs of a model that carries scales (QDQ): int8, uint8 or float32")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, quantize::IoType>{{"int8", quantize::IoType::kInt8},
-                                                  {"uint8", quantize::IoType::kUInt8},
-                                                  {"float32", quantize::IoType::kFloat32}}))
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, quantize::IoType>{{"int8", quantize::IoType::kInt8},
+                                                                          {"uint8", quantize::IoType::kUInt8},
+                                                                          {"float32", quantize::IoType::kFloat32}}))
       ->option_text("TYPE [int8]");
   command->add_flag("--keep-qdq", options->keep_qdq,
                     "Leave QUANTIZE and DEQUANTIZE as the model has them instead of making integer operators");
