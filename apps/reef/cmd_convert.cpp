@@ -163,9 +163,9 @@ Status convert(ConvertOptions options) {
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options));
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
   REEF_RETURN_IF_ERROR(make_integer(options, result));
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, tflite::write_model(result.model));
+  REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
   const std::string mapping = options.map.empty() ? std::string() : mapping_text(options, result);
-  std::vector<FileContent> files = {{options.output, file}};
+  std::vector<FileContent> files = {{options.output, file.span()}};
   if (!mapping.empty()) {
     files.push_back({options.map, {reinterpret_cast<const std::uint8_t*>(mapping.data()), mapping.size()}});
   }
