@@ -10,7 +10,7 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build flatbuffers-compiler libflatbuffers-dev libfmt-dev nlohmann-json3-dev libcli11-dev libstb-dev
        libprotobuf-dev protobuf-compiler zlib1g-dev libhwy-dev)
-test=(libgtest-dev python3)
+test=(libgtest-dev libonnx-testdata python3)
 format=(clang-format)
 fuzz=(clang libclang-rt-dev)
 
