@@ -72,8 +72,9 @@ TEST(OnnxZoo, GivesWhatOnnxRuntimeGives) {
     auto interpreter = cpu::Interpreter::create(model);
     ASSERT_TRUE(interpreter.ok()) << interpreter.status().message();
     ASSERT_TRUE((*interpreter)->prepare().ok());
-    // Recurrent models take a picture as rows; it has one channel, so that both orders are the same.
-    fill(**interpreter, (*interpreter)->input(0).shape.rank() == 4);
+    // Recurrent models take a picture as rows, [1, 1, 28, 28], in its own order.
+    const ir::Shape shape = (*interpreter)->input(0).shape;
+    fill(**interpreter, shape.rank() == 4 && shape[3] <= 3);
     ASSERT_TRUE((*interpreter)->invoke().ok());
     EXPECT_LT(difference((*interpreter)->output(0), outputs.begin().value()), 1e-4);
   }
