@@ -35,6 +35,8 @@ class Graph {
 
   // ---- Reading ----
   const ir::Model& model() const { return *model_; }
+  std::size_t subgraph() const { return subgraph_; }
+  const std::vector<std::int32_t>& inputs() const { return graph().inputs; }
   // Operators are 0 .. op_slots() - 1; removed ones are not alive.
   OpId op_slots() const { return static_cast<OpId>(ops_.size()); }
   bool is_alive(OpId op) const { return ops_[index(op)].alive; }

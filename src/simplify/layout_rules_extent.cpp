@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "simplify/layout_rules.h"
+#include "simplify/patterns.h"
 
 namespace reef::simplify {
 namespace {
@@ -103,18 +104,6 @@ void apply_strided_slice(Graph& graph, OpId op, const Relayout& layouts) {
 }
 
 // ---- Reductions ----
-std::optional<std::vector<int>> reduced_axes(const Graph& graph, OpId op) {
-  const auto values = graph.ints(graph.op(op).inputs[1]);
-  if (!values) return std::nullopt;
-  std::vector<int> axes;
-  for (const std::int64_t value : *values) {
-    axes.push_back(normal_axis(value, graph.shape(graph.op(op).inputs[0]).rank()));
-    if (axes.back() < 0) return std::nullopt;
-  }
-  std::sort(axes.begin(), axes.end());
-  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
-  return axes;
-}
 bool complete_reduction(const Graph& graph, OpId op, Relayout& wanted) {
   const ir::Operator& it = graph.op(op);
   const auto axes = reduced_axes(graph, op);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simplify/layout_rules.h"
+
 namespace reef::simplify {
 
 bool is_float(const Graph& graph, TensorId tensor) {
@@ -46,6 +48,39 @@ ir::Attributes activation_attributes(std::string_view activation) {
 }
 
 bool is_about(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance * std::abs(b); }
+
+std::optional<std::vector<int>> reduced_axes(const Graph& graph, OpId op) {
+  const auto values = graph.ints(graph.op(op).inputs[1]);
+  if (!values) return std::nullopt;
+  std::vector<int> axes;
+  for (const std::int64_t value : *values) {
+    axes.push_back(normal_axis(value, graph.shape(graph.op(op).inputs[0]).rank()));
+    if (axes.back() < 0) return std::nullopt;
+  }
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
+TensorId reduced_along_last(const Graph& graph, TensorId tensor, std::string_view type) {
+  const OpId op = made_by(graph, tensor, type);
+  if (op == kNone || !graph.op(op).attributes.get_bool("keep_dims")) return kNone;
+  const TensorId x = graph.op(op).inputs[0];
+  const auto axes = reduced_axes(graph, op);
+  const bool is_last = axes && axes->size() == 1 && (*axes)[0] == graph.shape(x).rank() - 1;
+  return is_last ? x : kNone;
+}
+
+TensorId square_root_of(const Graph& graph, TensorId tensor) {
+  const OpId op = tensor < 0 ? kNone : graph.producer(tensor);
+  if (op == kNone || !graph.is_sound(op)) return kNone;
+  const ir::Operator& it = graph.op(op);
+  if (it.type == "SQUARE") return it.inputs[0];
+  if (it.type == "MUL") return it.inputs[0] == it.inputs[1] && has_no_activation(graph, op) ? it.inputs[0] : kNone;
+  if (it.type != "POW") return kNone;
+  const auto parts = with_number(graph, op);
+  return parts && !parts->number_first && parts->number == 2 ? parts->x : kNone;
+}
 
 std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId constant, const ir::Shape& shape) {
   if (shape.rank() == 0) return std::nullopt;

@@ -35,6 +35,13 @@ ir::Attributes activation_attributes(std::string_view activation);
 // |a - b| <= tolerance * |b|
 bool is_about(double a, double b, double tolerance = 1e-5);
 
+// Axes of MEAN, SUM, REDUCE_MAX and the like, counted from 0, ascending, each once; nullopt: not constant.
+std::optional<std::vector<int>> reduced_axes(const Graph& graph, OpId op);
+// A reduction of this type over the last axis alone that keeps it: its operand, else kNone.
+TensorId reduced_along_last(const Graph& graph, TensorId tensor, std::string_view type);
+// x * x, however it is written: MUL(x, x), SQUARE, POW(x, 2). kNone: `tensor` is none.
+TensorId square_root_of(const Graph& graph, TensorId tensor);
+
 // A constant vector with one value per channel (last axis) of a tensor of `shape`, from one that broadcasts to it along
 // the other axes; nullopt: it varies along other axes, or would enlarge the result.
 std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId constant, const ir::Shape& shape);

@@ -3,8 +3,9 @@
 // rounding of float32 where passes fold constants into weights or turn sums around (docs/simplify.md says which do).
 //
 // One pass = one file; passes.def lists them in the order they run, again and again until nothing changes. All
-// subgraphs are worked on; inputs and outputs keep their number, order, names, types and shapes. Operators that Reef
-// does not know, that keep a state or whose shapes are open are left as they are.
+// subgraphs are worked on; inputs and outputs keep their number, order, names, types and shapes, but that sizes left
+// open (a batch of -1) are fixed at what the file gives for them (pass fixed-shapes). Operators that Reef does not
+// know, that keep a state or whose shapes stay open are left as they are.
 #pragma once
 
 #include <span>
@@ -19,8 +20,6 @@ namespace reef::simplify {
 
 struct SimplifyOptions {
   std::vector<std::string> disable;  // names from passes.def
-  // Sizes that the file leaves open (a batch of -1) are fixed at those it gives for them.
-  bool fix_shapes = true;
 };
 
 struct PassReport {
