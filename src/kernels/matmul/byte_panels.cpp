@@ -41,6 +41,7 @@ namespace {
 namespace {
 
 constexpr std::int64_t kRowBytes = 24 << 10;  // of rows that stay in the first cache while panels pass by
+constexpr std::int64_t kRowSlack = 32;        // elements that loading may write beyond the last row
 constexpr std::int64_t kMostRows = 96;
 constexpr std::int64_t kFewestRows = 12;
 constexpr std::int64_t kFewChannels = 16;  // windows over fewer are gathered
@@ -57,7 +58,7 @@ void convolve_with(const ConvShape& s, const T* input, std::int32_t input_zero_p
   const std::int64_t together =
       std::min(std::clamp(fitting / kFewestRows * kFewestRows, kFewestRows, kMostRows), pixel_end - pixel_begin);
   WindowRows<T> windows(s, input, static_cast<T>(input_zero_point), kFewChannels, together);
-  AlignedVector<RowElement> rows(static_cast<std::size_t>(together * stride));
+  AlignedVector<RowElement> rows(static_cast<std::size_t>(together * stride + kRowSlack));
   std::vector<std::int32_t> row_terms(static_cast<std::size_t>(weights.zero_point == 0 ? 0 : together));
   const bool is_contiguous = windows.is_pointwise() && s.groups == 1 && stride == weights.depth;
   for (std::int64_t pixel = pixel_begin; pixel < pixel_end; pixel += together) {

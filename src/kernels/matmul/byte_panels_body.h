@@ -51,60 +51,65 @@ void fix_row(const TileWork& work, const __m256i* sums, int vectors, std::uint8_
   }
 }
 
-// Zero point, limits, and one row's bytes to memory. `results` beyond kVectors are not looked at.
-template <int kVectors>
-[[gnu::always_inline]] inline void store_row(const TileWork& work, const __m256i* results, std::uint8_t* to) {
-  const Requantizer& q = *work.scaling->exact;
-  const __m256i zero_point = _mm256_set1_epi16(static_cast<std::int16_t>(q.zero_point));
-  const __m256i first = results[0], second = kVectors > 1 ? results[kVectors > 1 ? 1 : 0] : first;
-  const __m256i third = kVectors > 2 ? results[kVectors > 2 ? 2 : 0] : first;
-  const __m256i fourth = kVectors > 3 ? results[kVectors > 3 ? 3 : 0] : third;
-  const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(first, second), zero_point);
-  const __m256i high = kVectors > 2 ? _mm256_adds_epi16(_mm256_packs_epi32(third, fourth), zero_point) : low;
-  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  const __m256i bytes = _mm256_permutevar8x32_epi32(limited_bytes(q, work.is_signed, low, high), order);
-  // Masked stores of bytes take a Zen 4 core longer than all of the above.
-  if (work.columns == 4 * kLanes) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
-    return;
-  }
+// One row's bytes to memory. Masked stores of bytes would take a Zen 4 core longer than all that comes before.
+template <int kVectors, bool kWhole>
+[[gnu::always_inline]] inline void store_row(__m256i bytes, std::int64_t columns, std::uint8_t* to) {
   const __m128i half = _mm256_castsi256_si128(bytes);
-  if (kVectors <= 2 && work.columns == 2 * kLanes) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
-  } else if (kVectors == 3 && work.columns == 3 * kLanes) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 2 * kLanes), _mm256_extracti128_si256(bytes, 1));
-  } else if (work.columns == kLanes) {
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), half);
-  } else {
+  if constexpr (!kWhole) {
     alignas(32) std::uint8_t all[4 * kLanes];
     _mm256_store_si256(reinterpret_cast<__m256i*>(all), bytes);
-    std::memcpy(to, all, static_cast<std::size_t>(work.columns));
+    std::memcpy(to, all, static_cast<std::size_t>(columns));
+  } else if constexpr (kVectors == 4) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+  } else if constexpr (kVectors == 3) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 2 * kLanes), _mm256_extracti128_si256(bytes, 1));
+  } else if constexpr (kVectors == 2) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
+  } else {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), half);
   }
 }
 
-// Not inlined: gcc would keep the sums of the loop before in memory.
-template <int kRows, int kVectors>
+// kWhole: all columns of the vectors count. Not inlined: gcc would keep the sums of the loop before in memory.
+template <int kRows, int kVectors, bool kSigned, bool kWhole>
 [[gnu::noinline]] void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
   ScaleVectors by[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) by[v] = load_scale(*work.scaling, work.channel + v * kLanes);
-  const __m256i mask = _mm256_set1_epi32(work.scaling->mask());
-  const __m128i bits = _mm_cvtsi32_si128(work.scaling->bits);
-  __m256i least = mask;  // binary places of all results: the closest to an integer
-#pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-    __m256i results[kVectors];
+  const ByteLimits limits = load_limits(*work.scaling);
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  std::uint8_t* to = work.output;
+  const std::int64_t stride = work.output_stride, columns = work.columns;
+  __m256i least = limits.mask;  // binary places of all results: the closest to an integer
+  for (int r = 0; r < kRows; ++r, to += stride) {
+    __m256i results[4];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const __m256i scaled = scale(sums[r][v], by[v]);
-      results[v] = _mm256_sra_epi32(scaled, bits);
-      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, mask));
+      results[v] = _mm256_sra_epi32(scaled, limits.bits);
+      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, limits.mask));
     }
-    store_row<kVectors>(work, results, work.output + r * work.output_stride);
+#pragma GCC unroll 4
+    for (int v = kVectors; v < 4; ++v) results[v] = results[kVectors - 1];
+    const __m256i low = _mm256_packs_epi32(results[0], results[1]);
+    const __m256i high = kVectors > 2 ? _mm256_packs_epi32(results[2], results[3]) : low;
+    const __m256i bytes = _mm256_permutevar8x32_epi32(limited_bytes<kSigned>(limits, low, high), order);
+    store_row<kVectors, kWhole>(bytes, columns, to);
   }
   if (!all_sure(*work.scaling, least)) [[unlikely]] {
     for (int r = 0; r < kRows; ++r) fix_row(work, sums[r], kVectors, work.output + r * work.output_stride);
+  }
+}
+
+template <int kRows, int kVectors>
+void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
+  if (work.columns == kVectors * kLanes) {
+    work.is_signed ? finish_tile<kRows, kVectors, true, true>(work, sums)
+                   : finish_tile<kRows, kVectors, false, true>(work, sums);
+  } else {
+    work.is_signed ? finish_tile<kRows, kVectors, true, false>(work, sums)
+                   : finish_tile<kRows, kVectors, false, false>(work, sums);
   }
 }
 
@@ -190,7 +195,8 @@ std::int32_t load_piece(const T* from, std::int64_t length, std::int32_t zero_po
     const std::int64_t left = length - i;
     const __mmask32 mask = left >= 32 ? ~__mmask32{0} : static_cast<__mmask32>((1u << left) - 1);
     const __m256i bytes = _mm256_xor_si256(_mm256_maskz_loadu_epi8(mask, from + i), flip);
-    _mm256_mask_storeu_epi8(to + i, mask, bytes);
+    // Beyond the end too: what lies there is written later, or multiplied by 0. Masked stores of bytes are slow.
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), bytes);
     if (with_sum) {
       const __m256i counted = _mm256_maskz_mov_epi8(mask, bytes);  // the others hold `flip`
       total = _mm256_add_epi64(total, _mm256_sad_epu8(counted, _mm256_setzero_si256()));
@@ -209,7 +215,8 @@ std::int32_t load_piece(const T* from, std::int64_t length, std::int32_t zero_po
 #endif
 }
 
-// `count` rows, one after the other; padding at the end of each stays 0. row_sums: null if they are not needed.
+// `count` rows, one after the other. Up to 31 elements beyond the last are written too. row_sums: null if they are not
+// needed.
 template <typename T>
 void load_rows(const WindowRows<T>& windows, std::int64_t count, bool is_contiguous, std::int32_t zero_point,
                RowElement* rows, std::int64_t row_stride, std::int32_t* row_sums) {
