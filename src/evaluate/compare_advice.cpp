@@ -99,10 +99,13 @@ void advise_weights(const LayerReport& layer, std::vector<std::string>& advice) 
   }
 }
 
-// Runs of neighbouring channels, such as boxes and scores, that need very different ranges.
+// Channels of an output, such as boxes and scores, that need very different ranges. Inside a network such channels are
+// common, and meet weights that make up for it.
 void advise_mixture(const LayerReport& layer, std::vector<std::string>& advice) {
   const std::vector<float>& maxima = layer.values.channel_maxima();
-  if (!layer.range.is_quantized || maxima.size() < 2 || layer.own.sqnr_db() > 2 * kPoorSqnr) return;
+  if (!layer.range.is_quantized || maxima.size() < 2 || !(layer.is_output || layer.type == "CONCATENATION") ||
+      layer.own.sqnr_db() > 2 * kPoorSqnr)
+    return;
   const auto [low, high] = std::minmax_element(maxima.begin(), maxima.end());
   if (!(*high > kChannelRatio * std::max(*low, 1e-12F)) || *low == 0) return;
   advice.push_back(
