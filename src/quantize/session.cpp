@@ -35,8 +35,17 @@ void State::refresh(const QuantizeOptions& options) {
   plan.ranges.assign(model->subgraphs[0].tensors.size(), Range{});
   for (std::size_t t = 0; t < plan.ranges.size(); ++t) {
     const TensorStatistics& statistics = calibration->tensors[t];
-    if (statistics.seen()) plan.ranges[t] = choose_range(statistics, requests[t]);
+    if (!statistics.seen()) continue;
+    const RangeKey key(t, requests[t].method, requests[t].percentile);
+    auto known = known_ranges->find(key);
+    if (known == known_ranges->end()) known = known_ranges->emplace(key, choose_range(statistics, requests[t])).first;
+    plan.ranges[t] = known->second;
   }
+}
+
+void State::set_calibration(std::shared_ptr<const Calibration> observed) {
+  calibration = std::move(observed);
+  known_ranges = std::make_shared<std::map<RangeKey, Range>>();
 }
 
 Status Session::split_samples() {

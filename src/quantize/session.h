@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/status.h"
@@ -27,6 +29,11 @@ struct State {
   Plan plan;
   std::vector<RangeRequest> requests;    // per tensor: how its range is taken
   std::vector<std::int32_t> keep_float;  // operators, by number
+
+  // Ranges of this calibration that were computed already.
+  using RangeKey = std::tuple<std::size_t, RangeMethod, double>;
+  std::shared_ptr<std::map<RangeKey, Range>> known_ranges = std::make_shared<std::map<RangeKey, Range>>();
+  void set_calibration(std::shared_ptr<const Calibration> observed);
 
   // Ranges anew from requests and calibration, decisions anew from keep_float.
   void refresh(const QuantizeOptions& options);
