@@ -7,6 +7,7 @@
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
 #include "import/onnx/importer.h"
+#include "simplify/simplify.h"
 
 namespace reef::compiler {
 namespace {
@@ -41,6 +42,10 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
     result.model = std::move(imported->model);
     result.notes = std::move(imported->notes);
     names = std::move(imported->value_names);
+  }
+  if (options.simplify) {
+    const auto report = simplify::simplify(result.model);
+    if (!report.ok()) return report.status().in(path);
   }
   for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) {
     std::string origin = import::origin_of(names, tensor.name);

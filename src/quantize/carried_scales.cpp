@@ -84,7 +84,8 @@ class Spreader {
     const auto stay = [&](std::string why) { decision = {Treatment::kFloat, nullptr, std::move(why)}; };
     for (const std::int32_t t : op.inputs) {
       if (!is_float(t)) continue;
-      if (const auto found = carried_.refused.find(t); found != carried_.refused.end()) return stay(found->second);
+      const auto refused = carried_.refused.find(t);
+      if (decision.rule->kind == RuleKind::kWeighted && refused != carried_.refused.end()) return stay(refused->second);
       if (!is_constant(t) && !scale(t)) return stay("the model carries no scale for one of its operands");
     }
     if (decision.rule->kind == RuleKind::kUnit) return;

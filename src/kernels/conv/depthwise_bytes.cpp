@@ -144,6 +144,7 @@ void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero
                         s.x.stride,
                         s.x.dilation,
                         s.x.window,
+                        s.y.window,
                         weights.values.data() + block * block_bytes,
                         weights.group_bytes(),
                         weights.row_groups,

@@ -16,9 +16,9 @@ struct RowWork {
   // Input bytes of the first channel of the image: [column][row of the window, 4 * row_groups], columns from the first
   // that any window touches.
   const std::uint8_t* const* columns;
-  std::int64_t column_rows;  // 4 * row_groups
-  std::int64_t stride, dilation, window;
-  const std::int8_t* weights;  // of the block
+  std::int64_t column_rows;                     // 4 * row_groups
+  std::int64_t stride, dilation, window, rows;  // of the window: columns, rows
+  const std::int8_t* weights;                   // of the block
   std::int64_t group_bytes, row_groups;
   std::int64_t summands;
   bool is_signed;
@@ -29,9 +29,9 @@ struct RowWork {
 };
 
 // 32 channels of one row; fewer in the last block.
-[[gnu::always_inline]] inline __m256i load_row(const RowWork& work, const std::uint8_t* from) {
-  const __m256i flip = _mm256_set1_epi8(work.is_signed ? static_cast<char>(0x80) : 0);
-  if (work.channels == kDepthwiseBlock) {
+template <bool kWhole>
+[[gnu::always_inline]] inline __m256i load_row(const RowWork& work, __m256i flip, const std::uint8_t* from) {
+  if constexpr (kWhole) {
     return _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), flip);
   }
 #if REEF_VNNI
@@ -45,11 +45,14 @@ struct RowWork {
 }
 
 // Four rows of one column, interleaved.
-[[gnu::always_inline]] inline void load_column(const RowWork& work, const std::uint8_t* const* rows,
+// kThreeRows: the fourth does not count.
+template <bool kWhole, bool kThreeRows>
+[[gnu::always_inline]] inline void load_column(const RowWork& work, __m256i flip, const std::uint8_t* const* rows,
                                                __m256i (&parts)[kParts]) {
-  const __m256i r0 = load_row(work, rows[0] + work.channel), r1 = load_row(work, rows[1] + work.channel);
-  const __m256i r2 = load_row(work, rows[2] + work.channel);
-  const __m256i r3 = rows[3] == rows[2] ? r2 : load_row(work, rows[3] + work.channel);
+  const __m256i r0 = load_row<kWhole>(work, flip, rows[0] + work.channel),
+                r1 = load_row<kWhole>(work, flip, rows[1] + work.channel);
+  const __m256i r2 = load_row<kWhole>(work, flip, rows[2] + work.channel);
+  const __m256i r3 = kThreeRows ? r2 : load_row<kWhole>(work, flip, rows[3] + work.channel);
   const __m256i low01 = _mm256_unpacklo_epi8(r0, r1), high01 = _mm256_unpackhi_epi8(r0, r1);
   const __m256i low23 = _mm256_unpacklo_epi8(r2, r3), high23 = _mm256_unpackhi_epi8(r2, r3);
 #if REEF_VNNI
@@ -102,7 +105,7 @@ void fix_pixel(const RowWork& work, const __m256i* sums, std::uint8_t* to) {
   }
 }
 
-template <int kCount>
+template <int kCount, bool kWhole>
 [[gnu::always_inline]] inline void finish_pixels(const RowWork& work, const __m256i (&sums)[kCount][4],
                                                  std::uint8_t* to) {
   const Requantizer& q = *work.scaling->exact;
@@ -125,7 +128,7 @@ template <int kCount>
     const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(results[p][0], results[p][1]), zero_point);
     const __m256i high = _mm256_adds_epi16(_mm256_packs_epi32(results[p][2], results[p][3]), zero_point);
     const __m256i bytes = limited_bytes(q, work.is_signed, low, high);
-    if (work.channels == kDepthwiseBlock) {
+    if constexpr (kWhole) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + p * work.output_stride), bytes);
     } else {
       alignas(32) std::uint8_t all[kDepthwiseBlock];
@@ -142,8 +145,9 @@ template <int kCount>
 
 // kCount outputs from pixel `x` on. kStride, kWindow: known ones, for loops to be unrolled, or 0; a known stride also
 // means no dilation and one group of rows.
-template <int kCount, int kStride, int kWindow>
+template <int kCount, int kStride, int kWindow, bool kWhole, bool kThreeRows>
 void depthwise_pixels(const RowWork& work, std::int64_t x) {
+  const __m256i flip = _mm256_set1_epi8(work.is_signed ? static_cast<char>(0x80) : 0);
   __m256i sums[kCount][4];
   const auto* start = reinterpret_cast<const __m256i*>(work.scaling->start.data() + work.channel);
 #pragma GCC unroll 4
@@ -158,7 +162,7 @@ void depthwise_pixels(const RowWork& work, std::int64_t x) {
     const std::uint8_t* const* column = work.columns + x * kStride * work.column_rows;
 #pragma GCC unroll 16
     for (int j = 0; j < kColumns; ++j) {
-      load_column(work, column + j * work.column_rows, parts);
+      load_column<kWhole, kThreeRows>(work, flip, column + j * work.column_rows, parts);
 #pragma GCC unroll 4
       for (int p = 0; p < kCount; ++p) {
         const int kx = j - p * kStride;
@@ -170,24 +174,29 @@ void depthwise_pixels(const RowWork& work, std::int64_t x) {
     for (std::int64_t kx = 0; kx < work.window; ++kx) {
       const std::uint8_t* const* column = work.columns + (x * work.stride + kx * work.dilation) * work.column_rows;
       for (std::int64_t g = 0; g < work.row_groups; ++g) {
-        load_column(work, column + 4 * g, parts);
+        load_column<kWhole, kThreeRows>(work, flip, column + 4 * g, parts);
         add_column(parts, work.weights + (kx * work.row_groups + g) * work.group_bytes, work.summands, sums[0]);
       }
     }
   }
-  finish_pixels<kCount>(work, sums, work.output + x * work.output_stride);
+  finish_pixels<kCount, kWhole>(work, sums, work.output + x * work.output_stride);
 }
 
-template <int kStride, int kWindow>
-void depthwise_known(const RowWork& work, std::int64_t pixels) {
+template <int kStride, bool kWhole>
+void depthwise_3x3(const RowWork& work, std::int64_t pixels) {
   std::int64_t x = 0;
-  for (; x + kPixels <= pixels; x += kPixels) depthwise_pixels<kPixels, kStride, kWindow>(work, x);
-  for (; x < pixels; ++x) depthwise_pixels<1, kStride, kWindow>(work, x);
+  for (; x + kPixels <= pixels; x += kPixels) depthwise_pixels<kPixels, kStride, 3, kWhole, true>(work, x);
+  for (; x < pixels; ++x) depthwise_pixels<1, kStride, 3, kWhole, true>(work, x);
+}
+
+template <bool kWhole>
+void depthwise_of(const RowWork& work, std::int64_t pixels) {
+  if (work.rows == 3 && work.dilation == 1 && work.window == 3 && work.stride <= 2) {
+    return work.stride == 1 ? depthwise_3x3<1, kWhole>(work, pixels) : depthwise_3x3<2, kWhole>(work, pixels);
+  }
+  for (std::int64_t x = 0; x < pixels; ++x) depthwise_pixels<1, 0, 0, kWhole, false>(work, x);
 }
 
 void depthwise_row(const RowWork& work, std::int64_t pixels) {
-  if (work.row_groups == 1 && work.dilation == 1 && work.window == 3 && work.stride <= 2) {
-    return work.stride == 1 ? depthwise_known<1, 3>(work, pixels) : depthwise_known<2, 3>(work, pixels);
-  }
-  for (std::int64_t x = 0; x < pixels; ++x) depthwise_pixels<1, 0, 0>(work, x);
+  work.channels == kDepthwiseBlock ? depthwise_of<true>(work, pixels) : depthwise_of<false>(work, pixels);
 }

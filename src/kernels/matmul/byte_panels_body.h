@@ -146,46 +146,35 @@ void multiply_tile(const TileWork& work) {
   finish_tile<kRows, kVectors>(work, finished);
 }
 
-// As many rows as fit, from `row` on; returns how many were done.
+// All rows: tiles of the usual number of rows, then smaller ones.
 template <int kVectors>
-std::int64_t multiply_rows(TileWork work, std::int64_t row, std::int64_t count) {
-  work.rows += row * work.row_stride;
-  if (work.row_terms != nullptr) work.row_terms += row;
-  work.output += row * work.output_stride;
-  if (count - row >= REEF_TILE_ROWS(kVectors)) {
+void multiply_rows(TileWork work, std::int64_t count) {
+  const auto advance = [&](std::int64_t rows) {
+    work.rows += rows * work.row_stride;
+    if (work.row_terms != nullptr) work.row_terms += rows;
+    work.output += rows * work.output_stride;
+    count -= rows;
+  };
+  for (; count >= REEF_TILE_ROWS(kVectors); advance(REEF_TILE_ROWS(kVectors))) {
     multiply_tile<REEF_TILE_ROWS(kVectors), kVectors>(work);
-    return REEF_TILE_ROWS(kVectors);
   }
-  if (count - row >= 4) {
-    multiply_tile<4, kVectors>(work);
-    return 4;
-  }
-  if (count - row >= 2) {
-    multiply_tile<2, kVectors>(work);
-    return 2;
-  }
-  multiply_tile<1, kVectors>(work);
-  return 1;
+  for (; count >= 4; advance(4)) multiply_tile<4, kVectors>(work);
+  for (; count >= 2; advance(2)) multiply_tile<2, kVectors>(work);
+  if (count > 0) multiply_tile<1, kVectors>(work);
 }
 
 void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
-  for (std::int64_t row = 0; row < count;) {
-    switch (vectors) {
-      case 1:
-        row += multiply_rows<1>(work, row, count);
-        break;
+  switch (vectors) {
+    case 1:
+      return multiply_rows<1>(work, count);
 #if REEF_VNNI
-      case 3:
-        row += multiply_rows<3>(work, row, count);
-        break;
-      case 4:
-        row += multiply_rows<4>(work, row, count);
-        break;
+    case 3:
+      return multiply_rows<3>(work, count);
+    case 4:
+      return multiply_rows<4>(work, count);
 #endif
-      default:
-        row += multiply_rows<2>(work, row, count);
-        break;
-    }
+    default:
+      return multiply_rows<2>(work, count);
   }
 }
 

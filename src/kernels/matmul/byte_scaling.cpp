@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/matmul/byte_scaling.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "numeric/fixed_point.h"
@@ -8,7 +9,8 @@
 namespace reef::kernels {
 namespace {
 
-constexpr int kMostBits = 12, kFewestBits = 5;
+constexpr int kMostBits = 14, kFewestBits = 5;
+constexpr double kExactFloats = 1 << 24;  // integers below are floats
 
 struct RealFactor {
   double factor = 0;
@@ -45,6 +47,7 @@ ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, c
     factors.push_back(real_factor(*exact, c, result.is_fast));
     // Numbers times factor must fit 31 bits.
     const double largest = channels[c].largest * factors[c].factor;
+    if (channels[c].largest >= kExactFloats) result.bits = std::min(result.bits, kMostBits - 1);
     while (result.bits >= kFewestBits && std::ldexp(largest, result.bits) > 2147483647.0) --result.bits;
   }
   result.is_fast = result.is_fast && result.bits >= kFewestBits;

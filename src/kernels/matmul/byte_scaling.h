@@ -5,10 +5,11 @@
 // The reference rounds twice in fixed point, which equals (shift >= 0 to the right)
 //   floor(sum * factor + 1/2 + (sum < 0 ? -1 : 1) * 2^-(shift + 1))
 // over real numbers. This is computed in float, plus one unit of the last of `bits` binary places, and made an integer
-// of that many places. Rounding to it is off by half a unit at most, and of the three roundings of floats before it
-// each by 2^-24 of a number below 512 (larger ones are beyond an 8-bit output's range anyway), together 0.38 units of
-// 12 places. So what lies 2 units or more above an integer lies above it for sure; for the others, one number in 2,000,
-// the reference's function decides.
+// of that many places. How far off can that be? Only numbers below 256 count; larger ones are beyond an 8-bit output's
+// range. With 14 places they are below 2^22 units: rounding the factor to a float moves them by 1/4 unit at most,
+// rounding the result by 1/8, rounding to an integer by 1/2: less than 1. (Sums of 2^24 or more are rounded too; they
+// get 13 places.) So what lies 2 units or more above an integer lies above it for sure; for the others, one number in
+// 8,000, the reference's function decides.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct ByteScaling {
   AlignedVector<std::int32_t> start;  // bias, and what makes up for zero points
   AlignedVector<float> factor;        // times 2^bits
   AlignedVector<float> above, below;  // one half, moved as above for sums >= 0 and < 0, times 2^bits, plus 1
-  int bits = 12;
+  int bits = 14;
   bool is_fast = true;  // floats may be used for all channels
 
   std::int32_t mask() const { return (1 << bits) - 1; }
