@@ -77,8 +77,8 @@ RunOptions Session::run_options(std::string_view phase) const {
   return result;
 }
 
-Status Session::take_reference(const std::shared_ptr<const ir::Model>& model) {
-  compared_ = compared_tensors(*model);
+Status Session::take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax) {
+  if (before_softmax) compared_ = compared_tensors(*model);
   ir::Model compared = *model;
   for (std::size_t i = 0; i < compared_.size(); ++i) {
     if (compared_[i] >= 0) compared.subgraphs[0].outputs[i] = compared_[i];

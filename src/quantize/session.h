@@ -46,7 +46,8 @@ class Session {
   // Deals the source's samples to calibration and measuring. Fails when there are none.
   Status split_samples();
   // Remembers what the float model says about the samples held back.
-  Status take_reference(const std::shared_ptr<const ir::Model>& model);
+  // before_softmax: see compared_; the states measured later must then have the tensors of this model.
+  Status take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax = true);
   Result<std::shared_ptr<const Calibration>> observe(const std::shared_ptr<const ir::Model>& model,
                                                      std::string_view phase);
   Result<OutputError> measure(const State& state);
