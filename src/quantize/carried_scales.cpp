@@ -19,7 +19,9 @@ class Spreader {
     plan_.ranges.assign(graph_.tensors.size(), Range{});
     scales_.tensors.resize(graph_.tensors.size());
     for (const auto& [t, affine] : carried_.tensors) {
-      if (!is_constant(t)) scales_.tensors[static_cast<std::size_t>(t)] = affine;
+      if (is_constant(t)) continue;
+      scales_.tensors[static_cast<std::size_t>(t)] = affine;
+      plan_.rounded.insert(t);
     }
   }
 

@@ -118,6 +118,17 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
       fmt::format("the model carries {} scales of activations: they are used as they are, nothing is "
                   "calibrated",
                   folded.activation_scales));
+  const auto note_borders = [&](const std::vector<std::int32_t>& borders, IoType type, std::string_view word) {
+    for (const std::int32_t t : borders) {
+      const ir::Tensor& tensor = folded.model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
+      const bool has_scale = state.plan.scales->tensors[static_cast<std::size_t>(t)].has_value();
+      if (type == IoType::kFloat32 || has_scale || tensor.type != ir::DataType::kFloat32) continue;
+      result.notes.push_back(fmt::format("{} '{}' stays float32: the model carries no scale for it", word,
+                                         ir::describe_name(tensor.name)));
+    }
+  };
+  note_borders(folded.model.subgraphs[0].inputs, options.input_type, "input");
+  note_borders(folded.model.subgraphs[0].outputs, options.output_type, "output");
   if (source == nullptr) {
     REEF_RETURN_IF_ERROR(finish(state, options, result));
     return result;

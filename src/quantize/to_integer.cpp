@@ -89,6 +89,8 @@ class Writer {
     if (type == IoType::kFloat32) return {};
     const auto& own = scales_.tensors[static_cast<std::size_t>(t)];
     const auto given = plan_.border.find(t);
+    const bool is_unknown = plan_.scales && !own && given == plan_.border.end();
+    if (is_unknown) return {};  // nobody said how; it stays float
     const Affine affine = given != plan_.border.end() ? given->second
                           : own                       ? *own
                                 : affine_for(plan_.ranges[static_cast<std::size_t>(t)], options_.mode);
@@ -164,7 +166,7 @@ class Writer {
         if (!is_float(t)) continue;
         if (home_[static_cast<std::size_t>(t)].type != DataType::kFloat32) {
           t = in_form(t, {});
-        } else if (plan_.scales && scales_.tensors[static_cast<std::size_t>(t)]) {
+        } else if (plan_.rounded.contains(t)) {
           t = through_integers(t);
         }
       }
