@@ -19,6 +19,7 @@ void add_audit(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_compile(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_retarget(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluate/metric.h"
+
+#include <cmath>
+#include <random>
+
+namespace reef::evaluate {
+
+Result<std::unique_ptr<Metric>> make_metric(const std::string& name, const MetricOptions& options,
+                                            const data::Dataset& dataset) {
+  if (name == "top1") return make_top_k(1, options);
+  if (name == "top5") return make_top_k(5, options);
+  if (name == "psnr") return make_psnr(options);
+  if (name == "miou") return make_mean_iou(options);
+  if (name == "map50") return make_map50(options, dataset);
+  return invalid_input("there is no metric '{}'; there are {}", name, kMetricNames);
+}
+
+double bootstrap_error(std::int64_t samples, const std::function<double(std::span<const std::int64_t>)>& figure) {
+  constexpr int kDraws = 200;
+  if (samples < 2) return 0;
+  std::mt19937_64 random(1);
+  std::vector<std::int64_t> drawn(static_cast<std::size_t>(samples));
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    for (std::int64_t& sample : drawn)
+      sample = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(samples));
+    const double value = figure(drawn);
+    sum += value;
+    squares += value * value;
+  }
+  const double mean = sum / kDraws;
+  return std::sqrt(std::max(0.0, squares / kDraws - mean * mean) * kDraws / (kDraws - 1));
+}
+
+}  // namespace reef::evaluate
