@@ -122,8 +122,7 @@ std::vector<CollapsedPair> collapsed_pairs(const Embeddings& embeddings, int cla
     for (std::size_t b = a + 1; b < sums.size(); ++b) {
       const Side& side = sides[a][b];
       if (side.total == 0 || side.right / side.total >= kCollapsedBelow) continue;
-      pairs.push_back(
-          {static_cast<int>(a), static_cast<int>(b), side.right / side.total, dot(weights[a], weights[b])});
+      pairs.push_back({static_cast<int>(a), static_cast<int>(b), side.right / side.total, dot(weights[a], weights[b])});
     }
   }
   std::stable_sort(pairs.begin(), pairs.end(), [](const auto& x, const auto& y) { return x.right < y.right; });
@@ -137,9 +136,10 @@ std::vector<std::string> imbalance_notes(const std::vector<std::int64_t>& images
   const std::int64_t most = *std::max_element(images.begin(), images.end());
   for (std::size_t c = 0; c < images.size(); ++c) {
     if (static_cast<double>(images[c]) >= kFewShare * static_cast<double>(most)) continue;
-    notes.push_back(fmt::format("{} has {} picture{}, the largest class {}: it will be recognised less often than it "
-                                "should (softmax: --balanced makes up for some of it)",
-                                words(class_names, c), images[c], images[c] == 1 ? "" : "s", most));
+    notes.push_back(
+        fmt::format("{} has {} picture{}, the largest class {}: it will be recognised less often than it "
+                    "should (softmax: --balanced makes up for some of it)",
+                    words(class_names, c), images[c], images[c] == 1 ? "" : "s", most));
   }
   return notes;
 }
@@ -186,13 +186,15 @@ std::string curve_advice(const std::vector<CurvePoint>& curve) {
   }
   const double points = 100 * (last.accuracy - before->accuracy);
   const std::string from = fmt::format("from {} to {} pictures of each class", before->images, last.images);
-  if (last.accuracy >= 0.995) return fmt::format("{:.1f} % are right: more pictures have little to add", 100 * last.accuracy);
+  if (last.accuracy >= 0.995)
+    return fmt::format("{:.1f} % are right: more pictures have little to add", 100 * last.accuracy);
   if (points >= kNoticeablePoints) {
     return fmt::format("{} accuracy rose by {:.1f} points: more pictures would probably help", from, points);
   }
-  return fmt::format("{} accuracy changed by {:+.1f} points: more pictures of this kind would probably not help much; "
-                     "other views, a better extractor or softmax regression might",
-                     from, points);
+  return fmt::format(
+      "{} accuracy changed by {:+.1f} points: more pictures of this kind would probably not help much; "
+      "other views, a better extractor or softmax regression might",
+      from, points);
 }
 
 }  // namespace reef::learn
