@@ -42,6 +42,11 @@ Result<ClassPlan> plan_classes(const LearnOptions& options, const ir::Model& mod
                  "softmax regression learns all classes at once: it cannot keep or resume; give the pictures of all "
                  "classes together, or use imprinting");
     REEF_REQUIRE(head.kind != learn::HeadKind::kNone, "'{}' is an extractor: it has no classes to keep", options.model);
+    REEF_REQUIRE(head.is_normalized,
+                 "the classes of '{}' cannot be kept: its last layer was not trained on normalized embeddings, so a "
+                 "class learned by imprinting would win over all of them. Give pictures of its classes too and learn "
+                 "them all anew, or start from a model for imprinting (docs/learn.md)",
+                 options.model);
     REEF_ASSIGN_OR_RETURN(plan.kept, learn::read_classes(model, head));
   }
   std::vector<learn::ImprintedClass>& kept = plan.kept.classes;
@@ -150,7 +155,7 @@ Status add_curve(const LearnOptions& options, int classes, const Rows& rows, Lea
   learn::CurveOptions curve;
   curve.seed = options.seed;
   REEF_ASSIGN_OR_RETURN(result.curve, learn::learning_curve(rows.train, rows.test, classes, learner, curve));
-  const std::string advice = learn::curve_advice(result.curve);
+  const std::string advice = learn::curve_advice(result.curve, rows.test.size());
   if (!advice.empty()) result.notes.push_back(advice);
   return ok_status();
 }

@@ -177,7 +177,7 @@ Result<std::vector<CurvePoint>> learning_curve(const Embeddings& train, const Em
   return curve;
 }
 
-std::string curve_advice(const std::vector<CurvePoint>& curve) {
+std::string curve_advice(const std::vector<CurvePoint>& curve, std::size_t test_samples) {
   if (curve.size() < 2) return {};
   const CurvePoint& last = curve.back();
   const CurvePoint* before = &curve[curve.size() - 2];
@@ -188,6 +188,13 @@ std::string curve_advice(const std::vector<CurvePoint>& curve) {
   const std::string from = fmt::format("from {} to {} pictures of each class", before->images, last.images);
   if (last.accuracy >= 0.995)
     return fmt::format("{:.1f} % are right: more pictures have little to add", 100 * last.accuracy);
+  const double share = std::clamp(last.accuracy, 0.05, 0.95);
+  const double error =
+      100 * std::sqrt(share * (1 - share) / static_cast<double>(std::max<std::size_t>(1, test_samples)));
+  if (points >= kNoticeablePoints && points < error) {
+    return fmt::format("{} accuracy rose by {:.1f} points, but {} pictures to test with cannot tell that from chance",
+                       from, points, test_samples);
+  }
   if (points >= kNoticeablePoints) {
     return fmt::format("{} accuracy rose by {:.1f} points: more pictures would probably help", from, points);
   }

@@ -53,7 +53,8 @@ struct CurveOptions {
 Result<std::vector<CurvePoint>> learning_curve(const Embeddings& train, const Embeddings& test, int classes,
                                                const Learner& learner, const CurveOptions& options = {});
 // "from 50 to 100 pictures of each class accuracy rose by 2.1 points: more would probably help"; empty: nothing to say.
-std::string curve_advice(const std::vector<CurvePoint>& curve);
+// Measured on so many samples, smaller differences than their standard error mean nothing.
+std::string curve_advice(const std::vector<CurvePoint>& curve, std::size_t test_samples);
 
 // The usual learner of a curve: nearest mean direction.
 Result<std::vector<std::int32_t>> imprint_and_answer(const Embeddings& train, const Embeddings& test, int classes);

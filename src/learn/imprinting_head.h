@@ -35,8 +35,9 @@ struct ReadImprinting {
   ImprintingHeadState state;
 };
 
-// The classes of a model whose head is of kind kImprinting or kLinear. Of the latter, weights count by their direction
-// alone and cannot be trained.
+// The classes of a model whose head is of kind kImprinting, or kLinear on normalized embeddings. Of the latter, weights
+// count by their direction alone and cannot be trained. (Classes of other linear heads are no directions of embeddings:
+// beside them an imprinted class wins nearly always.)
 Result<ReadImprinting> read_classes(const ir::Model& model, const Head& head);
 
 // Cosines of all rows with all classes (those of zero rows left out).

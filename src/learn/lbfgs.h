@@ -12,7 +12,7 @@ namespace reef::learn {
 struct LbfgsOptions {
   int max_iterations = 200;
   int memory = 8;                    // steps that are remembered
-  double gradient_tolerance = 1e-4;  // ends when the gradient's length falls below this share of max(1, |x|)
+  double gradient_tolerance = 1e-5;  // ends when the gradient's length falls below this share of max(1, |x|)
 };
 
 // The function's value at x; fills `gradient`, which has x's size.
