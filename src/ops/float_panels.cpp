@@ -4,19 +4,18 @@
 #include <algorithm>
 
 #include "ops/conv_family.h"
+#include "ops/panel_blocks.h"
 
 namespace reef::ops {
 namespace {
 
-constexpr std::int64_t kPixelStep = 48;          // pixels that a kernel handles together
-constexpr double kProductsPerBlock = 1'000'000;  // some 20 microseconds
+constexpr std::int64_t kPixelStep = 24;        // pixels that a kernel handles together
+constexpr double kProductsPerBlock = 500'000;  // some 10 microseconds
 
 bool leaves_image(const kernels::ConvAxis& axis) {
   return axis.pad_before > 0 ||
          (axis.output - 1) * axis.stride - axis.pad_before + (axis.window - 1) * axis.dilation >= axis.input;
 }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -47,24 +46,13 @@ void run_float_convolution(const RunContext& ctx, const kernels::ConvShape& s, c
                                  });
   }
   const kernels::FloatPanels& panels = weights.panels;
-  const double per_pixel = static_cast<double>(s.depth()) * static_cast<double>(panels.padded_columns());
-  const double wanted = std::min(kProductsPerBlock / std::max(per_pixel, 1.0), 1e9);
-  const std::int64_t pixels = std::max<std::int64_t>(static_cast<std::int64_t>(wanted) / kPixelStep, 1) * kPixelStep;
-  const std::int64_t pixel_blocks = ceil_div(s.output_pixels(), pixels);
-  // Few pixels: panels are shared out as well.
-  const double per_panel = static_cast<double>(std::min(pixels, s.output_pixels())) * static_cast<double>(s.depth()) *
-                           static_cast<double>(panels.panel_columns);
-  const auto panels_each =
-      std::max<std::int64_t>(static_cast<std::int64_t>(kProductsPerBlock / std::max(per_panel, 1.0)), 1);
-  const std::int64_t panel_blocks = ceil_div(panels.panels(), panels_each);
-  ctx.parallel_for(s.groups * pixel_blocks * panel_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t p = i % panel_blocks * panels_each, first = i / panel_blocks % pixel_blocks * pixels;
-      kernels::convolve_panels(s, input, panels, i / panel_blocks / pixel_blocks, finish, first,
-                               std::min(first + pixels, s.output_pixels()), p,
-                               std::min(p + panels_each, panels.panels()), output);
-    }
-  });
+  const PanelBlocks blocks = panel_blocks(s, panels.panel_columns, panels.panels(), kProductsPerBlock, kPixelStep);
+  for_each_panel_block(ctx, s, panels.panels(), blocks,
+                       [&](std::int64_t group, std::int64_t pixel_begin, std::int64_t pixel_end,
+                           std::int64_t panel_begin, std::int64_t panel_end) {
+                         kernels::convolve_panels(s, input, panels, group, finish, pixel_begin, pixel_end, panel_begin,
+                                                  panel_end, output);
+                       });
 }
 
 kernels::ConvShape product_shape(std::int64_t rows, std::int64_t columns, std::int64_t depth) {

@@ -7,17 +7,21 @@
 
 namespace reef::kernels {
 namespace baseline {
+namespace {
 #define REEF_LANES 4
 #include "kernels/conv/depthwise_float_body.h"
 #undef REEF_LANES
+}  // namespace
 }  // namespace baseline
 
 #if defined(__x86_64__)
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
+namespace {
 #define REEF_LANES 8
 #include "kernels/conv/depthwise_float_body.h"
 #undef REEF_LANES
+}  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
 #endif

@@ -37,6 +37,8 @@ class WindowRows {
     }
   }
 
+  // Whether windows are the pixels themselves, in order.
+  bool is_pointwise() const { return is_pointwise_; }
   std::int64_t runs() const { return runs_; }
   std::int64_t length() const { return length_; }
   // Pointer of run t and row r: rows()[t * row_capacity() + r].

@@ -10,6 +10,7 @@
 
 namespace reef::kernels {
 namespace baseline {
+namespace {
 #define REEF_LANES 4
 #define REEF_TILE_VECTORS 2
 #define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 5)
@@ -17,11 +18,13 @@ namespace baseline {
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
 #undef REEF_TILE_ROWS
+}  // namespace
 }  // namespace baseline
 
 #if defined(__x86_64__)
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
+namespace {
 #define REEF_LANES 8
 #define REEF_TILE_VECTORS 2
 #define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 5)
@@ -29,11 +32,13 @@ namespace avx2 {
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
 #undef REEF_TILE_ROWS
+}  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
 
 #include "kernels/simd/begin_avx512.h"
 namespace avx512 {
+namespace {
 // Vectors of 32 bytes in 32 registers: a value broadcast into 64 bytes takes a Zen 4 core's multiplier for a cycle,
 // into 32 bytes it takes nothing (45 and 56 GMAC/s, measured).
 #define REEF_LANES 8
@@ -43,6 +48,7 @@ namespace avx512 {
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
 #undef REEF_TILE_ROWS
+}  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
 #endif
