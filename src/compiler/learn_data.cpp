@@ -79,6 +79,23 @@ Result<std::map<std::int64_t, std::string>> names_of_classes(const data::Dataset
   return names;
 }
 
+struct ArrayPair {
+  const char* samples;
+  const char* labels;
+};
+// The first pair that the .npz has; false: none.
+bool take_arrays(std::span<const ArrayPair> pairs, data::DatasetOptions& options) {
+  const auto npz = numpy::Npz::load(options.path);
+  if (!npz.ok()) return false;
+  for (const ArrayPair& pair : pairs) {
+    if (!npz->has(pair.samples) || !npz->has(pair.labels)) continue;
+    options.arrays = pair.samples;
+    options.truth = pair.labels;
+    return true;
+  }
+  return false;
+}
+
 // Why a sample is not to be learned from; empty: nothing speaks against it.
 std::vector<std::string> reasons_against(const LabelledData& data, const WatchedSource& source,
                                          const EmbeddedData* seen) {
@@ -146,19 +163,22 @@ Result<LabelledData> open_labelled(const data::DatasetOptions& options, const ir
   return result;
 }
 
-std::optional<data::DatasetOptions> test_arrays_beside(const data::DatasetOptions& train) {
-  const auto npz = numpy::Npz::load(train.path);
-  if (!npz.ok() || (!train.arrays.empty() && train.arrays != "train" && train.arrays != "x_train")) return std::nullopt;
-  static constexpr std::pair<const char*, const char*> kPairs[] = {{"test", "test_labels"}, {"x_test", "y_test"}};
-  for (const auto& [array, truth] : kPairs) {
-    if (!npz->has(array) || !npz->has(truth)) continue;
-    data::DatasetOptions test = train;
-    test.arrays = array;
-    test.truth = truth;
-    test.limit = 0;
-    return test;
-  }
-  return std::nullopt;
+data::DatasetOptions train_arrays(const data::DatasetOptions& options) {
+  data::DatasetOptions result = options;
+  result.use = data::Use::kEvaluation;  // what is right must be known
+  static constexpr ArrayPair kPairs[] = {{"train", "train_labels"}, {"x_train", "y_train"}};
+  if (options.arrays.empty() && options.truth.empty()) take_arrays(kPairs, result);
+  return result;
+}
+
+std::optional<data::DatasetOptions> test_arrays_beside(const data::DatasetOptions& options) {
+  data::DatasetOptions result = options;
+  static constexpr ArrayPair kPairs[] = {{"test", "test_labels"}, {"x_test", "y_test"}};
+  const bool is_train = options.arrays.empty() || options.arrays == "train" || options.arrays == "x_train";
+  if (!is_train || !take_arrays(kPairs, result)) return std::nullopt;
+  result.use = data::Use::kEvaluation;
+  result.limit = 0;
+  return result;
 }
 
 Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, const LabelledData& data,

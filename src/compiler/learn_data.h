@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ struct LabelledData {
 Result<LabelledData> open_labelled(const data::DatasetOptions& options, const ir::Model& model,
                                    const std::vector<std::string>* known = nullptr);
 
-// The arrays of an .npz that hold test samples beside those to learn from ("test" with "test_labels", ...).
-std::optional<data::DatasetOptions> test_arrays_beside(const data::DatasetOptions& train);
+// The arrays of an .npz that hold samples to learn from ("train" with "train_labels", "x_train" with "y_train") and to
+// test with ("test", "x_test"); what is not there, or not an .npz, stays as the options say.
+data::DatasetOptions train_arrays(const data::DatasetOptions& options);
+std::optional<data::DatasetOptions> test_arrays_beside(const data::DatasetOptions& options);
 
 struct EmbedOptions {
   bool on_device = false;

@@ -181,15 +181,15 @@ Result<Rows> rows_of(const LearnOptions& options, const std::shared_ptr<const ir
     test->arrays.clear();
     test->truth.clear();
     test->limit = 0;
+    test->use = data::Use::kEvaluation;
   }
   const auto classes = static_cast<int>(data.class_names.size());
   if (test) {
-    test->use = data::Use::kEvaluation;
     REEF_ASSIGN_OR_RETURN(const LabelledData other, open_labelled(*test, *extractor, &data.class_names));
     REEF_ASSIGN_OR_RETURN(EmbeddedData tested, embed(extractor, other, options.embed, &train));
     result.embedding_seconds += tested.seconds;
     result.rejected.insert(result.rejected.end(), tested.rejected.begin(), tested.rejected.end());
-    result.tested_on = fmt::format("{} samples of {}", tested.embeddings.size(), other.dataset->describe());
+    result.tested_on = other.dataset->describe();
     return Rows{std::move(train.embeddings), std::move(tested.embeddings)};
   }
   const learn::Division parts = learn::divide(train.embeddings.labels, classes, options.held_back, options.seed);
@@ -241,9 +241,7 @@ Result<LearnResult> learn_classes(const LearnOptions& options) {
   }
   const auto extractor = std::make_shared<const ir::Model>(std::move(base));
 
-  data::DatasetOptions data_options = options.data;
-  data_options.use = data::Use::kCalibration;
-  REEF_ASSIGN_OR_RETURN(const LabelledData data, open_labelled(data_options, *extractor));
+  REEF_ASSIGN_OR_RETURN(const LabelledData data, open_labelled(train_arrays(options.data), *extractor));
   result.data = data.dataset->describe();
   REEF_ASSIGN_OR_RETURN(const ClassPlan plan, plan_classes(options, model, *head, data.class_names));
   result.kept = plan.kept.classes.size();
