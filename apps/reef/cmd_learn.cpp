@@ -19,6 +19,7 @@
 #include "learn/head.h"
 #include "learn_report.h"
 #include "progress.h"
+#include "report/learning_curve.h"
 
 namespace reef::app {
 namespace {
@@ -28,14 +29,24 @@ using Json = nlohmann::ordered_json;
 struct LearnArguments {
   compiler::LearnOptions options;
   DataArguments data;
-  std::string output, device, model_labels, solver = "lbfgs";
+  std::string output, plot, device, model_labels, solver = "lbfgs";
   double l2 = -1;
   int threads = 0;
   bool json = false;
 };
 
-Status write_learned(const compiler::LearnedFiles& files) {
-  const FileContent contents[] = {{files.model_path, files.model}, {files.labels_path, files.labels}};
+std::string plot_page(const compiler::LearnOptions& options, const compiler::LearnResult& result) {
+  const bool is_softmax = options.method == compiler::LearnMethod::kSoftmax;
+  const char* const names[] = {"imprinting", "softmax regression"};
+  return report::learning_curve_page(
+      "Accuracy against pictures", fmt::format("{}; {}. Tested on {}", options.model, result.data, result.tested_on),
+      {{names[is_softmax], result.curve}, {names[!is_softmax], result.other_curve}}, result.chance);
+}
+
+// All files or none.
+Status write_learned(const compiler::LearnedFiles& files, const std::string& plot, const std::string& page) {
+  std::vector<FileContent> contents = {{files.model_path, files.model}, {files.labels_path, files.labels}};
+  if (!plot.empty()) contents.push_back({plot, {reinterpret_cast<const std::uint8_t*>(page.data()), page.size()}});
   return write_files(contents);
 }
 
@@ -53,11 +64,16 @@ Status learn(LearnArguments arguments) {
   options.embed.on_device = options.compile || arguments.device == "virtual";
   options.embed.threads =
       arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
+  options.compares_methods = !arguments.plot.empty();
+  REEF_REQUIRE(arguments.plot.empty() || options.has_curve, "--plot needs the curve: leave out --no-curve");
   Progress progress("pictures embedded");
   options.embed.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
   REEF_ASSIGN_OR_RETURN(const compiler::LearnResult result, compiler::learn_classes(options));
   REEF_ASSIGN_OR_RETURN(const compiler::LearnedFiles files, compiler::learned_files(result, arguments.output));
-  REEF_RETURN_IF_ERROR(write_learned(files));
+  REEF_REQUIRE(arguments.plot.empty() || result.curve.size() > 1,
+               "--plot: there is no curve to draw: at least 2 pictures of each class and some to test with are needed");
+  const std::string page = arguments.plot.empty() ? "" : plot_page(options, result);
+  REEF_RETURN_IF_ERROR(write_learned(files, arguments.plot, page));
   if (arguments.json) {
     const Json json = learned_json(options, result, files.model_path, files.labels_path);
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
@@ -90,6 +106,8 @@ void add_common(CLI::App& command, LearnArguments& arguments) {
                    "Compile the extractor for the Edge TPU first; only the new last layers run on the CPU then");
   command.add_option("--seed", options.seed, "Draws what is held back")->capture_default_str();
   command.add_flag("!--no-curve", options.has_curve, "Do not measure how accuracy grows with the number of pictures");
+  command.add_option("--plot", arguments.plot,
+                     "Page (HTML) that shows accuracy against the number of pictures, for both methods");
   command.add_option("--threads", arguments.threads, "Threads; results do not depend on it. Default: all cores")
       ->check(CLI::Range(1, 256));
   command.add_flag("--json", arguments.json, "Print one JSON object (documented in docs/json.md)");

@@ -22,6 +22,9 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+// Of softmax regression on a learning curve, where nothing says how many are best.
+constexpr int kCurveIterations = 50;
+
 const ir::Tensor& output_of(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
   return graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
@@ -132,31 +135,42 @@ Result<std::vector<std::int32_t>> answers_of(const ir::Model& head, const learn:
   return answers;
 }
 
+learn::Learner learner_of(LearnMethod method, const LearnOptions& options, int classes, const LearnResult& result) {
+  if (method == LearnMethod::kImprinting) {
+    return [classes](const learn::Embeddings& train, const learn::Embeddings& test) {
+      return learn::imprint_and_answer(train, test, classes);
+    };
+  }
+  // As the whole was trained, or usual where it was not.
+  learn::SoftmaxOptions how = options.softmax;
+  how.l2 = result.iterations > 0 ? result.l2 : how.l2.value_or(learn::kDefaultL2);
+  how.max_iterations = result.iterations > 0 ? result.iterations : std::min(how.max_iterations, kCurveIterations);
+  how.held_back = 0;
+  how.progress = nullptr;
+  return [classes, how](const learn::Embeddings& train,
+                        const learn::Embeddings& test) -> Result<std::vector<std::int32_t>> {
+    REEF_ASSIGN_OR_RETURN(const learn::SoftmaxResult trained, learn::train_softmax(train, classes, how));
+    std::vector<std::int32_t> answers;
+    for (std::size_t i = 0; i < test.size(); ++i) answers.push_back(trained.classifier.best(test.row(i)));
+    return answers;
+  };
+}
+
 // With the data's own class numbers: how good the method is after few pictures and many.
 Status add_curve(const LearnOptions& options, int classes, const Rows& rows, LearnResult& result) {
   if (!options.has_curve || rows.test.empty() || classes < 2) return ok_status();
-  learn::Learner learner = [&](const learn::Embeddings& train, const learn::Embeddings& test) {
-    return learn::imprint_and_answer(train, test, classes);
-  };
-  if (options.method == LearnMethod::kSoftmax) {
-    learn::SoftmaxOptions how = options.softmax;
-    how.l2 = result.l2;
-    how.max_iterations = std::max(1, result.iterations);
-    how.held_back = 0;
-    how.progress = nullptr;
-    learner = [&, how](const learn::Embeddings& train,
-                       const learn::Embeddings& test) -> Result<std::vector<std::int32_t>> {
-      REEF_ASSIGN_OR_RETURN(const learn::SoftmaxResult trained, learn::train_softmax(train, classes, how));
-      std::vector<std::int32_t> answers;
-      for (std::size_t i = 0; i < test.size(); ++i) answers.push_back(trained.classifier.best(test.row(i)));
-      return answers;
-    };
-  }
   learn::CurveOptions curve;
   curve.seed = options.seed;
-  REEF_ASSIGN_OR_RETURN(result.curve, learn::learning_curve(rows.train, rows.test, classes, learner, curve));
+  const auto measure = [&](LearnMethod method) {
+    return learn::learning_curve(rows.train, rows.test, classes, learner_of(method, options, classes, result), curve);
+  };
+  REEF_ASSIGN_OR_RETURN(result.curve, measure(options.method));
   const std::string advice = learn::curve_advice(result.curve, rows.test.size());
   if (!advice.empty()) result.notes.push_back(advice);
+  result.chance = 1.0 / classes;
+  if (!options.compares_methods) return ok_status();
+  REEF_ASSIGN_OR_RETURN(result.other_curve, measure(options.method == LearnMethod::kSoftmax ? LearnMethod::kImprinting
+                                                                                            : LearnMethod::kSoftmax));
   return ok_status();
 }
 

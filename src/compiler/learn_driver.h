@@ -35,6 +35,7 @@ struct LearnOptions {
   std::vector<std::string> model_labels;  // names of the model's classes, where it does not tell them itself
   learn::SoftmaxOptions softmax;
   bool has_curve = true;
+  bool compares_methods = false;  // the curve of the other method as well
   EmbedOptions embed;
 };
 
@@ -50,7 +51,8 @@ struct LearnResult {
   std::string tested_on;  // in words; empty: nothing could be held back
   learn::Confusion confusion;
   std::vector<learn::CollapsedPair> collapsed;  // by class number of the result
-  std::vector<learn::CurvePoint> curve;
+  std::vector<learn::CurvePoint> curve, other_curve;
+  double chance = 0;  // share that guessing gets right among the classes of the data
   std::vector<std::string> notes;
   double embedding_seconds = 0, training_seconds = 0;  // measured
   double factor = 0;                                   // imprinting: between cosines and SOFTMAX

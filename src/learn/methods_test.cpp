@@ -183,7 +183,7 @@ TEST(SoftmaxRegression, RefusesWhatCannotBeTrained) {
   EXPECT_FALSE(train_softmax(rows, 2, {}).ok());
 }
 
-TEST(Advice, NamesThePairThatFallsTogether) {
+TEST(LearningAdvice, NamesThePairThatFallsTogether) {
   Embeddings rows;
   rows.dimension = 8;
   std::mt19937 random(1);
@@ -202,7 +202,7 @@ TEST(Advice, NamesThePairThatFallsTogether) {
   EXPECT_GT(pairs[0].cosine, 0.95);
 }
 
-TEST(Advice, SaysWhenMorePicturesHelp) {
+TEST(LearningAdvice, SaysWhenMorePicturesHelp) {
   const std::vector<CurvePoint> rising = {{1, 0.5, 0, 5}, {10, 0.7, 0, 5}, {20, 0.8, 0, 1}};
   EXPECT_NE(curve_advice(rising, 1000).find("more pictures would probably help"), std::string::npos);
   EXPECT_NE(curve_advice(rising, 5).find("cannot tell"), std::string::npos);

@@ -29,7 +29,7 @@ struct SoftmaxOptions {
   Solver solver = Solver::kLbfgs;
   std::optional<double> l2;           // nothing: chosen on the part held back, or kDefaultL2 where there is none
   int max_iterations = 200;           // steps of L-BFGS, passes over all rows for SGD
-  double learning_rate = 0.5;         // SGD
+  double learning_rate = 2;           // SGD
   double momentum = 0.9;              // SGD
   int batch_size = 32;                // SGD
   double held_back = 0.2;             // share of each class's rows; 0: train for max_iterations
