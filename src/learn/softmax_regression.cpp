@@ -14,8 +14,11 @@
 namespace reef::learn {
 namespace {
 
-// Tried from strong to weak, each from where the one before ended.
+// Tried in this order.
 constexpr double kStrengths[] = {1e-1, 1e-2, 1e-3, 1e-4};
+
+// A loss that falls by less than this share is not worth waiting for.
+constexpr double kProgress = 1e-3;
 
 // One training run.
 struct Run {
@@ -48,15 +51,14 @@ class Trainer {
         return !run.is_cancelled;
       }
       const double now = SoftmaxLoss(*held_back, classes_, class_weights_, 0).evaluate(x, nullptr);
+      waited = now < run.held_back_loss * (1 - kProgress) ? 0 : waited + 1;
       if (now < run.held_back_loss) {
         run.x = x;
         run.iterations = iteration;
         run.loss = value;
         run.held_back_loss = now;
-        waited = 0;
-      } else if (++waited >= options_.patience) {
-        run.has_stopped_early = true;
       }
+      run.has_stopped_early = waited >= options_.patience;
       return !run.is_cancelled && !run.has_stopped_early;
     };
     if (options_.solver == Solver::kLbfgs) {
@@ -146,10 +148,15 @@ struct Choice {
   int iterations = 0;
   bool has_stopped_early = false;
 };
-Result<Choice> choose(const Trainer& trainer, const Embeddings& rows, const Embeddings& held_back,
-                      const SoftmaxOptions& options) {
+Result<Choice> choose(const SoftmaxOptions& options, int classes, const std::vector<double>& class_weights,
+                      const Embeddings& rows, const Embeddings& held_back) {
   std::vector<double> strengths(std::begin(kStrengths), std::end(kStrengths));
   if (options.l2) strengths = {*options.l2};
+  // The minimum is the same whoever looks for it, and L-BFGS is there first.
+  SoftmaxOptions quick = options;
+  quick.solver = Solver::kLbfgs;
+  const bool decides_strength = !options.l2 && options.solver != Solver::kLbfgs;
+  const Trainer trainer(decides_strength ? quick : options, classes, class_weights);
   Choice best;
   double least = std::numeric_limits<double>::infinity();
   for (const double l2 : strengths) {
@@ -159,7 +166,10 @@ Result<Choice> choose(const Trainer& trainer, const Embeddings& rows, const Embe
     least = run.held_back_loss;
     best = {l2, std::max(1, run.iterations), run.has_stopped_early};
   }
-  return best;
+  if (!decides_strength) return best;
+  SoftmaxOptions known = options;
+  known.l2 = best.l2;
+  return choose(known, classes, class_weights, rows, held_back);
 }
 
 }  // namespace
@@ -172,17 +182,17 @@ Result<SoftmaxResult> train_softmax(const Embeddings& embeddings, int classes, c
   Embeddings scaled = embeddings;
   for (float& value : scaled.values) value = static_cast<float>(value / unit);
 
-  const Trainer trainer(options, classes, std::move(class_weights));
   Choice choice{options.l2.value_or(kDefaultL2), options.max_iterations, false};
   SoftmaxResult result;
   const bool can_spare = *std::min_element(counts.begin(), counts.end()) >= kRowsToHoldBack;
   if (options.held_back > 0 && can_spare) {
     const Division parts = divide(scaled.labels, classes, options.held_back, options.seed);
     result.rows_held_back = static_cast<std::int64_t>(parts.held_back.size());
-    REEF_ASSIGN_OR_RETURN(choice,
-                          choose(trainer, chosen(scaled, parts.train), chosen(scaled, parts.held_back), options));
+    REEF_ASSIGN_OR_RETURN(
+        choice, choose(options, classes, class_weights, chosen(scaled, parts.train), chosen(scaled, parts.held_back)));
   }
-  const Run run = trainer.train(scaled, nullptr, choice.l2, {}, choice.iterations);
+  const Run run =
+      Trainer(options, classes, std::move(class_weights)).train(scaled, nullptr, choice.l2, {}, choice.iterations);
   if (run.is_cancelled) return make_error(StatusCode::kResourceExhausted, "training was cancelled");
   result.l2 = choice.l2;
   result.has_stopped_early = choice.has_stopped_early;
