@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef convert: a model of another framework as a .tflite file.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "compiler/front_end.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
+#include "quantize/quantize.h"
 #include "tensorflow_converter.h"
 
 namespace reef::app {
@@ -24,7 +26,8 @@ using Json = nlohmann::ordered_json;
 struct ConvertOptions {
   std::string model, output, map;
   std::vector<std::string> shapes, values, keep_nchw;
-  bool json = false;
+  quantize::IoType io = quantize::IoType::kInt8;
+  bool keep_qdq = false, no_simplify = false, json = false;
 };
 
 // "name:1,2,3"; names may hold colons themselves.
@@ -58,6 +61,7 @@ Result<compiler::FrontEndOptions> front_end_options(const ConvertOptions& option
     result.input_values.insert(std::move(named));
   }
   result.keep_nchw = options.keep_nchw;
+  result.simplify = !options.no_simplify;
   return result;
 }
 
@@ -120,11 +124,30 @@ std::string default_output(const std::string& model) {
   return path.replace_extension(".tflite").filename().string();
 }
 
+// A model in ONNX's QDQ or QLinear form: integer operators with exactly the scales it carries.
+Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& result) {
+  const std::vector<ir::Operator>& ops = result.model.subgraphs[0].operators;
+  const auto is_quantize = [](const ir::Operator& op) { return op.type == "QUANTIZE"; };
+  if (result.format != compiler::ModelFormat::kOnnx || options.keep_qdq) return ok_status();
+  if (std::none_of(ops.begin(), ops.end(), is_quantize)) return ok_status();
+  quantize::QuantizeOptions how;
+  how.input_type = how.output_type = options.io;
+  auto quantized = quantize::quantize(result.model, nullptr, how);
+  if (!quantized.ok()) return quantized.status().in(options.model);
+  result.model = std::move(quantized->model);
+  result.notes.insert(result.notes.end(), quantized->notes.begin(), quantized->notes.end());
+  for (const quantize::FloatOp& op : quantized->float_ops) {
+    result.notes.push_back(fmt::format("{} stays float: {}", op.op, op.why));
+  }
+  return ok_status();
+}
+
 Status convert(ConvertOptions options) {
   if (options.output.empty()) options.output = default_output(options.model);
   if (is_tensorflow_model(options.model)) return convert_tensorflow_model(options.model, options.output);
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options));
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
+  REEF_RETURN_IF_ERROR(make_integer(options, result));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, tflite::write_model(result.model));
   const std::string mapping = options.map.empty() ? std::string() : mapping_text(options, result);
   std::vector<FileContent> files = {{options.output, file}};
@@ -156,6 +179,17 @@ void add_convert(CLI::App& app, Action& action) {
                    "An input or output (by name) that stays channels-first; others become channels-last")
       ->allow_extra_args(false);
   command->add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)");
+  command->add_flag("--no-simplify", options->no_simplify, "Leave the graph as imported (docs/simplify.md)");
+  command
+      ->add_option("--io", options->io,
+                   "Type of inputs and outputs of a model that carries scales (QDQ): int8, uint8 or float32")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, quantize::IoType>{{"int8", quantize::IoType::kInt8},
+                                                  {"uint8", quantize::IoType::kUInt8},
+                                                  {"float32", quantize::IoType::kFloat32}}))
+      ->option_text("TYPE [int8]");
+  command->add_flag("--keep-qdq", options->keep_qdq,
+                    "Leave QUANTIZE and DEQUANTIZE as the model has them instead of making integer operators");
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
   command->footer("Example:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224");
   command->callback([options, &action] { action = [options] { return convert(*options); }; });

@@ -43,7 +43,10 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
     result.notes = std::move(imported->notes);
     names = std::move(imported->value_names);
   }
-  REEF_RETURN_IF_ERROR(simplify::simplify(result.model).status().in(path));
+  if (options.simplify) {
+    const auto report = simplify::simplify(result.model);
+    if (!report.ok()) return report.status().in(path);
+  }
   for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) {
     std::string origin = import::origin_of(names, tensor.name);
     if (!origin.empty()) result.origins.push_back({tensor.name, std::move(origin)});

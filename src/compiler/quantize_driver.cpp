@@ -44,7 +44,11 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
   QuantizeOutcome outcome;
   outcome.notes = std::move(loaded.notes);
-  REEF_RETURN_IF_ERROR(simplify::simplify(loaded.model).status().in(request.model));
+  REEF_ASSIGN_OR_RETURN(const simplify::SimplifyReport simplified, simplify::simplify(loaded.model));
+  if (!simplified.passes.empty()) {
+    outcome.notes.push_back(
+        fmt::format("simplified: {} operators became {}", simplified.operators_before, simplified.operators_after));
+  }
   std::shared_ptr<const data::Dataset> samples;
   if (!request.data.path.empty()) {
     REEF_ASSIGN_OR_RETURN(samples, data::Dataset::open(request.data, loaded.model));

@@ -23,14 +23,14 @@ namespace reef::data {
 enum class Use { kCalibration, kEvaluation };  // decides which arrays are looked for first
 
 struct DatasetOptions {
-  std::string path;
+  std::string path = {};
   Use use = Use::kEvaluation;
-  std::string arrays;      // names in an .npz for the model's inputs, with commas between them; empty: by usual names
-  std::string truth;       // array of an .npz, or an .npy or .txt file (name, label); empty: by usual names
-  std::string labels;      // file of class names, one a line: what sub-folders and file names of pictures refer to
-  std::string preprocess;  // text form; empty: as stored in the model, or what suits its input
-  std::int64_t limit = 0;  // first so many, after shuffling; 0: all
-  std::optional<std::uint32_t> shuffle_seed;
+  std::string arrays = {};  // names in an .npz for the model's inputs, with commas between them; empty: by usual names
+  std::string truth = {};   // array of an .npz, or an .npy or .txt file (name, label); empty: by usual names
+  std::string labels = {};  // file of class names, one a line: what sub-folders and file names of pictures refer to
+  std::string preprocess = {};  // text form; empty: as stored in the model, or what suits its input
+  std::int64_t limit = 0;       // first so many, after shuffling; 0: all
+  std::optional<std::uint32_t> shuffle_seed = {};
 };
 
 // What is right for a sample: a class number, boxes, a picture, a mask.

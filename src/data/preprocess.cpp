@@ -154,6 +154,18 @@ std::optional<Range> quantized_range(const ir::Subgraph& graph, std::int32_t ten
   return std::nullopt;
 }
 
+// The usual recipe that fills this range; nullopt: none does.
+std::optional<ChosenPreprocess> usual_for(const Range& range, std::string_view why) {
+  const auto near = [&](double low, double high) {
+    const double slack = (high - low) * 0.05;
+    return std::abs(range.low - low) < slack && std::abs(range.high - high) < slack;
+  };
+  if (near(0, 255)) return ChosenPreprocess{{}, fmt::format("none: {} 0 to 255", why), true};
+  if (near(-1, 1)) return ChosenPreprocess{{.mean = {127.5}, .std = {127.5}}, fmt::format("tf: {} -1 to 1", why), true};
+  if (near(0, 1)) return ChosenPreprocess{{.scale = 1.0 / 255}, fmt::format("unit: {} 0 to 1", why), true};
+  return std::nullopt;
+}
+
 ChosenPreprocess guess(const ir::Model& model, int index) {
   const ir::Subgraph& graph = model.subgraphs[0];
   const std::int32_t number = graph.inputs[static_cast<std::size_t>(index)];
@@ -161,13 +173,7 @@ ChosenPreprocess guess(const ir::Model& model, int index) {
   if (ir::is_integer_8(tensor.type))
     return {{.pixels_are_codes = true}, "codes: pixels go in as they are, as usual for 8-bit inputs", true};
   if (const auto range = quantized_range(graph, number)) {
-    const auto near = [&](double low, double high) {
-      const double slack = (high - low) * 0.05;
-      return std::abs(range->low - low) < slack && std::abs(range->high - high) < slack;
-    };
-    if (near(0, 255)) return {{}, "none: the model quantizes its input for 0 to 255", true};
-    if (near(-1, 1)) return {{.mean = {127.5}, .std = {127.5}}, "tf: the model quantizes its input for -1 to 1", true};
-    if (near(0, 1)) return {{.scale = 1.0 / 255}, "unit: the model quantizes its input for 0 to 1", true};
+    if (auto usual = usual_for(*range, "the model quantizes its input for")) return *usual;
   }
   return {{.scale = 1.0 / 255}, "unit (0 to 1), a guess: nothing is said and nothing is stored in the model", true};
 }
@@ -217,6 +223,17 @@ Result<ChosenPreprocess> choose_preprocess(std::string_view text, const ir::Mode
   REEF_ASSIGN_OR_RETURN(const auto stored, stored_preprocess(model));
   if (stored) return ChosenPreprocess{*stored, "stored in the model", false};
   return guess(model, index);
+}
+
+std::optional<ChosenPreprocess> preprocess_of_codes(const ir::Model& quantized, int index) {
+  const InputSpec input = input_spec(quantized, index);
+  const auto range = range_of(input.type, input.quantization);
+  if (!range || !(range->high > range->low)) return std::nullopt;
+  if (auto usual = usual_for(*range, "the quantized model's input is for")) return usual;
+  const double step = (range->high - range->low) / 255;
+  return ChosenPreprocess{{.mean = {-range->low / step}, .std = {1 / step}},
+                          fmt::format("the quantized model's input is for {:.4g} to {:.4g}", range->low, range->high),
+                          true};
 }
 
 PixelMap pixel_map(const Preprocess& p, const InputSpec& input, int channel) {

@@ -77,6 +77,10 @@ struct ChosenPreprocess {
 };
 Result<ChosenPreprocess> choose_preprocess(std::string_view text, const ir::Model& model, int index);
 
+// What turns pixels into the values whose codes in a quantized 8-bit input are the pixels themselves; for feeding the
+// float version of that model. nullopt: the input is not of that kind.
+std::optional<ChosenPreprocess> preprocess_of_codes(const ir::Model& quantized, int index);
+
 // value = pixel * factor + offset for a channel; what pixels_are_codes means follows from the input's quantization.
 struct PixelMap {
   double factor = 1, offset = 0;

@@ -64,7 +64,6 @@ class Map50 : public Metric {
   void start(std::int64_t samples) override { pictures_.assign(static_cast<std::size_t>(samples), {}); }
 
   Status add(std::int64_t sample, const Answer& answer) override {
-    std::vector<TensorValues> one;
     std::span<const TensorValues> outputs = answer.outputs;
     if (options_.output > 0) {
       REEF_REQUIRE(static_cast<std::size_t>(options_.output) < outputs.size(), "the model has no output {}",
@@ -139,15 +138,8 @@ class Map50 : public Metric {
 
 }  // namespace
 
-Result<std::unique_ptr<Metric>> make_map50(const MetricOptions& options, const data::Dataset& dataset) {
-  std::vector<data::Truth> truths;
-  for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    REEF_ASSIGN_OR_RETURN(data::Truth truth, dataset.truth(i));
-    truths.push_back(std::move(truth));
-  }
-  REEF_ASSIGN_OR_RETURN(const auto size, dataset.picture_size(0));
-  REEF_ASSIGN_OR_RETURN(const BoxForm form, box_form(options.boxes, truths, size));
-  return std::unique_ptr<Metric>(std::make_unique<Map50>(options, form));
+std::unique_ptr<Metric> make_map50(const MetricOptions& options, const BoxForm& form) {
+  return std::make_unique<Map50>(options, form);
 }
 
 }  // namespace reef::evaluate

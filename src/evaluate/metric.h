@@ -47,6 +47,8 @@ struct MetricOptions {
   data::Preprocess preprocess;
 };
 
+struct BoxForm;
+
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -66,7 +68,7 @@ inline constexpr const char* kMetricNames = "top1, top5, map50, psnr, miou";
 std::unique_ptr<Metric> make_top_k(int k, const MetricOptions& options);
 std::unique_ptr<Metric> make_psnr(const MetricOptions& options);
 std::unique_ptr<Metric> make_mean_iou(const MetricOptions& options);
-Result<std::unique_ptr<Metric>> make_map50(const MetricOptions& options, const data::Dataset& dataset);
+std::unique_ptr<Metric> make_map50(const MetricOptions& options, const BoxForm& form);
 
 // Standard error by bootstrap: `figure` of as many samples drawn with repetition, 200 times, same draws every time.
 double bootstrap_error(std::int64_t samples, const std::function<double(std::span<const std::int64_t>)>& figure);

@@ -26,12 +26,21 @@ kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std
   return panels;
 }
 
-std::vector<std::int64_t> constant_bias(const Tensor& bias) {
-  const auto values = bias.values<std::int32_t>();
-  return {values.begin(), values.end()};
-}
-
 }  // namespace
+
+ByteScalingSource byte_scaling_source(
+    const PrepareContext& ctx, int weights, int bias,
+    const std::function<kernels::ByteScaling(const Tensor&, const std::int64_t*)>& make) {
+  const auto make_for = [=](const OpContext& at) {
+    const std::vector<std::int64_t> values = bias_values(at, bias);
+    return std::make_shared<const kernels::ByteScaling>(make(at.input(weights), data_or_null(values)));
+  };
+  const auto is_known = [&](int i) { return !ctx.has_input(i) || (ctx.input(i).is_constant && ctx.input(i).data); };
+  if (is_known(weights) && is_known(bias)) {
+    return [constant = make_for(ctx)](const RunContext&) { return constant; };
+  }
+  return [make_for](const RunContext& run) { return make_for(run); };
+}
 
 template <typename T>
 Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s, const ByteOperands& at,
@@ -40,24 +49,14 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
   const FromTensor<kernels::BytePanels> packed(
       ctx.input(at.weights),
       [s, zero_point = at.weights_zero_point](const Tensor& weights) { return pack(weights, s, zero_point); });
-  // Known before running where weights and bias are constant.
-  std::shared_ptr<const kernels::ByteScaling> scaling;
-  const auto is_known = [&](int i) { return !ctx.has_input(i) || (ctx.input(i).is_constant && ctx.input(i).data); };
-  if (is_known(at.weights) && is_known(at.bias)) {
-    std::vector<std::int64_t> bias;
-    if (ctx.has_input(at.bias)) bias = constant_bias(ctx.input(at.bias));
-    scaling = std::make_shared<const kernels::ByteScaling>(
-        kernels::byte_scaling<T>(*packed.get(ctx.input(at.weights)), *exact, data_or_null(bias), at.input_zero_point));
-  }
+  const auto scaling =
+      byte_scaling_source(ctx, at.weights, at.bias, [=](const Tensor& weights, const std::int64_t* bias) {
+        return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
+      });
   return [=](RunContext& run) {
     if (s.output_pixels() == 0) return ok_status();
     const auto panels = packed.get(run.input(at.weights));
-    std::shared_ptr<const kernels::ByteScaling> current = scaling;
-    if (current == nullptr) {
-      const std::vector<std::int64_t> bias = bias_values(run, at.bias);
-      current = std::make_shared<const kernels::ByteScaling>(
-          kernels::byte_scaling<T>(*panels, *exact, data_or_null(bias), at.input_zero_point));
-    }
+    const auto current = scaling(run);
     const T* input = run.input(at.input).values<T>().data();
     T* output = run.output(0).mutable_values<T>().data();
     const PanelBlocks blocks = panel_blocks(s, panels->panel_columns, panels->panels(), kProductsPerBlock, kPixelStep);

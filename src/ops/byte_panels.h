@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "kernels/conv/conv_shape.h"
@@ -18,9 +19,16 @@ struct ByteOperands {
 };
 
 // The kernel of a convolution whose weights are rows of s.depth(). T: int8_t or uint8_t, of input and output. Asks for
-// kernels::has_byte_panels() and kernels::suits_byte_panels(requantizer).
+// kernels::has_byte_panels() and kernels::suits_byte_scaling(requantizer).
 template <typename T>
 Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s, const ByteOperands& at,
                           const kernels::Requantizer& requantizer);
+
+// Gives a run the scaling of its sums: made once where weights and bias are constant, else anew.
+// make(weights, bias of all channels or null).
+using ByteScalingSource = std::function<std::shared_ptr<const kernels::ByteScaling>(const RunContext&)>;
+ByteScalingSource byte_scaling_source(
+    const PrepareContext& ctx, int weights, int bias,
+    const std::function<kernels::ByteScaling(const Tensor&, const std::int64_t*)>& make);
 
 }  // namespace reef::ops

@@ -154,7 +154,7 @@ Result<Kernel> dense_kernel(const PrepareContext& ctx, const kernels::ConvShape&
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, scaling.rounding, scaling.factors));
   if constexpr (sizeof(In) == 1 && std::is_same_v<In, Out>) {
-    if (kernels::has_byte_panels() && kernels::suits_byte_panels(requantizer)) {
+    if (kernels::has_byte_panels() && kernels::suits_byte_scaling(requantizer)) {
       return byte_panels_kernel<In>(ctx, s, {at.input, at.weights, at.bias, in.zero_point, scaling.weights_zero_point},
                                     requantizer);
     }

@@ -73,6 +73,15 @@ double divergence(const Histogram& histogram, const Range& range, int levels) {
   return result;
 }
 
+// Whether there are enough values for the histogram to have a shape: in a sparse one, every narrower range looks
+// better.
+bool has_shape(const Histogram& histogram) {
+  constexpr std::uint64_t kValuesPerBin = 8;
+  std::uint64_t occupied = 0;
+  for (const std::uint64_t count : histogram.counts()) occupied += count > 0 ? 1u : 0u;
+  return occupied > 0 && histogram.total() - histogram.zeros() >= kValuesPerBin * occupied;
+}
+
 template <typename Cost>
 Range search(const Range& full, bool symmetric, const Cost& cost) {
   Range best = full;
@@ -153,7 +162,7 @@ Range choose_range(const TensorStatistics& statistics, const RangeRequest& reque
     case RangeMethod::kPercentile:
       return percentile_range(statistics, request.percentile);
     case RangeMethod::kEntropy:
-      if (histogram.counts().empty()) return full;
+      if (!has_shape(histogram)) return full;
       return search(full, true, [&](const Range& r) { return divergence(histogram, r, request.levels); });
     case RangeMethod::kMse:
       return search(full, request.symmetric,

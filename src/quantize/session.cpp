@@ -5,11 +5,28 @@
 
 #include <fmt/format.h>
 
+#include "quantize/graph_index.h"
+
 namespace reef::quantize {
 namespace {
 
 constexpr std::int64_t kFewSamples = 10;    // below, nothing is held back: measuring uses the samples of calibration
 constexpr std::int64_t kMostHeldBack = 32;  // each choice costs a run over all of them
+
+// For each output the tensor to compare instead, or -1.
+std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const GraphIndex index(model);
+  std::vector<std::int32_t> result;
+  for (const std::int32_t t : graph.outputs) {
+    const std::int32_t producer = index.producer(t);
+    const ir::Operator* op = producer < 0 ? nullptr : &graph.operators[static_cast<std::size_t>(producer)];
+    const bool is_scores = op != nullptr && (op->type == "SOFTMAX" || op->type == "LOG_SOFTMAX") &&
+                           op->inputs[0] >= 0 && index.producer(op->inputs[0]) >= 0;
+    result.push_back(is_scores ? op->inputs[0] : -1);
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -52,8 +69,13 @@ RunOptions Session::run_options(std::string_view phase) const {
 }
 
 Status Session::take_reference(const std::shared_ptr<const ir::Model>& model) {
-  RunOptions quiet{options_.threads, {}};
-  REEF_ASSIGN_OR_RETURN(reference_, run_outputs(model, source_, held_back_, quiet));
+  compared_ = compared_tensors(*model);
+  ir::Model compared = *model;
+  for (std::size_t i = 0; i < compared_.size(); ++i) {
+    if (compared_[i] >= 0) compared.subgraphs[0].outputs[i] = compared_[i];
+  }
+  REEF_ASSIGN_OR_RETURN(reference_, run_outputs(std::make_shared<const ir::Model>(std::move(compared)), source_,
+                                                held_back_, RunOptions{options_.threads, {}}));
   return ok_status();
 }
 
@@ -65,6 +87,10 @@ Result<std::shared_ptr<const Calibration>> Session::observe(const std::shared_pt
 
 Result<OutputError> Session::measure(const State& state) {
   REEF_ASSIGN_OR_RETURN(IntegerModel made, to_integer(*state.model, state.plan, options_));
+  for (std::size_t i = 0; i < compared_.size(); ++i) {
+    const std::int32_t t = compared_[i] < 0 ? -1 : made.tensor_of[static_cast<std::size_t>(compared_[i])];
+    if (t >= 0) made.model.subgraphs[0].outputs[i] = t;
+  }
   REEF_ASSIGN_OR_RETURN(const Outputs outputs, run_outputs(std::make_shared<const ir::Model>(std::move(made.model)),
                                                            source_, held_back_, RunOptions{options_.threads, {}}));
   return compare_outputs(reference_, outputs);

@@ -64,6 +64,9 @@ class Session {
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
   std::vector<std::int64_t> calibration_samples_, held_back_;
+  // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and
+  // exaggerates others). Tensors of the float model; -1: the output itself.
+  std::vector<std::int32_t> compared_;
   Outputs reference_;
   State best_;
   OutputError best_error_;

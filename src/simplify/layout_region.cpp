@@ -8,6 +8,7 @@
 namespace reef::simplify {
 namespace {
 
+constexpr std::int64_t kCopyCost = 16;      // as a RESHAPE, see conversion_cost
 constexpr std::size_t kMostMembers = 4096;  // of one region, so that no graph takes for ever
 
 bool fits_shape(const Layout& layout, const ir::Shape& shape) {
@@ -120,6 +121,16 @@ void LayoutRegion::visit(OpId op, std::vector<TensorId>& open) {
   members_.push_back({op, rule, std::move(layouts)});
 }
 
+// The tensor's other form is there already and is an input or an output of the graph.
+bool LayoutRegion::is_taken(TensorId tensor) const {
+  const OpId producer = graph_->producer(tensor);
+  const auto conversion = producer == kNone ? std::nullopt : conversion_of(*graph_, producer);
+  if (!conversion) return false;
+  const TensorId source = graph_->op(producer).inputs[0];
+  return is_identity(compose(*conversion, layouts_.at(tensor)), graph_->shape(source)) &&
+         (graph_->producer(source) == kNone || graph_->is_graph_output(source));
+}
+
 // The users' part of a tensor's costs in the cut; returns what they cost now.
 std::int64_t LayoutRegion::add_users(MinCut& cut, TensorId tensor, int any, int all) {
   const Layout& layout = layouts_.at(tensor);
@@ -129,6 +140,7 @@ std::int64_t LayoutRegion::add_users(MinCut& cut, TensorId tensor, int any, int 
     cut.add_edge(all, node, MinCut::kNever);
   };
   std::int64_t now = 0;
+  bool gives_output = false;
   if (graph_->is_graph_output(tensor)) add(MinCut::kSink);
   for (const OpId user : graph_->users(tensor)) {
     if (const auto member = member_of_.find(user); member != member_of_.end()) {
@@ -144,7 +156,13 @@ std::int64_t LayoutRegion::add_users(MinCut& cut, TensorId tensor, int any, int 
     reader = {user, cut.add_node(), false};
     const Layout rest = compose(inverse(layout, shape.rank()), *conversion);
     cut.add_edge(MinCut::kSource, reader.node, conversion_cost(*conversion, shape));
-    cut.add_edge(reader.node, MinCut::kSink, conversion_cost(rest, laid_out(shape, layout)));
+    std::int64_t cost = conversion_cost(rest, laid_out(shape, layout));
+    if (cost == 0 && graph_->is_graph_output(graph_->op(user).outputs[0])) {
+      // An output is a tensor of its own: of several, and of one that there is already, a copy is made.
+      if (gives_output || is_taken(tensor)) cost = kCopyCost;
+      gives_output = true;
+    }
+    cut.add_edge(reader.node, MinCut::kSink, cost);
     add(reader.node);
     now += conversion_cost(*conversion, shape);
   }

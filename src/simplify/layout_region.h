@@ -41,6 +41,7 @@ class LayoutRegion {
   void visit(OpId op, std::vector<TensorId>& open);
   bool is_valid(const Relayout& layouts, OpId op) const;
   bool is_turned(OpId op) const;
+  bool is_taken(TensorId tensor) const;
   std::int64_t add_users(class MinCut& cut, TensorId tensor, int any, int all);
   std::int64_t add_producer(class MinCut& cut, TensorId tensor, int any, int all);
   void provide(Graph& graph, TensorId tensor);

@@ -15,6 +15,8 @@ struct Pass {
   bool (*at)(Graph&, OpId) = nullptr;
   // Or: looks at the whole graph; the number of changes.
   int (*whole)(Graph&) = nullptr;
+  // Runs when all others have nothing left to do.
+  bool is_last = false;
 };
 
 }  // namespace reef::simplify

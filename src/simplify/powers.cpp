@@ -2,6 +2,8 @@
 // Squares and roots in one form, so that a layer normalization written out is always MEAN, SUB, SQUARED_DIFFERENCE,
 // MEAN, ADD, RSQRT, MUL (then MUL and ADD by constants): POW by 2, 0.5, -0.5 and -1, SQUARE, a division by a root.
 // SQUARE is MUL(x, x), which the Edge TPU runs. Float32 only; results differ by rounding.
+#include <cmath>
+
 #include "simplify/pass.h"
 #include "simplify/patterns.h"
 
@@ -58,15 +60,33 @@ bool simplify_division(Graph& graph, OpId id) {
   return true;
 }
 
+bool divide_by_constant(Graph& graph, OpId id) {
+  if (!graph.is(id, "DIV")) return false;
+  const TensorId x = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1];
+  auto values = graph.floats(divisor);
+  if (!values || graph.is_constant(x)) return false;
+  for (float& value : *values) {
+    value = 1.0f / value;
+    if (!std::isnormal(value)) return false;
+  }
+  ir::Attributes attributes =
+      activation_attributes(graph.op(id).attributes.get_enum("fused_activation_function", "NONE"));
+  const ir::Shape shape = graph.shape(divisor);
+  const std::string name = graph.tensor(divisor).name;
+  graph.become(id, "MUL", "MulOptions", std::move(attributes), {x, graph.add_floats(std::move(*values), shape, name)});
+  return true;
+}
+
 bool at(Graph& graph, OpId id) {
   if (!is_float(graph, graph.op(id).outputs[0])) return false;
-  return simplify_square(graph, id) || simplify_power(graph, id) || simplify_division(graph, id);
+  return simplify_square(graph, id) || simplify_power(graph, id) || simplify_division(graph, id) ||
+         divide_by_constant(graph, id);
 }
 
 }  // namespace
 
 extern const Pass powers_pass;
 constinit const Pass powers_pass = {
-    .name = "powers", .summary = "Squares, roots and divisions by roots in one form each.", .at = at};
+    .name = "powers", .summary = "Squares, roots and divisions by roots and constants in one form each.", .at = at};
 
 }  // namespace reef::simplify

@@ -61,15 +61,18 @@ Status simplify_subgraph(ir::Model& model, std::size_t subgraph, const SimplifyO
   Graph graph(model, subgraph);
   if (!graph.is_ordered()) return ok_status();
   graph.sweep();
-  bool changed = true;
-  for (int round = 0; round < kMostRounds && changed; ++round) {
-    changed = false;
+  const auto run_all = [&](bool last) {
+    int made = 0;
     for (std::size_t i = 0; i < kPasses.size(); ++i) {
-      if (contains(options.disable, kPasses[i]->name)) continue;
-      const int made = run(*kPasses[i], graph);
-      changes[i] += made;
-      changed = changed || made > 0;
+      if (kPasses[i]->is_last != last || contains(options.disable, kPasses[i]->name)) continue;
+      const int own = run(*kPasses[i], graph);
+      changes[i] += own;
+      made += own;
     }
+    return made;
+  };
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (run_all(false) == 0 && run_all(true) == 0) break;
   }
   return graph.finish();
 }

@@ -16,9 +16,28 @@ constexpr std::string_view kMovable[] = {"ADD",  "SUB",        "MUL",          "
                                          "RELU", "RELU6",      "RELU_N1_TO_1", "LOGISTIC", "TANH",    "HARD_SWISH",
                                          "GELU", "LEAKY_RELU", "RELU_0_TO_1",  "PRELU",    "ELU"};
 
+// Any RESHAPE in front of a function of one operand.
+bool sink_reshape(Graph& graph, OpId reshape) {
+  const TensorId x = graph.op(reshape).inputs[0], between = graph.op(reshape).outputs[0];
+  const OpId op = graph.only_user(between);
+  if (op == kNone || !graph.is_sound(op) || graph.op(op).inputs.size() != 1) return false;
+  if (std::find(std::begin(kMovable), std::end(kMovable), graph.type(op)) == std::end(kMovable)) return false;
+  const TensorId y = graph.op(op).outputs[0];
+  if (graph.shape(x).elements() != graph.shape(y).elements() || graph.tensor(y).quantization.is_per_axis() ||
+      graph.tensor(x).quantization.is_per_axis()) {
+    return false;
+  }
+  const ir::Shape shape = graph.shape(x), target = graph.shape(y);
+  const TensorId result = graph.add_like(y, shape);
+  graph.set_inputs(op, {x});
+  graph.set_outputs(op, {result});
+  graph.reshape(op, result, target, y);
+  return true;
+}
+
 bool at(Graph& graph, OpId conversion) {
   const auto layout = conversion_of(graph, conversion);
-  if (!layout) return false;
+  if (!layout) return graph.is(conversion, "RESHAPE") && sink_reshape(graph, conversion);
   const TensorId x = graph.op(conversion).inputs[0], between = graph.op(conversion).outputs[0];
   const OpId op = graph.only_user(between);
   if (op == kNone || !graph.is_sound(op) || graph.op(op).outputs.size() != 1) return false;

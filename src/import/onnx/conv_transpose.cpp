@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvTranspose: TRANSPOSE_CONV over the whole result, then cut (pads) or widened (output_padding).
 //
-// Groups become one dense kernel with zeros between groups, dilated kernels one with zeros between their elements: both
-// need weights that are known. Where TFLite's SAME padding cuts the same elements, it does it.
+// Groups become one dense kernel with zeros between groups, where weights are known; else parts that are joined.
+// Dilated kernels get zeros between their elements. Where TFLite's SAME padding cuts the same elements, it does it.
 #include <algorithm>
 #include <cstring>
 
@@ -64,34 +64,44 @@ Result<std::vector<TransposeAxis>> read_axes(const NodeContext& ctx, const Dims&
   return axes;
 }
 
-// Weights [c, o / groups, kh, kw] -> [c, o, reach h, reach w], with zeros between groups and elements.
-Result<Id> dense_weights(NodeContext& ctx, Id weights, const std::vector<TransposeAxis>& axes, std::int64_t groups) {
-  GraphBuilder& b = ctx.b;
-  if (groups == 1 && axes[0].dilation == 1 && axes[1].dilation == 1) return weights;
-  const auto known = b.float_values(weights);
-  REEF_RETURN_IF_ERROR(b.status());
-  if (!known) return unsupported("attribute group or dilations needs weights that are constant");
+// Weights [c, o, kh, kw] with zeros between their elements.
+Id dilated_weights(GraphBuilder& b, Id weights, const std::vector<TransposeAxis>& axes) {
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::int64_t gap = axes[i].dilation;
+    if (gap == 1) continue;
+    const Dims dims = dims_of(b.shape(weights));
+    Dims outer(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(i + 3));
+    Dims inner(dims.begin() + static_cast<std::ptrdiff_t>(i + 3), dims.end());
+    Dims spread = outer;
+    spread.push_back(1);
+    spread.insert(spread.end(), inner.begin(), inner.end());
+    Dims after(spread.size(), 0);
+    after[i + 3] = gap - 1;
+    const Id padded = pad_constant(b, reshape(b, weights, spread), Dims(spread.size(), 0), after, 0);
+    Dims whole = dims;
+    whole[i + 2] = dims[i + 2] * gap;
+    weights = slice_axis(b, reshape(b, padded, whole), static_cast<int>(i) + 2, 0, axes[i].reach());
+  }
+  return weights;
+}
+
+// Weights [c, o / groups, kh, kw] -> [c, o, kh, kw], with zeros between groups. kAbsent: they are not known, or would
+// become too large.
+Id dense_weights(GraphBuilder& b, Id weights, std::int64_t groups) {
   const ir::Shape from = b.shape(weights);
   const std::int64_t channels = from[0], per_group = from[1], outputs = per_group * groups;
-  const std::int64_t rows = axes[0].reach(), columns = axes[1].reach();
-  const std::int64_t size = channels * outputs * rows * columns;
-  if (size > (std::int64_t{1} << 26)) {
-    return unsupported("attribute group is {}: the dense kernel it becomes would have {} elements", groups, size);
-  }
+  const std::int64_t window = from.product(2, from.rank()), size = channels * outputs * window;
+  const auto known = size <= (std::int64_t{1} << 26) ? b.float_values(weights) : std::nullopt;
+  if (!known) return kAbsent;
   std::vector<float> dense(static_cast<std::size_t>(size), 0.0f);
-  std::size_t next = 0;
   for (std::int64_t c = 0; c < channels; ++c) {
     const std::int64_t group = c / (channels / groups);
-    for (std::int64_t o = 0; o < per_group; ++o) {
-      for (std::int64_t y = 0; y < from[2]; ++y) {
-        for (std::int64_t x = 0; x < from[3]; ++x) {
-          const std::int64_t at = ((c * outputs + group * per_group + o) * rows + y * axes[0].dilation) * columns;
-          dense[static_cast<std::size_t>(at + x * axes[1].dilation)] = (*known)[next++];
-        }
-      }
-    }
+    const auto source = known->begin() + static_cast<std::ptrdiff_t>(c * per_group * window);
+    const std::int64_t target = (c * outputs + group * per_group) * window;
+    std::copy(source, source + static_cast<std::ptrdiff_t>(per_group * window),
+              dense.begin() + static_cast<std::ptrdiff_t>(target));
   }
-  return b.floats(dense, shape_from({channels, outputs, rows, columns}));
+  return b.floats(dense, shape_from({channels, outputs, from[2], from[3]}));
 }
 
 bool is_same_padding(const std::vector<TransposeAxis>& axes) {
@@ -187,12 +197,28 @@ Status convert_conv_transpose(NodeContext& ctx) {
     x = reshape(b, x, {b.dim(x, 0), b.dim(x, 1), 1, b.dim(x, 2)});
     weights = reshape(b, weights, {w[0], w[1], 1, w[2]});
   }
-  REEF_ASSIGN_OR_RETURN(weights, dense_weights(ctx, weights, axes, groups));
+  weights = dilated_weights(b, weights, axes);
   for (TransposeAxis& axis : axes) {
     axis.kernel = axis.reach();
     axis.dilation = 1;
   }
-  Id y = channels_first(b, transpose_conv_2d(b, channels_last(b, x), weights, ctx.in(2), axes));
+  const Id image = channels_last(b, x);
+  const Id dense = groups == 1 ? weights : dense_weights(b, weights, groups);
+  REEF_RETURN_IF_ERROR(b.status());
+  Id y = kAbsent;
+  if (dense != kAbsent) {
+    y = transpose_conv_2d(b, image, dense, ctx.in(2), axes);
+  } else {
+    std::vector<Id> parts;
+    const std::int64_t each = b.dim(x, 1) / groups;
+    for (std::int64_t i = 0; i < groups; ++i) {
+      parts.push_back(transpose_conv_2d(b, slice_axis(b, image, 3, i * each, each),
+                                        slice_axis(b, weights, 0, i * each, each), kAbsent, axes));
+    }
+    y = concat(b, parts, 3);
+    if (ctx.has(2)) y = add(b, y, ctx.in(2));
+  }
+  y = channels_first(b, y);
   if (spatial == 1) y = reshape(b, y, {b.dim(y, 0), b.dim(y, 1), b.dim(y, 3)});
   ctx.out(0, y);
   return ok_status();

@@ -61,17 +61,14 @@ Status convert_add(NodeContext& ctx) { return convert_arithmetic(ctx, "ADD"); }
 Status convert_sub(NodeContext& ctx) { return convert_arithmetic(ctx, "SUB"); }
 Status convert_mul(NodeContext& ctx) { return convert_arithmetic(ctx, "MUL"); }
 
+// TFLite divides no int64; quotients of sizes and positions fit 32 bits.
 Status convert_div(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
   GraphBuilder& b = ctx.b;
   const Id x = widened(b, ctx.in(0)), y = widened(b, second_operand(ctx));
   if (b.type(x) != ir::DataType::kInt64) return convert_arithmetic(ctx, "DIV");
-  // ONNX truncates, FLOOR_DIV rounds down: divide the magnitudes.
-  const auto magnitude = [&](Id value) { return maximum(b, value, subtract_from(b, 0, value)); };
-  const Id zero = b.scalar(ir::DataType::kInt64, 0);
-  const Id quotient = binary(b, "FLOOR_DIV", magnitude(x), magnitude(y));
-  const Id differs = compare(b, "NOT_EQUAL", compare(b, "LESS", x, zero), compare(b, "LESS", y, zero));
-  ctx.out(0, cast(b, select(b, differs, subtract_from(b, 0, quotient), quotient), b.type(ctx.in(0))));
+  const Id quotient = div(b, cast(b, x, ir::DataType::kInt32), cast(b, y, ir::DataType::kInt32));
+  ctx.out(0, cast(b, quotient, b.type(ctx.in(0))));
   return ok_status();
 }
 
@@ -134,15 +131,27 @@ Status convert_mod(NodeContext& ctx) {
 Status convert_bit_shift(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
   GraphBuilder& b = ctx.b;
+  const std::string direction = ctx.string_attribute("direction", "");
+  REEF_REQUIRE(direction == "LEFT" || direction == "RIGHT", "attribute direction is '{}'; it must be LEFT or RIGHT",
+               direction);
+  const ir::DataType type = b.type(ctx.in(0));
+  if (direction == "RIGHT") {
+    if (type != ir::DataType::kInt64) {
+      ctx.out(0, binary(b, "RIGHT_SHIFT", ctx.in(0), ctx.in(1)));
+      return ok_status();
+    }
+    // TFLite shifts no 64 bits; as floating point the result is exact up to 2^24.
+    const Id amount = cast(b, ctx.in(1), ir::DataType::kFloat32);
+    const Id factor = binary(b, "POW", b.scalar(ir::DataType::kFloat32, 0.5), amount);
+    const Id product = mul(b, cast(b, ctx.in(0), ir::DataType::kFloat32), factor);
+    ctx.out(0, cast(b, unary(b, "FLOOR", product), type));
+    return ok_status();
+  }
   const Id x = cast(b, ctx.in(0), ir::DataType::kInt64);
   const Id amount = cast(b, ctx.in(1), ir::DataType::kFloat32);
   // Powers of two are exact in float32.
   const Id factor = cast(b, binary(b, "POW", b.scalar(ir::DataType::kFloat32, 2), amount), ir::DataType::kInt64);
-  const std::string direction = ctx.string_attribute("direction", "");
-  REEF_REQUIRE(direction == "LEFT" || direction == "RIGHT", "attribute direction is '{}'; it must be LEFT or RIGHT",
-               direction);
-  const Id shifted = direction == "LEFT" ? mul(b, x, factor) : binary(b, "FLOOR_DIV", x, factor);
-  ctx.out(0, cast(b, shifted, b.type(ctx.in(0))));
+  ctx.out(0, cast(b, mul(b, x, factor), type));
   return ok_status();
 }
 

@@ -134,16 +134,16 @@ std::optional<std::vector<Out>> numbers(ir::DataType type, const Bytes& data) {
 ir::Model cone_of(const ir::Model& model, const std::vector<std::int32_t>& producers, Id target) {
   const ir::Subgraph& graph = model.subgraphs[0];
   std::set<std::int32_t> operators, tensors = {target};
-  std::vector<Id> open = {target};
+  std::vector<std::int32_t> open = {target};
   while (!open.empty()) {
-    const Id id = open.back();
+    const std::int32_t id = open.back();
     open.pop_back();
     if (ir::is_constant(model, graph.tensors[static_cast<std::size_t>(id)])) continue;
     const std::int32_t producer = producers[static_cast<std::size_t>(id)];
     if (producer < 0 || !operators.insert(producer).second) continue;
     const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
-    for (const Id output : op.outputs) tensors.insert(output);
-    for (const Id input : op.inputs) {
+    for (const std::int32_t output : op.outputs) tensors.insert(output);
+    for (const std::int32_t input : op.inputs) {
       if (input < 0) continue;
       open.push_back(input);
       tensors.insert(input);
@@ -154,7 +154,7 @@ ir::Model cone_of(const ir::Model& model, const std::vector<std::int32_t>& produ
   result.subgraphs.emplace_back();
   ir::Subgraph& cone = result.subgraphs[0];
   std::vector<std::int32_t> place(graph.tensors.size(), -1);
-  for (const Id id : tensors) {
+  for (const std::int32_t id : tensors) {
     ir::Tensor tensor = graph.tensors[static_cast<std::size_t>(id)];
     place[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(cone.tensors.size());
     if (ir::is_constant(model, tensor)) {
@@ -165,8 +165,8 @@ ir::Model cone_of(const ir::Model& model, const std::vector<std::int32_t>& produ
   }
   for (const std::int32_t index : operators) {
     ir::Operator op = graph.operators[static_cast<std::size_t>(index)];
-    for (Id& id : op.inputs) id = id < 0 ? id : place[static_cast<std::size_t>(id)];
-    for (Id& id : op.outputs) id = place[static_cast<std::size_t>(id)];
+    for (std::int32_t& id : op.inputs) id = id < 0 ? id : place[static_cast<std::size_t>(id)];
+    for (std::int32_t& id : op.outputs) id = place[static_cast<std::size_t>(id)];
     cone.operators.push_back(std::move(op));
   }
   cone.outputs = {place[static_cast<std::size_t>(target)]};
@@ -311,7 +311,8 @@ Status GraphBuilder::infer(const ir::Operator& op, std::vector<ir::Shape>& shape
   std::vector<ops::Tensor> tensors;
   tensors.reserve(op.inputs.size() + op.outputs.size());
   std::vector<ops::Tensor*> inputs, outputs;
-  for (const Id id : op.inputs) {
+  for (const std::int32_t index : op.inputs) {
+    const Id id{index};
     if (id < 0) {
       inputs.push_back(nullptr);
       continue;
@@ -320,8 +321,8 @@ Status GraphBuilder::infer(const ir::Operator& op, std::vector<ir::Shape>& shape
     tensors.push_back(bound(model_, tensor(id)));
     inputs.push_back(&tensors.back());
   }
-  for (const Id id : op.outputs) {
-    tensors.push_back(bound(model_, tensor(id)));
+  for (const std::int32_t id : op.outputs) {
+    tensors.push_back(bound(model_, tensor(Id{id})));
     outputs.push_back(&tensors.back());
   }
   if (is_deferred) return ok_status();
@@ -362,8 +363,8 @@ std::vector<Id> GraphBuilder::emit_many(std::string_view type, std::vector<Id> i
     input_elements += elements(id);
   }
   ir::Operator op = new_operator(type, types.empty() ? ir::DataType::kFloat32 : types[0], std::move(attributes));
-  op.inputs = std::move(inputs);
-  op.outputs = results;
+  op.inputs.assign(inputs.begin(), inputs.end());
+  op.outputs.assign(results.begin(), results.end());
   std::vector<ir::Shape> shapes;
   bool is_deferred = false;
   const Status inferred = infer(op, shapes, is_deferred);
@@ -480,7 +481,7 @@ Status GraphBuilder::finish() {
   REEF_RETURN_IF_ERROR(status_);
   const auto is_folded = [&](std::int32_t index) {
     const ir::Operator& op = graph().operators[static_cast<std::size_t>(index)];
-    return kept_[static_cast<std::size_t>(index)] == 0 && !op.outputs.empty() && is_known(op.outputs[0]);
+    return kept_[static_cast<std::size_t>(index)] == 0 && !op.outputs.empty() && is_known(Id{op.outputs[0]});
   };
   const auto fold = [&](Id id) -> Status {
     if (id < 0 || is_constant(id) || producer(id) < 0 || !is_folded(producer(id))) return ok_status();
@@ -490,9 +491,9 @@ Status GraphBuilder::finish() {
   remove_unused();
   for (std::int32_t i = 0; i < count && i < static_cast<std::int32_t>(graph().operators.size()); ++i) {
     if (is_folded(i)) continue;
-    for (const Id id : std::vector<Id>(op(i).inputs)) REEF_RETURN_IF_ERROR(fold(id));
+    for (const std::int32_t id : std::vector<std::int32_t>(op(i).inputs)) REEF_RETURN_IF_ERROR(fold(Id{id}));
   }
-  for (const Id id : graph().outputs) REEF_RETURN_IF_ERROR(fold(id));
+  for (const std::int32_t id : graph().outputs) REEF_RETURN_IF_ERROR(fold(Id{id}));
   remove_unused();
   const std::vector<std::int32_t> moved = ir::drop_unused_tensors(graph());
   (void)moved;
@@ -505,16 +506,16 @@ Status GraphBuilder::finish() {
 
 void GraphBuilder::remove_unused() {
   std::vector<bool> is_needed(graph().tensors.size(), false);
-  for (const Id id : graph().outputs) is_needed[static_cast<std::size_t>(id)] = true;
+  for (const std::int32_t id : graph().outputs) is_needed[static_cast<std::size_t>(id)] = true;
   std::vector<bool> keep_op(graph().operators.size(), false);
   for (std::size_t i = graph().operators.size(); i-- > 0;) {
     const ir::Operator& op = graph().operators[i];
-    const bool is_used = std::any_of(op.outputs.begin(), op.outputs.end(), [&](Id id) {
-      return is_needed[static_cast<std::size_t>(id)] && !is_constant(id);
+    const bool is_used = std::any_of(op.outputs.begin(), op.outputs.end(), [&](std::int32_t id) {
+      return is_needed[static_cast<std::size_t>(id)] && !is_constant(Id{id});
     });
     if (!is_used) continue;
     keep_op[i] = true;
-    for (const Id id : op.inputs) {
+    for (const std::int32_t id : op.inputs) {
       if (id >= 0) is_needed[static_cast<std::size_t>(id)] = true;
     }
   }

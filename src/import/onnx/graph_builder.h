@@ -24,11 +24,8 @@
 
 namespace reef::import {
 
-using Id = std::int32_t;
-inline constexpr Id kAbsent = -1;
-
-// Sizes that depend on values: every result of such an operator has an unknown shape.
-inline constexpr std::int32_t kUnknown = -1;
+// An enumeration, so that no other number passes for one.
+enum Id : std::int32_t { kAbsent = -1 };
 
 class GraphBuilder {
  public:
@@ -74,7 +71,7 @@ class GraphBuilder {
   Id scalar(ir::DataType type, double value);  // of any number type, saturated to its range; exact to 2^53
   Id filled(ir::DataType type, const ir::Shape& shape, double value);
   void set_quantization(Id id, ir::Quantization quantization);
-  void set_outputs(std::vector<Id> outputs) { graph().outputs = std::move(outputs); }
+  void set_outputs(const std::vector<Id>& outputs) { graph().outputs.assign(outputs.begin(), outputs.end()); }
 
   // ---- Operators: any ----
   // One output of type `type`.

@@ -320,14 +320,14 @@ Status Importer::call_function(const onnx::Function& function, const onnx::Node&
     REEF_REQUIRE(i < function.outputs.size(), "the function has {} outputs; output {} is asked for",
                  function.outputs.size(), i);
     REEF_ASSIGN_OR_RETURN(Value value, read(function.outputs[i], inner));
-    bind(node.outputs[i], std::move(value), scope, 0);
+    bind(node.outputs[i], std::move(value), scope, Id{0});
   }
   return ok_status();
 }
 
 Status Importer::set_outputs(Scope& scope) {
   std::vector<Id> outputs;
-  std::unordered_set<Id> taken(b_.model().subgraphs[0].inputs.begin(), b_.model().subgraphs[0].inputs.end());
+  std::unordered_set<std::int32_t> taken(b_.model().subgraphs[0].inputs.begin(), b_.model().subgraphs[0].inputs.end());
   for (const onnx::ValueInfo& info : model_.graph.outputs) {
     REEF_ASSIGN_OR_RETURN(Value value, read(info.name, scope));
     if (value.sequence != nullptr) {
@@ -345,11 +345,13 @@ Status Importer::set_outputs(Scope& scope) {
       id = b_.emit("RESHAPE", {id, b_.ints(dims_of(b_.shape(id)))}, b_.type(id));
       taken.insert(id);
     }
-    if (id != value.id) b_.rename(value.id, info.name + "/0");
+    const auto& inputs = b_.model().subgraphs[0].inputs;
+    const bool is_input = std::find(inputs.begin(), inputs.end(), value.id) != inputs.end();
+    if (id != value.id && !is_input && b_.tensor(value.id).name == info.name) b_.rename(value.id, info.name + "/0");
     b_.rename(id, info.name);
     outputs.push_back(id);
   }
-  b_.set_outputs(std::move(outputs));
+  b_.set_outputs(outputs);
   return b_.status();
 }
 
@@ -376,8 +378,10 @@ Result<ImportResult> Importer::run() {
   ir::Signature signature;
   signature.key = "serving_default";
   const ir::Subgraph& graph = result.model.subgraphs[0];
-  for (const Id id : graph.inputs) signature.inputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
-  for (const Id id : graph.outputs) signature.outputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
+  for (const std::int32_t id : graph.inputs)
+    signature.inputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
+  for (const std::int32_t id : graph.outputs)
+    signature.outputs.push_back({graph.tensors[static_cast<std::size_t>(id)].name, id});
   result.model.signatures.push_back(std::move(signature));
   const Status verified = ir::verify(result.model);
   if (!verified.ok()) return internal_error("the converted model is not sound: {}", verified.message());

@@ -42,17 +42,19 @@ struct AxisResize {
 };
 
 double source_of(const ResizeMode& m, const AxisResize& a, double x) {
-  const double in = static_cast<double>(a.in), out = static_cast<double>(a.out);
+  const double in = static_cast<double>(a.in);
+  const double out = in * a.scale;  // ONNX does not round it down here
   if (m.coordinates == "asymmetric") return x / a.scale;
   if (m.coordinates == "align_corners") return a.out == 1 ? 0 : x * (in - 1) / (out - 1);
   if (m.coordinates == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
   if (m.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
   if (m.coordinates == "tf_crop_and_resize") {
-    return a.out > 1 ? a.roi_begin * (in - 1) + x * (a.roi_end - a.roi_begin) * (in - 1) / (out - 1)
+    const double last = static_cast<double>(a.out - 1);
+    return a.out > 1 ? a.roi_begin * (in - 1) + x * (a.roi_end - a.roi_begin) * (in - 1) / last
                      : 0.5 * (a.roi_begin + a.roi_end) * (in - 1);
   }
   if (m.coordinates == "half_pixel_symmetric") {
-    const double adjustment = out / (a.scale * in);
+    const double adjustment = static_cast<double>(a.out) / out;
     const double center = in / 2;
     return center * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
   }

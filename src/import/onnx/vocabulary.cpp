@@ -23,7 +23,7 @@ std::vector<int> channels_first_order(int rank) {
 Id quantized_constant(const GraphBuilder& b, Id x) {
   const std::int32_t producer = b.producer(x);
   if (producer < 0 || b.op(producer).type != "DEQUANTIZE") return kAbsent;
-  const Id source = b.op(producer).inputs[0];
+  const Id source{b.op(producer).inputs[0]};
   return b.is_known(source) ? source : kAbsent;
 }
 

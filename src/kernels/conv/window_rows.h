@@ -48,6 +48,7 @@ class WindowRows {
   // Output pixels [first, first + count), operands of group `group`.
   void load(std::int64_t first, std::int64_t count, std::int64_t group) {
     const T* group_input = input_ + group * s_.group_inputs();
+    lines_row_ = -1;
     if (is_pointwise_) {
       for (std::int64_t r = 0; r < count; ++r) {
         pointers_[static_cast<std::size_t>(r)] = group_input + (first + r) * s_.input_channels;
@@ -89,28 +90,41 @@ class WindowRows {
   }
 
   void gather(const T* group_input, std::int64_t row, std::int64_t x, std::int64_t r) {
-    const std::int64_t out_y = row % s_.y.output, channels = s_.group_inputs(), line_length = s_.x.window * channels;
-    const T* image = group_input + row / s_.y.output * s_.input_batch_size();
-    const T* end = input_ + s_.batches * s_.input_batch_size();
+    const std::int64_t channels = s_.group_inputs(), line_length = s_.x.window * channels, x0 = s_.x.origin(x);
     T* to = gathered_.data() + r * row_stride_;
     pointers_[static_cast<std::size_t>(r)] = to;
-    const TapRange ys = s_.y.inside(out_y), xs = s_.x.inside(x);
+    if (row != lines_row_) find_lines(group_input, row);
+    const bool is_inside = x0 >= 0 && x0 + (s_.x.window - 1) * s_.x.dilation < s_.x.input;
     const bool contiguous = s_.x.dilation == 1 && s_.groups == 1;
+    const TapRange xs = is_inside ? TapRange{0, s_.x.window} : s_.x.inside(x);
+    const T* end = input_ + s_.batches * s_.input_batch_size();
     for (std::int64_t ky = 0; ky < s_.y.window; ++ky, to += line_length) {
-      if (ky < ys.begin || ky >= ys.end || xs.begin == xs.end) {
+      const T* line = lines_[static_cast<std::size_t>(ky)];
+      if (line == nullptr || xs.begin == xs.end) {
         std::fill(to, to + line_length, outside_value_);
         continue;
       }
-      const T* line = image + (s_.y.origin(out_y) + ky * s_.y.dilation) * s_.x.input * s_.input_channels;
-      const auto at = [&](std::int64_t kx) { return line + (s_.x.origin(x) + kx * s_.x.dilation) * s_.input_channels; };
-      std::fill(to, to + xs.begin * channels, outside_value_);
-      if (contiguous) {
-        copy(to + xs.begin * channels, at(xs.begin), (xs.end - xs.begin) * channels, end);
-      } else {
-        for (std::int64_t kx = xs.begin; kx < xs.end; ++kx) copy(to + kx * channels, at(kx), channels, end);
+      const auto at = [&](std::int64_t kx) { return line + (x0 + kx * s_.x.dilation) * s_.input_channels; };
+      if (is_inside && contiguous) {
+        copy(to, at(0), line_length, end);
+        continue;
       }
+      std::fill(to, to + xs.begin * channels, outside_value_);
+      for (std::int64_t kx = xs.begin; kx < xs.end; ++kx) copy(to + kx * channels, at(kx), channels, end);
       std::fill(to + xs.end * channels, to + line_length, outside_value_);
     }
+  }
+
+  // The lines of the image that the windows of output row `row` cover; null: outside.
+  void find_lines(const T* group_input, std::int64_t row) {
+    const T* image = group_input + row / s_.y.output * s_.input_batch_size();
+    lines_.resize(static_cast<std::size_t>(s_.y.window));
+    for (std::int64_t ky = 0; ky < s_.y.window; ++ky) {
+      const std::int64_t in_y = s_.y.origin(row % s_.y.output) + ky * s_.y.dilation;
+      lines_[static_cast<std::size_t>(ky)] =
+          in_y >= 0 && in_y < s_.y.input ? image + in_y * s_.x.input * s_.input_channels : nullptr;
+    }
+    lines_row_ = row;
   }
 
   // Copies in pieces of 16 bytes, up to kSlack elements too many, where that stays below `end`.
@@ -127,7 +141,8 @@ class WindowRows {
   T outside_value_;
   std::int64_t most_rows_, runs_ = 1, length_ = 0, row_stride_ = 0;
   bool gathers_ = false, is_pointwise_ = false;
-  std::vector<const T*> pointers_;
+  std::int64_t lines_row_ = -1;  // output row that lines_ belong to
+  std::vector<const T*> pointers_, lines_;
   std::vector<T> gathered_, outside_;
 };
 

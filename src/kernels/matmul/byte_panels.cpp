@@ -13,25 +13,6 @@
 #endif
 
 namespace reef::kernels {
-namespace {
-
-// With this many units of the last binary place or more above an integer, a number is on that side of it for sure.
-[[maybe_unused]] constexpr std::int32_t kSurePlaces = 2;
-constexpr int kMostBits = 12, kFewestBits = 5;
-
-// The sum of channel `channel`, scaled as the reference does it, without the zero point.
-[[maybe_unused]] std::int32_t scale_exactly(const Requantizer& q, std::int32_t sum, std::int64_t channel) {
-  const auto entry = static_cast<std::size_t>(q.factors.size() == 1 ? 0 : channel);
-  // Beyond this the output is at its limit; 16-bit arithmetic follows.
-  constexpr std::int32_t kFar = 1 << 14;
-  const std::int32_t scaled = q.rounding == Rounding::kFixedPoint32
-                                  ? scale_sum<Rounding::kFixedPoint32>(sum, q.multipliers[entry], q.factors[entry])
-                                  : scale_sum<Rounding::kReal32>(sum, q.multipliers[entry], q.factors[entry]);
-  return numeric::clamp(scaled, -kFar, kFar);
-}
-
-}  // namespace
-
 #if defined(__x86_64__)
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
@@ -132,71 +113,25 @@ void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std:
   magnitudes[static_cast<std::size_t>(matrix * columns + column)] = magnitude;
 }
 
-namespace {
-
-struct RealFactors {
-  std::vector<double> factors;
-  std::vector<float> nudges;
-};
-
-// What sums are multiplied by, and how far the second rounding moves one half. is_fast becomes false where floats
-// cannot follow the reference.
-RealFactors real_factors(const Requantizer& exact, std::int64_t channels, bool& is_fast) {
-  RealFactors result;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
-    const std::size_t entry = exact.factors.size() == 1 ? 0 : c;
-    const numeric::Multiplier multiplier = exact.multipliers[entry];
-    if (exact.rounding == Rounding::kReal32) {
-      result.factors.push_back(exact.factors[entry]);
-      result.nudges.push_back(0.0f);
-      is_fast = is_fast && exact.factors[entry] >= 0;
-    } else {
-      result.factors.push_back(std::ldexp(static_cast<double>(multiplier.mantissa), multiplier.shift - 31));
-      result.nudges.push_back(multiplier.shift < 0 ? std::ldexp(1.0f, multiplier.shift - 1) : 0.0f);
-      is_fast = is_fast && multiplier.shift <= 0;
-    }
-  }
-  return result;
-}
-
-}  // namespace
-
 template <typename T>
-ByteScaling byte_scaling(const BytePanels& weights, const Requantizer& exact, const std::int64_t* bias,
-                         std::int32_t input_zero_point) {
-  // Vectors of the last panel may read beyond the last channel.
+ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const Requantizer>& exact,
+                         const std::int64_t* bias, std::int32_t input_zero_point) {
   const std::int64_t channels = weights.matrices * weights.columns;
-  const auto padded = static_cast<std::size_t>(channels + weights.panel_columns);
-  ByteScaling result{&exact,
-                     AlignedVector<std::int32_t>(padded),
-                     AlignedVector<float>(padded),
-                     AlignedVector<float>(padded),
-                     AlignedVector<float>(padded),
-                     kMostBits,
-                     true};
   // What a zero counts as in the rows.
   const std::int32_t row_zero =
       weights.target == SimdTarget::kAvx512 ? input_zero_point + (std::is_signed_v<T> ? 128 : 0) : 0;
   const std::int32_t of_zeros = numeric::wrapping_mul(
       numeric::wrapping_mul(static_cast<std::int32_t>(weights.depth), row_zero), weights.zero_point);
-  const auto [factors, nudges] = real_factors(exact, channels, result.is_fast);
+  std::vector<ChannelSums> sums;
   for (std::int64_t i = 0; i < channels; ++i) {
     const auto c = static_cast<std::size_t>(i);
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[i] : 0);
-    result.start[c] =
+    const std::int32_t start =
         numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])), of_zeros);
-    // Numbers times factor must fit 31 bits.
-    const double largest = (255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added))) * factors[c];
-    while (result.bits >= kFewestBits && std::ldexp(largest, result.bits) > 2147483647.0) --result.bits;
+    sums.push_back({start, 255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), i});
   }
-  result.is_fast = result.is_fast && result.bits >= kFewestBits;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
-    const float unit = std::ldexp(1.0f, result.bits);
-    result.factor[c] = static_cast<float>(std::ldexp(factors[c], result.bits));
-    result.above[c] = (0.5f + nudges[c]) * unit + 1;
-    result.below[c] = (0.5f - nudges[c]) * unit + 1;
-  }
-  return result;
+  // Vectors of the last panel may read beyond the last channel.
+  return make_byte_scaling(exact, sums, channels + weights.panel_columns);
 }
 
 template <typename T>
@@ -219,9 +154,10 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
 #endif
 }
 
-#define REEF_BYTE_PANELS(T)                                                                                       \
-  template ByteScaling byte_scaling<T>(const BytePanels&, const Requantizer&, const std::int64_t*, std::int32_t); \
-  template void convolve_bytes<T>(const ConvShape&, const T*, std::int32_t, const BytePanels&, std::int64_t,      \
+#define REEF_BYTE_PANELS(T)                                                                                  \
+  template ByteScaling byte_scaling<T>(const BytePanels&, const std::shared_ptr<const Requantizer>&,         \
+                                       const std::int64_t*, std::int32_t);                                   \
+  template void convolve_bytes<T>(const ConvShape&, const T*, std::int32_t, const BytePanels&, std::int64_t, \
                                   const ByteScaling&, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*);
 REEF_BYTE_PANELS(std::int8_t)
 REEF_BYTE_PANELS(std::uint8_t)

@@ -8,14 +8,6 @@
 // constant per channel. AVX2 multiplies 16-bit numbers, two at a time; the activations' zero point is subtracted
 // before. uint8 weights are stored less 128; what is left of their zero point is multiplied by the sum of the row. All
 // of this is exact modulo 2^32, which is the arithmetic of the reference.
-//
-// Scaling. The reference rounds twice in fixed point, which equals (shift >= 0 to the right)
-//   floor(sum * factor + 1/2 + (sum < 0 ? -1 : 1) * 2^-(shift + 1))
-// over real numbers. This is computed in float, plus one unit of the last of `bits` binary places, and made an integer
-// of that many places. Rounding to it is off by half a unit at most, and of the three roundings of floats before it
-// each by 2^-24 of a number below 512 (larger ones are beyond an 8-bit output's range anyway), together 0.38 units of
-// 12 places. So what lies 2 units or more above an integer lies above it for sure; for the others, one number in 2,000,
-// the reference's function decides.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +15,7 @@
 #include <vector>
 
 #include "kernels/conv/conv_shape.h"
-#include "kernels/matmul/requantize.h"
+#include "kernels/matmul/byte_scaling.h"
 #include "kernels/simd/aligned.h"
 #include "kernels/simd/targets.h"
 
@@ -61,27 +53,10 @@ struct BytePanels {
   void set_column(std::int64_t matrix, std::int64_t column, const std::int8_t* from);
 };
 
-// How sums of all channels become 8-bit outputs.
-struct ByteScaling {
-  const Requantizer* exact = nullptr;
-  AlignedVector<std::int32_t> start;  // per channel: bias, and what makes up for zero points
-  AlignedVector<float> factor;        // per channel, times 2^bits
-  AlignedVector<float> above, below;  // per channel: one half as above, for sums >= 0 and < 0, times 2^bits, plus 1
-  int bits = 12;
-  bool is_fast = true;  // floats may be used for all channels
-
-  std::int32_t mask() const { return (1 << bits) - 1; }
-};
-
-// Whether requantization is of the kinds that these kernels do.
-inline bool suits_byte_panels(const Requantizer& q) {
-  return q.rounding == Rounding::kFixedPoint32 || q.rounding == Rounding::kReal32;
-}
-// T is int8_t or uint8_t: the type of the activations. `bias` is null or has one number per channel. `exact` must
-// outlive the result.
+// T is int8_t or uint8_t: the type of the activations. `bias` is null or has one number per channel.
 template <typename T>
-ByteScaling byte_scaling(const BytePanels& weights, const Requantizer& exact, const std::int64_t* bias,
-                         std::int32_t input_zero_point);
+ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const Requantizer>& exact,
+                         const std::int64_t* bias, std::int32_t input_zero_point);
 
 // Output pixels [pixel_begin, pixel_end), counted over all batches, and panels [panel_begin, panel_end) of group
 // `group`. T: int8_t or uint8_t, of input and output.

@@ -22,8 +22,6 @@ constexpr int kGroup = 2;
 }
 #endif
 
-constexpr int kLanes = 8;
-
 struct TileWork {
   const RowElement* rows;
   std::int64_t row_stride, steps;  // elements; groups of products
@@ -36,32 +34,19 @@ struct TileWork {
   bool is_signed;
 };
 
-// Sums times factor plus one half, as fixed-point numbers of scaling.bits binary places; see byte_panels.h.
-[[gnu::always_inline]] inline __m256i scale(__m256i sums, __m256 factor, __m256 above, __m256 below) {
-  const __m256 sum = _mm256_cvtepi32_ps(sums);
-  return _mm256_cvtps_epi32(_mm256_fmadd_ps(sum, factor, _mm256_blendv_ps(above, below, sum)));
-}
+#include "kernels/matmul/byte_scaling_body.h"
 
 // Results that floats cannot tell, by the reference's function.
 void fix_row(const TileWork& work, const __m256i* sums, int vectors, std::uint8_t* to) {
   const ByteScaling& scaling = *work.scaling;
-  const Requantizer& q = *scaling.exact;
   for (int v = 0; v < vectors; ++v) {
     const std::int64_t first = work.channel + v * kLanes;
-    const __m256i scaled =
-        scale(sums[v], _mm256_loadu_ps(scaling.factor.data() + first), _mm256_loadu_ps(scaling.above.data() + first),
-              _mm256_loadu_ps(scaling.below.data() + first));
-    const __m256i places = _mm256_and_si256(scaled, _mm256_set1_epi32(scaling.mask()));
-    const __m256i unsure = _mm256_cmpgt_epi32(_mm256_set1_epi32(kSurePlaces), places);
-    unsigned lanes = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(unsure)));
-    if (!scaling.is_fast) lanes = (1u << kLanes) - 1;
+    const unsigned lanes = unsure_lanes(scaling, sums[v], first);
     if (lanes == 0) continue;
     alignas(32) std::int32_t sum[kLanes];
     _mm256_store_si256(reinterpret_cast<__m256i*>(sum), sums[v]);
     for (int i = 0; i < kLanes && v * kLanes + i < work.columns; ++i) {
-      if ((lanes >> i & 1) == 0) continue;
-      const std::int32_t result = numeric::wrapping_add(scale_exactly(q, sum[i], first + i), q.zero_point);
-      to[v * kLanes + i] = static_cast<std::uint8_t>(numeric::clamp(result, q.lowest, q.highest));
+      if ((lanes >> i & 1) != 0) to[v * kLanes + i] = exact_byte(*scaling.exact, sum[i], first + i);
     }
   }
 }
@@ -77,16 +62,7 @@ template <int kVectors>
   const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(first, second), zero_point);
   const __m256i high = kVectors > 2 ? _mm256_adds_epi16(_mm256_packs_epi32(third, fourth), zero_point) : low;
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  __m256i bytes;
-  if (work.is_signed) {
-    bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
-    bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8(static_cast<char>(q.lowest)));
-    bytes = _mm256_min_epi8(bytes, _mm256_set1_epi8(static_cast<char>(q.highest)));
-  } else {
-    bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
-    bytes = _mm256_max_epu8(bytes, _mm256_set1_epi8(static_cast<char>(q.lowest)));
-    bytes = _mm256_min_epu8(bytes, _mm256_set1_epi8(static_cast<char>(q.highest)));
-  }
+  const __m256i bytes = _mm256_permutevar8x32_epi32(limited_bytes(q, work.is_signed, low, high), order);
   // Masked stores of bytes take a Zen 4 core longer than all of the above.
   if (work.columns == 4 * kLanes) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
@@ -107,15 +83,12 @@ template <int kVectors>
   }
 }
 
+// Not inlined: gcc would keep the sums of the loop before in memory.
 template <int kRows, int kVectors>
-void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
-  __m256 factors[kVectors], above[kVectors], below[kVectors];
+[[gnu::noinline]] void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
+  ScaleVectors by[kVectors];
 #pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-    factors[v] = _mm256_loadu_ps(work.scaling->factor.data() + work.channel + v * kLanes);
-    above[v] = _mm256_loadu_ps(work.scaling->above.data() + work.channel + v * kLanes);
-    below[v] = _mm256_loadu_ps(work.scaling->below.data() + work.channel + v * kLanes);
-  }
+  for (int v = 0; v < kVectors; ++v) by[v] = load_scale(*work.scaling, work.channel + v * kLanes);
   const __m256i mask = _mm256_set1_epi32(work.scaling->mask());
   const __m128i bits = _mm_cvtsi32_si128(work.scaling->bits);
   __m256i least = mask;  // binary places of all results: the closest to an integer
@@ -124,14 +97,13 @@ void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
     __m256i results[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      const __m256i scaled = scale(sums[r][v], factors[v], above[v], below[v]);
+      const __m256i scaled = scale(sums[r][v], by[v]);
       results[v] = _mm256_sra_epi32(scaled, bits);
       least = _mm256_min_epu32(least, _mm256_and_si256(scaled, mask));
     }
     store_row<kVectors>(work, results, work.output + r * work.output_stride);
   }
-  const __m256i sure = _mm256_cmpgt_epi32(least, _mm256_set1_epi32(kSurePlaces - 1));
-  if (!work.scaling->is_fast || _mm256_movemask_epi8(sure) != -1) [[unlikely]] {
+  if (!all_sure(*work.scaling, least)) [[unlikely]] {
     for (int r = 0; r < kRows; ++r) fix_row(work, sums[r], kVectors, work.output + r * work.output_stride);
   }
 }
@@ -174,46 +146,35 @@ void multiply_tile(const TileWork& work) {
   finish_tile<kRows, kVectors>(work, finished);
 }
 
-// As many rows as fit, from `row` on; returns how many were done.
+// All rows: tiles of the usual number of rows, then smaller ones.
 template <int kVectors>
-std::int64_t multiply_rows(TileWork work, std::int64_t row, std::int64_t count) {
-  work.rows += row * work.row_stride;
-  if (work.row_terms != nullptr) work.row_terms += row;
-  work.output += row * work.output_stride;
-  if (count - row >= REEF_TILE_ROWS(kVectors)) {
+void multiply_rows(TileWork work, std::int64_t count) {
+  const auto advance = [&](std::int64_t rows) {
+    work.rows += rows * work.row_stride;
+    if (work.row_terms != nullptr) work.row_terms += rows;
+    work.output += rows * work.output_stride;
+    count -= rows;
+  };
+  for (; count >= REEF_TILE_ROWS(kVectors); advance(REEF_TILE_ROWS(kVectors))) {
     multiply_tile<REEF_TILE_ROWS(kVectors), kVectors>(work);
-    return REEF_TILE_ROWS(kVectors);
   }
-  if (count - row >= 4) {
-    multiply_tile<4, kVectors>(work);
-    return 4;
-  }
-  if (count - row >= 2) {
-    multiply_tile<2, kVectors>(work);
-    return 2;
-  }
-  multiply_tile<1, kVectors>(work);
-  return 1;
+  for (; count >= 4; advance(4)) multiply_tile<4, kVectors>(work);
+  for (; count >= 2; advance(2)) multiply_tile<2, kVectors>(work);
+  if (count > 0) multiply_tile<1, kVectors>(work);
 }
 
 void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
-  for (std::int64_t row = 0; row < count;) {
-    switch (vectors) {
-      case 1:
-        row += multiply_rows<1>(work, row, count);
-        break;
+  switch (vectors) {
+    case 1:
+      return multiply_rows<1>(work, count);
 #if REEF_VNNI
-      case 3:
-        row += multiply_rows<3>(work, row, count);
-        break;
-      case 4:
-        row += multiply_rows<4>(work, row, count);
-        break;
+    case 3:
+      return multiply_rows<3>(work, count);
+    case 4:
+      return multiply_rows<4>(work, count);
 #endif
-      default:
-        row += multiply_rows<2>(work, row, count);
-        break;
-    }
+    default:
+      return multiply_rows<2>(work, count);
   }
 }
 
