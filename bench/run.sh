@@ -11,9 +11,11 @@ benches() {
   echo
   "$1" bench/device_inference.py
   echo
-  cmake --build --preset release --target check_bench code_bench >/dev/null && build/tests/check_bench
+  cmake --build --preset release --target check_bench code_bench learn_bench >/dev/null && build/tests/check_bench
   echo
   build/tests/code_bench ${REEF_ZOO:-}
+  echo
+  build/tests/learn_bench
 }
 if [[ ! -x $venv/bin/python ]]; then
   python3 -m venv "$venv" 2>/dev/null || { echo "bench: python3-venv is missing, peers are skipped"; benches python3 "$@"; exit; }
