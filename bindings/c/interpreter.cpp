@@ -90,6 +90,7 @@ Status describe_tensor(const reef_interpreter* handle, bool is_input, std::size_
   describe(graph.tensors[index], now.shape.dims().data(), now.shape.dims().size(), *tensor);
   tensor->index = list[i];
   tensor->is_constant = now.is_constant ? 1 : 0;
+  tensor->is_dynamic = !is_input && handle->interpreter->has_dynamic_output(position) ? 1 : 0;
   if (handle->is_prepared || now.is_constant) {
     tensor->data = now.data;
     tensor->bytes = now.bytes;

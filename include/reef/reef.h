@@ -89,7 +89,7 @@ typedef struct reef_tensor {
   int32_t quantized_dimension;
   int32_t is_constant;
   int32_t is_variable; /* keeps its value between invocations */
-  int32_t reserved_0;
+  int32_t is_dynamic;  /* an output whose sizes and memory may be others after every invoke */
   void* reserved[4];
 } reef_tensor;
 
