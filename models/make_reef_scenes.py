@@ -286,7 +286,7 @@ def measure(files, held_back):
 
 
 def write_samples(folder, detect):
-    """The first scenes of three creatures in which the detector finds exactly what is there."""
+    """The first scenes of two or three creatures in which the detector finds exactly what is there."""
     index = number = 0
     while number < SAMPLES:
         picture, boxes, labels, _ = draw([SEED, 2, index], 240, 200)
@@ -324,8 +324,8 @@ def main():
     for name, content in files.items():
         (out / f"reef_{name}_int8.tflite").write_bytes(content)
         log[f"{name}_bytes"] = len(content)
-    (out / "images").mkdir(exist_ok=True)
-    write_samples(out / "images", runner(files["detector"]))
+    (out / "scenes").mkdir(exist_ok=True)
+    write_samples(out / "scenes", runner(files["detector"]))
     (out / "scenes_log.json").write_text(json.dumps(log) + "\n")
     print(json.dumps(log), f"in {time.monotonic() - start:.0f} s")
 

@@ -18,6 +18,7 @@ void add_asm(CLI::App& app, Action& action);
 void add_audit(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_compile(CLI::App& app, Action& action);
+void add_devices(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_retarget(CLI::App& app, Action& action);

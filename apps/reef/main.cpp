@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
   reef::app::add_compile(app, action);
   reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
+  reef::app::add_devices(app, action);
   reef::app::add_verify(app, action);
   reef::app::add_audit(app, action);
   reef::app::add_disasm(app, action);

@@ -165,7 +165,7 @@ inline std::vector<reef_device> devices() {
 }
 
 struct Options {
-  std::string device;  // empty: an Edge TPU if the model needs one; "cpu", ":0", "usb:1", ...
+  std::string device = {};  // empty: an Edge TPU if the model needs one; "cpu", ":0", "usb:1", ...
   int threads = 1;
   bool profile = false;
   bool tflite_2_9 = false;
