@@ -54,7 +54,7 @@ int told(Context* context, const Action& action) noexcept {
   } catch (...) {
     message = "something was thrown that is no error";
   }
-  context->ReportError(context, "Reef's Edge TPU delegate: %s", message.c_str());
+  context->ReportError(context, "Reef's Edge TPU delegate: %s. ", message.c_str());
   return tflite_abi::kError;
 }
 
