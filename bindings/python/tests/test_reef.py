@@ -5,6 +5,8 @@ import gc
 import hashlib
 import json
 import pathlib
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -299,6 +301,16 @@ class CompilerTest(unittest.TestCase):
         result = reef.check(DETECTOR)
         self.assertFalse(result.all_on_edge_tpu)
         self.assertIn("TFLite_Detection_PostProcess", str(result))
+
+
+class ReadmeTest(unittest.TestCase):
+    def test_the_example_prints_what_it_says(self):
+        block = (MODELS.parent / "README.md").read_text().split("```python\n")[1].split("```")[0]
+        said = block.rsplit("# ", 1)[1].strip()
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "models").symlink_to(MODELS)
+            done = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True)
+        self.assertEqual(done.stdout.strip(), said, done.stderr)
 
 
 class ImageTest(unittest.TestCase):
