@@ -63,6 +63,10 @@ Result<SumScaling> plan_scaling(const PrepareContext& ctx, SumSign sign) {
 template <typename T>
 Result<Kernel> prepare_quantized(const PrepareContext& ctx, SumSign sign) {
   REEF_ASSIGN_OR_RETURN(const SumScaling scaling, plan_scaling(ctx, sign));
+  if constexpr (sizeof(T) == 1) {
+    return byte_pairs_kernel(ctx,
+                             kernels::BytePairs::sum<T>(scaling.a, scaling.b, sign == SumSign::kMinus, scaling.result));
+  }
   const OperandRescale<T> a_rescale(scaling.a), b_rescale(scaling.b);
   const Requantize result = scaling.result;
   if (sign == SumSign::kPlus) {

@@ -11,14 +11,14 @@
 #include <array>
 #include <limits>
 
-#include "kernels/matmul/float_columns.h"
+#include "ops/float_panels.h"
 #include "ops/op_def.h"
 #include "ops/weights.h"
 
 namespace reef::ops {
 namespace {
 
-using kernels::PackedColumns;
+using kernels::FloatPanels;
 using kernels::PackedRows;
 using kernels::Rounding;
 
@@ -31,6 +31,7 @@ constexpr std::string_view kTypes[] = {"float32", "int8 (output int8 or int32)",
                                        "hybrid: float32 x, int8 y (per tensor or per column)"};
 constexpr int kBatchDims = 3;  // of tensors seen as rank 5
 constexpr std::int64_t kRowTile = 8;
+constexpr std::int64_t kFloatRowTile = 24;
 constexpr std::int64_t kColumnTile = 512;
 
 struct Operand {
@@ -203,13 +204,13 @@ void run_int(RunContext& ctx, const Product& p, const PackedRows& x, const Packe
 
 Result<Kernel> prepare_float(PrepareContext& ctx, const Product& p) {
   REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
-  const FromTensor<PackedColumns> packed(ctx.input(1), [p](const Tensor& y) {
-    PackedColumns result(p.y.matrices(), p.columns, p.depth);
+  const FromTensor<FloatPanels> packed(ctx.input(1), [p](const Tensor& y) {
+    FloatPanels result(p.y.matrices(), p.columns, p.depth);
     const float* from = y.values<float>().data();
+    const std::int64_t column_step = p.adj_y ? p.depth : 1, depth_step = p.adj_y ? 1 : p.columns;
     for (std::int64_t m = 0; m < p.y.matrices(); ++m) {
-      for (std::int64_t i = 0; i < p.columns * p.depth; ++i) {
-        const std::int64_t column = p.adj_y ? i / p.depth : i % p.columns, k = p.adj_y ? i % p.depth : i / p.columns;
-        result.at(m, column, k) = *from++;
+      for (std::int64_t c = 0; c < p.columns; ++c) {
+        result.set_column(m, c, from + m * p.columns * p.depth + c * column_step, depth_step);
       }
     }
     return result;
@@ -221,14 +222,15 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const Product& p) {
     float* output = run_ctx.output(0).mutable_values<float>().data();
     constexpr float kNoLimit = std::numeric_limits<float>::infinity();
     const kernels::FloatOutput finish{nullptr, -kNoLimit, kNoLimit};
-    const std::int64_t tiles = (p.rows + kRowTile - 1) / kRowTile;
+    const kernels::ConvShape s = product_shape(p.rows, p.columns, p.depth);
+    const std::int64_t tiles = (p.rows + kFloatRowTile - 1) / kFloatRowTile;
     run_ctx.parallel_for(
-        p.batches() * tiles, grain_for({kRowTile, p.columns, p.depth}), [&](std::int64_t begin, std::int64_t end) {
+        p.batches() * tiles, grain_for({kFloatRowTile, p.columns, p.depth}), [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t batch = i / tiles, row = i % tiles * kRowTile;
-            kernels::multiply_columns(x + (p.matrix(p.x, batch) * p.rows + row) * p.depth, p.depth,
-                                      std::min(kRowTile, p.rows - row), *weights, p.matrix(p.y, batch), 0,
-                                      weights->blocks, finish, output + (batch * p.rows + row) * p.columns, p.columns);
+            const std::int64_t batch = i / tiles, row = i % tiles * kFloatRowTile;
+            kernels::multiply_panels(s, x + p.matrix(p.x, batch) * p.rows * p.depth, *weights, p.matrix(p.y, batch),
+                                     finish, row, std::min(row + kFloatRowTile, p.rows),
+                                     output + batch * p.rows * p.columns);
           }
         });
     return ok_status();

@@ -15,16 +15,15 @@
 //                   symmetrically; scales per channel: asymmetrically (2.9: with the scale in double).
 #include <fmt/format.h>
 
-#include "kernels/conv/conv_float.h"
 #include "ops/chip_rules.h"
 #include "ops/conv_family.h"
+#include "ops/float_panels.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
 namespace {
 
 using kernels::ConvShape;
-using kernels::PackedColumns;
 using kernels::PackedRows;
 
 constexpr ConvOperands kOperands = {};
@@ -64,31 +63,15 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-PackedColumns pack_float(const Tensor& weights, const ConvShape& s) {
-  PackedColumns packed(s.groups, s.group_outputs(), s.depth());
-  const float* from = weights.values<float>().data();
-  for (std::int64_t o = 0; o < s.output_channels; ++o) {
-    for (std::int64_t k = 0; k < s.depth(); ++k) {
-      packed.at(o / s.group_outputs(), o % s.group_outputs(), k) = *from++;
-    }
-  }
-  return packed;
-}
-
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
-  const FromTensor<PackedColumns> packed(ctx.input(1), [s](const Tensor& weights) { return pack_float(weights, s); });
+  const FromTensor<FloatConvWeights> packed(
+      ctx.input(1), [s](const Tensor& weights) { return pack_float_weights(weights.values<float>().data(), s); });
   return Kernel([=](RunContext& run_ctx) {
-    const auto weights = packed.get(run_ctx.input(1));
-    const float* input = run_ctx.input(0).values<float>().data();
-    float* output = run_ctx.output(0).mutable_values<float>().data();
-    const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
-    const bool blocks_align = s.groups == 1 || s.group_outputs() % kernels::kColumnBlock == 0;
-    const std::int64_t channel_step = blocks_align ? kernels::kColumnBlock : s.group_outputs();
-    for_each_output_block(
-        run_ctx, s, s.output_rows(), static_cast<double>(s.depth()), channel_step,
-        [&](const kernels::OutputBlock& part) { kernels::convolve_float(s, input, *weights, finish, part, output); });
+    run_float_convolution(run_ctx, s, run_ctx.input(0).values<float>().data(), *packed.get(run_ctx.input(1)),
+                          float_output(run_ctx, kOperands.bias, range),
+                          run_ctx.output(0).mutable_values<float>().data());
     return ok_status();
   });
 }

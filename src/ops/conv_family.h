@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/status.h"
 #include "kernels/conv/conv_int.h"
 #include "kernels/conv/conv_shape.h"
 #include "kernels/matmul/float_columns.h"
+#include "ops/byte_panels.h"
 #include "ops/weights.h"
 #include "ops/window.h"
 
@@ -151,6 +153,12 @@ Result<Kernel> dense_kernel(const PrepareContext& ctx, const kernels::ConvShape&
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(at.input), "input"));
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, scaling.rounding, scaling.factors));
+  if constexpr (sizeof(In) == 1 && std::is_same_v<In, Out>) {
+    if (kernels::has_byte_panels() && kernels::suits_byte_scaling(requantizer)) {
+      return byte_panels_kernel<In>(ctx, s, {at.input, at.weights, at.bias, in.zero_point, scaling.weights_zero_point},
+                                    requantizer);
+    }
+  }
   const FromTensor<kernels::PackedRows> packed(
       ctx.input(at.weights), [depth = s.depth(), zero_point = scaling.weights_zero_point](const Tensor& weights) {
         return pack_rows(weights, depth, zero_point);

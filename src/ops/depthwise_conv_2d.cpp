@@ -11,7 +11,8 @@
 // here the scale serves all channels.
 #include <fmt/format.h>
 
-#include "kernels/conv/depthwise.h"
+#include "kernels/conv/depthwise_bytes.h"
+#include "kernels/conv/depthwise_float.h"
 #include "ops/chip_rules.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
@@ -74,11 +75,50 @@ void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<con
                         });
 }
 
+// Rows of the output that make a chunk of some 10 microseconds.
+std::int64_t byte_row_grain(const ConvShape& s) {
+  constexpr std::int64_t kProducts = 100'000;
+  return std::max<std::int64_t>(kProducts / std::max<std::int64_t>(s.taps() * s.x.output * s.output_channels, 1), 1);
+}
+
+// T: int8_t or uint8_t.
+template <typename T>
+Kernel byte_kernel(const PrepareContext& ctx, const ConvShape& s, const kernels::Requantizer& requantizer,
+                   std::int32_t input_zero_point, std::int32_t weights_zero_point) {
+  const auto exact = std::make_shared<const kernels::Requantizer>(requantizer);
+  const FromTensor<kernels::DepthwiseWeights> packed(ctx.input(1), [s, weights_zero_point](const Tensor& tensor) {
+    Weights16 wide(static_cast<std::size_t>(tensor.elements()));
+    widen_elements(tensor, 0, tensor.elements(), weights_zero_point, wide.data());
+    return kernels::pack_depthwise(s, wide.data());
+  });
+  const auto scaling =
+      byte_scaling_source(ctx, 1, kOperands.bias, [=](const Tensor& weights, const std::int64_t* bias) {
+        return kernels::depthwise_scaling<T>(s, *packed.get(weights), exact, bias, input_zero_point);
+      });
+  return [=](RunContext& run_ctx) {
+    if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
+    const auto weights = packed.get(run_ctx.input(1));
+    const auto scale = scaling(run_ctx);
+    const T* input = run_ctx.input(0).values<T>().data();
+    T* output = run_ctx.output(0).mutable_values<T>().data();
+    const std::int64_t blocks = (s.output_channels + kernels::kDepthwiseBlock - 1) / kernels::kDepthwiseBlock;
+    run_ctx.parallel_for(s.output_rows(), byte_row_grain(s), [&](std::int64_t begin, std::int64_t end) {
+      kernels::depthwise_bytes<T>(s, input, input_zero_point, *weights, *scale, begin, end, 0, blocks, output);
+    });
+    return ok_status();
+  };
+}
+
 template <typename T>
 Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, scaling.rounding, scaling.factors));
+  if constexpr (sizeof(T) == 1) {
+    if (kernels::has_depthwise_bytes(s) && kernels::suits_byte_scaling(requantizer)) {
+      return byte_kernel<T>(ctx, s, requantizer, in.zero_point, scaling.weights_zero_point);
+    }
+  }
   const FromTensor<Weights16> packed = widened(ctx.input(1), scaling.weights_zero_point);
   const std::int64_t run = sizeof(T) == 1 ? kernels::kRunOf8BitProducts : kernels::kRunOf16By8BitProducts;
   return Kernel([=, zero_point = in.zero_point](RunContext& run_ctx) {
@@ -100,7 +140,7 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
     for_each_output_block(run_ctx, s, s.output_rows(), products_per_output(s), s.output_channels / s.input_channels,
                           [&](const kernels::OutputBlock& block) {
-                            kernels::depthwise_convolve_float(s, input, weights, finish, block, output);
+                            kernels::depthwise_convolve_float_fast(s, input, weights, finish, block, output);
                           });
     return ok_status();
   });

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "ir/type.h"
+#include "kernels/elementwise/byte_pairs.h"
 #include "numeric/wrapping.h"
 #include "ops/broadcast.h"
 #include "ops/checks.h"
@@ -90,6 +91,21 @@ template <typename A, typename Out = A, typename B = A, typename F>
 Kernel binary_kernel(const OpContext& ctx, F f) {
   return [plan = binary_plan(ctx), f = std::move(f)](RunContext& run) {
     apply_binary<A, Out, B>(run, plan, f);
+    return ok_status();
+  };
+}
+
+// The kernel of 8-bit sums and products.
+inline Kernel byte_pairs_kernel(const OpContext& ctx, const kernels::BytePairs& pairs) {
+  return [plan = binary_plan(ctx), pairs](RunContext& run) {
+    const auto* a = run.input(0).values<std::uint8_t>().data();
+    const auto* b = run.input(1).values<std::uint8_t>().data();
+    auto* out = run.output(0).mutable_values<std::uint8_t>().data();
+    run.parallel_for(plan.elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+      plan.for_each_row(begin, end, [&](std::int64_t first, const Positions<2>& at, std::int64_t count) {
+        pairs.row(a + at[0], plan.step(0), b + at[1], plan.step(1), out + first, count);
+      });
+    });
     return ok_status();
   };
 }

@@ -16,13 +16,13 @@
 
 #include "ops/chip_rules.h"
 #include "ops/conv_family.h"
+#include "ops/float_panels.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
 namespace {
 
 using kernels::ConvShape;
-using kernels::PackedColumns;
 using kernels::PackedRows;
 using kernels::Rounding;
 
@@ -171,29 +171,15 @@ Result<Kernel> prepare_int16(PrepareContext& ctx, const ConvShape& s) {
   return current_kernel<std::int16_t, std::int16_t>(ctx, s, bias, wraps ? Rounding::kReal32 : Rounding::kReal64);
 }
 
-PackedColumns pack_float(const Tensor& weights) {
-  PackedColumns packed(1, weights.shape[0], weights.shape[1]);
-  const float* from = weights.values<float>().data();
-  for (std::int64_t u = 0; u < packed.columns; ++u) {
-    for (std::int64_t k = 0; k < packed.depth; ++k) packed.at(0, u, k) = *from++;
-  }
-  return packed;
-}
-
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
-  const FromTensor<PackedColumns> packed(ctx.input(1), pack_float);
+  const FromTensor<FloatConvWeights> packed(
+      ctx.input(1), [s](const Tensor& weights) { return pack_float_weights(weights.values<float>().data(), s); });
   return Kernel([=](RunContext& run_ctx) {
-    const auto weights = packed.get(run_ctx.input(1));
-    const float* input = run_ctx.input(0).values<float>().data();
-    float* output = run_ctx.output(0).mutable_values<float>().data();
-    const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
-    run_ctx.parallel_for(weights->blocks, grain_for({s.batches, kernels::kColumnBlock, s.depth()}),
-                         [&](std::int64_t begin, std::int64_t end) {
-                           kernels::multiply_columns(input, s.depth(), s.batches, *weights, 0, begin, end, finish,
-                                                     output, s.output_channels);
-                         });
+    run_float_convolution(run_ctx, s, run_ctx.input(0).values<float>().data(), *packed.get(run_ctx.input(1)),
+                          float_output(run_ctx, kOperands.bias, range),
+                          run_ctx.output(0).mutable_values<float>().data());
     return ok_status();
   });
 }

@@ -46,6 +46,9 @@ Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
   // The factor is computed in single precision, as TFLite does.
   const numeric::Multiplier factor = numeric::make_multiplier(a.scale * b.scale / out.scale);
   const Requantize result{factor, out.zero_point, range.min, range.max};
+  if constexpr (sizeof(T) == 1) {
+    return byte_pairs_kernel(ctx, kernels::BytePairs::product<T>(a.zero_point, b.zero_point, result));
+  }
   return binary_kernel<T>(ctx, [=](T x, T y) {
     const std::int32_t product = (x - a.zero_point) * (y - b.zero_point);
     return static_cast<T>(result.finish(numeric::multiply(product, factor)));

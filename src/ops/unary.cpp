@@ -31,6 +31,18 @@ Result<Kernel> quantized_relu(const OpContext& ctx, ReluRange range) {
 
 }  // namespace
 
+Kernel byte_table_kernel(const kernels::ByteTable& table) {
+  return [table](RunContext& ctx) {
+    const auto* in = ctx.input(0).values<std::uint8_t>().data();
+    auto* out = ctx.output(0).mutable_values<std::uint8_t>().data();
+    constexpr std::int64_t kGrain = 1 << 16;
+    ctx.parallel_for(ctx.input(0).elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      kernels::look_up_bytes(in + begin, end - begin, table, out + begin);
+    });
+    return ok_status();
+  };
+}
+
 Result<UnaryQuantization> unary_quantization(const OpContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const QuantParams input, per_tensor_quantization(ctx.input(0), "input"));
   REEF_ASSIGN_OR_RETURN(const QuantParams output, per_tensor_quantization(ctx.output(0), "output"));

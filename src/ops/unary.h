@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/status.h"
+#include "kernels/elementwise/byte_table.h"
 #include "numeric/half.h"
 #include "numeric/lookup_table.h"
 #include "ops/checks.h"
@@ -15,9 +17,23 @@ namespace reef::ops {
 // Elements a thread takes at a time: a table lookup an element gives tens of microseconds, an exponential hundreds.
 inline constexpr std::int64_t kUnaryGrain = 1 << 14;
 
-// out[i] = function(in[i]).
+template <typename T>
+inline constexpr bool is_byte = std::is_same_v<T, std::int8_t> || std::is_same_v<T, std::uint8_t>;
+
+// out[i] = table[in[i]], as bytes.
+Kernel byte_table_kernel(const kernels::ByteTable& table);
+
+// out[i] = function(in[i]); by table where both have 8 bits.
 template <typename In, typename Out, typename Function>
 Kernel map_kernel(Function function) {
+  if constexpr (is_byte<In> && is_byte<Out>) {
+    kernels::ByteTable table;
+    for (int i = 0; i < 256; ++i) {
+      const auto value = static_cast<Out>(function(static_cast<In>(i)));
+      table[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(value);
+    }
+    return byte_table_kernel(table);
+  }
   return [function](RunContext& ctx) {
     const In* in = ctx.input(0).values<In>().data();
     Out* out = ctx.output(0).mutable_values<Out>().data();

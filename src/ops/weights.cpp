@@ -79,7 +79,7 @@ Result<const Tensor*> optional_bias(const OpContext& ctx, int index, std::initia
   return &bias;
 }
 
-std::vector<std::int64_t> bias_values(const RunContext& ctx, int index) {
+std::vector<std::int64_t> bias_values(const OpContext& ctx, int index) {
   if (!ctx.has_input(index)) return {};
   const Tensor& bias = ctx.input(index);
   if (bias.type == DataType::kInt64) {

@@ -53,7 +53,7 @@ Status require_plain_storage(const Tensor& weights);
 Result<const Tensor*> optional_bias(const OpContext& ctx, int index, std::initializer_list<DataType> types,
                                     std::int64_t channels);
 // Values of an int32 or int64 bias for this run; empty if there is none.
-std::vector<std::int64_t> bias_values(const RunContext& ctx, int index);
+std::vector<std::int64_t> bias_values(const OpContext& ctx, int index);
 inline const std::int64_t* data_or_null(const std::vector<std::int64_t>& values) {
   return values.empty() ? nullptr : values.data();
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolution of 8-bit numbers, fast and exact: the same bits as depthwise_convolve (conv/depthwise.h)
+// followed by matmul/requantize.h, which are the reference.
+//
+// 32 channels at a time. Bytes of up to four rows of a window, one below the other, are interleaved, so that one
+// instruction (VNNI) multiplies four and adds them up per channel; columns that neighbouring windows share are
+// interleaved once. AVX2 has no such instruction that is exact; there two at a time are widened to 16 bits. Positions
+// outside of the image read from a line of zero points. int8 activations are raised by 128 on the way. Weights less
+// their zero point may need 9 bits: then each is written as a sum of two, or three for 255.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/conv/conv_shape.h"
+#include "kernels/matmul/byte_scaling.h"
+#include "kernels/simd/aligned.h"
+#include "kernels/simd/targets.h"
+
+namespace reef::kernels {
+
+inline constexpr std::int64_t kDepthwiseBlock = 32;  // channels
+
+// Whether the active target has these kernels for this convolution.
+bool has_depthwise_bytes(const ConvShape& s);
+
+// Which channel of a block vector `vector` (of 4) holds in lane `lane` (of 8): an order that interleaving gives.
+inline std::int64_t channel_in_block(std::int64_t vector, std::int64_t lane) {
+  return lane / 4 * 16 + vector * 4 + lane % 4;
+}
+
+// [block][column of the window][group of 4 rows][part][vector], 32 bytes each. VNNI: a part per summand of the weights,
+// 4 vectors of bytes; AVX2: a part for the upper two rows and one for the lower two, 4 vectors of 16-bit numbers.
+struct DepthwiseWeights {
+  SimdTarget target = SimdTarget::kBaseline;
+  std::int64_t row_groups = 1;
+  std::int64_t summands = 1;  // VNNI: signed bytes that each weight is a sum of
+  AlignedVector<std::int8_t> values;
+  std::vector<std::int32_t> sums;  // per channel
+  std::vector<double> magnitudes;  // per channel
+
+  std::int64_t group_bytes() const { return target == SimdTarget::kAvx512 ? summands * 4 * 32 : 8 * 32; }
+};
+// weights: [position][channel], zero points subtracted, within [-255, 255].
+DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights);
+
+// T is int8_t or uint8_t. `bias` is null or has one number per channel.
+template <typename T>
+ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weights,
+                              const std::shared_ptr<const Requantizer>& exact, const std::int64_t* bias,
+                              std::int32_t input_zero_point);
+
+// Output rows [row_begin, row_end), counted over all batches, and blocks of channels [block_begin, block_end).
+template <typename T>
+void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero_point, const DepthwiseWeights& weights,
+                     const ByteScaling& scaling, std::int64_t row_begin, std::int64_t row_end, std::int64_t block_begin,
+                     std::int64_t block_end, T* output);
+
+}  // namespace reef::kernels

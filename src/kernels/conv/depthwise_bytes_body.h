@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv/depthwise_bytes.h for one x86 target; REEF_VNNI says which. No include guard: it is included once per target,
+// see simd/targets.h.
+
+#include "kernels/matmul/byte_scaling_body.h"
+
+#if REEF_VNNI
+constexpr int kParts = 4;
+constexpr int kPixels = 4;  // outputs side by side that share columns
+#else
+constexpr int kParts = 8;
+constexpr int kPixels = 2;
+#endif
+
+struct RowWork {
+  // Input bytes of the first channel of the image: [column][row of the window, 4 * row_groups], columns from the first
+  // that any window touches.
+  const std::uint8_t* const* columns;
+  std::int64_t column_rows;                     // 4 * row_groups
+  std::int64_t stride, dilation, window, rows;  // of the window: columns, rows
+  const std::int8_t* weights;                   // of the block
+  std::int64_t group_bytes, row_groups;
+  std::int64_t summands;
+  bool is_signed;
+  const ByteScaling* scaling;
+  std::int64_t channel, channels;  // of the block: first, how many
+  std::uint8_t* output;            // of the row's first pixel and the block's first channel
+  std::int64_t output_stride;
+};
+
+// 32 channels of one row; fewer in the last block.
+template <bool kWhole>
+[[gnu::always_inline]] inline __m256i load_row(const RowWork& work, __m256i flip, const std::uint8_t* from) {
+  if constexpr (kWhole) {
+    return _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), flip);
+  }
+#if REEF_VNNI
+  const auto mask = static_cast<__mmask32>((1u << work.channels) - 1);
+  return _mm256_xor_si256(_mm256_maskz_loadu_epi8(mask, from), flip);
+#else
+  alignas(32) std::uint8_t bytes[kDepthwiseBlock] = {};
+  std::memcpy(bytes, from, static_cast<std::size_t>(work.channels));
+  return _mm256_xor_si256(_mm256_load_si256(reinterpret_cast<const __m256i*>(bytes)), flip);
+#endif
+}
+
+// Four rows of one column, interleaved.
+// kThreeRows: the fourth does not count.
+template <bool kWhole, bool kThreeRows>
+[[gnu::always_inline]] inline void load_column(const RowWork& work, __m256i flip, const std::uint8_t* const* rows,
+                                               __m256i (&parts)[kParts]) {
+  const __m256i r0 = load_row<kWhole>(work, flip, rows[0] + work.channel),
+                r1 = load_row<kWhole>(work, flip, rows[1] + work.channel);
+  const __m256i r2 = load_row<kWhole>(work, flip, rows[2] + work.channel);
+  const __m256i r3 = kThreeRows ? r2 : load_row<kWhole>(work, flip, rows[3] + work.channel);
+  const __m256i low01 = _mm256_unpacklo_epi8(r0, r1), high01 = _mm256_unpackhi_epi8(r0, r1);
+  const __m256i low23 = _mm256_unpacklo_epi8(r2, r3), high23 = _mm256_unpackhi_epi8(r2, r3);
+#if REEF_VNNI
+  parts[0] = _mm256_unpacklo_epi16(low01, low23);
+  parts[1] = _mm256_unpackhi_epi16(low01, low23);
+  parts[2] = _mm256_unpacklo_epi16(high01, high23);
+  parts[3] = _mm256_unpackhi_epi16(high01, high23);
+#else
+  const __m256i zero = _mm256_setzero_si256();
+  parts[0] = _mm256_unpacklo_epi8(low01, zero);
+  parts[1] = _mm256_unpackhi_epi8(low01, zero);
+  parts[2] = _mm256_unpacklo_epi8(high01, zero);
+  parts[3] = _mm256_unpackhi_epi8(high01, zero);
+  parts[4] = _mm256_unpacklo_epi8(low23, zero);
+  parts[5] = _mm256_unpackhi_epi8(low23, zero);
+  parts[6] = _mm256_unpacklo_epi8(high23, zero);
+  parts[7] = _mm256_unpackhi_epi8(high23, zero);
+#endif
+}
+
+[[gnu::always_inline]] inline void add_column(const __m256i (&parts)[kParts], const std::int8_t* weights,
+                                              std::int64_t summands, __m256i* sums) {
+  const auto* w = reinterpret_cast<const __m256i*>(weights);
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) {
+#if REEF_VNNI
+    sums[v] = _mm256_dpbusd_epi32(sums[v], parts[v], _mm256_load_si256(w + v));
+    if (summands > 1) sums[v] = _mm256_dpbusd_epi32(sums[v], parts[v], _mm256_load_si256(w + 4 + v));
+    if (summands > 2) sums[v] = _mm256_dpbusd_epi32(sums[v], parts[v], _mm256_load_si256(w + 8 + v));
+#else
+    (void)summands;
+    sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(parts[v], _mm256_load_si256(w + v)));
+    sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(parts[v + 4], _mm256_load_si256(w + 4 + v)));
+#endif
+  }
+}
+
+// Results that floats cannot tell, by the reference's function.
+void fix_pixel(const RowWork& work, const __m256i* sums, std::uint8_t* to) {
+  for (int v = 0; v < 4; ++v) {
+    const unsigned lanes = unsure_lanes(*work.scaling, sums[v], work.channel + v * kLanes);
+    if (lanes == 0) continue;
+    alignas(32) std::int32_t sum[kLanes];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(sum), sums[v]);
+    for (int i = 0; i < kLanes; ++i) {
+      const std::int64_t channel = channel_in_block(v, i);
+      if ((lanes >> i & 1) == 0 || channel >= work.channels) continue;
+      to[channel] = exact_byte(*work.scaling->exact, sum[i], work.channel + channel);
+    }
+  }
+}
+
+template <int kCount, bool kWhole>
+[[gnu::always_inline]] inline void finish_pixels(const RowWork& work, const __m256i (&sums)[kCount][4],
+                                                 std::uint8_t* to) {
+  const Requantizer& q = *work.scaling->exact;
+  const __m256i zero_point = _mm256_set1_epi16(static_cast<std::int16_t>(q.zero_point));
+  const __m256i mask = _mm256_set1_epi32(work.scaling->mask());
+  const __m128i bits = _mm_cvtsi32_si128(work.scaling->bits);
+  __m256i least = mask, results[kCount][4];
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) {
+    const ScaleVectors by = load_scale(*work.scaling, work.channel + v * kLanes);
+#pragma GCC unroll 4
+    for (int p = 0; p < kCount; ++p) {
+      const __m256i scaled = scale(sums[p][v], by);
+      results[p][v] = _mm256_sra_epi32(scaled, bits);
+      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, mask));
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < kCount; ++p) {
+    const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(results[p][0], results[p][1]), zero_point);
+    const __m256i high = _mm256_adds_epi16(_mm256_packs_epi32(results[p][2], results[p][3]), zero_point);
+    const __m256i bytes = limited_bytes(q, work.is_signed, low, high);
+    if constexpr (kWhole) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + p * work.output_stride), bytes);
+    } else {
+      alignas(32) std::uint8_t all[kDepthwiseBlock];
+      _mm256_store_si256(reinterpret_cast<__m256i*>(all), bytes);
+      std::memcpy(to + p * work.output_stride, all, static_cast<std::size_t>(work.channels));
+    }
+  }
+  if (!all_sure(*work.scaling, least)) [[unlikely]] {
+    __m256i kept[kCount][4];
+    std::memcpy(kept, sums, sizeof kept);
+    for (int p = 0; p < kCount; ++p) fix_pixel(work, kept[p], to + p * work.output_stride);
+  }
+}
+
+// kCount outputs from pixel `x` on. kStride, kWindow: known ones, for loops to be unrolled, or 0; a known stride also
+// means no dilation and one group of rows.
+template <int kCount, int kStride, int kWindow, bool kWhole, bool kThreeRows>
+void depthwise_pixels(const RowWork& work, std::int64_t x) {
+  const __m256i flip = _mm256_set1_epi8(work.is_signed ? static_cast<char>(0x80) : 0);
+  __m256i sums[kCount][4];
+  const auto* start = reinterpret_cast<const __m256i*>(work.scaling->start.data() + work.channel);
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) {
+    const __m256i first = _mm256_loadu_si256(start + v);
+#pragma GCC unroll 4
+    for (int p = 0; p < kCount; ++p) sums[p][v] = first;
+  }
+  __m256i parts[kParts];
+  if constexpr (kStride != 0) {
+    constexpr int kColumns = (kCount - 1) * kStride + kWindow;
+    const std::uint8_t* const* column = work.columns + x * kStride * work.column_rows;
+#pragma GCC unroll 16
+    for (int j = 0; j < kColumns; ++j) {
+      load_column<kWhole, kThreeRows>(work, flip, column + j * work.column_rows, parts);
+#pragma GCC unroll 4
+      for (int p = 0; p < kCount; ++p) {
+        const int kx = j - p * kStride;
+        if (kx >= 0 && kx < kWindow) add_column(parts, work.weights + kx * work.group_bytes, work.summands, sums[p]);
+      }
+    }
+  } else {
+    static_assert(kCount == 1);
+    for (std::int64_t kx = 0; kx < work.window; ++kx) {
+      const std::uint8_t* const* column = work.columns + (x * work.stride + kx * work.dilation) * work.column_rows;
+      for (std::int64_t g = 0; g < work.row_groups; ++g) {
+        load_column<kWhole, kThreeRows>(work, flip, column + 4 * g, parts);
+        add_column(parts, work.weights + (kx * work.row_groups + g) * work.group_bytes, work.summands, sums[0]);
+      }
+    }
+  }
+  finish_pixels<kCount, kWhole>(work, sums, work.output + x * work.output_stride);
+}
+
+template <int kStride, bool kWhole>
+void depthwise_3x3(const RowWork& work, std::int64_t pixels) {
+  std::int64_t x = 0;
+  for (; x + kPixels <= pixels; x += kPixels) depthwise_pixels<kPixels, kStride, 3, kWhole, true>(work, x);
+  for (; x < pixels; ++x) depthwise_pixels<1, kStride, 3, kWhole, true>(work, x);
+}
+
+template <bool kWhole>
+void depthwise_of(const RowWork& work, std::int64_t pixels) {
+  if (work.rows == 3 && work.dilation == 1 && work.window == 3 && work.stride <= 2) {
+    return work.stride == 1 ? depthwise_3x3<1, kWhole>(work, pixels) : depthwise_3x3<2, kWhole>(work, pixels);
+  }
+  for (std::int64_t x = 0; x < pixels; ++x) depthwise_pixels<1, 0, 0, kWhole, false>(work, x);
+}
+
+void depthwise_row(const RowWork& work, std::int64_t pixels) {
+  work.channels == kDepthwiseBlock ? depthwise_of<true>(work, pixels) : depthwise_of<false>(work, pixels);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums, differences and products of 8-bit tensors, element by element, fast and exact.
+//
+// `exact` is the reference: operands rescaled by table, combined, and requantized (elementwise/rescale.h). The fast way
+// computes the real number that this approximates in float, (a - zero_a) * factor_a + (b - zero_b) * factor_b or (a -
+// zero_a) * (b - zero_b) * factor, as a fixed-point number; where that is closer to a border between two results than
+// all roundings together can move it, `exact` decides (see matmul/byte_scaling.h for the idea).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/elementwise/rescale.h"
+
+namespace reef::kernels {
+
+class BytePairs {
+ public:
+  // T is int8_t or uint8_t. Sums: both rescaled, added (or subtracted), requantized as shipped.
+  template <typename T>
+  static BytePairs sum(const Rescale& a, const Rescale& b, bool minus, const Requantize& result);
+  // Products of (a - zero_a) and (b - zero_b), multiplied by result.factor with numeric::multiply.
+  template <typename T>
+  static BytePairs product(std::int32_t zero_a, std::int32_t zero_b, const Requantize& result);
+
+  // One result; operands and result as the bytes they are stored in.
+  std::uint8_t exact(std::uint8_t a, std::uint8_t b) const;
+  // A row; steps are 1, or 0 for an operand that stays. `out` may be an operand whose step is 1.
+  void row(const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b, std::int64_t b_step, std::uint8_t* out,
+           std::int64_t count) const;
+
+  // What the vector code needs: (a - zero_a) * factor_a + (b - zero_b) * factor_b + above, or (a - zero_a) * (b -
+  // zero_b)
+  // * factor_a + (above or below, by the sign of the product), in units of 2^-bits.
+  struct Real {
+    bool is_signed = false, is_product = false, is_fast = false;
+    std::int32_t zero_a = 0, zero_b = 0;
+    float factor_a = 0, factor_b = 0, above = 0, below = 0;
+    int bits = 0;
+    std::int32_t zero_point = 0, lowest = 0, highest = 0;  // of the result
+  };
+  const Real& real() const { return real_; }
+
+ private:
+  void choose_bits(double largest, double off);
+
+  Real real_;
+  bool minus_ = false;
+  Requantize result_;
+  std::array<std::int32_t, 256> a_{}, b_{};  // rescaled operands; products: less zero points
+};
+
+}  // namespace reef::kernels

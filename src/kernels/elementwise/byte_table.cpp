@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// AVX-512 with VBMI looks 64 bytes up in 128 at once: two such look-ups and a choice by the highest bit make one in
+// 256. Elsewhere one element at a time is as good as anything.
+#include "kernels/elementwise/byte_table.h"
+
+#include "kernels/simd/targets.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace reef::kernels {
+namespace {
+
+void look_up_singly(const std::uint8_t* in, std::int64_t count, const ByteTable& table, std::uint8_t* out) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = table[in[i]];
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi"))) void look_up_64(const std::uint8_t* in,
+                                                                                std::int64_t count,
+                                                                                const ByteTable& table,
+                                                                                std::uint8_t* out) {
+  const __m512i first = _mm512_loadu_si512(table.data()), second = _mm512_loadu_si512(table.data() + 64);
+  const __m512i third = _mm512_loadu_si512(table.data() + 128), fourth = _mm512_loadu_si512(table.data() + 192);
+  std::int64_t i = 0;
+  for (; i + 64 <= count; i += 64) {
+    const __m512i index = _mm512_loadu_si512(in + i);
+    const __m512i low = _mm512_permutex2var_epi8(first, index, second);
+    const __m512i high = _mm512_permutex2var_epi8(third, index, fourth);
+    _mm512_storeu_si512(out + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high));
+  }
+  look_up_singly(in + i, count - i, table, out + i);
+}
+#endif
+
+}  // namespace
+
+void look_up_bytes(const std::uint8_t* in, std::int64_t count, const ByteTable& table, std::uint8_t* out) {
+#if defined(__x86_64__)
+  static const bool has_vbmi = __builtin_cpu_supports("avx512vbmi");
+  if (has_vbmi && active_target() == SimdTarget::kAvx512) return look_up_64(in, count, table, out);
+#endif
+  look_up_singly(in, count, table, out);
+}
+
+}  // namespace reef::kernels

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and matrix products of 8-bit numbers, fast and exact: the same bits as conv/conv_int.h followed by
+// matmul/requantize.h, which are the reference.
+//
+// Windows of some output pixels are brought into rows that suit the multiplier, then a tile of several rows by several
+// vectors of output channels stays in registers while the sum runs over the row. AVX-512 with VNNI multiplies unsigned
+// by signed bytes, four at a time: int8 activations are raised by 128, and what that adds is taken off again with a
+// constant per channel. AVX2 multiplies 16-bit numbers, two at a time; the activations' zero point is subtracted
+// before. uint8 weights are stored less 128; what is left of their zero point is multiplied by the sum of the row. All
+// of this is exact modulo 2^32, which is the arithmetic of the reference.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/conv/conv_shape.h"
+#include "kernels/matmul/byte_scaling.h"
+#include "kernels/simd/aligned.h"
+#include "kernels/simd/targets.h"
+
+namespace reef::kernels {
+
+// Whether the active target has these kernels.
+bool has_byte_panels();
+
+// Weights in panels: [matrix][panel][depth / group][column of the panel][group].
+struct BytePanels {
+  SimdTarget target = SimdTarget::kBaseline;
+  std::int64_t matrices = 0, columns = 0, depth = 0;
+  std::int64_t group = 4;           // products that one instruction adds up
+  std::int64_t lanes = 8;           // columns of a vector
+  std::int64_t panel_columns = 32;  // of all panels but the last
+  std::int32_t zero_point = 0;      // of the values stored here
+  AlignedVector<std::int8_t> values;
+  std::vector<std::int32_t> sums;  // per column of all matrices, modulo 2^32
+  std::vector<double> magnitudes;  // per column, of |value - zero_point|
+
+  BytePanels() = default;
+  // For the active target.
+  BytePanels(std::int64_t matrix_count, std::int64_t column_count, std::int64_t row_count);
+
+  std::int64_t padded_depth() const { return (depth + group - 1) / group * group; }
+  std::int64_t padded_columns() const { return (columns + lanes - 1) / lanes * lanes; }
+  std::int64_t panels() const { return (columns + panel_columns - 1) / panel_columns; }
+  std::int64_t width(std::int64_t panel) const {
+    return std::min(panel_columns, padded_columns() - panel * panel_columns);
+  }
+  const std::int8_t* panel(std::int64_t matrix, std::int64_t index) const {
+    return values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth();
+  }
+  // Set zero_point before.
+  void set_column(std::int64_t matrix, std::int64_t column, const std::int8_t* from);
+};
+
+// T is int8_t or uint8_t: the type of the activations. `bias` is null or has one number per channel.
+template <typename T>
+ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const Requantizer>& exact,
+                         const std::int64_t* bias, std::int32_t input_zero_point);
+
+// Output pixels [pixel_begin, pixel_end), counted over all batches, and panels [panel_begin, panel_end) of group
+// `group`. T: int8_t or uint8_t, of input and output.
+template <typename T>
+void convolve_bytes(const ConvShape& s, const T* input, std::int32_t input_zero_point, const BytePanels& weights,
+                    std::int64_t group, const ByteScaling& scaling, std::int64_t pixel_begin, std::int64_t pixel_end,
+                    std::int64_t panel_begin, std::int64_t panel_end, T* output);
+
+}  // namespace reef::kernels

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/matmul/byte_scaling.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "numeric/fixed_point.h"
+
+namespace reef::kernels {
+namespace {
+
+constexpr int kMostBits = 14, kFewestBits = 5;
+constexpr double kExactFloats = 1 << 24;  // integers below are floats
+
+struct RealFactor {
+  double factor = 0;
+  float nudge = 0;  // how far the second rounding moves one half
+};
+
+// is_fast becomes false where floats cannot follow the reference.
+RealFactor real_factor(const Requantizer& exact, std::size_t channel, bool& is_fast) {
+  const std::size_t entry = exact.factors.size() == 1 ? 0 : channel;
+  if (exact.rounding == Rounding::kReal32) {
+    is_fast = is_fast && exact.factors[entry] >= 0;
+    return {exact.factors[entry], 0.0f};
+  }
+  const numeric::Multiplier multiplier = exact.multipliers[entry];
+  is_fast = is_fast && multiplier.shift <= 0;
+  return {std::ldexp(static_cast<double>(multiplier.mantissa), multiplier.shift - 31),
+          multiplier.shift < 0 ? std::ldexp(1.0f, multiplier.shift - 1) : 0.0f};
+}
+
+}  // namespace
+
+ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,
+                              std::int64_t slots) {
+  const auto size = static_cast<std::size_t>(slots);
+  ByteScaling result;
+  result.exact = exact;
+  result.start.resize(size);
+  result.factor.resize(size);
+  result.above.resize(size, 1.0f + kSurePlaces);
+  result.below.resize(size, 1.0f + kSurePlaces);
+  result.bits = kMostBits;
+  std::vector<RealFactor> factors;
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    factors.push_back(real_factor(*exact, c, result.is_fast));
+    // Numbers times factor must fit 31 bits.
+    const double largest = channels[c].largest * factors[c].factor;
+    if (channels[c].largest >= kExactFloats) result.bits = std::min(result.bits, kMostBits - 1);
+    while (result.bits >= kFewestBits && std::ldexp(largest, result.bits) > 2147483647.0) --result.bits;
+  }
+  result.is_fast = result.is_fast && result.bits >= kFewestBits;
+  const float unit = std::ldexp(1.0f, result.bits);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    const auto slot = static_cast<std::size_t>(channels[c].slot);
+    result.start[slot] = channels[c].start;
+    result.factor[slot] = static_cast<float>(std::ldexp(factors[c].factor, result.bits));
+    result.above[slot] = (0.5f + factors[c].nudge) * unit + 1;
+    result.below[slot] = (0.5f - factors[c].nudge) * unit + 1;
+  }
+  return result;
+}
+
+std::uint8_t exact_byte(const Requantizer& q, std::int32_t sum, std::int64_t channel) {
+  const auto entry = static_cast<std::size_t>(q.factors.size() == 1 ? 0 : channel);
+  const std::int32_t scaled = q.rounding == Rounding::kFixedPoint32
+                                  ? scale_sum<Rounding::kFixedPoint32>(sum, q.multipliers[entry], q.factors[entry])
+                                  : scale_sum<Rounding::kReal32>(sum, q.multipliers[entry], q.factors[entry]);
+  return static_cast<std::uint8_t>(numeric::clamp(numeric::wrapping_add(scaled, q.zero_point), q.lowest, q.highest));
+}
+
+}  // namespace reef::kernels

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of 8-bit products to 8-bit outputs, in floats that know when they are not sure: the same bits as
+// matmul/requantize.h.
+//
+// The reference rounds twice in fixed point, which equals (shift >= 0 to the right)
+//   floor(sum * factor + 1/2 + (sum < 0 ? -1 : 1) * 2^-(shift + 1))
+// over real numbers. This is computed in float, plus one unit of the last of `bits` binary places, and made an integer
+// of that many places. How far off can that be? Only numbers below 256 count; larger ones are beyond an 8-bit output's
+// range. With 14 places they are below 2^22 units: rounding the factor to a float moves them by 1/4 unit at most,
+// rounding the result by 1/8, rounding to an integer by 1/2: less than 1. (Sums of 2^24 or more are rounded too; they
+// get 13 places.) So what lies 2 units or more above an integer lies above it for sure; for the others, one number in
+// 8,000, the reference's function decides.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/matmul/requantize.h"
+#include "kernels/simd/aligned.h"
+
+namespace reef::kernels {
+
+// With this many units of the last binary place or more above an integer, a number is on that side of it for sure.
+inline constexpr std::int32_t kSurePlaces = 2;
+
+// How sums become 8-bit outputs. Arrays have one element per slot, usually the channel; a kernel whose vectors hold
+// channels in another order has another order of slots.
+struct ByteScaling {
+  std::shared_ptr<const Requantizer> exact;
+  AlignedVector<std::int32_t> start;  // bias, and what makes up for zero points
+  AlignedVector<float> factor;        // times 2^bits
+  AlignedVector<float> above, below;  // one half, moved as above for sums >= 0 and < 0, times 2^bits, plus 1
+  int bits = 14;
+  bool is_fast = true;  // floats may be used for all channels
+
+  std::int32_t mask() const { return (1 << bits) - 1; }
+};
+
+// What a channel begins with, and the largest magnitude that its sum may have.
+struct ChannelSums {
+  std::int32_t start = 0;
+  double largest = 0;
+  std::int64_t slot = 0;
+};
+// The arrays have `slots` elements, zeros where there is no channel.
+ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,
+                              std::int64_t slots);
+
+// Whether requantization is of the kinds that this does.
+inline bool suits_byte_scaling(const Requantizer& q) {
+  return q.rounding == Rounding::kFixedPoint32 || q.rounding == Rounding::kReal32;
+}
+
+// The output for a channel's sum (with its start), by the reference's function.
+std::uint8_t exact_byte(const Requantizer& q, std::int32_t sum, std::int64_t channel);
+
+}  // namespace reef::kernels

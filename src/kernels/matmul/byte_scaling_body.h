@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// matmul/byte_scaling.h on vectors of 32 bytes, for AVX2 and AVX-512. No include guard: it is included once per target,
+// see simd/targets.h.
+
+constexpr int kLanes = 8;
+
+struct ScaleVectors {
+  __m256 factor, above, below;
+};
+[[gnu::always_inline]] inline ScaleVectors load_scale(const ByteScaling& scaling, std::int64_t slot) {
+  return {_mm256_loadu_ps(scaling.factor.data() + slot), _mm256_loadu_ps(scaling.above.data() + slot),
+          _mm256_loadu_ps(scaling.below.data() + slot)};
+}
+
+// Sums times factor plus one half, as fixed-point numbers of scaling.bits binary places.
+[[gnu::always_inline]] inline __m256i scale(__m256i sums, const ScaleVectors& by) {
+  const __m256 sum = _mm256_cvtepi32_ps(sums);
+  return _mm256_cvtps_epi32(_mm256_fmadd_ps(sum, by.factor, _mm256_blendv_ps(by.above, by.below, sum)));
+}
+
+// Bit i: lane i of these sums, in slots [slot, slot + 8), needs the reference's function.
+inline unsigned unsure_lanes(const ByteScaling& scaling, __m256i sums, std::int64_t slot) {
+  if (!scaling.is_fast) return (1u << kLanes) - 1;
+  const __m256i places = _mm256_and_si256(scale(sums, load_scale(scaling, slot)), _mm256_set1_epi32(scaling.mask()));
+  const __m256i unsure = _mm256_cmpgt_epi32(_mm256_set1_epi32(kSurePlaces), places);
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(unsure)));
+}
+
+// Whether no result needs it, given the least binary places of all.
+[[gnu::always_inline]] inline bool all_sure(const ByteScaling& scaling, __m256i least) {
+  const __m256i sure = _mm256_cmpgt_epi32(least, _mm256_set1_epi32(kSurePlaces - 1));
+  return scaling.is_fast && _mm256_movemask_epi8(sure) == -1;
+}
+
+// Results as 16-bit numbers with the zero point added, to bytes within the limits; order as _mm256_packs_epi16 leaves
+// it.
+[[gnu::always_inline]] inline __m256i limited_bytes(const Requantizer& q, bool is_signed, __m256i low, __m256i high) {
+  const __m256i lowest = _mm256_set1_epi8(static_cast<char>(q.lowest));
+  const __m256i highest = _mm256_set1_epi8(static_cast<char>(q.highest));
+  if (is_signed) return _mm256_min_epi8(_mm256_max_epi8(_mm256_packs_epi16(low, high), lowest), highest);
+  return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(low, high), lowest), highest);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fast float convolutions against the reference ones over random shapes, on every target: equal to the bit. (That the
+// reference equals TFLite's is shown by tests/vectors.)
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/conv/conv_float.h"
+#include "kernels/conv/depthwise_float.h"
+#include "kernels/conv/random_conv.h"
+#include "kernels/matmul/float_panels.h"
+#include "kernels/simd/each_target.h"
+
+namespace reef::kernels {
+namespace {
+
+constexpr int kTrials = 150;
+
+std::vector<float> random_floats(std::mt19937& random, std::int64_t count) {
+  std::normal_distribution<float> normal(0.0f, 1.0f);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = normal(random);
+  if (!values.empty()) values[0] = -0.0f;
+  return values;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+struct Operands {
+  std::vector<float> input, weights, bias;
+  FloatOutput finish;
+
+  Operands(std::mt19937& random, const ConvShape& s, std::int64_t weight_count)
+      : input(random_floats(random, s.batches * s.input_batch_size())),
+        weights(random_floats(random, weight_count)),
+        bias(random_floats(random, s.output_channels)) {
+    const bool has_bias = pick(random, 0, 1) == 1, is_clamped = pick(random, 0, 1) == 1;
+    finish = {has_bias ? bias.data() : nullptr, is_clamped ? 0.0f : -1e30f, is_clamped ? 6.0f : 1e30f};
+  }
+};
+
+TEST(FloatPanels, EqualTheReferenceOnRandomConvolutions) {
+  for_each_supported_target([](SimdTarget target) {
+    std::mt19937 random(7);
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const ConvShape s = random_conv(random);
+      const Operands at(random, s, s.output_channels * s.depth());
+      PackedColumns columns(s.groups, s.group_outputs(), s.depth());
+      FloatPanels panels(s.groups, s.group_outputs(), s.depth());
+      for (std::int64_t o = 0; o < s.output_channels; ++o) {
+        const float* row = at.weights.data() + o * s.depth();
+        panels.set_column(o / s.group_outputs(), o % s.group_outputs(), row, 1);
+        for (std::int64_t k = 0; k < s.depth(); ++k) {
+          columns.at(o / s.group_outputs(), o % s.group_outputs(), k) = row[k];
+        }
+      }
+      std::vector<float> want(static_cast<std::size_t>(s.output_pixels() * s.output_channels), 7.0f), got = want;
+      for (std::int64_t row = 0; row < s.output_rows(); ++row) {
+        convolve_float(s, at.input.data(), columns, at.finish, {row, 0, s.x.output, 0, s.output_channels}, want.data());
+      }
+      const std::int64_t cut = pick(random, 1, s.output_pixels());
+      for (std::int64_t group = 0; group < s.groups; ++group) {
+        for (std::int64_t first = 0; first < s.output_pixels(); first += cut) {
+          convolve_panels(s, at.input.data(), panels, group, at.finish, first, std::min(first + cut, s.output_pixels()),
+                          0, panels.panels(), got.data());
+        }
+      }
+      ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ", trial " << trial << ": " << text_of(s);
+    }
+  });
+}
+
+TEST(DepthwiseFloat, EqualsTheReferenceOnRandomConvolutions) {
+  for_each_supported_target([](SimdTarget target) {
+    std::mt19937 random(8);
+    for (int trial = 0; trial < kTrials; ++trial) {
+      ConvShape s = random_conv(random);
+      s.groups = 1;
+      s.output_channels = s.input_channels * (pick(random, 0, 5) == 0 ? 2 : 1);
+      const Operands at(random, s, s.taps() * s.output_channels);
+      std::vector<float> want(static_cast<std::size_t>(s.output_pixels() * s.output_channels), 7.0f), got = want;
+      const std::int64_t cut = pick(random, 1, s.x.output);
+      for (std::int64_t row = 0; row < s.output_rows(); ++row) {
+        depthwise_convolve_float(s, at.input.data(), at.weights.data(), at.finish,
+                                 {row, 0, s.x.output, 0, s.output_channels}, want.data());
+        for (std::int64_t x = 0; x < s.x.output; x += cut) {
+          depthwise_convolve_float_fast(s, at.input.data(), at.weights.data(), at.finish,
+                                        {row, x, std::min(x + cut, s.x.output), 0, s.output_channels}, got.data());
+        }
+      }
+      ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ", trial " << trial << ": " << text_of(s);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace reef::kernels

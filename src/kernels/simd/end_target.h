@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends what simd/begin_<target>.h began. No include guard: it is a bracket.
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simd/targets.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+namespace reef::kernels {
+namespace {
+
+SimdTarget best_target() {
+  const std::vector<SimdTarget> all = supported_targets();
+  if (const char* wanted = std::getenv("REEF_SIMD")) {
+    for (const SimdTarget target : all) {
+      if (target_name(target) == wanted) return target;
+    }
+  }
+  return all.back();
+}
+
+std::atomic<SimdTarget>& current() {
+  static std::atomic<SimdTarget> target{best_target()};
+  return target;
+}
+
+}  // namespace
+
+std::string_view target_name(SimdTarget target) {
+  switch (target) {
+    case SimdTarget::kBaseline:
+      return "baseline";
+    case SimdTarget::kAvx2:
+      return "avx2";
+    case SimdTarget::kAvx512:
+      return "avx512";
+  }
+  return "";
+}
+
+std::vector<SimdTarget> supported_targets() {
+  std::vector<SimdTarget> result{SimdTarget::kBaseline};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) result.push_back(SimdTarget::kAvx2);
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
+    result.push_back(SimdTarget::kAvx512);
+  }
+#endif
+  return result;
+}
+
+SimdTarget active_target() { return current().load(std::memory_order_relaxed); }
+
+void set_active_target(SimdTarget target) { current().store(target, std::memory_order_relaxed); }
+
+}  // namespace reef::kernels

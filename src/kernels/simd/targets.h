@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instructions of the CPU the fast kernels use, chosen while running.
+//
+// A fast kernel is one piece of code that is compiled once per target: `x_body.h` has no include guard and is included
+// by x.cpp between simd/begin_<target>.h and simd/end_target.h, each time in another namespace. Everything that is not
+// part of the body, the standard library above all, is included before, so that no code of the program outside of those
+// namespaces needs more than the build's baseline. Vectors are the compiler's own (gcc and clang); where an instruction
+// has no operator (multiply-and-add of bytes) the body has a few lines for each target.
+//
+// Results never depend on the target: integers are exact, floats add in one fixed order without fused multiply-adds.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace reef::kernels {
+
+enum class SimdTarget {
+  kBaseline,  // 16-byte vectors: SSE2, NEON, or what the compiler makes of them
+  kAvx2,
+  kAvx512,  // F, BW, DQ, VL and VNNI
+};
+
+std::string_view target_name(SimdTarget target);
+// Those that this CPU has and this build knows, kBaseline first.
+std::vector<SimdTarget> supported_targets();
+// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "avx2", "avx512").
+SimdTarget active_target();
+// Changes it, for tests and benchmarks: weights packed before must not be used after.
+void set_active_target(SimdTarget target);
+
+}  // namespace reef::kernels

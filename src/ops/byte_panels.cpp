@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/byte_panels.h"
+
+#include <utility>
+
+#include "ops/panel_blocks.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr double kProductsPerBlock = 1'500'000;  // some 10 microseconds
+constexpr std::int64_t kPixelStep = 24;          // a multiple of all tiles' rows
+
+kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {
+  // uint8 is stored less 128.
+  const std::int32_t less = weights.type == DataType::kUInt8 ? 128 : 0;
+  kernels::BytePanels panels(s.groups, s.group_outputs(), s.depth());
+  panels.zero_point = zero_point - less;
+  std::vector<std::int16_t> wide(static_cast<std::size_t>(s.depth()));
+  std::vector<std::int8_t> narrow(wide.size());
+  for (std::int64_t o = 0; o < s.output_channels; ++o) {
+    widen_elements(weights, o * s.depth(), s.depth(), less, wide.data());
+    for (std::size_t k = 0; k < wide.size(); ++k) narrow[k] = static_cast<std::int8_t>(wide[k]);
+    panels.set_column(o / s.group_outputs(), o % s.group_outputs(), narrow.data());
+  }
+  return panels;
+}
+
+}  // namespace
+
+ByteScalingSource byte_scaling_source(
+    const PrepareContext& ctx, int weights, int bias,
+    const std::function<kernels::ByteScaling(const Tensor&, const std::int64_t*)>& make) {
+  const auto make_for = [=](const OpContext& at) {
+    const std::vector<std::int64_t> values = bias_values(at, bias);
+    return std::make_shared<const kernels::ByteScaling>(make(at.input(weights), data_or_null(values)));
+  };
+  const auto is_known = [&](int i) { return !ctx.has_input(i) || (ctx.input(i).is_constant && ctx.input(i).data); };
+  if (is_known(weights) && is_known(bias)) {
+    return [constant = make_for(ctx)](const RunContext&) { return constant; };
+  }
+  return [make_for](const RunContext& run) { return make_for(run); };
+}
+
+template <typename T>
+Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s, const ByteOperands& at,
+                          const kernels::Requantizer& requantizer) {
+  const auto exact = std::make_shared<const kernels::Requantizer>(requantizer);
+  const FromTensor<kernels::BytePanels> packed(
+      ctx.input(at.weights),
+      [s, zero_point = at.weights_zero_point](const Tensor& weights) { return pack(weights, s, zero_point); });
+  const auto scaling =
+      byte_scaling_source(ctx, at.weights, at.bias, [=](const Tensor& weights, const std::int64_t* bias) {
+        return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
+      });
+  return [=](RunContext& run) {
+    if (s.output_pixels() == 0) return ok_status();
+    const auto panels = packed.get(run.input(at.weights));
+    const auto current = scaling(run);
+    const T* input = run.input(at.input).values<T>().data();
+    T* output = run.output(0).mutable_values<T>().data();
+    const PanelBlocks blocks = panel_blocks(s, panels->panel_columns, panels->panels(), kProductsPerBlock, kPixelStep);
+    for_each_panel_block(run, s, panels->panels(), blocks,
+                         [&](std::int64_t group, std::int64_t pixel_begin, std::int64_t pixel_end,
+                             std::int64_t panel_begin, std::int64_t panel_end) {
+                           kernels::convolve_bytes<T>(s, input, at.input_zero_point, *panels, group, *current,
+                                                      pixel_begin, pixel_end, panel_begin, panel_end, output);
+                         });
+    return ok_status();
+  };
+}
+
+template Kernel byte_panels_kernel<std::int8_t>(const PrepareContext&, const kernels::ConvShape&, const ByteOperands&,
+                                                const kernels::Requantizer&);
+template Kernel byte_panels_kernel<std::uint8_t>(const PrepareContext&, const kernels::ConvShape&, const ByteOperands&,
+                                                 const kernels::Requantizer&);
+
+}  // namespace reef::ops
