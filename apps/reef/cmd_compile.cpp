@@ -7,6 +7,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/version.h"
@@ -14,6 +15,7 @@
 #include "compile_report.h"
 #include "compile_sources.h"
 #include "compiler/compile.h"
+#include "compiler/compile_json.h"
 #include "compiler/google_text.h"
 #include "explanation_report.h"
 #include "formats/tflite/reader.h"
@@ -173,7 +175,7 @@ Status compile_models(CompileArguments arguments) {
   std::fflush(stdout);
   const compiler::CompileResult result = compiler::compile(how);
   if (arguments.json) {
-    Json json = compile_json(how, result);
+    Json json = compiler::compile_json(how, result);
     if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(result, json));
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else if (prints) {

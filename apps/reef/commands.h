@@ -20,6 +20,7 @@ void add_check(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_compile(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
+void add_devices(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
