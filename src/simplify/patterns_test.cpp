@@ -69,6 +69,15 @@ TEST(SimplifyPatterns, SoftmaxWrittenOut) {
   EXPECT_EQ(operators_of(expect_same(make.finish({y}), kRounding)), "EXP SUM DIV");
 }
 
+TEST(SimplifyPatterns, AFactorOfSoftmaxIsItsBeta) {
+  Maker make;
+  const int x = make.binary("DIV", make.input({2, 3, 9}), make.number(4));
+  const int y = make.op("SOFTMAX", "SoftmaxOptions", Maker::attributes({{"beta", 2.0}}), {x}, {2, 3, 9});
+  const ir::Model after = expect_same(make.finish({y}), kRounding);
+  EXPECT_EQ(operators_of(after), "SOFTMAX");
+  EXPECT_EQ(first(after, "SOFTMAX").attributes.get_float("beta"), 0.5);
+}
+
 TEST(SimplifyPatterns, NormsWrittenOut) {
   for (int form = 0; form < 4; ++form) {
     SCOPED_TRACE(form);

@@ -39,7 +39,7 @@ bool same_numbers(const ir::Tensor& a, const ir::Tensor& b) {
 
 bool at(Graph& graph, OpId id) {
   const auto first = cut_of(graph, id);
-  if (!first || first->begin != 0) return false;
+  if (!first || first->begin != 0 || first->axis == 0) return false;
   const TensorId x = graph.op(id).inputs[0];
   const std::int32_t size = graph.shape(x)[first->axis];
   if (first->size < 1 || size % first->size != 0) return false;
