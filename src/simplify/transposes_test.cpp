@@ -287,6 +287,23 @@ TEST(SimplifyTransposes, PixelShufflesBecomeOperators) {
   EXPECT_EQ(operators_of(expect_same(plain.finish({big}), 0)), "DEPTH_TO_SPACE");
 }
 
+// Weights stored in 8 bits, as quantized models of ONNX have them.
+TEST(SimplifyTransposes, AFlattenedMapTurnsStoredWeights) {
+  Maker make;
+  const int map = make.unary("RELU", make.to_nchw(make.input({2, 3, 2, 4})));
+  std::vector<std::int8_t> values(5 * 24);
+  for (std::int8_t& value : values) value = static_cast<std::int8_t>(make.draw(256) - 128);
+  const int stored = make.constant(values, {5, 24}, DataType::kInt8);
+  make.tensor(stored).quantization.scale = {0.1f, 0.2f, 0.3f, 0.4f, 0.5f};
+  make.tensor(stored).quantization.zero_point = {0, 0, 0, 0, 0};
+  const int weights = make.op("DEQUANTIZE", "DequantizeOptions", {}, {stored}, {5, 24});
+  const int y = make.op("FULLY_CONNECTED", "FullyConnectedOptions", Maker::no_activation(),
+                        {make.reshape(map, {2, 24}), weights, make.numbers({5})}, {2, 5});
+  const ir::Model after = expect_same(make.finish({y}), 1e-5);
+  EXPECT_EQ(count(after, "TRANSPOSE"), 0) << operators_of(after);
+  EXPECT_EQ(count(after, "DEQUANTIZE"), 1);
+}
+
 // A convolution over a line of pixels, as importers make it: [n, c, w] by way of [n, c, 1, w].
 TEST(SimplifyTransposes, ConvolutionsOfOneDimension) {
   Maker make;
