@@ -255,6 +255,16 @@ TEST(SimplifyPasses, ASwapOfTheLastAxesIsAFlag) {
   EXPECT_TRUE(first(after, "BATCH_MATMUL").attributes.get_bool("adj_y"));
 }
 
+TEST(SimplifyPasses, ASwapBehindRoundingIsAFlag) {
+  Maker make;
+  const int a = make.input({2, 5, 6}), b = make.input({2, 4, 6});
+  const int rounded = make.op("QUANTIZE", "", {}, {make.transpose(b, {0, 2, 1})}, {2, 6, 4}, DataType::kInt8);
+  const int product =
+      make.op("BATCH_MATMUL", "BatchMatMulOptions", Maker::attributes({{"adj_x", false}, {"adj_y", false}}),
+              {a, make.op("DEQUANTIZE", "", {}, {rounded}, {2, 6, 4})}, {2, 5, 4});
+  EXPECT_EQ(operators_of(expect_same(make.finish({product}), kRounding)), "QUANTIZE DEQUANTIZE BATCH_MATMUL");
+}
+
 TEST(SimplifyPasses, BroadcastsThatHappenAnyway) {
   Maker make;
   const int x = make.input({2, 5}), y = make.input({2, 1});

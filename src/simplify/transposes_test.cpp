@@ -318,27 +318,43 @@ TEST(SimplifyTransposes, ConvolutionsOfOneDimension) {
 }
 
 // Attention: heads are split off by one TRANSPOSE and joined by another.
+// Also where each of queries, keys and values has a TRANSPOSE of its own, that of the keys another.
 TEST(SimplifyTransposes, AttentionKeepsTheTwoItNeeds) {
-  Maker make;
-  const int x = make.input({1, 10, 12});
-  const auto matmul = [&](int a, int b, Shape shape) {
-    return make.op("BATCH_MATMUL", "BatchMatMulOptions", Maker::attributes({{"adj_x", false}, {"adj_y", false}}),
-                   {a, b}, std::move(shape));
-  };
-  const int all = make.reshape(make.dense(x, 36), {1, 10, 3, 3, 4});
-  const int turned = make.transpose(all, {2, 0, 3, 1, 4});
-  std::vector<int> parts;
-  for (int i = 0; i < 3; ++i) {
-    parts.push_back(make.op("GATHER", "GatherOptions", Maker::attributes({{"axis", std::int64_t{0}}}),
-                            {turned, make.scalar(i)}, {1, 3, 10, 4}));
+  for (const bool joint : {true, false}) {
+    SCOPED_TRACE(joint);
+    Maker make;
+    const int x = make.input({1, 10, 12});
+    const auto matmul = [&](int a, int b, Shape shape) {
+      return make.op("BATCH_MATMUL", "BatchMatMulOptions", Maker::attributes({{"adj_x", false}, {"adj_y", false}}),
+                     {a, b}, std::move(shape));
+    };
+    std::vector<int> parts;
+    if (joint) {
+      const int turned = make.transpose(make.reshape(make.dense(x, 36), {1, 10, 3, 3, 4}), {2, 0, 3, 1, 4});
+      for (int i = 0; i < 3; ++i) {
+        parts.push_back(make.op("GATHER", "GatherOptions", Maker::attributes({{"axis", std::int64_t{0}}}),
+                                {turned, make.scalar(i)}, {1, 3, 10, 4}));
+      }
+      parts[1] = make.transpose(parts[1], {0, 1, 3, 2});
+    } else {
+      const int axis = make.scalar(2), all = make.dense(x, 36);
+      for (int i = 0; i < 3; ++i) parts.push_back(make.add_tensor({1, 10, 12}));
+      make.add("SPLIT", "SplitOptions", Maker::attributes({{"num_splits", std::int64_t{3}}}), {axis, all}, parts);
+      for (int i = 0; i < 3; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        parts[at] =
+            make.transpose(make.reshape(parts[at], {1, 10, 3, 4}),
+                           i == 1 ? std::vector<std::int32_t>{0, 2, 3, 1} : std::vector<std::int32_t>{0, 2, 1, 3});
+      }
+    }
+    const int scores = matmul(parts[0], parts[1], {1, 3, 10, 10});
+    const int weights =
+        make.op("SOFTMAX", "SoftmaxOptions", Maker::attributes({{"beta", 1.0}}), {scores}, {1, 3, 10, 10});
+    const int mixed = make.transpose(matmul(weights, parts[2], {1, 3, 10, 4}), {0, 2, 1, 3});
+    const int y = make.binary("ADD", x, make.dense(make.reshape(mixed, {1, 10, 12}), 12));
+    const ir::Model after = expect_same(make.finish({y}), 1e-5);
+    EXPECT_LE(count(after, "TRANSPOSE"), joint ? 2 : 4) << operators_of(after);
   }
-  const int scores = matmul(parts[0], make.transpose(parts[1], {0, 1, 3, 2}), {1, 3, 10, 10});
-  const int weights =
-      make.op("SOFTMAX", "SoftmaxOptions", Maker::attributes({{"beta", 1.0}}), {scores}, {1, 3, 10, 10});
-  const int mixed = make.transpose(matmul(weights, parts[2], {1, 3, 10, 4}), {0, 2, 1, 3});
-  const int y = make.binary("ADD", x, make.dense(make.reshape(mixed, {1, 10, 12}), 12));
-  const ir::Model after = expect_same(make.finish({y}), 1e-5);
-  EXPECT_EQ(count(after, "TRANSPOSE"), 2) << operators_of(after);
 }
 
 TEST(SimplifyTransposes, GoWhereTheTensorIsSmallest) {
