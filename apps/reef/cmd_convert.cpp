@@ -16,6 +16,7 @@
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
 #include "quantize/quantize.h"
+#include "simplify/simplify.h"
 #include "tensorflow_converter.h"
 
 namespace reef::app {
@@ -139,7 +140,10 @@ Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& res
   for (const quantize::FloatOp& op : quantized->float_ops) {
     result.notes.push_back(fmt::format("{} stays float: {}", op.op, op.why));
   }
-  return ok_status();
+  if (options.no_simplify) return ok_status();
+  // Movement that QUANTIZE and DEQUANTIZE kept apart.
+  const auto simplified = simplify::simplify(result.model);
+  return simplified.ok() ? ok_status() : simplified.status().in(options.model);
 }
 
 Status convert(ConvertOptions options) {
