@@ -18,6 +18,7 @@
 #include "quantize/quantize.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
+#include "simplify/simplify.h"
 #include "tensorflow_converter.h"
 
 namespace reef::app {
@@ -106,7 +107,10 @@ Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& res
   for (const quantize::FloatOp& op : quantized->float_ops) {
     result.notes.push_back(fmt::format("{} stays float: {}", op.op, op.why));
   }
-  return ok_status();
+  if (options.quantize.front_end.no_simplify) return ok_status();
+  // Movement that QUANTIZE and DEQUANTIZE kept apart.
+  const auto simplified = simplify::simplify(result.model);
+  return simplified.ok() ? ok_status() : simplified.status().in(options.model);
 }
 
 // The model, and which ONNX value each of its tensors is if that was asked for; both files or none.
