@@ -4,15 +4,15 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "commands.h"
 #include "compiler/quantize_driver.h"
-#include "ir/describe.h"
+#include "progress.h"
 #include "quantize_report.h"
-#include "running_progress.h"
 
 namespace reef::app {
 namespace {
@@ -32,7 +32,25 @@ struct QuantizeArguments {
   bool json = false, quiet = false;
 };
 
-void add_data_options(CLI::App& command, QuantizeArguments& arguments) {
+// One line of progress for each phase of the work.
+class PhaseProgress {
+ public:
+  void show(std::string_view phase, std::int64_t done, std::int64_t all) {
+    if (line_ == nullptr || phase != phase_) {
+      phase_ = phase;
+      line_.reset();
+      line_ = std::make_unique<Progress>(fmt::format("samples, {}", phase));
+    }
+    line_->show(done, all);
+  }
+  void finish() { line_.reset(); }
+
+ private:
+  std::string phase_;
+  std::unique_ptr<Progress> line_;
+};
+
+void add_sample_options(CLI::App& command, QuantizeArguments& arguments) {
   data::DatasetOptions& data = arguments.request.data;
   data.use = data::Use::kCalibration;
   command.add_option(
@@ -103,13 +121,12 @@ Status run_quantize(QuantizeArguments arguments) {
   if (arguments.no_bias_correction) how.correct_biases = Choice::kOff;
   if (arguments.no_float) how.keep_sensitive_float = Choice::kOff;
   if (arguments.adaptive_rounding) how.adaptive_rounding = Choice::kOn;
-  const bool needs_data = how.mode == Mode::kInt8 || how.mode == Mode::kInt16x8;
-  if (request.output.empty()) return invalid_input("-o is missing: where shall the quantized model go?");
-  RunningProgress progress(!arguments.quiet && !arguments.json);
-  how.progress = [&](std::string_view phase, std::int64_t done, std::int64_t total) {
-    progress.show(phase, done, total);
-  };
-  static_cast<void>(needs_data);
+  PhaseProgress progress;
+  if (!arguments.quiet && !arguments.json) {
+    how.progress = [&](std::string_view phase, std::int64_t done, std::int64_t all) {
+      progress.show(phase, done, all);
+    };
+  }
   const Result<compiler::QuantizeOutcome> outcome = compiler::quantize_file(request);
   progress.finish();
   if (!outcome.ok()) return outcome.status().in(request.model);
@@ -132,12 +149,15 @@ void add_quantize(CLI::App& app, Action& action) {
                                           "models/images --preprocess unit -o int8.tflite");
   command.add_option("model", arguments->request.model, "Float model (.tflite or .onnx)")->required();
   command.add_option("-o,--output", arguments->request.output, "File to write")->required();
-  add_data_options(command, *arguments);
+  add_sample_options(command, *arguments);
   add_choice_options(command, *arguments);
   arguments->request.how.threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
   command.add_option("--threads", arguments->request.how.threads, "Threads; the result does not depend on it")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  command.add_option(
+      "--report", arguments->request.report,
+      "Also write a page (HTML) on which every layer's error is measured, worst first; see reef compare");
   command.add_flag("--json", arguments->json, "Print one JSON object instead (documented in docs/json.md)");
   command.add_flag("--quiet", arguments->quiet, "Print nothing but errors and warnings");
   command.callback([arguments, &action] { action = [arguments] { return run_quantize(*arguments); }; });
