@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -65,6 +66,20 @@ Result<std::string> make_report(const QuantizeRequest& request, const std::share
   return evaluate::comparison_html(comparison, request.model, request.output);
 }
 
+// What the file calls the tensors of the result, which were made from those of the model as loaded.
+std::vector<TensorOrigin> origins_of(const std::vector<TensorOrigin>& loaded,
+                                     const std::vector<quantize::TensorPair>& pairs) {
+  std::map<std::string, std::string> names;
+  for (const TensorOrigin& origin : loaded) names[origin.tensor] = origin.name;
+  std::vector<TensorOrigin> result;
+  for (const quantize::TensorPair& pair : pairs) {
+    if (const auto found = names.find(pair.float_name); found != names.end()) {
+      result.push_back({pair.quantized_name, found->second});
+    }
+  }
+  return result;
+}
+
 std::int64_t file_size(const std::string& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
@@ -94,6 +109,7 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
     }
   }
   REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
+  outcome.origins = origins_of(loaded.origins, outcome.result.names);
   ir::Model& model = outcome.result.model;
   if (samples != nullptr && samples->holds_pictures()) {
     data::store_preprocess(samples->preprocess().preprocess, model);
