@@ -63,6 +63,8 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
     text += fmt::format("outputs: {} against the float model (measured, {} samples)\n",
                         quantize::describe(*result.error), result.held_back_samples);
   }
+  for (const std::string& layer : outcome.worst_layers) text += fmt::format("worst layer: {}\n", layer);
+  if (!request.report.empty()) text += fmt::format("every layer's error: {}\n", request.report);
   text += fmt::format("{:.1f} s (measured)\n", outcome.seconds);
   return text;
 }
@@ -95,6 +97,10 @@ std::string quantize_json(const compiler::QuantizeRequest& request, const compil
   json["warnings"] = result.warnings;
   json["notes"] = outcome.notes;
   for (const std::string& note : result.notes) json["notes"].push_back(note);
+  if (!request.report.empty()) {
+    json["report"] = request.report;
+    json["worst_layers"] = outcome.worst_layers;
+  }
   json["calibration_seconds"] = result.calibration_seconds;
   json["seconds"] = outcome.seconds;
   return json.dump(2);
