@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # make bench: Reef's CPU runtime and virtual device against TFLite (LiteRT from PyPI), interleaved in one run; then the
-# time of `reef check`, which has no peer, and generated code beside Google's (REEF_ZOO: folder of the model collection).
+# time of `reef check`, which has no peer, generated code beside Google's (REEF_ZOO: folder of the model
+# collection), and what an invocation costs beside the arithmetic.
 # Peers that cannot be installed are skipped with a message. Arguments: those of cpu_inference.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +17,7 @@ benches() {
   build/tests/code_bench ${REEF_ZOO:-}
   echo
   build/tests/learn_bench
+  cmake --build --preset release --target libreef invoke_bench >/dev/null && "$1" bench/invoke_overhead.py
 }
 if [[ ! -x $venv/bin/python ]]; then
   python3 -m venv "$venv" 2>/dev/null || { echo "bench: python3-venv is missing, peers are skipped"; benches python3 "$@"; exit; }
