@@ -11,6 +11,7 @@ are reef.Error, with a sentence that names the op, tensor or byte and says what 
 """
 
 from ._library import Error, NotFoundError, ResourceError, UnsupportedError, folder as _folder, lib as _lib
+from . import learn
 from .compiler import CheckResult, CompileResult, check, compile
 from .devices import Device, devices, set_devices
 from .image import load_image, save_image
@@ -32,5 +33,5 @@ def libedgetpu_path() -> str:
 
 __all__ = ["CheckResult", "CompileResult", "Delegate", "Device", "Error", "Interpreter", "NotFoundError", "OpProfile",
            "PipelinedModelRunner", "ResourceError", "SegmentStats", "SignatureRunner", "UnsupportedError", "check",
-           "compile", "delegate_path", "devices", "libedgetpu_path", "load_delegate", "load_image", "save_image",
+           "compile", "delegate_path", "devices", "learn", "libedgetpu_path", "load_delegate", "load_image", "save_image",
            "set_devices"]
