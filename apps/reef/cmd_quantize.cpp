@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "compiler/quantize_driver.h"
+#include "compiler/quantize_json.h"
 #include "ir/describe.h"
 #include "quantize_report.h"
 #include "running_progress.h"
@@ -114,7 +115,7 @@ Status run_quantize(QuantizeArguments arguments) {
   progress.finish();
   if (!outcome.ok()) return outcome.status().in(request.model);
   if (arguments.json) {
-    fmt::print("{}\n", quantize_json(request, *outcome));
+    fmt::print("{}\n", compiler::quantize_json(request, *outcome));
   } else if (!arguments.quiet) {
     fmt::print("{}", quantize_text(request, *outcome));
   }
