@@ -12,10 +12,11 @@ benches() {
   echo
   "$1" bench/device_inference.py
   echo
-  cmake --build --preset release --target check_bench code_bench >/dev/null && build/tests/check_bench
+  cmake --build --preset release --target check_bench code_bench learn_bench >/dev/null && build/tests/check_bench
   echo
   build/tests/code_bench ${REEF_ZOO:-}
   echo
+  build/tests/learn_bench
   cmake --build --preset release --target libreef invoke_bench >/dev/null && "$1" bench/invoke_overhead.py
 }
 if [[ ! -x $venv/bin/python ]]; then

@@ -25,6 +25,7 @@ int run(int argc, char** argv) {
   reef::app::add_inspect(app, action);
   reef::app::add_convert(app, action);
   reef::app::add_compile(app, action);
+  reef::app::add_learn(app, action);
   reef::app::add_quantize(app, action);
   reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);

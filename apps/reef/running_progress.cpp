@@ -28,7 +28,7 @@ void RunningProgress::show(std::string_view phase, std::int64_t done, std::int64
   }
   if (seconds(now - last_shown_) < (is_terminal_ ? kTerminalSeconds : kFileSeconds)) return;
   last_shown_ = now;
-  std::string text = fmt::format("{}: {} of {}", phase, done, total);
+  std::string text = total > 0 ? fmt::format("{}: {} of {}", phase, done, total) : fmt::format("{}: {}", phase, done);
   const double spent = seconds(now - phase_begin_);
   if (done > 1 && done < total && spent > 0.5) {
     const double left = spent / static_cast<double>(done - 1) * static_cast<double>(total - done);

@@ -12,7 +12,8 @@ namespace reef::app {
 class RunningProgress {
  public:
   explicit RunningProgress(bool enabled);
-  // `done` of `total` steps of a phase; with an estimate of the time left. Called by one thread at a time.
+  // `done` of `total` steps of a phase (0: nobody knows), with an estimate of the time left. Called by one thread at a
+  // time.
   void show(std::string_view phase, std::int64_t done, std::int64_t total);
   void finish();  // clears the line
 

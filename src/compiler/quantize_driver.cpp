@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -29,6 +30,20 @@ Status try_out(const std::vector<std::uint8_t>& bytes, const data::SampleSource*
     REEF_RETURN_IF_ERROR(source->read(0, data::input_spec(*shared, i), interpreter->input_bytes(i)));
   }
   return interpreter->invoke();
+}
+
+// What the file calls the tensors of the result, which were made from those of the model as loaded.
+std::vector<TensorOrigin> origins_of(const std::vector<TensorOrigin>& loaded,
+                                     const std::vector<quantize::TensorPair>& pairs) {
+  std::map<std::string, std::string> names;
+  for (const TensorOrigin& origin : loaded) names[origin.tensor] = origin.name;
+  std::vector<TensorOrigin> result;
+  for (const quantize::TensorPair& pair : pairs) {
+    if (const auto found = names.find(pair.float_name); found != names.end()) {
+      result.push_back({pair.quantized_name, found->second});
+    }
+  }
+  return result;
 }
 
 std::int64_t file_size(const std::string& path) {
@@ -60,6 +75,7 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
     }
   }
   REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
+  outcome.origins = origins_of(loaded.origins, outcome.result.names);
   ir::Model& model = outcome.result.model;
   if (samples != nullptr && samples->holds_pictures()) {
     data::store_preprocess(samples->preprocess().preprocess, model);

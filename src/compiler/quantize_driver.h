@@ -32,6 +32,7 @@ struct QuantizeOutcome {
   std::string preprocess;       // text form, as stored in the result; empty: samples are not pictures
   std::string preprocess_from;  // where it comes from, in words
   bool preprocess_is_guess = false;
+  std::vector<TensorOrigin> origins;  // of the result's tensors; empty: names are the file's own
   std::vector<std::string> notes;
   double seconds = 0;  // measured
 };

@@ -54,6 +54,7 @@ struct LayerReport {
   double at_ends = 0;      // share of the quantized run's numbers that are the least or the most there is
   ErrorSums cumulative, own;
   bool is_conversion = false;
+  bool is_output = false;  // of the model, or becomes one by conversion
   std::optional<WeightsReport> weights;
   double effect = 0;  // noise at the outputs from this layer's own error alone, as a share of their signal
   double share = 0;   // of all layers' effects

@@ -35,8 +35,17 @@ void State::refresh(const QuantizeOptions& options) {
   plan.ranges.assign(model->subgraphs[0].tensors.size(), Range{});
   for (std::size_t t = 0; t < plan.ranges.size(); ++t) {
     const TensorStatistics& statistics = calibration->tensors[t];
-    if (statistics.seen()) plan.ranges[t] = choose_range(statistics, requests[t]);
+    if (!statistics.seen()) continue;
+    const RangeKey key(t, requests[t].method, requests[t].percentile);
+    auto known = known_ranges->find(key);
+    if (known == known_ranges->end()) known = known_ranges->emplace(key, choose_range(statistics, requests[t])).first;
+    plan.ranges[t] = known->second;
   }
+}
+
+void State::set_calibration(std::shared_ptr<const Calibration> observed) {
+  calibration = std::move(observed);
+  known_ranges = std::make_shared<std::map<RangeKey, Range>>();
 }
 
 Status Session::split_samples() {
@@ -68,8 +77,8 @@ RunOptions Session::run_options(std::string_view phase) const {
   return result;
 }
 
-Status Session::take_reference(const std::shared_ptr<const ir::Model>& model) {
-  compared_ = compared_tensors(*model);
+Status Session::take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax) {
+  if (before_softmax) compared_ = compared_tensors(*model);
   ir::Model compared = *model;
   for (std::size_t i = 0; i < compared_.size(); ++i) {
     if (compared_[i] >= 0) compared.subgraphs[0].outputs[i] = compared_[i];
@@ -108,7 +117,7 @@ Status Session::consider(State candidate, std::string what, double gain_db) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   const bool is_better = error.mean_sqnr_db > best_error_.mean_sqnr_db + gain_db;
   steps_.push_back({std::move(what), error, is_better});
-  if (options_.progress) options_.progress(steps_.back().what, 1, 1);
+  if (options_.progress) options_.progress("measured choices", static_cast<std::int64_t>(steps_.size()), 0);
   if (!is_better) return ok_status();
   best_ = std::move(candidate);
   best_error_ = error;

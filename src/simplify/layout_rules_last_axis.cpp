@@ -33,9 +33,6 @@ bool complete_along_last(const Graph& graph, OpId op, Relayout& wanted) {
 bool complete_fully_connected(const Graph& graph, OpId op, Relayout& wanted) {
   const ir::Operator& it = graph.op(op);
   if (!it.attributes.get_bool("keep_num_dims") || it.outputs.size() != 1) return false;
-  for (std::size_t i = 1; i < it.inputs.size(); ++i) {
-    if (wanted.inputs[i]) return false;
-  }
   return same_layout(wanted, graph, op, kData) && wanted.inputs[0]->size() > 1 &&
          keeps_last(*wanted.inputs[0], graph.shape(it.inputs[0]).rank(), 1);
 }
@@ -97,7 +94,8 @@ bool flattens(const ReshapeAxes& axes, const std::vector<int>& order) {
 bool complete_reshape(const Graph& graph, OpId op, Relayout& wanted) {
   const ir::Shape& from = graph.shape(graph.op(op).inputs[0]);
   const ir::Shape& to = graph.shape(graph.op(op).outputs[0]);
-  if (from.elements() != to.elements()) return false;
+  if (from.elements() != to.elements() || !only_first_given(wanted)) return false;
+  if (!wanted.inputs[0] && !wanted.outputs[0]) return false;
   const ReshapeAxes axes = reshape_axes(from, to);
   if (!wanted.inputs[0]) {
     const auto order = fine_order(axes, axes.to, *wanted.outputs[0]);

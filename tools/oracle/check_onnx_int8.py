@@ -11,7 +11,7 @@ a top-1 is more than 0.3 points lower, or a PSNR more than 0.05 dB.
 import argparse, glob, os, subprocess, sys, tempfile
 import numpy as np
 import onnxruntime as ort
-from ai_edge_litert.interpreter import Interpreter
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 
 def load(zoo, name):
@@ -29,7 +29,7 @@ def load(zoo, name):
 
 class Lite:
     def __init__(self, path):
-        self.run_ = Interpreter(model_path=path)
+        self.run_ = Interpreter(model_path=path, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
         self.run_.allocate_tensors()
         self.i, self.o = self.run_.get_input_details()[0], self.run_.get_output_details()[0]
 

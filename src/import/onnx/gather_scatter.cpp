@@ -67,12 +67,76 @@ bool is_embedding(const GraphBuilder& b, Id data, Id indices, int axis) {
          !b.is_known(indices);
 }
 
+namespace {
+
+// Whether a transpose leaves the axes other than the one that becomes `axis` in their order.
+bool keeps_other_axes(const std::vector<std::int64_t>& permutation, int axis) {
+  std::int64_t last = -1;
+  for (std::size_t i = 0; i < permutation.size(); ++i) {
+    if (static_cast<int>(i) == axis) continue;
+    if (permutation[i] < last) return false;
+    last = permutation[i];
+  }
+  return true;
+}
+
+// The axis of `from` that holds what `axis` of `to` does, where a reshape keeps it whole; -1: none.
+int axis_before_reshape(const ir::Shape& from, const ir::Shape& to, int axis) {
+  for (int i = 0; i < from.rank(); ++i) {
+    if (from[i] == to[axis] && from.product(0, i) == to.product(0, axis)) return i;
+  }
+  return -1;
+}
+
+// Picks one of the tensors that were stacked to make `data`, looking through reshapes and transposes: the last state of
+// an unrolled sequence, without the stack. kAbsent: it is no such stack.
+Id part_of_stack(GraphBuilder& b, Id data, int axis, std::int64_t index) {
+  Id id = data;
+  while (true) {
+    const std::int32_t producer = b.producer(id);
+    if (producer < 0) return kAbsent;
+    const ir::Operator& op = b.op(producer);
+    if (op.type == "PACK") {
+      const bool is_axis = op.attributes.get_int("axis") == axis;
+      if (!is_axis || index >= static_cast<std::int64_t>(op.inputs.size())) return kAbsent;
+      return Id{op.inputs[static_cast<std::size_t>(index)]};
+    }
+    const Id source{op.inputs[0]};
+    if (op.type == "RESHAPE") {
+      axis = axis_before_reshape(b.shape(source), b.shape(id), axis);
+    } else if (op.type == "TRANSPOSE") {
+      const auto order = b.int_values(Id{op.inputs[1]});
+      if (!order || !keeps_other_axes(*order, axis)) return kAbsent;
+      axis = static_cast<int>((*order)[static_cast<std::size_t>(axis)]);
+    } else {
+      return kAbsent;
+    }
+    if (axis < 0) return kAbsent;
+    id = source;
+  }
+}
+
+}  // namespace
+
 Status convert_gather(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
   GraphBuilder& b = ctx.b;
   const Id data = ctx.in(0), indices = ctx.in(1);
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(data)));
   const std::int64_t size = b.dim(data, axis);
+  const auto known = b.int_values(indices);
+  if (known && known->size() == 1 && !b.is_known(data)) {
+    const std::int64_t index = (*known)[0] < 0 ? (*known)[0] + size : (*known)[0];
+    const Id part = index >= 0 && index < size ? part_of_stack(b, data, axis, index) : kAbsent;
+    if (part != kAbsent) {
+      Dims dims = dims_of(b.shape(data));
+      dims.erase(dims.begin() + axis);
+      const Dims inserted = dims_of(b.shape(indices));
+      dims.insert(dims.begin() + axis, inserted.begin(), inserted.end());
+      ctx.out(0, reshape(b, part, dims));
+      return ok_status();
+    }
+  }
   if (is_embedding(b, data, indices, axis)) {
     ctx.out(0, gather(b, data, indices, axis));
     return ok_status();

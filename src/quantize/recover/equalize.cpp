@@ -144,7 +144,8 @@ Status equalize(Session& session) {
   const int pairs = Equalizer(model, *state.calibration).run();
   if (pairs == 0) return ok_status();
   state.model = state.float_model = std::make_shared<const ir::Model>(std::move(model));
-  REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating the equalized model"));
+  REEF_ASSIGN_OR_RETURN(auto calibration, session.observe(state.model, "calibrating the equalized model"));
+  state.set_calibration(std::move(calibration));
   state.refresh(session.options());
   return session.consider(std::move(state), fmt::format("equalization of {} pairs of layers", pairs));
 }
