@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "compiler/quantize_json.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
 
@@ -15,7 +16,7 @@ Status run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
   const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
   if (!outcome.ok()) return outcome.status();
   if (json) {
-    fmt::print("{}\n", quantize_json(arguments.request, *outcome));
+    fmt::print("{}\n", compiler::quantize_json(arguments.request, *outcome));
   } else if (!quiet) {
     fmt::print("{}", quantize_text(arguments.request, *outcome));
   }
