@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef convert: a model of another framework as a .tflite file.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -15,8 +15,10 @@
 #include "compiler/front_end.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
-#include "quantize/fold_quantization.h"
 #include "quantize/quantize.h"
+#include "quantize_arguments.h"
+#include "quantize_report.h"
+#include "simplify/simplify.h"
 #include "tensorflow_converter.h"
 
 namespace reef::app {
@@ -26,52 +28,17 @@ using Json = nlohmann::ordered_json;
 
 struct ConvertOptions {
   std::string model, output, map;
-  std::vector<std::string> shapes, values, keep_nchw;
-  quantize::IoType io = quantize::IoType::kInt8;
-  bool keep_qdq = false, no_simplify = false, json = false;
+  QuantizeArguments quantize;
+  bool keep_qdq = false, json = false;
 };
 
-// "name:1,2,3"; names may hold colons themselves.
-template <typename Number>
-Result<std::pair<std::string, std::vector<Number>>> named_numbers(const std::string& text, std::string_view option) {
-  const std::size_t colon = text.rfind(':');
-  REEF_REQUIRE(colon != std::string::npos && colon > 0, "{} {}: give it as name:1,2,3", option, text);
-  std::pair<std::string, std::vector<Number>> result;
-  result.first = text.substr(0, colon);
-  const char* at = text.data() + colon + 1;
-  const char* const end = text.data() + text.size();
-  while (at < end) {
-    Number number{};
-    const auto [next, error] = std::from_chars(at, end, number);
-    REEF_REQUIRE(error == std::errc() && (next == end || *next == ','), "{} {}: '{}' is no number", option, text,
-                 std::string(at, end));
-    result.second.push_back(number);
-    at = next + 1;
-  }
-  return result;
-}
-
-Result<compiler::FrontEndOptions> front_end_options(const ConvertOptions& options) {
-  compiler::FrontEndOptions result;
-  for (const std::string& text : options.shapes) {
-    REEF_ASSIGN_OR_RETURN(auto named, named_numbers<std::int64_t>(text, "--input-shape"));
-    result.input_shapes.insert(std::move(named));
-  }
-  for (const std::string& text : options.values) {
-    REEF_ASSIGN_OR_RETURN(auto named, named_numbers<double>(text, "--input-value"));
-    result.input_values.insert(std::move(named));
-  }
-  result.keep_nchw = options.keep_nchw;
-  result.simplify = !options.no_simplify;
-  return result;
-}
-
 // Which ONNX value every tensor of the result is, or was made for.
-std::string mapping_text(const ConvertOptions& options, const compiler::FrontEndResult& result) {
+std::string mapping_text(const ConvertOptions& options, const std::vector<compiler::TensorOrigin>& origins,
+                         const ir::Model& model) {
   Json json = {{"model", options.model}, {"output", options.output}, {"tensors", Json::array()}};
   std::map<std::string, std::string> names;
-  for (const compiler::TensorOrigin& origin : result.origins) names[origin.tensor] = origin.name;
-  const ir::Subgraph& graph = result.model.subgraphs[0];
+  for (const compiler::TensorOrigin& origin : origins) names[origin.tensor] = origin.name;
+  const ir::Subgraph& graph = model.subgraphs[0];
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const auto found = names.find(graph.tensors[i].name);
     if (found == names.end()) continue;
@@ -125,18 +92,6 @@ std::string default_output(const std::string& model) {
   return path.replace_extension(".tflite").filename().string();
 }
 
-// The type asked for, or float32 where the model carries no scale for one of these tensors.
-quantize::IoType io_type(const quantize::Folded& folded, const std::vector<std::int32_t>& border,
-                         quantize::IoType wanted) {
-  for (const std::int32_t index : border) {
-    const ir::Tensor& tensor = folded.model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
-    if (tensor.type == ir::DataType::kFloat32 && folded.carried.tensors.count(index) == 0) {
-      return quantize::IoType::kFloat32;
-    }
-  }
-  return wanted;
-}
-
 // A model in ONNX's QDQ or QLinear form: integer operators with exactly the scales it carries.
 Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& result) {
   const std::vector<ir::Operator>& ops = result.model.subgraphs[0].operators;
@@ -144,9 +99,7 @@ Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& res
   if (result.format != compiler::ModelFormat::kOnnx || options.keep_qdq) return ok_status();
   if (std::none_of(ops.begin(), ops.end(), is_quantize)) return ok_status();
   quantize::QuantizeOptions how;
-  REEF_ASSIGN_OR_RETURN(const quantize::Folded folded, quantize::fold_quantization(result.model));
-  how.input_type = io_type(folded, folded.model.subgraphs[0].inputs, options.io);
-  how.output_type = io_type(folded, folded.model.subgraphs[0].outputs, options.io);
+  how.input_type = how.output_type = options.quantize.io;
   auto quantized = quantize::quantize(result.model, nullptr, how);
   if (!quantized.ok()) return quantized.status().in(options.model);
   result.model = std::move(quantized->model);
@@ -154,22 +107,51 @@ Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& res
   for (const quantize::FloatOp& op : quantized->float_ops) {
     result.notes.push_back(fmt::format("{} stays float: {}", op.op, op.why));
   }
+  if (options.quantize.front_end.no_simplify) return ok_status();
+  // Movement that QUANTIZE and DEQUANTIZE kept apart.
+  const auto simplified = simplify::simplify(result.model);
+  return simplified.ok() ? ok_status() : simplified.status().in(options.model);
+}
+
+// The model, and which ONNX value each of its tensors is if that was asked for; both files or none.
+Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, const std::string& mapping) {
+  std::vector<FileContent> files = {{options.output, file}};
+  if (!options.map.empty()) {
+    files.push_back({options.map, {reinterpret_cast<const std::uint8_t*>(mapping.data()), mapping.size()}});
+  }
+  return write_files(files);
+}
+
+// --data: on to integers in one step.
+Status convert_and_quantize(ConvertOptions& options) {
+  QuantizeArguments& arguments = options.quantize;
+  arguments.request.model = options.model;  // and no output: it is written here, with the mapping
+  REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, !options.json));
+  REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(outcome.result.model));
+  REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
+  arguments.request.output = options.output;
+  if (options.json) {
+    fmt::print("{}\n", quantize_json(arguments.request, outcome));
+  } else {
+    fmt::print("{}", quantize_text(arguments.request, outcome));
+  }
+  print_quantize_warnings(outcome);
   return ok_status();
 }
 
 Status convert(ConvertOptions options) {
   if (options.output.empty()) options.output = default_output(options.model);
-  if (is_tensorflow_model(options.model)) return convert_tensorflow_model(options.model, options.output);
-  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options));
+  if (is_tensorflow_model(options.model)) {
+    REEF_REQUIRE(!options.quantize.has_data(),
+                 "{}: convert it first, then give the .tflite file and --data to reef quantize", options.model);
+    return convert_tensorflow_model(options.model, options.output);
+  }
+  if (options.quantize.has_data()) return convert_and_quantize(options);
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options.quantize.front_end));
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
   REEF_RETURN_IF_ERROR(make_integer(options, result));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
-  const std::string mapping = options.map.empty() ? std::string() : mapping_text(options, result);
-  std::vector<FileContent> files = {{options.output, file.span()}};
-  if (!mapping.empty()) {
-    files.push_back({options.map, {reinterpret_cast<const std::uint8_t*>(mapping.data()), mapping.size()}});
-  }
-  REEF_RETURN_IF_ERROR(write_files(files));
+  REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));
   if (options.json) {
     fmt::print("{}\n", summary_json(options, result, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
@@ -186,27 +168,17 @@ void add_convert(CLI::App& app, Action& action) {
   command->add_option("model", options->model, "A .onnx file; a SavedModel folder or .keras file (needs TensorFlow)")
       ->required();
   command->add_option("-o,--output", options->output, "The file to write (default: the model's name with .tflite)");
-  command->add_option("--input-shape", options->shapes, "Sizes of an input that the file leaves open: name:1,3,224,224")
-      ->allow_extra_args(false);
-  command->add_option("--input-value", options->values, "Fix an input to a value: name:1,2,3")->allow_extra_args(false);
-  command
-      ->add_option("--keep-nchw", options->keep_nchw,
-                   "An input or output (by name) that stays channels-first; others become channels-last")
-      ->allow_extra_args(false);
+  add_front_end_flags(*command, options->quantize.front_end);
   command->add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)");
-  command->add_flag("--no-simplify", options->no_simplify, "Leave the graph as imported (docs/simplify.md)");
-  command
-      ->add_option("--io", options->io,
-                   "Type of inputs and outputs of a model that carries scales (QDQ): int8, uint8 or float32")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, quantize::IoType>{{"int8", quantize::IoType::kInt8},
-                                                                          {"uint8", quantize::IoType::kUInt8},
-                                                                          {"float32", quantize::IoType::kFloat32}}))
-      ->option_text("TYPE [int8]");
   command->add_flag("--keep-qdq", options->keep_qdq,
                     "Leave QUANTIZE and DEQUANTIZE as the model has them instead of making integer operators");
+  add_data_options(*command, options->quantize);
+  add_quantizer_options(*command, options->quantize);
+  add_threads_option(*command, options->quantize);
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
-  command->footer("Example:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224");
+  command->footer(
+      "Example:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224\n"
+      "  reef convert model.onnx -o model_int8.tflite --data pictures --preprocess imagenet");
   command->callback([options, &action] { action = [options] { return convert(*options); }; });
 }
 

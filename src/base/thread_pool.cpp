@@ -15,14 +15,32 @@ namespace reef {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+// Waits for something that is about to happen, for some 20 microseconds at most. Whoever calls it must check again
+// under the lock.
+template <typename Happened>
+void look_out_for(const Happened& happened) {
+  constexpr int kLooks = 1000;
+  for (int i = 0; i < kLooks && !happened(); ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+}
+
+}  // namespace
+
 struct ThreadPool::Impl {
   std::vector<std::thread> workers;
   std::mutex mutex;
   std::condition_variable work_ready;
   std::condition_variable work_done;
-  std::uint64_t generation = 0;  // counts loops; a worker joins each loop once
-  bool is_open = false;          // the current loop may still be joined; late workers are not waited for
-  int busy = 0;                  // workers inside the current loop
+  std::atomic<std::uint64_t> generation{0};  // counts loops; a worker joins each loop once
+  bool is_open = false;                      // the current loop may still be joined; late workers are not waited for
+  std::atomic<int> busy{0};                  // workers inside the current loop
   bool stopping = false;
 
   // The current loop, constant while it is open or someone is inside.
@@ -55,6 +73,8 @@ struct ThreadPool::Impl {
   void worker() {
     std::uint64_t seen = 0;
     for (;;) {
+      // Loops come in quick succession while a model runs: looking out for the next is faster than being woken for it.
+      look_out_for([&] { return generation.load(std::memory_order_relaxed) != seen; });
       {
         std::unique_lock lock(mutex);
         work_ready.wait(lock, [&] { return stopping || (is_open && generation != seen); });
@@ -107,8 +127,12 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
   }
   impl_->work_ready.notify_all();
   impl_->take_chunks();
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->is_open = false;
+  }
+  look_out_for([&] { return impl_->busy.load(std::memory_order_relaxed) == 0; });
   std::unique_lock lock(impl_->mutex);
-  impl_->is_open = false;
   impl_->work_done.wait(lock, [&] { return impl_->busy == 0; });
   if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
 }

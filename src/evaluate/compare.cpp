@@ -147,6 +147,16 @@ double effect_of(const std::vector<ErrorSums>& points) {
   return std::isfinite(mean) ? mean : std::numeric_limits<double>::max();
 }
 
+bool becomes_output(const ir::Subgraph& graph, std::int32_t tensor) {
+  const auto is_output = [&](std::int32_t number) {
+    return std::find(graph.outputs.begin(), graph.outputs.end(), number) != graph.outputs.end();
+  };
+  return is_output(tensor) || std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
+           return is_conversion(op) && op.inputs.size() == 1 && op.inputs[0] == tensor && !op.outputs.empty() &&
+                  is_output(op.outputs[0]);
+         });
+}
+
 LayerReport report_of(const LayerPlace& place, LayerSums& sums, const ComparePlan& plan) {
   const ir::Subgraph& graph = plan.quantized->subgraphs[0];
   const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(place.tensor)];
@@ -162,6 +172,7 @@ LayerReport report_of(const LayerPlace& place, LayerSums& sums, const ComparePla
   layer.is_conversion = place.is_conversion;
   layer.at_ends =
       sums.cumulative.count > 0 ? static_cast<double>(sums.at_ends) / static_cast<double>(sums.cumulative.count) : 0;
+  layer.is_output = becomes_output(graph, place.tensor);
   layer.effect = effect_of(sums.effect);
   layer.values = std::move(sums.values);
   return layer;

@@ -39,6 +39,8 @@ struct CompareOptions {
 struct WeightsReport {
   double sqnr_db = 0;
   double gain = 1;           // factor by which the quantized ones are too large, at best fit
+  // The same with a factor for each output and each input channel: how close they come, largest over smallest factor.
+  double rescaled_sqnr_db = 0, rescaling = 1;
   double channel_ratio = 1;  // largest over smallest range of an output channel, in the float model
   bool is_per_channel = false;
 };
@@ -54,6 +56,7 @@ struct LayerReport {
   double at_ends = 0;      // share of the quantized run's numbers that are the least or the most there is
   ErrorSums cumulative, own;
   bool is_conversion = false;
+  bool is_output = false;  // of the model, or becomes one by conversion
   std::optional<WeightsReport> weights;
   double effect = 0;  // noise at the outputs from this layer's own error alone, as a share of their signal
   double share = 0;   // of all layers' effects

@@ -29,7 +29,17 @@ bool has_fixed_range(const LayerReport& layer) {
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
-void advise_range(const LayerReport& layer, std::vector<std::string>& advice) {
+// Some operators must give results of their operand's scale.
+bool has_scale_of_operand(const ir::Model& model, const LayerReport& layer) {
+  if (layer.op < 0 || layer.weights || layer.is_conversion) return false;
+  const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(layer.op)];
+  if (op.inputs.empty() || op.inputs[0] < 0) return false;
+  const ir::Tensor& operand = model.subgraphs[0].tensors[static_cast<std::size_t>(op.inputs[0])];
+  const Representable range = Representable::of(operand.type, operand.quantization);
+  return range.is_quantized && range.scale == layer.range.scale && range.zero_point == layer.range.zero_point;
+}
+
+void advise_range(const ir::Model& model, const LayerReport& layer, std::vector<std::string>& advice) {
   const ValueStatistics& values = layer.values;
   if (!layer.range.is_quantized || values.count() == 0 || has_fixed_range(layer)) return;
   if (values.clipped() > kClipped) {
@@ -45,6 +55,13 @@ void advise_range(const LayerReport& layer, std::vector<std::string>& advice) {
   const double bulk = std::max(high, 0.0) - std::min(low, 0.0),
                all = std::max(values.max(), 0.0) - std::min(values.min(), 0.0);
   if (bulk >= kUsed * span) return;
+  if (has_scale_of_operand(model, layer)) {
+    advice.push_back(fmt::format(
+        "only {} of the range {:.4g} to {:.4g} is used: it has its operand's scale, as TFLite requires of {}{}",
+        percent(all / span), layer.range.low, layer.range.high, layer.type,
+        layer.type == "AVERAGE_POOL_2D" ? "; a MEAN in its place has its own" : ""));
+    return;
+  }
   if (all >= kUsed * span) {
     const auto outliers = static_cast<std::int64_t>(std::llround((1 - kBulk) * static_cast<double>(values.count())));
     advice.push_back(
@@ -63,7 +80,14 @@ void advise_range(const LayerReport& layer, std::vector<std::string>& advice) {
 void advise_weights(const LayerReport& layer, std::vector<std::string>& advice) {
   if (!layer.weights) return;
   const WeightsReport& weights = *layer.weights;
-  if (std::abs(weights.gain - 1) > kGain) {
+  constexpr double kMuchBetter = 10, kRescaled = 1.1;
+  if (weights.rescaled_sqnr_db > std::max(kPoorSqnr, weights.sqnr_db + kMuchBetter) && weights.rescaling > kRescaled) {
+    advice.push_back(
+        fmt::format("its weights are the float model's with channels rescaled, up to {:.3g} times: if it was "
+                    "equalized, compare with the "
+                    "float model that was (reef quantize --report does); else scales of channels are wrong",
+                    weights.rescaling));
+  } else if (std::abs(weights.gain - 1) > kGain) {
     advice.push_back(
         fmt::format("its weights are {:.3g} times those of the float model at best fit: a scale is wrong, or the "
                     "models are not versions "
@@ -82,10 +106,13 @@ void advise_weights(const LayerReport& layer, std::vector<std::string>& advice) 
   }
 }
 
-// Runs of neighbouring channels, such as boxes and scores, that need very different ranges.
+// Channels of an output, such as boxes and scores, that need very different ranges. Inside a network such channels are
+// common, and meet weights that make up for it.
 void advise_mixture(const LayerReport& layer, std::vector<std::string>& advice) {
   const std::vector<float>& maxima = layer.values.channel_maxima();
-  if (!layer.range.is_quantized || maxima.size() < 2 || layer.own.sqnr_db() > 2 * kPoorSqnr) return;
+  if (!layer.range.is_quantized || maxima.size() < 2 || !(layer.is_output || layer.type == "CONCATENATION") ||
+      layer.own.sqnr_db() > 2 * kPoorSqnr)
+    return;
   const auto [low, high] = std::minmax_element(maxima.begin(), maxima.end());
   if (!(*high > kChannelRatio * std::max(*low, 1e-12F)) || *low == 0) return;
   advice.push_back(
@@ -108,7 +135,7 @@ void advise_bias(const LayerReport& layer, std::vector<std::string>& advice) {
 
 }  // namespace
 
-void add_advice(const ir::Model& /*quantized*/, Comparison& comparison) {
+void add_advice(const ir::Model& quantized, Comparison& comparison) {
   const bool has_effects = comparison.effect_samples > 0;
   for (std::size_t place = 0; place < comparison.ranking.size(); ++place) {
     LayerReport& layer = comparison.layers[comparison.ranking[place]];
@@ -116,7 +143,7 @@ void add_advice(const ir::Model& /*quantized*/, Comparison& comparison) {
     const bool is_worth_it =
         has_effects ? layer.share > kWorthAdvice && layer.effect > kHarm : layer.own.sqnr_db() < 1.5 * kPoorSqnr;
     if (!is_worth_it) continue;
-    advise_range(layer, layer.advice);
+    advise_range(quantized, layer, layer.advice);
     advise_weights(layer, layer.advice);
     advise_mixture(layer, layer.advice);
     advise_bias(layer, layer.advice);

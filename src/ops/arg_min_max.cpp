@@ -6,6 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/reduce/extreme_byte.h"
 #include "ops/checks.h"
 
 namespace reef::ops {
@@ -53,6 +54,11 @@ void search(const T* input, std::int64_t along, std::int64_t stride, std::int64_
 // The same for one neighbour, which is the usual case: the axis is the last dimension.
 template <typename T, typename Index, bool kWantMax, bool kNanLoses>
 void search_row(const T* input, std::int64_t along, Index* output) {
+  if constexpr (sizeof(T) == 1) {
+    *output = static_cast<Index>(kernels::first_extreme_byte(reinterpret_cast<const std::uint8_t*>(input), along,
+                                                             std::is_signed_v<T>, kWantMax));
+    return;
+  }
   T best = input[0];
   std::int64_t at = 0;
   for (std::int64_t i = 1; i < along; ++i) {

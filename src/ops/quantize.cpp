@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/elementwise/quantize.h"
 #include "numeric/fixed_point.h"
 #include "numeric/packed.h"
 #include "ops/channel_quantization.h"
@@ -34,7 +35,7 @@ Result<Kernel> from_float(const OpContext& ctx) {
     T* out = run.output(0).mutable_values<T>().data();
     run.parallel_for(run.input(0).elements(), kUnaryGrain, [&](std::int64_t from, std::int64_t to) {
       for_each_channel_run(q, from, to, [&](QuantParams params, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) out[i] = numeric::saturate<T>(quantized(in[i], params));
+        kernels::quantize_to(in + begin, end - begin, params.scale, params.zero_point, out + begin);
       });
     });
     return ok_status();

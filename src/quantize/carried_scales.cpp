@@ -19,7 +19,9 @@ class Spreader {
     plan_.ranges.assign(graph_.tensors.size(), Range{});
     scales_.tensors.resize(graph_.tensors.size());
     for (const auto& [t, affine] : carried_.tensors) {
-      if (!is_constant(t)) scales_.tensors[static_cast<std::size_t>(t)] = affine;
+      if (is_constant(t)) continue;
+      scales_.tensors[static_cast<std::size_t>(t)] = affine;
+      plan_.rounded.insert(t);
     }
   }
 
@@ -84,7 +86,8 @@ class Spreader {
     const auto stay = [&](std::string why) { decision = {Treatment::kFloat, nullptr, std::move(why)}; };
     for (const std::int32_t t : op.inputs) {
       if (!is_float(t)) continue;
-      if (const auto found = carried_.refused.find(t); found != carried_.refused.end()) return stay(found->second);
+      const auto refused = carried_.refused.find(t);
+      if (decision.rule->kind == RuleKind::kWeighted && refused != carried_.refused.end()) return stay(refused->second);
       if (!is_constant(t) && !scale(t)) return stay("the model carries no scale for one of its operands");
     }
     if (decision.rule->kind == RuleKind::kUnit) return;

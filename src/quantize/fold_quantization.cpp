@@ -189,22 +189,45 @@ class Folder {
       return true;
     }
     const auto affine = int8_affine(tensor(from));
-    if (!affine || !index.is_input(from) || index.consumers(from).size() != 1) return false;
+    if (!affine || !index.is_input(from) || !is_only_dequantized(from, index)) return false;
     input_of_[from] = to;
+    float_of_[from] = to;
     tensor(to).name.swap(tensor(from).name);
     return carry(to, *affine);
   }
 
+  // Everyone who reads it makes it float, or only changes its type first.
+  bool is_only_dequantized(std::int32_t t, const GraphIndex& index) {
+    const auto readers = index.consumers(t);
+    return std::all_of(readers.begin(), readers.end(), [&](std::int32_t reader) {
+      const ir::Operator& op = graph().operators[static_cast<std::size_t>(reader)];
+      return op.type == "DEQUANTIZE" || (op.type == "QUANTIZE" && is_change_of_type(t, op.outputs[0]) &&
+                                         is_only_dequantized(op.outputs[0], index));
+    });
+  }
+  // uint8 to int8 or back: the same values.
+  bool is_change_of_type(std::int32_t from, std::int32_t to) {
+    const auto a = int8_affine(tensor(from)), b = int8_affine(tensor(to));
+    return a && b && *a == *b;
+  }
+
   bool fold_quantize(const ir::Operator& op, const GraphIndex& index) {
     const std::int32_t from = op.inputs[0], to = op.outputs[0];
+    if (is_change_of_type(from, to) && is_only_dequantized(to, index)) {
+      const auto made_from = float_of_.find(from);
+      if (made_from == float_of_.end()) {
+        if (index.is_output(to)) return false;
+        replaced_[to] = from;
+        return true;
+      }
+      float_of_[to] = made_from->second;
+      if (index.is_output(to)) output_of_[to] = made_from->second;
+      return true;
+    }
     if (tensor(from).type != DataType::kFloat32) return false;
     const auto affine = int8_affine(tensor(to));
-    if (!affine) return false;
-    const auto readers = index.consumers(to);
-    const bool only_back = std::all_of(readers.begin(), readers.end(), [&](std::int32_t reader) {
-      return graph().operators[static_cast<std::size_t>(reader)].type == "DEQUANTIZE";
-    });
-    if (!only_back || (readers.empty() && !index.is_output(to))) return false;
+    if (!affine || !is_only_dequantized(to, index)) return false;
+    if (index.consumers(to).empty() && !index.is_output(to)) return false;
     const auto known = result_.carried.tensors.find(from);
     if (known != result_.carried.tensors.end() && known->second != *affine) return false;
     carry(from, *affine);
@@ -214,7 +237,9 @@ class Folder {
   }
 
   bool fold_fake_quant(const ir::Operator& op) {
-    const double min = op.attributes.get_float("min"), max = op.attributes.get_float("max");
+    // In float, as the operator's own kernel does.
+    const auto min = static_cast<float>(op.attributes.get_float("min"));
+    const auto max = static_cast<float>(op.attributes.get_float("max"));
     const bool narrow = op.attributes.get_bool("narrow_range");
     const std::int32_t from = op.inputs[0], to = op.outputs[0];
     if (op.attributes.get_int("num_bits", 8) != 8 || !(min < max) || !std::isfinite(max - min)) return false;
@@ -222,7 +247,7 @@ class Folder {
       ir::Tensor value = tensor(from);
       value.name = tensor(to).name;
       tensor(to) = value;
-      if (narrow && std::abs(min + max) < 1e-3 * (max - min)) {
+      if (narrow && std::abs(min + max) < 1e-3f * (max - min)) {
         result_.carried.weights[to] = {static_cast<float>((max - min) / 254)};
       } else {
         result_.notes.push_back(
@@ -232,8 +257,10 @@ class Folder {
       }
       return true;
     }
-    const auto scale = static_cast<float>((max - min) / (narrow ? 254 : 255));
-    const double zero = std::clamp(std::round(-min / scale), 0.0, 255.0) - (narrow ? 127 : 128);
+    const float steps = narrow ? 254 : 255;
+    const float scale = (max - min) / steps;
+    if (!(scale > 0)) return false;
+    const float zero = std::round(std::clamp(0.0f - min / scale, 0.0f, steps)) - (narrow ? 127 : 128);
     if (!carry(from, {scale, static_cast<std::int32_t>(zero)})) return false;
     replaced_[to] = from;
     if (is_output(to)) output_of_[to] = from;

@@ -83,6 +83,37 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
   return {Treatment::kInteger, rule, {}};
 }
 
+// An operator that only moves values between float operators gains nothing from integers.
+void drop_islands(const ir::Model& model, const QuantizeOptions& options, std::vector<Decision>& decisions) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const GraphIndex index(model);
+  const auto is_integer = [&](std::int32_t op) {
+    return op >= 0 && decisions[static_cast<std::size_t>(op)].treatment == Treatment::kInteger;
+  };
+  const auto meets_integers = [&](const ir::Operator& op) {
+    for (const std::int32_t t : op.inputs) {
+      if (t < 0 || graph.tensors[static_cast<std::size_t>(t)].type != ir::DataType::kFloat32) continue;
+      if (is_integer(index.producer(t))) return true;
+      if (index.is_input(t) && options.input_type != IoType::kFloat32) return true;
+    }
+    for (const std::int32_t t : op.outputs) {
+      const auto readers = index.consumers(t);
+      if (std::any_of(readers.begin(), readers.end(), is_integer)) return true;
+      if (index.is_output(t) && options.output_type != IoType::kFloat32) return true;
+    }
+    return false;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < decisions.size(); ++i) {
+      if (!is_integer(static_cast<std::int32_t>(i)) || decisions[i].rule->kind != RuleKind::kSameScale) continue;
+      if (meets_integers(graph.operators[i])) continue;
+      decisions[i] = {Treatment::kFloat, nullptr, "it stands between float operators"};
+      changed = true;
+    }
+  }
+}
+
 }  // namespace
 
 const OpRule* rule_of(std::string_view type) {
@@ -113,6 +144,7 @@ std::vector<Decision> decide(const ir::Model& model, const QuantizeOptions& opti
       decision = {Treatment::kFloat, nullptr, "in integers it costs the result too much accuracy (measured)"};
     }
   }
+  drop_islands(model, options, result);
   return result;
 }
 

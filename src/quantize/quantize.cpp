@@ -10,6 +10,7 @@
 #include "quantize/calibration_checks.h"
 #include "quantize/fold_quantization.h"
 #include "quantize/session.h"
+#include "quantize/split_outputs.h"
 #include "quantize/weights_only.h"
 
 namespace reef::quantize {
@@ -86,6 +87,7 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSour
   REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating"));
   result.calibration_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   REEF_RETURN_IF_ERROR(check_calibration(model, *state.calibration, result.warnings));
+  result.notes = mixed_outputs(model, *state.calibration);
   if (session.can_measure()) REEF_RETURN_IF_ERROR(session.take_reference(state.model));
 
   const bool is_16 = options.mode == Mode::kInt16x8;
@@ -103,7 +105,7 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSour
 }
 
 // A model that says itself how it is to be quantized. Samples, if there are any, only measure the result.
-Result<QuantizeResult> as_carried(const Folded& folded, const data::SampleSource* source,
+Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folded, const data::SampleSource* source,
                                   const QuantizeOptions& options) {
   if (options.mode == Mode::kInt16x8) {
     return unsupported("the model carries scales for 8 bits; int16x8 cannot use them");
@@ -118,13 +120,25 @@ Result<QuantizeResult> as_carried(const Folded& folded, const data::SampleSource
       fmt::format("the model carries {} scales of activations: they are used as they are, nothing is "
                   "calibrated",
                   folded.activation_scales));
+  const auto note_borders = [&](const std::vector<std::int32_t>& borders, IoType type, std::string_view word) {
+    for (const std::int32_t t : borders) {
+      const ir::Tensor& tensor = folded.model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
+      const bool has_scale = state.plan.scales->tensors[static_cast<std::size_t>(t)].has_value();
+      if (type == IoType::kFloat32 || has_scale || tensor.type != ir::DataType::kFloat32) continue;
+      result.notes.push_back(fmt::format("{} '{}' stays float32: the model carries no scale for it", word,
+                                         ir::describe_name(tensor.name)));
+    }
+  };
+  note_borders(folded.model.subgraphs[0].inputs, options.input_type, "input");
+  note_borders(folded.model.subgraphs[0].outputs, options.output_type, "output");
   if (source == nullptr) {
     REEF_RETURN_IF_ERROR(finish(state, options, result));
     return result;
   }
   Session session(*source, options);
   REEF_RETURN_IF_ERROR(session.split_samples());
-  REEF_RETURN_IF_ERROR(session.take_reference(state.model));
+  // Not the folded model: rounding and cutting off is part of what the model computes.
+  REEF_RETURN_IF_ERROR(session.take_reference(std::make_shared<const ir::Model>(original), false));
   REEF_RETURN_IF_ERROR(session.start(std::move(state), "scales that the model carries"));
   REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
   result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
@@ -143,8 +157,13 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
   if (options.mode == Mode::kDynamic || options.mode == Mode::kFloat16) {
     return weights_only(folded.model, source, options);
   }
-  if (folded.has_activation_scales()) return as_carried(folded, source, options);
-  return calibrated(folded.model, source, options);
+  if (folded.has_activation_scales()) return as_carried(model, folded, source, options);
+  if (!options.split_outputs) return calibrated(folded.model, source, options);
+  ir::Model split = folded.model;
+  const std::vector<std::string> notes = split_outputs(split);
+  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(split, source, options));
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  return result;
 }
 
 }  // namespace reef::quantize

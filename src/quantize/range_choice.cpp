@@ -73,6 +73,56 @@ double divergence(const Histogram& histogram, const Range& range, int levels) {
   return result;
 }
 
+// Whether there are enough values for the histogram to have a shape: in a sparse one, every narrower range looks
+// better.
+bool has_shape(const Histogram& histogram) {
+  constexpr std::uint64_t kValuesPerBin = 8;
+  std::uint64_t occupied = 0;
+  for (const std::uint64_t count : histogram.counts()) occupied += count > 0 ? 1u : 0u;
+  return occupied > 0 && histogram.total() - histogram.zeros() >= kValuesPerBin * occupied;
+}
+
+// Sums over bins from the left, so that the error of any range takes the same few steps.
+class SquareErrors {
+ public:
+  explicit SquareErrors(const Histogram& histogram) : histogram_(histogram) {
+    const auto counts = histogram.counts();
+    sums_.resize(counts.size() + 1);
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const auto count = static_cast<double>(counts[i]);
+      const double centre = histogram.lower_edge(static_cast<int>(i)) + histogram.width() / 2;
+      sums_[i + 1] = {sums_[i].count + count, sums_[i].first + count * centre,
+                      sums_[i].second + count * centre * centre};
+    }
+  }
+
+  double of(const Range& range, int levels) const {
+    if (sums_.size() < 2) return 0;
+    const double step = (static_cast<double>(range.max) - range.min) / (levels - 1);
+    const std::size_t low = bins_below(range.min), high = bins_below(range.max);
+    const double sum = sums_.back().count * step * step / 12 + beyond({}, sums_[low], range.min) +
+                       beyond(sums_[high], sums_.back(), range.max);
+    return sum / static_cast<double>(histogram_.total());
+  }
+
+ private:
+  struct Sums {
+    double count = 0, first = 0, second = 0;  // of values: how many, their sum, the sum of their squares
+  };
+  // Number of bins whose centre lies below `value`.
+  std::size_t bins_below(double value) const {
+    const double bins = std::ceil(value / histogram_.width() - 0.5) + Histogram::kBins / 2;
+    return static_cast<std::size_t>(std::clamp<double>(bins, 0, Histogram::kBins));
+  }
+  // Sum of square distances to `limit` of the bins between two places.
+  static double beyond(const Sums& from, const Sums& to, double limit) {
+    return (to.second - from.second) - 2 * limit * (to.first - from.first) + limit * limit * (to.count - from.count);
+  }
+
+  const Histogram& histogram_;
+  std::vector<Sums> sums_;
+};
+
 template <typename Cost>
 Range search(const Range& full, bool symmetric, const Cost& cost) {
   Range best = full;
@@ -123,19 +173,7 @@ std::string_view name_of(RangeMethod method) {
 Range hull(const Range& a, const Range& b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 
 double quantization_error(const Histogram& histogram, const Range& range, int levels) {
-  const auto counts = histogram.counts();
-  if (counts.empty()) return 0;
-  const double step = (static_cast<double>(range.max) - range.min) / (levels - 1);
-  const double width = histogram.width();
-  double sum = 0;
-  for (int bin = 0; bin < Histogram::kBins; ++bin) {
-    const auto count = static_cast<double>(counts[static_cast<std::size_t>(bin)]);
-    if (count == 0) continue;
-    const double centre = histogram.lower_edge(bin) + width / 2;
-    const double beyond = std::max({0.0, centre - range.max, range.min - centre});
-    sum += count * (step * step / 12 + beyond * beyond);
-  }
-  return sum / static_cast<double>(histogram.total());
+  return SquareErrors(histogram).of(range, levels);
 }
 
 Range choose_range(const TensorStatistics& statistics, const RangeRequest& request) {
@@ -153,11 +191,12 @@ Range choose_range(const TensorStatistics& statistics, const RangeRequest& reque
     case RangeMethod::kPercentile:
       return percentile_range(statistics, request.percentile);
     case RangeMethod::kEntropy:
-      if (histogram.counts().empty()) return full;
+      if (!has_shape(histogram)) return full;
       return search(full, true, [&](const Range& r) { return divergence(histogram, r, request.levels); });
     case RangeMethod::kMse:
-      return search(full, request.symmetric,
-                    [&](const Range& r) { return quantization_error(histogram, r, request.levels); });
+      return search(full, request.symmetric, [errors = SquareErrors(histogram), &request](const Range& r) {
+        return errors.of(r, request.levels);
+      });
   }
   return full;
 }

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/status.h"
@@ -28,6 +30,11 @@ struct State {
   std::vector<RangeRequest> requests;    // per tensor: how its range is taken
   std::vector<std::int32_t> keep_float;  // operators, by number
 
+  // Ranges of this calibration that were computed already.
+  using RangeKey = std::tuple<std::size_t, RangeMethod, double>;
+  std::shared_ptr<std::map<RangeKey, Range>> known_ranges = std::make_shared<std::map<RangeKey, Range>>();
+  void set_calibration(std::shared_ptr<const Calibration> observed);
+
   // Ranges anew from requests and calibration, decisions anew from keep_float.
   void refresh(const QuantizeOptions& options);
 };
@@ -39,7 +46,8 @@ class Session {
   // Deals the source's samples to calibration and measuring. Fails when there are none.
   Status split_samples();
   // Remembers what the float model says about the samples held back.
-  Status take_reference(const std::shared_ptr<const ir::Model>& model);
+  // before_softmax: see compared_; the states measured later must then have the tensors of this model.
+  Status take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax = true);
   Result<std::shared_ptr<const Calibration>> observe(const std::shared_ptr<const ir::Model>& model,
                                                      std::string_view phase);
   Result<OutputError> measure(const State& state);
@@ -64,6 +72,9 @@ class Session {
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
   std::vector<std::int64_t> calibration_samples_, held_back_;
+  // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and
+  // exaggerates others). Tensors of the float model; -1: the output itself.
+  std::vector<std::int32_t> compared_;
   Outputs reference_;
   State best_;
   OutputError best_error_;

@@ -89,6 +89,8 @@ class Writer {
     if (type == IoType::kFloat32) return {};
     const auto& own = scales_.tensors[static_cast<std::size_t>(t)];
     const auto given = plan_.border.find(t);
+    const bool is_unknown = plan_.scales && !own && given == plan_.border.end();
+    if (is_unknown) return {};  // nobody said how; it stays float
     const Affine affine = given != plan_.border.end() ? given->second
                           : own                       ? *own
                                 : affine_for(plan_.ranges[static_cast<std::size_t>(t)], options_.mode);
@@ -133,6 +135,23 @@ class Writer {
     forms_[key] = made;
     return made;
   }
+  // A float tensor whose scale the model carries, rounded and cut to what that holds, as the model says: a ReLU may be
+  // in nothing but the cut.
+  std::int32_t through_integers(std::int32_t t) {
+    if (const auto found = rounded_.find(t); found != rounded_.end()) return found->second;
+    const std::int32_t integers = in_form(t, integer_form(t));
+    const std::int32_t made = new_tensor(t, {}, "_rounded");
+    ir::Operator op;
+    op.type = "DEQUANTIZE";
+    op.builtin_code = rewrite::builtin_code(op.type);
+    op.version = conversion_version(true, integer_, DataType::kFloat32);
+    op.options_type = "DequantizeOptions";
+    op.inputs = {integers};
+    op.outputs = {made};
+    operators_.push_back(std::move(op));
+    ++result_.quantize_ops;
+    return rounded_[t] = made;
+  }
   static int conversion_version(bool to_float, DataType from, DataType to) {
     if (to_float) return from == DataType::kInt8 ? 2 : from == DataType::kInt16 ? 3 : 1;
     return to == DataType::kInt16 ? 2 : 1;
@@ -144,7 +163,12 @@ class Writer {
     if (decision.treatment == Treatment::kFloat) {
       ++result_.float_ops;
       for (std::int32_t& t : op.inputs) {
-        if (is_float(t) && home_[static_cast<std::size_t>(t)].type != DataType::kFloat32) t = in_form(t, {});
+        if (!is_float(t)) continue;
+        if (home_[static_cast<std::size_t>(t)].type != DataType::kFloat32) {
+          t = in_form(t, {});
+        } else if (plan_.rounded.contains(t)) {
+          t = through_integers(t);
+        }
       }
     } else if (decision.treatment == Treatment::kInteger) {
       ++result_.integer_ops;
@@ -312,6 +336,7 @@ class Writer {
   Scales scales_;
   std::vector<Form> home_;  // of every tensor of the float model
   std::map<std::pair<std::int32_t, std::tuple<int, float, std::int32_t>>, std::int32_t> forms_, constants_;
+  std::map<std::int32_t, std::int32_t> rounded_;
   std::vector<ir::Operator> operators_;
   IntegerModel result_;
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Plan {
   std::optional<Scales> scales;                                    // instead of what follows from ranges
   std::map<std::int32_t, std::vector<float>> given_weight_scales;  // by weights; one, or one per channel
   std::map<std::int32_t, Affine> border;                           // of the graph's outputs
+  std::set<std::int32_t> rounded;  // tensors that also float operators must read rounded to their scale
 };
 
 struct IntegerModel {

@@ -29,6 +29,8 @@ bool is_open(const ir::Tensor& tensor) {
                      [](std::int32_t dim) { return dim < 0; });
 }
 
+constexpr int kMostAxes = 8;  // no runtime takes more
+
 }  // namespace
 
 Graph::Graph(ir::Model& model, std::size_t subgraph) : model_(&model), subgraph_(subgraph) {
@@ -118,7 +120,8 @@ bool Graph::is_sound(OpId id) const {
   if (definition == nullptr || !ops::check_arity(*definition, node.op).ok()) return false;
   const auto is_plain = [this](TensorId tensor_id) {
     const ir::Tensor& it = tensor(tensor_id);
-    return !is_open(it) && !it.is_variable && !it.sparsity && it.external_buffer == 0 && it.shape.elements() > 0;
+    return !is_open(it) && !it.is_variable && !it.sparsity && it.external_buffer == 0 && it.shape.elements() > 0 &&
+           it.shape.rank() <= kMostAxes;
   };
   const std::string& type = node.op.type;
   const bool takes_bias =

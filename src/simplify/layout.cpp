@@ -57,6 +57,20 @@ bool moves_elements(const Layout& layout, const ir::Shape& shape) {
   return !std::is_sorted(axes.begin(), axes.end());
 }
 
+bool fits_shape(const Layout& layout, const ir::Shape& shape) {
+  std::vector<bool> seen(static_cast<std::size_t>(shape.rank()), false);
+  for (const int axis : layout) {
+    if (axis >= shape.rank() || axis < kNewAxis) return false;
+    if (axis < 0) continue;
+    if (seen[static_cast<std::size_t>(axis)]) return false;
+    seen[static_cast<std::size_t>(axis)] = true;
+  }
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] != 1 && !seen[static_cast<std::size_t>(axis)]) return false;
+  }
+  return true;
+}
+
 int position_of(int axis, const Layout& layout) {
   const auto found = std::find(layout.begin(), layout.end(), axis);
   return found == layout.end() ? kNewAxis : static_cast<int>(found - layout.begin());

@@ -26,6 +26,8 @@ bool is_same(const Layout& a, const Layout& b, const ir::Shape& shape);
 bool is_identity(const Layout& layout, const ir::Shape& shape);
 // Elements change places: axes larger than 1 come in another order.
 bool moves_elements(const Layout& layout, const ir::Shape& shape);
+// The layout is one of tensors of this shape: axes are there, none comes twice, those left out have size 1.
+bool fits_shape(const Layout& layout, const ir::Shape& shape);
 // Where an axis of the tensor is in the other form; kNewAxis: nowhere.
 int position_of(int axis, const Layout& layout);
 

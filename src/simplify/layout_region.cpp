@@ -11,12 +11,9 @@ namespace {
 constexpr std::int64_t kCopyCost = 16;      // as a RESHAPE, see conversion_cost
 constexpr std::size_t kMostMembers = 4096;  // of one region, so that no graph takes for ever
 
-bool fits_shape(const Layout& layout, const ir::Shape& shape) {
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] != 1 && position_of(axis, layout) < 0) return false;
-  }
-  // Operators on more axes than usual are refused by runtimes.
-  return static_cast<int>(layout.size()) <= std::max(4, shape.rank());
+// Operators on more axes than usual are refused by runtimes.
+bool is_possible(const Layout& layout, const ir::Shape& shape) {
+  return fits_shape(layout, shape) && static_cast<int>(layout.size()) <= std::max(4, shape.rank());
 }
 
 }  // namespace
@@ -41,7 +38,7 @@ LayoutRegion::LayoutRegion(const Graph& graph, TensorId seed, const Layout& layo
 
 // A conversion's operand and result must not both be in the region: each would count on the other staying.
 bool LayoutRegion::may_have(TensorId tensor, const Layout& layout) const {
-  if (!fits_shape(layout, graph_->shape(tensor)) || !graph_->can_lay_out(tensor, layout)) return false;
+  if (!is_possible(layout, graph_->shape(tensor)) || !graph_->can_lay_out(tensor, layout)) return false;
   const OpId producer = graph_->producer(tensor);
   if (producer != kNone && conversion_of(*graph_, producer) && layouts_.contains(graph_->op(producer).inputs[0])) {
     return false;
@@ -70,9 +67,10 @@ bool LayoutRegion::is_valid(const Relayout& layouts, OpId op) const {
   const auto is_valid_for = [&](const std::optional<Layout>& layout, TensorId tensor) {
     if (!layout) return true;
     const auto known = layouts_.find(tensor);
+    if (!fits_shape(*layout, graph_->shape(tensor))) return false;
     if (known != layouts_.end()) return is_same(known->second, *layout, graph_->shape(tensor));
     if (graph_->is_constant(tensor)) {
-      return fits_shape(*layout, graph_->shape(tensor)) && graph_->can_lay_out(tensor, *layout);
+      return is_possible(*layout, graph_->shape(tensor)) && graph_->can_lay_out(tensor, *layout);
     }
     return may_have(tensor, *layout);
   };

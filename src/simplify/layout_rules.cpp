@@ -49,6 +49,9 @@ Layout result_layout(const Layout& operand, int rank, int result_rank) {
 bool complete_elementwise(const Graph& graph, OpId id, Relayout& wanted) {
   const ir::Operator& op = graph.op(id);
   const ir::Shape& result = graph.shape(op.outputs[0]);
+  for (const TensorId input : op.inputs) {
+    if (graph.shape(input).rank() > result.rank()) return false;
+  }
   if (op.type == "SELECT" && graph.shape(op.inputs[0]) != result) return false;
   if (!wanted.outputs[0]) {
     for (std::size_t i = 0; i < op.inputs.size() && !wanted.outputs[0]; ++i) {
@@ -60,6 +63,7 @@ bool complete_elementwise(const Graph& graph, OpId id, Relayout& wanted) {
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const ir::Shape& shape = graph.shape(op.inputs[i]);
     Layout layout = operand_layout(*wanted.outputs[0], result.rank(), shape.rank());
+    if (!fits_shape(layout, shape)) return false;
     if (wanted.inputs[i] && !is_same(*wanted.inputs[i], layout, shape)) return false;
     wanted.inputs[i] = std::move(layout);
   }
@@ -93,18 +97,26 @@ bool same_layout(Relayout& wanted, const Graph& graph, OpId id, std::span<const 
     if (rank < 0) rank = shape.rank();
     agree = agree && shape.rank() == rank;
     if (!known || !agree) return;
-    if (layout) agree = is_same(*layout, *known, shape);
+    if (layout) agree = fits_shape(*layout, shape) && is_same(*layout, *known, shape);
     if (!layout) layout = known;
   };
   for (const std::size_t i : data) {
     if (i >= op.inputs.size()) return false;
     look(wanted.inputs[i], op.inputs[i]);
   }
+  for (std::size_t i = 0; i < wanted.inputs.size(); ++i) {
+    if (wanted.inputs[i] && std::find(data.begin(), data.end(), i) == data.end()) return false;
+  }
   for (std::size_t i = 0; i < op.outputs.size(); ++i) look(wanted.outputs[i], op.outputs[i]);
   if (!agree || !layout) return false;
   for (const std::size_t i : data) wanted.inputs[i] = layout;
   for (std::optional<Layout>& each : wanted.outputs) each = layout;
   return true;
+}
+
+bool only_first_given(const Relayout& wanted) {
+  return std::none_of(wanted.inputs.begin() + 1, wanted.inputs.end(),
+                      [](const auto& each) { return each.has_value(); });
 }
 
 int normal_axis(std::int64_t axis, int rank) {

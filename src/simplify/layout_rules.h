@@ -35,8 +35,11 @@ const LayoutRule* find_layout_rule(const Graph& graph, OpId op);
 std::optional<Layout> conversion_of(const Graph& graph, OpId op);
 
 // ---- For the rules ----
-// One layout for all data operands and results, which have the same rank. `data`: which inputs are concerned.
+// One layout for all data operands and results, which have the same rank. `data`: which inputs are concerned; no
+// other must be given one.
 bool same_layout(Relayout& wanted, const Graph& graph, OpId op, std::span<const std::size_t> data);
+// No input but the first is given a layout, as parameters must not be.
+bool only_first_given(const Relayout& wanted);
 // Axis of the operator counted from 0; -1: out of range.
 int normal_axis(std::int64_t axis, int rank);
 

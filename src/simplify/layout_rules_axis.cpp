@@ -67,8 +67,10 @@ void apply_operand_axis(Graph& graph, OpId op, const Relayout& layouts) {
 bool complete_arg(const Graph& graph, OpId op, Relayout& wanted) {
   const ir::Shape& shape = graph.shape(graph.op(op).inputs[0]);
   const int axis = operand_axis(graph, op, 1, shape.rank());
-  if (axis < 0 || !wanted.inputs[0] || position_of(axis, *wanted.inputs[0]) < 0) return false;
+  if (axis < 0 || !wanted.inputs[0] || !only_first_given(wanted)) return false;
+  if (position_of(axis, *wanted.inputs[0]) < 0) return false;
   Layout result = without_axis(*wanted.inputs[0], axis);
+  if (!fits_shape(result, graph.shape(graph.op(op).outputs[0]))) return false;
   if (wanted.outputs[0] && !is_same(*wanted.outputs[0], result, graph.shape(graph.op(op).outputs[0]))) return false;
   wanted.outputs[0] = std::move(result);
   return true;
@@ -96,6 +98,7 @@ bool complete_pack(const Graph& graph, OpId op, Relayout& wanted) {
   if (position_of(axis, *wanted.outputs[0]) < 0) return false;
   const Layout operand = without_axis(*wanted.outputs[0], axis);
   for (std::size_t i = 0; i < it.inputs.size(); ++i) {
+    if (!fits_shape(operand, graph.shape(it.inputs[i]))) return false;
     if (wanted.inputs[i] && !is_same(*wanted.inputs[i], operand, graph.shape(it.inputs[i]))) return false;
     wanted.inputs[i] = operand;
   }
@@ -113,6 +116,7 @@ bool complete_unpack(const Graph& graph, OpId op, Relayout& wanted) {
   if (axis < 0 || !wanted.inputs[0] || position_of(axis, *wanted.inputs[0]) < 0) return false;
   const Layout result = without_axis(*wanted.inputs[0], axis);
   for (std::size_t i = 0; i < it.outputs.size(); ++i) {
+    if (!fits_shape(result, graph.shape(it.outputs[i]))) return false;
     if (wanted.outputs[i] && !is_same(*wanted.outputs[i], result, graph.shape(it.outputs[i]))) return false;
     wanted.outputs[i] = result;
   }
@@ -129,13 +133,14 @@ bool complete_gather(const Graph& graph, OpId op, Relayout& wanted) {
   const ir::Shape& shape = graph.shape(it.inputs[0]);
   const int axis = attribute_axis(graph, op, shape.rank());
   const int index_rank = graph.shape(it.inputs[1]).rank();
-  if (axis < 0 || it.attributes.get_int("batch_dims") != 0 || index_rank > 1 || wanted.inputs[1]) return false;
+  if (axis < 0 || it.attributes.get_int("batch_dims") != 0 || index_rank > 1 || !only_first_given(wanted)) return false;
   if (index_rank == 1) {
     const std::size_t data[] = {0};
     return same_layout(wanted, graph, op, data) && position_of(axis, *wanted.inputs[0]) >= 0;
   }
   if (!wanted.inputs[0] || position_of(axis, *wanted.inputs[0]) < 0) return false;
   Layout result = without_axis(*wanted.inputs[0], axis);
+  if (!fits_shape(result, graph.shape(it.outputs[0]))) return false;
   if (wanted.outputs[0] && !is_same(*wanted.outputs[0], result, graph.shape(it.outputs[0]))) return false;
   wanted.outputs[0] = std::move(result);
   return true;

@@ -78,12 +78,13 @@ bool complete_strided_slice(const Graph& graph, OpId op, Relayout& wanted) {
   }
   const std::int64_t dropped = attributes.get_int("shrink_axis_mask");
   if (dropped == 0) return same_layout(wanted, graph, op, kData);
-  if (!wanted.inputs[0]) return false;
+  if (!wanted.inputs[0] || !only_first_given(wanted)) return false;
   const int rank = graph.shape(it.inputs[0]).rank();
   for (int axis = 0; axis < rank; ++axis) {
     if (((dropped >> axis) & 1) != 0 && position_of(axis, *wanted.inputs[0]) < 0) return false;
   }
   Layout result = after_drop(*wanted.inputs[0], dropped, rank);
+  if (!fits_shape(result, graph.shape(it.outputs[0]))) return false;
   if (wanted.outputs[0] && !is_same(*wanted.outputs[0], result, graph.shape(it.outputs[0]))) return false;
   wanted.outputs[0] = std::move(result);
   return true;
@@ -112,13 +113,14 @@ bool complete_reduction(const Graph& graph, OpId op, Relayout& wanted) {
     if (!same_layout(wanted, graph, op, kData)) return false;
     return std::all_of(axes->begin(), axes->end(), [&](int axis) { return position_of(axis, *wanted.inputs[0]) >= 0; });
   }
-  if (!wanted.inputs[0]) return false;
+  if (!wanted.inputs[0] || !only_first_given(wanted)) return false;
   std::int64_t dropped = 0;
   for (const int axis : *axes) {
     if (position_of(axis, *wanted.inputs[0]) < 0) return false;
     dropped |= std::int64_t{1} << axis;
   }
   Layout result = after_drop(*wanted.inputs[0], dropped, graph.shape(it.inputs[0]).rank());
+  if (!fits_shape(result, graph.shape(it.outputs[0]))) return false;
   if (wanted.outputs[0] && !is_same(*wanted.outputs[0], result, graph.shape(it.outputs[0]))) return false;
   wanted.outputs[0] = std::move(result);
   return true;

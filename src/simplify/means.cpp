@@ -90,6 +90,7 @@ bool join(Graph& graph, OpId id) {
   for (int axis = 0; axis < graph.shape(graph.op(inner).inputs[0]).rank(); ++axis) {
     if (keeps || std::find(first->begin(), first->end(), axis) == first->end()) remaining.push_back(axis);
   }
+  if (static_cast<int>(remaining.size()) != graph.shape(between).rank()) return false;
   std::vector<int> axes = *first;
   for (const int axis : *second) axes.push_back(remaining[static_cast<std::size_t>(axis)]);
   std::sort(axes.begin(), axes.end());
@@ -118,6 +119,8 @@ bool sum_to_mean(Graph& graph, OpId id) {
 }
 
 bool at(Graph& graph, OpId id) {
+  // Of integers every kernel rounds in its own way.
+  if (!is_float(graph, graph.op(id).outputs[0])) return false;
   if (!is_reduction(graph.type(id))) return sum_to_mean(graph, id);
   return keep_dims(graph, id) || join(graph, id) || skip_reshape(graph, id);
 }

@@ -98,6 +98,8 @@ std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId const
 }
 
 AxisPadding same_padding(std::int64_t input, std::int64_t filter, std::int64_t stride, std::int64_t dilation) {
+  constexpr std::int64_t kMost = 1 << 20;  // attributes may be any number
+  if (stride < 1 || stride > kMost || dilation < 1 || dilation > kMost) return {1, 1};
   const std::int64_t output = (input + stride - 1) / stride;
   const std::int64_t reach = (filter - 1) * dilation + 1;
   const std::int64_t total = std::max<std::int64_t>((output - 1) * stride + reach - input, 0);

@@ -97,6 +97,7 @@ bool to_space(Graph& graph, const Place& place) {
   const int block = from[1] > 0 ? to[1] / from[1] : 0;
   if (block < 2 || to[1] != from[1] * block || to[2] != from[2] * block || to[0] != from[0]) return false;
   const std::int32_t channels = to[3];
+  if (channels * block * block != from[3]) return false;
   if (place.movement == simplest({from[0], from[1], from[2], block, block, channels}, {0, 1, 3, 2, 4, 5})) {
     replace_by(graph, place, place.x, "DEPTH_TO_SPACE", block);
     return true;
@@ -122,6 +123,7 @@ bool to_depth(Graph& graph, const Place& place) {
   const ir::Shape from = graph.shape(place.x), to = graph.shape(place.y);
   const int block = to[1] > 0 ? from[1] / to[1] : 0;
   if (block < 2 || from[1] != to[1] * block || from[2] != to[2] * block || to[0] != from[0]) return false;
+  if (from[3] * block * block != to[3]) return false;
   const ir::Shape split = {from[0], to[1], block, to[2], block, from[3]};
   if (place.movement == simplest(split, {0, 1, 3, 2, 4, 5})) {
     replace_by(graph, place, place.x, "SPACE_TO_DEPTH", block);

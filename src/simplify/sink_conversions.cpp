@@ -50,12 +50,11 @@ bool at(Graph& graph, OpId conversion) {
   layouts.inputs.resize(inputs.size());
   layouts.outputs = {inverse(*layout, graph.shape(x).rank())};
   if (!kElementwiseRule.complete(graph, op, layouts) || !graph.can_lay_out(y, *layouts.outputs[0])) return false;
+  if (!fits_shape(*layouts.outputs[0], graph.shape(y))) return false;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == between) continue;
     if (!graph.is_constant(inputs[i]) || !graph.can_lay_out(inputs[i], *layouts.inputs[i])) return false;
-    for (int axis = 0; axis < graph.shape(inputs[i]).rank(); ++axis) {
-      if (graph.shape(inputs[i])[axis] != 1 && position_of(axis, *layouts.inputs[i]) < 0) return false;
-    }
+    if (!fits_shape(*layouts.inputs[i], graph.shape(inputs[i]))) return false;
   }
   std::vector<TensorId> changed;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -259,6 +259,9 @@ inline Values random_inputs(const ir::Model& model, std::uint32_t seed) {
         const float value = draw(random);
         std::memcpy(&bytes[i], &value, 4);
       }
+    } else if (tensor.type == DataType::kInt32 || tensor.type == DataType::kInt64) {  // indices, mostly
+      const std::size_t size = tensor.type == DataType::kInt32 ? 4 : 8;
+      for (std::size_t i = 0; i < bytes.size(); i += size) bytes[i] = static_cast<std::uint8_t>(random() % 8);
     } else {
       for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
     }
@@ -272,6 +275,7 @@ inline Result<Values> evaluate(const ir::Model& model, const Values& inputs) {
   REEF_RETURN_IF_ERROR(interpreter->prepare());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::span<std::byte> memory = interpreter->input_bytes(static_cast<int>(i));
+    if (memory.empty()) continue;  // a constant
     REEF_REQUIRE(memory.size() == inputs[i].size(), "input {} has {} bytes", i, memory.size());
     std::memcpy(memory.data(), inputs[i].data(), memory.size());
   }

@@ -11,14 +11,15 @@
 namespace reef::simplify {
 namespace {
 
-constexpr int kMostTries = 20000;
+constexpr std::size_t kMostWork = 2'000'000;  // tensors looked at, so that no graph takes for ever
 
 // Regions that were looked at and are best as they are; valid until the graph changes.
 using Known = std::set<std::pair<TensorId, Layout>>;
 
-bool improve(Graph& graph, TensorId seed, const Layout& layout, Known& known) {
+bool improve(Graph& graph, TensorId seed, const Layout& layout, Known& known, std::size_t& work) {
   if (graph.is_constant(seed) || known.contains({seed, layout})) return false;
   LayoutRegion region(graph, seed, layout);
+  work += 1 + region.layouts().size();
   if (region.choose()) {
     region.apply(graph);
     graph.sweep();
@@ -30,17 +31,17 @@ bool improve(Graph& graph, TensorId seed, const Layout& layout, Known& known) {
 }
 
 int whole(Graph& graph) {
-  int changes = 0, tries = 0;
+  int changes = 0;
+  std::size_t work = 0;
   Known known;
-  for (OpId op = 0; op < graph.op_slots() && tries < kMostTries; ++op) {
+  for (OpId op = 0; op < graph.op_slots() && work < kMostWork; ++op) {
     if (!graph.is_alive(op)) continue;
     const auto conversion = conversion_of(graph, op);
     if (!conversion) continue;
-    ++tries;
     const TensorId x = graph.op(op).inputs[0], y = graph.op(op).outputs[0];
     if (is_identity(*conversion, graph.shape(x))) continue;
     const Layout back = inverse(*conversion, graph.shape(x).rank());
-    if (improve(graph, y, back, known) || improve(graph, x, *conversion, known)) ++changes;
+    if (improve(graph, y, back, known, work) || improve(graph, x, *conversion, known, work)) ++changes;
   }
   return changes;
 }

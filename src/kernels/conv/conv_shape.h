@@ -17,6 +17,7 @@ struct ConvAxis {
 
   // Input coordinate of the window's first position for output `o`; may be negative.
   std::int64_t origin(std::int64_t o) const { return o * stride - pad_before; }
+  bool is_pointwise() const { return window == 1 && stride == 1 && pad_before == 0 && output == input; }
   // Positions of the window that fall inside the image.
   TapRange inside(std::int64_t o) const {
     const std::int64_t start = origin(o);
@@ -34,6 +35,8 @@ struct ConvShape {
 
   std::int64_t group_inputs() const { return input_channels / groups; }
   std::int64_t group_outputs() const { return output_channels / groups; }
+  // Whether windows are the pixels themselves, in order.
+  bool is_pointwise() const { return y.is_pointwise() && x.is_pointwise(); }
   std::int64_t taps() const { return y.window * x.window; }
   std::int64_t depth() const { return taps() * group_inputs(); }  // products per output
   std::int64_t output_rows() const { return batches * y.output; }

@@ -23,6 +23,7 @@ struct RowWork {
   std::int64_t summands;
   bool is_signed;
   const ByteScaling* scaling;
+  std::int64_t slot;               // of the block in the scaling
   std::int64_t channel, channels;  // of the block: first, how many
   std::uint8_t* output;            // of the row's first pixel and the block's first channel
   std::int64_t output_stride;
@@ -93,7 +94,7 @@ template <bool kWhole, bool kThreeRows>
 // Results that floats cannot tell, by the reference's function.
 void fix_pixel(const RowWork& work, const __m256i* sums, std::uint8_t* to) {
   for (int v = 0; v < 4; ++v) {
-    const unsigned lanes = unsure_lanes(*work.scaling, sums[v], work.channel + v * kLanes);
+    const unsigned lanes = unsure_lanes(*work.scaling, sums[v], work.slot + v * kLanes);
     if (lanes == 0) continue;
     alignas(32) std::int32_t sum[kLanes];
     _mm256_store_si256(reinterpret_cast<__m256i*>(sum), sums[v]);
@@ -105,51 +106,52 @@ void fix_pixel(const RowWork& work, const __m256i* sums, std::uint8_t* to) {
   }
 }
 
-template <int kCount, bool kWhole>
+template <int kCount, bool kWhole, bool kSigned>
 [[gnu::always_inline]] inline void finish_pixels(const RowWork& work, const __m256i (&sums)[kCount][4],
                                                  std::uint8_t* to) {
-  const Requantizer& q = *work.scaling->exact;
-  const __m256i zero_point = _mm256_set1_epi16(static_cast<std::int16_t>(q.zero_point));
-  const __m256i mask = _mm256_set1_epi32(work.scaling->mask());
-  const __m128i bits = _mm_cvtsi32_si128(work.scaling->bits);
-  __m256i least = mask, results[kCount][4];
+  const ByteLimits limits = load_limits(*work.scaling);
+  const std::int64_t stride = work.output_stride, channels = work.channels;
+  __m256i least = limits.mask, results[kCount][4];
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
-    const ScaleVectors by = load_scale(*work.scaling, work.channel + v * kLanes);
+    const ScaleVectors by = load_scale(*work.scaling, work.slot + v * kLanes);
 #pragma GCC unroll 4
     for (int p = 0; p < kCount; ++p) {
       const __m256i scaled = scale(sums[p][v], by);
-      results[p][v] = _mm256_sra_epi32(scaled, bits);
-      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, mask));
+      results[p][v] = _mm256_sra_epi32(scaled, limits.bits);
+      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, limits.mask));
     }
   }
 #pragma GCC unroll 4
   for (int p = 0; p < kCount; ++p) {
-    const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(results[p][0], results[p][1]), zero_point);
-    const __m256i high = _mm256_adds_epi16(_mm256_packs_epi32(results[p][2], results[p][3]), zero_point);
-    const __m256i bytes = limited_bytes(q, work.is_signed, low, high);
+    const __m256i bytes = limited_bytes<kSigned>(limits, _mm256_packs_epi32(results[p][0], results[p][1]),
+                                                 _mm256_packs_epi32(results[p][2], results[p][3]));
     if constexpr (kWhole) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + p * work.output_stride), bytes);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + p * stride), bytes);
+    } else if (channels == 16) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + p * stride), _mm256_castsi256_si128(bytes));
+    } else if (channels == 8) {
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(to + p * stride), _mm256_castsi256_si128(bytes));
     } else {
       alignas(32) std::uint8_t all[kDepthwiseBlock];
       _mm256_store_si256(reinterpret_cast<__m256i*>(all), bytes);
-      std::memcpy(to + p * work.output_stride, all, static_cast<std::size_t>(work.channels));
+      std::memcpy(to + p * stride, all, static_cast<std::size_t>(channels));
     }
   }
   if (!all_sure(*work.scaling, least)) [[unlikely]] {
     __m256i kept[kCount][4];
     std::memcpy(kept, sums, sizeof kept);
-    for (int p = 0; p < kCount; ++p) fix_pixel(work, kept[p], to + p * work.output_stride);
+    for (int p = 0; p < kCount; ++p) fix_pixel(work, kept[p], to + p * stride);
   }
 }
 
 // kCount outputs from pixel `x` on. kStride, kWindow: known ones, for loops to be unrolled, or 0; a known stride also
 // means no dilation and one group of rows.
-template <int kCount, int kStride, int kWindow, bool kWhole, bool kThreeRows>
+template <int kCount, int kStride, int kWindow, bool kWhole, bool kThreeRows, bool kSigned>
 void depthwise_pixels(const RowWork& work, std::int64_t x) {
-  const __m256i flip = _mm256_set1_epi8(work.is_signed ? static_cast<char>(0x80) : 0);
+  const __m256i flip = _mm256_set1_epi8(kSigned ? static_cast<char>(0x80) : 0);
   __m256i sums[kCount][4];
-  const auto* start = reinterpret_cast<const __m256i*>(work.scaling->start.data() + work.channel);
+  const auto* start = reinterpret_cast<const __m256i*>(work.scaling->start.data() + work.slot);
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
     const __m256i first = _mm256_loadu_si256(start + v);
@@ -179,24 +181,29 @@ void depthwise_pixels(const RowWork& work, std::int64_t x) {
       }
     }
   }
-  finish_pixels<kCount, kWhole>(work, sums, work.output + x * work.output_stride);
+  finish_pixels<kCount, kWhole, kSigned>(work, sums, work.output + x * work.output_stride);
 }
 
-template <int kStride, bool kWhole>
+template <int kStride, bool kWhole, bool kSigned>
 void depthwise_3x3(const RowWork& work, std::int64_t pixels) {
   std::int64_t x = 0;
-  for (; x + kPixels <= pixels; x += kPixels) depthwise_pixels<kPixels, kStride, 3, kWhole, true>(work, x);
-  for (; x < pixels; ++x) depthwise_pixels<1, kStride, 3, kWhole, true>(work, x);
+  for (; x + kPixels <= pixels; x += kPixels) depthwise_pixels<kPixels, kStride, 3, kWhole, true, kSigned>(work, x);
+  for (; x < pixels; ++x) depthwise_pixels<1, kStride, 3, kWhole, true, kSigned>(work, x);
 }
 
-template <bool kWhole>
+template <bool kWhole, bool kSigned>
 void depthwise_of(const RowWork& work, std::int64_t pixels) {
   if (work.rows == 3 && work.dilation == 1 && work.window == 3 && work.stride <= 2) {
-    return work.stride == 1 ? depthwise_3x3<1, kWhole>(work, pixels) : depthwise_3x3<2, kWhole>(work, pixels);
+    return work.stride == 1 ? depthwise_3x3<1, kWhole, kSigned>(work, pixels)
+                            : depthwise_3x3<2, kWhole, kSigned>(work, pixels);
   }
-  for (std::int64_t x = 0; x < pixels; ++x) depthwise_pixels<1, 0, 0, kWhole, false>(work, x);
+  for (std::int64_t x = 0; x < pixels; ++x) depthwise_pixels<1, 0, 0, kWhole, false, kSigned>(work, x);
 }
 
 void depthwise_row(const RowWork& work, std::int64_t pixels) {
-  work.channels == kDepthwiseBlock ? depthwise_of<true>(work, pixels) : depthwise_of<false>(work, pixels);
+  if (work.channels == kDepthwiseBlock) {
+    work.is_signed ? depthwise_of<true, true>(work, pixels) : depthwise_of<true, false>(work, pixels);
+  } else {
+    work.is_signed ? depthwise_of<false, true>(work, pixels) : depthwise_of<false, false>(work, pixels);
+  }
 }

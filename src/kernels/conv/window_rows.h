@@ -26,8 +26,7 @@ class WindowRows {
     gathers_ = s.taps() > 1 && channels < few_channels;
     runs_ = gathers_ ? 1 : s.taps();
     length_ = gathers_ ? s.depth() : channels;
-    is_pointwise_ = s.taps() == 1 && s.x.pad_before == 0 && s.y.pad_before == 0 && s.x.stride == 1 && s.y.stride == 1 &&
-                    s.x.output == s.x.input && s.y.output == s.y.input;
+    is_pointwise_ = s.is_pointwise();
     pointers_.resize(static_cast<std::size_t>(runs_ * most_rows));
     if (gathers_) {
       row_stride_ = length_ + kSlack;
@@ -37,8 +36,6 @@ class WindowRows {
     }
   }
 
-  // Whether windows are the pixels themselves, in order.
-  bool is_pointwise() const { return is_pointwise_; }
   std::int64_t runs() const { return runs_; }
   std::int64_t length() const { return length_; }
   // Pointer of run t and row r: rows()[t * row_capacity() + r].

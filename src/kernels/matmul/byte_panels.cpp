@@ -5,7 +5,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/conv/window_rows.h"
 #include "numeric/fixed_point.h"
 
 #if defined(__x86_64__)
@@ -41,29 +40,31 @@ namespace {
 namespace {
 
 constexpr std::int64_t kRowBytes = 24 << 10;  // of rows that stay in the first cache while panels pass by
+constexpr std::int64_t kRowSlack = 32;        // elements that loading may write beyond the last row
 constexpr std::int64_t kMostRows = 96;
 constexpr std::int64_t kFewestRows = 12;
-constexpr std::int64_t kFewChannels = 16;  // windows over fewer are gathered
+constexpr std::size_t kKeptElements = 64 << 10;  // of rows that are kept though far fewer are needed
 
 template <typename Work, typename RowElement, typename T>
 void convolve_with(const ConvShape& s, const T* input, std::int32_t input_zero_point, const BytePanels& weights,
                    std::int64_t group, const ByteScaling& scaling, std::int64_t pixel_begin, std::int64_t pixel_end,
                    std::int64_t panel_begin, std::int64_t panel_end, T* output,
                    void (*multiply_panel)(const Work&, std::int64_t, std::int64_t),
-                   void (*load_rows)(const WindowRows<T>&, std::int64_t, bool, std::int32_t, RowElement*, std::int64_t,
-                                     std::int32_t*)) {
+                   void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t, std::int64_t,
+                                     RowElement*, std::int64_t, std::int32_t*)) {
   const std::int64_t stride = weights.padded_depth();
   const std::int64_t fitting = kRowBytes / (stride * static_cast<std::int64_t>(sizeof(RowElement)));
   const std::int64_t together =
       std::min(std::clamp(fitting / kFewestRows * kFewestRows, kFewestRows, kMostRows), pixel_end - pixel_begin);
-  WindowRows<T> windows(s, input, static_cast<T>(input_zero_point), kFewChannels, together);
-  AlignedVector<RowElement> rows(static_cast<std::size_t>(together * stride));
-  std::vector<std::int32_t> row_terms(static_cast<std::size_t>(weights.zero_point == 0 ? 0 : together));
-  const bool is_contiguous = windows.is_pointwise() && s.groups == 1 && stride == weights.depth;
+  // Kept from call to call: small layers would spend more time on memory than on products.
+  static thread_local AlignedVector<RowElement> rows;
+  static thread_local std::vector<std::int32_t> row_terms;
+  const auto needed = static_cast<std::size_t>(together * stride + kRowSlack);
+  if (rows.size() < needed || rows.size() > 4 * needed + kKeptElements) rows = AlignedVector<RowElement>(needed);
+  row_terms.resize(static_cast<std::size_t>(weights.zero_point == 0 ? 0 : together));
   for (std::int64_t pixel = pixel_begin; pixel < pixel_end; pixel += together) {
     const std::int64_t count = std::min(together, pixel_end - pixel);
-    windows.load(pixel, count, group);
-    load_rows(windows, count, is_contiguous, input_zero_point, rows.data(), stride,
+    load_rows(s, input, input_zero_point, group, pixel, count, rows.data(), stride,
               row_terms.empty() ? nullptr : row_terms.data());
     for (std::int32_t& term : row_terms) term = numeric::wrapping_mul(term, -weights.zero_point);
     for (std::int64_t p = panel_begin; p < panel_end; ++p) {
@@ -128,7 +129,7 @@ ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const 
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[i] : 0);
     const std::int32_t start =
         numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])), of_zeros);
-    sums.push_back({start, 255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), i});
+    sums.push_back({start, 255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), i, i});
   }
   // Vectors of the last panel may read beyond the last channel.
   return make_byte_scaling(exact, sums, channels + weights.panel_columns);

@@ -51,60 +51,65 @@ void fix_row(const TileWork& work, const __m256i* sums, int vectors, std::uint8_
   }
 }
 
-// Zero point, limits, and one row's bytes to memory. `results` beyond kVectors are not looked at.
-template <int kVectors>
-[[gnu::always_inline]] inline void store_row(const TileWork& work, const __m256i* results, std::uint8_t* to) {
-  const Requantizer& q = *work.scaling->exact;
-  const __m256i zero_point = _mm256_set1_epi16(static_cast<std::int16_t>(q.zero_point));
-  const __m256i first = results[0], second = kVectors > 1 ? results[kVectors > 1 ? 1 : 0] : first;
-  const __m256i third = kVectors > 2 ? results[kVectors > 2 ? 2 : 0] : first;
-  const __m256i fourth = kVectors > 3 ? results[kVectors > 3 ? 3 : 0] : third;
-  const __m256i low = _mm256_adds_epi16(_mm256_packs_epi32(first, second), zero_point);
-  const __m256i high = kVectors > 2 ? _mm256_adds_epi16(_mm256_packs_epi32(third, fourth), zero_point) : low;
-  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  const __m256i bytes = _mm256_permutevar8x32_epi32(limited_bytes(q, work.is_signed, low, high), order);
-  // Masked stores of bytes take a Zen 4 core longer than all of the above.
-  if (work.columns == 4 * kLanes) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
-    return;
-  }
+// One row's bytes to memory. Masked stores of bytes would take a Zen 4 core longer than all that comes before.
+template <int kVectors, bool kWhole>
+[[gnu::always_inline]] inline void store_row(__m256i bytes, std::int64_t columns, std::uint8_t* to) {
   const __m128i half = _mm256_castsi256_si128(bytes);
-  if (kVectors <= 2 && work.columns == 2 * kLanes) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
-  } else if (kVectors == 3 && work.columns == 3 * kLanes) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 2 * kLanes), _mm256_extracti128_si256(bytes, 1));
-  } else if (work.columns == kLanes) {
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), half);
-  } else {
+  if constexpr (!kWhole) {
     alignas(32) std::uint8_t all[4 * kLanes];
     _mm256_store_si256(reinterpret_cast<__m256i*>(all), bytes);
-    std::memcpy(to, all, static_cast<std::size_t>(work.columns));
+    std::memcpy(to, all, static_cast<std::size_t>(columns));
+  } else if constexpr (kVectors == 4) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
+  } else if constexpr (kVectors == 3) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 2 * kLanes), _mm256_extracti128_si256(bytes, 1));
+  } else if constexpr (kVectors == 2) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
+  } else {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), half);
   }
 }
 
-// Not inlined: gcc would keep the sums of the loop before in memory.
-template <int kRows, int kVectors>
+// kWhole: all columns of the vectors count. Not inlined: gcc would keep the sums of the loop before in memory.
+template <int kRows, int kVectors, bool kSigned, bool kWhole>
 [[gnu::noinline]] void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
   ScaleVectors by[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) by[v] = load_scale(*work.scaling, work.channel + v * kLanes);
-  const __m256i mask = _mm256_set1_epi32(work.scaling->mask());
-  const __m128i bits = _mm_cvtsi32_si128(work.scaling->bits);
-  __m256i least = mask;  // binary places of all results: the closest to an integer
-#pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-    __m256i results[kVectors];
+  const ByteLimits limits = load_limits(*work.scaling);
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  std::uint8_t* to = work.output;
+  const std::int64_t stride = work.output_stride, columns = work.columns;
+  __m256i least = limits.mask;  // binary places of all results: the closest to an integer
+  for (int r = 0; r < kRows; ++r, to += stride) {
+    __m256i results[4];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const __m256i scaled = scale(sums[r][v], by[v]);
-      results[v] = _mm256_sra_epi32(scaled, bits);
-      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, mask));
+      results[v] = _mm256_sra_epi32(scaled, limits.bits);
+      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, limits.mask));
     }
-    store_row<kVectors>(work, results, work.output + r * work.output_stride);
+#pragma GCC unroll 4
+    for (int v = kVectors; v < 4; ++v) results[v] = results[kVectors - 1];
+    const __m256i low = _mm256_packs_epi32(results[0], results[1]);
+    const __m256i high = kVectors > 2 ? _mm256_packs_epi32(results[2], results[3]) : low;
+    const __m256i bytes = _mm256_permutevar8x32_epi32(limited_bytes<kSigned>(limits, low, high), order);
+    store_row<kVectors, kWhole>(bytes, columns, to);
   }
   if (!all_sure(*work.scaling, least)) [[unlikely]] {
     for (int r = 0; r < kRows; ++r) fix_row(work, sums[r], kVectors, work.output + r * work.output_stride);
+  }
+}
+
+template <int kRows, int kVectors>
+void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
+  if (work.columns == kVectors * kLanes) {
+    work.is_signed ? finish_tile<kRows, kVectors, true, true>(work, sums)
+                   : finish_tile<kRows, kVectors, false, true>(work, sums);
+  } else {
+    work.is_signed ? finish_tile<kRows, kVectors, true, false>(work, sums)
+                   : finish_tile<kRows, kVectors, false, false>(work, sums);
   }
 }
 
@@ -178,52 +183,143 @@ void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t cou
   }
 }
 
-// One piece of a row: `length` bytes become row elements, and their sum is returned.
-// flip: 0x80 for int8 with VNNI, which makes it unsigned; zero_point: what is subtracted otherwise.
-template <typename T>
-std::int32_t load_piece(const T* from, std::int64_t length, std::int32_t zero_point, bool with_sum, RowElement* to) {
+// One piece of a row: `length` bytes become row elements; their sum is returned if kSum. VNNI: int8 is made unsigned;
+// else the zero point is subtracted. Up to 31 elements beyond the end may be written too.
+// `end`: of the tensor, which must not be read beyond.
+template <typename T, bool kSum>
+[[gnu::always_inline]] inline std::int32_t load_piece(const T* from, std::int64_t length, [[maybe_unused]] const T* end,
+                                                      [[maybe_unused]] std::int32_t zero_point, RowElement* to) {
 #if REEF_VNNI
-  (void)zero_point;
   const __m256i flip = _mm256_set1_epi8(std::is_signed_v<T> ? static_cast<char>(0x80) : 0);
-  __m256i total = _mm256_setzero_si256();
-  for (std::int64_t i = 0; i < length; i += 32) {
-    const std::int64_t left = length - i;
-    const __mmask32 mask = left >= 32 ? ~__mmask32{0} : static_cast<__mmask32>((1u << left) - 1);
-    const __m256i bytes = _mm256_xor_si256(_mm256_maskz_loadu_epi8(mask, from + i), flip);
-    _mm256_mask_storeu_epi8(to + i, mask, bytes);
-    if (with_sum) {
-      const __m256i counted = _mm256_maskz_mov_epi8(mask, bytes);  // the others hold `flip`
-      total = _mm256_add_epi64(total, _mm256_sad_epu8(counted, _mm256_setzero_si256()));
-    }
+  const __m256i zero = _mm256_setzero_si256();
+  __m256i total = zero;
+  std::int64_t i = 0;
+  for (; i + 32 <= length; i += 32) {
+    const __m256i bytes = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)), flip);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), bytes);
+    if (kSum) total = _mm256_add_epi64(total, _mm256_sad_epu8(bytes, zero));
   }
-  if (!with_sum) return 0;
+  if (!kSum && i < length && length - i <= 16 && end - from >= i + 16) {
+    // Fewer bytes cross fewer cache lines.
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_xor_si128(bytes, _mm256_castsi256_si128(flip)));
+  } else if (i < length) {
+    const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
+    // Masked loads take longer, masked stores far longer.
+    const __m256i loaded = end - from >= i + 32 ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i))
+                                                : _mm256_maskz_loadu_epi8(mask, from + i);
+    const __m256i bytes = _mm256_xor_si256(loaded, flip);
+    // What lies beyond the end is written later, or multiplied by 0.
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), bytes);
+    if (kSum) total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_maskz_mov_epi8(mask, bytes), zero));
+  }
+  if (!kSum) return 0;
   const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
   return static_cast<std::int32_t>(_mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))));
 #else
   std::int32_t total = 0;
   for (std::int64_t i = 0; i < length; ++i) to[i] = static_cast<std::int16_t>(from[i] - zero_point);
-  if (with_sum) {
+  if (kSum) {
     for (std::int64_t i = 0; i < length; ++i) total += to[i];
   }
   return total;
 #endif
 }
 
-// `count` rows, one after the other; padding at the end of each stays 0. row_sums: null if they are not needed.
+// Positions outside of the image.
 template <typename T>
-void load_rows(const WindowRows<T>& windows, std::int64_t count, bool is_contiguous, std::int32_t zero_point,
-               RowElement* rows, std::int64_t row_stride, std::int32_t* row_sums) {
-  if (is_contiguous && row_sums == nullptr) {
-    load_piece(windows.rows()[0], count * row_stride, zero_point, false, rows);
+[[gnu::noinline]] void load_outside(std::int64_t length, [[maybe_unused]] std::int32_t zero_point, RowElement* to) {
+#if REEF_VNNI
+  const std::int32_t element = zero_point + (std::is_signed_v<T> ? 128 : 0);
+#else
+  const std::int32_t element = 0;
+#endif
+  for (std::int64_t i = 0; i < length; ++i) to[i] = static_cast<RowElement>(element);
+}
+
+std::int32_t sum_of_row(const RowElement* row, std::int64_t length) {
+#if REEF_VNNI
+  const __m256i zero = _mm256_setzero_si256();
+  __m256i total = zero;
+  std::int64_t i = 0;
+  for (; i + 32 <= length; i += 32) {
+    total =
+        _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + i)), zero));
+  }
+  const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
+  total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_maskz_loadu_epi8(mask, row + i), zero));
+  const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
+  return static_cast<std::int32_t>(_mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))));
+#else
+  std::int32_t total = 0;
+  for (std::int64_t i = 0; i < length; ++i) total += row[i];
+  return total;
+#endif
+}
+
+// One window as a row: pieces are whole lines of the window where channels are not in groups and nothing is dilated.
+// image: of this window's batch and group; y0, x0: where the window begins.
+template <typename T>
+void load_window(const ConvShape& s, const T* image, const T* end, std::int32_t zero_point, std::int64_t y0,
+                 std::int64_t x0, RowElement* to) {
+  const std::int64_t channels = s.group_inputs(), line_length = s.x.window * channels;
+  const bool in_lines = s.x.dilation == 1 && s.groups == 1;
+  const std::int64_t first = std::clamp<std::int64_t>(-x0, 0, s.x.window);
+  const std::int64_t last = std::clamp<std::int64_t>(s.x.input - x0, first, s.x.window);
+  for (std::int64_t ky = 0; ky < s.y.window; ++ky, to += line_length) {
+    const std::int64_t in_y = y0 + ky * s.y.dilation;
+    const T* line = image + in_y * s.x.input * s.input_channels;
+    if (in_y < 0 || in_y >= s.y.input) {
+      load_outside<T>(line_length, zero_point, to);
+    } else if (in_lines) {
+      if (first > 0) load_outside<T>(first * channels, zero_point, to);
+      load_piece<T, false>(line + (x0 + first) * channels, (last - first) * channels, end, zero_point,
+                           to + first * channels);
+      if (last < s.x.window) load_outside<T>((s.x.window - last) * channels, zero_point, to + last * channels);
+    } else {
+      for (std::int64_t kx = 0; kx < s.x.window; ++kx) {
+        const std::int64_t in_x = x0 + kx * s.x.dilation;
+        if (in_x >= 0 && in_x < s.x.input) {
+          load_piece<T, false>(line + in_x * s.input_channels, channels, end, zero_point, to + kx * channels);
+        } else {
+          load_outside<T>(channels, zero_point, to + kx * channels);
+        }
+      }
+    }
+  }
+}
+
+// Windows of output pixels [first, first + count) as rows, one after the other. row_sums: null if they are not needed.
+template <typename T>
+void load_rows(const ConvShape& s, const T* input, std::int32_t zero_point, std::int64_t group, std::int64_t first,
+               std::int64_t count, RowElement* rows, std::int64_t row_stride, std::int32_t* row_sums) {
+  const T* group_input = input + group * s.group_inputs();
+  const T* end = input + s.batches * s.input_batch_size();
+  if (s.is_pointwise() && row_sums == nullptr && s.input_channels == row_stride) {
+    load_piece<T, false>(input + first * row_stride, count * row_stride, end, zero_point, rows);
     return;
   }
-  for (std::int64_t r = 0; r < count; ++r) {
-    std::uint32_t total = 0;
-    for (std::int64_t run = 0; run < windows.runs(); ++run) {
-      total += static_cast<std::uint32_t>(load_piece(windows.rows()[run * windows.row_capacity() + r], windows.length(),
-                                                     zero_point, row_sums != nullptr,
-                                                     rows + r * row_stride + run * windows.length()));
+  if (s.is_pointwise()) {
+    for (std::int64_t r = 0; r < count; ++r, rows += row_stride) {
+      const T* from = group_input + (first + r) * s.input_channels;
+      if (row_sums != nullptr) {
+        row_sums[r] = load_piece<T, true>(from, s.group_inputs(), end, zero_point, rows);
+      } else {
+        load_piece<T, false>(from, s.group_inputs(), end, zero_point, rows);
+      }
     }
-    if (row_sums != nullptr) row_sums[r] = static_cast<std::int32_t>(total);
+    return;
   }
+  const RowElement* const first_row = rows;
+  std::int64_t x = first % s.x.output, row = first / s.x.output;
+  for (std::int64_t r = 0; r < count; ++row, x = 0) {
+    const T* image = group_input + row / s.y.output * s.input_batch_size();
+    const std::int64_t y0 = s.y.origin(row % s.y.output);
+    for (; x < s.x.output && r < count; ++x, ++r, rows += row_stride) {
+      load_window<T>(s, image, end, zero_point, y0, s.x.origin(x), rows);
+    }
+  }
+  if (row_sums == nullptr) return;
+  // Not row by row above: what was just written in pieces cannot be read at once.
+  for (std::int64_t r = 0; r < count; ++r) row_sums[r] = sum_of_row(first_row + r * row_stride, s.depth());
 }

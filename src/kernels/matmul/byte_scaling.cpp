@@ -44,9 +44,9 @@ ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, c
   result.bits = kMostBits;
   std::vector<RealFactor> factors;
   for (std::size_t c = 0; c < channels.size(); ++c) {
-    factors.push_back(real_factor(*exact, c, result.is_fast));
+    factors.push_back(real_factor(*exact, static_cast<std::size_t>(channels[c].channel), result.is_fast));
     // Numbers times factor must fit 31 bits.
-    const double largest = channels[c].largest * factors[c].factor;
+    const double largest = channels[c].largest * factors[c].factor + 256;
     if (channels[c].largest >= kExactFloats) result.bits = std::min(result.bits, kMostBits - 1);
     while (result.bits >= kFewestBits && std::ldexp(largest, result.bits) > 2147483647.0) --result.bits;
   }
@@ -56,8 +56,9 @@ ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, c
     const auto slot = static_cast<std::size_t>(channels[c].slot);
     result.start[slot] = channels[c].start;
     result.factor[slot] = static_cast<float>(std::ldexp(factors[c].factor, result.bits));
-    result.above[slot] = (0.5f + factors[c].nudge) * unit + 1;
-    result.below[slot] = (0.5f - factors[c].nudge) * unit + 1;
+    const float half = static_cast<float>(exact->zero_point) + 0.5f;
+    result.above[slot] = (half + factors[c].nudge) * unit + 1;
+    result.below[slot] = (half - factors[c].nudge) * unit + 1;
   }
   return result;
 }

@@ -3,7 +3,7 @@
 // matmul/requantize.h.
 //
 // The reference rounds twice in fixed point, which equals (shift >= 0 to the right)
-//   floor(sum * factor + 1/2 + (sum < 0 ? -1 : 1) * 2^-(shift + 1))
+//   zero_point + floor(sum * factor + 1/2 + (sum < 0 ? -1 : 1) * 2^-(shift + 1))
 // over real numbers. This is computed in float, plus one unit of the last of `bits` binary places, and made an integer
 // of that many places. How far off can that be? Only numbers below 256 count; larger ones are beyond an 8-bit output's
 // range. With 14 places they are below 2^22 units: rounding the factor to a float moves them by 1/4 unit at most,
@@ -30,7 +30,8 @@ struct ByteScaling {
   std::shared_ptr<const Requantizer> exact;
   AlignedVector<std::int32_t> start;  // bias, and what makes up for zero points
   AlignedVector<float> factor;        // times 2^bits
-  AlignedVector<float> above, below;  // one half, moved as above for sums >= 0 and < 0, times 2^bits, plus 1
+  AlignedVector<float> above,
+      below;  // zero point and one half, moved as above for sums >= 0 and < 0, times 2^bits, plus 1
   int bits = 14;
   bool is_fast = true;  // floats may be used for all channels
 
@@ -41,7 +42,7 @@ struct ByteScaling {
 struct ChannelSums {
   std::int32_t start = 0;
   double largest = 0;
-  std::int64_t slot = 0;
+  std::int64_t channel = 0, slot = 0;  // several slots may hold one channel
 };
 // The arrays have `slots` elements, zeros where there is no channel.
 ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,

@@ -12,7 +12,7 @@ struct ScaleVectors {
           _mm256_loadu_ps(scaling.below.data() + slot)};
 }
 
-// Sums times factor plus one half, as fixed-point numbers of scaling.bits binary places.
+// Sums times factor plus zero point and one half, as fixed-point numbers of scaling.bits binary places.
 [[gnu::always_inline]] inline __m256i scale(__m256i sums, const ScaleVectors& by) {
   const __m256 sum = _mm256_cvtepi32_ps(sums);
   return _mm256_cvtps_epi32(_mm256_fmadd_ps(sum, by.factor, _mm256_blendv_ps(by.above, by.below, sum)));
@@ -32,11 +32,23 @@ inline unsigned unsure_lanes(const ByteScaling& scaling, __m256i sums, std::int6
   return scaling.is_fast && _mm256_movemask_epi8(sure) == -1;
 }
 
-// Results as 16-bit numbers with the zero point added, to bytes within the limits; order as _mm256_packs_epi16 leaves
-// it.
-[[gnu::always_inline]] inline __m256i limited_bytes(const Requantizer& q, bool is_signed, __m256i low, __m256i high) {
-  const __m256i lowest = _mm256_set1_epi8(static_cast<char>(q.lowest));
-  const __m256i highest = _mm256_set1_epi8(static_cast<char>(q.highest));
-  if (is_signed) return _mm256_min_epi8(_mm256_max_epi8(_mm256_packs_epi16(low, high), lowest), highest);
-  return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(low, high), lowest), highest);
+// What rows of results need again and again; copies, because stores of bytes might change anything that is pointed to.
+struct ByteLimits {
+  __m256i lowest, highest, mask;
+  __m128i bits;
+};
+[[gnu::always_inline]] inline ByteLimits load_limits(const ByteScaling& scaling) {
+  return {_mm256_set1_epi8(static_cast<char>(scaling.exact->lowest)),
+          _mm256_set1_epi8(static_cast<char>(scaling.exact->highest)), _mm256_set1_epi32(scaling.mask()),
+          _mm_cvtsi32_si128(scaling.bits)};
+}
+
+// Results as 16-bit numbers to bytes within the limits; order as _mm256_packs_epi16 leaves it.
+template <bool kSigned>
+[[gnu::always_inline]] inline __m256i limited_bytes(const ByteLimits& limits, __m256i low, __m256i high) {
+  if constexpr (kSigned) {
+    return _mm256_min_epi8(_mm256_max_epi8(_mm256_packs_epi16(low, high), limits.lowest), limits.highest);
+  } else {
+    return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(low, high), limits.lowest), limits.highest);
+  }
 }

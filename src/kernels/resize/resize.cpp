@@ -6,6 +6,13 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <vector>
+
+#include "kernels/simd/targets.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace reef::kernels {
 namespace {
@@ -115,6 +122,59 @@ void resize_rows(const ResizeGeometry& g, const T* input, T* output, std::int64_
   }
 }
 
+}  // namespace
+
+namespace baseline {
+namespace {
+#define REEF_AVX2 0
+#include "kernels/resize/bilinear_row_body.h"
+#undef REEF_AVX2
+}  // namespace
+}  // namespace baseline
+
+#if defined(__x86_64__)
+#include "kernels/simd/begin_avx2.h"
+namespace avx2 {
+namespace {
+#define REEF_AVX2 1
+#include "kernels/resize/bilinear_row_body.h"
+#undef REEF_AVX2
+}  // namespace
+}  // namespace avx2
+#include "kernels/simd/end_target.h"
+#endif
+
+namespace {
+
+// uint8 pixels of 8 channels or more: each input row is weighted once per output row, then neighbours are added up.
+template <typename PositionOf>
+void resize_bytes(const ResizeGeometry& g, const std::uint8_t* input, std::uint8_t* output, std::int64_t first_row,
+                  std::int64_t last_row, PositionOf row_position, PositionOf column_position) {
+  const std::int64_t line = g.input_width * g.channels;
+  std::vector<float> lower(static_cast<std::size_t>(line)), upper(lower.size());
+  std::vector<Position<float>> columns(static_cast<std::size_t>(g.output_width));
+  for (std::int64_t i = 0; i < g.output_width; ++i) {
+    columns[static_cast<std::size_t>(i)] = column_position(i, g.input_width);
+  }
+  for (std::int64_t row = first_row; row < last_row; ++row) {
+    const std::uint8_t* image = input + row / g.output_height * g.input_height * line;
+    const Position<float> y = row_position(row % g.output_height, g.input_height);
+    std::uint8_t* to = output + row * g.output_width * g.channels;
+    const auto run = [&](auto* weigh, auto* blend_pixels) {
+      weigh(image + y.lower * line, line, y.lower_weight, lower.data());
+      weigh(image + y.upper * line, line, y.upper_weight, upper.data());
+      blend_pixels(lower.data(), upper.data(), g.channels, columns.data(), g.output_width, to);
+    };
+#if defined(__x86_64__)
+    if (active_target() != SimdTarget::kBaseline) {
+      run(&avx2::weigh, &avx2::blend_pixels);
+      continue;
+    }
+#endif
+    run(&baseline::weigh, &baseline::blend_pixels);
+  }
+}
+
 std::int64_t nearest(std::int64_t index, std::int64_t input_size, std::int64_t output_size, bool align_corners,
                      bool half_pixel_centers) {
   const float scale = float_scale(input_size, output_size, align_corners);
@@ -139,6 +199,13 @@ void resize_bilinear(const ResizeGeometry& g, const T* input, T* output, std::in
                  std::int64_t index, std::int64_t size) { return fixed_position(index, scale, half, size); };
     }
   };
+  if constexpr (std::is_same_v<T, std::uint8_t>) {
+    constexpr std::int64_t kWidestVector = 8;
+    if (g.channels >= kWidestVector) {
+      return resize_bytes(g, input, output, first_row, last_row, positions(g.input_height, g.output_height),
+                          positions(g.input_width, g.output_width));
+    }
+  }
   resize_rows<T, Weight>(g, input, output, first_row, last_row, positions(g.input_height, g.output_height),
                          positions(g.input_width, g.output_width));
 }

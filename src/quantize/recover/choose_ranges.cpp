@@ -27,7 +27,6 @@ std::vector<Candidate> candidates(const QuantizeOptions& options) {
   return {{of(RangeMethod::kMse, 0), "mse"},
           {of(RangeMethod::kPercentile, 99.99), "percentile 99.99"},
           {of(RangeMethod::kPercentile, 99.9), "percentile 99.9"},
-          {of(RangeMethod::kMovingAverage, 0), "moving average"},
           {of(RangeMethod::kEntropy, 0), "entropy"}};
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/elementwise/quantize.h"
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/simd/targets.h"
+#include "numeric/fixed_point.h"
+#include "numeric/lookup_table.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace reef::kernels {
+namespace baseline {
+namespace {
+#define REEF_AVX2 0
+#include "kernels/elementwise/quantize_body.h"
+#undef REEF_AVX2
+}  // namespace
+}  // namespace baseline
+
+#if defined(__x86_64__)
+#include "kernels/simd/begin_avx2.h"
+namespace avx2 {
+namespace {
+#define REEF_AVX2 1
+#include "kernels/elementwise/quantize_body.h"
+#undef REEF_AVX2
+}  // namespace
+}  // namespace avx2
+#include "kernels/simd/end_target.h"
+#endif
+
+template <typename T>
+void quantize_to(const float* in, std::int64_t count, float scale, std::int32_t zero_point, T* out) {
+  std::int64_t i = 0;
+#if defined(__x86_64__)
+  if (active_target() != SimdTarget::kBaseline) {
+    i = avx2::quantize_vectors(in, count, scale, zero_point, out);
+  } else {
+    i = baseline::quantize_vectors(in, count, scale, zero_point, out);
+  }
+#else
+  i = baseline::quantize_vectors(in, count, scale, zero_point, out);
+#endif
+  for (; i < count; ++i) {
+    out[i] =
+        numeric::saturate<T>(numeric::wrapping_add(numeric::truncate_to_int32(std::round(in[i] / scale)), zero_point));
+  }
+}
+
+template void quantize_to<std::int8_t>(const float*, std::int64_t, float, std::int32_t, std::int8_t*);
+template void quantize_to<std::uint8_t>(const float*, std::int64_t, float, std::int32_t, std::uint8_t*);
+template void quantize_to<std::int16_t>(const float*, std::int64_t, float, std::int32_t, std::int16_t*);
+
+}  // namespace reef::kernels
