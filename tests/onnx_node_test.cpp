@@ -2,6 +2,7 @@
 // ONNX's own tests of its operators, and what docs/onnx.md says about them. And the same models, damaged.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -20,6 +21,45 @@ std::string read_text(const std::string& path) {
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+// A model whose numbers and connections are changed, which bytes changed at random seldom reach.
+void disturb(onnx::Model& model, std::mt19937& random) {
+  static constexpr std::int64_t kOdd[] = {0,  1,  -1,   2,         3,         -2,        7,
+                                          64, -7, 1000, 1LL << 31, 1LL << 40, INT64_MAX, INT64_MIN};
+  const auto odd = [&] { return kOdd[random() % std::size(kOdd)]; };
+  if (model.graph.nodes.empty()) return;
+  onnx::Node& node = model.graph.nodes[random() % model.graph.nodes.size()];
+  switch (random() % 6) {
+    case 0:
+    case 1:
+      if (node.attributes.empty()) return;
+      {
+        onnx::Attribute& attribute = node.attributes[random() % node.attributes.size()];
+        attribute.i = odd();
+        attribute.f = static_cast<float>(odd());
+        if (!attribute.ints.empty()) attribute.ints[random() % attribute.ints.size()] = odd();
+        if (random() % 4 == 0) attribute.ints.resize(random() % 6, 1);
+      }
+      return;
+    case 2:
+      if (!node.inputs.empty()) node.inputs[random() % node.inputs.size()].clear();
+      return;
+    case 3:
+      if (node.inputs.size() > 1) std::swap(node.inputs[0], node.inputs[1 + random() % (node.inputs.size() - 1)]);
+      return;
+    case 4: {
+      if (model.graph.inputs.empty()) return;
+      onnx::ValueInfo& info = model.graph.inputs[random() % model.graph.inputs.size()];
+      if (random() % 3 == 0) info.dims.resize(random() % 7, {2, ""});
+      if (!info.dims.empty()) info.dims[random() % info.dims.size()].size = odd();
+      return;
+    }
+    default: {
+      if (model.graph.inputs.empty()) return;
+      model.graph.inputs[random() % model.graph.inputs.size()].type = static_cast<onnx::ElementType>(random() % 24);
+    }
+  }
 }
 
 TEST(OnnxNodeTests, PassAsDocumented) {
@@ -65,6 +105,24 @@ TEST(OnnxHostile, DamagedModelsAreErrorsOrModels) {
     }
   }
   EXPECT_GT(imported, 0);
+  EXPECT_GT(refused, 0);
+}
+
+TEST(OnnxHostile, OddNumbersAndConnectionsAreErrorsOrModels) {
+  const std::vector<std::string> folders = node_test_folders();
+  if (folders.empty()) GTEST_SKIP() << "ONNX's test data is absent: install libonnx-testdata";
+  std::mt19937 random(2);
+  int refused = 0;
+  for (const std::string& folder : folders) {
+    const auto file = read_file(folder + "/model.onnx", 1 << 20);
+    if (!file.ok()) continue;
+    for (int round = 0; round < 3; ++round) {
+      auto model = onnx::read_model(*file);
+      ASSERT_TRUE(model.ok());
+      for (int i = 0; i < 2; ++i) disturb(*model, random);
+      refused += !import::import_onnx(*model, {}).ok();
+    }
+  }
   EXPECT_GT(refused, 0);
 }
 

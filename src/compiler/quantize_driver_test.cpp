@@ -3,11 +3,13 @@
 #include "compiler/quantize_driver.h"
 
 #include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 
 #include "data/preprocess.h"
 #include "formats/tflite/reader.h"
+#include "partition/check.h"
 #include "zoo.h"
 
 namespace reef::compiler {
@@ -86,6 +88,32 @@ TEST(QuantizeZoo, NetworksFromPyTorchBecomeInteger) {
     ASSERT_TRUE(outcome.ok()) << row.name << ": " << outcome.status().message();
     EXPECT_EQ(outcome->result.conversions, 0) << row.name;
     EXPECT_GT(outcome->result.error->mean_sqnr_db, row.least_db) << row.name;
+  }
+}
+
+// What TensorFlow's quantizer made of the same network: as many operators fit the chip.
+TEST(QuantizeZoo, FitsTheChipAsTensorFlowsVersionDoes) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  const struct {
+    const char *folder, *file, *theirs;
+  } cases[] = {{"tflite_float", "pretrainedResnet.tflite", "/tflite/mlperf_tiny/pretrainedResnet_quant.tflite"}};
+  for (const auto& row : cases) {
+    QuantizeRequest request = zoo_request(zoo, row.folder, row.file, "cifar10");
+    request.data.preprocess = "none";  // it was trained on pixels
+    ASSERT_TRUE(quantize_file(request).ok());
+    const auto ours = tflite::load_model(request.output), theirs = tflite::load_model(zoo + row.theirs);
+    ASSERT_TRUE(ours.ok() && theirs.ok());
+    const auto fitting = [](const ir::Model& model) {
+      const partition::Assessment assessment = partition::assess(model, {});
+      std::multiset<std::string> types;
+      for (std::size_t i = 0; i < assessment.ops.size(); ++i) {
+        const std::string& type = model.subgraphs[0].operators[i].type;
+        if (assessment.ops[i].fits() && type != "QUANTIZE" && type != "DEQUANTIZE") types.insert(type);
+      }
+      return types;
+    };
+    EXPECT_EQ(fitting(*ours), fitting(*theirs));
+    EXPECT_EQ(fitting(*ours).size(), ours->subgraphs[0].operators.size());
   }
 }
 

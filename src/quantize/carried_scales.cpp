@@ -29,7 +29,7 @@ class Spreader {
     while (spread()) {
     }
     for (std::size_t i = 0; i < plan_.decisions.size(); ++i) settle(i);
-    plan_.given_weight_scales = carried_.weights;
+    for (const auto& [t, weights] : carried_.weights) plan_.given_weight_scales[t] = weights.scale;
     for (const std::int32_t t : graph_.outputs) {
       if (scales_.tensors[static_cast<std::size_t>(t)]) plan_.border[t] = *scales_.tensors[static_cast<std::size_t>(t)];
     }
@@ -90,10 +90,22 @@ class Spreader {
       if (decision.rule->kind == RuleKind::kWeighted && refused != carried_.refused.end()) return stay(refused->second);
       if (!is_constant(t) && !scale(t)) return stay("the model carries no scale for one of its operands");
     }
+    if (decision.rule->kind == RuleKind::kWeighted && !fits_weights(op, *decision.rule)) {
+      return stay("its weights' scales lie along another dimension than that of its results");
+    }
     if (decision.rule->kind == RuleKind::kUnit) return;
     for (const std::int32_t t : op.outputs) {
       if (is_float(t) && !scale(t)) return stay("the model carries no scale for its result");
     }
+  }
+
+  bool fits_weights(const ir::Operator& op, const OpRule& rule) const {
+    const std::int32_t t = op.inputs[static_cast<std::size_t>(rule.weights)];
+    const auto found = carried_.weights.find(t);
+    if (found == carried_.weights.end() || found->second.scale.size() == 1) return true;
+    const ir::Shape& shape = graph_.tensors[static_cast<std::size_t>(t)].shape;
+    return found->second.dimension == rule.channel_axis &&
+           static_cast<std::int32_t>(found->second.scale.size()) == shape[rule.channel_axis];
   }
 
   // Results whose scale TFLite fixes: computed at that one, and requantized to the carried one for who reads them.

@@ -152,7 +152,7 @@ class Folder {
     const bool symmetric = std::all_of(q.quantization.zero_point.begin(), q.quantization.zero_point.end(),
                                        [&](std::int64_t z) { return z == middle; });
     if (symmetric) {
-      result_.carried.weights[target] = q.quantization.scale;
+      result_.carried.weights[target] = {q.quantization.scale, q.quantization.dimension};
     } else {
       result_.carried.refused[target] = fmt::format("its weights '{}' have zero point {}, and int8 weights must have 0",
                                                     ir::describe_name(q.name), q.quantization.zero_point[0]);
@@ -248,7 +248,7 @@ class Folder {
       value.name = tensor(to).name;
       tensor(to) = value;
       if (narrow && std::abs(min + max) < 1e-3f * (max - min)) {
-        result_.carried.weights[to] = {static_cast<float>((max - min) / 254)};
+        result_.carried.weights[to] = {{(max - min) / 254}, 0};
       } else {
         result_.notes.push_back(
             fmt::format("weights '{}' were trained with range [{}, {}], which is not symmetric: "

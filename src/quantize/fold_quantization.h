@@ -19,10 +19,15 @@
 
 namespace reef::quantize {
 
+struct WeightScales {
+  std::vector<float> scale;  // one, or one per index of `dimension`
+  std::int32_t dimension = 0;
+};
+
 struct CarriedScales {
-  std::map<std::int32_t, Affine> tensors;              // activations, and constants with one scale; as int8
-  std::map<std::int32_t, std::vector<float>> weights;  // constants, symmetric: one scale, or one per channel
-  std::map<std::int32_t, std::string> refused;         // constants that int8 weights cannot be exactly, and why
+  std::map<std::int32_t, Affine> tensors;        // activations, and constants with one scale; as int8
+  std::map<std::int32_t, WeightScales> weights;  // constants, symmetric
+  std::map<std::int32_t, std::string> refused;   // constants that int8 weights cannot be exactly, and why
 };
 
 struct Folded {

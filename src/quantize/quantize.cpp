@@ -29,6 +29,12 @@ Status check_model(const ir::Model& model) {
   return ok_status();
 }
 
+// Every operator is known and has the operands it needs: what follows relies on that.
+Status check_operators(const ir::Model& model) {
+  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(std::make_shared<const ir::Model>(model)));
+  return interpreter->prepare();
+}
+
 // What was tried where options leave a choice.
 Status recover(Session& session) {
   const QuantizeOptions& options = session.options();
@@ -131,6 +137,14 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
   };
   note_borders(folded.model.subgraphs[0].inputs, options.input_type, "input");
   note_borders(folded.model.subgraphs[0].outputs, options.output_type, "output");
+  for (const auto& [t, scales] : state.plan.given_weight_scales) {
+    if (scales.size() == 1 || folded.model.subgraphs[0].tensors[static_cast<std::size_t>(t)].shape.rank() != 2)
+      continue;
+    result.notes.push_back(
+        "weights of FULLY_CONNECTED carry a scale per output: the result needs TFLite 2.17 or later, and Google's "
+        "compiler does not take it");
+    break;
+  }
   if (source == nullptr) {
     REEF_RETURN_IF_ERROR(finish(state, options, result));
     return result;
@@ -152,6 +166,7 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
 Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource* source,
                                 const QuantizeOptions& options) {
   REEF_RETURN_IF_ERROR(check_model(model));
+  REEF_RETURN_IF_ERROR(check_operators(model));
   REEF_ASSIGN_OR_RETURN(const Folded folded, fold_quantization(model));
   REEF_RETURN_IF_ERROR(check_names(folded.model, options));
   if (options.mode == Mode::kDynamic || options.mode == Mode::kFloat16) {

@@ -273,9 +273,11 @@ class Writer {
     if (given != plan_.given_weight_scales.end()) {
       request.layout = channel_layout(weight_tensor.shape, scales.size() > 1 ? rule.channel_axis : -1);
     }
+    // Rounding was chosen for the scales without the bias; where that raised one, it does not hold.
     const auto rounded = plan_.rounded_weights.find(number);
-    const std::vector<std::int8_t> q =
-        rounded != plan_.rounded_weights.end() ? rounded->second : round_weights(values, request.layout, scales);
+    request.bias = {};
+    const bool holds = rounded != plan_.rounded_weights.end() && weight_scales(values, request) == scales;
+    const std::vector<std::int8_t> q = holds ? rounded->second : round_weights(values, request.layout, scales);
     op.inputs[static_cast<std::size_t>(rule.weights)] = weight_constant(weights, q, scales, rule.channel_axis);
     if (has_bias) {
       std::int32_t& place = op.inputs[static_cast<std::size_t>(rule.bias)];

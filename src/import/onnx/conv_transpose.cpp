@@ -179,9 +179,10 @@ Status convert_conv_transpose(NodeContext& ctx) {
     return unsupported("the input has {} dimensions; convolutions over 1 to 3 spatial axes are converted", b.rank(x));
   }
   const std::int64_t groups = ctx.int_attribute("group", 1);
-  REEF_REQUIRE(
-      b.rank(weights) == b.rank(x) && groups >= 1 && b.dim(weights, 0) == b.dim(x, 1) && b.dim(x, 1) % groups == 0,
-      "weights {} in {} groups do not fit an input of {} channels", b.shape(weights).to_string(), groups, b.dim(x, 1));
+  REEF_REQUIRE(b.rank(weights) == b.rank(x) && groups >= 1 && groups < (1 << 24) && b.dim(weights, 0) == b.dim(x, 1) &&
+                   b.dim(x, 1) % groups == 0,
+               "weights {} in {} groups do not fit an input of {} channels", b.shape(weights).to_string(), groups,
+               b.dim(x, 1));
   Dims input = dims_of(b.shape(x)), kernel = dims_of(b.shape(weights));
   input.erase(input.begin(), input.begin() + 2);
   kernel.erase(kernel.begin(), kernel.begin() + 2);

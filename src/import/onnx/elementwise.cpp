@@ -14,10 +14,15 @@ namespace {
 Id second_operand(NodeContext& ctx) {
   const Id y = ctx.in(1);
   if (ctx.opset() >= 7 || ctx.int_attribute("broadcast", 0) == 0 || !ctx.has_attribute("axis")) return y;
+  const std::int64_t rank = ctx.b.rank(ctx.in(0));
   std::int64_t axis = ctx.int_attribute("axis", 0);
-  if (axis < 0) axis += ctx.b.rank(ctx.in(0));
+  if (axis < -rank || axis >= rank) {
+    ctx.b.fail(invalid_input("attribute axis is {} for {} dimensions", axis, rank));
+    return y;
+  }
+  if (axis < 0) axis += rank;
   Dims dims = dims_of(ctx.b.shape(y));
-  while (static_cast<std::int64_t>(dims.size()) + axis < ctx.b.rank(ctx.in(0))) dims.push_back(1);
+  while (static_cast<std::int64_t>(dims.size()) + axis < rank) dims.push_back(1);
   return reshape(ctx.b, y, dims);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes whose results follow from sizes: ranges, masks, windows of signal processing.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -33,8 +34,12 @@ Status convert_range(NodeContext& ctx) {
   std::vector<float> reals;
   Dims whole;
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i) {
-    reals.push_back(static_cast<float>(start + static_cast<double>(i) * delta));
-    whole.push_back(static_cast<std::int64_t>(start + static_cast<double>(i) * delta));
+    const double value = start + static_cast<double>(i) * delta;
+    if (is_float(type)) {
+      reals.push_back(static_cast<float>(value));
+    } else {
+      whole.push_back(static_cast<std::int64_t>(std::clamp(value, -9.2e18, 9.2e18)));
+    }
   }
   const ir::Shape shape = {static_cast<std::int32_t>(count)};
   ctx.out(0, is_float(type) ? b.floats(reals, shape) : cast(b, b.ints(whole, shape, ir::DataType::kInt64), type));
@@ -51,7 +56,7 @@ Status convert_eye_like(NodeContext& ctx) {
       ctx.has_attribute("dtype") ? static_cast<onnx::ElementType>(ctx.int_attribute("dtype", 1)) : ctx.value(0).type;
   const auto type = stored_type(value.type);
   if (!type) return unsupported("attribute dtype: {} is not converted", onnx::element_type_name(value.type));
-  const std::int64_t k = ctx.int_attribute("k", 0);
+  const std::int64_t k = std::clamp<std::int64_t>(ctx.int_attribute("k", 0), -kMost, kMost);
   std::vector<float> elements(static_cast<std::size_t>(shape.elements()), 0.0f);
   for (std::int64_t y = 0; y < shape[0]; ++y) {
     if (y + k >= 0 && y + k < shape[1]) elements[static_cast<std::size_t>(y * shape[1] + y + k)] = 1;

@@ -2,6 +2,7 @@
 #include "import/onnx/importer.h"
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -393,7 +394,11 @@ Result<ImportResult> Importer::run() {
 }  // namespace
 
 Result<ImportResult> import_onnx(const onnx::Model& model, const ImportOptions& options, ImportFailure* failure) {
-  return Importer(model, options, failure).run();
+  try {
+    return Importer(model, options, failure).run();
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::kResourceExhausted, "not enough memory to import the model");
+  }
 }
 
 Result<onnx::Tensor> input_value(const onnx::Model& model, const std::string& name,

@@ -3,7 +3,7 @@
 // number or 0; averages are then corrected by a constant map of how many elements count.
 //
 // One spatial axis is two of which one has size 1; three are a pool over two followed by one over the first. Dilated
-// windows, which TFLite has not, are the largest of strided slices.
+// windows, which TFLite has not, are the largest of strided slices, axis by axis.
 #include <cmath>
 #include <limits>
 
@@ -22,21 +22,24 @@ Id pool_2d(GraphBuilder& b, std::string_view op, Id x, const Window& window, std
   return b.emit(op, {x}, b.type(x), std::move(attributes));
 }
 
-// The largest (or sum) of one slice of x per element of the window. x is padded already, [n, h, w, c].
+// The largest (or sum) of one slice of x per element of the window, first along rows, then along columns. x is padded
+// already, [n, h, w, c].
 Id pool_by_slices(GraphBuilder& b, std::string_view op, Id x, const Window& window) {
-  const Dims dims = dims_of(b.shape(x));
-  Id result = kAbsent;
-  for (std::int64_t ky = 0; ky < window[0].kernel; ++ky) {
-    for (std::int64_t kx = 0; kx < window[1].kernel; ++kx) {
-      const std::int64_t y0 = ky * window[0].dilation, x0 = kx * window[1].dilation;
-      const std::int64_t y1 = y0 + (window[0].output - 1) * window[0].stride + 1;
-      const std::int64_t x1 = x0 + (window[1].output - 1) * window[1].stride + 1;
-      const Id part =
-          strided_slice(b, x, {0, y0, x0, 0}, {dims[0], y1, x1, dims[3]}, {1, window[0].stride, window[1].stride, 1});
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const WindowAxis& w = window[axis];
+    const Dims dims = dims_of(b.shape(x));
+    Id result = kAbsent;
+    for (std::int64_t k = 0; k < w.kernel; ++k) {
+      Dims begin(4, 0), end = dims, step(4, 1);
+      begin[axis + 1] = k * w.dilation;
+      end[axis + 1] = begin[axis + 1] + (w.output - 1) * w.stride + 1;
+      step[axis + 1] = w.stride;
+      const Id part = strided_slice(b, x, begin, end, step);
       result = result == kAbsent ? part : binary(b, op, result, part);
     }
+    x = result;
   }
-  return result;
+  return x;
 }
 
 bool is_dilated(const Window& window) { return window[0].dilation != 1 || window[1].dilation != 1; }
@@ -69,6 +72,9 @@ std::int64_t counted(const WindowAxis& axis, std::int64_t index, bool include_pa
 
 Id average_pool_2d(GraphBuilder& b, Id x, const Window& window, bool include_padding) {
   const std::string_view padding = tflite_padding(window);
+  // TFLite leaves padding out of the count.
+  const bool tflite_counts_alike = padding == "VALID" || (padding == "SAME" && !include_padding);
+  if (tflite_counts_alike && !is_dilated(window)) return pool_2d(b, "AVERAGE_POOL_2D", x, window, padding);
   const double whole = static_cast<double>(window[0].kernel * window[1].kernel);
   std::vector<float> factors;
   bool is_uniform = true;
@@ -79,9 +85,6 @@ Id average_pool_2d(GraphBuilder& b, Id x, const Window& window, bool include_pad
       factors.push_back(static_cast<float>(whole / static_cast<double>(std::max<std::int64_t>(count, 1))));
     }
   }
-  // TFLite leaves padding out of the count.
-  const bool tflite_counts_alike = padding == "VALID" || (padding == "SAME" && !include_padding);
-  if (tflite_counts_alike && !is_dilated(window)) return pool_2d(b, "AVERAGE_POOL_2D", x, window, padding);
   const Id wide = padded(b, x, window, 0);
   Id result = is_dilated(window) ? mul(b, pool_by_slices(b, "ADD", wide, window), 1.0 / whole)
                                  : pool_2d(b, "AVERAGE_POOL_2D", wide, window, "VALID");
@@ -116,7 +119,20 @@ Result<Window> pool_window(NodeContext& ctx) {
   }
   Dims input = dims_of(ctx.b.shape(ctx.in(0)));
   input.erase(input.begin(), input.begin() + 2);
-  return read_window(ctx, input, ctx.ints_attribute("kernel_shape"));
+  REEF_ASSIGN_OR_RETURN(Window window, read_window(ctx, input, ctx.ints_attribute("kernel_shape")));
+  std::int64_t elements = 1, slices = 0;
+  bool has_dilation = false;
+  for (const WindowAxis& axis : window) {
+    elements *= axis.kernel;
+    slices += axis.kernel;
+    has_dilation = has_dilation || axis.dilation != 1;
+    REEF_REQUIRE(elements <= (1 << 24), "the window has more than 2^24 elements");
+  }
+  const bool is_sliced = has_dilation || !is_float(ctx.b.type(ctx.in(0)));
+  if ((is_sliced && slices > 4096) || (ctx.wants(1) && elements > 4096)) {
+    return unsupported("a window of {} elements with dilations, integers or Indices is not converted", elements);
+  }
+  return window;
 }
 
 // The position of the largest element of every window in the input as one row: slices of positions go the way of the
@@ -255,6 +271,9 @@ Status convert_max_unpool(NodeContext& ctx) {
                "attributes kernel_shape, strides and pads do not fit {} spatial axes", spatial);
   Dims whole = {dims[0], dims[1]};
   for (std::size_t i = 0; i < count; ++i) {
+    const auto is_small = [](std::int64_t value) { return value >= 0 && value < (1 << 20); };
+    REEF_REQUIRE(is_small(kernel[i]) && is_small(strides[i]) && is_small(pads[i]) && is_small(pads[i + count]),
+                 "attributes kernel_shape, strides or pads have a number out of range");
     whole.push_back((dims[static_cast<int>(i) + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[i + count]);
   }
   Dims wanted = whole;
@@ -267,10 +286,14 @@ Status convert_max_unpool(NodeContext& ctx) {
   for (const std::int64_t size : wanted) {
     REEF_REQUIRE(size >= 1 && size < (1 << 28), "the result would have a dimension of size {}", size);
     total *= size;
+    REEF_REQUIRE(total < (std::int64_t{1} << 31), "the result would have too many elements");
   }
-  REEF_REQUIRE(total < (std::int64_t{1} << 31), "the result would have too many elements");
   std::int64_t plain = 1;
-  for (const std::int64_t size : whole) plain *= size;
+  for (const std::int64_t size : whole) {
+    REEF_REQUIRE(size >= 1 && size < (1 << 28), "the result would have a dimension of size {}", size);
+    plain *= size;
+    REEF_REQUIRE(plain < (std::int64_t{1} << 31), "the result would have too many elements");
+  }
   const Id at = reshape(b, cast(b, ctx.in(1), ir::DataType::kInt32), {dims.elements(), 1});
   const Id values = reshape(b, x, {dims.elements()});
   Id y = reshape(b, scatter_nd(b, at, values, {plain}), whole);

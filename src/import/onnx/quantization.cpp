@@ -66,6 +66,11 @@ std::optional<ir::Quantization> parameters(GraphBuilder& b, Id x, Id scale, Id z
 // scale or zero point of one value per index of `axis`, with axes behind it.
 Id aligned(GraphBuilder& b, Id values, int rank, int axis) {
   if (b.rank(values) != 1 || b.elements(values) == 1) return b.rank(values) == 1 ? reshape(b, values, {}) : values;
+  if (axis < 0 || axis >= rank) {
+    b.fail(invalid_input("there are {} scales or zero points, but no axis {} that they could go along",
+                         b.elements(values), axis));
+    return values;
+  }
   Dims dims(static_cast<std::size_t>(rank), 1);
   dims[static_cast<std::size_t>(axis)] = b.elements(values);
   return reshape(b, values, dims);

@@ -248,6 +248,7 @@ Status convert_cell(NodeContext& ctx, const CellKind& kind) {
   REEF_REQUIRE(b.rank(ctx.in(0)) == 3 && b.rank(ctx.in(1)) == 3 && b.rank(ctx.in(2)) == 3,
                "inputs X, W and R must have three dimensions");
   const std::int64_t hidden = ctx.int_attribute("hidden_size", b.dim(ctx.in(2), 2));
+  REEF_REQUIRE(hidden >= 1 && hidden < (1 << 24), "attribute hidden_size is {}", hidden);
   const std::string name = ctx.string_attribute("direction", "forward");
   REEF_REQUIRE(name == "forward" || name == "reverse" || name == "bidirectional", "attribute direction is '{}'", name);
   const int directions = name == "bidirectional" ? 2 : 1;

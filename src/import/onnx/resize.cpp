@@ -233,7 +233,7 @@ Result<std::vector<AxisResize>> read_axes(NodeContext& ctx, const ResizeMode& m)
       a.out = static_cast<std::int64_t>(std::floor(static_cast<double>(a.in) * span * a.scale));
     }
     if (!roi.empty()) a.roi_begin = roi[k], a.roi_end = roi[k + axes.size()];
-    REEF_REQUIRE(a.out >= 1 && a.out < (1 << 20) && a.in * a.out < (1 << 26), "axis {} of size {} would become {}",
+    REEF_REQUIRE(a.out >= 1 && a.out < (1 << 20) && a.in * a.out < (1 << 24), "axis {} of size {} would become {}",
                  axes[k], a.in, a.out);
   }
   return result;

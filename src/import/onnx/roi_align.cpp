@@ -48,7 +48,9 @@ Status convert_roi_align(NodeContext& ctx) {
   const std::int64_t samples = ctx.int_attribute("sampling_ratio", 0);
   if (samples < 1)
     return unsupported("attribute sampling_ratio is 0 (adaptive), which is not converted; give a number");
-  REEF_REQUIRE(rows >= 1 && columns >= 1 && rows * columns * samples * samples < (1 << 20), "the result is too large");
+  REEF_REQUIRE(rows >= 1 && columns >= 1 && rows < 4096 && columns < 4096 && samples < 256 &&
+                   rows * columns * samples * samples < (1 << 20),
+               "the result is too large");
   const double scale = ctx.float_attribute("spatial_scale", 1);
   const bool is_half_pixel =
       ctx.opset() >= 16 && ctx.string_attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel";

@@ -67,6 +67,10 @@ Result<Window> read_window(const NodeContext& ctx, const Dims& input, const Dims
     }
     REEF_RETURN_IF_ERROR(set_output(axis, is_ceil));
   }
+  std::int64_t outputs = 1;
+  for (const WindowAxis& axis : window) {
+    REEF_REQUIRE(axis.output <= kLargest && (outputs *= axis.output) <= (1 << 28), "the result has too many elements");
+  }
   return window;
 }
 

@@ -11,8 +11,8 @@
 namespace reef::quantize {
 namespace {
 
-constexpr std::size_t kRuns = 6;  // pieces that the tensors are cut into
-constexpr float kAlike = 0.01f;   // ranges that differ by less are the same
+constexpr std::size_t kRuns = 12;  // pieces that the tensors are cut into
+constexpr float kAlike = 0.01f;    // ranges that differ by less are the same
 
 struct Candidate {
   RangeRequest request;
