@@ -306,6 +306,32 @@ REEF_API void reef_quantize_options_init(reef_quantize_options* options);
 REEF_API reef_status reef_quantize(const char* model, const char* output, const reef_quantize_options* options,
                                    char** json);
 
+/* ---- Learning new classes (docs/learn.md) ---- */
+
+typedef struct reef_learner reef_learner;
+
+/* From a classifier, whose last layers are taken off, or a feature extractor. keep_classes: those of the model stay,
+ * and new ones come behind them. */
+REEF_API reef_status reef_learner_create(const reef_model* model, int32_t keep_classes, reef_learner** learner);
+/* Without a model, for reef_learner_weights alone. */
+REEF_API reef_status reef_learner_create_bare(int32_t dimension, reef_learner** learner);
+REEF_API void reef_learner_free(reef_learner* learner);
+/* Elements of an embedding, and classes so far. */
+REEF_API int32_t reef_learner_dimension(const reef_learner* learner);
+REEF_API int32_t reef_learner_class_count(const reef_learner* learner);
+/* The network from pictures to embeddings as a .tflite file, to be compiled and run. Free with reef_string_free. */
+REEF_API reef_status reef_learner_extractor(const reef_learner* learner, char** bytes, size_t* size);
+/* One picture's embedding, as real numbers. class_id: a class, or their number for a new one. */
+REEF_API reef_status reef_learner_add(reef_learner* learner, const float* embedding, size_t count, int32_t class_id);
+/* Forgets what was added. */
+REEF_API void reef_learner_clear(reef_learner* learner);
+
+typedef enum reef_learning { REEF_IMPRINTING = 0, REEF_SOFTMAX_REGRESSION = 1 } reef_learning;
+/* Trains the last layer with what was added, and gives extractor and last layer together as a .tflite file. */
+REEF_API reef_status reef_learner_model(const reef_learner* learner, reef_learning method, char** bytes, size_t* size);
+/* Softmax regression alone: class_count rows of weights, and biases, into the caller's memory. */
+REEF_API reef_status reef_learner_weights(const reef_learner* learner, float* weights, float* biases);
+
 /* ---- Pictures ---- */
 
 typedef struct reef_image reef_image;

@@ -15,6 +15,7 @@ from .compiler import CheckResult, CompileResult, check, compile, convert, quant
 from .devices import Device, devices, set_devices
 from .image import load_image, save_image
 from .interpreter import Delegate, Interpreter, OpProfile, SignatureRunner, load_delegate
+from .learning import Learner
 from .pipeline import PipelinedModelRunner, SegmentStats
 
 __version__: str = _lib.reef_version().decode()
@@ -30,7 +31,7 @@ def libedgetpu_path() -> str:
     return str(_folder() / "coral" / "libedgetpu.so.1")
 
 
-__all__ = ["CheckResult", "CompileResult", "Delegate", "Device", "Error", "Interpreter", "NotFoundError", "OpProfile",
+__all__ = ["CheckResult", "CompileResult", "Delegate", "Device", "Error", "Interpreter", "Learner", "NotFoundError", "OpProfile",
            "PipelinedModelRunner", "ResourceError", "SegmentStats", "SignatureRunner", "UnsupportedError", "check",
            "compile", "convert", "delegate_path", "devices", "libedgetpu_path", "load_delegate", "load_image", "quantize", "save_image",
            "set_devices"]
