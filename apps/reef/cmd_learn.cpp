@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "compiler/front_end.h"
-#include "compiler/learn_driver.h"
+#include "compiler/learn_json.h"
 #include "data/labels.h"
 #include "data_options.h"
 #include "formats/tflite/reader.h"
@@ -19,7 +19,6 @@
 #include "learn/head.h"
 #include "learn_report.h"
 #include "progress.h"
-#include "report/learning_curve.h"
 
 namespace reef::app {
 namespace {
@@ -34,21 +33,6 @@ struct LearnArguments {
   int threads = 0;
   bool json = false;
 };
-
-std::string plot_page(const compiler::LearnOptions& options, const compiler::LearnResult& result) {
-  const bool is_softmax = options.method == compiler::LearnMethod::kSoftmax;
-  const char* const names[] = {"imprinting", "softmax regression"};
-  return report::learning_curve_page(
-      "Accuracy against pictures", fmt::format("{}; {}. Tested on {}", options.model, result.data, result.tested_on),
-      {{names[is_softmax], result.curve}, {names[!is_softmax], result.other_curve}}, result.chance);
-}
-
-// All files or none.
-Status write_learned(const compiler::LearnedFiles& files, const std::string& plot, const std::string& page) {
-  std::vector<FileContent> contents = {{files.model_path, files.model}, {files.labels_path, files.labels}};
-  if (!plot.empty()) contents.push_back({plot, {reinterpret_cast<const std::uint8_t*>(page.data()), page.size()}});
-  return write_files(contents);
-}
 
 Status learn(LearnArguments arguments) {
   compiler::LearnOptions& options = arguments.options;
@@ -68,17 +52,14 @@ Status learn(LearnArguments arguments) {
   REEF_REQUIRE(arguments.plot.empty() || options.has_curve, "--plot needs the curve: leave out --no-curve");
   Progress progress("pictures embedded");
   options.embed.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
-  REEF_ASSIGN_OR_RETURN(const compiler::LearnResult result, compiler::learn_classes(options));
-  REEF_ASSIGN_OR_RETURN(const compiler::LearnedFiles files, compiler::learned_files(result, arguments.output));
-  REEF_REQUIRE(arguments.plot.empty() || result.curve.size() > 1,
-               "--plot: there is no curve to draw: at least 2 pictures of each class and some to test with are needed");
-  const std::string page = arguments.plot.empty() ? "" : plot_page(options, result);
-  REEF_RETURN_IF_ERROR(write_learned(files, arguments.plot, page));
+  const compiler::LearnRequest request{options, arguments.output, arguments.plot};
+  REEF_ASSIGN_OR_RETURN(const compiler::LearnedReport report, compiler::learn_and_write(request));
+  const compiler::LearnedFiles& files = report.files;
   if (arguments.json) {
-    const Json json = learned_json(options, result, files.model_path, files.labels_path);
+    const Json json = compiler::learned_json(options, report.result, files.model_path, files.labels_path);
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    print_learned(options, result, files.model_path, files.labels_path);
+    print_learned(options, report.result, files.model_path, files.labels_path);
   }
   return ok_status();
 }

@@ -44,6 +44,9 @@ void add_quantize(CLI::App& app, Action& action) {
   add_quantizer_options(command, how);
   add_front_end_flags(command, how.front_end);
   add_threads_option(command, how);
+  command.add_option(
+      "--report", how.request.report,
+      "Also write a page (HTML) on which every layer's error is measured, worst first; see reef compare");
   command.add_flag("--json", arguments->json, "Print one JSON object instead (documented in docs/json.md)");
   command.add_flag("--quiet", arguments->quiet, "Print nothing but errors and warnings");
   command.callback([arguments, &action] {

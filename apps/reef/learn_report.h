@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `reef learn` tells of a run: text, JSON, and the learning curve as a picture.
+// What `reef learn` tells of a run, as text.
 #pragma once
 
 #include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "compiler/learn_driver.h"
 
@@ -13,7 +10,5 @@ namespace reef::app {
 
 void print_learned(const compiler::LearnOptions& options, const compiler::LearnResult& result,
                    const std::string& output, const std::string& labels);
-nlohmann::ordered_json learned_json(const compiler::LearnOptions& options, const compiler::LearnResult& result,
-                                    const std::string& output, const std::string& labels);
 
 }  // namespace reef::app

@@ -35,6 +35,8 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
     text += fmt::format("outputs: {} against the float model (measured, {} samples)\n",
                         quantize::describe(*result.error), result.held_back_samples);
   }
+  for (const std::string& layer : outcome.worst_layers) text += fmt::format("worst layer: {}\n", layer);
+  if (!request.report.empty()) text += fmt::format("every layer's error: {}\n", request.report);
   text += fmt::format("{:.1f} s (measured)\n", outcome.seconds);
   return text;
 }

@@ -1,178 +1,168 @@
 // SPDX-License-Identifier: Apache-2.0
-// reef.h: learning new classes.
-#include <algorithm>
-#include <numeric>
+// reef.h: learning.
+#include <limits>
 
+#include "compiler/learn_json.h"
+#include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "guard.h"
-#include "handles.h"
 #include "ir/verify.h"
-#include "learn/head.h"
-#include "learn/imprinting_head.h"
+#include "learn/engine.h"
 #include "learn/softmax_head.h"
 #include "learn/softmax_regression.h"
-
-struct reef_learner {
-  reef::learn::Head head;
-  reef::ir::Model extractor;
-  reef::learn::ReadImprinting kept;
-  reef::learn::Embeddings rows;
-
-  int class_count() const {
-    const auto added = rows.labels.empty() ? 0 : *std::max_element(rows.labels.begin(), rows.labels.end()) + 1;
-    return std::max(static_cast<int>(kept.classes.size()), static_cast<int>(added));
-  }
-  const reef::ir::Tensor& embedding() const {
-    const reef::ir::Subgraph& graph = extractor.subgraphs[0];
-    return graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
-  }
-};
 
 using namespace reef;
 using namespace reef::c_api;
 
+struct reef_imprinting {
+  learn::ImprintingEngine engine;
+};
+
 namespace {
 
-std::vector<std::string> numbered_classes(int count) {
-  std::vector<std::string> names;
-  for (int i = 0; i < count; ++i) names.push_back(std::to_string(i));
-  return names;
-}
-
-Result<ir::Model> imprinted_head(const reef_learner& learner) {
-  learn::Imprinting imprinting(learner.rows.dimension, learner.kept.classes);
-  // New classes come in the order of their numbers.
-  std::vector<std::size_t> order(learner.rows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const std::vector<std::int32_t>& labels = learner.rows.labels;
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return labels[a] < labels[b]; });
-  for (const std::size_t i : order) REEF_RETURN_IF_ERROR(imprinting.train(learner.rows.row(i), labels[i]));
-  REEF_ASSIGN_OR_RETURN(learn::MadeHead made,
-                        learn::imprinting_head(learner.embedding(), learner.head.is_normalized, imprinting.classes(),
-                                               learner.rows, learner.kept.state));
-  return std::move(made.model);
-}
-
-Result<learn::SoftmaxResult> regression(const reef_learner& learner) {
-  REEF_REQUIRE(learner.kept.classes.empty(),
-               "softmax regression learns all classes at once and cannot keep the model's; use imprinting");
-  return learn::train_softmax(learner.rows, learner.class_count(), {});
-}
-
-Result<ir::Model> softmax_head(const reef_learner& learner) {
-  REEF_ASSIGN_OR_RETURN(const learn::SoftmaxResult trained, regression(learner));
-  return learn::softmax_head(learner.embedding(), trained.classifier, numbered_classes(learner.class_count()),
-                             learner.rows);
-}
-
-Status require_model(const reef_learner* learner) {
-  REEF_RETURN_IF_ERROR(require(learner, "learner"));
-  REEF_REQUIRE(!learner->extractor.subgraphs.empty(), "the learner was made without a model");
-  return ok_status();
-}
-
-Status give_file(const ir::Model& model, char** bytes, size_t* size) {
+Result<ir::Model> model_of(const void* bytes, std::size_t size) {
+  REEF_RETURN_IF_ERROR(require(bytes, "model"));
+  const auto* first = static_cast<const std::uint8_t*>(bytes);
+  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(Bytes(std::vector<std::uint8_t>(first, first + size))));
   REEF_RETURN_IF_ERROR(ir::verify(model));
+  return model;
+}
+
+Status give_model(const ir::Model& model, char** bytes, std::size_t* size) {
+  REEF_RETURN_IF_ERROR(require(bytes, "bytes"));
+  REEF_RETURN_IF_ERROR(require(size, "size"));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, tflite::write_model(model));
   *bytes = give_away(std::string(file.begin(), file.end()));
   *size = file.size();
   return ok_status();
 }
 
+Result<learn::Embeddings> rows_of(const float* rows, const std::int32_t* labels, std::size_t count,
+                                  std::size_t dimension, std::int32_t classes) {
+  REEF_REQUIRE(dimension > 0 && dimension < (1 << 24) && count < (std::size_t{1} << 40) / dimension,
+               "{} rows of {} numbers are too many, or none", count, dimension);
+  learn::Embeddings result;
+  result.dimension = static_cast<int>(dimension);
+  if (count > 0) REEF_RETURN_IF_ERROR(require(rows, "rows"));
+  result.values.assign(rows, rows + count * dimension);
+  result.labels.assign(count, 0);
+  if (labels != nullptr) result.labels.assign(labels, labels + count);
+  REEF_RETURN_IF_ERROR(learn::check_embeddings(result, classes));
+  return result;
+}
+
 }  // namespace
 
-reef_status reef_learner_create(const reef_model* model, int32_t keep_classes, reef_learner** learner) {
+reef_status reef_learn(const char* request, void (*progress)(void* user, int64_t done, int64_t all), void* user,
+                       char** json) {
   return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(model, "model"));
-    REEF_RETURN_IF_ERROR(require(learner, "learner"));
-    auto made = std::make_unique<reef_learner>();
-    const auto head = learn::find_head(*model->model);
-    if (!head.ok()) return head.status().in(model->name);
-    made->head = *head;
-    REEF_ASSIGN_OR_RETURN(made->extractor, learn::extractor_of(*model->model, *head));
-    made->rows.dimension = head->dimension;
-    if (keep_classes != 0) {
-      REEF_REQUIRE(head->kind != learn::HeadKind::kNone && head->is_normalized,
-                   "{}: classes can be kept only of a model whose last layer works on normalized embeddings "
-                   "(docs/learn.md)",
-                   model->name);
-      REEF_ASSIGN_OR_RETURN(made->kept, learn::read_classes(*model->model, *head));
+    REEF_RETURN_IF_ERROR(require(request, "request"));
+    REEF_ASSIGN_OR_RETURN(compiler::LearnRequest asked, compiler::learn_request_from_json(request));
+    if (progress != nullptr) {
+      asked.options.embed.progress = [=](std::int64_t done, std::int64_t all) { progress(user, done, all); };
     }
-    *learner = made.release();
+    REEF_ASSIGN_OR_RETURN(const compiler::LearnedReport report, compiler::learn_and_write(asked));
+    if (json == nullptr) return ok_status();
+    const auto made =
+        compiler::learned_json(asked.options, report.result, report.files.model_path, report.files.labels_path);
+    *json = give_away(made.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return ok_status();
   });
 }
 
-reef_status reef_learner_create_bare(int32_t dimension, reef_learner** learner) {
+reef_status reef_imprinting_create(const void* model, size_t size, int32_t keep_classes, reef_imprinting** engine) {
   return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(learner, "learner"));
-    REEF_REQUIRE(dimension > 0 && dimension <= 1 << 20, "embeddings cannot have {} elements", dimension);
-    auto made = std::make_unique<reef_learner>();
-    made->rows.dimension = dimension;
-    *learner = made.release();
+    REEF_RETURN_IF_ERROR(require(engine, "engine"));
+    REEF_ASSIGN_OR_RETURN(const ir::Model read, model_of(model, size));
+    REEF_ASSIGN_OR_RETURN(learn::ImprintingEngine made, learn::ImprintingEngine::create(read, keep_classes != 0));
+    *engine = new reef_imprinting{std::move(made)};
     return ok_status();
   });
 }
 
-void reef_learner_free(reef_learner* learner) { delete learner; }
-int32_t reef_learner_dimension(const reef_learner* learner) { return learner == nullptr ? 0 : learner->rows.dimension; }
-int32_t reef_learner_class_count(const reef_learner* learner) {
-  return learner == nullptr ? 0 : learner->class_count();
+int32_t reef_imprinting_dimension(const reef_imprinting* engine) {
+  return engine == nullptr ? 0 : engine->engine.dimension();
 }
 
-reef_status reef_learner_extractor(const reef_learner* learner, char** bytes, size_t* size) {
+int32_t reef_imprinting_class_count(const reef_imprinting* engine) {
+  return engine == nullptr ? 0 : engine->engine.classes();
+}
+
+const char* reef_imprinting_class_name(const reef_imprinting* engine, int32_t class_id) {
+  if (engine == nullptr || class_id < 0 || class_id >= engine->engine.classes()) return "";
+  return engine->engine.state()[static_cast<std::size_t>(class_id)].name.c_str();
+}
+
+reef_status reef_imprinting_set_class_name(reef_imprinting* engine, int32_t class_id, const char* name) {
   return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require_model(learner));
-    REEF_RETURN_IF_ERROR(require(bytes, "bytes"));
-    REEF_RETURN_IF_ERROR(require(size, "size"));
-    return give_file(learner->extractor, bytes, size);
+    REEF_RETURN_IF_ERROR(require(engine, "engine"));
+    REEF_RETURN_IF_ERROR(require(name, "name"));
+    REEF_REQUIRE(class_id >= 0 && class_id < engine->engine.classes(), "there is no class {}", class_id);
+    engine->engine.set_name(class_id, name);
+    return ok_status();
   });
 }
 
-reef_status reef_learner_add(reef_learner* learner, const float* embedding, size_t count, int32_t class_id) {
+reef_status reef_imprinting_train(reef_imprinting* engine, const float* embedding, size_t count, int32_t class_id) {
   return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(learner, "learner"));
+    REEF_RETURN_IF_ERROR(require(engine, "engine"));
     REEF_RETURN_IF_ERROR(require(embedding, "embedding"));
-    REEF_REQUIRE(count == static_cast<std::size_t>(learner->rows.dimension),
-                 "the model's embeddings have {} elements, {} are given", learner->rows.dimension, count);
-    const int classes = learner->class_count();
-    REEF_REQUIRE(class_id >= 0 && class_id <= classes, "there is no class {}; there are {}, and {} would be a new one",
-                 class_id, classes, classes);
-    const auto number = static_cast<std::size_t>(class_id);
-    REEF_REQUIRE(number >= learner->kept.classes.size() || learner->kept.classes[number].is_trainable,
-                 "class {} came with the model and cannot be trained further", class_id);
-    learner->rows.add({embedding, count}, class_id);
-    return ok_status();
+    return engine->engine.train({embedding, count}, class_id);
   });
 }
 
-void reef_learner_clear(reef_learner* learner) {
-  if (learner == nullptr) return;
-  learner->rows.values.clear();
-  learner->rows.labels.clear();
-}
-
-reef_status reef_learner_model(const reef_learner* learner, reef_learning method, char** bytes, size_t* size) {
+reef_status reef_imprinting_extractor(const reef_imprinting* engine, char** bytes, size_t* size) {
   return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require_model(learner));
-    REEF_RETURN_IF_ERROR(require(bytes, "bytes"));
-    REEF_RETURN_IF_ERROR(require(size, "size"));
-    REEF_REQUIRE(!learner->rows.empty(), "nothing was added to learn from");
-    auto head = method == REEF_IMPRINTING ? imprinted_head(*learner) : softmax_head(*learner);
-    if (!head.ok()) return head.status();
-    REEF_ASSIGN_OR_RETURN(const ir::Model joined, learn::join(learner->extractor, *head));
-    return give_file(joined, bytes, size);
+    REEF_RETURN_IF_ERROR(require(engine, "engine"));
+    return give_model(engine->engine.extractor(), bytes, size);
   });
 }
 
-reef_status reef_learner_weights(const reef_learner* learner, float* weights, float* biases) {
+reef_status reef_imprinting_model(const reef_imprinting* engine, char** bytes, size_t* size) {
   return guarded([&]() -> Status {
-    REEF_RETURN_IF_ERROR(require(learner, "learner"));
+    REEF_RETURN_IF_ERROR(require(engine, "engine"));
+    REEF_ASSIGN_OR_RETURN(const ir::Model model, engine->engine.model());
+    return give_model(model, bytes, size);
+  });
+}
+
+void reef_imprinting_free(reef_imprinting* engine) { delete engine; }
+
+reef_status reef_softmax_train(const float* rows, const int32_t* labels, size_t count, size_t dimension,
+                               int32_t classes, double l2, float* weights, float* biases) {
+  return guarded([&]() -> Status {
+    REEF_RETURN_IF_ERROR(require(labels, "labels"));
     REEF_RETURN_IF_ERROR(require(weights, "weights"));
     REEF_RETURN_IF_ERROR(require(biases, "biases"));
-    REEF_ASSIGN_OR_RETURN(const learn::SoftmaxResult trained, regression(*learner));
+    REEF_ASSIGN_OR_RETURN(const learn::Embeddings given, rows_of(rows, labels, count, dimension, classes));
+    learn::SoftmaxOptions options;
+    if (l2 >= 0) options.l2 = l2;
+    REEF_ASSIGN_OR_RETURN(const learn::SoftmaxResult trained, learn::train_softmax(given, classes, options));
     std::copy(trained.classifier.weights.begin(), trained.classifier.weights.end(), weights);
     std::copy(trained.classifier.biases.begin(), trained.classifier.biases.end(), biases);
     return ok_status();
+  });
+}
+
+reef_status reef_softmax_model(const void* extractor, size_t size, const float* weights, const float* biases,
+                               int32_t classes, size_t dimension, const float* rows, size_t count, char** bytes,
+                               size_t* bytes_size) {
+  return guarded([&]() -> Status {
+    REEF_RETURN_IF_ERROR(require(weights, "weights"));
+    REEF_RETURN_IF_ERROR(require(biases, "biases"));
+    REEF_REQUIRE(classes > 0 && classes < (1 << 24), "{} classes are too many, or none", classes);
+    REEF_ASSIGN_OR_RETURN(const learn::Embeddings given, rows_of(rows, nullptr, count, dimension, classes));
+    REEF_ASSIGN_OR_RETURN(const ir::Model model, model_of(extractor, size));
+    REEF_ASSIGN_OR_RETURN(const learn::Head head, learn::find_head(model));
+    REEF_ASSIGN_OR_RETURN(const ir::Model base, learn::extractor_of(model, head));
+    learn::LinearClassifier layer{classes, static_cast<int>(dimension), {}, {}};
+    layer.weights.assign(weights, weights + static_cast<std::size_t>(classes) * dimension);
+    layer.biases.assign(biases, biases + classes);
+    const ir::Subgraph& graph = base.subgraphs[0];
+    REEF_ASSIGN_OR_RETURN(
+        const ir::Model made,
+        learn::softmax_head(graph.tensors[static_cast<std::size_t>(graph.outputs[0])], layer, {}, given));
+    REEF_ASSIGN_OR_RETURN(const ir::Model joined, learn::join(base, made));
+    return give_model(joined, bytes, bytes_size);
   });
 }

@@ -306,32 +306,6 @@ REEF_API void reef_quantize_options_init(reef_quantize_options* options);
 REEF_API reef_status reef_quantize(const char* model, const char* output, const reef_quantize_options* options,
                                    char** json);
 
-/* ---- Learning new classes (docs/learn.md) ---- */
-
-typedef struct reef_learner reef_learner;
-
-/* From a classifier, whose last layers are taken off, or a feature extractor. keep_classes: those of the model stay,
- * and new ones come behind them. */
-REEF_API reef_status reef_learner_create(const reef_model* model, int32_t keep_classes, reef_learner** learner);
-/* Without a model, for reef_learner_weights alone. */
-REEF_API reef_status reef_learner_create_bare(int32_t dimension, reef_learner** learner);
-REEF_API void reef_learner_free(reef_learner* learner);
-/* Elements of an embedding, and classes so far. */
-REEF_API int32_t reef_learner_dimension(const reef_learner* learner);
-REEF_API int32_t reef_learner_class_count(const reef_learner* learner);
-/* The network from pictures to embeddings as a .tflite file, to be compiled and run. Free with reef_string_free. */
-REEF_API reef_status reef_learner_extractor(const reef_learner* learner, char** bytes, size_t* size);
-/* One picture's embedding, as real numbers. class_id: a class, or their number for a new one. */
-REEF_API reef_status reef_learner_add(reef_learner* learner, const float* embedding, size_t count, int32_t class_id);
-/* Forgets what was added. */
-REEF_API void reef_learner_clear(reef_learner* learner);
-
-typedef enum reef_learning { REEF_IMPRINTING = 0, REEF_SOFTMAX_REGRESSION = 1 } reef_learning;
-/* Trains the last layer with what was added, and gives extractor and last layer together as a .tflite file. */
-REEF_API reef_status reef_learner_model(const reef_learner* learner, reef_learning method, char** bytes, size_t* size);
-/* Softmax regression alone: class_count rows of weights, and biases, into the caller's memory. */
-REEF_API reef_status reef_learner_weights(const reef_learner* learner, float* weights, float* biases);
-
 /* ---- Pictures ---- */
 
 typedef struct reef_image reef_image;
@@ -351,6 +325,43 @@ REEF_API reef_status reef_image_resize(const reef_image* image, int32_t width, i
 /* As PNG. */
 REEF_API reef_status reef_image_save(const reef_image* image, const char* path);
 REEF_API void reef_image_free(reef_image* image);
+
+/* ---- Learning ---- */
+
+/* New classes from a handful of pictures, as `reef learn imprint` and `reef learn softmax` do it: `request` is a JSON
+ * object with the names of their options, _ for - ({"method": "softmax", "model": ..., "data": ..., "output": ...}).
+ * All files are written or none. `json` (may be NULL) is the report of docs/json.md, freed with reef_string_free.
+ * `progress` (may be NULL) is told how many samples are embedded, from any thread, one call at a time. */
+REEF_API reef_status reef_learn(const char* request, void (*progress)(void* user, int64_t done, int64_t all),
+                                void* user, char** json);
+
+/* Imprinting one embedding at a time, for callers who run the extractor themselves; the shape of Coral's
+ * ImprintingEngine. Models are .tflite bytes: classifiers or extractors, compiled or not. */
+typedef struct reef_imprinting reef_imprinting;
+REEF_API reef_status reef_imprinting_create(const void* model, size_t size, int32_t keep_classes,
+                                            reef_imprinting** engine);
+REEF_API int32_t reef_imprinting_dimension(const reef_imprinting* engine);
+REEF_API int32_t reef_imprinting_class_count(const reef_imprinting* engine);
+/* "" where the model does not tell it, or if there is no such class. */
+REEF_API const char* reef_imprinting_class_name(const reef_imprinting* engine, int32_t class_id);
+REEF_API reef_status reef_imprinting_set_class_name(reef_imprinting* engine, int32_t class_id, const char* name);
+/* `class_id`: a class that imprinting made, or the number of classes: a new one. */
+REEF_API reef_status reef_imprinting_train(reef_imprinting* engine, const float* embedding, size_t count,
+                                           int32_t class_id);
+/* Model files, freed with reef_string_free. */
+REEF_API reef_status reef_imprinting_extractor(const reef_imprinting* engine, char** bytes, size_t* size);
+REEF_API reef_status reef_imprinting_model(const reef_imprinting* engine, char** bytes, size_t* size);
+REEF_API void reef_imprinting_free(reef_imprinting* engine);
+
+/* Softmax regression of `count` rows of `dimension` numbers: `weights` gets a row for each class, `biases` a number.
+ * `l2` < 0: chosen on a part that is held back. */
+REEF_API reef_status reef_softmax_train(const float* rows, const int32_t* labels, size_t count, size_t dimension,
+                                        int32_t classes, double l2, float* weights, float* biases);
+/* FULLY_CONNECTED and SOFTMAX with these weights behind an extractor. The range of 8-bit scores is that of `rows`. The
+ * model file is freed with reef_string_free. */
+REEF_API reef_status reef_softmax_model(const void* extractor, size_t size, const float* weights, const float* biases,
+                                        int32_t classes, size_t dimension, const float* rows, size_t count,
+                                        char** bytes, size_t* bytes_size);
 
 #ifdef __cplusplus
 } /* extern "C" */

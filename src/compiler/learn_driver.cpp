@@ -9,6 +9,7 @@
 #include "compiler/extractor.h"
 #include "compiler/front_end.h"
 #include "formats/tflite/writer.h"
+#include "learn/engine.h"
 #include "learn/head_runner.h"
 #include "learn/imprinting_head.h"
 #include "learn/linear_classifier.h"
@@ -44,12 +45,7 @@ Result<ClassPlan> plan_classes(const LearnOptions& options, const ir::Model& mod
     REEF_REQUIRE(options.method == LearnMethod::kImprinting,
                  "softmax regression learns all classes at once: it cannot keep or resume; give the pictures of all "
                  "classes together, or use imprinting");
-    REEF_REQUIRE(head.kind != learn::HeadKind::kNone, "'{}' is an extractor: it has no classes to keep", options.model);
-    REEF_REQUIRE(head.is_normalized,
-                 "the classes of '{}' cannot be kept: its last layer was not trained on normalized embeddings, so a "
-                 "class learned by imprinting would win over all of them. Give pictures of its classes too and learn "
-                 "them all anew, or start from a model for imprinting (docs/learn.md)",
-                 options.model);
+    REEF_RETURN_IF_ERROR(learn::cannot_keep(head).in(options.model));
     REEF_ASSIGN_OR_RETURN(plan.kept, learn::read_classes(model, head));
   }
   std::vector<learn::ImprintedClass>& kept = plan.kept.classes;

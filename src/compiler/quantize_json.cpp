@@ -61,6 +61,10 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
   json["warnings"] = result.warnings;
   json["notes"] = outcome.notes;
   for (const std::string& note : result.notes) json["notes"].push_back(note);
+  if (!request.report.empty()) {
+    json["report"] = request.report;
+    json["worst_layers"] = outcome.worst_layers;
+  }
   json["calibration_seconds"] = result.calibration_seconds;
   json["seconds"] = outcome.seconds;
   return json.dump(2, ' ', false, Json::error_handler_t::replace);

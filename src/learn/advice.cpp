@@ -101,6 +101,16 @@ double Confusion::accuracy() const {
   return total() > 0 ? static_cast<double>(right()) / static_cast<double>(total()) : 0;
 }
 
+std::vector<std::size_t> Confusion::classes_seen() const {
+  std::vector<std::size_t> seen;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    bool is_seen = false;
+    for (std::size_t k = 0; k < counts.size(); ++k) is_seen |= counts[i][k] > 0 || counts[k][i] > 0;
+    if (is_seen) seen.push_back(i);
+  }
+  return seen;
+}
+
 Confusion confusion(const std::vector<std::int32_t>& truth, const std::vector<std::int32_t>& answers, int classes) {
   Confusion result;
   const auto size = static_cast<std::size_t>(classes);

@@ -18,7 +18,8 @@ struct Confusion {
   std::vector<std::vector<std::int64_t>> counts;
   std::int64_t total() const;
   std::int64_t right() const;
-  double accuracy() const;  // 0 where there is nothing
+  double accuracy() const;                        // 0 where there is nothing
+  std::vector<std::size_t> classes_seen() const;  // that were asked for or answered
 };
 Confusion confusion(const std::vector<std::int32_t>& truth, const std::vector<std::int32_t>& answers, int classes);
 

@@ -9,6 +9,7 @@
 
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
+#include "learn/engine.h"
 #include "learn/head_runner.h"
 #include "learn/imprinting_head.h"
 #include "learn/metadata.h"
@@ -222,6 +223,37 @@ TEST(ImprintingMetadata, IsCoralsDescriptionAndMore) {
   EXPECT_TRUE(parse_description("MLIR Converted.").empty());
   EXPECT_TRUE(parse_description("0 1.5\n1 x\n").empty());
   EXPECT_TRUE(parse_description("0 1.5\n1").empty());
+}
+
+// What Coral's own tests ask of its engine.
+TEST(ImprintingEngine, KeepsAndDropsAndRefusesAsCorals) {
+  const ir::Tensor tensor = embedding_tensor(DataType::kUInt8, ir::Shape({1, 1, 1, 32}));
+  const Embeddings rows = sample_rows(tensor, 3, 2, 1);
+  QuantizedModel base({DataType::kUInt8, 0.02f, 0});
+  const std::int32_t x = base.input({1, 1, 1, 32});
+  const ir::Model extractor = base.finish({base.reshape(x, {1, 1, 1, 32})});
+  auto engine = ImprintingEngine::create(extractor, false);
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  EXPECT_EQ(engine->dimension(), 32);
+  EXPECT_EQ(engine->classes(), 0);
+  EXPECT_FALSE(engine->model().ok()) << "not trained";
+  EXPECT_FALSE(engine->train(rows.row(0), 2).ok()) << "the class index of a new category is too large";
+  for (const std::size_t i : {0u, 1u}) ASSERT_TRUE(engine->train(rows.row(i), static_cast<int>(i)).ok());
+  engine->set_name(1, "hotdog");
+  const auto model = engine->model();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(ImprintingEngine::create(*model, false)->classes(), 0);
+  auto kept = ImprintingEngine::create(through_file(*model), true);
+  ASSERT_TRUE(kept.ok()) << kept.status().message();
+  EXPECT_EQ(kept->classes(), 2);
+  EXPECT_EQ(kept->state()[1].name, "hotdog");
+  ASSERT_TRUE(kept->train(rows.row(4), 1).ok());
+  ASSERT_TRUE(kept->train(rows.row(2), 2).ok());
+  ASSERT_TRUE(kept->model().ok());
+  const auto scores = run_head(kept->made_head()->model, rows);
+  ASSERT_TRUE(scores.ok());
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(index_of_largest((*scores)[i]), rows.labels[i]);
+  EXPECT_FALSE(ImprintingEngine::create(extractor, true).ok()) << "nothing to keep";
 }
 
 TEST(FindHead, CoralsFormWithAndWithoutQuantize) {

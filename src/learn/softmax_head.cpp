@@ -56,6 +56,10 @@ Result<ir::Model> softmax_head(const ir::Tensor& embedding, const LinearClassifi
   REEF_REQUIRE(classifier.classes > 0 && classifier.dimension == embedding.shape.last(),
                "the layer takes embeddings of {} numbers, the extractor gives {}", classifier.dimension,
                embedding.shape.last());
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  REEF_REQUIRE(std::all_of(classifier.weights.begin(), classifier.weights.end(), is_finite) &&
+                   std::all_of(classifier.biases.begin(), classifier.biases.end(), is_finite),
+               "weights and biases must be finite");
   HeadBuilder builder(embedding);
   const LinearClassifier layer = centred(classifier);
   const ir::Shape shape({layer.classes, layer.dimension});
@@ -85,7 +89,8 @@ Result<ir::Model> softmax_head(const ir::Tensor& embedding, const LinearClassifi
   Learning learning{"softmax", {}};
   const auto counts = images_per_class(embeddings, layer.classes);
   for (std::size_t c = 0; c < counts.size(); ++c) {
-    learning.classes.push_back({c < class_names.size() ? class_names[c] : "", counts[c], {}});
+    const bool is_named = c < class_names.size();
+    learning.classes.push_back({is_named ? class_names[c] : "", is_named ? counts[c] : 0, {}});
   }
   store_learning(learning, model);
   return model;

@@ -13,7 +13,8 @@
 
 namespace reef::learn {
 
-// `embeddings`: what it was trained with; the range of the scores before SOFTMAX comes from them.
+// `embeddings`: what it was trained with; the range of the scores before SOFTMAX comes from them. Without names, how
+// many there were of each class counts as unknown.
 Result<ir::Model> softmax_head(const ir::Tensor& embedding, const LinearClassifier& classifier,
                                const std::vector<std::string>& class_names, const Embeddings& embeddings);
 

@@ -62,6 +62,7 @@ class OpProfile(Structure):
 
 
 Progress = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p, c_double)
+LearnProgress = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_int64)
 
 
 class CompileOptions(Structure):
@@ -112,14 +113,18 @@ _STATUS = {
     "reef_results_tensor": [_HANDLE, c_size_t, POINTER(Tensor)],
     "reef_compile": [POINTER(c_char_p), c_size_t, POINTER(CompileOptions), POINTER(c_void_p)],
     "reef_check": [c_char_p, POINTER(CompileOptions), POINTER(c_void_p), POINTER(c_void_p)],
+    "reef_learn": [c_char_p, LearnProgress, c_void_p, POINTER(c_void_p)],
+    "reef_imprinting_create": [c_void_p, c_size_t, c_int32, _OUT],
+    "reef_imprinting_set_class_name": [_HANDLE, c_int32, c_char_p],
+    "reef_imprinting_train": [_HANDLE, POINTER(c_float), c_size_t, c_int32],
+    "reef_imprinting_extractor": [_HANDLE, POINTER(c_void_p), POINTER(c_size_t)],
+    "reef_imprinting_model": [_HANDLE, POINTER(c_void_p), POINTER(c_size_t)],
+    "reef_softmax_train": [POINTER(c_float), POINTER(c_int32), c_size_t, c_size_t, c_int32, c_double, POINTER(c_float),
+                           POINTER(c_float)],
+    "reef_softmax_model": [c_void_p, c_size_t, POINTER(c_float), POINTER(c_float), c_int32, c_size_t, POINTER(c_float),
+                           c_size_t, POINTER(c_void_p), POINTER(c_size_t)],
     "reef_convert": [c_char_p, c_char_p, POINTER(ConvertOptions), POINTER(c_void_p)],
     "reef_quantize": [c_char_p, c_char_p, POINTER(QuantizeOptions), POINTER(c_void_p)],
-    "reef_learner_create": [_HANDLE, c_int32, _OUT],
-    "reef_learner_create_bare": [c_int32, _OUT],
-    "reef_learner_extractor": [_HANDLE, POINTER(c_void_p), POINTER(c_size_t)],
-    "reef_learner_add": [_HANDLE, c_void_p, c_size_t, c_int32],
-    "reef_learner_model": [_HANDLE, c_int32, POINTER(c_void_p), POINTER(c_size_t)],
-    "reef_learner_weights": [_HANDLE, c_void_p, c_void_p],
     "reef_image_load": [c_char_p, c_int32, c_int32, c_int32, _OUT],
     "reef_image_create": [c_int32, c_int32, c_int32, c_void_p, _OUT],
     "reef_image_save": [_HANDLE, c_char_p],
@@ -150,12 +155,12 @@ _OTHERS = {
     "reef_results_count": (c_size_t, [_HANDLE]),
     "reef_results_free": (None, [_HANDLE]),
     "reef_compile_options_init": (None, [POINTER(CompileOptions)]),
+    "reef_imprinting_dimension": (c_int32, [_HANDLE]),
+    "reef_imprinting_class_count": (c_int32, [_HANDLE]),
+    "reef_imprinting_class_name": (c_char_p, [_HANDLE, c_int32]),
+    "reef_imprinting_free": (None, [_HANDLE]),
     "reef_convert_options_init": (None, [POINTER(ConvertOptions)]),
     "reef_quantize_options_init": (None, [POINTER(QuantizeOptions)]),
-    "reef_learner_free": (None, [_HANDLE]),
-    "reef_learner_clear": (None, [_HANDLE]),
-    "reef_learner_dimension": (c_int32, [_HANDLE]),
-    "reef_learner_class_count": (c_int32, [_HANDLE]),
     "reef_image_width": (c_int32, [_HANDLE]),
     "reef_image_height": (c_int32, [_HANDLE]),
     "reef_image_channels": (c_int32, [_HANDLE]),
@@ -208,6 +213,13 @@ def take_text(pointer: c_void_p) -> str:
     text = ctypes.string_at(pointer).decode("utf-8", "replace")
     lib.reef_string_free(pointer)
     return text
+
+
+def take_bytes(pointer: c_void_p, size: c_size_t) -> bytes:
+    """Bytes that the library gave away."""
+    content = ctypes.string_at(pointer.value, size.value)
+    lib.reef_string_free(pointer)
+    return content
 
 
 class Handle:

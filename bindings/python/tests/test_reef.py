@@ -16,8 +16,6 @@ import numpy as np
 
 import reef
 from reef.coral.adapters import classify, common, detect, segment
-from reef.coral.learn.backprop.softmax_regression import SoftmaxRegression
-from reef.coral.learn.imprinting.engine import ImprintingEngine
 from reef.coral.pipeline.pipelined_model_runner import PipelinedModelRunner
 from reef.coral.utils import dataset, edgetpu
 
@@ -276,64 +274,6 @@ class CoralTest(CompiledModels):
             self.assertTrue(all(stats.runs == 3 for stats in runner.segment_stats()))
             with self.assertRaisesRegex(reef.Error, "closed"):
                 runner.push({name: pictures[0]})
-
-
-class LearnTest(unittest.TestCase):
-    """New classes for the shipped classifier, from pictures of three creatures it knows under other numbers."""
-
-    NAMES = ("turtle", "fish", "crab")
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.pictures = [(p, self.NAMES.index(p.name.split("_")[0])) for p in sorted((MODELS / "images").iterdir())
-                         if p.name.split("_")[0] in self.NAMES]
-
-    def embeddings(self, extractor_bytes):
-        """Of the pictures, on a virtual Edge TPU."""
-        path = self.folder / "extractor.tflite"
-        path.write_bytes(extractor_bytes)
-        interpreter = started(reef.compile(path, self.folder).files[0])
-        rows = []
-        for picture, _ in self.pictures:
-            common.set_input(interpreter, reef.load_image(picture, common.input_size(interpreter)))
-            interpreter.invoke()
-            rows.append(classify.get_scores(interpreter).copy())
-        return np.array(rows)
-
-    def accuracy(self, model):
-        interpreter = reef.Interpreter(model_content=model)
-        interpreter.allocate_tensors()
-        right = 0
-        for picture, label in self.pictures:
-            common.set_input(interpreter, reef.load_image(picture, common.input_size(interpreter)))
-            interpreter.invoke()
-            right += classify.get_classes(interpreter, 1)[0].id == label
-        return right / len(self.pictures)
-
-    def test_imprinting(self):
-        engine = ImprintingEngine(CREATURES)
-        rows = self.embeddings(engine.serialize_extractor_model())
-        self.assertEqual(rows.shape[1], engine.embedding_dim)
-        for label in range(3):
-            for row, (_, truth) in zip(rows, self.pictures):
-                if truth == label:
-                    engine.train(row, label)
-        self.assertEqual(engine.num_classes, 3)
-        self.assertEqual(self.accuracy(engine.serialize_model()), 1.0)
-        with self.assertRaisesRegex(reef.Error, "there is no class 9"):
-            engine.train(rows[0], 9)
-        with self.assertRaisesRegex(reef.Error, "elements"):
-            engine.train(rows[0][:5], 0)
-
-    def test_softmax_regression(self):
-        rows = self.embeddings(reef.Learner(CREATURES).extractor())
-        labels = np.array([label for _, label in self.pictures])
-        model = SoftmaxRegression(rows.shape[1], 3)
-        model.train_with_sgd({"data_train": rows, "labels_train": labels}, 100, 0.01)
-        self.assertEqual(model.get_accuracy(rows, labels), 1.0)
-        self.assertEqual(self.accuracy(model.serialize_model(CREATURES)), 1.0)
 
 
 class CompilerTest(unittest.TestCase):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As pycoral.learn.backprop.softmax_regression. The optimizer is Reef's (L-BFGS with a part of the data held back), so that
-iterations, learning rate and batch size are taken without effect."""
+"""pycoral.learn.backprop.softmax_regression: the last layer by stochastic gradient descent, with PyCoral's interface.
+
+Steps are Coral's: each takes `batch_size` rows drawn with replacement, and moves weights and biases against the gradient
+of cross entropy plus reg/2 times the squared weights. (reef.learn.train_softmax finds the same minimum faster.)
+"""
 
 from __future__ import annotations
 
@@ -9,49 +12,60 @@ from typing import Any, Dict, Optional, Union
 
 import numpy as np
 
-from reef.learning import SOFTMAX_REGRESSION, Learner
+from ....learn import append_softmax
 
 
 class SoftmaxRegression:
-    """A linear last layer trained on embeddings."""
+    """Softmax regression (logits = data * weights + biases)."""
 
-    def __init__(self, feature_dim: int, num_classes: int, weight_scale: float = 0.01, reg: float = 0.0):
-        self.feature_dim, self.num_classes = feature_dim, num_classes
-        self._rows: Optional[np.ndarray] = None
-        self._labels: Optional[np.ndarray] = None
-        self._weights, self._biases = np.zeros((num_classes, feature_dim), np.float32), np.zeros(num_classes, np.float32)
+    def __init__(self, feature_dim: Optional[int] = None, num_classes: Optional[int] = None, weight_scale: float = 0.01,
+                 reg: float = 0.0, seed: Optional[int] = None):
+        self._random = np.random.default_rng(seed)
+        self.params = {
+            "mat_w": (weight_scale * self._random.standard_normal((feature_dim, num_classes))).astype(np.float32),
+            "vec_b": np.zeros(num_classes, np.float32),
+        }
+        self._reg = reg
+        self._num_classes = num_classes
+        self._seen: Optional[np.ndarray] = None  # rows it was trained with
 
-    def train_with_sgd(self, data: Dict[str, np.ndarray], num_iter: int = 0, learning_rate: float = 0.0,
-                       batch_size: int = 100, print_every: int = 100, model: Any = None) -> None:
-        """data: 'data_train' [n, feature_dim] and 'labels_train' [n]; 'data_val' and 'labels_val' are for printing only."""
-        rows = np.asarray(data["data_train"], np.float32)
-        labels = np.asarray(data["labels_train"]).astype(np.int64)
-        if rows.ndim != 2 or rows.shape[1] != self.feature_dim:
-            raise ValueError(f"embeddings of {self.feature_dim} elements are expected, not {rows.shape}")
-        if sorted(set(labels.tolist())) != list(range(self.num_classes)):
-            raise ValueError(f"every class from 0 to {self.num_classes - 1} needs an example")
-        self._rows, self._labels = rows, labels
-        learner = Learner(self.feature_dim)
-        self._fill(learner)
-        self._weights, self._biases = learner.weights()
-        if print_every > 0 and "data_val" in data:
-            print(f"train accuracy {self.get_accuracy(rows, labels):.4f}, validation accuracy "
-                  f"{self.get_accuracy(data['data_val'], data['labels_val']):.4f}")
+    def _logits(self, mat_x: Any) -> np.ndarray:
+        return np.asarray(mat_x, np.float32) @ self.params["mat_w"] + self.params["vec_b"]
 
-    def get_scores(self, mat_x: np.ndarray) -> np.ndarray:
-        return np.asarray(mat_x, np.float32) @ self._weights.T + self._biases
+    def run_inference(self, mat_x: Any) -> np.ndarray:
+        """The class of each row."""
+        return self._logits(mat_x).argmax(axis=1)
 
-    def get_accuracy(self, mat_x: np.ndarray, labels: np.ndarray) -> float:
-        return float(np.mean(self.get_scores(mat_x).argmax(1) == np.asarray(labels)))
+    def get_accuracy(self, mat_x: Any, labels: Any) -> float:
+        """Share of rows whose class is the label."""
+        return float((self.run_inference(mat_x) == np.asarray(labels)).mean())
+
+    def train_with_sgd(self, data: Dict[str, Any], num_iter: int, learning_rate: float, batch_size: int = 100,
+                       print_every: int = 100) -> None:
+        """Trains with `data_train` and `labels_train`; `data_val` and `labels_val`, if there, are reported on."""
+        rows, labels = np.asarray(data["data_train"], np.float32), np.asarray(data["labels_train"])
+        self._seen = rows
+        for i in range(num_iter):
+            chosen = self._random.integers(0, len(rows), batch_size)
+            x, truth = rows[chosen], np.eye(self._num_classes, dtype=np.float32)[labels[chosen]]
+            logits = self._logits(x)
+            shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+            shares /= shares.sum(axis=1, keepdims=True)
+            if print_every > 0 and i % print_every == 0:
+                self._report(i, shares, truth, data)
+            pull = (shares - truth) / batch_size
+            self.params["mat_w"] -= learning_rate * (x.T @ pull + self._reg * self.params["mat_w"])
+            self.params["vec_b"] -= learning_rate * pull.sum(axis=0)
+
+    def _report(self, step: int, shares: np.ndarray, truth: np.ndarray, data: Dict[str, Any]) -> None:
+        loss = -np.log((shares * truth).sum(axis=1) + 1e-12).mean() + self._reg / 2 * (self.params["mat_w"] ** 2).sum()
+        text = f"step {step}: loss {loss:.4f}, train {self.get_accuracy(data['data_train'], data['labels_train']):.3f}"
+        if "data_val" in data:
+            text += f", validation {self.get_accuracy(data['data_val'], data['labels_val']):.3f}"
+        print(text)
 
     def serialize_model(self, in_model_path: Union[str, "os.PathLike[str]"]) -> bytes:
-        """The extractor of this file with the trained layer behind it, as a .tflite file."""
-        if self._rows is None:
-            raise ValueError("train first")
-        learner = Learner(in_model_path)
-        self._fill(learner)
-        return learner.model(SOFTMAX_REGRESSION)
-
-    def _fill(self, learner: Learner) -> None:
-        for i in np.argsort(self._labels, kind="stable"):
-            learner.add(self._rows[i], int(self._labels[i]))
+        """The extractor at `in_model_path`, compiled or not, with this layer and SOFTMAX behind it."""
+        if self._seen is None:
+            raise RuntimeError("Model is not trained.")
+        return append_softmax(in_model_path, self.params["mat_w"].T, self.params["vec_b"], self._seen)

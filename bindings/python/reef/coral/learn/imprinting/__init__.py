@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learning on the device, as in pycoral.learn."""
+"""pycoral.learn.imprinting"""
