@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "coral_cpp.h"
 #include "formats/darwinn/reader.h"
 #include "formats/darwinn/without_code.h"
 #include "formats/darwinn/writer.h"
@@ -36,6 +37,8 @@ struct Library {
     list = reinterpret_cast<decltype(list)>(dlsym(library, "edgetpu_list_devices"));
     free_list = reinterpret_cast<decltype(free_list)>(dlsym(library, "edgetpu_free_devices"));
     version = reinterpret_cast<decltype(version)>(dlsym(library, "edgetpu_version"));
+    singleton = reinterpret_cast<decltype(singleton)>(dlsym(library, "_ZN7edgetpu14EdgeTpuManager12GetSingletonEv"));
+    custom_op = reinterpret_cast<decltype(custom_op)>(dlsym(library, "_ZN7edgetpu16RegisterCustomOpEv"));
   }
   struct Device {
     int type;
@@ -47,6 +50,8 @@ struct Library {
   Device* (*list)(std::size_t*) = nullptr;
   void (*free_list)(Device*) = nullptr;
   const char* (*version)() = nullptr;
+  edgetpu::EdgeTpuManager* (*singleton)() = nullptr;
+  tflite_abi::Registration* (*custom_op)() = nullptr;
 };
 const Library& library() {
   static const Library loaded;
@@ -97,6 +102,7 @@ class Host {
       return int{tflite_abi::kOk};
     };
     context_.ReportError = report_error;
+    context_.GetExternalContext = [](Context* c, int) { return self(c).external_; };
     context_.ReplaceNodeSubsetsWithDelegateKernels = [](Context* c, tflite_abi::Registration kernel, const IntArray*,
                                                         tflite_abi::Delegate* delegate) {
       return self(c).replace(kernel, delegate);
@@ -108,6 +114,14 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
+  void set_external_context(tflite_abi::ExternalContext* given) { external_ = given; }
+  // As an interpreter whose resolver knows the op.
+  int resolve(const tflite_abi::Registration& op) {
+    kernel_ = op;
+    delegated_ = node_;
+    delegated_.user_data = kernel_.init(&context_, reinterpret_cast<const char*>(options_.data()), options_.size());
+    return kernel_.prepare(&context_, &delegated_);
+  }
   int apply(tflite_abi::Delegate* delegate) { return delegate->Prepare(&context_, delegate); }
   int invoke() { return kernel_.invoke(&context_, &delegated_); }
   int prepare() { return kernel_.prepare(&context_, &delegated_); }
@@ -141,6 +155,7 @@ class Host {
   tflite_abi::Node node_ = {}, delegated_ = {};
   tflite_abi::Registration registration_ = {}, kernel_ = {};
   Context context_ = {};
+  tflite_abi::ExternalContext* external_ = nullptr;
   std::string error_;
 };
 
@@ -248,6 +263,35 @@ TEST(Delegate, EightThreadsOnSharedDevices) {
     }));
   }
   for (auto& thread : threads) EXPECT_TRUE(thread.get());
+}
+
+TEST(CoralsCppInterface, ListsAndOpensDevices) {
+  auto* const manager = library().singleton();
+  ASSERT_NE(manager, nullptr);
+  const auto records = manager->EnumerateEdgeTpu();
+  ASSERT_EQ(records.size(), 4u);
+  EXPECT_EQ(records[2].type, edgetpu::DeviceType::kApexPci);
+  const auto context = manager->OpenDevice(records[2].type, records[2].path);
+  ASSERT_NE(context, nullptr);
+  EXPECT_TRUE(context->IsReady());
+  EXPECT_EQ(context->GetDeviceEnumRecord().path, "virtual/pci/0");
+  EXPECT_EQ(manager->OpenDevice(edgetpu::DeviceType::kApexPci), context) << "a device is opened once";
+  EXPECT_EQ(manager->GetOpenedDevices().size(), 1u);
+  EXPECT_EQ(manager->OpenDevice(edgetpu::DeviceType::kApexUsb, "virtual/usb/7"), nullptr);
+  EXPECT_NE(manager->NewEdgeTpuContext(), nullptr);
+  EXPECT_NE(manager->Version().find("RuntimeVersion(14)"), std::string::npos);
+}
+
+TEST(CoralsCppInterface, TheOpRunsOnTheContextsDevice) {
+  const auto context = library().singleton()->OpenDevice();
+  for (edgetpu::EdgeTpuContext* const given : {context.get(), static_cast<edgetpu::EdgeTpuContext*>(nullptr)}) {
+    Host host(sample());
+    host.set_external_context(given);
+    ASSERT_EQ(host.resolve(*library().custom_op()), tflite_abi::kOk) << host.error();
+    host.memory(0).assign(4, std::byte{200});
+    EXPECT_EQ(host.invoke(), tflite_abi::kOk) << host.error();
+    EXPECT_NE(host.memory(1), std::vector<std::byte>(4));
+  }
 }
 
 TEST(Delegate, CoralsInterfaceListsDevices) {

@@ -58,6 +58,20 @@ Status Partition::read(Context* context, const tflite_abi::DelegateParams& param
   return ok_status();
 }
 
+Status Partition::add(Context* context, const tflite_abi::Node& node, Bytes options) {
+  Op& op = ops_.emplace_back();
+  op.options = std::move(options);
+  op.inputs = numbers(node.inputs);
+  op.outputs = numbers(node.outputs);
+  for (const int tensor : op.inputs) {
+    REEF_REQUIRE(tensor == -1 || exists(context, tensor), "the op reads tensor {}, which is not there", tensor);
+  }
+  for (const int tensor : op.outputs) {
+    REEF_REQUIRE(exists(context, tensor), "the op writes tensor {}, which is not there", tensor);
+  }
+  return ok_status();
+}
+
 Status Partition::prepare(Context* context) {
   for (Op& op : ops_) REEF_RETURN_IF_ERROR(prepare(context, op));
   for (auto& [tensor, memory] : internal_) memory.resize(context->tensors[tensor].bytes);

@@ -21,6 +21,8 @@ class Partition {
 
   // Takes what it needs of the nodes, which are replaced after this. TFLite's memory is used only in the calls below.
   Status read(tflite_abi::Context* context, const tflite_abi::DelegateParams& params);
+  // The same for one node that stays in its place: all its tensors have memory of TFLite's.
+  Status add(tflite_abi::Context* context, const tflite_abi::Node& node, Bytes options);
   // Reads the programs, and ties them to tensors of the sizes that these have now.
   Status prepare(tflite_abi::Context* context);
   Status invoke(tflite_abi::Context* context);

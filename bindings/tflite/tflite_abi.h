@@ -82,8 +82,18 @@ struct Context {
   int (*AddTensors)(Context*, int count, int* first);
   int (*GetNodeAndRegistration)(Context*, int node_index, Node** node, Registration** registration);
   int (*ReplaceNodeSubsetsWithDelegateKernels)(Context*, Registration, const IntArray* nodes, Delegate*);
+  int recommended_num_threads;
+  struct ExternalContext* (*GetExternalContext)(Context*, int type);
 };
 static_assert(offsetof(Context, ReplaceNodeSubsetsWithDelegateKernels) == 64);
+static_assert(offsetof(Context, GetExternalContext) == 80);
+
+// What an interpreter is given beside a model, by kind.
+inline constexpr int kEdgeTpuContext = 2;
+struct ExternalContext {
+  int type;
+  int (*Refresh)(Context*);
+};
 
 // What a delegate's kernel gets as `buffer` in init.
 struct DelegateParams {
