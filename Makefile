@@ -4,7 +4,7 @@
 #   make demo    a model at work   make bench   measure against peers       make fuzz    a minute of each fuzzer
 #   make asan / make tsan          all tests under the sanitizers           make docs    rewrite generated documents
 #   make install [PREFIX=/usr/local] [DESTDIR=]    program, libraries, headers, find_package and pkg-config files
-.PHONY: all demo test bench docs format fuzz hostile asan tsan install clean
+.PHONY: all demo test bench docs format fuzz hostile asan tsan arm64 install clean
 .DEFAULT_GOAL := all
 JOBS ?= $(shell nproc)
 
@@ -50,6 +50,11 @@ fuzz:
 	@cmake --preset fuzz
 	@cmake --build --preset fuzz -j $(JOBS)
 	@tools/run_fuzzers.sh build-fuzz/fuzz 60
+
+# Kernels and their tests for 64-bit ARM, in an emulator.
+arm64:
+	@tools/setup.sh arm64
+	@tools/test_arm64.sh
 
 bench: all
 	@tools/setup.sh test

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-model CPU inference: Reef against TFLite, as ratios measured in one run.
+"""Whole-model CPU inference: Reef against TFLite (XNNPACK and builtin kernels) and ONNX Runtime, measured in one run.
 
-Every round runs each contender once after the other on every model, so that a busy machine slows all of them alike;
-the table shows medians over rounds and, per round, the time relative to Reef (above 1: Reef is faster).
-    bench/cpu_inference.py [--rounds N] [--runs N] [--threads N] [MODEL ...]
+Every round runs each contender after the other on every model, so that a busy machine slows all of them alike. The table
+shows medians and minima over all runs and, per round, Reef's time as a multiple of the contender's (below 1: Reef is
+faster) as median and quartiles. Peers that are not installed, or cannot run a model, are left out with a message.
+    bench/cpu_inference.py [--rounds N] [--runs N] [--threads N ...] [--reference] [MODEL ...]
+Without models: the shipped ones, and of the collection in $REEF_ZOO those that docs/performance.md speaks of.
 """
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -15,77 +18,127 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DEFAULT_MODELS = ["models/reef_creatures_int8.tflite", "models/reef_creatures_float.tflite"]
+SHIPPED = ["models/reef_creatures_int8.tflite", "models/reef_creatures_float.tflite"]
+COLLECTION = ["tflite/tf2_mobilenet_v2_1.0_224_ptq.tflite", "pairs/mobilenet_v2_1.0_224_quant/source.tflite",
+              "pairs/mobilenet_v1_1.0_224_quant_embedding_extractor/source.tflite",
+              "pairs/deeplabv3_mnv2_dm05_pascal_quant/source.tflite", "pairs/posenet_353_481/source.tflite",
+              "pairs/keras_lstm_mnist_ptq/source.tflite", "tflite/mlperf_tiny/kws_ref_model.tflite",
+              "tflite/mlperf_tiny/pretrainedResnet_quant.tflite", "tflite/mlperf_tiny/vww_96_int8.tflite",
+              "tflite/mlperf_tiny/model_ToyCar_quant_fullint.tflite", "tflite/mlperf_tiny/str_ww_ref_model.tflite"]
 
 try:
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 except ImportError:
     Interpreter = None
+try:
+    import numpy as np
+    import onnxruntime
+    from mobilenet_v1_onnx import mobilenet_v1
+except ImportError:
+    onnxruntime = None
 
 
-def reef_median_ms(model, runs, threads):
-    command = [str(ROOT / "build/reef"), "run", str(model), "--bench", str(runs), "--threads", str(threads), "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["time"]["median_ms"]
+def name_of(model):
+    path = pathlib.Path(model)
+    return path.parent.name if path.stem == "source" else path.stem
 
 
-class LiteRt:
-    def __init__(self, model, resolver, threads):
-        self.interpreter = Interpreter(str(model), experimental_op_resolver_type=resolver, num_threads=threads)
-        self.interpreter.allocate_tensors()
-        for detail in self.interpreter.get_input_details():
-            values = np.random.RandomState(1).randint(0, 120, detail["shape"])
-            self.interpreter.set_tensor(detail["index"], values.astype(detail["dtype"]))
-        self.interpreter.invoke()
-
-    def median_ms(self, runs):
-        times = []
-        for _ in range(runs):
-            start = time.perf_counter()
-            self.interpreter.invoke()
-            times.append(1e3 * (time.perf_counter() - start))
-        return statistics.median(times)
+def measure_calls(call, runs):
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        call()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times), min(times)
 
 
-def contenders(model, runs, threads):
-    found = {"reef": lambda: reef_median_ms(model, runs, threads)}
-    if Interpreter is None:
-        return found
-    for name, resolver in [("TFLite reference", OpResolverType.BUILTIN_REF),
-                           ("TFLite builtin", OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES),
-                           ("TFLite XNNPACK", OpResolverType.AUTO)]:
-        peer = LiteRt(model, resolver, threads)
-        found[name] = lambda peer=peer: peer.median_ms(runs)
+def reef(model, threads):
+    def run(runs):
+        command = [str(ROOT / "build/reef"), "run", str(model), "--bench", str(runs), "--threads", str(threads), "--json"]
+        result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["time"]
+        return result["median_ms"], result["min_ms"]
+    return run
+
+
+def litert(model, resolver, threads):
+    interpreter = Interpreter(str(model), experimental_op_resolver_type=resolver, num_threads=threads)
+    interpreter.allocate_tensors()
+    for detail in interpreter.get_input_details():
+        values = np.random.RandomState(1).randint(0, 120, detail["shape"])
+        interpreter.set_tensor(detail["index"], values.astype(detail["dtype"]))
+    interpreter.invoke()
+    return lambda runs: measure_calls(interpreter.invoke, runs)
+
+
+def onnx_mobilenet_v1(threads):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(mobilenet_v1(), options, providers=["CPUExecutionProvider"])
+    picture = {"input": np.random.RandomState(1).randint(0, 256, (1, 3, 224, 224)).astype(np.uint8)}
+    session.run(None, picture)
+    return lambda runs: measure_calls(lambda: session.run(None, picture), runs)
+
+
+def contenders(model, threads, with_reference):
+    found = {"reef": reef(model, threads)}
+    if Interpreter is not None:
+        kinds = [("TFLite XNNPACK", OpResolverType.AUTO),
+                 ("TFLite builtin", OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)]
+        for name, resolver in kinds + [("TFLite reference", OpResolverType.BUILTIN_REF)] * with_reference:
+            try:
+                found[name] = litert(model, resolver, threads)
+            except (RuntimeError, ValueError) as error:
+                print(f"{name_of(model)}: {name} cannot run it: {str(error).splitlines()[0]}", file=sys.stderr)
+    if onnxruntime is not None and "mobilenet_v1_1.0_224" in name_of(model):
+        found["ONNX Runtime int8, same shape"] = onnx_mobilenet_v1(threads)
     return found
 
 
-def measure(model, rounds, runs, threads):
-    programs = contenders(model, runs, threads)
-    times = {name: [] for name in programs}
+def measure(programs, rounds, runs):
+    medians, minima = {name: [] for name in programs}, {name: [] for name in programs}
     for _ in range(rounds):
         for name, program in programs.items():
-            times[name].append(program())
-    return times
+            median, least = program(runs)
+            medians[name].append(median)
+            minima[name].append(least)
+    return medians, minima
+
+
+def print_rows(model, threads, medians, minima):
+    for name, values in medians.items():
+        ratios = sorted(ours / theirs for ours, theirs in zip(medians["reef"], values))
+        low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
+        ratio = "" if name == "reef" else f"{statistics.median(ratios):.2f} ({low:.2f} to {high:.2f})"
+        best = "" if name == "reef" else f"{min(minima['reef']) / min(minima[name]):.2f}"
+        print(f"| {name_of(model)} | {threads} | {name} | {statistics.median(values):.3f} | {min(minima[name]):.3f} | "
+              f"{ratio} | {best} |", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=[str(ROOT / m) for m in DEFAULT_MODELS])
+    parser.add_argument("models", nargs="*")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--reference", action="store_true", help="also TFLite's reference kernels")
     options = parser.parse_args()
+    models = options.models or [str(ROOT / m) for m in SHIPPED]
+    zoo = pathlib.Path(os.environ.get("REEF_ZOO", ROOT / "../shared/zoo"))
+    if not options.models:
+        models += [str(zoo / m) for m in COLLECTION if (zoo / m).exists()]
     if Interpreter is None:
-        print("ai-edge-litert is not installed: TFLite is skipped, times stand alone", file=sys.stderr)
-    print(f"measured, {options.threads} thread(s), median of {options.rounds} interleaved rounds of {options.runs} runs\n")
-    print("| model | contender | ms | ratio to reef (quartiles) |\n| --- | --- | --- | --- |")
-    for model in options.models:
-        times = measure(model, options.rounds, options.runs, options.threads)
-        for name, values in times.items():
-            ratios = sorted(v / r for v, r in zip(values, times["reef"]))
-            low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
-            print(f"| {pathlib.Path(model).name} | {name} | {statistics.median(values):.3f} | "
-                  f"{statistics.median(ratios):.2f} ({low:.2f} to {high:.2f}) |")
+        print("ai-edge-litert is not installed: TFLite is skipped", file=sys.stderr)
+    if onnxruntime is None:
+        print("onnxruntime or onnx is not installed: ONNX Runtime is skipped", file=sys.stderr)
+    print(f"measured: {options.rounds} interleaved rounds of {options.runs} runs; load of the machine "
+          f"{os.getloadavg()[0]:.1f}\n")
+    print("| model | threads | contender | median ms | least ms | reef / contender (quartiles) | of least |\n"
+          "| --- | --- | --- | ---: | ---: | --- | --- |")
+    for model in models:
+        for threads in options.threads:
+            medians, minima = measure(contenders(model, threads, options.reference), options.rounds, options.runs)
+            print_rows(model, threads, medians, minima)
 
 
 if __name__ == "__main__":

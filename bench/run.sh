@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# make bench: Reef's CPU runtime and virtual device against TFLite (LiteRT from PyPI), interleaved in one run; then the
-# time of `reef check`, which has no peer, generated code beside Google's (REEF_ZOO: folder of the model
-# collection), and what an invocation costs beside the arithmetic.
+# make bench: Reef's CPU runtime against TFLite (LiteRT) and ONNX Runtime, its virtual device against TFLite, interleaved in
+# one run, peers from PyPI by package name; each op beside what the CPU could do at most; then the time of `reef check`,
+# which has no peer, generated code beside Google's (REEF_ZOO: folder of the model collection), learning, and what an
+# invocation costs beside the arithmetic.
 # Peers that cannot be installed are skipped with a message. Arguments: those of cpu_inference.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build/bench-venv
 benches() {
   "$1" bench/cpu_inference.py "${@:2}"
+  echo
+  cmake --build --preset release --target layer_bench >/dev/null && build/layer_bench models/reef_creatures_int8.tflite
   echo
   "$1" bench/device_inference.py
   echo
@@ -24,4 +27,6 @@ if [[ ! -x $venv/bin/python ]]; then
 fi
 "$venv/bin/python" -c 'import ai_edge_litert, numpy' 2>/dev/null ||
   "$venv/bin/pip" install -q ai-edge-litert numpy || echo "bench: ai-edge-litert cannot be installed, it is skipped"
+"$venv/bin/python" -c 'import onnx, onnxruntime' 2>/dev/null ||
+  "$venv/bin/pip" install -q onnx onnxruntime || echo "bench: onnxruntime cannot be installed, it is skipped"
 benches "$venv/bin/python" "$@"

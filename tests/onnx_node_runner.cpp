@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "execute/cpu/interpreter.h"
 #include "formats/onnx/reader.h"
+#include "import/onnx/converter.h"
 #include "import/onnx/importer.h"
 #include "numeric/half.h"
 
@@ -279,6 +280,23 @@ NodeTestResult run_node_test(const std::string& folder) {
   }
   result.outcome = NodeTestOutcome::kPassed;
   return result;
+}
+
+std::string converter_list() {
+  const std::vector<std::string> names = import::all_converters();
+  std::string text = fmt::format("{} kinds:", names.size());
+  std::size_t width = text.size();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string word = names[i] + (i + 1 < names.size() ? "," : ".");
+    if (width + 1 + word.size() > 118) {
+      text += "\n" + word;
+      width = word.size();
+    } else {
+      text += " " + word;
+      width += 1 + word.size();
+    }
+  }
+  return text + "\n";
 }
 
 std::string node_test_report(const std::vector<NodeTestResult>& results) {

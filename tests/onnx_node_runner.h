@@ -30,4 +30,7 @@ NodeTestResult run_node_test(const std::string& folder);
 // The part of docs/onnx.md that says what passes and what does not.
 std::string node_test_report(const std::vector<NodeTestResult>& results);
 
+// Every kind of node that is converted, as a paragraph.
+std::string converter_list();
+
 }  // namespace reef::test

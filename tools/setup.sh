@@ -5,21 +5,24 @@
 #   tools/setup.sh test      the same and what the tests need
 #   tools/setup.sh format    clang-format
 #   tools/setup.sh fuzz      clang with libFuzzer
+#   tools/setup.sh arm64     cross compiler and emulator
 # Debian and its derivatives are handled; elsewhere the missing packages are named.
 set -euo pipefail
 
 build=(g++ cmake ninja-build flatbuffers-compiler libflatbuffers-dev libfmt-dev nlohmann-json3-dev libcli11-dev libstb-dev
-       libprotobuf-dev protobuf-compiler zlib1g-dev libhwy-dev)
-test=(libgtest-dev python3 python3-numpy python3-venv pkg-config)
+       libprotobuf-dev protobuf-compiler zlib1g-dev)
+test=(libgtest-dev libonnx-testdata python3 python3-numpy python3-venv pkg-config)
 format=(clang-format)
 fuzz=(clang libclang-rt-dev)
+arm64=(g++-aarch64-linux-gnu qemu-user googletest)
 
 case "${1:-build}" in
   build) wanted=("${build[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
   format) wanted=("${format[@]}") ;;
   fuzz) wanted=("${build[@]}" "${fuzz[@]}") ;;
-  *) echo "usage: tools/setup.sh build|test|format|fuzz" >&2; exit 2 ;;
+  arm64) wanted=("${arm64[@]}") ;;
+  *) echo "usage: tools/setup.sh build|test|format|fuzz|arm64" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

@@ -12,6 +12,7 @@
 #include "data_options.h"
 #include "evaluate/compare.h"
 #include "progress.h"
+#include "simplify/simplify.h"
 
 namespace reef::app {
 namespace {
@@ -30,6 +31,18 @@ Result<std::shared_ptr<const ir::Model>> loaded(const std::string& path) {
   return std::make_shared<const ir::Model>(std::move(result.model));
 }
 
+// The float model, or its simplified form where more of the quantized model's results stand for something in that:
+// `reef quantize` simplifies first.
+Result<std::shared_ptr<const ir::Model>> closer_to(const ir::Model& quantized, std::shared_ptr<const ir::Model> model) {
+  REEF_ASSIGN_OR_RETURN(const evaluate::TensorMatch match, evaluate::match_tensors(*model, quantized));
+  if (match.unmatched.empty()) return model;
+  auto simplified = std::make_shared<ir::Model>(*model);
+  if (!simplify::simplify(*simplified).ok()) return model;
+  const auto other = evaluate::match_tensors(*simplified, quantized);
+  if (!other.ok() || other->unmatched.size() >= match.unmatched.size()) return model;
+  return std::shared_ptr<const ir::Model>(std::move(simplified));
+}
+
 // What is said, or stored in either model; else what the quantized model's input is for.
 Result<data::ChosenPreprocess> preprocess_for_both(const std::string& text, const ir::Model& float_model,
                                                    const ir::Model& quantized) {
@@ -43,8 +56,9 @@ Result<data::ChosenPreprocess> preprocess_for_both(const std::string& text, cons
 
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
-  REEF_ASSIGN_OR_RETURN(const auto float_model, loaded(arguments.float_model));
+  REEF_ASSIGN_OR_RETURN(auto float_model, loaded(arguments.float_model));
   REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized));
+  REEF_ASSIGN_OR_RETURN(float_model, closer_to(*quantized, float_model));
   REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen,
                         preprocess_for_both(arguments.data.dataset.preprocess, *float_model, *quantized));
   arguments.data.dataset.preprocess = data::to_string(chosen.preprocess);

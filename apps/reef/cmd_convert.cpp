@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "quantize/quantize.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
+#include "simplify/simplify.h"
 #include "tensorflow_converter.h"
 
 namespace reef::app {
@@ -105,11 +107,14 @@ Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& res
   for (const quantize::FloatOp& op : quantized->float_ops) {
     result.notes.push_back(fmt::format("{} stays float: {}", op.op, op.why));
   }
-  return ok_status();
+  if (options.quantize.front_end.no_simplify) return ok_status();
+  // Movement that QUANTIZE and DEQUANTIZE kept apart.
+  const auto simplified = simplify::simplify(result.model);
+  return simplified.ok() ? ok_status() : simplified.status().in(options.model);
 }
 
 // The model, and which ONNX value each of its tensors is if that was asked for; both files or none.
-Status write(const ConvertOptions& options, const std::vector<std::uint8_t>& file, const std::string& mapping) {
+Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, const std::string& mapping) {
   std::vector<FileContent> files = {{options.output, file}};
   if (!options.map.empty()) {
     files.push_back({options.map, {reinterpret_cast<const std::uint8_t*>(mapping.data()), mapping.size()}});
@@ -122,8 +127,8 @@ Status convert_and_quantize(ConvertOptions& options) {
   QuantizeArguments& arguments = options.quantize;
   arguments.request.model = options.model;  // and no output: it is written here, with the mapping
   REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, !options.json));
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, tflite::write_model(outcome.result.model));
-  REEF_RETURN_IF_ERROR(write(options, file, mapping_text(options, outcome.origins, outcome.result.model)));
+  REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(outcome.result.model));
+  REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
   arguments.request.output = options.output;
   if (options.json) {
     fmt::print("{}\n", quantize_json(arguments.request, outcome));
@@ -145,8 +150,8 @@ Status convert(ConvertOptions options) {
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options.quantize.front_end));
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
   REEF_RETURN_IF_ERROR(make_integer(options, result));
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, tflite::write_model(result.model));
-  REEF_RETURN_IF_ERROR(write(options, file, mapping_text(options, result.origins, result.model)));
+  REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
+  REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));
   if (options.json) {
     fmt::print("{}\n", summary_json(options, result, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {

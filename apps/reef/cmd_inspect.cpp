@@ -9,8 +9,11 @@
 
 #include "base/file.h"
 #include "commands.h"
+#include "compiler/front_end.h"
 #include "formats/darwinn/reader.h"
+#include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
+#include "inspect_onnx.h"
 #include "inspect_package.h"
 #include "ir/describe.h"
 #include "ir/text.h"
@@ -216,7 +219,24 @@ Status check_packages(const ir::Model& model) {
   return ok_status();
 }
 
+// An ONNX file is shown as ONNX sees it; --text shows what it becomes.
+Status inspect_onnx(const InspectOptions& options) {
+  if (options.text) {
+    REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult result, compiler::load_any_model(options.model));
+    fmt::print("{}", ir::print(result.model));
+    return ok_status();
+  }
+  REEF_ASSIGN_OR_RETURN(const onnx::Model model, onnx::load_model(options.model));
+  if (options.json) {
+    fmt::print("{}\n", onnx_json(options.model, model).dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print_onnx(options.model, model, options.tensors);
+  }
+  return ok_status();
+}
+
 Status inspect(const InspectOptions& options) {
+  if (options.model.ends_with(".onnx")) return inspect_onnx(options);
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.model, tflite::kMaxFileBytes));
   auto read = tflite::read_model(file);
   if (!read.ok()) return read.status().in(options.model);
@@ -237,7 +257,7 @@ Status inspect(const InspectOptions& options) {
 void add_inspect(CLI::App& app, Action& action) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a model file");
-  command->add_option("model", options->model, "A .tflite or _edgetpu.tflite file")->required();
+  command->add_option("model", options->model, "A .tflite, _edgetpu.tflite or .onnx file")->required();
   command->add_flag("--tensors", options->tensors, "List every tensor too");
   auto* text =
       command->add_flag("--text", options->text, "Print the whole model in Reef's text form (docs/formats/ir_text.md)");

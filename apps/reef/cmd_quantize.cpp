@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "compiler/quantize_json.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
 
@@ -15,7 +16,7 @@ Status run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
   const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
   if (!outcome.ok()) return outcome.status();
   if (json) {
-    fmt::print("{}\n", quantize_json(arguments.request, *outcome));
+    fmt::print("{}\n", compiler::quantize_json(arguments.request, *outcome));
   } else if (!quiet) {
     fmt::print("{}", quantize_text(arguments.request, *outcome));
   }
@@ -43,6 +44,9 @@ void add_quantize(CLI::App& app, Action& action) {
   add_quantizer_options(command, how);
   add_front_end_flags(command, how.front_end);
   add_threads_option(command, how);
+  command.add_option(
+      "--report", how.request.report,
+      "Also write a page (HTML) on which every layer's error is measured, worst first; see reef compare");
   command.add_flag("--json", arguments->json, "Print one JSON object instead (documented in docs/json.md)");
   command.add_flag("--quiet", arguments->quiet, "Print nothing but errors and warnings");
   command.callback([arguments, &action] {

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <thread>
 
-#include "running_progress.h"
+#include <fmt/format.h>
+
+#include "progress.h"
 
 namespace reef::app {
 
@@ -82,6 +85,24 @@ void add_threads_option(CLI::App& command, QuantizeArguments& arguments) {
 
 namespace {
 
+// One line of progress for each phase of the work.
+class PhaseProgress {
+ public:
+  void show(std::string_view phase, std::int64_t done, std::int64_t all) {
+    if (line_ == nullptr || phase != phase_) {
+      phase_ = phase;
+      line_.reset();
+      line_ = std::make_unique<Progress>(fmt::format("samples, {}", phase));
+    }
+    line_->show(done, all);
+  }
+  void finish() { line_.reset(); }
+
+ private:
+  std::string phase_;
+  std::unique_ptr<Progress> line_;
+};
+
 RangeMethod method_named(const std::string& name) {
   for (const RangeMethod method : {RangeMethod::kMinMax, RangeMethod::kMovingAverage, RangeMethod::kPercentile,
                                    RangeMethod::kEntropy, RangeMethod::kMse}) {
@@ -107,10 +128,12 @@ Status settle(QuantizeArguments& arguments) {
 
 Result<compiler::QuantizeOutcome> quantize_with_progress(QuantizeArguments& arguments, bool shows_progress) {
   REEF_RETURN_IF_ERROR(settle(arguments));
-  RunningProgress progress(shows_progress);
-  arguments.request.how.progress = [&](std::string_view phase, std::int64_t done, std::int64_t total) {
-    progress.show(phase, done, total);
-  };
+  PhaseProgress progress;
+  if (shows_progress) {
+    arguments.request.how.progress = [&](std::string_view phase, std::int64_t done, std::int64_t all) {
+      progress.show(phase, done, all);
+    };
+  }
   Result<compiler::QuantizeOutcome> outcome = compiler::quantize_file(arguments.request);
   progress.finish();
   arguments.request.how.progress = {};

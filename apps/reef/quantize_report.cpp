@@ -4,44 +4,16 @@
 #include <cstdio>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "compiler/quantize_json.h"
 #include "ir/describe.h"
 
 namespace reef::app {
-namespace {
-
-using Json = nlohmann::ordered_json;
-using quantize::Mode;
-
-const char* mode_name(Mode mode) {
-  switch (mode) {
-    case Mode::kInt8:
-      return "int8";
-    case Mode::kInt16x8:
-      return "int16x8";
-    case Mode::kDynamic:
-      return "dynamic";
-    case Mode::kFloat16:
-      return "float16";
-  }
-  return "?";
-}
-
-Json json_of(const quantize::OutputError& error) {
-  Json result;
-  result["sqnr_db"] = error.mean_sqnr_db;
-  result["sqnr_db_per_output"] = error.sqnr_db;
-  if (error.top1_agreement >= 0) result["top1_agreement"] = error.top1_agreement;
-  return result;
-}
-
-}  // namespace
-
 std::string quantize_text(const compiler::QuantizeRequest& request, const compiler::QuantizeOutcome& outcome) {
   const quantize::QuantizeResult& result = outcome.result;
-  std::string text = fmt::format("{} -> {}: {}, {} -> {}\n", request.model, request.output, mode_name(request.how.mode),
-                                 ir::describe_bytes(outcome.model_bytes), ir::describe_bytes(outcome.output_bytes));
+  std::string text =
+      fmt::format("{} -> {}: {}, {} -> {}\n", request.model, request.output, compiler::mode_name(request.how.mode),
+                  ir::describe_bytes(outcome.model_bytes), ir::describe_bytes(outcome.output_bytes));
   if (!outcome.data.empty()) text += fmt::format("samples: {}\n", outcome.data);
   if (!outcome.preprocess.empty()) {
     text += fmt::format("preprocessing: {} ({})\n", outcome.preprocess, outcome.preprocess_from);
@@ -63,41 +35,10 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
     text += fmt::format("outputs: {} against the float model (measured, {} samples)\n",
                         quantize::describe(*result.error), result.held_back_samples);
   }
+  for (const std::string& layer : outcome.worst_layers) text += fmt::format("worst layer: {}\n", layer);
+  if (!request.report.empty()) text += fmt::format("every layer's error: {}\n", request.report);
   text += fmt::format("{:.1f} s (measured)\n", outcome.seconds);
   return text;
-}
-
-std::string quantize_json(const compiler::QuantizeRequest& request, const compiler::QuantizeOutcome& outcome) {
-  const quantize::QuantizeResult& result = outcome.result;
-  Json json;
-  json["model"] = request.model;
-  json["output"] = request.output;
-  json["mode"] = mode_name(request.how.mode);
-  json["model_bytes"] = outcome.model_bytes;
-  json["output_bytes"] = outcome.output_bytes;
-  if (!outcome.data.empty()) json["data"] = outcome.data;
-  if (!outcome.preprocess.empty()) json["preprocess"] = outcome.preprocess;
-  json["calibration_samples"] = result.calibration_samples;
-  json["held_back_samples"] = result.held_back_samples;
-  json["steps"] = Json::array();
-  for (const quantize::Step& step : result.steps) {
-    Json entry = json_of(step.error);
-    entry["what"] = step.what;
-    entry["kept"] = step.kept;
-    json["steps"].push_back(std::move(entry));
-  }
-  json["float_operators"] = Json::array();
-  for (const quantize::FloatOp& op : result.float_ops)
-    json["float_operators"].push_back({{"op", op.op}, {"why", op.why}});
-  json["integer_operators"] = result.integer_ops;
-  json["conversions"] = result.conversions;
-  if (result.error) json["error"] = json_of(*result.error);
-  json["warnings"] = result.warnings;
-  json["notes"] = outcome.notes;
-  for (const std::string& note : result.notes) json["notes"].push_back(note);
-  json["calibration_seconds"] = result.calibration_seconds;
-  json["seconds"] = outcome.seconds;
-  return json.dump(2);
 }
 
 void print_quantize_warnings(const compiler::QuantizeOutcome& outcome) {

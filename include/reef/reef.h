@@ -264,6 +264,48 @@ REEF_API reef_status reef_compile(const char* const* models, size_t count, const
  * people. Either may be NULL. Of the options, those that `reef check` has are looked at. */
 REEF_API reef_status reef_check(const char* model, const reef_compile_options* options, char** json, char** text);
 
+/* ---- Converting and quantizing ---- */
+
+typedef struct reef_convert_options {
+  size_t struct_size;
+  const char*
+      input_shapes; /* sizes of inputs that the file leaves open, "name:1,3,224,224", with semicolons between; NULL */
+  const char* keep_nchw; /* names of inputs and outputs that stay channels-first, with commas between; NULL: none */
+  int32_t simplify;      /* 1: make the imported graph small */
+  int32_t reserved_0;
+} reef_convert_options;
+REEF_API void reef_convert_options_init(reef_convert_options* options);
+
+/* An ONNX model as a .tflite file, channels-last. A model that carries scales (QDQ) keeps its QUANTIZE and DEQUANTIZE;
+ * reef_quantize makes integer operators of those. *json: output, inputs, outputs, notes. */
+REEF_API reef_status reef_convert(const char* model, const char* output, const reef_convert_options* options,
+                                  char** json);
+
+typedef struct reef_quantize_options {
+  size_t struct_size;
+  const char* data;        /* samples to calibrate with: a folder of pictures, an .npz or .npy file; NULL: none */
+  const char* arrays;      /* of the .npz; NULL: by usual names */
+  const char* preprocess;  /* how pictures become numbers, such as "mean=127.5,std=127.5" or "unit"; NULL: guessed */
+  const char* calibration; /* "auto", "minmax", "moving-average", "percentile", "entropy", "mse" */
+  const char* mode;        /* "int8", "int16x8", "dynamic", "float16" */
+  const char* io;          /* of inputs and outputs: "int8", "uint8", "float32" */
+  const char* keep_float;  /* operators that stay float, by the name of a result, with commas between; NULL: none */
+  int64_t limit;           /* samples at most; 0: all */
+  int64_t held_back;       /* samples to measure with; -1: a fifth */
+  int32_t threads;         /* the result does not depend on it */
+  int32_t full_integer;    /* 1: fail rather than leave an operator in float */
+  int32_t recover;         /* 1: try what may win accuracy back, keep what does; 0: do not */
+  int32_t reserved_0;
+  reef_progress progress; /* told the phase and how much of it is done; the file is "" */
+  void* progress_user;
+} reef_quantize_options;
+REEF_API void reef_quantize_options_init(reef_quantize_options* options);
+
+/* A float model (.tflite or .onnx) and samples in, an integer model out, as `reef quantize` does it; *json as
+ * docs/json.md describes it. */
+REEF_API reef_status reef_quantize(const char* model, const char* output, const reef_quantize_options* options,
+                                   char** json);
+
 /* ---- Pictures ---- */
 
 typedef struct reef_image reef_image;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/quantize_driver.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -10,9 +11,12 @@
 
 #include "base/file.h"
 #include "data/preprocess.h"
+#include "data/subset.h"
+#include "evaluate/compare.h"
 #include "execute/cpu/interpreter.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
+#include "ir/describe.h"
 #include "ir/verify.h"
 #include "simplify/simplify.h"
 
@@ -30,6 +34,36 @@ Status try_out(const std::vector<std::uint8_t>& bytes, const data::SampleSource*
     REEF_RETURN_IF_ERROR(source->read(0, data::input_spec(*shared, i), interpreter->input_bytes(i)));
   }
   return interpreter->invoke();
+}
+
+constexpr std::int64_t kReportSamples = 32;
+constexpr std::size_t kWorstLayers = 3;
+
+// The debugger's page, and its sentences on the worst layers.
+Result<std::string> make_report(const QuantizeRequest& request, const std::shared_ptr<const data::SampleSource>& source,
+                                QuantizeOutcome& outcome) {
+  evaluate::CompareOptions options;
+  options.threads = request.how.threads;
+  for (const quantize::TensorPair& pair : outcome.result.names) {
+    options.names.push_back({pair.float_name, pair.quantized_name});
+  }
+  if (request.how.progress) {
+    options.progress = [&](std::int64_t done, std::int64_t all) {
+      request.how.progress("measuring layers", done, all);
+    };
+  }
+  const std::int64_t count = std::min(source->size(), kReportSamples);
+  REEF_ASSIGN_OR_RETURN(evaluate::Comparison comparison,
+                        evaluate::compare(std::make_shared<const ir::Model>(outcome.result.float_model),
+                                          std::make_shared<const ir::Model>(outcome.result.model),
+                                          data::Subset(source, data::in_order(count)), options));
+  for (std::size_t i = 0; i < std::min(kWorstLayers, comparison.ranking.size()); ++i) {
+    const evaluate::LayerReport& layer = comparison.layers[comparison.ranking[i]];
+    outcome.worst_layers.push_back(fmt::format("{} '{}': {:.0f} % of the layers' effect on the outputs{}", layer.type,
+                                               ir::describe_name(layer.name), 100 * layer.share,
+                                               layer.advice.empty() ? "" : "; " + layer.advice[0]));
+  }
+  return evaluate::comparison_html(comparison, request.model, request.output);
 }
 
 // What the file calls the tensors of the result, which were made from those of the model as loaded.
@@ -85,7 +119,17 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
       try_out(bytes, samples.get()).in("the quantized model does not run, nothing was written (a defect in Reef)"));
   outcome.model_bytes = file_size(request.model);
   outcome.output_bytes = static_cast<std::int64_t>(bytes.size());
-  if (!request.output.empty()) REEF_RETURN_IF_ERROR(write_file(request.output, bytes));
+  std::string report;
+  if (!request.report.empty()) {
+    REEF_REQUIRE(samples != nullptr, "--report needs samples: give --data");
+    REEF_ASSIGN_OR_RETURN(report, make_report(request, samples, outcome));
+  }
+  std::vector<FileContent> files;
+  if (!request.output.empty()) files.push_back({request.output, bytes});
+  if (!report.empty()) {
+    files.push_back({request.report, {reinterpret_cast<const std::uint8_t*>(report.data()), report.size()}});
+  }
+  REEF_RETURN_IF_ERROR(write_files(files));
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
 }

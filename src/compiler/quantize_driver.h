@@ -20,6 +20,7 @@ namespace reef::compiler {
 
 struct QuantizeRequest {
   std::string model, output;  // files; no output: everything is done but writing
+  std::string report;         // file for a page on every layer's error; empty: none
   FrontEndOptions front_end;
   data::DatasetOptions data;  // an empty path: no samples
   quantize::QuantizeOptions how;
@@ -34,7 +35,8 @@ struct QuantizeOutcome {
   bool preprocess_is_guess = false;
   std::vector<TensorOrigin> origins;  // of the result's tensors; empty: names are the file's own
   std::vector<std::string> notes;
-  double seconds = 0;  // measured
+  std::vector<std::string> worst_layers;  // sentences from the report, if one was asked for
+  double seconds = 0;                     // measured
 };
 
 Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request);

@@ -80,7 +80,14 @@ void advise_range(const ir::Model& model, const LayerReport& layer, std::vector<
 void advise_weights(const LayerReport& layer, std::vector<std::string>& advice) {
   if (!layer.weights) return;
   const WeightsReport& weights = *layer.weights;
-  if (std::abs(weights.gain - 1) > kGain) {
+  constexpr double kMuchBetter = 10, kRescaled = 1.1;
+  if (weights.rescaled_sqnr_db > std::max(kPoorSqnr, weights.sqnr_db + kMuchBetter) && weights.rescaling > kRescaled) {
+    advice.push_back(
+        fmt::format("its weights are the float model's with channels rescaled, up to {:.3g} times: if it was "
+                    "equalized, compare with the "
+                    "float model that was (reef quantize --report does); else scales of channels are wrong",
+                    weights.rescaling));
+  } else if (std::abs(weights.gain - 1) > kGain) {
     advice.push_back(
         fmt::format("its weights are {:.3g} times those of the float model at best fit: a scale is wrong, or the "
                     "models are not versions "

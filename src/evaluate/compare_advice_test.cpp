@@ -43,6 +43,15 @@ LayerReport layer_of(const Representable& range, const std::vector<float>& value
   return layer;
 }
 
+WeightsReport weights_of(double sqnr_db, double gain, double channel_ratio, bool is_per_channel) {
+  WeightsReport weights;
+  weights.sqnr_db = weights.rescaled_sqnr_db = sqnr_db;
+  weights.gain = gain;
+  weights.channel_ratio = channel_ratio;
+  weights.is_per_channel = is_per_channel;
+  return weights;
+}
+
 std::vector<float> normal_values(std::size_t count, float deviation) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, deviation);
@@ -87,11 +96,11 @@ TEST(CompareAdvice, ChannelsThatMixRanges) {
 
 TEST(CompareAdvice, WeightsUnderOneScale) {
   LayerReport layer = layer_of(int8_range(-4.5F, 4.5F), normal_values(10000, 1));
-  layer.weights = WeightsReport{25, 1, 120, false};
+  layer.weights = weights_of(25, 1, 120, false);
   EXPECT_NE(advice_for(layer).find("channels differ 120 times"), std::string::npos);
-  layer.weights = WeightsReport{40, 1, 120, true};
+  layer.weights = weights_of(40, 1, 120, true);
   EXPECT_EQ(advice_for(layer).find("channels"), std::string::npos);
-  layer.weights = WeightsReport{-6, 1.5, 2, true};
+  layer.weights = weights_of(-6, 1.5, 2, true);
   EXPECT_NE(advice_for(layer).find("weights are 1.5 times"), std::string::npos);
 }
 

@@ -151,6 +151,13 @@ TEST_F(CompareTest, NamesTheCause) {
   for (float& scale : tensor(damaged, op(damaged, 6).inputs[2]).quantization.scale) scale *= 2;
   EXPECT_NE(advice_for(damaged).find("weights are 2 times"), std::string::npos) << advice_for(damaged);
   damaged = *int8_;
+  std::size_t channel = 0;
+  for (const std::int32_t operand : {op(damaged, 6).inputs[1], op(damaged, 6).inputs[2]}) {
+    channel = 0;
+    for (float& scale : tensor(damaged, operand).quantization.scale) scale *= channel++ % 2 == 0 ? 2.0F : 0.5F;
+  }
+  EXPECT_NE(advice_for(damaged).find("channels rescaled, up to 4"), std::string::npos) << advice_for(damaged);
+  damaged = *int8_;
   requantize(damaged, 12, 8, 0);
   EXPECT_NE(advice_for(damaged).find("of the range"), std::string::npos) << advice_for(damaged);
   EXPECT_NE(advice_for(damaged).find("--keep-float"), std::string::npos);

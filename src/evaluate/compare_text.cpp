@@ -61,6 +61,8 @@ Json layer_json(const LayerReport& layer, bool has_effects) {
   if (layer.weights) {
     json["weights"] = {{"sqnr_db", number(layer.weights->sqnr_db)},
                        {"gain", layer.weights->gain},
+                       {"rescaled_sqnr_db", number(layer.weights->rescaled_sqnr_db)},
+                       {"rescaling", layer.weights->rescaling},
                        {"channel_ratio", layer.weights->channel_ratio},
                        {"per_channel", layer.weights->is_per_channel}};
   }

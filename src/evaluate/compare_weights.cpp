@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace reef::evaluate {
 namespace {
@@ -59,6 +60,51 @@ double channel_ratio(const std::vector<double>& values, const ir::Shape& shape, 
   return high > 0 ? high / low : 1;
 }
 
+// Factors for each index of a dimension that bring `right` closest to `codes`.
+std::vector<double> fitted_gains(const std::vector<double>& codes, const std::vector<double>& right,
+                                 const ir::Shape& shape, int dimension) {
+  const auto inner = static_cast<std::size_t>(shape.product(dimension + 1, shape.rank()));
+  const auto count = static_cast<std::size_t>(shape[dimension]);
+  std::vector<double> product(count, 0), square(count, 0);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const std::size_t at = i / inner % count;
+    product[at] += codes[i] * right[i];
+    square[at] += right[i] * right[i];
+  }
+  for (std::size_t c = 0; c < count; ++c) product[c] = square[c] > 0 ? product[c] / square[c] : 1;
+  return product;
+}
+
+// Equalization moves factors between a layer's output channels and the next one's input channels: are these the float
+// model's weights but for such factors?
+void fit_channels(const std::vector<double>& codes, std::vector<double> right, const ir::Shape& shape, int outputs,
+                  WeightsReport& report) {
+  const int inputs = shape.rank() - 1;
+  std::vector<std::vector<double>> gains(2);
+  for (int round = 0; round < 3; ++round) {
+    for (int side = 0; side < (inputs == outputs ? 1 : 2); ++side) {
+      const int dimension = side == 0 ? outputs : inputs;
+      const std::vector<double> fitted = fitted_gains(codes, right, shape, dimension);
+      std::vector<double>& all = gains[static_cast<std::size_t>(side)];
+      all.resize(fitted.size(), 1);
+      const auto inner = static_cast<std::size_t>(shape.product(dimension + 1, shape.rank()));
+      for (std::size_t c = 0; c < fitted.size(); ++c) all[c] *= fitted[c];
+      for (std::size_t i = 0; i < right.size(); ++i) right[i] *= fitted[i / inner % fitted.size()];
+    }
+  }
+  ErrorSums error;
+  for (std::size_t i = 0; i < codes.size(); ++i) error.add(codes[i], right[i]);
+  report.rescaled_sqnr_db = error.sqnr_db();
+  for (const std::vector<double>& side : gains) {
+    double low = std::numeric_limits<double>::infinity(), high = 0;
+    for (const double gain : side) {
+      low = std::min(low, std::abs(gain));
+      high = std::max(high, std::abs(gain));
+    }
+    if (low > 0 && high > 0) report.rescaling = std::max(report.rescaling, high / low);
+  }
+}
+
 }  // namespace
 
 std::optional<WeightsReport> compare_weights(const ir::Model& float_model, const ir::Model& quantized,
@@ -84,8 +130,13 @@ std::optional<WeightsReport> compare_weights(const ir::Model& float_model, const
     product += codes[i] * right[i];
     square += right[i] * right[i];
   }
-  return WeightsReport{error.sqnr_db(), square > 0 ? product / square : 1, channel_ratio(right, b.shape, dimension),
-                       a.quantization.is_per_axis()};
+  WeightsReport report;
+  report.sqnr_db = error.sqnr_db();
+  report.gain = square > 0 ? product / square : 1;
+  report.channel_ratio = channel_ratio(right, b.shape, dimension);
+  report.is_per_channel = a.quantization.is_per_axis();
+  fit_channels(codes, right, b.shape, dimension, report);
+  return report;
 }
 
 }  // namespace reef::evaluate

@@ -2,6 +2,7 @@
 // EXP: e^x. int8 and int16 by table.
 #include <cmath>
 
+#include "kernels/elementwise/float_functions.h"
 #include "ops/op_def.h"
 #include "ops/unary.h"
 
@@ -15,7 +16,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   const auto exponential = [](float x) { return std::exp(x); };
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return map_kernel<float, float>(exponential);
+      return float_function_kernel(kernels::exponentials);
     case DataType::kInt8:
       return table8_kernel<std::int8_t>(ctx, exponential);
     case DataType::kInt16:

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/activation/sigmoid16.h"
+#include "kernels/elementwise/float_functions.h"
 #include "ops/op_def.h"
 #include "ops/unary.h"
 
@@ -50,7 +51,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return map_kernel<float, float>(float_logistic);
+      return float_function_kernel(kernels::logistics);
     case DataType::kFloat16:
       return half_kernel(float_logistic);
     case DataType::kInt8:

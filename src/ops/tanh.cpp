@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/activation/sigmoid16.h"
+#include "kernels/elementwise/float_functions.h"
 #include "ops/op_def.h"
 #include "ops/unary.h"
 
@@ -34,7 +35,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   const auto tangent = [](float x) { return std::tanh(x); };
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return map_kernel<float, float>(tangent);
+      return float_function_kernel(kernels::hyperbolic_tangents);
     case DataType::kFloat16:
       return half_kernel(tangent);
     case DataType::kInt8:

@@ -31,6 +31,16 @@ Result<Kernel> quantized_relu(const OpContext& ctx, ReluRange range) {
 
 }  // namespace
 
+Kernel float_function_kernel(void (*map)(const float*, std::int64_t, float*)) {
+  return [map](RunContext& ctx) {
+    const float* in = ctx.input(0).values<float>().data();
+    float* out = ctx.output(0).mutable_values<float>().data();
+    ctx.parallel_for(ctx.input(0).elements(), kUnaryGrain,
+                     [&](std::int64_t begin, std::int64_t end) { map(in + begin, end - begin, out + begin); });
+    return ok_status();
+  };
+}
+
 Kernel byte_table_kernel(const kernels::ByteTable& table) {
   return [table](RunContext& ctx) {
     const auto* in = ctx.input(0).values<std::uint8_t>().data();

@@ -44,6 +44,9 @@ Kernel map_kernel(Function function) {
   };
 }
 
+// out = map(in) for floats, as kernels/elementwise/float_functions.h has them.
+Kernel float_function_kernel(void (*map)(const float*, std::int64_t, float*));
+
 // float16 in and out, computed in float32 and rounded once.
 template <typename Function>
 Kernel half_kernel(Function function) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "quantize/op_rules.h"
+
 namespace reef::quantize {
 namespace {
 
@@ -15,24 +17,38 @@ struct Worker {
   std::vector<SampleStatistics> sample;
   std::vector<Histogram> histograms;
 
-  void observe(const ir::Subgraph& graph, std::int32_t tensor, const ops::Tensor& value) {
+  void observe(const std::vector<std::int32_t>& channels, std::int32_t tensor, const ops::Tensor& value) {
     if (value.type != ir::DataType::kFloat32) return;
     const auto t = static_cast<std::size_t>(tensor);
     const std::span<const float> values = value.values<float>();
-    const ir::Shape& shape = graph.tensors[t].shape;
-    const bool by_channel = shape.rank() >= 2 && shape.last() <= kMostChannels;
     SampleStatistics& statistics = sample[t];
-    statistics.observe(values, by_channel ? shape.last() : 0);
+    statistics.observe(values, channels[t]);
     if (statistics.not_finite > 0 || statistics.min > statistics.max) return;
     histograms[t].add(values, std::max(std::abs(statistics.min), std::abs(statistics.max)));
   }
 };
+
+// Channels of the tensors that layers read; 0: statistics of each channel are of no use.
+std::vector<std::int32_t> observed_channels(const ir::Subgraph& graph) {
+  std::vector<std::int32_t> result(graph.tensors.size(), 0);
+  for (const ir::Operator& op : graph.operators) {
+    const OpRule* rule = rule_of(op.type);
+    if (rule == nullptr || rule->kind != RuleKind::kWeighted) continue;
+    if (static_cast<int>(op.inputs.size()) <= rule->input) continue;
+    const std::int32_t t = op.inputs[static_cast<std::size_t>(rule->input)];
+    if (t < 0) continue;
+    const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(t)].shape;
+    if (shape.rank() >= 2 && shape.last() <= kMostChannels) result[static_cast<std::size_t>(t)] = shape.last();
+  }
+  return result;
+}
 
 }  // namespace
 
 Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
                               std::span<const std::int64_t> samples, const RunOptions& options) {
   const ir::Subgraph& graph = model->subgraphs[0];
+  const std::vector<std::int32_t> channels = observed_channels(graph);
   Calibration result;
   result.tensors.resize(graph.tensors.size());
   std::vector<Worker> workers(static_cast<std::size_t>(std::max(options.threads, 1)));
@@ -43,10 +59,10 @@ Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, con
   SampleHooks hooks;
   hooks.observer = [&](int index) -> std::function<Status(const cpu::OpRun&)> {
     Worker& worker = workers[static_cast<std::size_t>(index)];
-    return [&worker, &graph](const cpu::OpRun& run) {
+    return [&worker, &channels](const cpu::OpRun& run) {
       if (run.subgraph != 0) return ok_status();
       for (std::size_t i = 0; i < run.outputs.size(); ++i) {
-        if (run.outputs[i] != nullptr) worker.observe(graph, run.op->outputs[i], *run.outputs[i]);
+        if (run.outputs[i] != nullptr) worker.observe(channels, run.op->outputs[i], *run.outputs[i]);
       }
       return ok_status();
     };
@@ -56,7 +72,7 @@ Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, con
     worker.inputs.resize(graph.inputs.size());
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const ops::Tensor& input = interpreter.input(static_cast<int>(i));
-      worker.observe(graph, graph.inputs[i], input);
+      worker.observe(channels, graph.inputs[i], input);
       worker.inputs[i].assign(input.data, input.data + input.bytes);
     }
   };

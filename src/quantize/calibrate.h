@@ -22,7 +22,9 @@
 namespace reef::quantize {
 
 struct Calibration {
-  std::vector<TensorStatistics> tensors;  // of the first subgraph; constants and what was never computed: not seen()
+  // Of the first subgraph. Constants and what was never computed: not seen(). Statistics of channels: of what layers
+  // read.
+  std::vector<TensorStatistics> tensors;
   std::int64_t samples = 0;
   std::int64_t repeated_samples = 0;  // inputs that equal those of the sample before, to the bit
 };

@@ -50,7 +50,7 @@ struct QuantizeOptions {
   std::int64_t max_samples = 0;             // 0: all
   std::int64_t held_back = -1;              // samples kept for measuring; -1: a fifth, 64 at most
   int threads = 1;
-  // Told what is going on: a phase, how many of how many steps (0: not known) are done. May be empty.
+  // Told what is going on: a phase, how many of how many samples are done. May be empty.
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;
 };
 

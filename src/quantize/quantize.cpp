@@ -10,6 +10,7 @@
 #include "quantize/calibration_checks.h"
 #include "quantize/fold_quantization.h"
 #include "quantize/session.h"
+#include "quantize/split_outputs.h"
 #include "quantize/weights_only.h"
 
 namespace reef::quantize {
@@ -86,6 +87,7 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSour
   REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating"));
   result.calibration_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   REEF_RETURN_IF_ERROR(check_calibration(model, *state.calibration, result.warnings));
+  result.notes = mixed_outputs(model, *state.calibration);
   if (session.can_measure()) REEF_RETURN_IF_ERROR(session.take_reference(state.model));
 
   const bool is_16 = options.mode == Mode::kInt16x8;
@@ -156,7 +158,12 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
     return weights_only(folded.model, source, options);
   }
   if (folded.has_activation_scales()) return as_carried(model, folded, source, options);
-  return calibrated(folded.model, source, options);
+  if (!options.split_outputs) return calibrated(folded.model, source, options);
+  ir::Model split = folded.model;
+  const std::vector<std::string> notes = split_outputs(split);
+  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(split, source, options));
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  return result;
 }
 
 }  // namespace reef::quantize

@@ -117,7 +117,6 @@ Status Session::consider(State candidate, std::string what, double gain_db) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   const bool is_better = error.mean_sqnr_db > best_error_.mean_sqnr_db + gain_db;
   steps_.push_back({std::move(what), error, is_better});
-  if (options_.progress) options_.progress("measured choices", static_cast<std::int64_t>(steps_.size()), 0);
   if (!is_better) return ok_status();
   best_ = std::move(candidate);
   best_error_ = error;

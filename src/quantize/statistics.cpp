@@ -90,14 +90,14 @@ void Histogram::add(std::span<const float> values, float largest) {
   // An odd step does not stay on the same channels of a tensor with an even number of them.
   const std::size_t step = (values.size() / static_cast<std::size_t>(kMaxValuesPerCall)) | 1;
   std::uint64_t* const middle = counts_.data() + kBins / 2;
+  // Without branches: signs and zeros come as they like.
   for (std::size_t i = 0; i < values.size(); i += step) {
-    const float scaled = values[i] * per_bin;  // a power of two: exact
-    const auto magnitude = static_cast<std::int32_t>(scaled < 0 ? -scaled : scaled);
-    if (values[i] == 0) {
-      ++zeros_;
-    } else {
-      ++middle[scaled < 0 ? -1 - magnitude : magnitude];
-    }
+    const float v = values[i];
+    const auto magnitude = static_cast<std::int32_t>(std::abs(v * per_bin));  // a power of two: exact
+    const std::int32_t negative = -static_cast<std::int32_t>(v < 0);
+    const auto is_zero = static_cast<std::uint64_t>(v == 0);
+    zeros_ += is_zero;
+    middle[magnitude ^ negative] += 1 - is_zero;  // -1 - magnitude on the left
   }
 }
 

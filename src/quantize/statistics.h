@@ -18,7 +18,7 @@ namespace reef::quantize {
 class Histogram {
  public:
   static constexpr int kBins = 4096;
-  static constexpr std::int64_t kMaxValuesPerCall = 16384;  // of one tensor in one sample
+  static constexpr std::int64_t kMaxValuesPerCall = 4096;  // of one tensor in one sample, about
 
   // `largest`: no value's magnitude is larger. Values must be finite.
   void add(std::span<const float> values, float largest);

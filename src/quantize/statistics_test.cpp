@@ -44,6 +44,16 @@ TensorStatistics statistics_of(const std::vector<std::vector<float>>& all, std::
   return result;
 }
 
+// In pieces so small that every value is counted.
+TensorStatistics statistics_of_all(const std::vector<float>& values) {
+  std::vector<std::vector<float>> pieces;
+  for (std::size_t i = 0; i < values.size(); i += 4000) {
+    pieces.emplace_back(values.begin() + static_cast<std::ptrdiff_t>(i),
+                        values.begin() + static_cast<std::ptrdiff_t>(std::min(i + 4000, values.size())));
+  }
+  return statistics_of(pieces);
+}
+
 TEST(QuantizeStatistics, HistogramDoesNotDependOnOrderOrDealing) {
   auto all = samples(12, 999, 1);
   const TensorStatistics forwards = statistics_of(all);
@@ -116,7 +126,7 @@ TEST(QuantizeRanges, PercentileAgreesWithSorting) {
   std::normal_distribution<float> normal(0.3f, 2);
   std::vector<float> values(16000);
   for (float& v : values) v = normal(random);
-  const TensorStatistics statistics = statistics_of({values});
+  const TensorStatistics statistics = statistics_of_all(values);
   std::sort(values.begin(), values.end());
   for (const double percentile : {90.0, 99.0, 99.9}) {
     const Range range = choose_range(statistics, {RangeMethod::kPercentile, percentile});
@@ -141,7 +151,7 @@ TEST(QuantizeRanges, SmallestSquareErrorIsSmaller) {
   std::normal_distribution<float> normal(0, 1);
   std::vector<float> values(16000);
   for (float& v : values) v = normal(random);
-  const TensorStatistics statistics = statistics_of({values});
+  const TensorStatistics statistics = statistics_of_all(values);
   for (const int levels : {16, 64}) {
     const Range full = choose_range(statistics, {RangeMethod::kMinMax, 0, levels});
     const Range mse = choose_range(statistics, {RangeMethod::kMse, 0, levels});
@@ -153,7 +163,7 @@ TEST(QuantizeRanges, SmallestSquareErrorIsSmaller) {
   // With 256 levels, an outlier that is far out is worth its room: cutting it costs more than steps three times as
   // wide.
   values[77] = 40;
-  EXPECT_GT(choose_range(statistics_of({values}), {RangeMethod::kMse}).max, 30);
+  EXPECT_GT(choose_range(statistics_of_all(values), {RangeMethod::kMse}).max, 30);
 }
 
 TEST(QuantizeRanges, EntropyCutsOutliers) {
@@ -161,10 +171,10 @@ TEST(QuantizeRanges, EntropyCutsOutliers) {
   std::normal_distribution<float> normal(0, 1);
   std::vector<float> values(16000);
   for (float& v : values) v = normal(random);
-  const Range all = choose_range(statistics_of({values}), {RangeMethod::kEntropy});
+  const Range all = choose_range(statistics_of_all(values), {RangeMethod::kEntropy});
   EXPECT_GT(all.max, 2);
   values[5] = 12;
-  const Range cut = choose_range(statistics_of({values}), {RangeMethod::kEntropy});
+  const Range cut = choose_range(statistics_of_all(values), {RangeMethod::kEntropy});
   EXPECT_LT(cut.max, 10);
 }
 
@@ -172,7 +182,7 @@ TEST(QuantizeRanges, ZeroIsAlwaysInside) {
   std::vector<float> values(100, 3.0f);
   for (const RangeMethod method : {RangeMethod::kMinMax, RangeMethod::kMovingAverage, RangeMethod::kPercentile,
                                    RangeMethod::kEntropy, RangeMethod::kMse}) {
-    const Range range = choose_range(statistics_of({values}), {method});
+    const Range range = choose_range(statistics_of_all(values), {method});
     EXPECT_EQ(range.min, 0) << name_of(method);
     EXPECT_GT(range.max, 2.9f) << name_of(method);
   }

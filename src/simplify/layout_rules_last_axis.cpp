@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "simplify/layout_rules.h"
+#include "simplify/patterns.h"
 #include "simplify/reshape_axes.h"
 
 namespace reef::simplify {
@@ -46,6 +47,24 @@ bool complete_batch_matmul(const Graph& graph, OpId op, Relayout& wanted) {
 
 // ---- RESHAPE ----
 
+// The constant behind weights, which may be stored in fewer bits: DEQUANTIZE of a constant. kNone: there is none.
+TensorId stored_weights(const Graph& graph, TensorId weights) {
+  if (graph.is_constant(weights)) return weights;
+  const OpId dequantize = made_by(graph, weights, "DEQUANTIZE");
+  if (dequantize == kNone || !graph.is_constant(graph.op(dequantize).inputs[0])) return kNone;
+  return graph.op(dequantize).inputs[0];
+}
+
+// They are a matrix with so many columns, which can be put into another order.
+bool has_columns(const Graph& graph, TensorId weights, std::int32_t count) {
+  const TensorId stored = stored_weights(graph, weights);
+  if (stored == kNone || graph.shape(stored) != graph.shape(weights)) return false;
+  const ir::Shape& shape = graph.shape(stored);
+  const ir::Quantization& quantization = graph.tensor(stored).quantization;
+  return shape.rank() == 2 && shape[1] == count && ir::bits_per_element(graph.tensor(stored).type) >= 8 &&
+         !(quantization.is_per_axis() && quantization.dimension != 0);
+}
+
 // The FULLY_CONNECTED operators that read a flattened map, and nothing else does but functions of single elements on
 // the way there. Empty: somebody else reads it.
 std::vector<OpId> dense_readers(const Graph& graph, TensorId flat) {
@@ -68,11 +87,7 @@ std::vector<OpId> dense_readers(const Graph& graph, TensorId flat) {
       }
       const bool is_dense = type == "FULLY_CONNECTED" && op.inputs[0] == tensor && op.inputs[1] != tensor &&
                             op.attributes.get_enum("weights_format", "DEFAULT") == "DEFAULT" &&
-                            graph.is_constant(op.inputs[1]) && graph.shape(op.inputs[1]).rank() == 2 &&
-                            graph.shape(op.inputs[1])[1] == graph.shape(flat).last() &&
-                            ir::bits_per_element(graph.tensor(op.inputs[1]).type) >= 8 &&
-                            !(graph.tensor(op.inputs[1]).quantization.is_per_axis() &&
-                              graph.tensor(op.inputs[1]).quantization.dimension != 0);
+                            has_columns(graph, op.inputs[1], graph.shape(flat).last());
       if (!is_dense) return {};
       if (std::find(result.begin(), result.end(), user) == result.end()) result.push_back(user);
     }
@@ -116,19 +131,25 @@ bool complete_reshape(const Graph& graph, OpId op, Relayout& wanted) {
 }
 
 void permute_columns(Graph& graph, OpId dense, const ir::Shape& fine, const Layout& order) {
-  const TensorId weights = graph.op(dense).inputs[1];
-  ir::Shape split = {graph.shape(weights)[0]};
+  const TensorId weights = graph.op(dense).inputs[1], stored = stored_weights(graph, weights);
+  ir::Shape split = {graph.shape(stored)[0]};
   Layout layout = {0};
   for (int i = 0; i < fine.rank(); ++i) {
     split.push_back(fine[i]);
     layout.push_back(order[static_cast<std::size_t>(i)] + 1);
   }
-  const ir::Tensor& given = graph.tensor(weights);
-  const auto element_bytes = static_cast<std::size_t>(ir::bits_per_element(given.type) / 8);
+  ir::Tensor made = graph.tensor(stored);
+  const auto element_bytes = static_cast<std::size_t>(ir::bits_per_element(made.type) / 8);
   std::vector<std::uint8_t> data =
-      rearranged(ir::constant_data(graph.model(), given).span(), split, element_bytes, layout);
-  ir::Tensor made = given;
-  graph.set_input(dense, 1, graph.add_constant(std::move(made), std::move(data)));
+      rearranged(ir::constant_data(graph.model(), made).span(), split, element_bytes, layout);
+  TensorId result = graph.add_constant(std::move(made), std::move(data));
+  if (stored != weights) {
+    const ir::Shape shape = graph.shape(weights);
+    const TensorId unpacked = graph.add_like(weights, shape);
+    graph.add_op(graph.producer(weights), "DEQUANTIZE", "DequantizeOptions", {}, {result}, {unpacked});
+    result = unpacked;
+  }
+  graph.set_input(dense, 1, result);
 }
 
 void apply_reshape(Graph& graph, OpId op, const Relayout& layouts) {

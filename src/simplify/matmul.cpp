@@ -9,17 +9,54 @@
 namespace reef::simplify {
 namespace {
 
+// The TRANSPOSE in front of an operand, and what only quantizes in between (from the operand upwards).
+struct Path {
+  OpId transpose = kNone;
+  std::vector<OpId> between;
+};
+Path path_to_transpose(const Graph& graph, TensorId operand) {
+  Path path;
+  for (TensorId tensor = operand;;) {
+    const OpId op = graph.producer(tensor);
+    if (op == kNone || !graph.is_sound(op)) return {};
+    if (graph.is(op, "TRANSPOSE")) {
+      path.transpose = op;
+      return path;
+    }
+    const bool only_quantizes = graph.is(op, "QUANTIZE") || graph.is(op, "DEQUANTIZE");
+    if (!only_quantizes || !graph.has_one_user(tensor) || graph.tensor(tensor).quantization.is_per_axis()) return {};
+    path.between.push_back(op);
+    tensor = graph.op(op).inputs[0];
+  }
+}
+
+// A TRANSPOSE of the second operand, as attention has for its keys, that breaks up the rows of its operand where one
+// with the flag would keep them: it is then the same as those of queries and values, and moves whole rows.
+bool keeps_rows(const Graph& graph, OpId transpose, const Layout& with_flag) {
+  const ir::Shape& shape = graph.shape(graph.op(transpose).inputs[0]);
+  return with_flag.back() == shape.rank() - 1 && shape.last() != 1 &&
+         graph.has_one_user(graph.op(transpose).outputs[0]);
+}
+
 bool absorb_transpose(Graph& graph, OpId id, std::size_t input, std::string_view flag) {
-  const TensorId x = graph.op(id).inputs[input];
-  const OpId transpose = made_by(graph, x, "TRANSPOSE");
-  if (transpose == kNone) return false;
-  const auto layout = conversion_of(graph, transpose);
-  const ir::Shape shape = graph.shape(x);
-  if (!layout || shape.rank() < 2) return false;
-  Layout swapped = identity_layout(shape.rank());
-  std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);
-  const TensorId source = graph.op(transpose).inputs[0];
-  if (!is_same(*layout, swapped, graph.shape(source))) return false;
+  const Path path = path_to_transpose(graph, graph.op(id).inputs[input]);
+  if (path.transpose == kNone || graph.op(id).inputs[0] == graph.op(id).inputs[1]) return false;
+  const auto layout = conversion_of(graph, path.transpose);
+  TensorId source = graph.op(path.transpose).inputs[0];
+  if (!layout || graph.shape(source).rank() < 2) return false;
+  Layout with_flag = *layout;
+  std::swap(with_flag[with_flag.size() - 1], with_flag[with_flag.size() - 2]);
+  if (!is_identity(with_flag, graph.shape(source))) {
+    if (input != 1 || !keeps_rows(graph, path.transpose, with_flag)) return false;
+    source = graph.convert(path.transpose, source, with_flag);
+  }
+  const ir::Shape shape = graph.shape(source);
+  for (auto op = path.between.rbegin(); op != path.between.rend(); ++op) {
+    const TensorId result = graph.add_like(graph.op(*op).outputs[0], shape);
+    graph.set_inputs(*op, {source});
+    graph.set_outputs(*op, {result});
+    source = result;
+  }
   graph.set_input(id, input, source);
   graph.set_attribute(id, flag, !graph.op(id).attributes.get_bool(flag));
   return true;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // exp(x - max(x)) / sum(exp(x - max(x))) over the last axis becomes SOFTMAX, with or without the maximum. Float32 only;
-// differs by rounding (and does not overflow where the form without maximum would).
+// differs by rounding (and does not overflow where the form without maximum would). A positive factor in front of
+// SOFTMAX, as attention has it, becomes its beta: one tensor less to round when the model is quantized.
+#include <cmath>
+
 #include "simplify/pass.h"
 #include "simplify/patterns.h"
 
@@ -18,7 +21,21 @@ TensorId exponent_of(const Graph& graph, TensorId tensor) {
   return reduced_along_last(graph, graph.op(difference).inputs[1], "REDUCE_MAX") == x ? x : argument;
 }
 
+bool absorb_factor(Graph& graph, OpId id) {
+  const TensorId scaled = graph.op(id).inputs[0];
+  const OpId product = made_by(graph, scaled, "MUL");
+  if (product == kNone || !graph.has_one_user(scaled) || !is_float(graph, scaled)) return false;
+  const auto parts = with_number(graph, product);
+  if (!parts || !has_no_activation(graph, product) || !(parts->number > 0) || !std::isfinite(parts->number))
+    return false;
+  const double beta = graph.op(id).attributes.get_float("beta", 1) * parts->number;
+  graph.set_attribute(id, "beta", static_cast<double>(static_cast<float>(beta)));
+  graph.set_input(id, 0, parts->x);
+  return true;
+}
+
 bool at(Graph& graph, OpId id) {
+  if (graph.is(id, "SOFTMAX")) return absorb_factor(graph, id);
   if (!graph.is(id, "DIV") || !has_no_activation(graph, id)) return false;
   const TensorId numerator = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
   if (!is_float(graph, y) || reduced_along_last(graph, graph.op(id).inputs[1], "SUM") != numerator) return false;
@@ -34,6 +51,8 @@ bool at(Graph& graph, OpId id) {
 
 extern const Pass softmax_pass;
 constinit const Pass softmax_pass = {
-    .name = "softmax", .summary = "Softmax written out over the last axis becomes SOFTMAX.", .at = at};
+    .name = "softmax",
+    .summary = "Softmax written out over the last axis becomes SOFTMAX; a factor in front of it its beta.",
+    .at = at};
 
 }  // namespace reef::simplify

@@ -287,6 +287,23 @@ TEST(SimplifyTransposes, PixelShufflesBecomeOperators) {
   EXPECT_EQ(operators_of(expect_same(plain.finish({big}), 0)), "DEPTH_TO_SPACE");
 }
 
+// Weights stored in 8 bits, as quantized models of ONNX have them.
+TEST(SimplifyTransposes, AFlattenedMapTurnsStoredWeights) {
+  Maker make;
+  const int map = make.unary("RELU", make.to_nchw(make.input({2, 3, 2, 4})));
+  std::vector<std::int8_t> values(5 * 24);
+  for (std::int8_t& value : values) value = static_cast<std::int8_t>(make.draw(256) - 128);
+  const int stored = make.constant(values, {5, 24}, DataType::kInt8);
+  make.tensor(stored).quantization.scale = {0.1f, 0.2f, 0.3f, 0.4f, 0.5f};
+  make.tensor(stored).quantization.zero_point = {0, 0, 0, 0, 0};
+  const int weights = make.op("DEQUANTIZE", "DequantizeOptions", {}, {stored}, {5, 24});
+  const int y = make.op("FULLY_CONNECTED", "FullyConnectedOptions", Maker::no_activation(),
+                        {make.reshape(map, {2, 24}), weights, make.numbers({5})}, {2, 5});
+  const ir::Model after = expect_same(make.finish({y}), 1e-5);
+  EXPECT_EQ(count(after, "TRANSPOSE"), 0) << operators_of(after);
+  EXPECT_EQ(count(after, "DEQUANTIZE"), 1);
+}
+
 // A convolution over a line of pixels, as importers make it: [n, c, w] by way of [n, c, 1, w].
 TEST(SimplifyTransposes, ConvolutionsOfOneDimension) {
   Maker make;
@@ -301,27 +318,43 @@ TEST(SimplifyTransposes, ConvolutionsOfOneDimension) {
 }
 
 // Attention: heads are split off by one TRANSPOSE and joined by another.
+// Also where each of queries, keys and values has a TRANSPOSE of its own, that of the keys another.
 TEST(SimplifyTransposes, AttentionKeepsTheTwoItNeeds) {
-  Maker make;
-  const int x = make.input({1, 10, 12});
-  const auto matmul = [&](int a, int b, Shape shape) {
-    return make.op("BATCH_MATMUL", "BatchMatMulOptions", Maker::attributes({{"adj_x", false}, {"adj_y", false}}),
-                   {a, b}, std::move(shape));
-  };
-  const int all = make.reshape(make.dense(x, 36), {1, 10, 3, 3, 4});
-  const int turned = make.transpose(all, {2, 0, 3, 1, 4});
-  std::vector<int> parts;
-  for (int i = 0; i < 3; ++i) {
-    parts.push_back(make.op("GATHER", "GatherOptions", Maker::attributes({{"axis", std::int64_t{0}}}),
-                            {turned, make.scalar(i)}, {1, 3, 10, 4}));
+  for (const bool joint : {true, false}) {
+    SCOPED_TRACE(joint);
+    Maker make;
+    const int x = make.input({1, 10, 12});
+    const auto matmul = [&](int a, int b, Shape shape) {
+      return make.op("BATCH_MATMUL", "BatchMatMulOptions", Maker::attributes({{"adj_x", false}, {"adj_y", false}}),
+                     {a, b}, std::move(shape));
+    };
+    std::vector<int> parts;
+    if (joint) {
+      const int turned = make.transpose(make.reshape(make.dense(x, 36), {1, 10, 3, 3, 4}), {2, 0, 3, 1, 4});
+      for (int i = 0; i < 3; ++i) {
+        parts.push_back(make.op("GATHER", "GatherOptions", Maker::attributes({{"axis", std::int64_t{0}}}),
+                                {turned, make.scalar(i)}, {1, 3, 10, 4}));
+      }
+      parts[1] = make.transpose(parts[1], {0, 1, 3, 2});
+    } else {
+      const int axis = make.scalar(2), all = make.dense(x, 36);
+      for (int i = 0; i < 3; ++i) parts.push_back(make.add_tensor({1, 10, 12}));
+      make.add("SPLIT", "SplitOptions", Maker::attributes({{"num_splits", std::int64_t{3}}}), {axis, all}, parts);
+      for (int i = 0; i < 3; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        parts[at] =
+            make.transpose(make.reshape(parts[at], {1, 10, 3, 4}),
+                           i == 1 ? std::vector<std::int32_t>{0, 2, 3, 1} : std::vector<std::int32_t>{0, 2, 1, 3});
+      }
+    }
+    const int scores = matmul(parts[0], parts[1], {1, 3, 10, 10});
+    const int weights =
+        make.op("SOFTMAX", "SoftmaxOptions", Maker::attributes({{"beta", 1.0}}), {scores}, {1, 3, 10, 10});
+    const int mixed = make.transpose(matmul(weights, parts[2], {1, 3, 10, 4}), {0, 2, 1, 3});
+    const int y = make.binary("ADD", x, make.dense(make.reshape(mixed, {1, 10, 12}), 12));
+    const ir::Model after = expect_same(make.finish({y}), 1e-5);
+    EXPECT_LE(count(after, "TRANSPOSE"), joint ? 2 : 4) << operators_of(after);
   }
-  const int scores = matmul(parts[0], make.transpose(parts[1], {0, 1, 3, 2}), {1, 3, 10, 10});
-  const int weights =
-      make.op("SOFTMAX", "SoftmaxOptions", Maker::attributes({{"beta", 1.0}}), {scores}, {1, 3, 10, 10});
-  const int mixed = make.transpose(matmul(weights, parts[2], {1, 3, 10, 4}), {0, 2, 1, 3});
-  const int y = make.binary("ADD", x, make.dense(make.reshape(mixed, {1, 10, 12}), 12));
-  const ir::Model after = expect_same(make.finish({y}), 1e-5);
-  EXPECT_EQ(count(after, "TRANSPOSE"), 2) << operators_of(after);
 }
 
 TEST(SimplifyTransposes, GoWhereTheTensorIsSmallest) {

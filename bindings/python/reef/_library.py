@@ -73,6 +73,18 @@ class CompileOptions(Structure):
                 ("progress_user", c_void_p)]
 
 
+class ConvertOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("input_shapes", c_char_p), ("keep_nchw", c_char_p), ("simplify", c_int32),
+                ("reserved_0", c_int32)]
+
+
+class QuantizeOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("data", c_char_p), ("arrays", c_char_p), ("preprocess", c_char_p),
+                ("calibration", c_char_p), ("mode", c_char_p), ("io", c_char_p), ("keep_float", c_char_p),
+                ("limit", c_int64), ("held_back", c_int64), ("threads", c_int32), ("full_integer", c_int32),
+                ("recover", c_int32), ("reserved_0", c_int32), ("progress", Progress), ("progress_user", c_void_p)]
+
+
 # Results and arguments of what can fail are a status; of the rest as they are listed.
 _HANDLE = c_void_p
 _OUT = POINTER(c_void_p)
@@ -111,6 +123,8 @@ _STATUS = {
                            POINTER(c_float)],
     "reef_softmax_model": [c_void_p, c_size_t, POINTER(c_float), POINTER(c_float), c_int32, c_size_t, POINTER(c_float),
                            c_size_t, POINTER(c_void_p), POINTER(c_size_t)],
+    "reef_convert": [c_char_p, c_char_p, POINTER(ConvertOptions), POINTER(c_void_p)],
+    "reef_quantize": [c_char_p, c_char_p, POINTER(QuantizeOptions), POINTER(c_void_p)],
     "reef_image_load": [c_char_p, c_int32, c_int32, c_int32, _OUT],
     "reef_image_create": [c_int32, c_int32, c_int32, c_void_p, _OUT],
     "reef_image_save": [_HANDLE, c_char_p],
@@ -145,6 +159,8 @@ _OTHERS = {
     "reef_imprinting_class_count": (c_int32, [_HANDLE]),
     "reef_imprinting_class_name": (c_char_p, [_HANDLE, c_int32]),
     "reef_imprinting_free": (None, [_HANDLE]),
+    "reef_convert_options_init": (None, [POINTER(ConvertOptions)]),
+    "reef_quantize_options_init": (None, [POINTER(QuantizeOptions)]),
     "reef_image_width": (c_int32, [_HANDLE]),
     "reef_image_height": (c_int32, [_HANDLE]),
     "reef_image_channels": (c_int32, [_HANDLE]),

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiling models for the Edge TPU, and asking what would become of them."""
+"""Converting, quantizing and compiling models, and asking what of them would run on the Edge TPU."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
+import tempfile
 from ctypes import byref
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+
+import numpy as np
 
 from . import _library
 from ._library import lib
@@ -40,12 +44,37 @@ class CheckResult:
 
 
 def _options(**given: Any) -> _library.CompileOptions:
-    options = _library.CompileOptions()
-    lib.reef_compile_options_init(byref(options))
+    return _filled(_library.CompileOptions, lib.reef_compile_options_init, given)
+
+
+def _filled(kind: Any, init: Any, given: Dict[str, Any]) -> Any:
+    """Options with their defaults, but for what is given."""
+    options = kind()
+    init(byref(options))
     for name, value in given.items():
         if value is not None:
             setattr(options, name, value.encode() if isinstance(value, str) else value)
     return options
+
+
+class _Teller:
+    """A progress callback for C: what the Python function raises is kept, and raised by finish()."""
+
+    def __init__(self, progress: Optional[ProgressCallback]):
+        self._progress, self._thrown = progress, None
+        self.callback = None if progress is None else _library.Progress(self._tell)
+
+    def _tell(self, _user: Any, stage: bytes, file: bytes, done: float) -> None:
+        try:
+            if self._thrown is None:
+                self._progress(stage.decode(), file.decode("utf-8", "replace"), done)
+        except BaseException as error:  # must not pass through C
+            self._thrown = error
+
+    def finish(self, status: int) -> None:
+        if self._thrown is not None:
+            raise self._thrown
+        _library.check(status)
 
 
 def _names(tensors: Optional[Union[str, Sequence[str]]]) -> Optional[str]:
@@ -76,29 +105,18 @@ def compile(models: Union[Path, Sequence[Path]], out_dir: Optional[Path] = None,
     Raises reef.Error with the reason when the models cannot be compiled.
     """
     paths = [models] if isinstance(models, (str, os.PathLike)) else list(models)
-    thrown: List[BaseException] = []
-
-    def tell(_user: Any, stage: bytes, file: bytes, done: float) -> None:
-        try:
-            if not thrown:
-                progress(stage.decode(), file.decode("utf-8", "replace"), done)
-        except BaseException as error:  # must not pass through C
-            thrown.append(error)
-
+    teller = _Teller(progress)
     options = _options(
         out_dir=None if out_dir is None else os.fspath(out_dir), num_segments=num_segments,
         min_runtime_version=min_runtime_version, intermediate_tensors=_names(intermediate_tensors),
         several_parts=int(enable_multiple_subgraphs), search=int(search_delegate), level=level, rewrites=int(rewrites),
         verify=None if verify is None else int(verify), link=link, timeout_seconds=timeout,
-        progress=None if progress is None else _library.Progress(tell))
+        progress=teller.callback)
     names = (ctypes.c_char_p * max(len(paths), 1))(*[os.fsencode(path) for path in paths])
     text = ctypes.c_void_p()
     status = lib.reef_compile(names, len(paths), byref(options), byref(text))
     report = _library.take_text(text)
-    if status:
-        _library.fail(status)
-    if thrown:
-        raise thrown[0]
+    teller.finish(status)
     parsed = json.loads(report)
     return CompileResult([file["output"] for file in parsed["files"]], parsed)
 
@@ -112,3 +130,64 @@ def check(model: Path, *, min_runtime_version: Optional[int] = None,
     report, text = ctypes.c_void_p(), ctypes.c_void_p()
     _library.check(lib.reef_check(os.fsencode(model), byref(options), byref(report), byref(text)))
     return CheckResult(_library.take_text(text), json.loads(_library.take_text(report)))
+
+
+def convert(model: Path, output: Path, *, input_shapes: Optional[Dict[str, Sequence[int]]] = None,
+            keep_nchw: Sequence[str] = (), simplify: bool = True) -> Dict[str, Any]:
+    """Makes a .tflite file of an ONNX model, channels-last.
+
+    A model that carries scales (QDQ) keeps its QUANTIZE and DEQUANTIZE operators; quantize() makes integer ones of them.
+
+    Args:
+      model, output: the files.
+      input_shapes: sizes of inputs that the file leaves open, by name.
+      keep_nchw: names of inputs and outputs that stay channels-first.
+      simplify: make the imported graph small.
+    Returns a dictionary: output, inputs, outputs, notes.
+    """
+    shapes = ";".join(f"{name}:{','.join(str(int(n)) for n in sizes)}" for name, sizes in (input_shapes or {}).items())
+    options = _filled(_library.ConvertOptions, lib.reef_convert_options_init,
+                      {"input_shapes": shapes or None, "keep_nchw": ",".join(keep_nchw) or None, "simplify": int(simplify)})
+    text = ctypes.c_void_p()
+    _library.check(lib.reef_convert(os.fsencode(model), os.fsencode(output), byref(options), byref(text)))
+    return json.loads(_library.take_text(text))
+
+
+def quantize(model: Path, output: Path, data: Union[None, Path, np.ndarray, Sequence[np.ndarray]] = None, *,
+             preprocess: Optional[str] = None, mode: str = "int8", io: str = "int8", calibration: str = "auto",
+             arrays: Optional[str] = None, keep_float: Sequence[str] = (), full_integer: bool = False, recover: bool = True,
+             limit: int = 0, held_back: Optional[int] = None, threads: Optional[int] = None,
+             progress: Optional[ProgressCallback] = None) -> Dict[str, Any]:
+    """Makes an integer model of a float one (.tflite or .onnx).
+
+    Args:
+      model, output: the files.
+      data: samples to calibrate with, 100 to 500 typical ones: a folder of pictures, an .npz or .npy file, or an array whose
+        first dimension counts samples (uint8: pixels, which are preprocessed; others are taken as they are).
+      preprocess: how pictures become numbers, such as "mean=127.5,std=127.5" or "unit"; stored in the result.
+      mode: "int8" (for the Edge TPU), "int16x8", "dynamic" (weights only) or "float16".
+      io: type of inputs and outputs: "int8", "uint8" or "float32".
+      calibration: ranges by "auto" (measured), "minmax", "moving-average", "percentile", "entropy" or "mse".
+      arrays, limit, held_back, keep_float, full_integer: as `reef quantize`'s options.
+      recover: try what may win accuracy back, and keep what does.
+      progress: called as progress(phase, "", done), done from 0 to 1 within the phase.
+    Returns what `reef quantize --json` says (docs/json.md).
+    """
+    teller = _Teller(progress)
+    with contextlib.ExitStack() as stack:
+        if isinstance(data, np.ndarray) or (isinstance(data, (list, tuple)) and data):
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            path: Optional[str] = os.path.join(folder, "samples.npy")
+            np.save(path, np.asarray(data))
+        else:
+            path = None if data is None else os.fspath(data)
+        options = _filled(_library.QuantizeOptions, lib.reef_quantize_options_init, {
+            "data": path, "arrays": arrays, "preprocess": preprocess, "calibration": calibration, "mode": mode, "io": io,
+            "keep_float": ",".join(keep_float) or None, "limit": limit, "held_back": held_back,
+            "threads": threads or os.cpu_count() or 1, "full_integer": int(full_integer), "recover": int(recover),
+            "progress": teller.callback})
+        text = ctypes.c_void_p()
+        status = lib.reef_quantize(os.fsencode(model), os.fsencode(output), byref(options), byref(text))
+    report = _library.take_text(text)
+    teller.finish(status)
+    return json.loads(report)

@@ -296,6 +296,26 @@ class CompilerTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(reef.Error, "quantize"):
             reef.compile(FLOATS, folder)
 
+    def test_quantize_then_compile_then_run(self):
+        pictures = sorted((MODELS / "images").iterdir())
+        with tempfile.TemporaryDirectory() as folder:
+            small, phases = pathlib.Path(folder) / "creatures.tflite", []
+            samples = np.stack([reef.load_image(p, (96, 96)) for p in pictures])
+            report = reef.quantize(FLOATS, small, samples, preprocess="unit", io="uint8", held_back=4,
+                                   progress=lambda phase, _, done: phases.append((phase, done)))
+            self.assertEqual(report["output"], str(small))
+            self.assertTrue(phases)
+            interpreter = started(reef.compile(small, folder).files[0])
+            right = 0
+            for picture, pixels in zip(pictures, samples):
+                label = run(interpreter, pixels[None]).argmax()
+                right += (MODELS / "reef_creatures_labels.txt").read_text().split()[label] == picture.name.split("_")[0]
+            self.assertGreaterEqual(right, len(pictures) - 1)
+            with self.assertRaisesRegex(reef.Error, "there is no mode 'int3'"):
+                reef.quantize(FLOATS, small, samples, mode="int3")
+            with self.assertRaisesRegex(reef.Error, "nowhere.onnx"):
+                reef.convert("nowhere.onnx", small)
+
     def test_check(self):
         self.assertTrue(reef.check(CREATURES).all_on_edge_tpu)
         result = reef.check(DETECTOR)

@@ -318,6 +318,19 @@ void append_behind(std::vector<std::uint8_t>& file, const Bytes& data, std::size
   file.insert(file.end(), data.span().begin(), data.span().end());
 }
 
+// Whether something is stored behind the FlatBuffers part of the file.
+bool has_parts_behind(const ir::Model& model) {
+  for (const ir::Buffer& buffer : model.buffers) {
+    if (goes_behind(buffer)) return true;
+  }
+  for (const ir::Subgraph& graph : model.subgraphs) {
+    for (const ir::Operator& op : graph.operators) {
+      if (op.custom_options_are_large && !op.custom_options.empty()) return true;
+    }
+  }
+  return false;
+}
+
 void append_all_behind(std::vector<std::uint8_t>& file, const ir::Model& model) {
   const auto root = [&] { return fb::GetModel(file.data()); };  // `file` moves when it grows
   const auto position = [&](const void* table) {
@@ -340,7 +353,7 @@ void append_all_behind(std::vector<std::uint8_t>& file, const ir::Model& model) 
 
 }  // namespace
 
-Result<std::vector<std::uint8_t>> write_model(const ir::Model& model) {
+Result<Bytes> write_bytes(const ir::Model& model) {
   try {
     const std::uint64_t bound = bound_file_bytes(model);
     if (bound >= kMaxFileBytes) {
@@ -348,20 +361,29 @@ Result<std::vector<std::uint8_t>> write_model(const ir::Model& model) {
     }
     WriteContext context(bound);
     REEF_RETURN_IF_ERROR(write_flatbuffer(context, model));
+    if (!has_parts_behind(model)) {
+      const auto owner = std::make_shared<const flatbuffers::DetachedBuffer>(context.builder.Release());
+      return Bytes(owner, {owner->data(), owner->size()});
+    }
     std::vector<std::uint8_t> file;
     file.reserve(bound);
     const auto span = context.builder.GetBufferSpan();
     file.assign(span.begin(), span.end());
     append_all_behind(file, model);
-    return file;
+    return Bytes(std::move(file));
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::kResourceExhausted, "not enough memory to write the model");
   }
 }
 
+Result<std::vector<std::uint8_t>> write_model(const ir::Model& model) {
+  REEF_ASSIGN_OR_RETURN(const Bytes file, write_bytes(model));
+  return std::vector<std::uint8_t>(file.span().begin(), file.span().end());
+}
+
 Status save_model(const ir::Model& model, const std::string& path) {
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, write_model(model));
-  return write_file(path, file);
+  REEF_ASSIGN_OR_RETURN(const Bytes file, write_bytes(model));
+  return write_file(path, file.span());
 }
 
 }  // namespace reef::tflite

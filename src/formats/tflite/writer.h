@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "ir/model.h"
 
@@ -13,7 +14,10 @@ namespace reef::tflite {
 
 Result<std::vector<std::uint8_t>> write_model(const ir::Model& model);
 
-// write_model, then the file appears whole or not at all.
+// The same without a copy: the file's bytes as the builder made them.
+Result<Bytes> write_bytes(const ir::Model& model);
+
+// write_bytes, then the file appears whole or not at all.
 Status save_model(const ir::Model& model, const std::string& path);
 
 }  // namespace reef::tflite

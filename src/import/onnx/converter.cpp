@@ -16,6 +16,9 @@ namespace reef::import {
 
 namespace {
 
+// Constants of more bytes than this stay slices of the file while importing.
+constexpr std::size_t kBorrowed = 4096;
+
 using Key = std::pair<std::string_view, std::string_view>;
 
 const std::map<Key, Converter>& converters() {
@@ -106,11 +109,9 @@ Result<Id> constant_of(GraphBuilder& b, const onnx::Tensor& tensor, std::string_
     case onnx::ElementType::kBool:
       data = mapped<std::uint8_t, std::uint8_t>(data, [](std::uint8_t x) { return static_cast<std::uint8_t>(x != 0); });
       break;
-    default: {
-      // Slices of the file lie anywhere; kernels and readers of constants want them aligned.
-      const auto address = reinterpret_cast<std::uintptr_t>(data.data());
-      if (address % 8 != 0) data = Bytes::copy_of(data.span());
-    }
+    default:
+      if (data.size() > kBorrowed) return b.borrowed_constant(*type, ir::Shape(std::move(dims)), data, name);
+      data = Bytes::copy_of(data.span());
   }
   return b.constant(*type, ir::Shape(std::move(dims)), std::move(data), name);
 }

@@ -130,49 +130,6 @@ std::optional<std::vector<Out>> numbers(ir::DataType type, const Bytes& data) {
   }
 }
 
-// A model of the operators that lead from constants to `target`.
-ir::Model cone_of(const ir::Model& model, const std::vector<std::int32_t>& producers, Id target) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  std::set<std::int32_t> operators, tensors = {target};
-  std::vector<std::int32_t> open = {target};
-  while (!open.empty()) {
-    const std::int32_t id = open.back();
-    open.pop_back();
-    if (ir::is_constant(model, graph.tensors[static_cast<std::size_t>(id)])) continue;
-    const std::int32_t producer = producers[static_cast<std::size_t>(id)];
-    if (producer < 0 || !operators.insert(producer).second) continue;
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
-    for (const std::int32_t output : op.outputs) tensors.insert(output);
-    for (const std::int32_t input : op.inputs) {
-      if (input < 0) continue;
-      open.push_back(input);
-      tensors.insert(input);
-    }
-  }
-  ir::Model result;
-  result.buffers.emplace_back();
-  result.subgraphs.emplace_back();
-  ir::Subgraph& cone = result.subgraphs[0];
-  std::vector<std::int32_t> place(graph.tensors.size(), -1);
-  for (const std::int32_t id : tensors) {
-    ir::Tensor tensor = graph.tensors[static_cast<std::size_t>(id)];
-    place[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(cone.tensors.size());
-    if (ir::is_constant(model, tensor)) {
-      result.buffers.push_back(model.buffers[static_cast<std::size_t>(tensor.buffer)]);
-      tensor.buffer = static_cast<std::int32_t>(result.buffers.size() - 1);
-    }
-    cone.tensors.push_back(std::move(tensor));
-  }
-  for (const std::int32_t index : operators) {
-    ir::Operator op = graph.operators[static_cast<std::size_t>(index)];
-    for (std::int32_t& id : op.inputs) id = id < 0 ? id : place[static_cast<std::size_t>(id)];
-    for (std::int32_t& id : op.outputs) id = place[static_cast<std::size_t>(id)];
-    cone.operators.push_back(std::move(op));
-  }
-  cone.outputs = {place[static_cast<std::size_t>(target)]};
-  return result;
-}
-
 }  // namespace
 
 GraphBuilder::GraphBuilder() {
@@ -254,6 +211,12 @@ Id GraphBuilder::constant(ir::DataType type, ir::Shape shape, Bytes data, std::s
   tensor.buffer = static_cast<std::int32_t>(model_.buffers.size() - 1);
   const Id id = add_tensor(std::move(tensor));
   known_.back() = 1;
+  return id;
+}
+
+Id GraphBuilder::borrowed_constant(ir::DataType type, ir::Shape shape, Bytes data, std::string_view name) {
+  const Id id = constant(type, std::move(shape), std::move(data), name);
+  borrowed_.insert(tensor(id).buffer);
   return id;
 }
 
@@ -411,9 +374,56 @@ bool GraphBuilder::is_kept(Id id) const {
   return index >= 0 && kept_[static_cast<std::size_t>(index)] != 0;
 }
 
+// A model of the operators that lead from constants to `target`.
+ir::Model GraphBuilder::cone_of(Id target) const {
+  const ir::Model& model = model_;
+  const ir::Subgraph& graph = model.subgraphs[0];
+  std::set<std::int32_t> operators, tensors = {target};
+  std::vector<std::int32_t> open = {target};
+  while (!open.empty()) {
+    const std::int32_t id = open.back();
+    open.pop_back();
+    if (ir::is_constant(model, graph.tensors[static_cast<std::size_t>(id)])) continue;
+    const std::int32_t producer = producers_[static_cast<std::size_t>(id)];
+    if (producer < 0 || !operators.insert(producer).second) continue;
+    const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
+    for (const std::int32_t output : op.outputs) tensors.insert(output);
+    for (const std::int32_t input : op.inputs) {
+      if (input < 0) continue;
+      open.push_back(input);
+      tensors.insert(input);
+    }
+  }
+  ir::Model result;
+  result.buffers.emplace_back();
+  result.subgraphs.emplace_back();
+  ir::Subgraph& cone = result.subgraphs[0];
+  std::vector<std::int32_t> place(graph.tensors.size(), -1);
+  for (const std::int32_t id : tensors) {
+    ir::Tensor tensor = graph.tensors[static_cast<std::size_t>(id)];
+    place[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(cone.tensors.size());
+    if (ir::is_constant(model, tensor)) {
+      result.buffers.push_back(model.buffers[static_cast<std::size_t>(tensor.buffer)]);
+      Bytes& data = result.buffers.back().data;
+      // Kernels want their operands aligned.
+      if (reinterpret_cast<std::uintptr_t>(data.data()) % 16 != 0) data = Bytes::copy_of(data.span());
+      tensor.buffer = static_cast<std::int32_t>(result.buffers.size() - 1);
+    }
+    cone.tensors.push_back(std::move(tensor));
+  }
+  for (const std::int32_t index : operators) {
+    ir::Operator op = graph.operators[static_cast<std::size_t>(index)];
+    for (std::int32_t& id : op.inputs) id = id < 0 ? id : place[static_cast<std::size_t>(id)];
+    for (std::int32_t& id : op.outputs) id = place[static_cast<std::size_t>(id)];
+    cone.operators.push_back(std::move(op));
+  }
+  cone.outputs = {place[static_cast<std::size_t>(target)]};
+  return result;
+}
+
 Status GraphBuilder::evaluate(Id id) {
   if (is_constant(id) || kept_values_.count(id) > 0) return ok_status();
-  ir::Model cone = cone_of(model_, producers_, id);
+  ir::Model cone = cone_of(id);
   const std::string what = ir::describe_name(tensor(id).name);
   REEF_RETURN_IF_ERROR(ir::verify(cone).in(what));
   cpu::InterpreterOptions options;
@@ -497,6 +507,13 @@ Status GraphBuilder::finish() {
   remove_unused();
   const std::vector<std::int32_t> moved = ir::drop_unused_tensors(graph());
   (void)moved;
+  for (const ir::Tensor& tensor : graph().tensors) {
+    if (borrowed_.count(tensor.buffer) == 0) continue;
+    ir::Buffer& buffer = model_.buffers[static_cast<std::size_t>(tensor.buffer)];
+    buffer.data = Bytes::copy_of(buffer.data.span());
+    borrowed_.erase(tensor.buffer);
+  }
+  kept_values_.clear();
   ir::drop_unused_buffers(model_);
   for (ir::Tensor& tensor : graph().tensors) {
     if (tensor.shape == stand_in_shape()) tensor.shape = {};

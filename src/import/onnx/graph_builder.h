@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,6 +66,9 @@ class GraphBuilder {
   // ---- Leaves ----
   Id input(const std::string& name, ir::DataType type, ir::Shape shape, bool is_graph_input = true);
   Id constant(ir::DataType type, ir::Shape shape, Bytes data, std::string_view name = {});
+  // The same for a slice of a file, which may lie at any address: copied only if it stays in the model, so that the
+  // file can go.
+  Id borrowed_constant(ir::DataType type, ir::Shape shape, Bytes data, std::string_view name = {});
   Id floats(std::span<const float> values, ir::Shape shape);
   Id ints(std::span<const std::int64_t> values);  // int32 [n]
   Id ints(std::span<const std::int64_t> values, ir::Shape shape, ir::DataType type = ir::DataType::kInt32);
@@ -93,6 +97,7 @@ class GraphBuilder {
   Id failed_value(ir::DataType type);
   std::string next_name();
   Status infer(const ir::Operator& op, std::vector<ir::Shape>& shapes, bool& is_deferred);
+  ir::Model cone_of(Id target) const;
   Status evaluate(Id id);  // computes and stores the value of a known tensor
   bool is_kept(Id id) const;
   void remove_unused();
@@ -105,6 +110,7 @@ class GraphBuilder {
   std::vector<std::int32_t> producers_;       // of each tensor
   std::vector<std::uint8_t> known_, shaped_;  // of each tensor: see is_known, is_shape_known
   std::vector<std::uint8_t> kept_;            // of each operator
+  std::set<std::int32_t> borrowed_;           // buffers
   std::map<Id, Bytes> kept_values_;           // of results of kept operators, once asked for
 };
 

@@ -85,7 +85,7 @@ DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights)
     const std::int64_t kx = i / result.row_groups % s.x.window, block = i / result.row_groups / s.x.window;
     for (std::int64_t at = 0; at < 4 * kDepthwiseBlock; ++at) {
       const std::int64_t lane = at / 4 % 8, vector = at / 32, row = at % 4;
-      const std::int64_t channel = block * kDepthwiseBlock + channel_in_block(vector, lane);
+      const std::int64_t channel = block_channel(s, block) + channel_in_block(vector, lane);
       const std::int64_t ky = i % result.row_groups * 4 + row;
       if (channel >= s.output_channels || ky >= s.y.window) continue;
       const std::int16_t w = weights[(ky * s.x.window + kx) * s.output_channels + channel];
@@ -99,6 +99,7 @@ DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights)
       } else {
         std::memcpy(group + row / 2 * 128 + vector * 32 + lane * 4 + row % 2 * 2, &w, sizeof w);
       }
+      if (channel < block * kDepthwiseBlock) continue;  // counted in the block before
       result.sums[static_cast<std::size_t>(channel)] += w;
       result.magnitudes[static_cast<std::size_t>(channel)] += std::abs(w);
     }
@@ -111,15 +112,15 @@ ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weight
                               const std::shared_ptr<const Requantizer>& exact, const std::int64_t* bias,
                               std::int32_t input_zero_point) {
   const std::int32_t zero = input_zero_point + (std::is_signed_v<T> ? 128 : 0);
-  std::vector<ChannelSums> sums(static_cast<std::size_t>(s.output_channels));
+  std::vector<ChannelSums> sums;
   for (std::int64_t slot = 0; slot < blocks_of(s) * kDepthwiseBlock; ++slot) {
     const std::int64_t channel =
-        slot / kDepthwiseBlock * kDepthwiseBlock + channel_in_block(slot % kDepthwiseBlock / 8, slot % 8);
+        block_channel(s, slot / kDepthwiseBlock) + channel_in_block(slot % kDepthwiseBlock / 8, slot % 8);
     if (channel >= s.output_channels) continue;
     const auto c = static_cast<std::size_t>(channel);
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[channel] : 0);
-    sums[c] = {numeric::wrapping_sub(added, numeric::wrapping_mul(zero, weights.sums[c])),
-               255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), slot};
+    sums.push_back({numeric::wrapping_sub(added, numeric::wrapping_mul(zero, weights.sums[c])),
+                    255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), channel, slot});
   }
   return make_byte_scaling(exact, sums, blocks_of(s) * kDepthwiseBlock);
 }
@@ -137,7 +138,7 @@ void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero
     const T* image = input + row / s.y.output * s.input_batch_size();
     find_columns(s, image, row % s.y.output, outside.data(), column_rows, columns);
     for (std::int64_t block = block_begin; block < block_end; ++block) {
-      const std::int64_t channel = block * kDepthwiseBlock;
+      const std::int64_t channel = block_channel(s, block);
       [[maybe_unused]] const auto run = [&]<typename Work>(void (*depthwise_row)(const Work&, std::int64_t)) {
         const Work work{columns.data(),
                         column_rows,
@@ -151,6 +152,7 @@ void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero
                         weights.summands,
                         std::is_signed_v<T>,
                         &scaling,
+                        block * kDepthwiseBlock,
                         channel,
                         std::min(kDepthwiseBlock, s.output_channels - channel),
                         reinterpret_cast<std::uint8_t*>(output + row * s.x.output * s.output_channels + channel),

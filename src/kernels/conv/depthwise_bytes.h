@@ -9,6 +9,7 @@
 // their zero point may need 9 bits: then each is written as a sum of two, or three for 255.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -24,6 +25,10 @@ inline constexpr std::int64_t kDepthwiseBlock = 32;  // channels
 // Whether the active target has these kernels for this convolution.
 bool has_depthwise_bytes(const ConvShape& s);
 
+// First channel of a block. The last block of 32 or more channels does some of the block before again.
+inline std::int64_t block_channel(const ConvShape& s, std::int64_t block) {
+  return std::min(block * kDepthwiseBlock, std::max<std::int64_t>(s.output_channels - kDepthwiseBlock, 0));
+}
 // Which channel of a block vector `vector` (of 4) holds in lane `lane` (of 8): an order that interleaving gives.
 inline std::int64_t channel_in_block(std::int64_t vector, std::int64_t lane) {
   return lane / 4 * 16 + vector * 4 + lane % 4;

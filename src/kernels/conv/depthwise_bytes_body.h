@@ -23,6 +23,7 @@ struct RowWork {
   std::int64_t summands;
   bool is_signed;
   const ByteScaling* scaling;
+  std::int64_t slot;               // of the block in the scaling
   std::int64_t channel, channels;  // of the block: first, how many
   std::uint8_t* output;            // of the row's first pixel and the block's first channel
   std::int64_t output_stride;
@@ -93,7 +94,7 @@ template <bool kWhole, bool kThreeRows>
 // Results that floats cannot tell, by the reference's function.
 void fix_pixel(const RowWork& work, const __m256i* sums, std::uint8_t* to) {
   for (int v = 0; v < 4; ++v) {
-    const unsigned lanes = unsure_lanes(*work.scaling, sums[v], work.channel + v * kLanes);
+    const unsigned lanes = unsure_lanes(*work.scaling, sums[v], work.slot + v * kLanes);
     if (lanes == 0) continue;
     alignas(32) std::int32_t sum[kLanes];
     _mm256_store_si256(reinterpret_cast<__m256i*>(sum), sums[v]);
@@ -113,7 +114,7 @@ template <int kCount, bool kWhole, bool kSigned>
   __m256i least = limits.mask, results[kCount][4];
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
-    const ScaleVectors by = load_scale(*work.scaling, work.channel + v * kLanes);
+    const ScaleVectors by = load_scale(*work.scaling, work.slot + v * kLanes);
 #pragma GCC unroll 4
     for (int p = 0; p < kCount; ++p) {
       const __m256i scaled = scale(sums[p][v], by);
@@ -127,6 +128,10 @@ template <int kCount, bool kWhole, bool kSigned>
                                                  _mm256_packs_epi32(results[p][2], results[p][3]));
     if constexpr (kWhole) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + p * stride), bytes);
+    } else if (channels == 16) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + p * stride), _mm256_castsi256_si128(bytes));
+    } else if (channels == 8) {
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(to + p * stride), _mm256_castsi256_si128(bytes));
     } else {
       alignas(32) std::uint8_t all[kDepthwiseBlock];
       _mm256_store_si256(reinterpret_cast<__m256i*>(all), bytes);
@@ -146,7 +151,7 @@ template <int kCount, int kStride, int kWindow, bool kWhole, bool kThreeRows, bo
 void depthwise_pixels(const RowWork& work, std::int64_t x) {
   const __m256i flip = _mm256_set1_epi8(kSigned ? static_cast<char>(0x80) : 0);
   __m256i sums[kCount][4];
-  const auto* start = reinterpret_cast<const __m256i*>(work.scaling->start.data() + work.channel);
+  const auto* start = reinterpret_cast<const __m256i*>(work.scaling->start.data() + work.slot);
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
     const __m256i first = _mm256_loadu_si256(start + v);

@@ -3,15 +3,22 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/simd/targets.h"
 #include "numeric/fixed_point.h"
 #include "numeric/lookup_table.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace reef::kernels {
 namespace baseline {
 namespace {
+#define REEF_AVX2 0
 #include "kernels/elementwise/quantize_body.h"
+#undef REEF_AVX2
 }  // namespace
 }  // namespace baseline
 
@@ -19,7 +26,9 @@ namespace {
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
+#define REEF_AVX2 1
 #include "kernels/elementwise/quantize_body.h"
+#undef REEF_AVX2
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"

@@ -129,7 +129,7 @@ ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const 
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[i] : 0);
     const std::int32_t start =
         numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])), of_zeros);
-    sums.push_back({start, 255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), i});
+    sums.push_back({start, 255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), i, i});
   }
   // Vectors of the last panel may read beyond the last channel.
   return make_byte_scaling(exact, sums, channels + weights.panel_columns);

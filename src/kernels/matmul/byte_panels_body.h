@@ -199,7 +199,11 @@ template <typename T, bool kSum>
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), bytes);
     if (kSum) total = _mm256_add_epi64(total, _mm256_sad_epu8(bytes, zero));
   }
-  if (i < length) {
+  if (!kSum && i < length && length - i <= 16 && end - from >= i + 16) {
+    // Fewer bytes cross fewer cache lines.
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_xor_si128(bytes, _mm256_castsi256_si128(flip)));
+  } else if (i < length) {
     const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
     // Masked loads take longer, masked stores far longer.
     const __m256i loaded = end - from >= i + 32 ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i))
@@ -222,60 +226,67 @@ template <typename T, bool kSum>
 #endif
 }
 
-// Positions outside of the image; the sum of these elements is returned.
+// Positions outside of the image.
 template <typename T>
-[[gnu::noinline]] std::int32_t load_outside(std::int64_t length, [[maybe_unused]] std::int32_t zero_point,
-                                            RowElement* to) {
+[[gnu::noinline]] void load_outside(std::int64_t length, [[maybe_unused]] std::int32_t zero_point, RowElement* to) {
 #if REEF_VNNI
   const std::int32_t element = zero_point + (std::is_signed_v<T> ? 128 : 0);
 #else
   const std::int32_t element = 0;
 #endif
   for (std::int64_t i = 0; i < length; ++i) to[i] = static_cast<RowElement>(element);
-  return static_cast<std::int32_t>(length) * element;
+}
+
+std::int32_t sum_of_row(const RowElement* row, std::int64_t length) {
+#if REEF_VNNI
+  const __m256i zero = _mm256_setzero_si256();
+  __m256i total = zero;
+  std::int64_t i = 0;
+  for (; i + 32 <= length; i += 32) {
+    total =
+        _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + i)), zero));
+  }
+  const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
+  total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_maskz_loadu_epi8(mask, row + i), zero));
+  const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
+  return static_cast<std::int32_t>(_mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))));
+#else
+  std::int32_t total = 0;
+  for (std::int64_t i = 0; i < length; ++i) total += row[i];
+  return total;
+#endif
 }
 
 // One window as a row: pieces are whole lines of the window where channels are not in groups and nothing is dilated.
 // image: of this window's batch and group; y0, x0: where the window begins.
-template <typename T, bool kSum>
-std::int32_t load_window(const ConvShape& s, const T* image, const T* end, std::int32_t zero_point, std::int64_t y0,
-                         std::int64_t x0, RowElement* to) {
-  const std::int64_t channels = s.group_inputs();
+template <typename T>
+void load_window(const ConvShape& s, const T* image, const T* end, std::int32_t zero_point, std::int64_t y0,
+                 std::int64_t x0, RowElement* to) {
+  const std::int64_t channels = s.group_inputs(), line_length = s.x.window * channels;
   const bool in_lines = s.x.dilation == 1 && s.groups == 1;
   const std::int64_t first = std::clamp<std::int64_t>(-x0, 0, s.x.window);
   const std::int64_t last = std::clamp<std::int64_t>(s.x.input - x0, first, s.x.window);
-  const std::int64_t line_length = s.x.window * channels;
-  const bool is_inside = in_lines && first == 0 && last == s.x.window;
-  std::uint32_t total = 0;
-  for (std::int64_t ky = 0; ky < s.y.window; ++ky) {
+  for (std::int64_t ky = 0; ky < s.y.window; ++ky, to += line_length) {
     const std::int64_t in_y = y0 + ky * s.y.dilation;
-    const bool is_in = in_y >= 0 && in_y < s.y.input;
     const T* line = image + in_y * s.x.input * s.input_channels;
-    if (is_in && is_inside) {
-      total += static_cast<std::uint32_t>(load_piece<T, kSum>(line + x0 * channels, line_length, end, zero_point, to));
-      to += line_length;
-    } else if (!is_in) {
-      total += static_cast<std::uint32_t>(load_outside<T>(line_length, zero_point, to));
-      to += line_length;
+    if (in_y < 0 || in_y >= s.y.input) {
+      load_outside<T>(line_length, zero_point, to);
     } else if (in_lines) {
-      total += static_cast<std::uint32_t>(load_outside<T>(first * channels, zero_point, to));
-      to += first * channels;
-      total += static_cast<std::uint32_t>(
-          load_piece<T, kSum>(line + (x0 + first) * channels, (last - first) * channels, end, zero_point, to));
-      to += (last - first) * channels;
-      total += static_cast<std::uint32_t>(load_outside<T>((s.x.window - last) * channels, zero_point, to));
-      to += (s.x.window - last) * channels;
+      if (first > 0) load_outside<T>(first * channels, zero_point, to);
+      load_piece<T, false>(line + (x0 + first) * channels, (last - first) * channels, end, zero_point,
+                           to + first * channels);
+      if (last < s.x.window) load_outside<T>((s.x.window - last) * channels, zero_point, to + last * channels);
     } else {
-      for (std::int64_t kx = 0; kx < s.x.window; ++kx, to += channels) {
+      for (std::int64_t kx = 0; kx < s.x.window; ++kx) {
         const std::int64_t in_x = x0 + kx * s.x.dilation;
-        total += static_cast<std::uint32_t>(
-            in_x >= 0 && in_x < s.x.input
-                ? load_piece<T, kSum>(line + in_x * s.input_channels, channels, end, zero_point, to)
-                : load_outside<T>(channels, zero_point, to));
+        if (in_x >= 0 && in_x < s.x.input) {
+          load_piece<T, false>(line + in_x * s.input_channels, channels, end, zero_point, to + kx * channels);
+        } else {
+          load_outside<T>(channels, zero_point, to + kx * channels);
+        }
       }
     }
   }
-  return static_cast<std::int32_t>(total);
 }
 
 // Windows of output pixels [first, first + count) as rows, one after the other. row_sums: null if they are not needed.
@@ -299,16 +310,16 @@ void load_rows(const ConvShape& s, const T* input, std::int32_t zero_point, std:
     }
     return;
   }
+  const RowElement* const first_row = rows;
   std::int64_t x = first % s.x.output, row = first / s.x.output;
   for (std::int64_t r = 0; r < count; ++row, x = 0) {
     const T* image = group_input + row / s.y.output * s.input_batch_size();
     const std::int64_t y0 = s.y.origin(row % s.y.output);
     for (; x < s.x.output && r < count; ++x, ++r, rows += row_stride) {
-      if (row_sums != nullptr) {
-        row_sums[r] = load_window<T, true>(s, image, end, zero_point, y0, s.x.origin(x), rows);
-      } else {
-        load_window<T, false>(s, image, end, zero_point, y0, s.x.origin(x), rows);
-      }
+      load_window<T>(s, image, end, zero_point, y0, s.x.origin(x), rows);
     }
   }
+  if (row_sums == nullptr) return;
+  // Not row by row above: what was just written in pieces cannot be read at once.
+  for (std::int64_t r = 0; r < count; ++r) row_sums[r] = sum_of_row(first_row + r * row_stride, s.depth());
 }

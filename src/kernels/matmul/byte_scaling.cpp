@@ -44,7 +44,7 @@ ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, c
   result.bits = kMostBits;
   std::vector<RealFactor> factors;
   for (std::size_t c = 0; c < channels.size(); ++c) {
-    factors.push_back(real_factor(*exact, c, result.is_fast));
+    factors.push_back(real_factor(*exact, static_cast<std::size_t>(channels[c].channel), result.is_fast));
     // Numbers times factor must fit 31 bits.
     const double largest = channels[c].largest * factors[c].factor + 256;
     if (channels[c].largest >= kExactFloats) result.bits = std::min(result.bits, kMostBits - 1);

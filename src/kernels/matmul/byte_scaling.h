@@ -42,7 +42,7 @@ struct ByteScaling {
 struct ChannelSums {
   std::int32_t start = 0;
   double largest = 0;
-  std::int64_t slot = 0;
+  std::int64_t channel = 0, slot = 0;  // several slots may hold one channel
 };
 // The arrays have `slots` elements, zeros where there is no channel.
 ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,

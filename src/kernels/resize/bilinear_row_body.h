@@ -17,7 +17,14 @@ void weigh(const std::uint8_t* input, std::int64_t count, float weight, float* w
                                            const float* upper_right, float left, float right, std::uint8_t* out) {
   const auto at = [](const float* from) -> const Floats& { return *reinterpret_cast<const Floats*>(from); };
   const Floats sum = at(lower_left) * left + at(upper_left) * left + at(lower_right) * right + at(upper_right) * right;
+#if REEF_AVX2
+  // gcc takes such a conversion apart, number by number.
+  const __m256i whole = _mm256_cvttps_epi32(sum + 0.5f);
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(words, words));
+#else
   *reinterpret_cast<Bytes*>(out) = __builtin_convertvector(__builtin_convertvector(sum + 0.5f, Ints), Bytes);
+#endif
 }
 
 // A row of output pixels from the two input rows around it, weighted: [input column][channel]. At least kLanes

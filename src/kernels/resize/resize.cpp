@@ -10,6 +10,10 @@
 
 #include "kernels/simd/targets.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace reef::kernels {
 namespace {
 
@@ -122,7 +126,9 @@ void resize_rows(const ResizeGeometry& g, const T* input, T* output, std::int64_
 
 namespace baseline {
 namespace {
+#define REEF_AVX2 0
 #include "kernels/resize/bilinear_row_body.h"
+#undef REEF_AVX2
 }  // namespace
 }  // namespace baseline
 
@@ -130,7 +136,9 @@ namespace {
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
+#define REEF_AVX2 1
 #include "kernels/resize/bilinear_row_body.h"
+#undef REEF_AVX2
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "quantize/graph_index.h"
+#include "quantize/recover/techniques.h"
 #include "quantize/session.h"
 
 namespace reef::quantize {
@@ -63,9 +64,8 @@ class Equalizer {
     if (!is_layer(b) || b.inputs[0] != between || !owns_constant(b.inputs[1])) return std::nullopt;
     const ir::Shape &from = tensor(between).shape, &weights = tensor(b.inputs[1]).shape;
     if (from.rank() < 2) return std::nullopt;
-    // A depthwise layer with a multiplier reads a channel several times; weights [1, h, w, c] are simple only without.
-    if (b.type == "DEPTHWISE_CONV_2D" ? weights.last() != from.last() : weights.last() != from.last())
-      return std::nullopt;
+    // Weights' last dimension is the input's channels, but of a depthwise layer with a multiplier or a grouped one.
+    if (weights.last() != from.last()) return std::nullopt;
     return Pair{number, second, between};
   }
 
@@ -138,10 +138,12 @@ class Equalizer {
 
 }  // namespace
 
+int equalize_layers(ir::Model& model, const Calibration& calibration) { return Equalizer(model, calibration).run(); }
+
 Status equalize(Session& session) {
   State state = session.best();
   ir::Model model = *state.model;
-  const int pairs = Equalizer(model, *state.calibration).run();
+  const int pairs = equalize_layers(model, *state.calibration);
   if (pairs == 0) return ok_status();
   state.model = state.float_model = std::make_shared<const ir::Model>(std::move(model));
   REEF_ASSIGN_OR_RETURN(auto calibration, session.observe(state.model, "calibrating the equalized model"));

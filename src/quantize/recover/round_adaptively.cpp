@@ -8,12 +8,12 @@
 // measured.
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include "base/thread_pool.h"
 #include "quantize/graph_index.h"
+#include "quantize/recover/techniques.h"
 #include "quantize/session.h"
 #include "quantize/weights.h"
 
@@ -94,40 +94,6 @@ void observe(Layer& layer, const ir::Operator& op, const ops::Tensor& input, con
   }
 }
 
-// Moves one channel's integers by steps that lower e^T H e.
-void descend(const Layer& layer, std::span<const float> weights, double scale, std::span<std::int8_t> q) {
-  const std::size_t n = layer.length;
-  std::vector<double> error(n), gradient(n, 0);
-  double diagonal = 0;
-  for (std::size_t i = 0; i < n; ++i) diagonal += layer.moments[i * n + i];
-  const double damping = kDamping * diagonal / static_cast<double>(n) + 1e-30;
-  for (std::size_t i = 0; i < n; ++i) error[i] = q[i] * scale - weights[i];
-  for (std::size_t i = 0; i < n; ++i) {
-    if (error[i] == 0) continue;
-    const double* row = layer.moments.data() + i * n;
-    for (std::size_t j = 0; j < n; ++j) gradient[j] += row[j] * error[i];
-    gradient[i] += damping * error[i];
-  }
-  for (std::size_t moves = 0; moves < 2 * n; ++moves) {
-    double best = 0;
-    std::size_t where = n;
-    int direction = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      // Towards the other neighbour of the true value only: adaptive rounding rounds, it does not retrain.
-      const int step = error[i] > 0 ? -1 : 1;
-      if (std::abs(error[i] + step * scale) >= scale || q[i] + step > 127 || q[i] + step < -127) continue;
-      const double change = 2 * step * scale * gradient[i] + scale * scale * (layer.moments[i * n + i] + damping);
-      if (change < best) best = change, where = i, direction = step;
-    }
-    if (where == n) return;
-    q[where] = static_cast<std::int8_t>(q[where] + direction);
-    error[where] += direction * scale;
-    const double* row = layer.moments.data() + where * n;
-    for (std::size_t j = 0; j < n; ++j) gradient[j] += row[j] * direction * scale;
-    gradient[where] += damping * direction * scale;
-  }
-}
-
 Status round_layer(Session& session, State& state, std::size_t number) {
   const ir::Model& model = *state.model;
   const ir::Subgraph& graph = model.subgraphs[0];
@@ -170,8 +136,9 @@ Status round_layer(Session& session, State& state, std::size_t number) {
   pool.parallel_for(static_cast<std::int64_t>(layer.outputs), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t c = begin; c < end; ++c) {
       const std::size_t at = static_cast<std::size_t>(c) * layer.length;
-      descend(layer, std::span(values).subspan(at, layer.length),
-              scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(c)], std::span(q).subspan(at, layer.length));
+      round_for_outputs(layer.moments, std::span(values).subspan(at, layer.length),
+                        scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(c)],
+                        std::span(q).subspan(at, layer.length));
     }
   });
   state.plan.rounded_weights[static_cast<std::int32_t>(number)] = std::move(q);
@@ -179,6 +146,40 @@ Status round_layer(Session& session, State& state, std::size_t number) {
 }
 
 }  // namespace
+
+void round_for_outputs(std::span<const double> moments, std::span<const float> weights, double scale,
+                       std::span<std::int8_t> q) {
+  const std::size_t n = weights.size();
+  std::vector<double> error(n), gradient(n, 0);
+  double diagonal = 0;
+  for (std::size_t i = 0; i < n; ++i) diagonal += moments[i * n + i];
+  const double damping = kDamping * diagonal / static_cast<double>(n) + 1e-30;
+  for (std::size_t i = 0; i < n; ++i) error[i] = q[i] * scale - weights[i];
+  for (std::size_t i = 0; i < n; ++i) {
+    if (error[i] == 0) continue;
+    const double* row = moments.data() + i * n;
+    for (std::size_t j = 0; j < n; ++j) gradient[j] += row[j] * error[i];
+    gradient[i] += damping * error[i];
+  }
+  for (std::size_t moves = 0; moves < 2 * n; ++moves) {
+    double best = 0;
+    std::size_t where = n;
+    int direction = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      // Towards the other neighbour of the true value only: adaptive rounding rounds, it does not retrain.
+      const int step = error[i] > 0 ? -1 : 1;
+      if (std::abs(error[i] + step * scale) >= scale || q[i] + step > 127 || q[i] + step < -127) continue;
+      const double change = 2 * step * scale * gradient[i] + scale * scale * (moments[i * n + i] + damping);
+      if (change < best) best = change, where = i, direction = step;
+    }
+    if (where == n) return;
+    q[where] = static_cast<std::int8_t>(q[where] + direction);
+    error[where] += direction * scale;
+    const double* row = moments.data() + where * n;
+    for (std::size_t j = 0; j < n; ++j) gradient[j] += row[j] * direction * scale;
+    gradient[where] += damping * direction * scale;
+  }
+}
 
 Status round_adaptively(Session& session) {
   State state = session.best();

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/quantize_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace reef::compiler {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const quantize::OutputError& error) {
+  Json result;
+  result["sqnr_db"] = error.mean_sqnr_db;
+  result["sqnr_db_per_output"] = error.sqnr_db;
+  if (error.top1_agreement >= 0) result["top1_agreement"] = error.top1_agreement;
+  return result;
+}
+
+}  // namespace
+
+const char* mode_name(quantize::Mode mode) {
+  using quantize::Mode;
+  switch (mode) {
+    case Mode::kInt8:
+      return "int8";
+    case Mode::kInt16x8:
+      return "int16x8";
+    case Mode::kDynamic:
+      return "dynamic";
+    case Mode::kFloat16:
+      return "float16";
+  }
+  return "?";
+}
+
+std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome& outcome) {
+  const quantize::QuantizeResult& result = outcome.result;
+  Json json;
+  json["model"] = request.model;
+  json["output"] = request.output;
+  json["mode"] = mode_name(request.how.mode);
+  json["model_bytes"] = outcome.model_bytes;
+  json["output_bytes"] = outcome.output_bytes;
+  if (!outcome.data.empty()) json["data"] = outcome.data;
+  if (!outcome.preprocess.empty()) json["preprocess"] = outcome.preprocess;
+  json["calibration_samples"] = result.calibration_samples;
+  json["held_back_samples"] = result.held_back_samples;
+  json["steps"] = Json::array();
+  for (const quantize::Step& step : result.steps) {
+    Json entry = json_of(step.error);
+    entry["what"] = step.what;
+    entry["kept"] = step.kept;
+    json["steps"].push_back(std::move(entry));
+  }
+  json["float_operators"] = Json::array();
+  for (const quantize::FloatOp& op : result.float_ops)
+    json["float_operators"].push_back({{"op", op.op}, {"why", op.why}});
+  json["integer_operators"] = result.integer_ops;
+  json["conversions"] = result.conversions;
+  if (result.error) json["error"] = json_of(*result.error);
+  json["warnings"] = result.warnings;
+  json["notes"] = outcome.notes;
+  for (const std::string& note : result.notes) json["notes"].push_back(note);
+  if (!request.report.empty()) {
+    json["report"] = request.report;
+    json["worst_layers"] = outcome.worst_layers;
+  }
+  json["calibration_seconds"] = result.calibration_seconds;
+  json["seconds"] = outcome.seconds;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace reef::compiler

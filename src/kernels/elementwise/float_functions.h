@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of floats that the C library computes one number at a time, in vectors.
+//
+// Results are the same bits on every target, for any number of threads and wherever an element lies; they are not the C
+// library's bits. Largest errors over all floats, measured against it in double (float_functions_test.cpp):
+// exponentials 2 units in the last place, logistic and tanh 4. Infinities and NaN come out as the C library has them;
+// results below the smallest normal number may be off by one of the smallest number there is.
+#pragma once
+
+#include <cstdint>
+
+namespace reef::kernels {
+
+// out[i] = exp(in[i]); `in` and `out` may be the same, here and below.
+void exponentials(const float* in, std::int64_t count, float* out);
+// 1 / (1 + exp(-x)); below -9 it is exp(x), above 16.6 it is 1, as in TFLite.
+void logistics(const float* in, std::int64_t count, float* out);
+void hyperbolic_tangents(const float* in, std::int64_t count, float* out);
+
+}  // namespace reef::kernels

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cores of the means of recovery, apart from deciding whether they are kept; for the tests.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "ir/model.h"
+#include "quantize/calibrate.h"
+
+namespace reef::quantize {
+
+// Divides channels between pairs of layers (equalize.cpp); what the model computes stays the same. How many pairs.
+int equalize_layers(ir::Model& model, const Calibration& calibration);
+
+// Moves integers `q` (nearest to weights / scale at the start) by single steps, each towards the other neighbour of the
+// true value, as long as that lowers e^T H e with e = q * scale - weights. `moments`: H, n x n for n weights.
+void round_for_outputs(std::span<const double> moments, std::span<const float> weights, double scale,
+                       std::span<std::int8_t> q);
+
+}  // namespace reef::quantize

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/recover/techniques.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "formats/tflite/reader.h"
+#include "quantize/measure.h"
+
+namespace reef::quantize {
+namespace {
+
+class Noise : public data::SampleSource {
+ public:
+  std::int64_t size() const override { return 6; }
+  Status read(std::int64_t sample, const data::InputSpec& input, std::span<std::byte> target) const override {
+    std::mt19937 random(static_cast<unsigned>(sample));
+    for (std::int64_t i = 0; i < input.shape.elements(); ++i) {
+      const float v = static_cast<float>(random() % 1000) / 1000;
+      std::memcpy(target.data() + i * 4, &v, 4);
+    }
+    return ok_status();
+  }
+};
+
+TEST(QuantizeTechniques, EqualizationDoesNotChangeWhatIsComputed) {
+  auto loaded = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_float.tflite");
+  ASSERT_TRUE(loaded.ok());
+  const auto model = std::make_shared<const ir::Model>(std::move(loaded).value());
+  const Noise noise;
+  const std::vector<std::int64_t> samples = {0, 1, 2, 3, 4, 5};
+  const auto calibration = calibrate(model, noise, samples, {});
+  ASSERT_TRUE(calibration.ok());
+  auto equalized = std::make_shared<ir::Model>(*model);
+  EXPECT_GT(equalize_layers(*equalized, *calibration), 3);
+  const auto before = run_outputs(model, noise, samples, {});
+  const auto after = run_outputs(equalized, noise, samples, {});
+  ASSERT_TRUE(before.ok() && after.ok());
+  for (std::size_t s = 0; s < samples.size(); ++s) {
+    for (std::size_t i = 0; i < (*before)[s][0].size(); ++i) {
+      EXPECT_NEAR((*before)[s][0][i], (*after)[s][0][i], 2e-5) << s << " " << i;
+    }
+  }
+  // And the channels between two layers are nearer to each other: compare the spread of their ranges.
+  const auto again = calibrate(equalized, noise, samples, {});
+  ASSERT_TRUE(again.ok());
+  const auto spread = [](const Calibration& c) {
+    double sum = 0;
+    for (const TensorStatistics& t : c.tensors) {
+      double low = 1e30, high = 0;
+      for (std::size_t i = 0; i < t.channels.max.size() && t.channels.count > 4; ++i) {
+        const double range = std::max<double>(std::abs(t.channels.min[i]), std::abs(t.channels.max[i]));
+        if (range > 1e-3) low = std::min(low, range);
+        high = std::max(high, range);
+      }
+      if (high > 0) sum += std::log(high / low);
+    }
+    return sum;
+  };
+  EXPECT_LT(spread(*again), spread(*calibration));
+}
+
+TEST(QuantizeTechniques, AdaptiveRoundingLowersTheErrorOfOutputs) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 1);
+  constexpr std::size_t kLength = 40, kPatches = 300;
+  // Inputs that go together, as neighbouring pixels do.
+  std::vector<double> moments(kLength * kLength, 0);
+  std::vector<std::vector<float>> patches;
+  for (std::size_t p = 0; p < kPatches; ++p) {
+    const float common = normal(random);
+    std::vector<float> x(kLength);
+    for (float& v : x) v = common + 0.3f * normal(random);
+    for (std::size_t i = 0; i < kLength; ++i) {
+      for (std::size_t j = 0; j < kLength; ++j) moments[i * kLength + j] += static_cast<double>(x[i]) * x[j];
+    }
+    patches.push_back(std::move(x));
+  }
+  std::vector<float> weights(kLength);
+  for (float& w : weights) w = normal(random);
+  const double scale = 0.1;
+  std::vector<std::int8_t> nearest(kLength);
+  for (std::size_t i = 0; i < kLength; ++i) nearest[i] = static_cast<std::int8_t>(std::round(weights[i] / scale));
+  std::vector<std::int8_t> adapted = nearest;
+  round_for_outputs(moments, weights, scale, adapted);
+  const auto error = [&](const std::vector<std::int8_t>& q) {
+    double sum = 0;
+    for (const auto& x : patches) {
+      double difference = 0;
+      for (std::size_t i = 0; i < kLength; ++i) difference += x[i] * (q[i] * scale - weights[i]);
+      sum += difference * difference;
+    }
+    return sum;
+  };
+  EXPECT_LT(error(adapted), 0.8 * error(nearest));
+  for (std::size_t i = 0; i < kLength; ++i) EXPECT_LT(std::abs(adapted[i] * scale - weights[i]), scale) << i;
+}
+
+}  // namespace
+}  // namespace reef::quantize
