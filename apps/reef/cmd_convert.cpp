@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "compiler/front_end.h"
+#include "compiler/quantize_json.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
 #include "quantize/quantize.h"
@@ -131,7 +132,7 @@ Status convert_and_quantize(ConvertOptions& options) {
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
   arguments.request.output = options.output;
   if (options.json) {
-    fmt::print("{}\n", quantize_json(arguments.request, outcome));
+    fmt::print("{}\n", compiler::quantize_json(arguments.request, outcome));
   } else {
     fmt::print("{}", quantize_text(arguments.request, outcome));
   }
