@@ -27,7 +27,7 @@ class Learn : public CommandLine {
  protected:
   Outcome example(const std::string& options) {
     const std::string command = std::string(REEF_PYTHON) +
-                                " " REEF_SOURCE_DIR "/examples/learn_three_classes.py --reef " + REEF_PROGRAM +
+                                " " REEF_SOURCE_DIR "/examples/python/learn_three_classes.py --reef " + REEF_PROGRAM +
                                 " --out " + folder_.string() + " " + options + " 2>&1";
     Outcome outcome;
     std::FILE* pipe = ::popen(command.c_str(), "r");

@@ -8,7 +8,7 @@ namespace reef::learn {
 Status cannot_keep(const Head& head) {
   REEF_REQUIRE(head.kind != HeadKind::kNone, "it is an extractor: it has no classes to keep");
   REEF_REQUIRE(
-      head.is_normalized,
+      head.reads_normalized,
       "its classes cannot be kept: its last layer was not trained on normalized embeddings, so a class learned "
       "by imprinting would win over all of them. Give pictures of its classes too and learn them all anew, or "
       "start from a model for imprinting (docs/learn.md)");

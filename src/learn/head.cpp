@@ -129,9 +129,14 @@ Head classifier_head(const ir::Model& model, BackwardWalk& walk) {
   head.classes = graph.tensors[at(layer.inputs[1])].shape[0];
   head.kind = HeadKind::kLinear;
   BackwardWalk before(model, head.embedding);
-  const bool is_clear = before.skip({"QUANTIZE"});
-  head.is_normalized = is_clear && before.is({"L2_NORMALIZATION"});
-  if (head.is_normalized && head.factor >= 0 && layer.type == "CONV_2D") head.kind = HeadKind::kImprinting;
+  const bool is_clear = before.skip({"QUANTIZE"}) && before.op() != nullptr && !before.op()->inputs.empty() &&
+                        before.op()->inputs[0] >= 0;
+  head.reads_normalized = head.is_normalized = is_clear && before.is({"L2_NORMALIZATION"});
+  if (head.reads_normalized && head.factor >= 0 && layer.type == "CONV_2D") {
+    head.kind = HeadKind::kImprinting;
+    head.embedding = before.op()->inputs[0];
+    head.is_normalized = false;
+  }
   return head;
 }
 

@@ -22,12 +22,15 @@ enum class HeadKind { kNone, kImprinting, kLinear };
 
 struct Head {
   HeadKind kind = HeadKind::kNone;
-  std::int32_t embedding = -1;  // tensor of subgraph 0 that the last layer reads; kNone: the model's output
-  std::int32_t layer = -1;      // operator with the weights
-  std::int32_t factor = -1;     // kImprinting: MUL
-  std::int32_t dimension = 0;   // of the embedding
+  // Tensor of subgraph 0 that the last layer reads (kImprinting: that L2_NORMALIZATION reads, whose 8-bit results are
+  // coarser); kNone: the model's output.
+  std::int32_t embedding = -1;
+  std::int32_t layer = -1;     // operator with the weights
+  std::int32_t factor = -1;    // kImprinting: MUL
+  std::int32_t dimension = 0;  // of the embedding
   std::int32_t classes = 0;
-  bool is_normalized = false;  // the embedding is computed by L2_NORMALIZATION
+  bool is_normalized = false;     // the embedding is computed by L2_NORMALIZATION
+  bool reads_normalized = false;  // the layer reads what L2_NORMALIZATION computes
 };
 
 std::string_view to_string(HeadKind kind);

@@ -259,12 +259,11 @@ TEST(ImprintingEngine, KeepsAndDropsAndRefusesAsCorals) {
 TEST(FindHead, CoralsFormWithAndWithoutQuantize) {
   for (const bool has_quantize : {false, true}) {
     QuantizedModel base({DataType::kUInt8, 1.0f / 128, 128});
-    std::int32_t x = base.input({1, 1, 1, 32});
+    std::int32_t x = base.conv(base.input({1, 1, 1, 16}), 32);
+    const std::int32_t embedding = x;
     x = base.unary("L2_NORMALIZATION", x, "L2NormOptions");
     if (has_quantize) x = base.quantize(x, {DataType::kUInt8, 1.0f / 100, 100});
-    const std::int32_t embedding = x;
     x = base.conv(x, 10);
-    ir::Tensor factor;
     x = base.mul(x, base.constant_bytes({200}, {1}, DataType::kUInt8));
     x = base.reshape(x, {1, 10});
     const ir::Model model = base.finish({base.softmax(x)});
@@ -273,7 +272,9 @@ TEST(FindHead, CoralsFormWithAndWithoutQuantize) {
     EXPECT_EQ(head->kind, HeadKind::kImprinting);
     EXPECT_EQ(head->embedding, embedding);
     EXPECT_EQ(head->classes, 10);
-    EXPECT_TRUE(head->is_normalized);
+    EXPECT_TRUE(head->reads_normalized);
+    EXPECT_FALSE(head->is_normalized);
+    EXPECT_TRUE(split(model, *head).ok());
   }
 }
 

@@ -14,7 +14,7 @@ from reef.coral.learn.imprinting.engine import ImprintingEngine
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CREATURES = ROOT / "models" / "reef_creatures_int8.tflite"
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path.insert(0, str(ROOT / "examples" / "python"))
 import learn_three_classes as drawn  # noqa: E402
 
 

@@ -6,7 +6,7 @@ Draws boats, buoys and anchors (plain Python, nothing to install), lets `reef le
 the shipped creature network, and leaves in FOLDER: the pictures, the learned models, and learning_curve.html, a plot of
 accuracy against the number of pictures.
 
-Usage: examples/learn_three_classes.py [--reef build/reef] [--out FOLDER] [--device virtual]
+Usage: examples/python/learn_three_classes.py [--reef build/reef] [--out FOLDER] [--device virtual]
 With --device virtual the extractor is compiled first and runs on a virtual Edge TPU.
 """
 
@@ -76,7 +76,7 @@ def write_pictures(folder, first, count):
 
 
 def main():
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--reef', default=os.path.join(root, 'build', 'reef'))
     parser.add_argument('--out', default='three_classes')
