@@ -29,8 +29,14 @@ Status check_model(const ir::Model& model) {
   return ok_status();
 }
 
-// Every operator is known and has the operands it needs: what follows relies on that.
+// Every operator is known and has as many operands as it needs: what follows relies on that.
 Status check_operators(const ir::Model& model) {
+  return cpu::Interpreter::create(std::make_shared<const ir::Model>(model)).status();
+}
+
+// Types and shapes are such that it runs. Only of the folded model: the form that carries scales has conversions which
+// no runtime computes, such as those of 32-bit biases.
+Status check_runs(const ir::Model& model) {
   REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(std::make_shared<const ir::Model>(model)));
   return interpreter->prepare();
 }
@@ -168,6 +174,7 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
   REEF_RETURN_IF_ERROR(check_model(model));
   REEF_RETURN_IF_ERROR(check_operators(model));
   REEF_ASSIGN_OR_RETURN(const Folded folded, fold_quantization(model));
+  REEF_RETURN_IF_ERROR(check_runs(folded.model));
   REEF_RETURN_IF_ERROR(check_names(folded.model, options));
   if (options.mode == Mode::kDynamic || options.mode == Mode::kFloat16) {
     return weights_only(folded.model, source, options);
