@@ -3,7 +3,9 @@
 #   make         build/reef        make test    build and run all tests     make format  clang-format the sources
 #   make demo    a model at work   make bench   measure against peers       make fuzz    a minute of each fuzzer
 #   make asan / make tsan          all tests under the sanitizers           make docs    rewrite generated documents
-.PHONY: all demo test bench docs format fuzz hostile asan tsan arm64 clean
+#   make install [PREFIX=/usr/local] [DESTDIR=]    program, libraries, headers, find_package and pkg-config files
+#   make arm64   kernels and their tests for 64-bit ARM, in an emulator
+.PHONY: all demo test bench docs format fuzz hostile asan tsan arm64 install clean
 .DEFAULT_GOAL := all
 JOBS ?= $(shell nproc)
 
@@ -36,6 +38,14 @@ hostile:
 	@cmake --build --preset asan -j $(JOBS)
 	@REEF_HOSTILE_CUTS=64 REEF_HOSTILE_FLIPS=10000 build-asan/tests/reef_tests --gtest_filter='Hostile*'
 
+PREFIX ?= /usr/local
+install:
+	@tools/setup.sh build
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build-configure.log 2>&1 || (cat build-configure.log; exit 1)
+	@rm -f build-configure.log
+	@cmake --build --preset release --target reef libreef reef_delegate -j $(JOBS)
+	@DESTDIR=$(DESTDIR) cmake --install build --component library
+
 fuzz:
 	@tools/setup.sh fuzz
 	@cmake --preset fuzz
@@ -57,7 +67,7 @@ docs: all
 
 format:
 	@tools/setup.sh format
-	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
+	@git ls-files '*.cpp' '*.h' '*.hpp' | xargs clang-format -i
 
 clean:
 	rm -rf build build-*

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # make bench: Reef's CPU runtime against TFLite (LiteRT) and ONNX Runtime, its virtual device against TFLite, interleaved in
-# one run, peers from PyPI by package name; each op beside what the CPU could do at most; then the
-# time of `reef check`, which has no peer, and generated code beside Google's (REEF_ZOO: folder of the model collection).
+# one run, peers from PyPI by package name; each op beside what the CPU could do at most; then the time of `reef check`,
+# which has no peer, generated code beside Google's (REEF_ZOO: folder of the model collection), and what an invocation
+# costs beside the arithmetic.
 # Peers that cannot be installed are skipped with a message. Arguments: those of cpu_inference.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,9 +15,12 @@ benches() {
   echo
   "$1" bench/device_inference.py
   echo
-  cmake --build --preset release --target check_bench code_bench >/dev/null && build/tests/check_bench
+  cmake --build --preset release --target check_bench code_bench learn_bench >/dev/null && build/tests/check_bench
   echo
   build/tests/code_bench ${REEF_ZOO:-}
+  echo
+  build/tests/learn_bench
+  cmake --build --preset release --target libreef invoke_bench >/dev/null && "$1" bench/invoke_overhead.py
 }
 if [[ ! -x $venv/bin/python ]]; then
   python3 -m venv "$venv" 2>/dev/null || { echo "bench: python3-venv is missing, peers are skipped"; benches python3 "$@"; exit; }

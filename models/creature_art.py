@@ -347,13 +347,14 @@ def camera(image, rng):
     return Image.fromarray(np.clip(np.rint(pixels), 0, 255).astype(np.uint8))
 
 
-def add_creature(scene, rng, name):
+def add_creature(scene, rng, name, sizes=(0.25, 0.49)):
+    """Paints the creature into the scene, its radius `sizes` of the shorter side. Where it is: an image of opacities."""
     painter, hues, tilt, opacity = CREATURES[name]
     w, h = scene.size
     hue = rng.uniform(*hues) if rng.random() < 0.6 else rng.random()
     main = hsv(hue, rng.uniform(0.45, 0.95), rng.uniform(0.65, 1.0))
     second = hsv(hue + rng.choice([0.08, -0.08, 0.3, 0.5]), rng.uniform(0.2, 0.9), rng.uniform(0.6, 1.0))
-    unit = min(w, h) * rng.uniform(0.25, 0.49)
+    unit = min(w, h) * rng.uniform(*sizes)
     centre = [side / 2 + rng.uniform(-1, 1) * max(0.0, side / 2 - unit * 0.92) for side in (w, h)]
     if name == "coral":  # it grows on the sea bed
         centre[1] = h - unit * rng.uniform(0.8, 1.0)
@@ -362,6 +363,7 @@ def add_creature(scene, rng, name):
     haze = rng.uniform(0.0, 0.4)  # distance through water: the creature fades towards the scene
     strength = rng.uniform(*opacity) * (1 - haze)
     scene.paste(layer.convert("RGB"), (0, 0), layer.getchannel("A").point([round(a * strength) for a in range(256)]))
+    return layer.getchannel("A")
 
 
 def draw_scene(name, seed, width, height):

@@ -19,8 +19,8 @@
 #include "execute/cpu/interpreter.h"
 #include "execute/device/device.h"
 #include "formats/image/image.h"
+#include "formats/numpy/npz.h"
 #include "formats/tflite/reader.h"
-#include "npz.h"
 #include "runtime/edge_tpu_op.h"
 #include "zoo.h"
 #include "zoo_pairs.h"
@@ -52,8 +52,9 @@ Result<Pictures> pictures_of_folder(const std::string& folder) {
 }
 
 Result<Pictures> pictures_of_array(const std::string& path) {
-  REEF_ASSIGN_OR_RETURN(const ByteArray array, load_bytes_from_npz(path, "images"));
-  REEF_REQUIRE(array.shape.size() == 4, "'{}' holds no pictures", path);
+  REEF_ASSIGN_OR_RETURN(const numpy::Npz npz, numpy::Npz::load(path));
+  REEF_ASSIGN_OR_RETURN(const numpy::Array array, npz.read("images"));
+  REEF_REQUIRE(array.shape.size() == 4 && array.type == ir::DataType::kUInt8, "'{}' holds no pictures", path);
   Pictures pictures;
   const auto size = static_cast<std::ptrdiff_t>(array.shape[1] * array.shape[2] * array.shape[3]);
   for (std::ptrdiff_t i = 0; i < array.shape[0]; ++i) {
@@ -61,7 +62,7 @@ Result<Pictures> pictures_of_array(const std::string& path) {
     picture.height = static_cast<int>(array.shape[1]);
     picture.width = static_cast<int>(array.shape[2]);
     picture.channels = static_cast<int>(array.shape[3]);
-    picture.samples.assign(array.values.begin() + i * size, array.values.begin() + (i + 1) * size);
+    picture.samples.assign(array.data.data() + i * size, array.data.data() + (i + 1) * size);
   }
   return pictures;
 }

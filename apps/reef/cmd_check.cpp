@@ -2,7 +2,6 @@
 // reef check: what of a model runs on the Edge TPU, and for the rest why not and what to do.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -10,10 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
-#include "compiler/check_subject.h"
-#include "compiler/refusal.h"
-#include "formats/darwinn/reader.h"
-#include "formats/tflite/reader.h"
+#include "compiler/check_file.h"
 #include "formats/tflite/writer.h"
 #include "plan_options.h"
 #include "report/check_report.h"
@@ -33,32 +29,17 @@ struct CheckFlags {
 bool is_terminal() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 
 Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options) {
-  REEF_ASSIGN_OR_RETURN(ir::Model loaded, tflite::load_model(flags.model));
-  const auto given = std::make_shared<const ir::Model>(std::move(loaded));
-  REEF_REQUIRE(!given->subgraphs.empty(), "{}: the model has no subgraph", flags.model);
-  const auto& operators = given->subgraphs[0].operators;
-  REEF_REQUIRE(std::none_of(operators.begin(), operators.end(), darwinn::is_edge_tpu_op), "{}; `reef inspect` shows it",
-               compiler::already_compiled(flags.model).explanation);
-  const auto plan = compiler::make_plan(given, options);
-  if (!plan.ok()) return plan.status().in(flags.model);
-  if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*plan->model, flags.rewritten));
-  report::CheckSubject subject = compiler::check_subject(flags.model, *given, *plan);
-  Result<compiler::Plan> plain = compiler::Plan();
-  if (plan->model != given) {
-    compiler::PlanOptions without = options;
-    without.rewrites = {};
-    without.rewrites.none = true;
-    without.partition.explain = false;
-    plain = compiler::make_plan(given, without);
-    if (plain.ok()) subject.without_rewrites = &plain->partition;
-  }
+  REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(flags.model, options));
+  if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*checked.plan.model, flags.rewritten));
+  const report::CheckSubject subject = checked.subject();
   if (flags.json) {
     using Json = nlohmann::ordered_json;
     fmt::print("{}\n", report::check_json(subject).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     fmt::print("{}", report::check_text(subject, {is_terminal(), flags.all_ops}));
   }
-  const auto left = plan->partition.ops.size() - static_cast<std::size_t>(plan->partition.chip_op_count());
+  const partition::Partition& division = checked.plan.partition;
+  const auto left = division.ops.size() - static_cast<std::size_t>(division.chip_op_count());
   REEF_REQUIRE(!flags.strict || left == 0, "{}: {} operators stay on the CPU (--strict)", flags.model, left);
   return ok_status();
 }

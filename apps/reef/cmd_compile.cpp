@@ -7,12 +7,15 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/version.h"
 #include "commands.h"
 #include "compile_report.h"
+#include "compile_sources.h"
 #include "compiler/compile.h"
+#include "compiler/compile_json.h"
 #include "compiler/google_text.h"
 #include "explanation_report.h"
 #include "formats/tflite/reader.h"
@@ -35,6 +38,7 @@ struct CompileArguments {
   std::string stop_after;
   bool quiet = false;
   bool help = false, version = false;
+  QuantizeArguments quantize;  // for models that are not quantized yet
 };
 
 constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
@@ -163,13 +167,15 @@ Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFi
 Status compile_models(CompileArguments arguments) {
   compiler::CompileOptions& how = arguments.how;
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
+  REEF_ASSIGN_OR_RETURN(
+      how.models, quantized_sources(how.models, how.out_dir, arguments.quantize, !arguments.json && !arguments.quiet));
   if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
   const bool prints = !arguments.json && !arguments.quiet;
   if (prints) fmt::print("{}", compiler::version_line());
   std::fflush(stdout);
   const compiler::CompileResult result = compiler::compile(how);
   if (arguments.json) {
-    Json json = compile_json(how, result);
+    Json json = compiler::compile_json(how, result);
     if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(result, json));
     fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else if (prints) {
@@ -202,6 +208,7 @@ void print_googles_version() {
 
 constexpr char kFooter[] =
     "Example:\n  {} -s -o compiled model_int8.tflite\n"
+    "Float models: reef compile model.onnx --data pictures --preprocess imagenet -o compiled\n"
     "What the code rests on: for whole families of networks programs equal to those of Google's compiler\n"
     "(docs/likeness.md); a virtual device built from the study of Google's programs, on which those run too; rounding\n"
     "that reproduces outputs recorded from real devices. Nothing was run on silicon yet: if you have a Coral, what it\n"
@@ -213,10 +220,16 @@ void add_compile(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<CompileArguments>();
   CLI::App* command = app.add_subcommand(
       "compile", "Compile quantized models for the Edge TPU, with the options and output of Google's edgetpu_compiler");
-  command->add_option("model", arguments->how.models, "Quantized .tflite files; several share the chip's memory")
+  command
+      ->add_option("model", arguments->how.models,
+                   "Quantized .tflite files; with --data also float ones and .onnx. Several share the chip's memory")
       ->required();
   add_googles_options(*command, *arguments);
   add_reefs_options(*command, *arguments);
+  add_data_options(*command, arguments->quantize);
+  add_quantizer_options(*command, arguments->quantize);
+  add_front_end_flags(*command, arguments->quantize.front_end);
+  add_threads_option(*command, arguments->quantize);
   command->footer(fmt::format(kFooter, "reef compile"));
   command->callback([arguments, &action] {
     const auto options = plan_options(arguments->plan);

@@ -11,10 +11,12 @@
 
 #include "base/file.h"
 #include "commands.h"
+#include "compiler/front_end.h"
+#include "data/labels.h"
+#include "data_options.h"
 #include "execute/cpu/interpreter.h"
 #include "execute/device/chrome_trace.h"
 #include "formats/darwinn/reader.h"
-#include "formats/tflite/reader.h"
 #include "ir/pseudo_random.h"
 #include "run_report.h"
 #include "runtime/edge_tpu_op.h"
@@ -50,7 +52,20 @@ Status apply_shape(const std::string& text, cpu::Interpreter& interpreter) {
   return interpreter.resize_input(input, ir::Shape(dims));
 }
 
-Status fill_inputs(const RunOptions& options, cpu::Interpreter& interpreter, std::vector<std::string>& sources) {
+// How the picture for input `index` is preprocessed, said on standard error where nobody said it.
+Result<data::Preprocess> preprocess_of(const RunOptions& options, const ir::Model& model, int index) {
+  if (options.mean_std.size() == 2)
+    return data::Preprocess{.mean = {options.mean_std[0]}, .std = {options.mean_std[1]}};
+  REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen, data::choose_preprocess(options.preprocess, model, index));
+  const bool is_usual = chosen.preprocess.pixels_are_codes;
+  if (options.preprocess.empty() && !is_usual) {
+    fmt::print(stderr, "reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
+  }
+  return chosen.preprocess;
+}
+
+Status fill_inputs(const RunOptions& options, const ir::Model& model, cpu::Interpreter& interpreter,
+                   std::vector<std::string>& sources) {
   REEF_REQUIRE(static_cast<int>(options.inputs.size()) <= interpreter.input_count(),
                "{} --in files are given, but the model's number of inputs is {}", options.inputs.size(),
                interpreter.input_count());
@@ -62,9 +77,8 @@ Status fill_inputs(const RunOptions& options, cpu::Interpreter& interpreter, std
       REEF_RETURN_IF_ERROR(fill_from_file(path, tensor, target));
       sources.push_back(path);
     } else if (!options.image.empty() && static_cast<std::size_t>(i) == options.inputs.size()) {
-      PixelScaling scaling;
-      if (options.mean_std.size() == 2) scaling = {true, options.mean_std[0], options.mean_std[1]};
-      REEF_RETURN_IF_ERROR(fill_from_image(options.image, scaling, tensor, target));
+      REEF_ASSIGN_OR_RETURN(const data::Preprocess preprocess, preprocess_of(options, model, i));
+      REEF_RETURN_IF_ERROR(fill_from_image(options.image, preprocess, tensor, i, target));
       sources.push_back(options.image);
     } else {
       const auto seed = options.seed + static_cast<std::uint32_t>(i);
@@ -169,9 +183,11 @@ Status run(const RunOptions& options) {
   REEF_REQUIRE(options.mean_std.empty() || options.mean_std[1] != 0, "--mean-std: the second number must not be 0");
   std::vector<std::string> labels;
   if (!options.labels.empty()) {
-    REEF_ASSIGN_OR_RETURN(labels, load_labels(options.labels));
+    REEF_ASSIGN_OR_RETURN(labels, data::load_class_names(options.labels));
   }
-  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::load_model(options.model));
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(options.model));
+  const auto shared_model = std::make_shared<const ir::Model>(std::move(loaded.model));
+  const ir::Model& model = *shared_model;
   cpu::InterpreterOptions interpreter_options = interpreter_options_of(options);
   std::shared_ptr<device::Device> virtual_device;
   if (options.device == "virtual") {
@@ -189,7 +205,7 @@ Status run(const RunOptions& options) {
     virtual_device->set_observer(stop.get());
     interpreter_options.foreign_ops.push_back(runtime::edge_tpu_op(virtual_device));
   }
-  auto created = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), interpreter_options);
+  auto created = cpu::Interpreter::create(shared_model, interpreter_options);
   if (!created.ok()) return created.status().in(options.model);
   cpu::Interpreter& interpreter = **created;
   for (const std::string& shape : options.shapes) REEF_RETURN_IF_ERROR(apply_shape(shape, interpreter));
@@ -198,7 +214,7 @@ Status run(const RunOptions& options) {
     fmt::print(stderr, "reef: note: {}; add --tflite current to compute it as newer releases do\n", note);
   }
   std::vector<std::string> sources;
-  REEF_RETURN_IF_ERROR(fill_inputs(options, interpreter, sources));
+  REEF_RETURN_IF_ERROR(fill_inputs(options, model, interpreter, sources));
   if (stop != nullptr) return run_to_stop(options, interpreter, *stop);
   // The first run computes what is written out; stateful models would give other results later. It is also the one
   // whose time is simulated: that depends on the program alone.
@@ -246,6 +262,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--image", options->image, "Picture (JPEG, PNG, BMP) for the first input without a file");
   command->add_option("--mean-std", options->mean_std, "Pixels become (sample - MEAN) / STD before quantization")
       ->expected(2);
+  add_preprocess_option(*command, options->preprocess);
   command->add_option("--seed", options->seed, "Seed of the pseudo-random fill of inputs without a file")
       ->capture_default_str();
   command->add_option("--input-shape", options->shapes, "Resize an input first: name:1,224,224,3")

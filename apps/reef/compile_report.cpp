@@ -9,36 +9,15 @@
 
 #include "base/shell_word.h"
 #include "base/version.h"
-#include "compiler/check_subject.h"
-#include "compiler/google_text.h"
 
 namespace reef::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using compiler::CompiledFile;
 using compiler::CompiledOp;
 
 const chip::LinkProfile& link_of(const compiler::CompileOptions& options) {
   return options.plan.costs.link != nullptr ? *options.plan.costs.link : chip::link_profiles().front();
-}
-
-std::string name_of(compiler::Refusal::Kind kind) {
-  switch (kind) {
-    case compiler::Refusal::Kind::kNotParsed:
-      return "not_parsed";
-    case compiler::Refusal::Kind::kNotQuantized:
-      return "not_quantized";
-    case compiler::Refusal::Kind::kAlreadyCompiled:
-      return "already_compiled";
-    case compiler::Refusal::Kind::kFailed:
-      return "failed";
-    case compiler::Refusal::Kind::kTimeout:
-      return "timeout";
-    case compiler::Refusal::Kind::kRequest:
-      return "request";
-  }
-  return "";
 }
 
 std::string rewrite_notes(const CompiledFile& file) {
@@ -109,41 +88,6 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
   return text;
 }
 
-Json attempts_json(const std::vector<compiler::Attempt>& attempts) {
-  Json list = Json::array();
-  for (const compiler::Attempt& attempt : attempts) {
-    list.push_back({{"operations", attempt.ops},
-                    {"intermediate_tensors", attempt.tensors},
-                    {"compiled", attempt.status.ok()},
-                    {"reason", attempt.status.message()}});
-  }
-  return list;
-}
-
-Json file_json(const compiler::CompileOptions& options, const CompiledFile& file) {
-  Json json = {{"source", file.source},
-               {"input", file.input},
-               {"input_bytes", file.input_bytes},
-               {"output", file.output},
-               {"output_bytes", file.output_bytes},
-               {"log", file.log},
-               {"edge_tpu_subgraphs", Json::array()},
-               {"verified", file.verified.done},
-               {"memory",
-                {{"kind", "estimated"},
-                 {"cached_bytes", file.cached_bytes},
-                 {"remaining_bytes", file.remaining_bytes},
-                 {"streamed_bytes", file.streamed_bytes}}},
-               {"check", report::check_json(compiler::check_subject(file.input, *file.given, file.plan))}};
-  for (const CompiledOp& op : file.ops) {
-    Json& part = json["edge_tpu_subgraphs"].emplace_back(Json{{"has_code", op.has_code}});
-    if (!op.has_code) part["no_machine_code"] = op.why_no_code;
-  }
-  if (!file.verified.done) json["not_verified"] = file.verified.why_not;
-  if (options.search) json["attempts"] = attempts_json(file.attempts);
-  return json;
-}
-
 }  // namespace
 
 std::string compile_notes(const compiler::CompileOptions& options, const compiler::CompileResult& result,
@@ -160,27 +104,6 @@ std::string compile_notes(const compiler::CompileOptions& options, const compile
     }
   }
   return text + missing_code_warning(result);
-}
-
-Json compile_json(const compiler::CompileOptions& options, const compiler::CompileResult& result) {
-  Json json = {{"reef", reef_version()},
-               {"compatible_with", compiler::kCompatibleVersion},
-               {"compiled", result.ok()},
-               {"has_all_code", result.ok() && result.has_all_code()},
-               {"min_runtime_version", options.plan.runtime},
-               {"files", Json::array()},
-               {"refusals", Json::array()}};
-  if (result.ok()) {
-    for (const compiler::CompileRun& run : result.runs) {
-      for (const CompiledFile& file : run.files) json["files"].push_back(file_json(options, file));
-    }
-  }
-  for (const compiler::Refusal& refusal : result.refusals) {
-    json["refusals"].push_back(
-        {{"model", refusal.model}, {"kind", name_of(refusal.kind)}, {"explanation", refusal.explanation}});
-    if (!refusal.attempts.empty()) json["refusals"].back()["attempts"] = attempts_json(refusal.attempts);
-  }
-  return json;
 }
 
 }  // namespace reef::app

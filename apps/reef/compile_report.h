@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Reef itself says about a compilation: on standard error beside Google's text, and as JSON.
+// What Reef itself says about a compilation, on standard error beside Google's text.
 #pragma once
 
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 #include "compiler/compile.h"
 
@@ -14,7 +12,5 @@ namespace reef::app {
 // `only_warnings`: that code is missing.
 std::string compile_notes(const compiler::CompileOptions& options, const compiler::CompileResult& result,
                           bool only_warnings);
-
-nlohmann::ordered_json compile_json(const compiler::CompileOptions& options, const compiler::CompileResult& result);
 
 }  // namespace reef::app

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "formats/numpy/npy.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
-#include "npy.h"
 
 namespace reef::app {
 namespace {
@@ -106,7 +106,7 @@ Status LayerReport::take(const std::string& folder) {
     const ir::Tensor& tensor = tensor_of(entry);
     entry.file = folder + "/" + file_name(entry.layer.tensor, tensor.name);
     const std::vector<std::int64_t> shape(tensor.shape.dims().begin(), tensor.shape.dims().end());
-    REEF_RETURN_IF_ERROR(write_npy(entry.file, tensor.type, shape, entry.layer.bytes));
+    REEF_RETURN_IF_ERROR(numpy::save_npy(entry.file, tensor.type, shape, entry.layer.bytes));
   }
   return write_file(folder + "/layers.json", json().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -23,9 +23,15 @@ int run(int argc, char** argv) {
   reef::app::Action action;
   reef::app::add_check(app, action);
   reef::app::add_inspect(app, action);
+  reef::app::add_convert(app, action);
   reef::app::add_compile(app, action);
+  reef::app::add_learn(app, action);
+  reef::app::add_quantize(app, action);
   reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
+  reef::app::add_eval(app, action);
+  reef::app::add_compare(app, action);
+  reef::app::add_devices(app, action);
   reef::app::add_verify(app, action);
   reef::app::add_audit(app, action);
   reef::app::add_disasm(app, action);

@@ -7,8 +7,8 @@
 
 #include <fmt/ranges.h>
 
+#include "evaluate/outputs.h"
 #include "ir/describe.h"
-#include "tensor_io.h"
 
 namespace reef::app {
 namespace {
@@ -68,7 +68,7 @@ void print_profile(const cpu::Interpreter& interpreter) {
 void print_output(const cpu::Interpreter& interpreter, int i, int top, const std::vector<std::string>& labels) {
   const ops::Tensor& tensor = interpreter.output(i);
   fmt::print("output {} '{}' {} {}\n", i, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string());
-  const auto reals = as_reals(tensor);
+  const auto reals = evaluate::real_values(tensor);
   if (!reals.ok()) return;
   for (const Ranked& rank : top_values(*reals, top)) {
     const std::string label = label_of(tensor, rank.index, labels);
@@ -90,7 +90,7 @@ Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
   for (int i = 0; i < interpreter.output_count(); ++i) {
     Json output = tensor_json(interpreter.output(i));
     if (!options.out.empty()) output["file"] = fmt::format("{}/out{}.bin", options.out, i);
-    if (const auto reals = as_reals(interpreter.output(i)); reals.ok()) {
+    if (const auto reals = evaluate::real_values(interpreter.output(i)); reals.ok()) {
       for (const Ranked& rank : top_values(*reals, options.top)) {
         Json row = {{"index", rank.index}, {"value", rank.value}};
         if (const std::string label = label_of(interpreter.output(i), rank.index, labels); !label.empty()) {

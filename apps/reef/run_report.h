@@ -19,6 +19,7 @@ struct RunOptions {
   std::vector<std::string> inputs;
   std::string image;
   std::vector<double> mean_std;
+  std::string preprocess;
   std::uint32_t seed = 12345;
   std::vector<std::string> shapes;
   std::string out;

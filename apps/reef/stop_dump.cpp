@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.h"
-#include "npy.h"
+#include "formats/numpy/npy.h"
 
 namespace reef::app {
 namespace {
@@ -289,8 +289,8 @@ Status write_dump(const StopAt& stop, const std::string& folder) {
         shape = {static_cast<std::int64_t>(memory.bytes->size() / memory.line), static_cast<std::int64_t>(memory.line)};
       }
       for (const bool known : {false, true}) {
-        REEF_RETURN_IF_ERROR(write_npy(folder + "/" + file_of(tile, memory.name, known), ir::DataType::kUInt8, shape,
-                                       known ? *memory.known : *memory.bytes));
+        REEF_RETURN_IF_ERROR(numpy::save_npy(folder + "/" + file_of(tile, memory.name, known), ir::DataType::kUInt8,
+                                             shape, known ? *memory.known : *memory.bytes));
       }
     }
   }

@@ -82,6 +82,7 @@ class Compilation {
 
   CompileResult run() {
     if (compile_all() && result_.ok() && options_.write) write_files();
+    if (result_.ok() && options_.progress) options_.progress("done", "", 1);
     return std::move(result_);
   }
 
@@ -97,6 +98,14 @@ class Compilation {
   }
   // The time is an attempt's; the first begins with loading and planning.
   bool is_late() const { return milliseconds_since(attempt_start_) > options_.timeout_seconds * 1000; }
+
+  // Of each file: planning, generating, writing, verifying. What is done again counts once.
+  void tell(std::string_view stage, const std::string& file) {
+    if (!options_.progress) return;
+    const auto files = std::max(options_.models.size(), static_cast<std::size_t>(options_.segments));
+    const auto all = static_cast<double>(4 * files);
+    options_.progress(stage, file, std::min(static_cast<double>(steps_++) / all, 1.0));
+  }
 
   // ---- The stages ----
 
@@ -226,12 +235,14 @@ class Compilation {
       for (std::size_t i = 0; i < sources.size(); ++i) {
         std::int64_t room = rooms[i];
         run.files[i].attempts.clear();
+        tell("generate", run.files[i].input);
         if (!choose(room, run.files[i], generated[i])) return false;
         left += std::max<std::int64_t>(room, 0);
       }
       if (chip_.is_shared) chip_.room.end_line = chip_.lowest_scratch_line;
     }
     for (std::size_t i = 0; i < sources.size(); ++i) {
+      tell("emit", run.files[i].input);
       if (!emit(sources[i], generated[i], run.files[i])) return false;
     }
     // As Google's compiler prints it: what is left in the end, the same for all.
@@ -270,6 +281,7 @@ class Compilation {
     file.output = output_path(source.stem);
     file.log = log_path(source.stem);
     file.given = source.model;
+    tell("plan", file.input);
     if (!plan(source, how, file.plan)) return false;
     if (options_.segments > 1) {
       file.plan.rewrites = std::exchange(rewrites_, {});  // of the whole model: with its first segment
@@ -491,6 +503,7 @@ class Compilation {
       for (const PendingPart& pending : unverified_) {
         CompiledFile& file = files[pending.file];
         if (!file.verified.done) continue;
+        if (round == 1) tell("verify", file.input);
         const Clock::time_point start = Clock::now();
         const Status status = verify_part(verifier, *file.plan.model, pending, round);
         file.verified.seconds += milliseconds_since(start) / 1000;
@@ -576,6 +589,7 @@ class Compilation {
   std::vector<PendingPart> unverified_;         // of what is compiled together
   std::size_t emitted_files_ = 0;               // likewise
   std::vector<PendingFile> pending_;
+  std::size_t steps_ = 0;  // that progress was told of
 };
 
 }  // namespace

@@ -11,9 +11,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -53,6 +55,8 @@ struct CompileOptions {
   Verify verify = Verify::kWhenQuick;
   bool write = true;  // else everything is done but that
   CodeGenerator generate = generate_part;
+  // Told what is being done for which file, and how much of all is done, from 0 to 1; never less than before.
+  std::function<void(std::string_view stage, std::string_view file, double done)> progress;
 };
 
 // A part of a model that became a custom op.

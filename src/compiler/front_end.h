@@ -15,8 +15,12 @@ namespace reef::compiler {
 struct FrontEndOptions {
   // Sizes of inputs whose file leaves them open, or says otherwise; by the input's name in the file.
   std::map<std::string, std::vector<std::int64_t>> input_shapes;
+  // ONNX: inputs with a fixed value (sizes, axes), which are no inputs of the result.
+  std::map<std::string, std::vector<double>> input_values;
   // ONNX: inputs and outputs (names) that stay channels-first; all others become channels-last.
   std::vector<std::string> keep_nchw;
+  // ONNX: make the imported graph small and channels-last (src/simplify).
+  bool simplify = true;
 };
 
 enum class ModelFormat { kTflite, kOnnx };

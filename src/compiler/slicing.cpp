@@ -189,7 +189,8 @@ Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::Lowe
     if (auto plan = search.find(true, hosted)) return std::move(*plan);
   }
   return unsupported(
-      "activations need {} bytes of each tile, which has {}; neither work in slices nor keeping some elsewhere was found "
+      "activations need {} bytes of each tile, which has {}; neither work in slices nor keeping some elsewhere was "
+      "found "
       "to help ({})",
       schedule::activation_bytes(program), memory, search.largest());
 }

@@ -32,7 +32,7 @@ namespace reef::compiler {
 
 struct SlicePlan {
   std::vector<lower::SliceGroup> groups = {};
-  std::set<std::int32_t> hosted = {};  // tensors of the model that the host keeps
+  std::set<std::int32_t> hosted = {};               // tensors of the model that the host keeps
   std::optional<tiled::TiledProgram> program = {};  // lowered in this way
 };
 

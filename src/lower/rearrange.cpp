@@ -29,8 +29,8 @@ void set_size(Builder& builder, std::int32_t object, std::int64_t bytes) {
   builder.program().narrow[static_cast<std::size_t>(object)].bytes = bytes;
 }
 
-// What sizes follow from: how all tensors lie in the tiles. Where an image begins matters little; its remainder by a few
-// small factors does.
+// What sizes follow from: how all tensors lie in the tiles. Where an image begins matters little; its remainder by a
+// few small factors does.
 void describe(const tiled::TiledTensor& tensor, std::vector<std::int32_t>& key) {
   constexpr std::int32_t kFactors = 12;
   key.insert(key.end(), {static_cast<std::int32_t>(tensor.spread), tensor.height, tensor.width, tensor.channels,

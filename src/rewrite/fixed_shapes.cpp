@@ -7,13 +7,11 @@
 #include <algorithm>
 
 #include "ir/verify.h"
-#include "ops/registry.h"
+#include "ops/inferred_shapes.h"
 #include "rewrite/rewrite_def.h"
 
 namespace reef::rewrite {
 namespace {
-
-using Dims = std::vector<std::int32_t>;
 
 bool is_open(const ir::Tensor& tensor) {
   return std::any_of(tensor.shape_signature.begin(), tensor.shape_signature.end(),
@@ -26,50 +24,6 @@ bool has_unknown_size(const ir::Tensor& tensor) {
     if (tensor.shape_signature[i] < 0 && tensor.shape[static_cast<int>(i)] <= 1) return true;
   }
   return false;
-}
-
-ops::Tensor bind(const GraphEdit& edit, std::int32_t index) {
-  const ir::Tensor& tensor = edit.tensor(index);
-  ops::Tensor bound;
-  bound.name = tensor.name;
-  bound.type = tensor.type;
-  bound.shape = tensor.shape;
-  bound.quantization = &tensor.quantization;
-  bound.is_variable = tensor.is_variable;
-  bound.is_constant = edit.is_constant(index);
-  if (bound.is_constant) {
-    const Bytes& data = ir::constant_data(edit.model(), tensor);
-    // Inference reads and never writes.
-    bound.data = reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(data.data()));
-    bound.bytes = data.size();
-  }
-  return bound;
-}
-
-// Shapes of the operator's outputs, if those of its inputs are known and are enough.
-std::optional<std::vector<ir::Shape>> inferred(const GraphEdit& edit, const ir::Operator& op) {
-  const ops::OpDef* definition = ops::find_op(op);
-  if (definition == nullptr || definition->has_state || !ops::check_arity(*definition, op).ok()) return {};
-  std::vector<ops::Tensor> tensors(op.inputs.size() + op.outputs.size());
-  std::vector<ops::Tensor*> inputs, outputs;
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    if (op.inputs[i] >= 0) tensors[i] = bind(edit, op.inputs[i]);
-    inputs.push_back(op.inputs[i] >= 0 ? &tensors[i] : nullptr);
-  }
-  for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-    if (op.outputs[i] < 0) return {};
-    ops::Tensor& tensor = tensors[op.inputs.size() + i];
-    tensor = bind(edit, op.outputs[i]);
-    outputs.push_back(&tensor);
-  }
-  ops::InferContext context(op, inputs, outputs, nullptr);
-  if (!definition->infer(context).ok()) return {};
-  std::vector<ir::Shape> shapes;
-  for (const ops::Tensor* output : outputs) {
-    if (!output->shape.is_usable()) return {};
-    shapes.push_back(output->shape);
-  }
-  return shapes;
 }
 
 void fix(GraphEdit& edit, std::int32_t index, const ir::Shape& shape) {
@@ -107,7 +61,8 @@ int fix_computed(GraphEdit& edit) {
     const auto open = [&](std::int32_t tensor) { return tensor >= 0 && is_open(edit.tensor(tensor)); };
     if (std::none_of(op.outputs.begin(), op.outputs.end(), open)) continue;
     if (std::any_of(op.inputs.begin(), op.inputs.end(), open)) continue;
-    const auto shapes = inferred(edit, op);
+    const auto shapes =
+        ops::inferred_shapes(edit.model(), 0, op, [&](std::int32_t id) { return edit.is_constant(id); });
     if (!shapes) continue;
     const std::vector<std::int32_t> outputs = op.outputs;
     for (std::size_t k = 0; k < outputs.size(); ++k) {

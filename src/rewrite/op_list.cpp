@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/op_list.h"
 
-#include <array>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "formats/tflite/schema_generated.h"
-
 namespace reef::rewrite {
 namespace {
-
-namespace fb = tflite_schema;
 
 template <typename T>
 std::vector<std::uint8_t> bytes_of(const std::vector<T>& values) {
@@ -28,53 +23,6 @@ ir::Attributes with_activation() {
 }
 
 }  // namespace
-
-std::int32_t builtin_code(std::string_view type) {
-  for (const fb::BuiltinOperator code : fb::EnumValuesBuiltinOperator()) {
-    if (type == fb::EnumNameBuiltinOperator(code)) return static_cast<std::int32_t>(code);
-  }
-  return -1;
-}
-
-std::int32_t operator_version(std::string_view type, ir::DataType operands) {
-  // As TFLite's converter numbers them: a type's version rose when it learned int8.
-  static constexpr std::array<std::pair<std::string_view, int>, 30> kInt8 = {{{"ADD", 2},
-                                                                              {"AVERAGE_POOL_2D", 2},
-                                                                              {"CONCATENATION", 2},
-                                                                              {"CONV_2D", 3},
-                                                                              {"DEPTHWISE_CONV_2D", 3},
-                                                                              {"DEQUANTIZE", 2},
-                                                                              {"FULLY_CONNECTED", 4},
-                                                                              {"LOGISTIC", 2},
-                                                                              {"MAXIMUM", 2},
-                                                                              {"MAX_POOL_2D", 2},
-                                                                              {"MEAN", 2},
-                                                                              {"MINIMUM", 2},
-                                                                              {"MUL", 2},
-                                                                              {"PACK", 2},
-                                                                              {"PAD", 2},
-                                                                              {"REDUCE_MAX", 2},
-                                                                              {"REDUCE_MIN", 2},
-                                                                              {"RELU", 2},
-                                                                              {"RELU6", 2},
-                                                                              {"RESIZE_BILINEAR", 2},
-                                                                              {"RESIZE_NEAREST_NEIGHBOR", 2},
-                                                                              {"SLICE", 2},
-                                                                              {"SOFTMAX", 2},
-                                                                              {"SPACE_TO_DEPTH", 2},
-                                                                              {"SPLIT", 2},
-                                                                              {"STRIDED_SLICE", 2},
-                                                                              {"SUB", 2},
-                                                                              {"SUM", 2},
-                                                                              {"TANH", 2},
-                                                                              {"TRANSPOSE", 2}}};
-  if (type == "TRANSPOSE_CONV") return operands == ir::DataType::kInt8 ? 2 : 1;
-  if (operands != ir::DataType::kInt8) return 1;
-  for (const auto& [name, version] : kInt8) {
-    if (name == type) return version;
-  }
-  return 1;
-}
 
 ir::Quantization quantization_of(const Affine8& affine) {
   ir::Quantization result;

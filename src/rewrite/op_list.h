@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/tflite/operator_codes.h"
 #include "ir/model.h"
 #include "rewrite/graph_edit.h"
 
@@ -22,10 +23,8 @@ namespace reef::rewrite {
 // A new tensor where an existing one could be named.
 inline constexpr std::int32_t kNew = -1;
 
-// Code of a built-in operator by name; -1: none of that name.
-std::int32_t builtin_code(std::string_view type);
-// The version that TFLite gives an operator of this kind with 8-bit operands of this type (rank up to 4).
-std::int32_t operator_version(std::string_view type, ir::DataType operands);
+using tflite::builtin_code;
+using tflite::operator_version;
 
 ir::Quantization quantization_of(const Affine8& affine);
 // How LOGISTIC and SOFTMAX (TANH) must store their results.

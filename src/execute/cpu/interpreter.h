@@ -78,6 +78,8 @@ class Interpreter {
   // Before prepare: type and shape as the model says. After: with data. After invoke: outputs are valid.
   const ops::Tensor& input(int i) const;
   const ops::Tensor& output(int i) const;
+  // Output i's shape and memory may be others after every invoke. Known after prepare.
+  bool has_dynamic_output(int i) const;
   // Memory of input i to be filled. Valid between prepare and the next prepare or resize_input.
   std::span<std::byte> input_bytes(int i);
 

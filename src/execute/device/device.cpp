@@ -190,6 +190,7 @@ Status Device::make_parameters_present(const std::shared_ptr<const LoadedPackage
   REEF_RETURN_IF_ERROR(execute(package->caching_program_, host).in("parameter caching"));
   REEF_REQUIRE(!chip_.was_stopped(), "parameter caching was stopped");
   token_ = caching.parameter_caching_token;
+  std::erase_if(cached_, [](const auto& other) { return other.expired(); });
   cached_.insert(package);
   ++parameter_loads_;
   return ok_status();

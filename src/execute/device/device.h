@@ -71,7 +71,8 @@ class Device {
   Observer* observer_ = nullptr;
   std::int64_t parameter_loads_ = 0;
   std::uint64_t token_ = 0;
-  std::set<std::shared_ptr<const LoadedPackage>> cached_;  // all with token_
+  // All with token_. They are not kept alive: one that nobody can run any more is forgotten.
+  std::set<std::weak_ptr<const LoadedPackage>, std::owner_less<>> cached_;
 };
 
 }  // namespace reef::device

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures: decode (JPEG, PNG, BMP, and what else stb_image reads), resize.
+// Pictures: decode (JPEG, PNG, BMP, and what else stb_image reads), resize, write as PNG.
 #pragma once
 
 #include <cstdint>
@@ -26,5 +26,8 @@ Result<Image> load(const std::string& path, int channels);
 // Triangle (bilinear) filter whose support grows when shrinking, so that no pixel is skipped: what Pillow calls
 // BILINEAR. Equal results on every machine: plain double arithmetic in a fixed order. Sizes must be at least 1.
 Image resize(const Image& source, int width, int height);
+
+// 1 grey, 3 RGB, 4 RGBA.
+Status save_png(const Image& image, const std::string& path);
 
 }  // namespace reef::image

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef compare: which layers a quantized model loses its accuracy in, and what to do about it.
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "commands.h"
+#include "compiler/front_end.h"
+#include "data_options.h"
+#include "evaluate/compare.h"
+#include "progress.h"
+
+namespace reef::app {
+namespace {
+
+struct CompareArguments {
+  std::string float_model, quantized, output;
+  DataArguments data;
+  std::int64_t effect_samples = 4;
+  int threads = 0;  // 0: as many as there are cores
+  bool all = false;
+  bool json = false;
+};
+
+Result<std::shared_ptr<const ir::Model>> loaded(const std::string& path) {
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(path));
+  return std::make_shared<const ir::Model>(std::move(result.model));
+}
+
+// What is said, or stored in either model; else what the quantized model's input is for.
+Result<data::ChosenPreprocess> preprocess_for_both(const std::string& text, const ir::Model& float_model,
+                                                   const ir::Model& quantized) {
+  for (const ir::Model* model : {&quantized, &float_model}) {
+    REEF_ASSIGN_OR_RETURN(data::ChosenPreprocess chosen, data::choose_preprocess(text, *model, 0));
+    if (!chosen.is_guess) return chosen;
+  }
+  if (auto codes = data::preprocess_of_codes(quantized, 0)) return std::move(*codes);
+  return data::choose_preprocess("", float_model, 0);
+}
+
+Status run_compare(CompareArguments arguments) {
+  REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
+  REEF_ASSIGN_OR_RETURN(const auto float_model, loaded(arguments.float_model));
+  REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized));
+  REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen,
+                        preprocess_for_both(arguments.data.dataset.preprocess, *float_model, *quantized));
+  arguments.data.dataset.preprocess = data::to_string(chosen.preprocess);
+  REEF_ASSIGN_OR_RETURN(const auto dataset, open_data(arguments.data, data::Use::kCalibration, *float_model, true));
+  if (!arguments.json) {
+    fmt::print(stderr, "reef: {}\n", dataset->describe());
+    if (dataset->holds_pictures())
+      fmt::print(stderr, "reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
+  }
+  Progress progress("runs");
+  evaluate::CompareOptions options;
+  options.threads = arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
+  options.effect_samples = arguments.effect_samples;
+  options.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
+  auto comparison = evaluate::compare(float_model, quantized, *dataset, options);
+  if (!comparison.ok()) return comparison.status().in(arguments.quantized);
+  if (!arguments.output.empty()) {
+    REEF_RETURN_IF_ERROR(write_file(
+        arguments.output, evaluate::comparison_html(*comparison, arguments.float_model, arguments.quantized)));
+  }
+  if (arguments.json) {
+    fmt::print("{}", evaluate::comparison_json(*comparison, arguments.float_model, arguments.quantized));
+    return ok_status();
+  }
+  constexpr std::size_t kShown = 12;
+  fmt::print("{}", evaluate::comparison_text(*comparison, arguments.all ? 0 : kShown));
+  fmt::print("{:.1f} s (measured){}\n", comparison->seconds,
+             arguments.output.empty() ? "" : fmt::format("; written to {}", arguments.output));
+  return ok_status();
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<CompareArguments>();
+  CLI::App* command = app.add_subcommand(
+      "compare", "Run a float model and its quantized version side by side and rank the layers by the harm they do");
+  command->add_option("float", arguments->float_model, "The float model")->required();
+  command->add_option("quantized", arguments->quantized, "What was made of it")->required();
+  arguments->data.dataset.limit = 32;
+  add_data_options(*command, arguments->data, /*is_required=*/true);
+  command
+      ->add_option(
+          "--effects", arguments->effect_samples,
+          "On how many samples to measure what each layer alone does to the outputs: a run of the float model for "
+          "every layer and sample; 0: layers are ranked by their own error")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "Write a page with pictures (HTML) to this file");
+  command->add_flag("--all", arguments->all, "Show every layer");
+  command->add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
+      ->check(CLI::Range(1, 256));
+  command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  command->footer(
+      "Samples: the first 32 unless --limit says otherwise; an .npz's calibration array if it has one.\n"
+      "Example:\n  reef compare models/reef_creatures_float.tflite models/reef_creatures_int8.tflite \\\n"
+      "      --data models/images --preprocess unit -o report.html");
+  command->callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });
+}
+
+}  // namespace reef::app

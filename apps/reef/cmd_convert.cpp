@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef convert: a model of another framework as a .tflite file.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "commands.h"
+#include "compiler/front_end.h"
+#include "formats/tflite/writer.h"
+#include "ir/describe.h"
+#include "quantize/quantize.h"
+#include "quantize_arguments.h"
+#include "quantize_report.h"
+#include "tensorflow_converter.h"
+
+namespace reef::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ConvertOptions {
+  std::string model, output, map;
+  QuantizeArguments quantize;
+  bool keep_qdq = false, json = false;
+};
+
+// Which ONNX value every tensor of the result is, or was made for.
+std::string mapping_text(const ConvertOptions& options, const std::vector<compiler::TensorOrigin>& origins,
+                         const ir::Model& model) {
+  Json json = {{"model", options.model}, {"output", options.output}, {"tensors", Json::array()}};
+  std::map<std::string, std::string> names;
+  for (const compiler::TensorOrigin& origin : origins) names[origin.tensor] = origin.name;
+  const ir::Subgraph& graph = model.subgraphs[0];
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const auto found = names.find(graph.tensors[i].name);
+    if (found == names.end()) continue;
+    json["tensors"].push_back({{"index", i}, {"tensor", graph.tensors[i].name}, {"onnx", found->second}});
+  }
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void print_border(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
+  for (const std::int32_t index : indices) {
+    const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+    fmt::print("{} '{}' {}{}\n", role, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string());
+  }
+}
+
+void print_summary(const ConvertOptions& options, const compiler::FrontEndResult& result, std::size_t bytes) {
+  const ir::Subgraph& graph = result.model.subgraphs[0];
+  std::map<std::string, int> counts;
+  for (const ir::Operator& op : graph.operators) ++counts[op.type];
+  std::vector<std::string> words;
+  for (const auto& [type, count] : counts) words.push_back(fmt::format("{} {}", count, type));
+  print_border("input", graph, graph.inputs);
+  print_border("output", graph, graph.outputs);
+  fmt::print("{} ops: {}\n", graph.operators.size(), fmt::join(words, ", "));
+  for (const std::string& note : result.notes) fmt::print("note: {}\n", note);
+  fmt::print("wrote {} ({})\n", options.output, ir::describe_bytes(static_cast<std::int64_t>(bytes)));
+}
+
+Json summary_json(const ConvertOptions& options, const compiler::FrontEndResult& result, std::size_t bytes) {
+  const ir::Subgraph& graph = result.model.subgraphs[0];
+  const auto border = [&](const std::vector<std::int32_t>& indices) {
+    Json list = Json::array();
+    for (const std::int32_t index : indices) {
+      const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
+      list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}});
+    }
+    return list;
+  };
+  Json counts = Json::object();
+  std::map<std::string, int> histogram;
+  for (const ir::Operator& op : graph.operators) ++histogram[op.type];
+  for (const auto& [type, count] : histogram) counts[type] = count;
+  return {{"model", options.model},         {"output", options.output},         {"output_bytes", bytes},
+          {"inputs", border(graph.inputs)}, {"outputs", border(graph.outputs)}, {"ops", counts},
+          {"notes", result.notes}};
+}
+
+std::string default_output(const std::string& model) {
+  std::filesystem::path path(model);
+  if (!path.has_filename()) path = path.parent_path();
+  return path.replace_extension(".tflite").filename().string();
+}
+
+// A model in ONNX's QDQ or QLinear form: integer operators with exactly the scales it carries.
+Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& result) {
+  const std::vector<ir::Operator>& ops = result.model.subgraphs[0].operators;
+  const auto is_quantize = [](const ir::Operator& op) { return op.type == "QUANTIZE"; };
+  if (result.format != compiler::ModelFormat::kOnnx || options.keep_qdq) return ok_status();
+  if (std::none_of(ops.begin(), ops.end(), is_quantize)) return ok_status();
+  quantize::QuantizeOptions how;
+  how.input_type = how.output_type = options.quantize.io;
+  auto quantized = quantize::quantize(result.model, nullptr, how);
+  if (!quantized.ok()) return quantized.status().in(options.model);
+  result.model = std::move(quantized->model);
+  result.notes.insert(result.notes.end(), quantized->notes.begin(), quantized->notes.end());
+  for (const quantize::FloatOp& op : quantized->float_ops) {
+    result.notes.push_back(fmt::format("{} stays float: {}", op.op, op.why));
+  }
+  return ok_status();
+}
+
+// The model, and which ONNX value each of its tensors is if that was asked for; both files or none.
+Status write(const ConvertOptions& options, const std::vector<std::uint8_t>& file, const std::string& mapping) {
+  std::vector<FileContent> files = {{options.output, file}};
+  if (!options.map.empty()) {
+    files.push_back({options.map, {reinterpret_cast<const std::uint8_t*>(mapping.data()), mapping.size()}});
+  }
+  return write_files(files);
+}
+
+// --data: on to integers in one step.
+Status convert_and_quantize(ConvertOptions& options) {
+  QuantizeArguments& arguments = options.quantize;
+  arguments.request.model = options.model;  // and no output: it is written here, with the mapping
+  REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, !options.json));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, tflite::write_model(outcome.result.model));
+  REEF_RETURN_IF_ERROR(write(options, file, mapping_text(options, outcome.origins, outcome.result.model)));
+  arguments.request.output = options.output;
+  if (options.json) {
+    fmt::print("{}\n", quantize_json(arguments.request, outcome));
+  } else {
+    fmt::print("{}", quantize_text(arguments.request, outcome));
+  }
+  print_quantize_warnings(outcome);
+  return ok_status();
+}
+
+Status convert(ConvertOptions options) {
+  if (options.output.empty()) options.output = default_output(options.model);
+  if (is_tensorflow_model(options.model)) {
+    REEF_REQUIRE(!options.quantize.has_data(),
+                 "{}: convert it first, then give the .tflite file and --data to reef quantize", options.model);
+    return convert_tensorflow_model(options.model, options.output);
+  }
+  if (options.quantize.has_data()) return convert_and_quantize(options);
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options.quantize.front_end));
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
+  REEF_RETURN_IF_ERROR(make_integer(options, result));
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, tflite::write_model(result.model));
+  REEF_RETURN_IF_ERROR(write(options, file, mapping_text(options, result.origins, result.model)));
+  if (options.json) {
+    fmt::print("{}\n", summary_json(options, result, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print_summary(options, result, file.size());
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ConvertOptions>();
+  CLI::App* command = app.add_subcommand("convert", "Make a .tflite file of an ONNX, SavedModel or Keras model");
+  command->add_option("model", options->model, "A .onnx file; a SavedModel folder or .keras file (needs TensorFlow)")
+      ->required();
+  command->add_option("-o,--output", options->output, "The file to write (default: the model's name with .tflite)");
+  add_front_end_flags(*command, options->quantize.front_end);
+  command->add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)");
+  command->add_flag("--keep-qdq", options->keep_qdq,
+                    "Leave QUANTIZE and DEQUANTIZE as the model has them instead of making integer operators");
+  add_data_options(*command, options->quantize);
+  add_quantizer_options(*command, options->quantize);
+  add_threads_option(*command, options->quantize);
+  command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
+  command->footer(
+      "Example:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224\n"
+      "  reef convert model.onnx -o model_int8.tflite --data pictures --preprocess imagenet");
+  command->callback([options, &action] { action = [options] { return convert(*options); }; });
+}
+
+}  // namespace reef::app

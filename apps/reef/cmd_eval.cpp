@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef eval: how good a model is on data, as one figure with its standard error.
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "compiler/front_end.h"
+#include "data_options.h"
+#include "evaluate/evaluation.h"
+#include "progress.h"
+
+namespace reef::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct EvalArguments {
+  std::string model;
+  DataArguments data;
+  std::string metric;
+  evaluate::MetricOptions options;
+  std::string device = "cpu";
+  std::string tflite_release = "current";
+  int threads = 0;  // 0: as many as there are cores
+  bool json = false;
+};
+
+void print_json(const EvalArguments& arguments, const data::Dataset& dataset, const evaluate::Evaluation& result,
+                int threads) {
+  const evaluate::Figure& figure = result.figure;
+  Json json = {{"model", arguments.model},  {"data", arguments.data.dataset.path},
+               {"samples", result.samples}, {"metric", figure.metric},
+               {"value", figure.value},     {"standard_error", figure.standard_error}};
+  if (!figure.unit.empty()) json["unit"] = figure.unit;
+  for (const auto& [name, value] : figure.details) json["details"][name] = value;
+  if (dataset.holds_pictures()) {
+    json["preprocess"] = {{"text", data::to_string(dataset.preprocess().preprocess)},
+                          {"origin", dataset.preprocess().origin}};
+  }
+  json["device"] = arguments.device;
+  json["threads"] = threads;
+  json["time"] = {{"kind", "measured"},
+                  {"seconds", result.run.seconds},
+                  {"mean_inference_ms", 1000 * result.run.inference_seconds / static_cast<double>(result.samples)}};
+  json["notes"] = result.run.notes;
+  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_text(const evaluate::Evaluation& result) {
+  const evaluate::Figure& figure = result.figure;
+  if (figure.unit.empty()) {
+    fmt::print("{} {:.2f} % (standard error {:.2f} %, {} samples)\n", figure.metric, 100 * figure.value,
+               100 * figure.standard_error, result.samples);
+  } else {
+    fmt::print("{} {:.3f} {} (standard error {:.3f} {}, {} samples)\n", figure.metric, figure.value, figure.unit,
+               figure.standard_error, figure.unit, result.samples);
+  }
+  for (const auto& [name, value] : figure.details) fmt::print("  {:<24} {:.6g}\n", name, value);
+  fmt::print("{:.1f} s, {:.3f} ms an inference on one thread (measured)\n", result.run.seconds,
+             1000 * result.run.inference_seconds / static_cast<double>(result.samples));
+}
+
+// Labels of 1000 classes and a model of 1001 are the classic way to measure 0 %.
+void warn_about_offset(const EvalArguments& arguments, const evaluate::Evaluation& result) {
+  if (arguments.options.label_offset != 0 || result.figure.value > 0.02 || arguments.metric.substr(0, 3) != "top")
+    return;
+  fmt::print(stderr,
+             "reef: note: next to nothing is right. Usual causes: another preprocessing (--preprocess), or classes "
+             "numbered otherwise (--label-offset 1 for models whose class 0 is background)\n");
+}
+
+Status eval(EvalArguments arguments) {
+  auto loaded = compiler::load_any_model(arguments.model);
+  if (!loaded.ok()) return loaded.status();
+  const auto model = std::make_shared<const ir::Model>(std::move(loaded->model));
+  REEF_ASSIGN_OR_RETURN(const auto dataset, open_data(arguments.data, data::Use::kEvaluation, *model, arguments.json));
+  REEF_REQUIRE(
+      dataset->has_truth(),
+      "'{}' does not say what is right: name an array or file with --truth, or put pictures into a sub-folder for "
+      "each class",
+      arguments.data.dataset.path);
+  arguments.options.input = data::input_spec(*model, 0);
+  arguments.options.preprocess = dataset->preprocess().preprocess;
+  REEF_ASSIGN_OR_RETURN(const auto metric, evaluate::make_metric(arguments.metric, arguments.options, *dataset));
+  Progress progress("samples");
+  evaluate::RunnerOptions run;
+  run.threads = arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
+  run.on_device = arguments.device == "virtual";
+  run.tflite_release = arguments.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
+  run.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
+  auto result = evaluate::evaluate(model, *dataset, *metric, run);
+  if (!result.ok()) return result.status().in(arguments.model);
+  if (arguments.json) {
+    print_json(arguments, *dataset, *result, run.threads);
+  } else {
+    print_text(*result);
+    warn_about_offset(arguments, *result);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<EvalArguments>();
+  CLI::App* command = app.add_subcommand("eval", "Measure a model on data: share of right answers, mAP, PSNR, IoU");
+  command->add_option("model", arguments->model, "A model file: float, quantized, or compiled for the Edge TPU")
+      ->required();
+  add_data_options(*command, arguments->data, /*is_required=*/true);
+  command->add_option("--metric", arguments->metric, "What to measure")
+      ->required()
+      ->check(CLI::IsMember({"top1", "top5", "map50", "psnr", "miou"}));
+  evaluate::MetricOptions& options = arguments->options;
+  command->add_option("--output", options.output, "Number of the output to judge")->check(CLI::NonNegativeNumber);
+  command->add_option("--label-offset", options.label_offset,
+                      "The model's class is the label plus this: 1 where class 0 is background");
+  command->add_option("--score-threshold", options.score_threshold, "map50: boxes of lower scores do not count")
+      ->capture_default_str();
+  command->add_option("--nms-iou", options.nms_iou, "map50: of boxes that overlap more, the better one counts")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->add_option("--detector", options.detector, "map50: form of the outputs (docs/evaluate.md)")
+      ->check(CLI::IsMember({"auto", "ssd", "yolo5", "yolo8"}))
+      ->capture_default_str();
+  command
+      ->add_option("--boxes", options.boxes,
+                   "map50: form of the truth: cxcywh, xywh, xyxy or yxyx, with class+ before or +class after it, then "
+                   ",pixels or ,fractions; auto: told from the numbers")
+      ->capture_default_str();
+  command->add_option("--ignore-label", options.ignored_label, "miou: pixels of this label do not count")
+      ->capture_default_str();
+  command->add_option("--device", arguments->device, "cpu, or virtual: a virtual Edge TPU for the compiled part")
+      ->check(CLI::IsMember({"cpu", "virtual"}))
+      ->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
+      ->check(CLI::Range(1, 256));
+  command
+      ->add_option("--tflite", arguments->tflite_release,
+                   "Release whose reference kernels to equal where releases differ (docs/numerics.md)")
+      ->check(CLI::IsMember({"2.9", "current"}))
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  command->footer(
+      "Example:\n  reef eval models/reef_creatures_int8.tflite --data models/images --labels "
+      "models/reef_creatures_labels.txt "
+      "--metric top1\n"
+      "  reef eval cifar.tflite --data cifar10_eval.npz --preprocess mean=127.5,std=127.5 --metric top1 --limit 500\n"
+      "  reef eval compiled_edgetpu.tflite --data pictures --metric top1 --label-offset 1 --device virtual");
+  command->callback([arguments, &action] { action = [arguments] { return eval(*arguments); }; });
+}
+
+}  // namespace reef::app

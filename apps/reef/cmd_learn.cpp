@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef learn: new classes from a handful of pictures (imprint, softmax); models taken apart and put together (split,
+// join).
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "commands.h"
+#include "compiler/front_end.h"
+#include "compiler/learn_driver.h"
+#include "data/labels.h"
+#include "data_options.h"
+#include "formats/tflite/reader.h"
+#include "formats/tflite/writer.h"
+#include "learn/head.h"
+#include "learn_report.h"
+#include "progress.h"
+#include "report/learning_curve.h"
+
+namespace reef::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct LearnArguments {
+  compiler::LearnOptions options;
+  DataArguments data;
+  std::string output, plot, device, model_labels, solver = "lbfgs";
+  double l2 = -1;
+  int threads = 0;
+  bool json = false;
+};
+
+std::string plot_page(const compiler::LearnOptions& options, const compiler::LearnResult& result) {
+  const bool is_softmax = options.method == compiler::LearnMethod::kSoftmax;
+  const char* const names[] = {"imprinting", "softmax regression"};
+  return report::learning_curve_page(
+      "Accuracy against pictures", fmt::format("{}; {}. Tested on {}", options.model, result.data, result.tested_on),
+      {{names[is_softmax], result.curve}, {names[!is_softmax], result.other_curve}}, result.chance);
+}
+
+// All files or none.
+Status write_learned(const compiler::LearnedFiles& files, const std::string& plot, const std::string& page) {
+  std::vector<FileContent> contents = {{files.model_path, files.model}, {files.labels_path, files.labels}};
+  if (!plot.empty()) contents.push_back({plot, {reinterpret_cast<const std::uint8_t*>(page.data()), page.size()}});
+  return write_files(contents);
+}
+
+Status learn(LearnArguments arguments) {
+  compiler::LearnOptions& options = arguments.options;
+  options.data = arguments.data.dataset;
+  if (arguments.data.shuffle >= 0) options.data.shuffle_seed = static_cast<std::uint32_t>(arguments.data.shuffle);
+  if (!arguments.model_labels.empty()) {
+    REEF_ASSIGN_OR_RETURN(options.model_labels, data::load_class_names(arguments.model_labels));
+  }
+  if (arguments.l2 >= 0) options.softmax.l2 = arguments.l2;
+  options.softmax.solver = arguments.solver == "sgd" ? learn::Solver::kSgd : learn::Solver::kLbfgs;
+  options.softmax.seed = options.seed;
+  REEF_REQUIRE(!options.compile || arguments.device != "cpu", "--compile goes with --device virtual");
+  options.embed.on_device = options.compile || arguments.device == "virtual";
+  options.embed.threads =
+      arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
+  options.compares_methods = !arguments.plot.empty();
+  REEF_REQUIRE(arguments.plot.empty() || options.has_curve, "--plot needs the curve: leave out --no-curve");
+  Progress progress("pictures embedded");
+  options.embed.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
+  REEF_ASSIGN_OR_RETURN(const compiler::LearnResult result, compiler::learn_classes(options));
+  REEF_ASSIGN_OR_RETURN(const compiler::LearnedFiles files, compiler::learned_files(result, arguments.output));
+  REEF_REQUIRE(arguments.plot.empty() || result.curve.size() > 1,
+               "--plot: there is no curve to draw: at least 2 pictures of each class and some to test with are needed");
+  const std::string page = arguments.plot.empty() ? "" : plot_page(options, result);
+  REEF_RETURN_IF_ERROR(write_learned(files, arguments.plot, page));
+  if (arguments.json) {
+    const Json json = learned_json(options, result, files.model_path, files.labels_path);
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    print_learned(options, result, files.model_path, files.labels_path);
+  }
+  return ok_status();
+}
+
+void add_common(CLI::App& command, LearnArguments& arguments) {
+  compiler::LearnOptions& options = arguments.options;
+  command
+      .add_option("--model", options.model,
+                  "What to build on: a classifier, an embedding extractor or a learned model; float, quantized or "
+                  "compiled for the Edge TPU")
+      ->required();
+  add_data_options(command, arguments.data, /*is_required=*/true);
+  command.add_option("-o,--output", arguments.output, "The learned model; class names go to ..._labels.txt beside it")
+      ->required();
+  command.add_option("--test", options.test,
+                     "Data of their own to measure with. Default: test arrays of the .npz, or a part of --data");
+  command.add_option("--hold-back", options.held_back, "Share of --data to measure with instead of to learn from")
+      ->check(CLI::Range(0.0, 0.9))
+      ->capture_default_str();
+  command.add_option("--embedding", options.embedding,
+                     "Name of the tensor that holds the embedding. Default: what the last layer reads");
+  command.add_option("--device", arguments.device, "cpu, or virtual: a virtual Edge TPU for the compiled part")
+      ->check(CLI::IsMember({"cpu", "virtual"}));
+  command.add_flag("--compile", options.compile,
+                   "Compile the extractor for the Edge TPU first; only the new last layers run on the CPU then");
+  command.add_option("--seed", options.seed, "Draws what is held back")->capture_default_str();
+  command.add_flag("!--no-curve", options.has_curve, "Do not measure how accuracy grows with the number of pictures");
+  command.add_option("--plot", arguments.plot,
+                     "Page (HTML) that shows accuracy against the number of pictures, for both methods");
+  command.add_option("--threads", arguments.threads, "Threads; results do not depend on it. Default: all cores")
+      ->check(CLI::Range(1, 256));
+  command.add_flag("--json", arguments.json, "Print one JSON object (documented in docs/json.md)");
+}
+
+void add_imprint(CLI::App& parent, Action& action) {
+  auto arguments = std::make_shared<LearnArguments>();
+  CLI::App* command = parent.add_subcommand(
+      "imprint", "Weights of a class are the mean direction of its embeddings: from one picture on, at once");
+  add_common(*command, *arguments);
+  compiler::LearnOptions& options = arguments->options;
+  options.method = compiler::LearnMethod::kImprinting;
+  command->add_flag("--keep-classes", options.keep_classes, "The model's classes stay, and no bit of them changes");
+  command->add_flag("--resume", options.resume,
+                    "Keep classes, and train those further that have the name of a sub-folder");
+  command->add_option("--model-labels", arguments->model_labels,
+                      "Names of the model's classes, one a line, where it does not tell them itself");
+  command->footer(
+      "Examples:\n"
+      "  reef learn imprint --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
+      "  reef learn imprint --model mine.tflite --data more_pictures --resume -o mine.tflite\n"
+      "  reef learn imprint --model extractor_edgetpu.tflite --data pictures --device virtual -o mine_edgetpu.tflite");
+  command->callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
+}
+
+void add_softmax(CLI::App& parent, Action& action) {
+  auto arguments = std::make_shared<LearnArguments>();
+  CLI::App* command = parent.add_subcommand(
+      "softmax", "Softmax regression: a last layer trained on all pictures of all classes; better with many pictures");
+  add_common(*command, *arguments);
+  learn::SoftmaxOptions& softmax = arguments->options.softmax;
+  arguments->options.method = compiler::LearnMethod::kSoftmax;
+  command->add_option("--solver", arguments->solver, "lbfgs or sgd (mini-batches with momentum)")
+      ->check(CLI::IsMember({"lbfgs", "sgd"}))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--l2", arguments->l2,
+          "Strength of regularization, for embeddings of mean length 1. Default: tried out on a part held back")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--iterations", softmax.max_iterations, "At most: steps of lbfgs, passes of sgd")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--learning-rate", softmax.learning_rate, "sgd")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--batch", softmax.batch_size, "sgd: pictures a step")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command
+      ->add_option("--patience", softmax.patience, "Stop after so many iterations without progress on a part held back")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_flag("--balanced", softmax.are_classes_balanced, "Classes count alike, however many pictures they have");
+  command->add_option("--class-weights", softmax.class_weights, "How much each class counts, in the order of classes")
+      ->delimiter(',');
+  command->footer(
+      "Examples:\n"
+      "  reef learn softmax --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
+      "  reef learn softmax --model extractor.tflite --data new.npz --compile --device virtual -o mine_edgetpu.tflite");
+  command->callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
+}
+
+struct SplitArguments {
+  std::string model, extractor, head, embedding;
+  bool json = false;
+};
+
+Status split_file(const SplitArguments& arguments) {
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult loaded, compiler::load_any_model(arguments.model));
+  auto head = learn::find_head(loaded.model, arguments.embedding);
+  if (!head.ok()) return head.status().in(arguments.model);
+  auto parts = learn::split(loaded.model, *head);
+  if (!parts.ok()) return parts.status().in(arguments.model);
+  REEF_REQUIRE(!parts->head.subgraphs.empty(), "'{}' is an extractor already: nothing follows its embedding",
+               arguments.model);
+  REEF_ASSIGN_OR_RETURN(const auto extractor, tflite::write_model(parts->extractor));
+  REEF_ASSIGN_OR_RETURN(const auto rest, tflite::write_model(parts->head));
+  const FileContent contents[] = {{arguments.extractor, extractor}, {arguments.head, rest}};
+  REEF_RETURN_IF_ERROR(write_files(contents));
+  const ir::Subgraph& graph = loaded.model.subgraphs[0];
+  const ir::Tensor& embedding = graph.tensors[static_cast<std::size_t>(head->embedding)];
+  const std::size_t below = parts->extractor.subgraphs[0].operators.size();
+  if (arguments.json) {
+    const Json json = {
+        {"model", arguments.model},
+        {"head_found", learn::to_string(head->kind)},
+        {"embedding",
+         {{"name", embedding.name}, {"type", ir::type_name(embedding.type)}, {"dimension", head->dimension}}},
+        {"classes", head->classes},
+        {"extractor", {{"path", arguments.extractor}, {"operators", below}}},
+        {"head", {{"path", arguments.head}, {"operators", graph.operators.size() - below}}}};
+    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    return ok_status();
+  }
+  fmt::print("cut at '{}' {} {}: head {}, {} classes\n", embedding.name, ir::type_name(embedding.type),
+             embedding.shape.to_string(), learn::to_string(head->kind), head->classes);
+  fmt::print("wrote {} ({} operators) and {} ({} operators)\n", arguments.extractor, below, arguments.head,
+             graph.operators.size() - below);
+  return ok_status();
+}
+
+void add_split(CLI::App& parent, Action& action) {
+  auto arguments = std::make_shared<SplitArguments>();
+  CLI::App* command =
+      parent.add_subcommand("split", "Take a classifier apart: extractor for the chip, last layers for the CPU");
+  command->add_option("model", arguments->model, "A classifier")->required();
+  command->add_option("--extractor", arguments->extractor, "Where picture -> embedding goes")->required();
+  command->add_option("--head", arguments->head, "Where embedding -> scores goes")->required();
+  command->add_option("--embedding", arguments->embedding, "Name of the tensor to cut at. Default: found");
+  command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  command->footer(
+      "Example:\n  reef learn split models/reef_creatures_int8.tflite --extractor extractor.tflite --head head.tflite");
+  command->callback([arguments, &action] { action = [arguments] { return split_file(*arguments); }; });
+}
+
+struct JoinArguments {
+  std::string extractor, head, output;
+};
+
+Status join_files(const JoinArguments& arguments) {
+  REEF_ASSIGN_OR_RETURN(const ir::Model extractor, tflite::load_model(arguments.extractor));
+  REEF_ASSIGN_OR_RETURN(const ir::Model head, tflite::load_model(arguments.head));
+  auto joined = learn::join(extractor, head);
+  if (!joined.ok()) return joined.status().in(fmt::format("{} + {}", arguments.extractor, arguments.head));
+  REEF_RETURN_IF_ERROR(tflite::save_model(*joined, arguments.output));
+  fmt::print("wrote {} ({} operators)\n", arguments.output, joined->subgraphs[0].operators.size());
+  return ok_status();
+}
+
+void add_join(CLI::App& parent, Action& action) {
+  auto arguments = std::make_shared<JoinArguments>();
+  CLI::App* command = parent.add_subcommand("join", "Put an extractor, compiled or not, and a head together");
+  command->add_option("extractor", arguments->extractor, "A .tflite file that gives an embedding")->required();
+  command->add_option("head", arguments->head, "A .tflite file that takes it")->required();
+  command->add_option("-o,--output", arguments->output, "The whole model")->required();
+  command->footer("Example:\n  reef learn join extractor_edgetpu.tflite head.tflite -o classifier_edgetpu.tflite");
+  command->callback([arguments, &action] { action = [arguments] { return join_files(*arguments); }; });
+}
+
+}  // namespace
+
+void add_learn(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "learn", "Teach a model new classes from a handful of pictures: only the last layer is learned, on the host");
+  command->require_subcommand(1);
+  command->footer(
+      "Example:\n  reef learn imprint --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
+      "  where pictures/ has a sub-folder for each class");
+  add_imprint(*command, action);
+  add_softmax(*command, action);
+  add_split(*command, action);
+  add_join(*command, action);
+}
+
+}  // namespace reef::app

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef quantize: a float model and samples in, an integer model out, with what was measured on the way.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "quantize_arguments.h"
+#include "quantize_report.h"
+
+namespace reef::app {
+namespace {
+
+Status run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
+  const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
+  if (!outcome.ok()) return outcome.status();
+  if (json) {
+    fmt::print("{}\n", quantize_json(arguments.request, *outcome));
+  } else if (!quiet) {
+    fmt::print("{}", quantize_text(arguments.request, *outcome));
+  }
+  print_quantize_warnings(*outcome);
+  return ok_status();
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app, Action& action) {
+  struct Arguments {
+    QuantizeArguments quantize;
+    bool json = false, quiet = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  QuantizeArguments& how = arguments->quantize;
+  CLI::App& command = *app.add_subcommand("quantize",
+                                          "Make an integer model from a float one\n"
+                                          "Example: reef quantize models/reef_creatures_float.tflite --data "
+                                          "models/images --preprocess unit -o int8.tflite");
+  command.add_option("model", how.request.model, "Float model (.tflite or .onnx)")->required();
+  command.add_option("-o,--output", how.request.output, "File to write")->required();
+  add_data_options(command, how);
+  add_mode_option(command, how);
+  add_quantizer_options(command, how);
+  add_front_end_flags(command, how.front_end);
+  add_threads_option(command, how);
+  command.add_flag("--json", arguments->json, "Print one JSON object instead (documented in docs/json.md)");
+  command.add_flag("--quiet", arguments->quiet, "Print nothing but errors and warnings");
+  command.callback([arguments, &action] {
+    action = [arguments] { return run_quantize(arguments->quantize, arguments->json, arguments->quiet); };
+  });
+}
+
+}  // namespace reef::app

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data_options.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace reef::app {
+
+void add_preprocess_option(CLI::App& command, std::string& text) {
+  command.add_option("--preprocess", text,
+                     "How pixels become numbers: mean=127.5,std=127.5 or a preset, see docs/evaluate.md: " +
+                         data::describe_presets() + ". Default: as stored in the model, else what suits its input");
+}
+
+void add_data_options(CLI::App& command, DataArguments& arguments, bool is_required) {
+  data::DatasetOptions& options = arguments.dataset;
+  CLI::Option* data =
+      command.add_option("--data", options.path, "Folder of pictures (sub-folders are classes), .npz or .npy file");
+  if (is_required) data->required();
+  command.add_option("--array", options.arrays,
+                     "Array of the .npz that is the model's input; names with commas between them for several inputs");
+  command.add_option("--truth", options.truth,
+                     "What is right: an array of the .npz, an .npy file, or for pictures a text file: name, label");
+  command.add_option("--labels", options.labels,
+                     "Text file with one class name a line, for sub-folders and file names");
+  add_preprocess_option(command, options.preprocess);
+  command.add_option("--limit", options.limit, "Take the first so many samples")->check(CLI::NonNegativeNumber);
+  command.add_option("--shuffle", arguments.shuffle, "Mix the samples first, by this seed")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{0xFFFFFFFF}));
+}
+
+Result<std::shared_ptr<const data::Dataset>> open_data(const DataArguments& arguments, data::Use use,
+                                                       const ir::Model& model, bool quiet) {
+  data::DatasetOptions options = arguments.dataset;
+  options.use = use;
+  if (arguments.shuffle >= 0) options.shuffle_seed = static_cast<std::uint32_t>(arguments.shuffle);
+  REEF_ASSIGN_OR_RETURN(auto dataset, data::Dataset::open(options, model));
+  if (!quiet) {
+    fmt::print(stderr, "reef: {}\n", dataset->describe());
+    if (dataset->holds_pictures()) {
+      const data::ChosenPreprocess& chosen = dataset->preprocess();
+      fmt::print(stderr, "reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
+    }
+  }
+  return dataset;
+}
+
+}  // namespace reef::app

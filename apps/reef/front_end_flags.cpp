@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "front_end_flags.h"
+
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace reef::app {
+namespace {
+
+// "name:1,2,3"; names may hold colons themselves.
+template <typename Number>
+Result<std::pair<std::string, std::vector<Number>>> named_numbers(const std::string& text, std::string_view option) {
+  const std::size_t colon = text.rfind(':');
+  REEF_REQUIRE(colon != std::string::npos && colon > 0, "{} {}: give it as name:1,2,3", option, text);
+  std::pair<std::string, std::vector<Number>> result;
+  result.first = text.substr(0, colon);
+  const char* at = text.data() + colon + 1;
+  const char* const end = text.data() + text.size();
+  while (at < end) {
+    Number number{};
+    const auto [next, error] = std::from_chars(at, end, number);
+    REEF_REQUIRE(error == std::errc() && (next == end || *next == ','), "{} {}: '{}' is no number", option, text,
+                 std::string(at, end));
+    result.second.push_back(number);
+    at = next + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_front_end_flags(CLI::App& command, FrontEndFlags& flags) {
+  command
+      .add_option("--input-shape", flags.shapes,
+                  "ONNX: sizes of an input that the file leaves open: name:1,3,224,224; may be repeated")
+      ->allow_extra_args(false);
+  command.add_option("--input-value", flags.values, "ONNX: fix an input to a value: name:1,2,3; may be repeated")
+      ->allow_extra_args(false);
+  command
+      .add_option("--keep-nchw", flags.keep_nchw,
+                  "ONNX: an input or output (by name) that stays channels-first; others become channels-last")
+      ->allow_extra_args(false);
+  command.add_flag("--no-simplify", flags.no_simplify, "ONNX: leave the graph as imported (docs/simplify.md)");
+}
+
+Result<compiler::FrontEndOptions> front_end_options(const FrontEndFlags& flags) {
+  compiler::FrontEndOptions result;
+  for (const std::string& text : flags.shapes) {
+    REEF_ASSIGN_OR_RETURN(auto named, named_numbers<std::int64_t>(text, "--input-shape"));
+    result.input_shapes.insert(std::move(named));
+  }
+  for (const std::string& text : flags.values) {
+    REEF_ASSIGN_OR_RETURN(auto named, named_numbers<double>(text, "--input-value"));
+    result.input_values.insert(std::move(named));
+  }
+  result.keep_nchw = flags.keep_nchw;
+  result.simplify = !flags.no_simplify;
+  return result;
+}
+
+}  // namespace reef::app

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace reef::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShownRejected = 20;
+constexpr std::size_t kNameColumns = 14;
+
+std::string shortened(std::string name, std::size_t columns) {
+  if (name.size() > columns) name = name.substr(0, columns - 1) + "~";
+  return name;
+}
+
+// Classes that were asked for or answered.
+std::vector<std::size_t> classes_seen(const learn::Confusion& confusion) {
+  std::vector<std::size_t> seen;
+  for (std::size_t i = 0; i < confusion.counts.size(); ++i) {
+    bool is_seen = false;
+    for (std::size_t k = 0; k < confusion.counts.size(); ++k) {
+      is_seen |= confusion.counts[i][k] > 0 || confusion.counts[k][i] > 0;
+    }
+    if (is_seen) seen.push_back(i);
+  }
+  return seen;
+}
+
+void print_confusion(const compiler::LearnResult& result) {
+  const std::vector<std::size_t> seen = classes_seen(result.confusion);
+  const auto name = [&](std::size_t c) { return shortened(result.class_names[c], kNameColumns); };
+  const double share = result.confusion.accuracy(), total = static_cast<double>(result.confusion.total());
+  fmt::print("{} of {} right: {:.1f} % (standard error {:.1f} %), measured on {}\n", result.confusion.right(),
+             result.confusion.total(), 100 * share, 100 * std::sqrt(share * (1 - share) / total), result.tested_on);
+  fmt::print("  {:<{}}", "truth \\ answer", kNameColumns);
+  for (const std::size_t c : seen) fmt::print(" {:>{}}", name(c), kNameColumns);
+  fmt::print("\n");
+  for (const std::size_t truth : seen) {
+    const std::vector<std::int64_t>& row = result.confusion.counts[truth];
+    if (std::all_of(row.begin(), row.end(), [](std::int64_t count) { return count == 0; })) continue;
+    fmt::print("  {:<{}}", name(truth), kNameColumns);
+    for (const std::size_t answer : seen) fmt::print(" {:>{}}", row[answer], kNameColumns);
+    fmt::print("\n");
+  }
+}
+
+void print_curve(const std::vector<learn::CurvePoint>& curve) {
+  if (curve.size() < 2) return;
+  fmt::print("pictures of each class, and how many are right then (means over draws):\n ");
+  for (const learn::CurvePoint& point : curve) fmt::print(" {}: {:.1f} %", point.images, 100 * point.accuracy);
+  fmt::print("\n");
+}
+
+}  // namespace
+
+void print_learned(const compiler::LearnOptions& options, const compiler::LearnResult& result,
+                   const std::string& output, const std::string& labels) {
+  fmt::print("head found: {}; embeddings of {} numbers from {}\n", learn::to_string(result.found), result.dimension,
+             result.data);
+  if (!result.preprocess.empty()) fmt::print("preprocessing {}\n", result.preprocess);
+  for (std::size_t i = 0; i < std::min(kShownRejected, result.rejected.size()); ++i) {
+    fmt::print("left out: {} {}\n", result.rejected[i].name, result.rejected[i].reason);
+  }
+  if (result.rejected.size() > kShownRejected) {
+    fmt::print("left out: {} more (--json lists all)\n", result.rejected.size() - kShownRejected);
+  }
+  if (result.kept > 0) fmt::print("kept {} classes\n", result.kept);
+  for (std::size_t c = 0; c < result.class_names.size(); ++c) {
+    if (result.images[c] == 0) continue;
+    fmt::print("  {:>4}  {:<24} {} pictures\n", c, result.class_names[c], result.images[c]);
+  }
+  fmt::print("embedding {:.1f} s on {}, training {:.3f} s (measured)", result.embedding_seconds,
+             options.embed.on_device ? "the virtual Edge TPU" : "the CPU", result.training_seconds);
+  if (options.method == compiler::LearnMethod::kSoftmax) {
+    fmt::print("; {} iterations{}, l2 {:g}", result.iterations, result.has_stopped_early ? " (stopped early)" : "",
+               result.l2);
+  } else {
+    fmt::print("; factor {:.1f}", result.factor);
+  }
+  fmt::print("\n");
+  if (result.confusion.total() > 0) print_confusion(result);
+  print_curve(result.curve);
+  for (const std::string& note : result.notes) fmt::print("note: {}\n", note);
+  fmt::print("wrote {} and {}\n", output, labels);
+}
+
+Json learned_json(const compiler::LearnOptions& options, const compiler::LearnResult& result, const std::string& output,
+                  const std::string& labels) {
+  const bool is_softmax = options.method == compiler::LearnMethod::kSoftmax;
+  Json json = {
+      {"method", is_softmax ? "softmax" : "imprint"},
+      {"model", options.model},
+      {"output", output},
+      {"labels", labels},
+      {"head_found", learn::to_string(result.found)},
+      {"dimension", result.dimension},
+      {"data", result.data},
+      {"preprocess", result.preprocess},
+      {"device", options.embed.on_device ? "virtual" : "cpu"},
+      {"kept", result.kept},
+      {"classes", Json::array()},
+      {"rejected", Json::array()},
+      {"time",
+       {{"kind", "measured"}, {"embedding_s", result.embedding_seconds}, {"training_s", result.training_seconds}}}};
+  for (std::size_t c = 0; c < result.class_names.size(); ++c) {
+    json["classes"].push_back({{"number", c}, {"name", result.class_names[c]}, {"images", result.images[c]}});
+  }
+  for (const compiler::RejectedSample& each : result.rejected) {
+    json["rejected"].push_back({{"name", each.name}, {"reason", each.reason}});
+  }
+  if (is_softmax) {
+    json["training"] = {
+        {"iterations", result.iterations}, {"stopped_early", result.has_stopped_early}, {"l2", result.l2}};
+  } else {
+    json["training"] = {{"factor", result.factor}};
+  }
+  json["test"] = nullptr;
+  if (result.confusion.total() > 0) {
+    const std::vector<std::size_t> seen = classes_seen(result.confusion);
+    Json matrix = Json::array();
+    for (const std::size_t truth : seen) {
+      Json row = Json::array();
+      for (const std::size_t answer : seen) row.push_back(result.confusion.counts[truth][answer]);
+      matrix.push_back(std::move(row));
+    }
+    json["test"] = {{"on", result.tested_on},
+                    {"samples", result.confusion.total()},
+                    {"right", result.confusion.right()},
+                    {"accuracy", result.confusion.accuracy()},
+                    {"classes", seen},
+                    {"confusion", std::move(matrix)}};
+  }
+  json["curve"] = Json::array();
+  for (const learn::CurvePoint& point : result.curve) {
+    json["curve"].push_back(
+        {{"images", point.images}, {"accuracy", point.accuracy}, {"spread", point.spread}, {"draws", point.draws}});
+  }
+  json["collapsed"] = Json::array();
+  for (const learn::CollapsedPair& pair : result.collapsed) {
+    json["collapsed"].push_back({{"a", pair.a}, {"b", pair.b}, {"right", pair.right}, {"cosine", pair.cosine}});
+  }
+  json["notes"] = result.notes;
+  return json;
+}
+
+}  // namespace reef::app

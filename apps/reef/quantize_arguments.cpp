@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize_arguments.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "running_progress.h"
+
+namespace reef::app {
+
+using quantize::Choice;
+using quantize::IoType;
+using quantize::Mode;
+using quantize::RangeMethod;
+
+void add_data_options(CLI::App& command, QuantizeArguments& arguments) {
+  data::DatasetOptions& data = arguments.request.data;
+  data.use = data::Use::kCalibration;
+  command.add_option(
+      "--data", data.path,
+      "Samples to calibrate with: a folder of pictures, an .npz or an .npy file. 100 to 500 typical ones");
+  command.add_option("--array", data.arrays, "Array of the .npz to take (default: calib, images, x ... by name)");
+  command.add_option("--preprocess", data.preprocess,
+                     "How pictures become numbers, e.g. mean=127.5,std=127.5; stored in the result. Presets: " +
+                         data::describe_presets());
+  command.add_option("--limit", data.limit, "Use only so many samples")->check(CLI::PositiveNumber);
+  command.add_option("--held-back", arguments.request.how.held_back,
+                     "Samples kept from calibration to measure with (default: a fifth, 32 at most; 0: measure nothing, "
+                     "choose nothing)");
+}
+
+void add_mode_option(CLI::App& command, QuantizeArguments& arguments) {
+  command
+      .add_option("--mode", arguments.request.how.mode,
+                  "int8 (for the Edge TPU), int16x8, dynamic (weights only) or float16")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Mode>{{"int8", Mode::kInt8},
+                                                                      {"int16x8", Mode::kInt16x8},
+                                                                      {"dynamic", Mode::kDynamic},
+                                                                      {"float16", Mode::kFloat16}}))
+      ->option_text("MODE [int8]");
+}
+
+void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments) {
+  quantize::QuantizeOptions& how = arguments.request.how;
+  command.add_option("--io", arguments.io, "Type of the model's inputs and outputs: int8, uint8 or float32")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, IoType>{
+          {"int8", IoType::kInt8}, {"uint8", IoType::kUInt8}, {"float32", IoType::kFloat32}}))
+      ->option_text("TYPE [int8]");
+  command
+      .add_option("--calibration", arguments.calibration,
+                  "Ranges by auto (measured), minmax, moving-average, percentile, entropy or mse")
+      ->check(CLI::IsMember({"auto", "minmax", "moving-average", "percentile", "entropy", "mse"}))
+      ->capture_default_str();
+  command.add_option("--percentile", how.percentile, "Share of values inside the range, for --calibration percentile")
+      ->check(CLI::Range(50.0, 100.0))
+      ->capture_default_str();
+  command
+      .add_option("--keep-float", how.keep_float,
+                  "Operators that stay float: name of a result, * stands for anything; may be repeated")
+      ->allow_extra_args(false);
+  command.add_flag("--full-integer", how.full_integer, "Fail rather than leave an operator in float");
+  command.add_flag(
+      "--per-channel-dense", how.per_channel_fully_connected,
+      "One scale per output of FULLY_CONNECTED: finer, but needs TFLite 2.17 and not for Google's compiler");
+  command.add_flag("--no-equalization", arguments.no_equalization, "Do not try cross-layer equalization");
+  command.add_flag("--no-bias-correction", arguments.no_bias_correction, "Do not try bias correction");
+  command.add_flag("--no-automatic-float", arguments.no_float, "Do not try leaving sensitive operators in float");
+  command.add_flag("--adaptive-rounding", arguments.adaptive_rounding,
+                   "Also try rounding weights by their effect on each layer's outputs; slow");
+  command.add_flag("--split-outputs", how.split_outputs,
+                   "Outputs that are concatenations become one output per part, each with its own scale");
+}
+
+void add_threads_option(CLI::App& command, QuantizeArguments& arguments) {
+  int& threads = arguments.request.how.threads;
+  threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
+  command.add_option("--threads", threads, "Threads; the result does not depend on it")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+}
+
+namespace {
+
+RangeMethod method_named(const std::string& name) {
+  for (const RangeMethod method : {RangeMethod::kMinMax, RangeMethod::kMovingAverage, RangeMethod::kPercentile,
+                                   RangeMethod::kEntropy, RangeMethod::kMse}) {
+    if (quantize::name_of(method) == name) return method;
+  }
+  return RangeMethod::kMinMax;
+}
+
+}  // namespace
+
+Status settle(QuantizeArguments& arguments) {
+  quantize::QuantizeOptions& how = arguments.request.how;
+  how.input_type = how.output_type = arguments.io;
+  how.automatic_ranges = arguments.calibration == "auto";
+  how.method = method_named(arguments.calibration);
+  if (arguments.no_equalization) how.equalize = Choice::kOff;
+  if (arguments.no_bias_correction) how.correct_biases = Choice::kOff;
+  if (arguments.no_float) how.keep_sensitive_float = Choice::kOff;
+  if (arguments.adaptive_rounding) how.adaptive_rounding = Choice::kOn;
+  REEF_ASSIGN_OR_RETURN(arguments.request.front_end, front_end_options(arguments.front_end));
+  return ok_status();
+}
+
+Result<compiler::QuantizeOutcome> quantize_with_progress(QuantizeArguments& arguments, bool shows_progress) {
+  REEF_RETURN_IF_ERROR(settle(arguments));
+  RunningProgress progress(shows_progress);
+  arguments.request.how.progress = [&](std::string_view phase, std::int64_t done, std::int64_t total) {
+    progress.show(phase, done, total);
+  };
+  Result<compiler::QuantizeOutcome> outcome = compiler::quantize_file(arguments.request);
+  progress.finish();
+  arguments.request.how.progress = {};
+  if (!outcome.ok()) return outcome.status().in(arguments.request.model);
+  return outcome;
+}
+
+}  // namespace reef::app

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The quantizer's options, for every command that can quantize: quantize, convert and compile.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/status.h"
+#include "compiler/quantize_driver.h"
+#include "front_end_flags.h"
+
+namespace reef::app {
+
+struct QuantizeArguments {
+  compiler::QuantizeRequest request;
+  FrontEndFlags front_end;
+  quantize::IoType io = quantize::IoType::kInt8;
+  std::string calibration = "auto";
+  bool no_equalization = false, no_bias_correction = false, no_float = false, adaptive_rounding = false;
+
+  bool has_data() const { return !request.data.path.empty(); }
+};
+
+void add_data_options(CLI::App& command, QuantizeArguments& arguments);
+void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments);
+void add_mode_option(CLI::App& command, QuantizeArguments& arguments);
+void add_threads_option(CLI::App& command, QuantizeArguments& arguments);
+
+// What the options say, put into arguments.request.
+Status settle(QuantizeArguments& arguments);
+// settle() and compiler::quantize_file, with progress on standard error if wanted. Errors name the model.
+Result<compiler::QuantizeOutcome> quantize_with_progress(QuantizeArguments& arguments, bool shows_progress);
+
+}  // namespace reef::app

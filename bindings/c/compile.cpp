@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef.h: compiling and checking.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "chip/links.h"
+#include "compiler/check_file.h"
+#include "compiler/compile.h"
+#include "compiler/compile_json.h"
+#include "guard.h"
+
+using namespace reef;
+using namespace reef::c_api;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+reef_compile_options known_options(const reef_compile_options* given) {
+  reef_compile_options options;
+  reef_compile_options_init(&options);
+  if (given == nullptr) return options;
+  std::memcpy(static_cast<void*>(&options), given, std::min(given->struct_size, sizeof(options)));
+  return options;
+}
+
+std::vector<std::string> split_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+Result<compiler::PlanOptions> plan_options(const reef_compile_options& options) {
+  compiler::PlanOptions plan;
+  if (options.min_runtime_version != 0) plan.runtime = options.min_runtime_version;
+  REEF_REQUIRE(plan.runtime >= ops::kOldestRuntime && plan.runtime <= ops::kNewestRuntime,
+               "there is no Edge TPU runtime {}; versions are {} to {}", plan.runtime, ops::kOldestRuntime,
+               ops::kNewestRuntime);
+  plan.costs.link = options.link == nullptr ? chip::link_profiles().data() : chip::find_link(options.link);
+  REEF_REQUIRE(plan.costs.link != nullptr, "there is no link '{}'; reef check --help lists them", options.link);
+  plan.costs.cache_policy = partition::CachePolicy::kLeastTime;
+  plan.rewrites.none = options.rewrites == 0;
+  using Choice = partition::PartitionOptions::Choice;
+  plan.partition.choice = plan.rewrites.none ? Choice::kFirst : Choice::kBest;
+  plan.partition.several_parts = options.several_parts != 0;
+  if (options.intermediate_tensors != nullptr) {
+    plan.partition.intermediate_tensors = split_commas(options.intermediate_tensors);
+  }
+  return plan;
+}
+
+Result<compiler::CompileOptions> compile_options(const char* const* models, std::size_t count,
+                                                 const reef_compile_options& options) {
+  compiler::CompileOptions how;
+  for (std::size_t i = 0; i < count; ++i) {
+    REEF_RETURN_IF_ERROR(require(models[i], "models"));
+    how.models.emplace_back(models[i]);
+  }
+  REEF_REQUIRE(!how.models.empty(), "no model is given");
+  REEF_REQUIRE(options.num_segments >= 1 && options.num_segments <= 1024, "a model cannot be cut into {} segments",
+               options.num_segments);
+  REEF_REQUIRE(options.level == 0 || options.level == 1, "there is no level {}; there are 0 and 1", options.level);
+  REEF_REQUIRE(options.timeout_seconds > 0, "a timeout of {} seconds leaves no time", options.timeout_seconds);
+  if (options.out_dir != nullptr) how.out_dir = options.out_dir;
+  REEF_ASSIGN_OR_RETURN(how.plan, plan_options(options));
+  how.segments = options.num_segments;
+  how.search = options.search != 0;
+  how.timeout_seconds = options.timeout_seconds;
+  how.level = options.level == 0 ? tiled::Level::kAsGoogle : tiled::Level::kBetter;
+  using compiler::Verify;
+  how.verify = options.verify < 0 ? Verify::kWhenQuick : options.verify == 0 ? Verify::kNever : Verify::kAlways;
+  if (options.progress != nullptr) {
+    how.progress = [options](std::string_view stage, std::string_view file, double done) {
+      options.progress(options.progress_user, std::string(stage).c_str(), std::string(file).c_str(), done);
+    };
+  }
+  return how;
+}
+
+}  // namespace
+
+void reef_compile_options_init(reef_compile_options* options) {
+  if (options == nullptr) return;
+  *options = {};
+  options->struct_size = sizeof(reef_compile_options);
+  options->num_segments = 1;
+  options->level = tiled::kDefaultLevel == tiled::Level::kAsGoogle ? 0 : 1;
+  options->rewrites = 1;
+  options->verify = -1;
+  options->timeout_seconds = compiler::CompileOptions().timeout_seconds;
+}
+
+reef_status reef_compile(const char* const* models, size_t count, const reef_compile_options* options, char** json) {
+  return guarded([&]() -> Status {
+    if (json != nullptr) *json = nullptr;
+    REEF_RETURN_IF_ERROR(require(models, "models"));
+    REEF_ASSIGN_OR_RETURN(const compiler::CompileOptions how, compile_options(models, count, known_options(options)));
+    const compiler::CompileResult result = compiler::compile(how);
+    if (json != nullptr) *json = give_away(text_of(compiler::compile_json(how, result)));
+    if (result.ok()) return ok_status();
+    return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
+  });
+}
+
+reef_status reef_check(const char* model, const reef_compile_options* options, char** json, char** text) {
+  return guarded([&]() -> Status {
+    if (json != nullptr) *json = nullptr;
+    if (text != nullptr) *text = nullptr;
+    REEF_RETURN_IF_ERROR(require(model, "model"));
+    REEF_ASSIGN_OR_RETURN(const compiler::PlanOptions plan, plan_options(known_options(options)));
+    REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(model, plan));
+    const std::string as_json = text_of(report::check_json(checked.subject()));
+    const std::string as_text = report::check_text(checked.subject(), {});
+    if (json != nullptr) *json = give_away(as_json);
+    if (text != nullptr) *text = give_away(as_text);
+    return ok_status();
+  });
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef.h: virtual Edge TPUs.
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "guard.h"
+#include "handles.h"
+
+namespace reef::c_api {
+namespace {
+
+// Text that lives as long as the process, once for each content: callers keep pointers to names of devices.
+const char* lasting(const std::string& text) {
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const all = new std::set<std::string>;
+  const std::lock_guard lock(*mutex);
+  return all->insert(text).first->c_str();
+}
+
+}  // namespace
+
+void describe(const runtime::VirtualDevice& device, reef_device& result) {
+  const runtime::VirtualDevice::Use use = device.use();
+  result = {};
+  result.selector = lasting(device.selector());
+  result.path = lasting(device.path());
+  result.is_usb = device.connection() == runtime::Connection::kUsb ? 1 : 0;
+  result.runs = use.runs;
+  result.parameter_loads = use.parameter_loads;
+}
+
+}  // namespace reef::c_api
+
+using namespace reef;
+using namespace reef::c_api;
+
+size_t reef_device_count(void) {
+  std::size_t count = 0;
+  guarded([&]() -> Status {
+    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::virtual_devices());
+    count = devices.size();
+    return ok_status();
+  });
+  return count;
+}
+
+reef_status reef_device_get(size_t i, reef_device* device) {
+  return guarded([&]() -> Status {
+    REEF_RETURN_IF_ERROR(require(device, "device"));
+    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::virtual_devices());
+    if (i >= devices.size()) {
+      return make_error(StatusCode::kNotFound, "there is no device {}; there are {}", i, devices.size());
+    }
+    describe(*devices[i], *device);
+    return ok_status();
+  });
+}
+
+reef_status reef_device_find(const char* selector, size_t* i) {
+  return guarded([&]() -> Status {
+    REEF_RETURN_IF_ERROR(require(i, "i"));
+    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::virtual_devices());
+    REEF_ASSIGN_OR_RETURN(const auto device, runtime::find_device(devices, selector != nullptr ? selector : ""));
+    *i = static_cast<std::size_t>(device->index());
+    return ok_status();
+  });
+}
+
+reef_status reef_devices_set(const char* kinds) {
+  return guarded([&]() -> Status {
+    REEF_RETURN_IF_ERROR(require(kinds, "kinds"));
+    return runtime::set_virtual_devices(kinds);
+  });
+}

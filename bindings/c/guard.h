@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The border between C and C++: what fails inside becomes a reef_status and a message of the calling thread; exceptions
+// end here.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "reef/reef.h"
+
+namespace reef::c_api {
+
+// Remembers the message for reef_error_message().
+reef_status report(const Status& status);
+
+// Runs `action`, which returns a Status.
+template <typename Action>
+reef_status guarded(const Action& action) noexcept {
+  try {
+    const Status status = action();
+    return status.ok() ? REEF_OK : report(status);
+  } catch (const std::bad_alloc&) {
+    return report(Status(StatusCode::kResourceExhausted, "the system has no more memory"));
+  } catch (const std::exception& error) {
+    return report(internal_error("{}", error.what()));
+  } catch (...) {
+    return report(internal_error("something was thrown that is no error"));
+  }
+}
+
+// Refuses a null pointer by the argument's name.
+inline Status require(const void* pointer, std::string_view name) {
+  REEF_REQUIRE(pointer != nullptr, "the argument '{}' is NULL", name);
+  return ok_status();
+}
+
+// Text that the caller frees with reef_string_free.
+inline char* give_away(const std::string& text) {
+  char* const copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+}  // namespace reef::c_api

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reef's library: load a TFLite model, plain or compiled for the Edge TPU, look into it, run it on the CPU and on
+ * virtual Edge TPUs; check and compile models. This header is the whole binary interface; reef.hpp wraps it for C++.
+ *
+ * Failures: functions that can fail return a reef_status; reef_error_message() then says what and where, for the thread
+ * that called. Nothing throws, and nothing prints. Strings are UTF-8, end in 0, and belong to the object they came from
+ * unless a comment says otherwise.
+ *
+ * Threads: everything may be called from any thread. One object must be used by one thread at a time, except where it
+ * says otherwise; separate interpreters are independent, also those of one model and on one device. Two threads inside
+ * one interpreter is an error that is reported, not a crash.
+ *
+ * Growth: structures that callers fill begin with their size (the _init functions set it), those that the library fills
+ * end in room for more; functions are only ever added within one major version.
+ */
+#ifndef REEF_REEF_H_
+#define REEF_REEF_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define REEF_API
+#else
+#define REEF_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum reef_status {
+  REEF_OK = 0,
+  REEF_INVALID_INPUT = 1,      /* the bytes, model, tensor or argument cannot be processed */
+  REEF_UNSUPPORTED = 2,        /* well formed, but Reef does not do this */
+  REEF_NOT_FOUND = 3,          /* a file, device or name does not exist */
+  REEF_IO_ERROR = 4,           /* the operating system refused */
+  REEF_RESOURCE_EXHAUSTED = 5, /* more memory or time than allowed */
+  REEF_INTERNAL = 6            /* a defect in Reef */
+} reef_status;
+
+/* The version of the library, such as "0.1.0". */
+REEF_API const char* reef_version(void);
+/* What the calling thread's last failed call has to say; "" if none failed. Valid until the thread's next call. */
+REEF_API const char* reef_error_message(void);
+/* Frees text that a function gave away. NULL is allowed. */
+REEF_API void reef_string_free(char* text);
+
+/* ---- Tensors ---- */
+
+/* Element types, with TFLite's numbers. Others than these may appear (newer types). */
+typedef enum reef_type {
+  REEF_FLOAT32 = 0,
+  REEF_FLOAT16 = 1,
+  REEF_INT32 = 2,
+  REEF_UINT8 = 3,
+  REEF_INT64 = 4,
+  REEF_STRING = 5,
+  REEF_BOOL = 6,
+  REEF_INT16 = 7,
+  REEF_COMPLEX64 = 8,
+  REEF_INT8 = 9,
+  REEF_FLOAT64 = 10,
+  REEF_COMPLEX128 = 11,
+  REEF_UINT64 = 12,
+  REEF_RESOURCE = 13,
+  REEF_VARIANT = 14,
+  REEF_UINT32 = 15,
+  REEF_UINT16 = 16,
+  REEF_INT4 = 17
+} reef_type;
+
+typedef struct reef_tensor {
+  const char* name;
+  int32_t type;  /* reef_type */
+  int32_t index; /* among the tensors of the model's main subgraph; -1: of no model */
+  int32_t rank;
+  const int32_t* dims;      /* rank of them, outermost first */
+  const int32_t* signature; /* the same with -1 where a size may vary; NULL: none may */
+  void* data;               /* NULL: has no value now. Constants must not be written to */
+  size_t bytes;
+  /* real = scale * (q - zero_point); one scale, or one for each index of quantized_dimension. No scale: not quantized.
+   */
+  size_t scale_count;
+  const float* scales;
+  size_t zero_point_count;
+  const int64_t* zero_points;
+  int32_t quantized_dimension;
+  int32_t is_constant;
+  int32_t is_variable; /* keeps its value between invocations */
+  int32_t is_dynamic;  /* an output whose sizes and memory may be others after every invoke */
+  void* reserved[4];
+} reef_tensor;
+
+/* ---- Models ---- */
+
+typedef struct reef_model reef_model;
+
+/* A .tflite file, _edgetpu.tflite included. */
+REEF_API reef_status reef_model_load(const char* path, reef_model** model);
+/* The same from memory, which is copied. */
+REEF_API reef_status reef_model_read(const void* bytes, size_t size, reef_model** model);
+/* Interpreters that were made from it go on working. NULL is allowed, as in all _free functions. */
+REEF_API void reef_model_free(reef_model* model);
+
+REEF_API size_t reef_model_tensor_count(const reef_model* model);
+/* Tensor `index` as the file has it; data only where it is constant. */
+REEF_API reef_status reef_model_tensor(const reef_model* model, size_t index, reef_tensor* tensor);
+REEF_API size_t reef_model_input_count(const reef_model* model);
+REEF_API size_t reef_model_output_count(const reef_model* model);
+/* Number of the tensor that is input or output i; -1 beyond the end. */
+REEF_API int32_t reef_model_input(const reef_model* model, size_t i);
+REEF_API int32_t reef_model_output(const reef_model* model, size_t i);
+
+REEF_API size_t reef_model_op_count(const reef_model* model);
+/* "CONV_2D", or a custom op's own name; NULL beyond the end. */
+REEF_API const char* reef_model_op(const reef_model* model, size_t i);
+/* Operators that run on an Edge TPU; 0: the model is not compiled for one. */
+REEF_API size_t reef_model_edge_tpu_op_count(const reef_model* model);
+
+REEF_API size_t reef_model_signature_count(const reef_model* model);
+/* NULL beyond the end. */
+REEF_API const char* reef_model_signature_key(const reef_model* model, size_t signature);
+/* Entry i of a signature's inputs (or outputs): its name there, and the tensor. NULL beyond the end. */
+REEF_API const char* reef_model_signature_input(const reef_model* model, size_t signature, size_t i, int32_t* tensor);
+REEF_API const char* reef_model_signature_output(const reef_model* model, size_t signature, size_t i, int32_t* tensor);
+
+/* ---- Virtual Edge TPUs ---- */
+
+/* How many there are: environment variable REEF_DEVICES, such as "usb,usb,pci" or "none"; else two of each kind. */
+typedef struct reef_device {
+  const char* selector; /* "usb:0" */
+  const char* path;     /* "virtual/usb/0" */
+  int32_t is_usb;       /* else PCIe */
+  int32_t reserved_0;
+  int64_t runs;            /* programs that it has executed to their end, parameter loads not counted */
+  int64_t parameter_loads; /* how often parameters were brought to it; models compiled together stay side by side */
+  void* reserved[4];
+} reef_device;
+
+REEF_API size_t reef_device_count(void);
+/* Text is valid as long as the process. */
+REEF_API reef_status reef_device_get(size_t i, reef_device* device);
+/* ":1", "usb", "usb:0", "pci:1", "" (any), a path: the number of that device. */
+REEF_API reef_status reef_device_find(const char* selector, size_t* i);
+/* Other devices for the process from now on, with a list as in REEF_DEVICES. Interpreters keep theirs. */
+REEF_API reef_status reef_devices_set(const char* kinds);
+
+/* ---- Interpreters ---- */
+
+typedef struct reef_interpreter reef_interpreter;
+
+typedef struct reef_options {
+  size_t struct_size;
+  const char* device; /* NULL: an Edge TPU if the model needs one; "cpu": never; else as for reef_device_find */
+  int32_t threads;    /* of the CPU; 1 by default */
+  int32_t profile;    /* 1: measure every op */
+  int32_t tflite_2_9; /* 1: where releases of TFLite's kernels differ, follow 2.9 and not the newest */
+  int32_t reserved_0;
+  double time_limit_seconds; /* for each prepare and invoke; 0: none */
+  int64_t max_memory_bytes;  /* for tensors; 0: 4 GiB */
+} reef_options;
+REEF_API void reef_options_init(reef_options* options);
+
+/* options may be NULL. A model with an op that cannot be run is refused, each such op by name. */
+REEF_API reef_status reef_interpreter_create(const reef_model* model, const reef_options* options,
+                                             reef_interpreter** interpreter);
+REEF_API void reef_interpreter_free(reef_interpreter* interpreter);
+
+REEF_API size_t reef_interpreter_input_count(const reef_interpreter* interpreter);
+REEF_API size_t reef_interpreter_output_count(const reef_interpreter* interpreter);
+/* data is there from prepare on, at the same place until the next prepare; outputs that have no fixed size get theirs
+ * in every invoke. */
+REEF_API reef_status reef_interpreter_input(const reef_interpreter* interpreter, size_t i, reef_tensor* tensor);
+REEF_API reef_status reef_interpreter_output(const reef_interpreter* interpreter, size_t i, reef_tensor* tensor);
+
+/* reef_interpreter_prepare must follow. */
+REEF_API reef_status reef_interpreter_resize_input(reef_interpreter* interpreter, size_t i, const int32_t* dims,
+                                                   int32_t rank);
+/* Infers shapes, gives tensors their memory, reads Edge TPU programs. Inputs lose their values. */
+REEF_API reef_status reef_interpreter_prepare(reef_interpreter* interpreter);
+REEF_API reef_status reef_interpreter_invoke(reef_interpreter* interpreter);
+/* Variables to zero, as at the start. */
+REEF_API reef_status reef_interpreter_reset_variables(reef_interpreter* interpreter);
+
+/* The device that Edge TPU ops run on. REEF_NOT_FOUND: the model has none. */
+REEF_API reef_status reef_interpreter_device(const reef_interpreter* interpreter, reef_device* device);
+/* Sentences about ops whose results deserve attention; known after prepare. NULL beyond the end. */
+REEF_API const char* reef_interpreter_note(const reef_interpreter* interpreter, size_t i);
+
+typedef struct reef_op_profile {
+  const char* op;     /* "CONV_2D" */
+  const char* output; /* name of its first output */
+  int32_t subgraph;
+  int32_t op_index;
+  int64_t calls;
+  double total_ms; /* measured */
+  void* reserved[2];
+} reef_op_profile;
+/* Takes the figures of all invocations so far, in the order of execution; gives their number. 0 without
+ * options.profile. */
+REEF_API size_t reef_interpreter_take_profile(reef_interpreter* interpreter);
+/* Entry i of what was last taken. */
+REEF_API reef_status reef_interpreter_profile(const reef_interpreter* interpreter, size_t i, reef_op_profile* profile);
+
+/* Bytes for tensors: now, and at most so far. */
+REEF_API reef_status reef_interpreter_memory(const reef_interpreter* interpreter, int64_t* now, int64_t* peak);
+
+/* ---- Pipelines: the segments of one model, each busy with another set of inputs ---- */
+
+typedef struct reef_pipeline reef_pipeline;
+typedef struct reef_results reef_results;
+
+/* Interpreters of the segments in order, prepared. They belong to the pipeline until it is freed. queue_size: sets that
+ * may wait before each segment (0: 2). */
+REEF_API reef_status reef_pipeline_create(reef_interpreter* const* segments, size_t count, size_t queue_size,
+                                          reef_pipeline** pipeline);
+REEF_API void reef_pipeline_free(reef_pipeline* pipeline);
+/* These four may be called from any number of threads at once.
+ * push copies the tensors (name, type, dims, data, bytes count) and waits while the pipeline is full. */
+REEF_API reef_status reef_pipeline_push(reef_pipeline* pipeline, const reef_tensor* tensors, size_t count);
+REEF_API reef_status reef_pipeline_close(reef_pipeline* pipeline);
+/* Waits for the next outputs of the last segment. *results is NULL when the pipeline is closed and empty. */
+REEF_API reef_status reef_pipeline_pop(reef_pipeline* pipeline, reef_results** results);
+/* Runs of a segment so far and milliseconds that they took (measured). */
+REEF_API reef_status reef_pipeline_stats(const reef_pipeline* pipeline, size_t segment, int64_t* runs,
+                                         double* total_ms);
+
+REEF_API size_t reef_results_count(const reef_results* results);
+REEF_API reef_status reef_results_tensor(const reef_results* results, size_t i, reef_tensor* tensor);
+REEF_API void reef_results_free(reef_results* results);
+
+/* ---- Compiling and checking ---- */
+
+/* Told of progress, on the calling thread: what is being done ("plan", "verify", ...), for which file, and how much of
+ * all is done, from 0 to 1. */
+typedef void (*reef_progress)(void* user, const char* stage, const char* file, double done);
+
+typedef struct reef_compile_options {
+  size_t struct_size;
+  const char* out_dir;              /* NULL: the current folder */
+  const char* intermediate_tensors; /* names with commas between them that end the part; NULL: none */
+  const char* link;                 /* host and link that times are predicted for; NULL: USB 3 */
+  int32_t num_segments;             /* 1: not cut */
+  int32_t min_runtime_version;      /* 10 to 14; 0: the newest */
+  int32_t level;                    /* 0: Google's choices; 1: Reef's own */
+  int32_t several_parts;            /* 1: more than one part for the chip, where that saves time */
+  int32_t search;                   /* 1: if it does not compile, the largest part that does */
+  int32_t rewrites;                 /* 1: change the model so that more fits; 0: leave it */
+  int32_t verify;                   /* -1: where that is quick; 0: never; 1: always */
+  int32_t reserved_0;
+  double timeout_seconds;
+  reef_progress progress; /* NULL: nobody is told */
+  void* progress_user;
+} reef_compile_options;
+REEF_API void reef_compile_options_init(reef_compile_options* options);
+
+/* Compiles models together (they share the chip's memory), as `reef compile` does: all files are written, or none.
+ * *json receives what docs/json.md describes, also of a refusal; free it with reef_string_free. */
+REEF_API reef_status reef_compile(const char* const* models, size_t count, const reef_compile_options* options,
+                                  char** json);
+/* What of a model runs on the Edge TPU, and why the rest does not: as docs/json.md describes it, and as text for
+ * people. Either may be NULL. Of the options, those that `reef check` has are looked at. */
+REEF_API reef_status reef_check(const char* model, const reef_compile_options* options, char** json, char** text);
+
+/* ---- Pictures ---- */
+
+typedef struct reef_image reef_image;
+
+/* Decodes JPEG, PNG or BMP to 1, 3 or 4 channels and, unless width and height are 0, resizes it (bilinear). */
+REEF_API reef_status reef_image_load(const char* path, int32_t channels, int32_t width, int32_t height,
+                                     reef_image** image);
+/* Rows of width * channels samples each; copied. */
+REEF_API reef_status reef_image_create(int32_t width, int32_t height, int32_t channels, const uint8_t* samples,
+                                       reef_image** image);
+REEF_API int32_t reef_image_width(const reef_image* image);
+REEF_API int32_t reef_image_height(const reef_image* image);
+REEF_API int32_t reef_image_channels(const reef_image* image);
+/* Height rows of width pixels, channels interleaved. */
+REEF_API uint8_t* reef_image_samples(reef_image* image);
+REEF_API reef_status reef_image_resize(const reef_image* image, int32_t width, int32_t height, reef_image** resized);
+/* As PNG. */
+REEF_API reef_status reef_image_save(const reef_image* image, const char* path);
+REEF_API void reef_image_free(reef_image* image);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* REEF_REEF_H_ */

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/quantize_driver.h"
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "data/preprocess.h"
+#include "execute/cpu/interpreter.h"
+#include "formats/tflite/reader.h"
+#include "formats/tflite/writer.h"
+#include "ir/verify.h"
+#include "simplify/simplify.h"
+
+namespace reef::compiler {
+namespace {
+
+// The bytes to be written are a sound model that runs.
+Status try_out(const std::vector<std::uint8_t>& bytes, const data::SampleSource* source) {
+  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(Bytes(bytes)));
+  REEF_RETURN_IF_ERROR(ir::verify(model));
+  const auto shared = std::make_shared<const ir::Model>(std::move(model));
+  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(shared));
+  REEF_RETURN_IF_ERROR(interpreter->prepare());
+  for (int i = 0; source != nullptr && i < interpreter->input_count(); ++i) {
+    REEF_RETURN_IF_ERROR(source->read(0, data::input_spec(*shared, i), interpreter->input_bytes(i)));
+  }
+  return interpreter->invoke();
+}
+
+// What the file calls the tensors of the result, which were made from those of the model as loaded.
+std::vector<TensorOrigin> origins_of(const std::vector<TensorOrigin>& loaded,
+                                     const std::vector<quantize::TensorPair>& pairs) {
+  std::map<std::string, std::string> names;
+  for (const TensorOrigin& origin : loaded) names[origin.tensor] = origin.name;
+  std::vector<TensorOrigin> result;
+  for (const quantize::TensorPair& pair : pairs) {
+    if (const auto found = names.find(pair.float_name); found != names.end()) {
+      result.push_back({pair.quantized_name, found->second});
+    }
+  }
+  return result;
+}
+
+std::int64_t file_size(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<std::int64_t>(size);
+}
+
+}  // namespace
+
+Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
+  QuantizeOutcome outcome;
+  outcome.notes = std::move(loaded.notes);
+  REEF_ASSIGN_OR_RETURN(const simplify::SimplifyReport simplified, simplify::simplify(loaded.model));
+  if (!simplified.passes.empty()) {
+    outcome.notes.push_back(
+        fmt::format("simplified: {} operators became {}", simplified.operators_before, simplified.operators_after));
+  }
+  std::shared_ptr<const data::Dataset> samples;
+  if (!request.data.path.empty()) {
+    REEF_ASSIGN_OR_RETURN(samples, data::Dataset::open(request.data, loaded.model));
+    outcome.data = samples->describe();
+    if (samples->holds_pictures()) {
+      outcome.preprocess = data::to_string(samples->preprocess().preprocess);
+      outcome.preprocess_from = samples->preprocess().origin;
+      outcome.preprocess_is_guess = samples->preprocess().is_guess;
+    }
+  }
+  REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
+  outcome.origins = origins_of(loaded.origins, outcome.result.names);
+  ir::Model& model = outcome.result.model;
+  if (samples != nullptr && samples->holds_pictures()) {
+    data::store_preprocess(samples->preprocess().preprocess, model);
+  }
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> bytes, tflite::write_model(model));
+  REEF_RETURN_IF_ERROR(
+      try_out(bytes, samples.get()).in("the quantized model does not run, nothing was written (a defect in Reef)"));
+  outcome.model_bytes = file_size(request.model);
+  outcome.output_bytes = static_cast<std::int64_t>(bytes.size());
+  if (!request.output.empty()) REEF_RETURN_IF_ERROR(write_file(request.output, bytes));
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outcome;
+}
+
+}  // namespace reef::compiler

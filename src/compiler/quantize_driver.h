@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a float model's file and samples to a quantized model's file.
+//
+//   load (any format) -> float form -> scales it carries, or calibration and recovery -> write -> read back and run
+//
+// Nothing is written unless the bytes read back as a sound model that runs on a sample.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/front_end.h"
+#include "data/dataset.h"
+#include "ir/model.h"
+#include "quantize/quantize.h"
+
+namespace reef::compiler {
+
+struct QuantizeRequest {
+  std::string model, output;  // files; no output: everything is done but writing
+  FrontEndOptions front_end;
+  data::DatasetOptions data;  // an empty path: no samples
+  quantize::QuantizeOptions how;
+};
+
+struct QuantizeOutcome {
+  quantize::QuantizeResult result;
+  std::int64_t model_bytes = 0, output_bytes = 0;  // of the files
+  std::string data;                                // what the samples are, in words
+  std::string preprocess;       // text form, as stored in the result; empty: samples are not pictures
+  std::string preprocess_from;  // where it comes from, in words
+  bool preprocess_is_guess = false;
+  std::vector<TensorOrigin> origins;  // of the result's tensors; empty: names are the file's own
+  std::vector<std::string> notes;
+  double seconds = 0;  // measured
+};
+
+Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request);
+
+}  // namespace reef::compiler

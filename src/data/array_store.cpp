@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples in .npz and .npy files. Which array feeds which input is decided once, by names; then every sample is a
+// slice.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include <fmt/ranges.h>
+
+#include "base/file.h"
+#include "data/array_sample.h"
+#include "data/dataset.h"
+#include "data/values.h"
+#include "formats/numpy/npz.h"
+
+namespace reef::data {
+namespace {
+
+// In the order in which they are looked for.
+constexpr std::string_view kCalibrationNames[] = {"calib", "calibration", "calib_images", "x_calib", "representative",
+                                                  "train", "x_train",     "images",       "x",       "inputs",
+                                                  "input", "noisy",       "ids",          "data",    "arr_0"};
+constexpr std::string_view kEvaluationNames[] = {"images", "x",      "x_test", "test", "ids",  "inputs", "input",
+                                                 "noisy",  "lowres", "lr",     "eval", "data", "arr_0"};
+constexpr std::string_view kTruthNames[] = {"labels",  "y",      "y_test",  "boxes", "clean", "masks", "mask",
+                                            "targets", "target", "highres", "hr",    "truth", "arr_1"};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// "serving_default_picture:0" is called "picture" by people.
+std::string short_name(std::string name) {
+  constexpr std::string_view kServing = "serving_default_";
+  if (name.starts_with(kServing)) name.erase(0, kServing.size());
+  if (const std::size_t colon = name.rfind(':'); colon != std::string::npos) name.erase(colon);
+  return name;
+}
+
+struct InputArray {
+  std::string name;
+  numpy::Array array;
+};
+
+class ArrayStore : public SampleStore {
+ public:
+  std::string path;
+  std::vector<InputArray> inputs;  // one for each input of the model
+  std::optional<InputArray> right;
+
+  std::int64_t size() const override { return inputs[0].array.shape[0]; }
+
+  Status read(std::int64_t sample, const InputSpec& input, const Preprocess& preprocess,
+              std::span<std::byte> target) const override {
+    const auto index = static_cast<std::size_t>(input.index);
+    REEF_REQUIRE(index < inputs.size(), "'{}' has no array for input {}", path, input.index);
+    return store_array_sample(inputs[index].array, sample, input, preprocess, target)
+        .in(fmt::format("'{}', array '{}', sample {}", path, inputs[index].name, sample));
+  }
+
+  bool has_truth() const override { return right.has_value(); }
+
+  Result<Truth> truth(std::int64_t sample) const override {
+    REEF_REQUIRE(right.has_value(), "'{}' does not say what is right: there is no array of labels", path);
+    const numpy::Array& array = right->array;
+    Truth result{array.type, {array.shape.begin() + 1, array.shape.end()}, {}};
+    const std::int64_t count = array.elements() / array.shape[0];
+    auto values = array_values(array, sample * count, count);
+    if (!values.ok()) return values.status().in(fmt::format("'{}', array '{}'", path, right->name));
+    result.values = std::move(*values);
+    // A column of labels is labels.
+    if (result.shape == std::vector<std::int64_t>{1}) result.shape.clear();
+    return result;
+  }
+
+  bool holds_pictures() const override { return picture_array(inputs[0].array).has_value(); }
+
+  Result<std::pair<int, int>> picture_size(std::int64_t /*sample*/) const override {
+    const auto layout = picture_array(inputs[0].array);
+    REEF_REQUIRE(layout.has_value(), "'{}', array '{}' holds no pictures", path, inputs[0].name);
+    return std::pair(layout->width, layout->height);
+  }
+
+  std::string describe() const override {
+    std::vector<std::string> parts;
+    for (const InputArray& input : inputs) parts.push_back(fmt::format("'{}' {}", input.name, input.array.describe()));
+    return fmt::format("array{} {} of {}{}", parts.size() > 1 ? "s" : "", fmt::join(parts, ", "), path,
+                       right ? fmt::format(", truth '{}' {}", right->name, right->array.describe()) : "");
+  }
+
+  std::string name_of(std::int64_t sample) const override { return fmt::format("{}[{}]", inputs[0].name, sample); }
+};
+
+std::vector<std::string> at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+// Every array with its type, for messages that ask the user to choose.
+std::string list_of(const numpy::Npz& npz) {
+  std::vector<std::string> parts;
+  for (const std::string& name : npz.names()) {
+    const auto header = npz.header(name);
+    parts.push_back(header.ok()
+                        ? fmt::format("{} ({} [{}])", name, ir::type_name(header->type), fmt::join(header->shape, ", "))
+                        : fmt::format("{} (not readable)", name));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+template <typename Names>
+std::string first_present(const numpy::Npz& npz, const Names& candidates) {
+  for (const auto& candidate : candidates) {
+    for (const std::string& name : npz.names()) {
+      if (lower(name) == candidate) return name;
+    }
+  }
+  return "";
+}
+
+// Empty: there is none.
+std::string usual_array(const numpy::Npz& npz, Use use) {
+  const std::string name =
+      use == Use::kCalibration ? first_present(npz, kCalibrationNames) : first_present(npz, kEvaluationNames);
+  return name.empty() && npz.names().size() == 1 ? npz.names()[0] : name;
+}
+
+Result<std::vector<std::string>> input_arrays(const numpy::Npz& npz, const DatasetOptions& options,
+                                              const ir::Model& model) {
+  const std::size_t count = model.subgraphs[0].inputs.size();
+  if (!options.arrays.empty()) {
+    std::vector<std::string> names = at_commas(options.arrays);
+    REEF_REQUIRE(names.size() == count, "--array names {} arrays, the model has {} inputs", names.size(), count);
+    return names;
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string input = input_spec(model, static_cast<int>(i)).name;
+    std::vector<std::string> candidates = {lower(input), lower(short_name(input))};
+    for (const ir::Signature& signature : model.signatures) {
+      for (const ir::SignatureTensor& tensor : signature.inputs) {
+        if (signature.subgraph == 0 && tensor.tensor == model.subgraphs[0].inputs[i])
+          candidates.push_back(lower(tensor.name));
+      }
+    }
+    // Of one input's arrays, usual names tell those for calibration apart.
+    const bool usual_first = count == 1 && options.use == Use::kCalibration;
+    std::string name = usual_first ? usual_array(npz, options.use) : "";
+    if (name.empty()) name = first_present(npz, candidates);
+    if (name.empty() && count == 1) name = usual_array(npz, options.use);
+    REEF_REQUIRE(!name.empty(), "'{}' has no array for input '{}'; name one for each input with --array A,B: {}",
+                 options.path, input, list_of(npz));
+    names.push_back(name);
+  }
+  return names;
+}
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
+
+Result<std::optional<InputArray>> truth_array(const numpy::Npz* npz, const DatasetOptions& options,
+                                              const std::string& input) {
+  std::optional<InputArray> none;
+  if (!options.truth.empty() && (npz == nullptr || (!npz->has(options.truth) && is_file(options.truth)))) {
+    REEF_ASSIGN_OR_RETURN(numpy::Array array, numpy::load_npy(options.truth));
+    return std::optional(InputArray{options.truth, std::move(array)});
+  }
+  if (npz == nullptr) return none;
+  std::string name = options.truth;
+  if (name.empty()) name = npz->has(input + "_labels") ? input + "_labels" : first_present(*npz, kTruthNames);
+  if (name.empty() || name == input || (options.truth.empty() && options.use == Use::kCalibration)) return none;
+  auto array = npz->read(name);
+  if (!array.ok()) return array.status().in(options.path);
+  return std::optional(InputArray{name, std::move(*array)});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, const ir::Model& model) {
+  auto store = std::make_unique<ArrayStore>();
+  store->path = options.path;
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.path, std::uint64_t{1} << 36));
+  std::optional<numpy::Npz> npz;
+  if (file.size() >= 2 && file.data()[0] == 'P' && file.data()[1] == 'K') {
+    auto opened = numpy::Npz::open(file);
+    if (!opened.ok()) return opened.status().in(options.path);
+    npz = std::move(*opened);
+    REEF_ASSIGN_OR_RETURN(const std::vector<std::string> names, input_arrays(*npz, options, model));
+    for (const std::string& name : names) {
+      auto array = npz->read(name);
+      if (!array.ok()) return array.status().in(options.path);
+      store->inputs.push_back({name, std::move(*array)});
+    }
+  } else {
+    auto array = numpy::read_npy(file);
+    if (!array.ok())
+      return array.status().in(fmt::format("'{}' is no folder of pictures, no .npz and no .npy", options.path));
+    REEF_REQUIRE(model.subgraphs[0].inputs.size() == 1, "the model has {} inputs; '{}' holds one array. Give an .npz",
+                 model.subgraphs[0].inputs.size(), options.path);
+    store->inputs.push_back({std::filesystem::path(options.path).stem().string(), std::move(*array)});
+  }
+  for (std::size_t i = 0; i < store->inputs.size(); ++i) {
+    const InputArray& input = store->inputs[i];
+    REEF_RETURN_IF_ERROR(check_fit(input.array, input_spec(model, static_cast<int>(i)))
+                             .in(fmt::format("'{}', array '{}'", options.path, input.name)));
+    REEF_REQUIRE(input.array.shape[0] == store->size(), "'{}': array '{}' has {} samples, '{}' has {}", options.path,
+                 input.name, input.array.shape[0], store->inputs[0].name, store->size());
+  }
+  REEF_ASSIGN_OR_RETURN(store->right, truth_array(npz ? &*npz : nullptr, options, store->inputs[0].name));
+  if (store->right) {
+    REEF_REQUIRE(!store->right->array.shape.empty() && store->right->array.shape[0] == store->size(),
+                 "'{}': '{}' is {}, but there are {} samples", options.path, store->right->name,
+                 store->right->array.describe(), store->size());
+  }
+  return std::unique_ptr<SampleStore>(std::move(store));
+}
+
+}  // namespace reef::data

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model, data and a metric: one figure.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "data/dataset.h"
+#include "evaluate/metric.h"
+#include "evaluate/sample_runner.h"
+
+namespace reef::evaluate {
+
+struct Evaluation {
+  Figure figure;
+  std::int64_t samples = 0;
+  RunnerReport run;
+};
+
+// The figure does not depend on the number of threads. `model` must have passed ir::verify.
+Result<Evaluation> evaluate(const std::shared_ptr<const ir::Model>& model, const data::Dataset& dataset, Metric& metric,
+                            const RunnerOptions& options);
+
+}  // namespace reef::evaluate

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tensor's values as real numbers, whatever its type.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/shape.h"
+#include "ops/op_context.h"
+
+namespace reef::evaluate {
+
+struct TensorValues {
+  std::string name;
+  ir::Shape shape;
+  std::vector<double> values;
+};
+
+// Quantized values are multiplied out, with a scale per channel where there is one. An error for types without numbers.
+Result<std::vector<double>> real_values(const ops::Tensor& tensor);
+Result<TensorValues> tensor_values(const ops::Tensor& tensor);
+
+}  // namespace reef::evaluate

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a model on many samples, shared out over threads: one interpreter (and one virtual device) for each thread, each
+// sample on its own from the same state.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/status.h"
+#include "data/sample_source.h"
+#include "execute/cpu/interpreter.h"
+
+namespace reef::evaluate {
+
+struct RunnerOptions {
+  int threads = 1;
+  bool on_device = false;  // Edge TPU ops on a virtual device; else a model that has them is refused
+  ops::TfliteRelease tflite_release = ops::TfliteRelease::kCurrent;
+  // Told after every sample how many are done; one call at a time.
+  std::function<void(std::int64_t done, std::int64_t all)> progress;
+};
+
+struct RunnerReport {
+  double seconds = 0;            // measured, from start to end
+  double inference_seconds = 0;  // measured, of all inferences together, on all threads
+  std::vector<std::string> notes;
+};
+
+// `model` must have passed ir::verify. `answer` is called once for each sample, from any thread, with an interpreter
+// that has just run it. If samples fail, the error is that of the lowest number among those that were tried.
+Result<RunnerReport> run_samples(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
+                                 const RunnerOptions& options,
+                                 const std::function<Status(std::int64_t sample, cpu::Interpreter&)>& answer);
+
+}  // namespace reef::evaluate

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/numpy/npz.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "base/file.h"
+
+namespace reef::numpy {
+namespace {
+
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 36;
+constexpr std::string_view kEnding = ".npy";
+
+}  // namespace
+
+Result<Npz> Npz::open(const Bytes& file) {
+  Npz npz;
+  REEF_ASSIGN_OR_RETURN(npz.archive_, zip::Archive::open(file));
+  for (const zip::Member& member : npz.archive_.members()) {
+    if (member.name.ends_with(kEnding))
+      npz.names_.push_back(member.name.substr(0, member.name.size() - kEnding.size()));
+  }
+  return npz;
+}
+
+Result<Npz> Npz::load(const std::string& path) {
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
+  auto npz = open(file);
+  if (!npz.ok()) return npz.status().in(path);
+  return npz;
+}
+
+bool Npz::has(const std::string& name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
+
+Result<const zip::Member*> Npz::member(const std::string& name) const {
+  const zip::Member* found = archive_.find(name + std::string(kEnding));
+  REEF_REQUIRE(found != nullptr, "there is no array '{}'; there are: {}", name, fmt::join(names_, ", "));
+  return found;
+}
+
+Result<Header> Npz::header(const std::string& name) const {
+  REEF_ASSIGN_OR_RETURN(const zip::Member* found, member(name));
+  REEF_ASSIGN_OR_RETURN(const Bytes start, archive_.read_start(*found, kMaxHeaderBytes));
+  auto header = read_npy_header(start.span());
+  if (!header.ok()) return header.status().in(fmt::format("array '{}'", name));
+  return header;
+}
+
+Result<Array> Npz::read(const std::string& name) const {
+  REEF_ASSIGN_OR_RETURN(const zip::Member* found, member(name));
+  REEF_ASSIGN_OR_RETURN(const Bytes file, archive_.read(*found));
+  auto array = read_npy(file);
+  if (!array.ok()) return array.status().in(fmt::format("array '{}'", name));
+  return array;
+}
+
+Result<std::vector<std::uint8_t>> write_npz(std::span<const NamedArray> arrays, bool deflate) {
+  std::vector<std::vector<std::uint8_t>> files;
+  std::vector<zip::NewMember> members;
+  files.reserve(arrays.size());
+  for (const NamedArray& named : arrays) {
+    auto file = write_npy(named.array.type, named.array.shape, named.array.data.span());
+    if (!file.ok()) return file.status().in(fmt::format("array '{}'", named.name));
+    files.push_back(std::move(*file));
+    members.push_back({named.name + std::string(kEnding), files.back()});
+  }
+  return zip::write_archive(members, deflate);
+}
+
+}  // namespace reef::numpy

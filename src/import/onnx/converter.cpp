@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/onnx/converter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "numeric/half.h"
+
+namespace reef::import {
+
+#define CONVERTER(domain, name, function) Status function(NodeContext&);
+#include "import/onnx/converters.def"
+#undef CONVERTER
+
+namespace {
+
+using Key = std::pair<std::string_view, std::string_view>;
+
+const std::map<Key, Converter>& converters() {
+  static const std::map<Key, Converter> table = {
+#define CONVERTER(domain, name, function) {{domain, name}, function},
+#include "import/onnx/converters.def"
+#undef CONVERTER
+  };
+  return table;
+}
+
+template <typename To, typename From, typename Function>
+Bytes mapped(const Bytes& data, Function function) {
+  std::vector<std::uint8_t> bytes(data.size() / sizeof(From) * sizeof(To));
+  for (std::size_t i = 0; i < data.size() / sizeof(From); ++i) {
+    From from;
+    std::memcpy(&from, data.data() + i * sizeof(From), sizeof(From));
+    const To to = function(from);
+    std::memcpy(bytes.data() + i * sizeof(To), &to, sizeof(To));
+  }
+  return Bytes(std::move(bytes));
+}
+
+}  // namespace
+
+Converter find_converter(std::string_view domain, std::string_view op_type) {
+  const auto found = converters().find({domain, op_type});
+  return found == converters().end() ? nullptr : found->second;
+}
+
+std::vector<std::string> all_converters() {
+  std::vector<std::string> names;
+  for (const auto& [key, function] : converters()) {
+    names.push_back(key.first.empty() ? std::string(key.second) : fmt::format("{}.{}", key.first, key.second));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<ir::DataType> stored_type(onnx::ElementType type) {
+  switch (type) {
+    case onnx::ElementType::kFloat:
+    case onnx::ElementType::kFloat16:
+    case onnx::ElementType::kBFloat16:
+    case onnx::ElementType::kDouble:
+      return ir::DataType::kFloat32;
+    case onnx::ElementType::kUInt8:
+      return ir::DataType::kUInt8;
+    case onnx::ElementType::kInt8:
+      return ir::DataType::kInt8;
+    case onnx::ElementType::kUInt16:
+      return ir::DataType::kUInt16;
+    case onnx::ElementType::kInt16:
+      return ir::DataType::kInt16;
+    case onnx::ElementType::kInt32:
+      return ir::DataType::kInt32;
+    case onnx::ElementType::kUInt32:
+      return ir::DataType::kUInt32;
+    case onnx::ElementType::kInt64:
+    case onnx::ElementType::kUInt64:
+      return ir::DataType::kInt64;
+    case onnx::ElementType::kBool:
+      return ir::DataType::kBool;
+    default:
+      return std::nullopt;
+  }
+}
+
+Result<Id> constant_of(GraphBuilder& b, const onnx::Tensor& tensor, std::string_view name) {
+  const auto type = stored_type(tensor.type);
+  if (!type) {
+    return unsupported("tensor '{}' is of type {}, which TFLite has no operators for", tensor.name,
+                       onnx::element_type_name(tensor.type));
+  }
+  std::vector<std::int32_t> dims;
+  for (const std::int64_t dim : tensor.dims) dims.push_back(static_cast<std::int32_t>(dim));
+  Bytes data = tensor.data;
+  switch (tensor.type) {
+    case onnx::ElementType::kDouble:
+      data = mapped<float, double>(data, [](double x) { return static_cast<float>(x); });
+      break;
+    case onnx::ElementType::kFloat16:
+      data = mapped<float, std::uint16_t>(data, numeric::half_to_float);
+      break;
+    case onnx::ElementType::kBFloat16:
+      data = mapped<float, std::uint16_t>(data, numeric::bfloat16_to_float);
+      break;
+    case onnx::ElementType::kBool:
+      data = mapped<std::uint8_t, std::uint8_t>(data, [](std::uint8_t x) { return static_cast<std::uint8_t>(x != 0); });
+      break;
+    default: {
+      // Slices of the file lie anywhere; kernels and readers of constants want them aligned.
+      const auto address = reinterpret_cast<std::uintptr_t>(data.data());
+      if (address % 8 != 0) data = Bytes::copy_of(data.span());
+    }
+  }
+  return b.constant(*type, ir::Shape(std::move(dims)), std::move(data), name);
+}
+
+Status NodeContext::require_inputs(int count) const {
+  for (int i = 0; i < count; ++i) {
+    REEF_REQUIRE(has(i), "input {} is left out, but {} needs it", i, op());
+    if (in(i) == kAbsent) return unsupported("input {} is a sequence; {} takes tensors", i, op());
+    if (!b.is_shape_known(in(i))) {
+      return unsupported(
+          "the size of input {} '{}' is known only when the model runs; export the model with fixed sizes", i,
+          node_.inputs[static_cast<std::size_t>(i)]);
+    }
+  }
+  return ok_status();
+}
+
+Result<std::vector<std::int64_t>> NodeContext::ints(int i) {
+  REEF_REQUIRE(has(i), "input {} is left out", i);
+  if (auto values = b.int_values(in(i))) return *std::move(values);
+  REEF_RETURN_IF_ERROR(b.status());
+  needed_input_ = i;
+  return unsupported("input {} '{}' must be known before the model runs, but it is computed", i,
+                     node_.inputs[static_cast<std::size_t>(i)]);
+}
+
+Result<std::vector<float>> NodeContext::floats(int i) {
+  REEF_REQUIRE(has(i), "input {} is left out", i);
+  if (auto values = b.float_values(in(i))) return *std::move(values);
+  REEF_RETURN_IF_ERROR(b.status());
+  needed_input_ = i;
+  return unsupported("input {} '{}' must be known before the model runs, but it is computed", i,
+                     node_.inputs[static_cast<std::size_t>(i)]);
+}
+
+Result<int> NodeContext::axis(std::int64_t given, int rank) const {
+  REEF_REQUIRE(given >= -rank && given < rank, "axis {} is outside of a tensor of {} dimensions", given, rank);
+  return static_cast<int>(given < 0 ? given + rank : given);
+}
+
+Result<std::vector<int>> NodeContext::axes(const std::vector<std::int64_t>& given, int rank) const {
+  std::vector<int> result;
+  for (const std::int64_t each : given) {
+    REEF_ASSIGN_OR_RETURN(const int normal, axis(each, rank));
+    REEF_REQUIRE(std::find(result.begin(), result.end(), normal) == result.end(), "axis {} is given twice", each);
+    result.push_back(normal);
+  }
+  return result;
+}
+
+std::int64_t NodeContext::int_attribute(std::string_view name, std::int64_t fallback) const {
+  const onnx::Attribute* attribute = node_.find(name);
+  return attribute != nullptr ? attribute->i : fallback;
+}
+
+float NodeContext::float_attribute(std::string_view name, float fallback) const {
+  const onnx::Attribute* attribute = node_.find(name);
+  return attribute != nullptr ? attribute->f : fallback;
+}
+
+std::string NodeContext::string_attribute(std::string_view name, std::string_view fallback) const {
+  const onnx::Attribute* attribute = node_.find(name);
+  return attribute != nullptr ? attribute->s : std::string(fallback);
+}
+
+std::vector<std::int64_t> NodeContext::ints_attribute(std::string_view name) const {
+  const onnx::Attribute* attribute = node_.find(name);
+  return attribute != nullptr ? attribute->ints : std::vector<std::int64_t>();
+}
+
+std::vector<float> NodeContext::floats_attribute(std::string_view name) const {
+  const onnx::Attribute* attribute = node_.find(name);
+  return attribute != nullptr ? attribute->floats : std::vector<float>();
+}
+
+const onnx::Tensor* NodeContext::tensor_attribute(std::string_view name) const {
+  const onnx::Attribute* attribute = node_.find(name);
+  return attribute != nullptr ? attribute->tensor.get() : nullptr;
+}
+
+const onnx::Graph* NodeContext::graph_attribute(std::string_view name) const {
+  const onnx::Attribute* attribute = node_.find(name);
+  return attribute != nullptr ? attribute->graph.get() : nullptr;
+}
+
+namespace {
+
+onnx::ElementType onnx_type_of(ir::DataType type) {
+  switch (type) {
+    case ir::DataType::kUInt8:
+      return onnx::ElementType::kUInt8;
+    case ir::DataType::kInt8:
+      return onnx::ElementType::kInt8;
+    case ir::DataType::kUInt16:
+      return onnx::ElementType::kUInt16;
+    case ir::DataType::kInt16:
+      return onnx::ElementType::kInt16;
+    case ir::DataType::kInt32:
+      return onnx::ElementType::kInt32;
+    case ir::DataType::kUInt32:
+      return onnx::ElementType::kUInt32;
+    case ir::DataType::kInt64:
+      return onnx::ElementType::kInt64;
+    case ir::DataType::kBool:
+      return onnx::ElementType::kBool;
+    default:
+      return onnx::ElementType::kFloat;
+  }
+}
+
+}  // namespace
+
+void NodeContext::out(int i, Id id) {
+  Value value;
+  value.id = id;
+  value.type = onnx_type_of(b.type(id));
+  if (!inputs_.empty() && inputs_[0].id >= 0 && stored_type(inputs_[0].type) == b.type(id))
+    value.type = inputs_[0].type;
+  out(i, std::move(value));
+}
+
+void NodeContext::out(int i, Value value) {
+  if (i < output_count()) outputs_[static_cast<std::size_t>(i)] = std::move(value);
+}
+
+}  // namespace reef::import

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a converter of one kind of ONNX node sees and does. converters.def lists them; HACKING.md explains how to add
+// one.
+//
+// A converter keeps ONNX's meaning, channels first included: an operator that wants channels last is put between two
+// TRANSPOSE, which src/simplify moves and cancels afterwards. Sizes are known: dynamic ones were fixed at the inputs.
+// Element types: float16, bfloat16 and float64 are stored as float32, uint64 as int64; other types as they are.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "formats/onnx/model.h"
+#include "import/onnx/graph_builder.h"
+#include "import/onnx/vocabulary.h"
+
+namespace reef::import {
+
+// An ONNX value: a tensor, or a sequence of tensors whose length is known.
+struct Value {
+  Id id = kAbsent;
+  onnx::ElementType type = onnx::ElementType::kUndefined;  // as ONNX sees it
+  std::shared_ptr<const std::vector<Value>> sequence;      // not null: it is one
+};
+
+// The type that stores ONNX's `type`; nullopt: none.
+std::optional<ir::DataType> stored_type(onnx::ElementType type);
+// A constant of `tensor`'s value in its stored type.
+Result<Id> constant_of(GraphBuilder& b, const onnx::Tensor& tensor, std::string_view name);
+
+class NodeContext;
+// Converts the nodes of a graph inside a node (If, Loop, Scan): inputs by name -> outputs in order.
+using GraphRunner = std::function<Result<std::vector<Value>>(const onnx::Graph&, const std::vector<Value>& inputs)>;
+
+class NodeContext {
+ public:
+  NodeContext(const onnx::Node& node, std::int64_t opset, GraphBuilder& builder, std::vector<Value> inputs,
+              GraphRunner run_graph)
+      : b(builder), node_(node), opset_(opset), inputs_(std::move(inputs)), run_graph_(std::move(run_graph)) {
+    outputs_.resize(node.outputs.size());
+  }
+
+  GraphBuilder& b;
+
+  const onnx::Node& node() const { return node_; }
+  std::string_view op() const { return node_.op_type; }
+  std::int64_t opset() const { return opset_; }
+
+  // ---- Inputs ----
+  int input_count() const { return static_cast<int>(inputs_.size()); }
+  bool has(int i) const {
+    return i < input_count() && (inputs_[static_cast<std::size_t>(i)].id >= 0 || value(i).sequence != nullptr);
+  }
+  // kAbsent where it is left out.
+  Id in(int i) const { return has(i) ? inputs_[static_cast<std::size_t>(i)].id : kAbsent; }
+  const Value& value(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
+  // Fails unless inputs 0 to count - 1 are there, with known shapes.
+  Status require_inputs(int count) const;
+  // Values of an input that must be known before the model runs. The refusal names it.
+  Result<std::vector<std::int64_t>> ints(int i);
+  Result<std::vector<float>> floats(int i);
+  // An axis as a number from 0 on; an error if it is outside of a tensor of this rank.
+  Result<int> axis(std::int64_t given, int rank) const;
+  Result<std::vector<int>> axes(const std::vector<std::int64_t>& given, int rank) const;
+
+  // ---- Attributes ----
+  bool has_attribute(std::string_view name) const { return node_.find(name) != nullptr; }
+  std::int64_t int_attribute(std::string_view name, std::int64_t fallback) const;
+  float float_attribute(std::string_view name, float fallback) const;
+  std::string string_attribute(std::string_view name, std::string_view fallback) const;
+  std::vector<std::int64_t> ints_attribute(std::string_view name) const;
+  std::vector<float> floats_attribute(std::string_view name) const;
+  const onnx::Tensor* tensor_attribute(std::string_view name) const;
+  const onnx::Graph* graph_attribute(std::string_view name) const;
+
+  // ---- Outputs ----
+  int output_count() const { return static_cast<int>(outputs_.size()); }
+  bool wants(int i) const { return i < output_count() && !node_.outputs[static_cast<std::size_t>(i)].empty(); }
+  // Its ONNX type is that of what is stored, or of input 0 where that is stored in the same type.
+  void out(int i, Id id);
+  void out(int i, Value value);
+  std::vector<Value> take_outputs() { return std::move(outputs_); }
+
+  Result<std::vector<Value>> run_graph(const onnx::Graph& graph, const std::vector<Value>& inputs) const {
+    return run_graph_(graph, inputs);
+  }
+
+  // The input whose value was needed and is not known; -1: none.
+  int needed_input() const { return needed_input_; }
+
+ private:
+  const onnx::Node& node_;
+  std::int64_t opset_;
+  std::vector<Value> inputs_, outputs_;
+  GraphRunner run_graph_;
+  int needed_input_ = -1;
+};
+
+using Converter = Status (*)(NodeContext&);
+
+// Null: there is none for this kind of node.
+Converter find_converter(std::string_view domain, std::string_view op_type);
+
+// Every kind of node that can be converted, sorted: "Add", "com.microsoft.QLinearAdd".
+std::vector<std::string> all_converters();
+
+}  // namespace reef::import

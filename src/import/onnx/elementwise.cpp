@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise nodes of two or more operands, with numpy's broadcasting, which is TFLite's too.
+//
+// Integers of 8 and 16 bits are computed in 32 bits and uint32 in 64, then cast back, which keeps ONNX's wrapping.
+// Before opset 7 the second operand was aligned at the attribute "axis".
+#include <cmath>
+
+#include "import/onnx/converter.h"
+
+namespace reef::import {
+namespace {
+
+// Operand 1, with axes of size 1 behind it where an old node aligns it at "axis".
+Id second_operand(NodeContext& ctx) {
+  const Id y = ctx.in(1);
+  if (ctx.opset() >= 7 || ctx.int_attribute("broadcast", 0) == 0 || !ctx.has_attribute("axis")) return y;
+  std::int64_t axis = ctx.int_attribute("axis", 0);
+  if (axis < 0) axis += ctx.b.rank(ctx.in(0));
+  Dims dims = dims_of(ctx.b.shape(y));
+  while (static_cast<std::int64_t>(dims.size()) + axis < ctx.b.rank(ctx.in(0))) dims.push_back(1);
+  return reshape(ctx.b, y, dims);
+}
+
+Id arithmetic(GraphBuilder& b, std::string_view op, Id x, Id y) {
+  return cast(b, binary(b, op, widened(b, x), widened(b, y)), b.type(x));
+}
+
+Status convert_arithmetic(NodeContext& ctx, std::string_view op) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  ctx.out(0, arithmetic(ctx.b, op, ctx.in(0), second_operand(ctx)));
+  return ok_status();
+}
+
+// Any number of operands, joined in order.
+Result<Id> folded(NodeContext& ctx, std::string_view op) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
+  REEF_REQUIRE(ctx.input_count() >= 1, "it has no inputs");
+  Id result = ctx.in(0);
+  for (int i = 1; i < ctx.input_count(); ++i) result = arithmetic(ctx.b, op, result, ctx.in(i));
+  return result;
+}
+
+Status convert_folded(NodeContext& ctx, std::string_view op) {
+  REEF_ASSIGN_OR_RETURN(const Id result, folded(ctx, op));
+  ctx.out(0, result);
+  return ok_status();
+}
+
+Status convert_comparison(NodeContext& ctx, std::string_view op) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  const bool is_bool = ctx.b.type(ctx.in(0)) == ir::DataType::kBool;
+  const Id x = is_bool ? ctx.in(0) : widened(ctx.b, ctx.in(0));
+  const Id y = is_bool ? second_operand(ctx) : widened(ctx.b, second_operand(ctx));
+  ctx.out(0, compare(ctx.b, op, x, y));
+  return ok_status();
+}
+
+}  // namespace
+
+Status convert_add(NodeContext& ctx) { return convert_arithmetic(ctx, "ADD"); }
+Status convert_sub(NodeContext& ctx) { return convert_arithmetic(ctx, "SUB"); }
+Status convert_mul(NodeContext& ctx) { return convert_arithmetic(ctx, "MUL"); }
+
+// TFLite divides no int64; quotients of sizes and positions fit 32 bits.
+Status convert_div(NodeContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  GraphBuilder& b = ctx.b;
+  const Id x = widened(b, ctx.in(0)), y = widened(b, second_operand(ctx));
+  if (b.type(x) != ir::DataType::kInt64) return convert_arithmetic(ctx, "DIV");
+  const Id quotient = div(b, cast(b, x, ir::DataType::kInt32), cast(b, y, ir::DataType::kInt32));
+  ctx.out(0, cast(b, quotient, b.type(ctx.in(0))));
+  return ok_status();
+}
+
+Status convert_max(NodeContext& ctx) { return convert_folded(ctx, "MAXIMUM"); }
+Status convert_min(NodeContext& ctx) { return convert_folded(ctx, "MINIMUM"); }
+Status convert_sum(NodeContext& ctx) { return convert_folded(ctx, "ADD"); }
+
+Status convert_mean(NodeContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Id total, folded(ctx, "ADD"));
+  ctx.out(0, mul(ctx.b, total, 1.0 / ctx.input_count()));
+  return ok_status();
+}
+
+Status convert_equal(NodeContext& ctx) { return convert_comparison(ctx, "EQUAL"); }
+Status convert_greater(NodeContext& ctx) { return convert_comparison(ctx, "GREATER"); }
+Status convert_greater_or_equal(NodeContext& ctx) { return convert_comparison(ctx, "GREATER_EQUAL"); }
+Status convert_less(NodeContext& ctx) { return convert_comparison(ctx, "LESS"); }
+Status convert_less_or_equal(NodeContext& ctx) { return convert_comparison(ctx, "LESS_EQUAL"); }
+Status convert_and(NodeContext& ctx) { return convert_comparison(ctx, "LOGICAL_AND"); }
+Status convert_or(NodeContext& ctx) { return convert_comparison(ctx, "LOGICAL_OR"); }
+Status convert_xor(NodeContext& ctx) { return convert_comparison(ctx, "NOT_EQUAL"); }
+
+// The exponent may be of another type. Squares and roots become their own operators, which have integer kernels.
+Status convert_pow(NodeContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  GraphBuilder& b = ctx.b;
+  const Id x = ctx.in(0);
+  const Id y = second_operand(ctx);
+  const auto exponent = b.elements(y) == 1 ? b.float_values(y) : std::nullopt;
+  const bool keeps_shape = b.rank(y) <= b.rank(x);
+  if (exponent && keeps_shape && is_float(b.type(x))) {
+    const float n = exponent->at(0);
+    if (n == 1 || n == 2 || n == 0.5f || n == -0.5f) {
+      ctx.out(0, n == 1 ? x : unary(b, n == 2 ? "SQUARE" : n == 0.5f ? "SQRT" : "RSQRT", x));
+      return ok_status();
+    }
+  }
+  if (b.type(x) == ir::DataType::kInt32 && b.type(y) == ir::DataType::kInt32) return convert_arithmetic(ctx, "POW");
+  const Id result = binary(b, "POW", cast(b, x, ir::DataType::kFloat32), cast(b, y, ir::DataType::kFloat32));
+  ctx.out(0, cast(b, result, b.type(x)));
+  return ok_status();
+}
+
+// fmod = 1: the sign is the dividend's, as in C; else the divisor's, as in Python.
+Status convert_mod(NodeContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  GraphBuilder& b = ctx.b;
+  const Id x = widened(b, ctx.in(0)), y = widened(b, ctx.in(1));
+  if (ctx.int_attribute("fmod", 0) == 0) {
+    ctx.out(0, cast(b, binary(b, "FLOOR_MOD", x, y), b.type(ctx.in(0))));
+    return ok_status();
+  }
+  const auto magnitude = [&](Id value) { return maximum(b, value, subtract_from(b, 0, value)); };
+  const Id rest = binary(b, "FLOOR_MOD", magnitude(x), magnitude(y));
+  const Id is_negative = compare(b, "LESS", x, b.scalar(b.type(x), 0));
+  ctx.out(0, cast(b, select(b, is_negative, subtract_from(b, 0, rest), rest), b.type(ctx.in(0))));
+  return ok_status();
+}
+
+Status convert_bit_shift(NodeContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  GraphBuilder& b = ctx.b;
+  const std::string direction = ctx.string_attribute("direction", "");
+  REEF_REQUIRE(direction == "LEFT" || direction == "RIGHT", "attribute direction is '{}'; it must be LEFT or RIGHT",
+               direction);
+  const ir::DataType type = b.type(ctx.in(0));
+  if (direction == "RIGHT") {
+    if (type != ir::DataType::kInt64) {
+      ctx.out(0, binary(b, "RIGHT_SHIFT", ctx.in(0), ctx.in(1)));
+      return ok_status();
+    }
+    // TFLite shifts no 64 bits; as floating point the result is exact up to 2^24.
+    const Id amount = cast(b, ctx.in(1), ir::DataType::kFloat32);
+    const Id factor = binary(b, "POW", b.scalar(ir::DataType::kFloat32, 0.5), amount);
+    const Id product = mul(b, cast(b, ctx.in(0), ir::DataType::kFloat32), factor);
+    ctx.out(0, cast(b, unary(b, "FLOOR", product), type));
+    return ok_status();
+  }
+  const Id x = cast(b, ctx.in(0), ir::DataType::kInt64);
+  const Id amount = cast(b, ctx.in(1), ir::DataType::kFloat32);
+  // Powers of two are exact in float32.
+  const Id factor = cast(b, binary(b, "POW", b.scalar(ir::DataType::kFloat32, 2), amount), ir::DataType::kInt64);
+  ctx.out(0, cast(b, mul(b, x, factor), type));
+  return ok_status();
+}
+
+Status convert_where(NodeContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
+  GraphBuilder& b = ctx.b;
+  const Id yes = widened(b, ctx.in(1)), no = widened(b, ctx.in(2));
+  ctx.out(0, cast(b, select(b, ctx.in(0), yes, no), b.type(ctx.in(1))));
+  return ok_status();
+}
+
+Status convert_prelu(NodeContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  GraphBuilder& b = ctx.b;
+  const Id x = ctx.in(0);
+  Id slope = ctx.in(1);
+  // Before opset 7 a slope of C elements stood for the channel axis.
+  if (ctx.opset() < 7 && b.rank(slope) == 1 && b.rank(x) > 2 && b.dim(slope, 0) == b.dim(x, 1)) {
+    Dims dims(static_cast<std::size_t>(b.rank(x) - 1), 1);
+    dims[0] = b.dim(x, 1);
+    slope = reshape(b, slope, dims);
+  }
+  if (is_float(b.type(x))) {
+    ctx.out(0, b.emit("PRELU", {x, slope}, b.type(x)));
+    return ok_status();
+  }
+  const Id wide = widened(b, x), zero = b.scalar(b.type(wide), 0);
+  const Id below = mul(b, minimum(b, wide, zero), widened(b, slope));
+  ctx.out(0, cast(b, add(b, maximum(b, wide, zero), below), b.type(x)));
+  return ok_status();
+}
+
+}  // namespace reef::import

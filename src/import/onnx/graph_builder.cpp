@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/onnx/graph_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "execute/cpu/interpreter.h"
+#include "formats/tflite/schema_generated.h"
+#include "import/onnx/op_table.h"
+#include "ir/compact.h"
+#include "ir/describe.h"
+#include "ir/verify.h"
+#include "ops/registry.h"
+
+namespace reef::import {
+namespace {
+
+// Results up to this many elements are computed when they are made.
+constexpr std::int64_t kSmall = 1024;
+// Operators of one import; unrolled loops of hostile files end here.
+constexpr std::size_t kMostOperators = 2'000'000;
+
+const ir::Shape& stand_in_shape() {
+  static const ir::Shape shape(std::vector<std::int32_t>(32, 1));
+  return shape;
+}
+
+ops::Tensor bound(const ir::Model& model, const ir::Tensor& tensor) {
+  ops::Tensor result;
+  result.name = tensor.name;
+  result.type = tensor.type;
+  result.shape = tensor.shape;
+  result.quantization = &tensor.quantization;
+  const Bytes& data = ir::constant_data(model, tensor);
+  result.is_constant = ir::is_constant(model, tensor);
+  static std::uint64_t nothing = 0;
+  const void* bytes = data.empty() ? static_cast<const void*>(&nothing) : data.data();
+  // Ops see mutable memory because kernels write their outputs; inference writes nothing.
+  if (result.is_constant) result.data = static_cast<std::byte*>(const_cast<void*>(bytes));
+  result.bytes = data.size();
+  return result;
+}
+
+template <typename T>
+void append_value(std::vector<std::uint8_t>& bytes, T value) {
+  const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
+  bytes.insert(bytes.end(), raw, raw + sizeof(T));
+}
+
+template <typename T>
+T saturated(double value) {
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
+  if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  return static_cast<T>(value);
+}
+
+std::vector<std::uint8_t> number_bytes(ir::DataType type, double value) {
+  std::vector<std::uint8_t> bytes;
+  switch (type) {
+    case ir::DataType::kFloat32:
+      append_value(bytes, static_cast<float>(value));
+      break;
+    case ir::DataType::kInt32:
+      append_value(bytes, saturated<std::int32_t>(value));
+      break;
+    case ir::DataType::kInt64:
+      append_value(bytes, saturated<std::int64_t>(value));
+      break;
+    case ir::DataType::kInt16:
+      append_value(bytes, saturated<std::int16_t>(value));
+      break;
+    case ir::DataType::kUInt16:
+      append_value(bytes, saturated<std::uint16_t>(value));
+      break;
+    case ir::DataType::kUInt32:
+      append_value(bytes, saturated<std::uint32_t>(value));
+      break;
+    case ir::DataType::kInt8:
+      append_value(bytes, saturated<std::int8_t>(value));
+      break;
+    case ir::DataType::kUInt8:
+      append_value(bytes, saturated<std::uint8_t>(value));
+      break;
+    case ir::DataType::kBool:
+      append_value(bytes, static_cast<std::uint8_t>(value != 0));
+      break;
+    default:
+      break;
+  }
+  return bytes;
+}
+
+template <typename Out, typename In>
+std::vector<Out> converted(const Bytes& data) {
+  std::vector<Out> result(data.size() / sizeof(In));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    In element;
+    std::memcpy(&element, data.data() + i * sizeof(In), sizeof(In));
+    result[i] = static_cast<Out>(element);
+  }
+  return result;
+}
+
+template <typename Out>
+std::optional<std::vector<Out>> numbers(ir::DataType type, const Bytes& data) {
+  switch (type) {
+    case ir::DataType::kFloat32:
+      return converted<Out, float>(data);
+    case ir::DataType::kInt32:
+      return converted<Out, std::int32_t>(data);
+    case ir::DataType::kInt64:
+      return converted<Out, std::int64_t>(data);
+    case ir::DataType::kInt16:
+      return converted<Out, std::int16_t>(data);
+    case ir::DataType::kUInt16:
+      return converted<Out, std::uint16_t>(data);
+    case ir::DataType::kUInt32:
+      return converted<Out, std::uint32_t>(data);
+    case ir::DataType::kInt8:
+      return converted<Out, std::int8_t>(data);
+    case ir::DataType::kUInt8:
+    case ir::DataType::kBool:
+      return converted<Out, std::uint8_t>(data);
+    default:
+      return std::nullopt;
+  }
+}
+
+// A model of the operators that lead from constants to `target`.
+ir::Model cone_of(const ir::Model& model, const std::vector<std::int32_t>& producers, Id target) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  std::set<std::int32_t> operators, tensors = {target};
+  std::vector<std::int32_t> open = {target};
+  while (!open.empty()) {
+    const std::int32_t id = open.back();
+    open.pop_back();
+    if (ir::is_constant(model, graph.tensors[static_cast<std::size_t>(id)])) continue;
+    const std::int32_t producer = producers[static_cast<std::size_t>(id)];
+    if (producer < 0 || !operators.insert(producer).second) continue;
+    const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
+    for (const std::int32_t output : op.outputs) tensors.insert(output);
+    for (const std::int32_t input : op.inputs) {
+      if (input < 0) continue;
+      open.push_back(input);
+      tensors.insert(input);
+    }
+  }
+  ir::Model result;
+  result.buffers.emplace_back();
+  result.subgraphs.emplace_back();
+  ir::Subgraph& cone = result.subgraphs[0];
+  std::vector<std::int32_t> place(graph.tensors.size(), -1);
+  for (const std::int32_t id : tensors) {
+    ir::Tensor tensor = graph.tensors[static_cast<std::size_t>(id)];
+    place[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(cone.tensors.size());
+    if (ir::is_constant(model, tensor)) {
+      result.buffers.push_back(model.buffers[static_cast<std::size_t>(tensor.buffer)]);
+      tensor.buffer = static_cast<std::int32_t>(result.buffers.size() - 1);
+    }
+    cone.tensors.push_back(std::move(tensor));
+  }
+  for (const std::int32_t index : operators) {
+    ir::Operator op = graph.operators[static_cast<std::size_t>(index)];
+    for (std::int32_t& id : op.inputs) id = id < 0 ? id : place[static_cast<std::size_t>(id)];
+    for (std::int32_t& id : op.outputs) id = place[static_cast<std::size_t>(id)];
+    cone.operators.push_back(std::move(op));
+  }
+  cone.outputs = {place[static_cast<std::size_t>(target)]};
+  return result;
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder() {
+  model_.buffers.emplace_back();
+  model_.subgraphs.emplace_back();
+  graph().name = "main";
+}
+
+void GraphBuilder::set_scope(std::string name) {
+  scope_ = std::move(name);
+  made_in_scope_ = 0;
+}
+
+std::string GraphBuilder::next_name() { return fmt::format("{}/{}", scope_, ++made_in_scope_); }
+
+void GraphBuilder::rename(Id id, std::string name) {
+  if (id >= 0) graph().tensors[static_cast<std::size_t>(id)].name = std::move(name);
+}
+
+const ir::Tensor& GraphBuilder::tensor(Id id) const {
+  static const ir::Tensor stand_in = [] {
+    ir::Tensor tensor;
+    tensor.shape = stand_in_shape();
+    return tensor;
+  }();
+  return id < 0 ? stand_in : graph().tensors[static_cast<std::size_t>(id)];
+}
+
+std::int32_t GraphBuilder::dim(Id id, int axis) const {
+  const ir::Shape& dims = shape(id);
+  return axis >= 0 && axis < dims.rank() ? dims[axis] : 1;
+}
+
+bool GraphBuilder::is_shape_known(Id id) const { return id >= 0 && shaped_[static_cast<std::size_t>(id)] != 0; }
+bool GraphBuilder::is_constant(Id id) const { return id >= 0 && ir::is_constant(model_, tensor(id)); }
+bool GraphBuilder::is_known(Id id) const { return id >= 0 && known_[static_cast<std::size_t>(id)] != 0; }
+std::int32_t GraphBuilder::producer(Id id) const { return id < 0 ? -1 : producers_[static_cast<std::size_t>(id)]; }
+
+Id GraphBuilder::add_tensor(ir::Tensor tensor) {
+  graph().tensors.push_back(std::move(tensor));
+  producers_.push_back(-1);
+  known_.push_back(0);
+  shaped_.push_back(1);
+  return static_cast<Id>(graph().tensors.size() - 1);
+}
+
+Id GraphBuilder::failed_value(ir::DataType type) {
+  ir::Tensor tensor;
+  tensor.type = type;
+  tensor.shape = stand_in_shape();
+  return add_tensor(std::move(tensor));
+}
+
+Id GraphBuilder::input(const std::string& name, ir::DataType type, ir::Shape shape, bool is_graph_input) {
+  ir::Tensor tensor;
+  tensor.name = name;
+  tensor.type = type;
+  tensor.shape = std::move(shape);
+  const Id id = add_tensor(std::move(tensor));
+  if (is_graph_input) graph().inputs.push_back(id);
+  return id;
+}
+
+Id GraphBuilder::constant(ir::DataType type, ir::Shape shape, Bytes data, std::string_view name) {
+  const auto size = ir::byte_size(shape, type);
+  if (!shape.is_usable() || !size || static_cast<std::size_t>(*size) != data.size()) {
+    fail(internal_error("a constant of type {} and shape {} was made from {} bytes", ir::type_name(type),
+                        shape.to_string(), data.size()));
+    return failed_value(type);
+  }
+  ir::Buffer buffer;
+  buffer.is_empty_constant = data.empty();
+  buffer.data = std::move(data);
+  model_.buffers.push_back(std::move(buffer));
+  ir::Tensor tensor;
+  tensor.name = name.empty() ? next_name() : std::string(name);
+  tensor.type = type;
+  tensor.shape = std::move(shape);
+  tensor.buffer = static_cast<std::int32_t>(model_.buffers.size() - 1);
+  const Id id = add_tensor(std::move(tensor));
+  known_.back() = 1;
+  return id;
+}
+
+Id GraphBuilder::floats(std::span<const float> values, ir::Shape shape) {
+  std::vector<std::uint8_t> bytes(values.size_bytes());
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return constant(ir::DataType::kFloat32, std::move(shape), Bytes(std::move(bytes)));
+}
+
+Id GraphBuilder::ints(std::span<const std::int64_t> values) {
+  return ints(values, {static_cast<std::int32_t>(values.size())});
+}
+
+Id GraphBuilder::ints(std::span<const std::int64_t> values, ir::Shape shape, ir::DataType type) {
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(values.size() * 8);
+  for (const std::int64_t value : values) {
+    if (type == ir::DataType::kInt64) {
+      append_value(bytes, value);
+    } else {
+      append_value(bytes, saturated<std::int32_t>(static_cast<double>(value)));
+    }
+  }
+  return constant(type, std::move(shape), Bytes(std::move(bytes)));
+}
+
+Id GraphBuilder::scalar(ir::DataType type, double value) {
+  return constant(type, {}, Bytes(number_bytes(type, value)));
+}
+
+Id GraphBuilder::filled(ir::DataType type, const ir::Shape& shape, double value) {
+  const std::vector<std::uint8_t> one = number_bytes(type, value);
+  const auto size = ir::byte_size(shape, type);
+  if (!shape.is_usable() || !size || *size > fold_limit_ || one.empty()) {
+    fail(Status(StatusCode::kResourceExhausted,
+                fmt::format("a constant of shape {} would be needed, which is too large", shape.to_string())));
+    return failed_value(type);
+  }
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(*size));
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = one[i % one.size()];
+  return constant(type, shape, Bytes(std::move(bytes)));
+}
+
+void GraphBuilder::set_quantization(Id id, ir::Quantization quantization) {
+  if (id < 0) return;
+  ir::Tensor& target = graph().tensors[static_cast<std::size_t>(id)];
+  target.has_quantization = quantization.is_quantized();
+  target.quantization = std::move(quantization);
+}
+
+Status GraphBuilder::infer(const ir::Operator& op, std::vector<ir::Shape>& shapes, bool& is_deferred) {
+  const ops::OpDef* definition = ops::find_op(op);
+  if (definition == nullptr) return unsupported("{} is not an operation of this version", op.type);
+  REEF_RETURN_IF_ERROR(ops::check_arity(*definition, op));
+  std::vector<ops::Tensor> tensors;
+  tensors.reserve(op.inputs.size() + op.outputs.size());
+  std::vector<ops::Tensor*> inputs, outputs;
+  for (const std::int32_t index : op.inputs) {
+    const Id id{index};
+    if (id < 0) {
+      inputs.push_back(nullptr);
+      continue;
+    }
+    if (!is_shape_known(id)) is_deferred = true;
+    tensors.push_back(bound(model_, tensor(id)));
+    inputs.push_back(&tensors.back());
+  }
+  for (const std::int32_t id : op.outputs) {
+    tensors.push_back(bound(model_, tensor(Id{id})));
+    outputs.push_back(&tensors.back());
+  }
+  if (is_deferred) return ok_status();
+  ops::InferContext context(op, inputs, outputs, nullptr);
+  const Status status = definition->infer(context);
+  if (status.code() == StatusCode::kDeferred) {
+    is_deferred = true;
+    return ok_status();
+  }
+  REEF_RETURN_IF_ERROR(status);
+  for (const ops::Tensor* output : outputs) {
+    REEF_REQUIRE(output->shape.is_usable(), "the result's shape {} is too large", output->shape.to_string());
+    shapes.push_back(output->shape);
+  }
+  return ok_status();
+}
+
+std::vector<Id> GraphBuilder::emit_many(std::string_view type, std::vector<Id> inputs, std::vector<ir::DataType> types,
+                                        ir::Attributes attributes) {
+  std::vector<Id> results;
+  if (!status_.ok() || graph().operators.size() >= kMostOperators) {
+    if (status_.ok()) fail(Status(StatusCode::kResourceExhausted, "the model becomes too many operators"));
+    for (const ir::DataType each : types) results.push_back(failed_value(each));
+    return results;
+  }
+  const std::string name = next_name();
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    ir::Tensor tensor;
+    tensor.name = types.size() == 1 ? name : fmt::format("{}:{}", name, i);
+    tensor.type = types[i];
+    results.push_back(add_tensor(std::move(tensor)));
+  }
+  bool known = true;
+  std::int64_t input_elements = 0;
+  for (const Id id : inputs) {
+    if (id < 0) continue;
+    known = known && is_known(id);
+    input_elements += elements(id);
+  }
+  ir::Operator op = new_operator(type, types.empty() ? ir::DataType::kFloat32 : types[0], std::move(attributes));
+  op.inputs.assign(inputs.begin(), inputs.end());
+  op.outputs.assign(results.begin(), results.end());
+  std::vector<ir::Shape> shapes;
+  bool is_deferred = false;
+  const Status inferred = infer(op, shapes, is_deferred);
+  if (!inferred.ok()) fail(inferred.in(type));
+  std::int64_t largest = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto index = static_cast<std::size_t>(results[i]);
+    producers_[index] = static_cast<std::int32_t>(graph().operators.size());
+    known_[index] = known;
+    shaped_[index] = !is_deferred && inferred.ok();
+    graph().tensors[index].shape = shaped_[index] != 0 ? shapes[i] : stand_in_shape();
+    if (shaped_[index] != 0) largest = std::max(largest, shapes[i].elements());
+  }
+  graph().operators.push_back(std::move(op));
+  kept_.push_back(0);
+  const bool is_small = largest <= kSmall && input_elements <= 16 * kSmall;
+  if (status_.ok() && known && (is_small || is_deferred)) {
+    for (const Id id : results) {
+      const Status evaluated = evaluate(id);
+      if (!evaluated.ok()) fail(evaluated);
+    }
+  }
+  return results;
+}
+
+Id GraphBuilder::emit(std::string_view type, std::vector<Id> inputs, ir::DataType result, ir::Attributes attributes) {
+  return emit_many(type, std::move(inputs), {result}, std::move(attributes))[0];
+}
+
+Id GraphBuilder::emit_kept(std::string_view op, Id input, ir::DataType type, ir::Quantization quantization) {
+  // Not known while it is made, so that it is not computed at once.
+  const std::uint8_t was_known = input >= 0 ? known_[static_cast<std::size_t>(input)] : std::uint8_t{0};
+  if (input >= 0) known_[static_cast<std::size_t>(input)] = 0;
+  const Id result = emit(op, {input}, type);
+  if (input >= 0) known_[static_cast<std::size_t>(input)] = was_known;
+  known_[static_cast<std::size_t>(result)] = was_known;
+  if (quantization.is_quantized()) set_quantization(result, std::move(quantization));
+  if (const std::int32_t index = producer(result); index >= 0) kept_[static_cast<std::size_t>(index)] = 1;
+  return result;
+}
+
+bool GraphBuilder::is_kept(Id id) const {
+  const std::int32_t index = producer(id);
+  return index >= 0 && kept_[static_cast<std::size_t>(index)] != 0;
+}
+
+Status GraphBuilder::evaluate(Id id) {
+  if (is_constant(id) || kept_values_.count(id) > 0) return ok_status();
+  ir::Model cone = cone_of(model_, producers_, id);
+  const std::string what = ir::describe_name(tensor(id).name);
+  REEF_RETURN_IF_ERROR(ir::verify(cone).in(what));
+  cpu::InterpreterOptions options;
+  options.max_memory_bytes = 4 * fold_limit_;
+  options.time_limit_seconds = 60;
+  options.tflite_release = ops::TfliteRelease::kCurrent;
+  auto interpreter = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(cone)), options);
+  if (!interpreter.ok()) return interpreter.status().in(what);
+  cpu::Interpreter& run = **interpreter;
+  REEF_RETURN_IF_ERROR(run.prepare().in(what));
+  REEF_RETURN_IF_ERROR(run.invoke().in(what));
+  const ops::Tensor& output = run.output(0);
+  if (static_cast<std::int64_t>(output.bytes) > fold_limit_) {
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("'{}' is a constant of {} bytes once computed, which is too large", what, output.bytes));
+  }
+  const auto* data = reinterpret_cast<const std::uint8_t*>(output.data);
+  if (is_kept(id)) {
+    kept_values_[id] = Bytes::copy_of({data, output.bytes});
+    return ok_status();
+  }
+  ir::Buffer buffer;
+  buffer.is_empty_constant = output.bytes == 0;
+  buffer.data = Bytes::copy_of({data, output.bytes});
+  model_.buffers.push_back(std::move(buffer));
+  ir::Tensor& tensor = graph().tensors[static_cast<std::size_t>(id)];
+  tensor.shape = output.shape;
+  tensor.buffer = static_cast<std::int32_t>(model_.buffers.size() - 1);
+  shaped_[static_cast<std::size_t>(id)] = 1;
+  return ok_status();
+}
+
+std::optional<Bytes> GraphBuilder::value(Id id) {
+  if (!is_known(id) || !status_.ok()) return std::nullopt;
+  const Status evaluated = evaluate(id);
+  if (!evaluated.ok()) {
+    fail(evaluated);
+    return std::nullopt;
+  }
+  if (const auto kept = kept_values_.find(id); kept != kept_values_.end()) return kept->second;
+  return ir::constant_data(model_, tensor(id));
+}
+
+std::optional<std::vector<std::int64_t>> GraphBuilder::int_values(Id id) {
+  const auto data = value(id);
+  if (!data) return std::nullopt;
+  if (type(id) == ir::DataType::kFloat32) {
+    std::vector<std::int64_t> result;
+    for (const float each : converted<float, float>(*data)) {
+      if (!(std::fabs(each) < 1e15f) || each != std::floor(each)) return std::nullopt;
+      result.push_back(static_cast<std::int64_t>(each));
+    }
+    return result;
+  }
+  return numbers<std::int64_t>(type(id), *data);
+}
+
+std::optional<std::vector<float>> GraphBuilder::float_values(Id id) {
+  const auto data = value(id);
+  if (!data) return std::nullopt;
+  return numbers<float>(type(id), *data);
+}
+
+Status GraphBuilder::finish() {
+  REEF_RETURN_IF_ERROR(status_);
+  const auto is_folded = [&](std::int32_t index) {
+    const ir::Operator& op = graph().operators[static_cast<std::size_t>(index)];
+    return kept_[static_cast<std::size_t>(index)] == 0 && !op.outputs.empty() && is_known(Id{op.outputs[0]});
+  };
+  const auto fold = [&](Id id) -> Status {
+    if (id < 0 || is_constant(id) || producer(id) < 0 || !is_folded(producer(id))) return ok_status();
+    return evaluate(id);
+  };
+  const auto count = static_cast<std::int32_t>(graph().operators.size());
+  remove_unused();
+  for (std::int32_t i = 0; i < count && i < static_cast<std::int32_t>(graph().operators.size()); ++i) {
+    if (is_folded(i)) continue;
+    for (const std::int32_t id : std::vector<std::int32_t>(op(i).inputs)) REEF_RETURN_IF_ERROR(fold(Id{id}));
+  }
+  for (const std::int32_t id : graph().outputs) REEF_RETURN_IF_ERROR(fold(Id{id}));
+  remove_unused();
+  const std::vector<std::int32_t> moved = ir::drop_unused_tensors(graph());
+  (void)moved;
+  ir::drop_unused_buffers(model_);
+  for (ir::Tensor& tensor : graph().tensors) {
+    if (tensor.shape == stand_in_shape()) tensor.shape = {};
+  }
+  return ok_status();
+}
+
+void GraphBuilder::remove_unused() {
+  std::vector<bool> is_needed(graph().tensors.size(), false);
+  for (const std::int32_t id : graph().outputs) is_needed[static_cast<std::size_t>(id)] = true;
+  std::vector<bool> keep_op(graph().operators.size(), false);
+  for (std::size_t i = graph().operators.size(); i-- > 0;) {
+    const ir::Operator& op = graph().operators[i];
+    const bool is_used = std::any_of(op.outputs.begin(), op.outputs.end(), [&](std::int32_t id) {
+      return is_needed[static_cast<std::size_t>(id)] && !is_constant(Id{id});
+    });
+    if (!is_used) continue;
+    keep_op[i] = true;
+    for (const std::int32_t id : op.inputs) {
+      if (id >= 0) is_needed[static_cast<std::size_t>(id)] = true;
+    }
+  }
+  const std::vector<std::int32_t> moved = ir::squeeze(graph().operators, keep_op);
+  (void)ir::squeeze(kept_, keep_op);
+  for (std::int32_t& index : producers_) index = index < 0 ? -1 : moved[static_cast<std::size_t>(index)];
+}
+
+}  // namespace reef::import

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// GELU as exporters write it, x * 0.5 * (1 + erf(x / sqrt(2))), with its products in any order.
+#include "import/onnx/patterns.h"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace reef::import {
+namespace {
+
+class Matcher {
+ public:
+  explicit Matcher(const onnx::Graph& graph) : graph_(graph) {
+    for (const onnx::Tensor& tensor : graph.initializers) constants_[tensor.name] = &tensor;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      const onnx::Node& node = graph.nodes[i];
+      for (const std::string& name : node.inputs) readers_[name].push_back(i);
+      for (const std::string& name : node.outputs) writers_[name] = i;
+      if (node.op_type != "Constant" || node.outputs.empty()) continue;
+      const onnx::Attribute* value = node.find("value");
+      if (value != nullptr && value->tensor != nullptr) constants_[node.outputs[0]] = value->tensor.get();
+      if (const onnx::Attribute* number = node.find("value_float")) numbers_[node.outputs[0]] = number->f;
+    }
+    for (const onnx::ValueInfo& output : graph.outputs) outputs_.insert(output.name);
+  }
+
+  std::vector<onnx::Node> run() {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (graph_.nodes[i].op_type == "Erf" && graph_.nodes[i].domain.empty()) match_gelu(i);
+    }
+    std::vector<onnx::Node> nodes;
+    nodes.reserve(graph_.nodes.size());
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (const auto found = replaced_.find(i); found != replaced_.end()) {
+        nodes.push_back(found->second);
+      } else if (dropped_.count(i) == 0) {
+        nodes.push_back(graph_.nodes[i]);
+      }
+    }
+    return nodes;
+  }
+
+ private:
+  std::optional<float> number(const std::string& name) const {
+    if (const auto known = numbers_.find(name); known != numbers_.end()) return known->second;
+    const auto found = constants_.find(name);
+    if (found == constants_.end() || found->second->type != onnx::ElementType::kFloat) return std::nullopt;
+    if (found->second->data.size() != sizeof(float)) return std::nullopt;
+    float value = 0;
+    std::memcpy(&value, found->second->data.data(), sizeof value);
+    return value;
+  }
+
+  bool is_about(const std::string& name, double wanted) const {
+    const auto value = number(name);
+    return value && std::fabs(*value - wanted) < 1e-4 * wanted;
+  }
+
+  // The other operand of a two-operand node of this kind, if one operand is about `wanted`.
+  std::optional<std::string> other_than(const onnx::Node& node, std::string_view op, double wanted) const {
+    if (node.op_type != op || node.inputs.size() != 2) return std::nullopt;
+    if (is_about(node.inputs[1], wanted)) return node.inputs[0];
+    if (op != "Div" && is_about(node.inputs[0], wanted)) return node.inputs[1];
+    return std::nullopt;
+  }
+
+  // The only node that reads the result of node i; nullopt: several, or the graph gives it out.
+  std::optional<std::size_t> only_reader(std::size_t i) const {
+    const onnx::Node& node = graph_.nodes[i];
+    if (node.outputs.size() != 1 || outputs_.count(node.outputs[0]) > 0) return std::nullopt;
+    const auto found = readers_.find(node.outputs[0]);
+    if (found == readers_.end() || found->second.size() != 1) return std::nullopt;
+    return found->second[0];
+  }
+
+  // Whether `name` is x * 0.5, computed by a node that nobody else needs (returned).
+  std::optional<std::size_t> half_of(const std::string& name, const std::string& x) const {
+    const auto writer = writers_.find(name);
+    if (writer == writers_.end() || !only_reader(writer->second)) return std::nullopt;
+    const auto source = other_than(graph_.nodes[writer->second], "Mul", 0.5);
+    if (!source || *source != x) return std::nullopt;
+    return writer->second;
+  }
+
+  void match_gelu(std::size_t erf) {
+    const onnx::Node& node = graph_.nodes[erf];
+    if (node.inputs.size() != 1) return;
+    const auto scale = writers_.find(node.inputs[0]);
+    if (scale == writers_.end() || !only_reader(scale->second)) return;
+    const onnx::Node& scaled = graph_.nodes[scale->second];
+    auto x = other_than(scaled, "Div", std::sqrt(2.0));
+    if (!x) x = other_than(scaled, "Mul", std::sqrt(0.5));
+    if (!x) return;
+    const auto plus_one = only_reader(erf);
+    if (!plus_one || !other_than(graph_.nodes[*plus_one], "Add", 1.0)) return;
+    const auto first = only_reader(*plus_one);
+    if (!first || graph_.nodes[*first].op_type != "Mul" || graph_.nodes[*first].inputs.size() != 2) return;
+    const onnx::Node& product = graph_.nodes[*first];
+    const std::string& operand = product.inputs[product.inputs[0] == graph_.nodes[*plus_one].outputs[0] ? 1 : 0];
+    std::set<std::size_t> parts = {scale->second, erf, *plus_one};
+    std::size_t last = *first;
+    if (const auto half = half_of(operand, *x)) {
+      parts.insert(*half);
+    } else {
+      const auto second = only_reader(*first);
+      if (!second || graph_.nodes[*second].op_type != "Mul" || graph_.nodes[*second].inputs.size() != 2) return;
+      const onnx::Node& outer = graph_.nodes[*second];
+      const bool x_then_half = operand == *x && other_than(outer, "Mul", 0.5).has_value();
+      const bool half_then_x = is_about(operand, 0.5) && (outer.inputs[0] == *x || outer.inputs[1] == *x);
+      if (!x_then_half && !half_then_x) return;
+      parts.insert(*first);
+      last = *second;
+    }
+    onnx::Node gelu;
+    gelu.name = graph_.nodes[last].name;
+    gelu.op_type = "Gelu";
+    gelu.inputs = {*x};
+    gelu.outputs = graph_.nodes[last].outputs;
+    replaced_.emplace(last, std::move(gelu));
+    dropped_.insert(parts.begin(), parts.end());
+  }
+
+  const onnx::Graph& graph_;
+  std::map<std::string, const onnx::Tensor*> constants_;
+  std::map<std::string, float> numbers_;
+  std::map<std::string, std::vector<std::size_t>> readers_;
+  std::map<std::string, std::size_t> writers_;
+  std::set<std::string> outputs_;
+  std::map<std::size_t, onnx::Node> replaced_;
+  std::set<std::size_t> dropped_;
+};
+
+}  // namespace
+
+std::vector<onnx::Node> with_patterns(const onnx::Graph& graph) { return Matcher(graph).run(); }
+
+}  // namespace reef::import

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// LSTM, GRU and RNN, unrolled: one FULLY_CONNECTED for the inputs of all steps, then per step one for the state and
+// element-wise operators. Such a graph runs in any TFLite runtime and quantizes as any other.
+//
+// Equations, gate orders and the names of activation functions are ONNX's. Sequences of different lengths in a batch
+// keep their state, and give zeros, after their end; where the direction is reverse they are turned around in place.
+#include <algorithm>
+
+#include "import/onnx/converter.h"
+
+namespace reef::import {
+namespace {
+
+constexpr std::int64_t kMostSteps = 4096;
+
+struct ActivationSpec {
+  std::string name;
+  float alpha = 0, beta = 0;
+};
+
+Result<Id> activate(GraphBuilder& b, const ActivationSpec& spec, Id x) {
+  const auto scaled = [&](std::string_view op, double outer, double inner) {
+    return mul(b, unary(b, op, mul(b, x, inner)), outer);
+  };
+  if (spec.name == "sigmoid") return unary(b, "LOGISTIC", x);
+  if (spec.name == "tanh") return unary(b, "TANH", x);
+  if (spec.name == "relu") return unary(b, "RELU", x);
+  if (spec.name == "affine") return add(b, mul(b, x, spec.alpha), spec.beta);
+  if (spec.name == "scaledtanh") return scaled("TANH", spec.alpha, spec.beta);
+  if (spec.name == "hardsigmoid") return unary(b, "RELU_0_TO_1", add(b, mul(b, x, spec.alpha), spec.beta));
+  if (spec.name == "softsign") return div(b, x, add(b, unary(b, "ABS", x), 1.0));
+  if (spec.name == "elu" && spec.alpha == 1) return unary(b, "ELU", x);
+  if (spec.name == "leakyrelu") {
+    ir::Attributes attributes;
+    attributes.set("alpha", static_cast<double>(spec.alpha));
+    return b.emit("LEAKY_RELU", {x}, b.type(x), std::move(attributes));
+  }
+  return unsupported("attribute activations has '{}', which is not converted", spec.name);
+}
+
+// The functions of one direction, with ONNX's defaults for their parameters.
+Result<std::vector<ActivationSpec>> read_activations(const NodeContext& ctx, int direction, int per_direction,
+                                                     std::vector<std::string> defaults) {
+  const onnx::Attribute* names = ctx.node().find("activations");
+  const std::vector<float> alphas = ctx.floats_attribute("activation_alpha");
+  const std::vector<float> betas = ctx.floats_attribute("activation_beta");
+  std::vector<ActivationSpec> result;
+  for (int i = 0; i < per_direction; ++i) {
+    const auto at = static_cast<std::size_t>(direction * per_direction + i);
+    ActivationSpec spec;
+    spec.name = defaults[static_cast<std::size_t>(i)];
+    if (names != nullptr && !names->strings.empty()) {
+      REEF_REQUIRE(at < names->strings.size(), "attribute activations has {} names", names->strings.size());
+      spec.name = names->strings[at];
+    }
+    for (char& c : spec.name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    spec.alpha = spec.name == "hardsigmoid" ? 0.2f : spec.name == "leakyrelu" ? 0.01f : 1.0f;
+    spec.beta = spec.name == "hardsigmoid" ? 0.5f : spec.name == "affine" ? 0.0f : 1.0f;
+    if (at < alphas.size()) spec.alpha = alphas[at];
+    if (at < betas.size()) spec.beta = betas[at];
+    result.push_back(std::move(spec));
+  }
+  return result;
+}
+
+// What one direction of a cell works with. Weights are [gates * hidden, ...], gate after gate.
+struct Direction {
+  std::int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
+  int gates = 1;
+  bool is_reverse = false;
+  Id x = kAbsent;  // [steps, batch, inputs], in the order in which steps are taken
+  Id weights = kAbsent, recurrent = kAbsent;
+  Id bias = kAbsent, recurrent_bias = kAbsent;  // [gates * hidden]
+  Id state = kAbsent, cell = kAbsent;           // [batch, hidden]
+  Id peepholes = kAbsent;                       // [3 * hidden]
+  Id lengths = kAbsent;                         // [batch] int32, where they differ from `steps`
+  float clip = 0;
+  std::vector<ActivationSpec> activations;
+};
+
+Id part(GraphBuilder& b, const Direction& d, Id gates, int index) {
+  const int axis = b.rank(gates) - 1;
+  return slice_axis(b, gates, axis, index * d.hidden, d.hidden);
+}
+
+Id clipped(GraphBuilder& b, const Direction& d, Id x) {
+  if (d.clip <= 0) return x;
+  return minimum(b, maximum(b, x, b.scalar(b.type(x), -d.clip)), b.scalar(b.type(x), d.clip));
+}
+
+Result<Id> gate(GraphBuilder& b, const Direction& d, int function, Id x) {
+  return activate(b, d.activations[static_cast<std::size_t>(function)], clipped(b, d, x));
+}
+
+// Products of the inputs of all steps, cut into steps: each [batch, gates * hidden].
+std::vector<Id> input_products(GraphBuilder& b, const Direction& d, Id bias) {
+  const Id rows = reshape(b, d.x, {d.steps * d.batch, d.inputs});
+  const Id all = fully_connected(b, rows, d.weights, bias);
+  std::vector<Id> result;
+  for (std::int64_t t = 0; t < d.steps; ++t) result.push_back(slice_axis(b, all, 0, t * d.batch, d.batch));
+  return result;
+}
+
+Id both_biases(GraphBuilder& b, const Direction& d) {
+  return d.bias == kAbsent ? kAbsent : add(b, d.bias, d.recurrent_bias);
+}
+
+// [batch, 1] bool: sequences that are not over at step t.
+Id is_running(GraphBuilder& b, const Direction& d, std::int64_t t) {
+  const Id step = b.scalar(ir::DataType::kInt32, static_cast<double>(t));
+  return reshape(b, compare(b, "GREATER", d.lengths, step), {d.batch, 1});
+}
+
+struct Run {
+  std::vector<Id> outputs;  // per step [batch, hidden]
+  Id state = kAbsent, cell = kAbsent;
+};
+
+using Step = std::function<Result<Id>(Id products, Id state, Id& cell)>;
+
+Result<Run> run_steps(GraphBuilder& b, const Direction& d, Id bias, const Step& step) {
+  Run run;
+  run.state = d.state;
+  run.cell = d.cell;
+  const std::vector<Id> products = input_products(b, d, bias);
+  for (std::int64_t t = 0; t < d.steps; ++t) {
+    Id cell = run.cell;
+    REEF_ASSIGN_OR_RETURN(Id state, step(products[static_cast<std::size_t>(t)], run.state, cell));
+    Id output = state;
+    if (d.lengths != kAbsent) {
+      const Id running = is_running(b, d, t);
+      const Id zeros = b.filled(b.type(state), b.shape(state), 0);
+      output = select(b, running, state, zeros);
+      state = select(b, running, state, run.state);
+      if (cell != kAbsent) cell = select(b, running, cell, run.cell);
+    }
+    run.outputs.push_back(output);
+    run.state = state;
+    run.cell = cell;
+    REEF_RETURN_IF_ERROR(b.status());
+  }
+  return run;
+}
+
+// Gates i, o, f, c.
+Result<Run> run_lstm(NodeContext& ctx, const Direction& d) {
+  GraphBuilder& b = ctx.b;
+  const bool couples = ctx.int_attribute("input_forget", 0) != 0;
+  const auto peephole = [&](int index, Id cell) {
+    return mul(b, slice_axis(b, d.peepholes, 0, index * d.hidden, d.hidden), cell);
+  };
+  return run_steps(b, d, both_biases(b, d), [&](Id products, Id state, Id& cell) -> Result<Id> {
+    const Id gates = add(b, products, fully_connected(b, state, d.recurrent, kAbsent));
+    Id i = part(b, d, gates, 0), o = part(b, d, gates, 1), f = part(b, d, gates, 2);
+    if (d.peepholes != kAbsent) {
+      i = add(b, i, peephole(0, cell));
+      f = add(b, f, peephole(2, cell));
+    }
+    REEF_ASSIGN_OR_RETURN(i, gate(b, d, 0, i));
+    if (couples) {
+      f = subtract_from(b, 1.0, i);
+    } else {
+      REEF_ASSIGN_OR_RETURN(f, gate(b, d, 0, f));
+    }
+    REEF_ASSIGN_OR_RETURN(const Id candidate, gate(b, d, 1, part(b, d, gates, 3)));
+    cell = add(b, mul(b, f, cell), mul(b, i, candidate));
+    if (d.peepholes != kAbsent) o = add(b, o, peephole(1, cell));
+    REEF_ASSIGN_OR_RETURN(o, gate(b, d, 0, o));
+    REEF_ASSIGN_OR_RETURN(const Id shown, activate(b, d.activations[2], cell));
+    return mul(b, o, shown);
+  });
+}
+
+// Gates z, r, h.
+Result<Run> run_gru(NodeContext& ctx, const Direction& d) {
+  GraphBuilder& b = ctx.b;
+  const bool resets_after = ctx.int_attribute("linear_before_reset", 0) != 0;
+  const std::int64_t h = d.hidden;
+  const Id recurrent_zr = slice_axis(b, d.recurrent, 0, 0, 2 * h),
+           recurrent_h = slice_axis(b, d.recurrent, 0, 2 * h, h);
+  const Id bias_zr = d.bias == kAbsent ? kAbsent : slice_axis(b, d.recurrent_bias, 0, 0, 2 * h);
+  const Id bias_h = d.bias == kAbsent ? kAbsent : slice_axis(b, d.recurrent_bias, 0, 2 * h, h);
+  return run_steps(b, d, d.bias, [&](Id products, Id state, Id&) -> Result<Id> {
+    const Id zr = add(b, slice_axis(b, products, 1, 0, 2 * h), fully_connected(b, state, recurrent_zr, bias_zr));
+    REEF_ASSIGN_OR_RETURN(const Id z, gate(b, d, 0, part(b, d, zr, 0)));
+    REEF_ASSIGN_OR_RETURN(const Id r, gate(b, d, 0, part(b, d, zr, 1)));
+    const Id inner = resets_after ? mul(b, r, fully_connected(b, state, recurrent_h, bias_h))
+                                  : fully_connected(b, mul(b, r, state), recurrent_h, bias_h);
+    REEF_ASSIGN_OR_RETURN(const Id candidate, gate(b, d, 1, add(b, slice_axis(b, products, 1, 2 * h, h), inner)));
+    return add(b, mul(b, subtract_from(b, 1.0, z), candidate), mul(b, z, state));
+  });
+}
+
+Result<Run> run_rnn(NodeContext& ctx, const Direction& d) {
+  GraphBuilder& b = ctx.b;
+  return run_steps(b, d, both_biases(b, d), [&](Id products, Id state, Id&) -> Result<Id> {
+    return gate(b, d, 0, add(b, products, fully_connected(b, state, d.recurrent, kAbsent)));
+  });
+}
+
+// Turns the steps around; with lengths, each sequence within its own.
+Id turned(GraphBuilder& b, Id x, Id lengths) {
+  if (lengths == kAbsent) return reverse(b, x, 0);
+  ir::Attributes attributes;
+  attributes.set("seq_dim", std::int64_t{0});
+  attributes.set("batch_dim", std::int64_t{1});
+  return b.emit("REVERSE_SEQUENCE", {x, lengths}, b.type(x), std::move(attributes));
+}
+
+// Row `index` of the first axis, without it.
+Id row_of(GraphBuilder& b, Id x, std::int64_t index) {
+  Dims dims = dims_of(b.shape(x));
+  dims.erase(dims.begin());
+  return reshape(b, slice_axis(b, x, 0, index, 1), dims);
+}
+
+struct CellKind {
+  int gates = 1;
+  int functions = 1;
+  std::vector<std::string> defaults;
+  Result<Run> (*run)(NodeContext&, const Direction&) = nullptr;
+};
+
+Status check_operands(NodeContext& ctx, const CellKind& kind, std::int64_t directions, std::int64_t hidden) {
+  GraphBuilder& b = ctx.b;
+  const auto check = [&](int input, const Dims& wanted, std::string_view name) -> Status {
+    if (!ctx.has(input)) return ok_status();
+    REEF_REQUIRE(b.is_shape_known(ctx.in(input)) && dims_of(b.shape(ctx.in(input))) == wanted,
+                 "input {} {} has the shape {}; {} is needed", input, name, b.shape(ctx.in(input)).to_string(),
+                 shape_from(wanted).to_string());
+    return ok_status();
+  };
+  const bool batch_first = ctx.int_attribute("layout", 0) != 0;
+  const std::int64_t batch = b.dim(ctx.in(0), batch_first ? 0 : 1), inputs = b.dim(ctx.in(0), 2);
+  const Dims states = batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
+  REEF_RETURN_IF_ERROR(check(1, {directions, kind.gates * hidden, inputs}, "W"));
+  REEF_RETURN_IF_ERROR(check(2, {directions, kind.gates * hidden, hidden}, "R"));
+  REEF_RETURN_IF_ERROR(check(3, {directions, 2 * kind.gates * hidden}, "B"));
+  REEF_RETURN_IF_ERROR(check(4, {batch}, "sequence_lens"));
+  REEF_RETURN_IF_ERROR(check(5, states, "initial_h"));
+  REEF_RETURN_IF_ERROR(check(6, states, "initial_c"));
+  return check(7, {directions, 3 * hidden}, "P");
+}
+
+Status convert_cell(NodeContext& ctx, const CellKind& kind) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
+  GraphBuilder& b = ctx.b;
+  REEF_REQUIRE(b.rank(ctx.in(0)) == 3 && b.rank(ctx.in(1)) == 3 && b.rank(ctx.in(2)) == 3,
+               "inputs X, W and R must have three dimensions");
+  const std::int64_t hidden = ctx.int_attribute("hidden_size", b.dim(ctx.in(2), 2));
+  const std::string name = ctx.string_attribute("direction", "forward");
+  REEF_REQUIRE(name == "forward" || name == "reverse" || name == "bidirectional", "attribute direction is '{}'", name);
+  const int directions = name == "bidirectional" ? 2 : 1;
+  REEF_RETURN_IF_ERROR(check_operands(ctx, kind, directions, hidden));
+  const bool batch_first = ctx.int_attribute("layout", 0) != 0;
+  const auto time_first = [&](Id x) { return batch_first ? transpose(b, x, {1, 0, 2}) : x; };
+  const Id x = time_first(ctx.in(0));
+  const std::int64_t steps = b.dim(x, 0), batch = b.dim(x, 1), width = kind.gates * hidden;
+  if (steps > kMostSteps || steps < 1)
+    return unsupported("{} steps cannot be unrolled; at most {} can", steps, kMostSteps);
+  Id lengths = ctx.has(4) ? cast(b, ctx.in(4), ir::DataType::kInt32) : kAbsent;
+  if (const auto known = ctx.has(4) ? b.int_values(lengths) : std::nullopt) {
+    if (std::all_of(known->begin(), known->end(), [&](std::int64_t n) { return n == steps; })) lengths = kAbsent;
+  }
+  std::vector<Id> sequences, states, cells;
+  for (int i = 0; i < directions; ++i) {
+    Direction d;
+    d.steps = steps, d.batch = batch, d.inputs = b.dim(x, 2), d.hidden = hidden, d.gates = kind.gates;
+    d.is_reverse = name == "reverse" || i == 1;
+    d.lengths = lengths;
+    d.x = d.is_reverse ? turned(b, x, lengths) : x;
+    d.weights = row_of(b, ctx.in(1), i);
+    d.recurrent = row_of(b, ctx.in(2), i);
+    if (ctx.has(3)) {
+      const Id biases = row_of(b, ctx.in(3), i);
+      d.bias = slice_axis(b, biases, 0, 0, width);
+      d.recurrent_bias = slice_axis(b, biases, 0, width, width);
+    }
+    const auto initial = [&](int input) {
+      if (ctx.has(input)) return row_of(b, time_first(ctx.in(input)), i);
+      return b.filled(b.type(x), shape_from({batch, hidden}), 0);
+    };
+    d.state = initial(5);
+    if (kind.functions == 3) d.cell = initial(6);
+    if (kind.functions == 3 && ctx.has(7)) d.peepholes = row_of(b, ctx.in(7), i);
+    d.clip = ctx.float_attribute("clip", 0);
+    REEF_ASSIGN_OR_RETURN(d.activations, read_activations(ctx, i, kind.functions, kind.defaults));
+    REEF_ASSIGN_OR_RETURN(Run run, kind.run(ctx, d));
+    if (ctx.wants(0)) {
+      Id all = steps == 1 ? reshape(b, run.outputs[0], {1, batch, hidden}) : stack(b, run.outputs, 0);
+      sequences.push_back(d.is_reverse ? turned(b, all, lengths) : all);
+    }
+    states.push_back(run.state);
+    cells.push_back(run.cell);
+  }
+  const auto with_directions = [&](const std::vector<Id>& parts) {
+    const Id all = parts.size() == 1 ? reshape(b, parts[0], {1, batch, hidden}) : stack(b, parts, 0);
+    return time_first(all);
+  };
+  if (ctx.wants(0)) {
+    Id y = sequences.size() == 1 ? reshape(b, sequences[0], {steps, 1, batch, hidden}) : stack(b, sequences, 1);
+    ctx.out(0, batch_first ? transpose(b, y, {2, 0, 1, 3}) : y);
+  }
+  if (ctx.wants(1)) ctx.out(1, with_directions(states));
+  if (ctx.wants(2)) ctx.out(2, with_directions(cells));
+  return ok_status();
+}
+
+}  // namespace
+
+Status convert_lstm(NodeContext& ctx) { return convert_cell(ctx, {4, 3, {"sigmoid", "tanh", "tanh"}, run_lstm}); }
+Status convert_gru(NodeContext& ctx) { return convert_cell(ctx, {3, 2, {"sigmoid", "tanh"}, run_gru}); }
+Status convert_rnn(NodeContext& ctx) { return convert_cell(ctx, {1, 1, {"tanh"}, run_rnn}); }
+
+}  // namespace reef::import

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over axes, which are an attribute or, since opset 13 (ReduceSum) and 18, an input.
+#include "import/onnx/converter.h"
+
+namespace reef::import {
+namespace {
+
+struct Reduction {
+  Id x = kAbsent;
+  Dims axes;
+  bool keep_dims = true;
+  bool is_nothing = false;  // no axes, and none means none
+};
+
+Result<Reduction> read_reduction(NodeContext& ctx) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+  Reduction r;
+  r.x = ctx.in(0);
+  r.keep_dims = ctx.int_attribute("keepdims", 1) != 0;
+  const int rank = ctx.b.rank(r.x);
+  Dims given = ctx.ints_attribute("axes");
+  if (ctx.has(1)) {
+    REEF_ASSIGN_OR_RETURN(given, ctx.ints(1));
+  }
+  REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, ctx.axes(given, rank));
+  r.axes.assign(axes.begin(), axes.end());
+  if (!r.axes.empty()) return r;
+  r.is_nothing = ctx.int_attribute("noop_with_empty_axes", 0) != 0;
+  for (int i = 0; i < rank; ++i) r.axes.push_back(i);
+  return r;
+}
+
+Id apply(GraphBuilder& b, std::string_view op, Id x, const Reduction& r) {
+  if (r.is_nothing || r.axes.empty()) return x;
+  return reduce(b, op, x, r.axes, r.keep_dims);
+}
+
+using Function = Id (*)(GraphBuilder&, Id);
+Id same(GraphBuilder&, Id x) { return x; }
+Id magnitude(GraphBuilder& b, Id x) {
+  return is_float(b.type(x)) ? unary(b, "ABS", x) : maximum(b, x, subtract_from(b, 0, x));
+}
+Id square(GraphBuilder& b, Id x) { return mul(b, x, x); }
+Id root(GraphBuilder& b, Id x) { return unary(b, "SQRT", x); }
+Id logarithm(GraphBuilder& b, Id x) { return unary(b, "LOG", x); }
+
+// after(op(before(x)))
+Status convert_reduction(NodeContext& ctx, std::string_view op, Function before = same, Function after = same) {
+  REEF_ASSIGN_OR_RETURN(const Reduction r, read_reduction(ctx));
+  GraphBuilder& b = ctx.b;
+  Id x = widened(b, r.x);
+  if (after != same) x = cast(b, x, ir::DataType::kFloat32);
+  ctx.out(0, cast(b, after(b, apply(b, op, before(b, x), r)), b.type(r.x)));
+  return ok_status();
+}
+
+}  // namespace
+
+Status convert_reduce_sum(NodeContext& ctx) { return convert_reduction(ctx, "SUM"); }
+Status convert_reduce_mean(NodeContext& ctx) { return convert_reduction(ctx, "MEAN"); }
+Status convert_reduce_max(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_MAX"); }
+Status convert_reduce_min(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_MIN"); }
+Status convert_reduce_prod(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_PROD"); }
+Status convert_reduce_l1(NodeContext& ctx) { return convert_reduction(ctx, "SUM", magnitude); }
+Status convert_reduce_l2(NodeContext& ctx) { return convert_reduction(ctx, "SUM", square, root); }
+Status convert_reduce_sum_square(NodeContext& ctx) { return convert_reduction(ctx, "SUM", square); }
+Status convert_reduce_log_sum(NodeContext& ctx) { return convert_reduction(ctx, "SUM", same, logarithm); }
+
+// log(sum(exp(x))), with the largest element taken out so that exp stays small.
+Status convert_reduce_log_sum_exp(NodeContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(Reduction r, read_reduction(ctx));
+  GraphBuilder& b = ctx.b;
+  const Id x = cast(b, r.x, ir::DataType::kFloat32);
+  if (r.is_nothing || r.axes.empty()) {
+    ctx.out(0, r.x);
+    return ok_status();
+  }
+  const Id largest = reduce(b, "REDUCE_MAX", x, r.axes, true);
+  const Id sum = reduce(b, "SUM", unary(b, "EXP", sub(b, x, largest)), r.axes, r.keep_dims);
+  const Id offset = r.keep_dims ? largest : reduce(b, "REDUCE_MAX", x, r.axes, false);
+  ctx.out(0, cast(b, add(b, unary(b, "LOG", sum), offset), b.type(r.x)));
+  return ok_status();
+}
+
+namespace {
+
+Status convert_arg(NodeContext& ctx, std::string_view op) {
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+  GraphBuilder& b = ctx.b;
+  Id x = widened(b, ctx.in(0));
+  if (b.type(x) == ir::DataType::kInt64) x = cast(b, x, ir::DataType::kInt32);
+  REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(x)));
+  const bool wants_last = ctx.int_attribute("select_last_index", 0) != 0;
+  if (wants_last) x = reverse(b, x, axis);
+  ir::Attributes attributes;
+  attributes.set("output_type", ir::EnumName{"INT64"});
+  Id index = b.emit(op, {x, b.scalar(ir::DataType::kInt32, axis)}, ir::DataType::kInt64, std::move(attributes));
+  if (wants_last) index = subtract_from(b, b.dim(x, axis) - 1, index);
+  if (ctx.int_attribute("keepdims", 1) != 0) {
+    Dims dims = dims_of(b.shape(x));
+    dims[static_cast<std::size_t>(axis)] = 1;
+    index = reshape(b, index, dims);
+  }
+  Value value;
+  value.id = index;
+  value.type = onnx::ElementType::kInt64;
+  ctx.out(0, value);
+  return ok_status();
+}
+
+}  // namespace
+
+Status convert_arg_max(NodeContext& ctx) { return convert_arg(ctx, "ARG_MAX"); }
+Status convert_arg_min(NodeContext& ctx) { return convert_arg(ctx, "ARG_MIN"); }
+
+}  // namespace reef::import

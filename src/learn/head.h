@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a classifier's last layer begins, and taking a model apart there: extractor (picture -> embedding) and head
+// (embedding -> scores). Only the extractor needs to be compiled for the chip; the head stays on the CPU, where it can
+// be trained. Put together again they are the model they were.
+//
+// Heads that are recognised, from the output backwards:
+//   imprinting  ... L2_NORMALIZATION -> [QUANTIZE] -> CONV_2D -> MUL -> RESHAPE -> SOFTMAX  (Coral's form)
+//   linear      ... FULLY_CONNECTED or 1x1 CONV_2D -> [RESHAPE, SQUEEZE, ...] -> SOFTMAX or LOGISTIC -> [...]
+// A model that ends in neither counts as an extractor. A head inside an Edge TPU custom op cannot be seen.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "ir/model.h"
+
+namespace reef::learn {
+
+enum class HeadKind { kNone, kImprinting, kLinear };
+
+struct Head {
+  HeadKind kind = HeadKind::kNone;
+  std::int32_t embedding = -1;  // tensor of subgraph 0 that the last layer reads; kNone: the model's output
+  std::int32_t layer = -1;      // operator with the weights
+  std::int32_t factor = -1;     // kImprinting: MUL
+  std::int32_t dimension = 0;   // of the embedding
+  std::int32_t classes = 0;
+  bool is_normalized = false;  // the embedding is computed by L2_NORMALIZATION
+};
+
+std::string_view to_string(HeadKind kind);
+
+// `model` must be verified. `embedding`: the name of the tensor to cut at instead; then kind is kNone. Fails if there
+// are several outputs, or if the embedding is not one vector of a type that learning can work with.
+Result<Head> find_head(const ir::Model& model, std::string_view embedding = {});
+
+struct SplitModel {
+  ir::Model extractor;
+  ir::Model head;  // no operators: the model was an extractor already
+};
+Result<SplitModel> split(const ir::Model& model, const Head& head);
+// The extractor alone.
+Result<ir::Model> extractor_of(const ir::Model& model, const Head& head);
+
+// `head` continues where `extractor` ends: its only input becomes the extractor's only output, which must be of the
+// same type, shape and quantization. Edge TPU custom ops of the extractor are taken over byte for byte. Descriptions
+// and metadata of the head win.
+Result<ir::Model> join(const ir::Model& extractor, const ir::Model& head);
+
+}  // namespace reef::learn

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "learn/softmax_loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "learn/vector_math.h"
+
+namespace reef::learn {
+
+SoftmaxLoss::SoftmaxLoss(const Embeddings& embeddings, int classes, std::vector<double> class_weights, double l2)
+    : embeddings_(&embeddings),
+      classes_(classes),
+      dimension_(static_cast<std::size_t>(embeddings.dimension)),
+      class_weights_(std::move(class_weights)),
+      l2_(l2) {}
+
+// The row's cross entropy times its class's weight; its gradient, weighted alike, is added.
+double SoftmaxLoss::add_row(const std::vector<float>& x, std::size_t row, std::vector<float>* gradient) const {
+  const auto classes = static_cast<std::size_t>(classes_);
+  const float* embedding = embeddings_->row(row).data();
+  const auto label = static_cast<std::size_t>(embeddings_->labels[row]);
+  const double weight = class_weights_[label];
+  const float* biases = x.data() + classes * dimension_;
+  std::vector<float> shares(classes);
+  for (std::size_t c = 0; c < classes; ++c) {
+    shares[c] = dot(x.data() + c * dimension_, embedding, dimension_) + biases[c];
+  }
+  const float largest = *std::max_element(shares.begin(), shares.end());
+  const double own = shares[label] - largest;
+  double sum = 0;
+  for (float& share : shares) sum += share = std::exp(share - largest);
+  if (gradient != nullptr) {
+    for (std::size_t c = 0; c < classes; ++c) {
+      const auto pull = static_cast<float>(weight * (shares[c] / sum - (c == label ? 1 : 0)));
+      add_scaled(pull, embedding, gradient->data() + c * dimension_, dimension_);
+      (*gradient)[classes * dimension_ + c] += pull;
+    }
+  }
+  return weight * (std::log(sum) - own);
+}
+
+double SoftmaxLoss::evaluate(const std::vector<float>& x, std::vector<float>* gradient,
+                             std::span<const std::size_t> rows) const {
+  if (gradient != nullptr) std::fill(gradient->begin(), gradient->end(), 0.0f);
+  const std::size_t count = rows.empty() ? embeddings_->size() : rows.size();
+  double loss = 0, total = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t row = rows.empty() ? i : rows[i];
+    loss += add_row(x, row, gradient);
+    total += class_weights_[static_cast<std::size_t>(embeddings_->labels[row])];
+  }
+  const double share = total > 0 ? 1 / total : 0;
+  const std::size_t weights = static_cast<std::size_t>(classes_) * dimension_;
+  const double squares = dot(x.data(), x.data(), weights);
+  if (gradient != nullptr) {
+    for (float& value : *gradient) value = static_cast<float>(value * share);
+    add_scaled(static_cast<float>(l2_), x.data(), gradient->data(), weights);
+  }
+  return loss * share + l2_ / 2 * squares;
+}
+
+}  // namespace reef::learn

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that carry their quantization -> a float model and the scales.
+//
+// Quantization-aware training leaves FAKE_QUANT operators, ONNX's QDQ form and QLinear operators leave QUANTIZE and
+// DEQUANTIZE around float operators, weight-only quantization leaves integer or float16 constants. All are taken off;
+// what they say about scales is kept, by tensor, so that the integer model can be made with exactly those.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/model.h"
+#include "quantize/op_rules.h"
+#include "quantize/options.h"
+#include "quantize/to_integer.h"
+
+namespace reef::quantize {
+
+struct CarriedScales {
+  std::map<std::int32_t, Affine> tensors;              // activations, and constants with one scale; as int8
+  std::map<std::int32_t, std::vector<float>> weights;  // constants, symmetric: one scale, or one per channel
+  std::map<std::int32_t, std::string> refused;         // constants that int8 weights cannot be exactly, and why
+};
+
+struct Folded {
+  ir::Model model;  // verified
+  CarriedScales carried;
+  std::vector<std::string> notes;
+  // The model says how its activations are to be quantized; calibration is not needed.
+  bool has_activation_scales() const { return activation_scales > 0; }
+  int activation_scales = 0;
+};
+
+// `model` must be verified.
+Result<Folded> fold_quantization(const ir::Model& model);
+
+// A plan with exactly the scales that are carried: operators become integer where all their operands have one, directly
+// or through operators that keep scales; the others stay float, saying so.
+Plan plan_from_carried(const Folded& folded, const QuantizeOptions& options);
+
+}  // namespace reef::quantize

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/graph_index.h"
+
+#include <cstring>
+
+namespace reef::quantize {
+
+GraphIndex::GraphIndex(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const std::size_t count = graph.tensors.size();
+  producers_.assign(count, -1);
+  consumers_.resize(count);
+  is_input_.assign(count, false);
+  is_output_.assign(count, false);
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const auto op = static_cast<std::int32_t>(i);
+    for (const std::int32_t t : graph.operators[i].outputs) {
+      if (t >= 0) producers_[static_cast<std::size_t>(t)] = op;
+    }
+    for (const std::int32_t t : graph.operators[i].inputs) {
+      if (t < 0) continue;
+      std::vector<std::int32_t>& readers = consumers_[static_cast<std::size_t>(t)];
+      if (readers.empty() || readers.back() != op) readers.push_back(op);
+    }
+  }
+  for (const std::int32_t t : graph.inputs) is_input_[static_cast<std::size_t>(t)] = true;
+  for (const std::int32_t t : graph.outputs) is_output_[static_cast<std::size_t>(t)] = true;
+}
+
+bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor) {
+  return tensor.type == ir::DataType::kFloat32 && !tensor.is_variable && !ir::constant_data(model, tensor).empty();
+}
+
+std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor) {
+  const Bytes& data = ir::constant_data(model, tensor);
+  std::vector<float> values(data.size() / sizeof(float));
+  std::memcpy(values.data(), data.data(), values.size() * sizeof(float));
+  return values;
+}
+
+void set_constant(ir::Model& model, ir::Tensor& tensor, std::span<const std::uint8_t> bytes) {
+  ir::Buffer buffer;
+  buffer.data = Bytes(std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
+  buffer.is_empty_constant = bytes.empty();
+  tensor.buffer = static_cast<std::int32_t>(model.buffers.size());
+  tensor.external_buffer = 0;
+  model.buffers.push_back(std::move(buffer));
+}
+
+}  // namespace reef::quantize

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who computes and who reads each tensor of a model's first subgraph, and small questions about constants.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/model.h"
+
+namespace reef::quantize {
+
+class GraphIndex {
+ public:
+  // `model` must be verified and stay unchanged while this is used.
+  explicit GraphIndex(const ir::Model& model);
+
+  std::int32_t producer(std::int32_t tensor) const { return producers_[static_cast<std::size_t>(tensor)]; }  // -1: none
+  // Operators that read it, ascending, each once.
+  std::span<const std::int32_t> consumers(std::int32_t tensor) const {
+    return consumers_[static_cast<std::size_t>(tensor)];
+  }
+  bool is_input(std::int32_t tensor) const { return is_input_[static_cast<std::size_t>(tensor)]; }
+  bool is_output(std::int32_t tensor) const { return is_output_[static_cast<std::size_t>(tensor)]; }
+  // One operator reads it and the graph does not give it out.
+  bool has_one_use(std::int32_t tensor) const { return consumers(tensor).size() == 1 && !is_output(tensor); }
+
+ private:
+  std::vector<std::int32_t> producers_;
+  std::vector<std::vector<std::int32_t>> consumers_;
+  std::vector<bool> is_input_, is_output_;
+};
+
+// The file holds its float32 values.
+bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor);
+// Copies: the bytes in a file need not be aligned. Precondition: is_float_constant.
+std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor);
+// Gives the tensor a new buffer with these bytes.
+void set_constant(ir::Model& model, ir::Tensor& tensor, std::span<const std::uint8_t> bytes);
+template <typename T>
+void set_constant(ir::Model& model, ir::Tensor& tensor, const std::vector<T>& values) {
+  set_constant(
+      model, tensor,
+      std::span<const std::uint8_t>(reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(T)));
+}
+
+}  // namespace reef::quantize

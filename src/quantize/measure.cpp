@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/measure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace reef::quantize {
+namespace {
+
+constexpr double kBestDb = 120;  // equal outputs would be infinitely good
+
+template <typename T>
+void append(const ops::Tensor& tensor, std::vector<float>& to) {
+  const bool has_scale = tensor.quantization != nullptr && tensor.quantization->scale.size() == 1;
+  const double scale = has_scale ? tensor.quantization->scale[0] : 1;
+  const double zero = has_scale && !tensor.quantization->zero_point.empty()
+                          ? static_cast<double>(tensor.quantization->zero_point[0])
+                          : 0;
+  for (const T v : tensor.values<T>()) to.push_back(static_cast<float>((static_cast<double>(v) - zero) * scale));
+}
+
+std::vector<float> real_values(const ops::Tensor& tensor) {
+  std::vector<float> result;
+  switch (tensor.type) {
+    case ir::DataType::kFloat32:
+      append<float>(tensor, result);
+      break;
+    case ir::DataType::kInt8:
+      append<std::int8_t>(tensor, result);
+      break;
+    case ir::DataType::kUInt8:
+      append<std::uint8_t>(tensor, result);
+      break;
+    case ir::DataType::kInt16:
+      append<std::int16_t>(tensor, result);
+      break;
+    case ir::DataType::kInt32:
+      append<std::int32_t>(tensor, result);
+      break;
+    case ir::DataType::kInt64:
+      append<std::int64_t>(tensor, result);
+      break;
+    default:
+      break;
+  }
+  return result;
+}
+
+double sqnr_of(const Outputs& reference, const Outputs& outputs, std::size_t output) {
+  double sum = 0, squares = 0, noise = 0, count = 0;
+  for (std::size_t s = 0; s < reference.size(); ++s) {
+    const std::vector<float>&a = reference[s][output], &b = outputs[s][output];
+    const std::size_t size = std::min(a.size(), b.size());
+    for (std::size_t i = 0; i < size; ++i) {
+      sum += a[i];
+      squares += static_cast<double>(a[i]) * a[i];
+      const double difference = std::isfinite(b[i]) ? static_cast<double>(a[i]) - b[i] : 1e6;
+      noise += difference * difference;
+      ++count;
+    }
+  }
+  if (count == 0) return kBestDb;
+  const double signal = squares - sum * sum / count;
+  if (noise <= 0) return kBestDb;
+  if (signal <= 0) return -kBestDb;
+  return std::clamp(10 * std::log10(signal / noise), -kBestDb, kBestDb);
+}
+
+std::size_t largest(const std::vector<float>& values) {
+  return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+}
+
+}  // namespace
+
+Result<Outputs> run_outputs(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
+                            std::span<const std::int64_t> samples, const RunOptions& options) {
+  Outputs outputs(samples.size());
+  SampleHooks hooks;
+  hooks.use = [&](std::int64_t position, int, const cpu::Interpreter& interpreter) {
+    for (int i = 0; i < interpreter.output_count(); ++i) {
+      outputs[static_cast<std::size_t>(position)].push_back(real_values(interpreter.output(i)));
+    }
+    return ok_status();
+  };
+  REEF_RETURN_IF_ERROR(run_samples(model, source, samples, options, hooks));
+  return outputs;
+}
+
+OutputError compare_outputs(const Outputs& reference, const Outputs& outputs) {
+  OutputError error;
+  if (reference.empty()) return error;
+  const std::size_t count = std::min(reference[0].size(), outputs[0].size());
+  for (std::size_t o = 0; o < count; ++o) error.sqnr_db.push_back(sqnr_of(reference, outputs, o));
+  for (const double db : error.sqnr_db) error.mean_sqnr_db += db / static_cast<double>(count);
+  if (count != 1 || reference[0][0].size() < 2 || reference[0][0].size() > 100000) return error;
+  double same = 0;
+  for (std::size_t s = 0; s < reference.size(); ++s) {
+    same += largest(reference[s][0]) == largest(outputs[s][0]) ? 1 : 0;
+  }
+  error.top1_agreement = same / static_cast<double>(reference.size());
+  return error;
+}
+
+std::string describe(const OutputError& error) {
+  std::string text = fmt::format("{:.1f} dB", error.mean_sqnr_db);
+  if (error.top1_agreement >= 0) text += fmt::format(", top-1 agreement {:.1f} %", 100 * error.top1_agreement);
+  return text;
+}
+
+}  // namespace reef::quantize

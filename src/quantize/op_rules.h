@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each operator needs in integers (op_rules.def), and which operators of a model can be had in them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/model.h"
+#include "quantize/options.h"
+
+namespace reef::quantize {
+
+// real = scale * (q - zero_point)
+struct Affine {
+  float scale = 1;
+  std::int32_t zero_point = 0;
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+
+enum class RuleKind : std::uint8_t { kFree, kSameScale, kUnit, kWeighted };
+
+struct OpRule {
+  std::string_view type;
+  RuleKind kind = RuleKind::kFree;
+  int version8 = 0, version16 = 0;                           // 0: no such kernel
+  Affine unit8, unit16;                                      // kUnit: of the result
+  int input = 0, weights = -1, bias = -1, channel_axis = 0;  // kWeighted: positions among the inputs
+};
+
+// Null: the operator has no integer kernel that Reef would use.
+const OpRule* rule_of(std::string_view type);
+
+// What becomes of an operator.
+enum class Treatment : std::uint8_t {
+  kUntouched,  // has no float32 operands
+  kFloat,      // stays float: no kernel, or the user or the measurements want it so
+  kInteger,
+};
+
+struct Decision {
+  Treatment treatment = Treatment::kUntouched;
+  const OpRule* rule = nullptr;  // of kInteger
+  std::string why;               // of kFloat
+};
+
+// For every operator of the first subgraph. `keep_float`: operators by number that stay float, beside those that
+// options.keep_float names.
+std::vector<Decision> decide(const ir::Model& model, const QuantizeOptions& options,
+                             const std::vector<std::int32_t>& keep_float = {});
+
+// Fails if options.keep_float has a name that no operator's result has.
+Status check_names(const ir::Model& model, const QuantizeOptions& options);
+
+// `name` matches `pattern`, in which * stands for anything.
+bool matches(std::string_view pattern, std::string_view name);
+
+}  // namespace reef::quantize

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/quantize.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "ir/describe.h"
+#include "quantize/calibration_checks.h"
+#include "quantize/fold_quantization.h"
+#include "quantize/session.h"
+#include "quantize/weights_only.h"
+
+namespace reef::quantize {
+namespace {
+
+Status check_model(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const auto is_float = [&](std::int32_t t) {
+    return t >= 0 && graph.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
+  };
+  const bool has_float_ops = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
+    return op.type != "DEQUANTIZE" && op.type != "QUANTIZE" &&
+           std::any_of(op.outputs.begin(), op.outputs.end(), is_float);
+  });
+  REEF_REQUIRE(has_float_ops, "the model computes nothing in float32: it is quantized already");
+  return ok_status();
+}
+
+// What was tried where options leave a choice.
+Status recover(Session& session) {
+  const QuantizeOptions& options = session.options();
+  if (!session.can_measure()) return ok_status();
+  if (options.equalize != Choice::kOff) REEF_RETURN_IF_ERROR(equalize(session));
+  if (options.automatic_ranges) REEF_RETURN_IF_ERROR(choose_ranges(session));
+  if (options.keep_sensitive_float != Choice::kOff && !options.full_integer) {
+    REEF_RETURN_IF_ERROR(keep_sensitive_float(session));
+  }
+  REEF_RETURN_IF_ERROR(clip_weights(session));
+  if (options.adaptive_rounding != Choice::kOff) REEF_RETURN_IF_ERROR(round_adaptively(session));
+  if (options.correct_biases != Choice::kOff) REEF_RETURN_IF_ERROR(correct_biases(session));
+  return ok_status();
+}
+
+Status require_full_integer(const ir::Model& model, const std::vector<Decision>& decisions) {
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    if (decisions[i].treatment != Treatment::kFloat) continue;
+    return unsupported("{} would stay float: {}; full-integer quantization was asked for",
+                       ir::describe_op(model.subgraphs[0], static_cast<std::int32_t>(i)), decisions[i].why);
+  }
+  return ok_status();
+}
+
+Status finish(const State& state, const QuantizeOptions& options, QuantizeResult& result) {
+  REEF_ASSIGN_OR_RETURN(IntegerModel made, to_integer(*state.model, state.plan, options));
+  const ir::Subgraph &from = state.model->subgraphs[0], &to = made.model.subgraphs[0];
+  for (std::size_t i = 0; i < state.plan.decisions.size(); ++i) {
+    const Decision& decision = state.plan.decisions[i];
+    if (decision.treatment != Treatment::kFloat) continue;
+    result.float_ops.push_back({ir::describe_op(from, static_cast<std::int32_t>(i)), decision.why});
+  }
+  for (std::size_t t = 0; t < made.tensor_of.size(); ++t) {
+    if (made.tensor_of[t] < 0) continue;
+    result.names.push_back({from.tensors[t].name, to.tensors[static_cast<std::size_t>(made.tensor_of[t])].name});
+  }
+  result.integer_ops = made.integer_ops;
+  result.conversions = made.quantize_ops;
+  result.model = std::move(made.model);
+  result.float_model = *state.float_model;
+  return ok_status();
+}
+
+Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSource* source,
+                                  const QuantizeOptions& options) {
+  if (source == nullptr) return invalid_input("int8 and int16x8 need samples to calibrate with");
+  Session session(*source, options);
+  REEF_RETURN_IF_ERROR(session.split_samples());
+  QuantizeResult result;
+  result.calibration_samples = static_cast<std::int64_t>(session.calibration_samples().size());
+  result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
+
+  State state;
+  state.model = state.float_model = std::make_shared<const ir::Model>(model);
+  const auto begin = std::chrono::steady_clock::now();
+  REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating"));
+  result.calibration_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  REEF_RETURN_IF_ERROR(check_calibration(model, *state.calibration, result.warnings));
+  if (session.can_measure()) REEF_RETURN_IF_ERROR(session.take_reference(state.model));
+
+  const bool is_16 = options.mode == Mode::kInt16x8;
+  const RangeRequest request{options.automatic_ranges ? RangeMethod::kMinMax : options.method, options.percentile,
+                             is_16 ? 65536 : 256, is_16};
+  state.requests.assign(model.subgraphs[0].tensors.size(), request);
+  state.refresh(options);
+  if (options.full_integer) REEF_RETURN_IF_ERROR(require_full_integer(model, state.plan.decisions));
+  REEF_RETURN_IF_ERROR(session.start(std::move(state), fmt::format("ranges by {}", name_of(request.method))));
+  REEF_RETURN_IF_ERROR(recover(session));
+  REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
+  if (session.can_measure()) result.error = session.best_error();
+  result.steps = std::move(session.steps());
+  return result;
+}
+
+// A model that says itself how it is to be quantized. Samples, if there are any, only measure the result.
+Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folded, const data::SampleSource* source,
+                                  const QuantizeOptions& options) {
+  if (options.mode == Mode::kInt16x8) {
+    return unsupported("the model carries scales for 8 bits; int16x8 cannot use them");
+  }
+  State state;
+  state.model = state.float_model = std::make_shared<const ir::Model>(folded.model);
+  state.plan = plan_from_carried(folded, options);
+  if (options.full_integer) REEF_RETURN_IF_ERROR(require_full_integer(folded.model, state.plan.decisions));
+  QuantizeResult result;
+  result.notes = folded.notes;
+  result.notes.push_back(
+      fmt::format("the model carries {} scales of activations: they are used as they are, nothing is "
+                  "calibrated",
+                  folded.activation_scales));
+  const auto note_borders = [&](const std::vector<std::int32_t>& borders, IoType type, std::string_view word) {
+    for (const std::int32_t t : borders) {
+      const ir::Tensor& tensor = folded.model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
+      const bool has_scale = state.plan.scales->tensors[static_cast<std::size_t>(t)].has_value();
+      if (type == IoType::kFloat32 || has_scale || tensor.type != ir::DataType::kFloat32) continue;
+      result.notes.push_back(fmt::format("{} '{}' stays float32: the model carries no scale for it", word,
+                                         ir::describe_name(tensor.name)));
+    }
+  };
+  note_borders(folded.model.subgraphs[0].inputs, options.input_type, "input");
+  note_borders(folded.model.subgraphs[0].outputs, options.output_type, "output");
+  if (source == nullptr) {
+    REEF_RETURN_IF_ERROR(finish(state, options, result));
+    return result;
+  }
+  Session session(*source, options);
+  REEF_RETURN_IF_ERROR(session.split_samples());
+  // Not the folded model: rounding and cutting off is part of what the model computes.
+  REEF_RETURN_IF_ERROR(session.take_reference(std::make_shared<const ir::Model>(original), false));
+  REEF_RETURN_IF_ERROR(session.start(std::move(state), "scales that the model carries"));
+  REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
+  result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
+  if (session.can_measure()) result.error = session.best_error();
+  result.steps = std::move(session.steps());
+  return result;
+}
+
+}  // namespace
+
+Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource* source,
+                                const QuantizeOptions& options) {
+  REEF_RETURN_IF_ERROR(check_model(model));
+  REEF_ASSIGN_OR_RETURN(const Folded folded, fold_quantization(model));
+  REEF_RETURN_IF_ERROR(check_names(folded.model, options));
+  if (options.mode == Mode::kDynamic || options.mode == Mode::kFloat16) {
+    return weights_only(folded.model, source, options);
+  }
+  if (folded.has_activation_scales()) return as_carried(model, folded, source, options);
+  return calibrated(folded.model, source, options);
+}
+
+}  // namespace reef::quantize

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/session.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "quantize/graph_index.h"
+
+namespace reef::quantize {
+namespace {
+
+constexpr std::int64_t kFewSamples = 10;    // below, nothing is held back: measuring uses the samples of calibration
+constexpr std::int64_t kMostHeldBack = 32;  // each choice costs a run over all of them
+
+// For each output the tensor to compare instead, or -1.
+std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const GraphIndex index(model);
+  std::vector<std::int32_t> result;
+  for (const std::int32_t t : graph.outputs) {
+    const std::int32_t producer = index.producer(t);
+    const ir::Operator* op = producer < 0 ? nullptr : &graph.operators[static_cast<std::size_t>(producer)];
+    const bool is_scores = op != nullptr && (op->type == "SOFTMAX" || op->type == "LOG_SOFTMAX") &&
+                           op->inputs[0] >= 0 && index.producer(op->inputs[0]) >= 0;
+    result.push_back(is_scores ? op->inputs[0] : -1);
+  }
+  return result;
+}
+
+}  // namespace
+
+void State::refresh(const QuantizeOptions& options) {
+  plan.decisions = decide(*model, options, keep_float);
+  plan.ranges.assign(model->subgraphs[0].tensors.size(), Range{});
+  for (std::size_t t = 0; t < plan.ranges.size(); ++t) {
+    const TensorStatistics& statistics = calibration->tensors[t];
+    if (!statistics.seen()) continue;
+    const RangeKey key(t, requests[t].method, requests[t].percentile);
+    auto known = known_ranges->find(key);
+    if (known == known_ranges->end()) known = known_ranges->emplace(key, choose_range(statistics, requests[t])).first;
+    plan.ranges[t] = known->second;
+  }
+}
+
+void State::set_calibration(std::shared_ptr<const Calibration> observed) {
+  calibration = std::move(observed);
+  known_ranges = std::make_shared<std::map<RangeKey, Range>>();
+}
+
+Status Session::split_samples() {
+  std::int64_t count = source_.size();
+  if (options_.max_samples > 0) count = std::min(count, options_.max_samples);
+  REEF_REQUIRE(count > 0, "there are no samples; calibration needs some that are typical of what the model will see");
+  std::int64_t held = options_.held_back >= 0 ? options_.held_back : std::min(count / 5, kMostHeldBack);
+  if (count < kFewSamples || held == 0) {
+    for (std::int64_t i = 0; i < count; ++i) calibration_samples_.push_back(i);
+    if (options_.held_back != 0) held_back_ = calibration_samples_;
+    return ok_status();
+  }
+  held = std::min(held, count - 1);
+  // Spread evenly: sample i is held back when the share of those before it has fallen behind.
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool is_held = (i + 1) * held / count > i * held / count;
+    (is_held ? held_back_ : calibration_samples_).push_back(i);
+  }
+  return ok_status();
+}
+
+RunOptions Session::run_options(std::string_view phase) const {
+  RunOptions result;
+  result.threads = options_.threads;
+  if (options_.progress) {
+    result.progress = [&progress = options_.progress, phase = std::string(phase)](
+                          std::int64_t done, std::int64_t total) { progress(phase, done, total); };
+  }
+  return result;
+}
+
+Status Session::take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax) {
+  if (before_softmax) compared_ = compared_tensors(*model);
+  ir::Model compared = *model;
+  for (std::size_t i = 0; i < compared_.size(); ++i) {
+    if (compared_[i] >= 0) compared.subgraphs[0].outputs[i] = compared_[i];
+  }
+  REEF_ASSIGN_OR_RETURN(reference_, run_outputs(std::make_shared<const ir::Model>(std::move(compared)), source_,
+                                                held_back_, RunOptions{options_.threads, {}}));
+  return ok_status();
+}
+
+Result<std::shared_ptr<const Calibration>> Session::observe(const std::shared_ptr<const ir::Model>& model,
+                                                            std::string_view phase) {
+  REEF_ASSIGN_OR_RETURN(Calibration calibration, calibrate(model, source_, calibration_samples_, run_options(phase)));
+  return std::make_shared<const Calibration>(std::move(calibration));
+}
+
+Result<OutputError> Session::measure(const State& state) {
+  REEF_ASSIGN_OR_RETURN(IntegerModel made, to_integer(*state.model, state.plan, options_));
+  for (std::size_t i = 0; i < compared_.size(); ++i) {
+    const std::int32_t t = compared_[i] < 0 ? -1 : made.tensor_of[static_cast<std::size_t>(compared_[i])];
+    if (t >= 0) made.model.subgraphs[0].outputs[i] = t;
+  }
+  REEF_ASSIGN_OR_RETURN(const Outputs outputs, run_outputs(std::make_shared<const ir::Model>(std::move(made.model)),
+                                                           source_, held_back_, RunOptions{options_.threads, {}}));
+  return compare_outputs(reference_, outputs);
+}
+
+Status Session::start(State state, std::string what) {
+  best_ = std::move(state);
+  if (!can_measure()) return ok_status();
+  REEF_ASSIGN_OR_RETURN(best_error_, measure(best_));
+  steps_.push_back({std::move(what), best_error_, true});
+  return ok_status();
+}
+
+Status Session::consider(State candidate, std::string what, double gain_db) {
+  REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
+  const bool is_better = error.mean_sqnr_db > best_error_.mean_sqnr_db + gain_db;
+  steps_.push_back({std::move(what), error, is_better});
+  if (options_.progress) options_.progress("measured choices", static_cast<std::int64_t>(steps_.size()), 0);
+  if (!is_better) return ok_status();
+  best_ = std::move(candidate);
+  best_error_ = error;
+  return ok_status();
+}
+
+}  // namespace reef::quantize

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the quantizer that try things out share: a state, which is everything a result follows from, and a
+// session, which measures states and keeps the best.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/status.h"
+#include "data/sample_source.h"
+#include "ir/model.h"
+#include "quantize/calibrate.h"
+#include "quantize/measure.h"
+#include "quantize/options.h"
+#include "quantize/quantize.h"
+#include "quantize/to_integer.h"
+
+namespace reef::quantize {
+
+// A float model (possibly changed without changing what it computes), what was observed of it, and the plan.
+struct State {
+  std::shared_ptr<const ir::Model> model;
+  std::shared_ptr<const ir::Model> float_model;  // the same before corrections that make up for rounding
+  std::shared_ptr<const Calibration> calibration;
+  Plan plan;
+  std::vector<RangeRequest> requests;    // per tensor: how its range is taken
+  std::vector<std::int32_t> keep_float;  // operators, by number
+
+  // Ranges of this calibration that were computed already.
+  using RangeKey = std::tuple<std::size_t, RangeMethod, double>;
+  std::shared_ptr<std::map<RangeKey, Range>> known_ranges = std::make_shared<std::map<RangeKey, Range>>();
+  void set_calibration(std::shared_ptr<const Calibration> observed);
+
+  // Ranges anew from requests and calibration, decisions anew from keep_float.
+  void refresh(const QuantizeOptions& options);
+};
+
+class Session {
+ public:
+  Session(const data::SampleSource& source, const QuantizeOptions& options) : source_(source), options_(options) {}
+
+  // Deals the source's samples to calibration and measuring. Fails when there are none.
+  Status split_samples();
+  // Remembers what the float model says about the samples held back.
+  // before_softmax: see compared_; the states measured later must then have the tensors of this model.
+  Status take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax = true);
+  Result<std::shared_ptr<const Calibration>> observe(const std::shared_ptr<const ir::Model>& model,
+                                                     std::string_view phase);
+  Result<OutputError> measure(const State& state);
+  // Makes `candidate` the best if it is better by `gain_db` at least; notes the step either way.
+  Status consider(State candidate, std::string what, double gain_db = kWorthwhileDb);
+  // Makes it the state to improve on.
+  Status start(State state, std::string what);
+
+  const QuantizeOptions& options() const { return options_; }
+  const data::SampleSource& source() const { return source_; }
+  const State& best() const { return best_; }
+  const OutputError& best_error() const { return best_error_; }
+  std::vector<Step>& steps() { return steps_; }
+  const std::vector<std::int64_t>& calibration_samples() const { return calibration_samples_; }
+  const std::vector<std::int64_t>& held_back() const { return held_back_; }
+  bool can_measure() const { return !held_back_.empty(); }
+  RunOptions run_options(std::string_view phase) const;
+
+  static constexpr double kWorthwhileDb = 0.05;
+
+ private:
+  const data::SampleSource& source_;
+  const QuantizeOptions& options_;
+  std::vector<std::int64_t> calibration_samples_, held_back_;
+  // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and
+  // exaggerates others). Tensors of the float model; -1: the output itself.
+  std::vector<std::int32_t> compared_;
+  Outputs reference_;
+  State best_;
+  OutputError best_error_;
+  std::vector<Step> steps_;
+};
+
+// Recovery, one file each in recover/. Each looks at session.best() and considers changes of it.
+Status choose_ranges(Session& session);
+Status equalize(Session& session);
+Status correct_biases(Session& session);
+Status clip_weights(Session& session);
+Status keep_sensitive_float(Session& session);
+Status round_adaptively(Session& session);
+
+}  // namespace reef::quantize

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that work along the last axis, or the last two, and do not care how the others are ordered; and RESHAPE.
+//
+// A RESHAPE that flattens a map in front of FULLY_CONNECTED layers takes any layout of the map: the columns of their
+// weights are put into the order in which the elements then come.
+#include <algorithm>
+
+#include "simplify/layout_rules.h"
+#include "simplify/reshape_axes.h"
+
+namespace reef::simplify {
+namespace {
+
+constexpr std::size_t kData[] = {0};
+
+bool keeps_last(const Layout& layout, int rank, int count) {
+  if (rank < count || static_cast<int>(layout.size()) < count) return false;
+  for (int i = 1; i <= count; ++i) {
+    if (layout[layout.size() - static_cast<std::size_t>(i)] != rank - i) return false;
+  }
+  return true;
+}
+
+void apply_nothing(Graph&, OpId, const Relayout&) {}
+
+// ---- SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION ----
+bool complete_along_last(const Graph& graph, OpId op, Relayout& wanted) {
+  return same_layout(wanted, graph, op, kData) &&
+         keeps_last(*wanted.inputs[0], graph.shape(graph.op(op).inputs[0]).rank(), 1);
+}
+
+// ---- FULLY_CONNECTED that keeps its input's leading axes ----
+bool complete_fully_connected(const Graph& graph, OpId op, Relayout& wanted) {
+  const ir::Operator& it = graph.op(op);
+  if (!it.attributes.get_bool("keep_num_dims") || it.outputs.size() != 1) return false;
+  return same_layout(wanted, graph, op, kData) && wanted.inputs[0]->size() > 1 &&
+         keeps_last(*wanted.inputs[0], graph.shape(it.inputs[0]).rank(), 1);
+}
+
+// ---- BATCH_MATMUL: any order of the batches ----
+bool complete_batch_matmul(const Graph& graph, OpId op, Relayout& wanted) {
+  constexpr std::size_t kBoth[] = {0, 1};
+  return same_layout(wanted, graph, op, kBoth) &&
+         keeps_last(*wanted.inputs[0], graph.shape(graph.op(op).inputs[0]).rank(), 2);
+}
+
+// ---- RESHAPE ----
+
+// The FULLY_CONNECTED operators that read a flattened map, and nothing else does but functions of single elements on
+// the way there. Empty: somebody else reads it.
+std::vector<OpId> dense_readers(const Graph& graph, TensorId flat) {
+  static constexpr std::string_view kFunctions[] = {"RELU",       "RELU6",      "RELU_N1_TO_1", "LOGISTIC",
+                                                    "TANH",       "ELU",        "GELU",         "ABS",
+                                                    "HARD_SWISH", "LEAKY_RELU", "QUANTIZE",     "DEQUANTIZE"};
+  std::vector<OpId> result;
+  std::vector<TensorId> open = {flat};
+  while (!open.empty()) {
+    const TensorId tensor = open.back();
+    open.pop_back();
+    if (graph.is_graph_output(tensor) || graph.tensor(tensor).quantization.is_per_axis()) return {};
+    for (const OpId user : graph.users(tensor)) {
+      if (!graph.is_sound(user)) return {};
+      const ir::Operator& op = graph.op(user);
+      const std::string& type = op.type;
+      if (std::find(std::begin(kFunctions), std::end(kFunctions), type) != std::end(kFunctions)) {
+        open.push_back(op.outputs[0]);
+        continue;
+      }
+      const bool is_dense = type == "FULLY_CONNECTED" && op.inputs[0] == tensor && op.inputs[1] != tensor &&
+                            op.attributes.get_enum("weights_format", "DEFAULT") == "DEFAULT" &&
+                            graph.is_constant(op.inputs[1]) && graph.shape(op.inputs[1]).rank() == 2 &&
+                            graph.shape(op.inputs[1])[1] == graph.shape(flat).last() &&
+                            ir::bits_per_element(graph.tensor(op.inputs[1]).type) >= 8 &&
+                            !(graph.tensor(op.inputs[1]).quantization.is_per_axis() &&
+                              graph.tensor(op.inputs[1]).quantization.dimension != 0);
+      if (!is_dense) return {};
+      if (std::find(result.begin(), result.end(), user) == result.end()) result.push_back(user);
+    }
+  }
+  return result;
+}
+
+// In this order of fine axes, the last axis of the result is a permutation of itself and the others are as they were.
+bool flattens(const ReshapeAxes& axes, const std::vector<int>& order) {
+  const Run last = axes.to.back();
+  if (last.count == 0 || axes.is_part_of_one[static_cast<std::size_t>(last.first)]) return false;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const bool is_leading = static_cast<int>(i) < last.first;
+    if (is_leading ? order[i] != static_cast<int>(i) : order[i] < last.first) return false;
+  }
+  return true;
+}
+
+bool complete_reshape(const Graph& graph, OpId op, Relayout& wanted) {
+  const ir::Shape& from = graph.shape(graph.op(op).inputs[0]);
+  const ir::Shape& to = graph.shape(graph.op(op).outputs[0]);
+  if (from.elements() != to.elements() || !only_first_given(wanted)) return false;
+  if (!wanted.inputs[0] && !wanted.outputs[0]) return false;
+  const ReshapeAxes axes = reshape_axes(from, to);
+  if (!wanted.inputs[0]) {
+    const auto order = fine_order(axes, axes.to, *wanted.outputs[0]);
+    if (!order) return false;
+    wanted.inputs[0] = matching_layout(axes, axes.from, *order);
+    return wanted.inputs[0].has_value();
+  }
+  const auto order = fine_order(axes, axes.from, *wanted.inputs[0]);
+  if (!order) return false;
+  const auto match = matching_layout(axes, axes.to, *order);
+  if (wanted.outputs[0]) return match && fine_order(axes, axes.to, *wanted.outputs[0]) == order;
+  if (match) {
+    wanted.outputs[0] = match;
+    return true;
+  }
+  // The result stays as it is but for the order of its elements.
+  return to.rank() > 0 && flattens(axes, *order) && !dense_readers(graph, graph.op(op).outputs[0]).empty();
+}
+
+void permute_columns(Graph& graph, OpId dense, const ir::Shape& fine, const Layout& order) {
+  const TensorId weights = graph.op(dense).inputs[1];
+  ir::Shape split = {graph.shape(weights)[0]};
+  Layout layout = {0};
+  for (int i = 0; i < fine.rank(); ++i) {
+    split.push_back(fine[i]);
+    layout.push_back(order[static_cast<std::size_t>(i)] + 1);
+  }
+  const ir::Tensor& given = graph.tensor(weights);
+  const auto element_bytes = static_cast<std::size_t>(ir::bits_per_element(given.type) / 8);
+  std::vector<std::uint8_t> data =
+      rearranged(ir::constant_data(graph.model(), given).span(), split, element_bytes, layout);
+  ir::Tensor made = given;
+  graph.set_input(dense, 1, graph.add_constant(std::move(made), std::move(data)));
+}
+
+void apply_reshape(Graph& graph, OpId op, const Relayout& layouts) {
+  const ir::Shape from = graph.shape(graph.op(op).inputs[0]), to = graph.shape(graph.op(op).outputs[0]);
+  if (layouts.outputs[0]) {
+    const ir::Shape result = laid_out(to, *layouts.outputs[0]);
+    const TensorId x = graph.op(op).inputs[0];
+    graph.set_inputs(op, {x, graph.add_ints({result.begin(), result.end()})});
+    graph.set_attribute(op, "new_shape", std::vector<std::int64_t>(result.begin(), result.end()));
+    return;
+  }
+  const ReshapeAxes axes = reshape_axes(from, to);
+  const std::vector<int> order = *fine_order(axes, axes.from, *layouts.inputs[0]);
+  const Run last = axes.to.back();
+  ir::Shape fine;
+  Layout columns;
+  for (int i = 0; i < last.count; ++i) {
+    fine.push_back(static_cast<std::int32_t>(axes.sizes[static_cast<std::size_t>(last.first + i)]));
+    columns.push_back(order[static_cast<std::size_t>(last.first + i)] - last.first);
+  }
+  for (const OpId dense : dense_readers(graph, graph.op(op).outputs[0])) permute_columns(graph, dense, fine, columns);
+}
+
+constexpr LayoutRule kAlongLast = {complete_along_last, apply_nothing};
+constexpr LayoutRule kFullyConnected = {complete_fully_connected, apply_nothing};
+constexpr LayoutRule kBatchMatmul = {complete_batch_matmul, apply_nothing};
+
+}  // namespace
+
+constinit const LayoutRule kReshapeRule = {complete_reshape, apply_reshape};
+
+const LayoutRule* find_last_axis_rule(std::string_view type) {
+  if (type == "SOFTMAX" || type == "LOG_SOFTMAX" || type == "L2_NORMALIZATION") return &kAlongLast;
+  if (type == "FULLY_CONNECTED") return &kFullyConnected;
+  if (type == "BATCH_MATMUL") return &kBatchMatmul;
+  return nullptr;
+}
+
+}  // namespace reef::simplify

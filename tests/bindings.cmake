@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of the libraries, the delegate, the Python package, the examples and the installation.
+# Reef's libraries as other programs use them: nothing of Reef is linked in but what they export.
+set(REEF_BINDINGS ${CMAKE_SOURCE_DIR}/bindings)
+add_executable(api_tests ${REEF_BINDINGS}/c/c_api_test.cpp)
+target_compile_definitions(api_tests PRIVATE REEF_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+target_link_libraries(api_tests PRIVATE libreef GTest::gtest GTest::gtest_main)
+gtest_discover_tests(api_tests DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
+
+add_executable(delegate_tests ${REEF_BINDINGS}/tflite/delegate_test.cpp)
+target_compile_definitions(delegate_tests PRIVATE REEF_DELEGATE="$<TARGET_FILE:reef_delegate>")
+target_include_directories(delegate_tests PRIVATE ${REEF_BINDINGS}/tflite)
+target_link_libraries(delegate_tests PRIVATE reefcore GTest::gtest GTest::gtest_main ${CMAKE_DL_LIBS})
+add_dependencies(delegate_tests reef_delegate)
+gtest_discover_tests(delegate_tests DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
+
+# Real TFLite runtimes with the delegate. They come from PyPI and npm, into the build folder; where that cannot be reached
+# the test skips itself.
+add_test(NAME tflite_clients COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_clients.py ${CMAKE_BINARY_DIR})
+set_tests_properties(tflite_clients PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3000)
+
+add_subdirectory(${CMAKE_SOURCE_DIR}/examples/cpp ${CMAKE_BINARY_DIR}/examples/cpp)
+
+# The Python package needs NumPy: of the Python that was found, or of Debian's.
+foreach(candidate ${Python3_EXECUTABLE} /usr/bin/python3)
+  execute_process(COMMAND ${candidate} -c "import numpy" RESULT_VARIABLE missing OUTPUT_QUIET ERROR_QUIET)
+  if(NOT missing AND NOT REEF_PYTHON_WITH_NUMPY)
+    set(REEF_PYTHON_WITH_NUMPY ${candidate})
+  endif()
+endforeach()
+if(NOT REEF_PYTHON_WITH_NUMPY)
+  message(STATUS "No Python with NumPy: tests of the Python package are left out (Debian: python3-numpy)")
+elseif(NOT REEF_SANITIZE)
+  add_test(NAME python_package COMMAND ${REEF_PYTHON_WITH_NUMPY} -m unittest discover -s ${REEF_BINDINGS}/python/tests)
+  add_test(NAME python_examples COMMAND ${REEF_PYTHON_WITH_NUMPY} -m unittest discover -s ${CMAKE_SOURCE_DIR}/examples/python -p test_*.py)
+  set_tests_properties(python_package python_examples PROPERTIES TIMEOUT 900 ENVIRONMENT
+    "PYTHONPATH=${REEF_BINDINGS}/python;REEF_LIBRARY=$<TARGET_FILE:libreef>;REEF_EXAMPLES=${CMAKE_BINARY_DIR}/examples;PYTHONDONTWRITEBYTECODE=1")
+endif()
+
+# Installed somewhere, found by CMake and pkg-config, built against and run.
+add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/run.sh ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+set_tests_properties(install PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+
+add_executable(invoke_bench EXCLUDE_FROM_ALL invoke_bench.cpp)
+target_link_libraries(invoke_bench PRIVATE reefcore libreef)

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs Reef's libraries into a fresh folder, then builds a C and a C++ program against them: with find_package, with
+# pkg-config, and as strict C99; and runs both. Usage: run.sh BUILD_FOLDER SOURCE_FOLDER
+set -euo pipefail
+build=$1 source=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cmake --install "$build" --component library --prefix "$folder/prefix" >"$folder/install.log" || { cat "$folder/install.log"; exit 1; }
+model="$source/models/reef_creatures_int8.tflite"
+
+# CMake: find_package(reef), C++17.
+cmake -S "$source/tests/install" -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/prefix" >"$folder/cmake.log" || { cat "$folder/cmake.log"; exit 1; }
+cmake --build "$folder/build" >"$folder/make.log" || { cat "$folder/make.log"; exit 1; }
+"$folder/build/user" "$model" | grep -q '8 scores' || { echo "the C++ program does not work"; exit 1; }
+
+# pkg-config, C99.
+command -v pkg-config >/dev/null || { echo "skipped: pkg-config is missing"; exit 77; }
+libraries=$(dirname "$(find "$folder/prefix" -name reef.pc)")
+export PKG_CONFIG_PATH=$libraries
+flags=$(pkg-config --define-variable=prefix="$folder/prefix" --cflags --libs reef)
+# shellcheck disable=SC2086
+cc -std=c99 -Wall -Wextra -Wpedantic -Werror "$source/tests/install/user.c" -o "$folder/user_c" $flags -Wl,-rpath,"$libraries/.."
+"$folder/user_c" "$model" | grep -q '8 scores' || { echo "the C program does not work"; exit 1; }
+
+# Nothing but the public symbols.
+for library in libreef.so libreef_delegate.so; do
+  strange=$(nm -D --defined-only "$libraries/../$library" | awk '{print $3}' | grep -Ev '^(reef_|tflite_plugin_|edgetpu_|REEF_0|VER_1.0)' || true)
+  [[ -z "$strange" ]] || { echo "$library exports $strange"; exit 1; }
+done
+"$folder/prefix/bin/reef" --version
+readlink "$libraries/../coral/libedgetpu.so.1"
+[[ -e "$libraries/../coral/libedgetpu.so.1" ]] || { echo "libedgetpu.so.1 leads nowhere"; exit 1; }
