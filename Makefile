@@ -4,6 +4,7 @@
 #   make demo    a model at work   make bench   measure against peers       make fuzz    a minute of each fuzzer
 #   make asan / make tsan          all tests under the sanitizers           make docs    rewrite generated documents
 #   make install [PREFIX=/usr/local] [DESTDIR=]    program, libraries, headers, find_package and pkg-config files
+#   make arm64   kernels and their tests for 64-bit ARM, in an emulator
 .PHONY: all demo test bench docs format fuzz hostile asan tsan arm64 install clean
 .DEFAULT_GOAL := all
 JOBS ?= $(shell nproc)

@@ -101,7 +101,7 @@ DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights)
       }
       if (channel < block * kDepthwiseBlock) continue;  // counted in the block before
       result.sums[static_cast<std::size_t>(channel)] += w;
-      result.magnitudes[static_cast<std::size_t>(channel)] += std::abs(w);
+      result.magnitudes[static_cast<std::size_t>(channel)] += static_cast<float>(std::abs(w));
     }
   }
   return result;
@@ -120,7 +120,8 @@ ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weight
     const auto c = static_cast<std::size_t>(channel);
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[channel] : 0);
     sums.push_back({numeric::wrapping_sub(added, numeric::wrapping_mul(zero, weights.sums[c])),
-                    255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), channel, slot});
+                    255.0 * static_cast<double>(weights.magnitudes[c]) + std::abs(static_cast<double>(added)), channel,
+                    slot});
   }
   return make_byte_scaling(exact, sums, blocks_of(s) * kDepthwiseBlock);
 }

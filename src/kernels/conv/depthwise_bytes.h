@@ -42,7 +42,7 @@ struct DepthwiseWeights {
   std::int64_t summands = 1;  // VNNI: signed bytes that each weight is a sum of
   AlignedVector<std::int8_t> values;
   std::vector<std::int32_t> sums;  // per channel
-  std::vector<double> magnitudes;  // per channel
+  std::vector<float> magnitudes;   // per channel
 
   std::int64_t group_bytes() const { return target == SimdTarget::kAvx512 ? summands * 4 * 32 : 8 * 32; }
 };

@@ -2,9 +2,10 @@
 // Functions of floats that the C library computes one number at a time, in vectors.
 //
 // Results are the same bits on every target, for any number of threads and wherever an element lies; they are not the C
-// library's bits. Largest errors over all floats, measured against it in double (float_functions_test.cpp):
-// exponentials 2 units in the last place, logistic and tanh 4. Infinities and NaN come out as the C library has them;
-// results below the smallest normal number may be off by one of the smallest number there is.
+// library's bits. Largest errors over 43,000 floats of all sizes, measured against it in double
+// (float_functions_test.cpp): exponentials 2 units in the last place, logistic and tanh 4. Infinities and NaN come out
+// as the C library has them; results below the smallest normal number may be off by one of the smallest number there
+// is.
 #pragma once
 
 #include <cstdint>

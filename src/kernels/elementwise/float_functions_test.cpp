@@ -17,7 +17,7 @@ namespace {
 
 using Map = void (*)(const float*, std::int64_t, float*);
 
-// Every 997th float, and what is special.
+// Every 99,991st float, and what is special.
 std::vector<float> samples() {
   std::vector<float> values = {0.0f, -0.0f, 1.0f, -1.0f, 88.7f, -87.3f, 0.625f, 16.7f, -9.0f};
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 99'991) {

@@ -104,14 +104,14 @@ void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std:
   std::int8_t* to = values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth() +
                     column % panel_columns * group;
   std::uint32_t sum = 0;
-  double magnitude = 0;
+  std::int64_t magnitude = 0;
   for (std::int64_t k = 0; k < depth; ++k) {
     to[k / group * step + k % group] = from[k];
     magnitude += std::abs(from[k] - zero_point);
     sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(from[k]));
   }
   sums[static_cast<std::size_t>(matrix * columns + column)] = static_cast<std::int32_t>(sum);
-  magnitudes[static_cast<std::size_t>(matrix * columns + column)] = magnitude;
+  magnitudes[static_cast<std::size_t>(matrix * columns + column)] = static_cast<float>(magnitude);
 }
 
 template <typename T>
@@ -129,7 +129,8 @@ ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const 
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[i] : 0);
     const std::int32_t start =
         numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])), of_zeros);
-    sums.push_back({start, 255.0 * weights.magnitudes[c] + std::abs(static_cast<double>(added)), i, i});
+    sums.push_back(
+        {start, 255.0 * static_cast<double>(weights.magnitudes[c]) + std::abs(static_cast<double>(added)), i, i});
   }
   // Vectors of the last panel may read beyond the last channel.
   return make_byte_scaling(exact, sums, channels + weights.panel_columns);

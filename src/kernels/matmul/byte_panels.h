@@ -34,7 +34,7 @@ struct BytePanels {
   std::int32_t zero_point = 0;      // of the values stored here
   AlignedVector<std::int8_t> values;
   std::vector<std::int32_t> sums;  // per column of all matrices, modulo 2^32
-  std::vector<double> magnitudes;  // per column, of |value - zero_point|
+  std::vector<float> magnitudes;   // per column, of |value - zero_point|
 
   BytePanels() = default;
   // For the active target.

@@ -160,11 +160,18 @@ void multiply_rows(TileWork work, std::int64_t count) {
     work.output += rows * work.output_stride;
     count -= rows;
   };
-  for (; count >= REEF_TILE_ROWS(kVectors); advance(REEF_TILE_ROWS(kVectors))) {
+  while (count >= REEF_TILE_ROWS(kVectors)) {
     multiply_tile<REEF_TILE_ROWS(kVectors), kVectors>(work);
+    advance(REEF_TILE_ROWS(kVectors));
   }
-  for (; count >= 4; advance(4)) multiply_tile<4, kVectors>(work);
-  for (; count >= 2; advance(2)) multiply_tile<2, kVectors>(work);
+  while (count >= 4) {
+    multiply_tile<4, kVectors>(work);
+    advance(4);
+  }
+  while (count >= 2) {
+    multiply_tile<2, kVectors>(work);
+    advance(2);
+  }
   if (count > 0) multiply_tile<1, kVectors>(work);
 }
 
@@ -257,32 +264,43 @@ std::int32_t sum_of_row(const RowElement* row, std::int64_t length) {
 #endif
 }
 
+// What loading windows needs to know. Passed by value: bytes that are stored might change anything that is pointed to.
+template <typename T>
+struct WindowShape {
+  std::int64_t channels, window_height, window_width, height, width, dilation_y, dilation_x;
+  std::int64_t pixel_stride, line_stride;  // of the image, in elements
+  bool in_lines;                           // pieces are whole lines of the window
+  const T* end;
+  std::int32_t zero_point;
+};
+
 // One window as a row: pieces are whole lines of the window where channels are not in groups and nothing is dilated.
 // image: of this window's batch and group; y0, x0: where the window begins.
 template <typename T>
-void load_window(const ConvShape& s, const T* image, const T* end, std::int32_t zero_point, std::int64_t y0,
-                 std::int64_t x0, RowElement* to) {
-  const std::int64_t channels = s.group_inputs(), line_length = s.x.window * channels;
-  const bool in_lines = s.x.dilation == 1 && s.groups == 1;
-  const std::int64_t first = std::clamp<std::int64_t>(-x0, 0, s.x.window);
-  const std::int64_t last = std::clamp<std::int64_t>(s.x.input - x0, first, s.x.window);
-  for (std::int64_t ky = 0; ky < s.y.window; ++ky, to += line_length) {
-    const std::int64_t in_y = y0 + ky * s.y.dilation;
-    const T* line = image + in_y * s.x.input * s.input_channels;
-    if (in_y < 0 || in_y >= s.y.input) {
-      load_outside<T>(line_length, zero_point, to);
-    } else if (in_lines) {
-      if (first > 0) load_outside<T>(first * channels, zero_point, to);
-      load_piece<T, false>(line + (x0 + first) * channels, (last - first) * channels, end, zero_point,
-                           to + first * channels);
-      if (last < s.x.window) load_outside<T>((s.x.window - last) * channels, zero_point, to + last * channels);
+[[gnu::always_inline]] inline void load_window(const WindowShape<T> s, const T* image, std::int64_t y0, std::int64_t x0,
+                                               RowElement* to) {
+  const std::int64_t line_length = s.window_width * s.channels;
+  const std::int64_t first = std::clamp<std::int64_t>(-x0, 0, s.window_width);
+  const std::int64_t last = std::clamp<std::int64_t>(s.width - x0, first, s.window_width);
+  const T* line = image + y0 * s.line_stride + (x0 + first) * s.pixel_stride;
+  for (std::int64_t ky = 0; ky < s.window_height;
+       ++ky, to += line_length, y0 += s.dilation_y, line += s.dilation_y * s.line_stride) {
+    if (y0 < 0 || y0 >= s.height) {
+      load_outside<T>(line_length, s.zero_point, to);
+    } else if (s.in_lines) {
+      if (first > 0) load_outside<T>(first * s.channels, s.zero_point, to);
+      load_piece<T, false>(line, (last - first) * s.channels, s.end, s.zero_point, to + first * s.channels);
+      if (last < s.window_width) {
+        load_outside<T>((s.window_width - last) * s.channels, s.zero_point, to + last * s.channels);
+      }
     } else {
-      for (std::int64_t kx = 0; kx < s.x.window; ++kx) {
-        const std::int64_t in_x = x0 + kx * s.x.dilation;
-        if (in_x >= 0 && in_x < s.x.input) {
-          load_piece<T, false>(line + in_x * s.input_channels, channels, end, zero_point, to + kx * channels);
+      for (std::int64_t kx = 0; kx < s.window_width; ++kx) {
+        const std::int64_t in_x = x0 + kx * s.dilation_x;
+        if (in_x >= 0 && in_x < s.width) {
+          load_piece<T, false>(image + y0 * s.line_stride + in_x * s.pixel_stride, s.channels, s.end, s.zero_point,
+                               to + kx * s.channels);
         } else {
-          load_outside<T>(channels, zero_point, to + kx * channels);
+          load_outside<T>(s.channels, s.zero_point, to + kx * s.channels);
         }
       }
     }
@@ -310,14 +328,27 @@ void load_rows(const ConvShape& s, const T* input, std::int32_t zero_point, std:
     }
     return;
   }
+  const WindowShape<T> shape{s.group_inputs(),
+                             s.y.window,
+                             s.x.window,
+                             s.y.input,
+                             s.x.input,
+                             s.y.dilation,
+                             s.x.dilation,
+                             s.input_channels,
+                             s.x.input * s.input_channels,
+                             s.x.dilation == 1 && s.groups == 1,
+                             end,
+                             zero_point};
+  const std::int64_t width = s.x.output, stride_x = s.x.stride;
   const RowElement* const first_row = rows;
   std::int64_t x = first % s.x.output, row = first / s.x.output;
   for (std::int64_t r = 0; r < count; ++row, x = 0) {
     const T* image = group_input + row / s.y.output * s.input_batch_size();
     const std::int64_t y0 = s.y.origin(row % s.y.output);
-    for (; x < s.x.output && r < count; ++x, ++r, rows += row_stride) {
-      load_window<T>(s, image, end, zero_point, y0, s.x.origin(x), rows);
-    }
+    std::int64_t x0 = s.x.origin(x);
+    for (; x < width && r < count; ++x, ++r, rows += row_stride, x0 += stride_x)
+      load_window<T>(shape, image, y0, x0, rows);
   }
   if (row_sums == nullptr) return;
   // Not row by row above: what was just written in pieces cannot be read at once.

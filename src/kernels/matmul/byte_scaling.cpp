@@ -10,7 +10,8 @@ namespace reef::kernels {
 namespace {
 
 constexpr int kMostBits = 14, kFewestBits = 5;
-constexpr double kExactFloats = 1 << 24;  // integers below are floats
+constexpr double kExactFloats = 1 << 24;   // integers below are floats
+constexpr double kLargest = 2147480000.0;  // below 2^31 by more than what sums of floats may be off
 
 struct RealFactor {
   double factor = 0;
@@ -48,7 +49,7 @@ ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, c
     // Numbers times factor must fit 31 bits.
     const double largest = channels[c].largest * factors[c].factor + 256;
     if (channels[c].largest >= kExactFloats) result.bits = std::min(result.bits, kMostBits - 1);
-    while (result.bits >= kFewestBits && std::ldexp(largest, result.bits) > 2147483647.0) --result.bits;
+    while (result.bits >= kFewestBits && std::ldexp(largest, result.bits) > kLargest) --result.bits;
   }
   result.is_fast = result.is_fast && result.bits >= kFewestBits;
   const float unit = std::ldexp(1.0f, result.bits);

@@ -2,11 +2,10 @@
 // What follows, up to simd/end_target.h, is compiled for AVX-512 with VNNI. No include guard: it is a bracket. See
 // simd/targets.h.
 #if defined(__clang__)
-#pragma clang attribute push(                                                                                     \
-    __attribute__((                                                                                               \
-        target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,prefer-vector-width=512"))), \
+#pragma clang attribute push(                                                                        \
+    __attribute__((target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"))), \
     apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,prefer-vector-width=512")
+#pragma GCC target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
 #endif
