@@ -42,10 +42,12 @@ Range percentile_range(const TensorStatistics& statistics, double percentile) {
 double divergence(const Histogram& histogram, const Range& range, int levels) {
   const auto counts = histogram.counts();
   const double width = histogram.width();
-  const int low =
-      std::clamp(static_cast<int>(std::floor(range.min / width)) + Histogram::kBins / 2, 0, Histogram::kBins - 1);
-  const int high =
-      std::clamp(static_cast<int>(std::ceil(range.max / width)) + Histogram::kBins / 2, low + 1, Histogram::kBins);
+  // Bins hold their edge that is nearer to zero: the ends of the range themselves must be inside.
+  constexpr int kMiddle = Histogram::kBins / 2;
+  const int below = range.min < 0 ? static_cast<int>(std::ceil(range.min / width)) - 1 : 0;
+  const int above = range.max > 0 ? static_cast<int>(std::floor(range.max / width)) + 1 : 0;
+  const int low = std::clamp(kMiddle + below, 0, Histogram::kBins - 1);
+  const int high = std::clamp(kMiddle + above, low + 1, Histogram::kBins);
   std::vector<double> p(counts.begin() + low, counts.begin() + high);
   std::vector<double> inside = p;
   for (int i = 0; i < low; ++i) p.front() += static_cast<double>(counts[static_cast<std::size_t>(i)]);
@@ -192,7 +194,7 @@ Range choose_range(const TensorStatistics& statistics, const RangeRequest& reque
       return percentile_range(statistics, request.percentile);
     case RangeMethod::kEntropy:
       if (!has_shape(histogram)) return full;
-      return search(full, true, [&](const Range& r) { return divergence(histogram, r, request.levels); });
+      return search(full, request.symmetric, [&](const Range& r) { return divergence(histogram, r, request.levels); });
     case RangeMethod::kMse:
       return search(full, request.symmetric, [errors = SquareErrors(histogram), &request](const Range& r) {
         return errors.of(r, request.levels);

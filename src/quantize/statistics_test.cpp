@@ -178,6 +178,15 @@ TEST(QuantizeRanges, EntropyCutsOutliers) {
   EXPECT_LT(cut.max, 10);
 }
 
+// Pictures of things on a black background: most values are the least one, which lies on the edge of a bin.
+TEST(QuantizeRanges, EntropyKeepsABackground) {
+  std::mt19937 random(7);
+  std::vector<float> values(16000, -1.0f);
+  for (std::size_t i = 0; i < values.size(); i += 3) values[i] = static_cast<float>(random() % 2001) / 1000 - 1;
+  const Range range = choose_range(statistics_of_all(values), {RangeMethod::kEntropy});
+  EXPECT_LT(range.min, -0.95f);
+}
+
 TEST(QuantizeRanges, ZeroIsAlwaysInside) {
   std::vector<float> values(100, 3.0f);
   for (const RangeMethod method : {RangeMethod::kMinMax, RangeMethod::kMovingAverage, RangeMethod::kPercentile,
