@@ -38,7 +38,7 @@ struct CompareOptions {
 // An operator's weights against the float model's.
 struct WeightsReport {
   double sqnr_db = 0;
-  double gain = 1;           // factor by which the quantized ones are too large, at best fit
+  double gain = 1;  // factor by which the quantized ones are too large, at best fit
   // The same with a factor for each output and each input channel: how close they come, largest over smallest factor.
   double rescaled_sqnr_db = 0, rescaling = 1;
   double channel_ratio = 1;  // largest over smallest range of an output channel, in the float model

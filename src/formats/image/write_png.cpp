@@ -15,11 +15,10 @@
 namespace reef::image {
 
 Status save_png(const Image& image, const std::string& path) {
-  const bool is_sound = image.width > 0 && image.height > 0 &&
-                        (image.channels == 1 || image.channels == 3 || image.channels == 4) &&
-                        image.samples.size() == static_cast<std::size_t>(image.width) *
-                                                    static_cast<std::size_t>(image.height) *
-                                                    static_cast<std::size_t>(image.channels);
+  const bool is_sound =
+      image.width > 0 && image.height > 0 && (image.channels == 1 || image.channels == 3 || image.channels == 4) &&
+      image.samples.size() == static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) *
+                                  static_cast<std::size_t>(image.channels);
   REEF_REQUIRE(is_sound, "a picture of {} x {} with {} channels cannot be written", image.width, image.height,
                image.channels);
   std::vector<std::uint8_t> file;
@@ -29,8 +28,8 @@ Status save_png(const Image& image, const std::string& path) {
     all.insert(all.end(), bytes, bytes + size);
   };
   const int row_bytes = image.width * image.channels;
-  const int done = stbi_write_png_to_func(append, &file, image.width, image.height, image.channels,
-                                          image.samples.data(), row_bytes);
+  const int done =
+      stbi_write_png_to_func(append, &file, image.width, image.height, image.channels, image.samples.data(), row_bytes);
   REEF_REQUIRE(done != 0, "the picture for '{}' cannot be encoded", path);
   return write_file(path, file);
 }
