@@ -38,6 +38,14 @@ echo "== On the virtual Edge TPU (build/reef run reef_creatures_int8_edgetpu.tfl
 build/reef run "$folder/reef_creatures_int8_edgetpu.tflite" --device virtual --image models/images/crab_1.jpg \
   --labels "$labels" --top 1 | grep -A1 -E '^output 0|^Edge TPU' | grep -v -e '^--' -e 'where the time'
 echo
+echo "== From a float model and pictures to the chip (build/reef compile models/reef_creatures_float.tflite --data models/images --preprocess unit)"
+build/reef compile -o "$folder" models/reef_creatures_float.tflite --data models/images --preprocess unit 2>&1 |
+  grep -E "^outputs:|operators in integers|subgraphs|verified|WARNING"
+build/reef eval "$folder/reef_creatures_float_int8_edgetpu.tflite" --data models/images --labels "$labels" --metric top1 --device virtual
+echo
+echo "== From PyTorch (build/reef convert models/cifar_resnet8.onnx)"
+build/reef convert models/cifar_resnet8.onnx -o "$folder/cifar_resnet8.tflite"
+echo
 echo "== How long it takes (build/reef run $model --bench 50 --profile)"
 build/reef run "$model" --bench 50 --profile --top 0 | grep -v '^input\|^output'
 [[ $right -eq $total ]]
