@@ -2,6 +2,7 @@
 #include "evaluate/boxes.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace reef::evaluate {
 namespace {
@@ -50,6 +51,37 @@ Result<std::vector<Detection>> decode_ssd(std::span<const TensorValues> outputs,
   std::stable_sort(detections.begin(), detections.end(),
                    [](const auto& a, const auto& b) { return a.score > b.score; });
   return detections;
+}
+
+// One output that was given out in parts, each with its own scale (reef quantize --split-outputs), put together again:
+// [n, c1], [n, c2] ... along channels, or [c1, n], [c2, n] ... one behind the other. Nothing: they are not such parts.
+std::optional<TensorValues> joined(std::span<const TensorValues> outputs) {
+  if (outputs.size() < 2) return std::nullopt;
+  std::vector<std::vector<std::int64_t>> dims;
+  for (const TensorValues& output : outputs) {
+    dims.push_back(dims_of(output));
+    if (dims.back().size() != 2) return std::nullopt;
+  }
+  const auto all_have = [&](std::size_t axis) {
+    return std::all_of(dims.begin(), dims.end(), [&](const auto& d) { return d[axis] == dims[0][axis]; });
+  };
+  const bool by_rows = all_have(0);
+  if (!by_rows && !all_have(1)) return std::nullopt;
+  std::int64_t sum = 0;
+  for (const auto& d : dims) sum += d[by_rows ? 1 : 0];
+  const std::int64_t same = dims[0][by_rows ? 0 : 1];
+  TensorValues whole{outputs[0].name, {}, {}};
+  whole.shape = by_rows ? ir::Shape{1, static_cast<std::int32_t>(same), static_cast<std::int32_t>(sum)}
+                        : ir::Shape{1, static_cast<std::int32_t>(sum), static_cast<std::int32_t>(same)};
+  for (std::int64_t row = 0; row < (by_rows ? same : 1); ++row) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const auto count =
+          by_rows ? static_cast<std::ptrdiff_t>(dims[i][1]) : static_cast<std::ptrdiff_t>(outputs[i].values.size());
+      const auto from = outputs[i].values.begin() + static_cast<std::ptrdiff_t>(row) * count;
+      whole.values.insert(whole.values.end(), from, from + count);
+    }
+  }
+  return whole;
 }
 
 struct YoloForm {
@@ -125,10 +157,13 @@ std::vector<Detection> suppressed(std::vector<Detection> detections, double iou_
 Result<std::vector<Detection>> decode_detections(std::span<const TensorValues> outputs,
                                                  const DetectorOptions& options) {
   REEF_REQUIRE(!outputs.empty(), "the model has no outputs");
-  if (options.kind == "ssd" || (options.kind == "auto" && looks_like_ssd(outputs))) return decode_ssd(outputs, options);
+  // A post-processing operator's classes and scores have one number per box, parts of a YOLO output have rows.
+  const std::optional<TensorValues> whole = joined(outputs);
+  const bool may_be_ssd = options.kind == "auto" && !whole && looks_like_ssd(outputs);
+  if (options.kind == "ssd" || may_be_ssd) return decode_ssd(outputs, options);
   REEF_REQUIRE(options.kind == "auto" || options.kind == "yolo5" || options.kind == "yolo8",
                "there is no detector '{}'; there are ssd, yolo5, yolo8", options.kind);
-  return decode_yolo(outputs[0], options);
+  return decode_yolo(whole ? *whole : outputs[0], options);
 }
 
 }  // namespace reef::evaluate

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "evaluate/box_truth.h"
+#include "evaluate/boxes.h"
 
 namespace reef::evaluate {
 namespace {
@@ -110,6 +111,31 @@ TEST(Metrics, TellFormsOfBoxesApart) {
   EXPECT_EQ(form({0.5, 0.5, 0.25, 0.25, 3, 0.75, 0.5, 0.5, 0.1, 0}, {128, 128}), "cxcywh+class,fractions");
   const data::Truth wrong{ir::DataType::kFloat32, {2, 4}, std::vector<double>(8, 0)};
   EXPECT_NE(box_form("auto", {&wrong, 1}, {8, 8}).status().message().find("[n, 5]"), std::string::npos);
+}
+
+TEST(Metrics, ADetectorsOutputInPartsIsTheSameAsInOne) {
+  constexpr std::size_t kBoxes = 9, kChannels = 7;
+  TensorValues whole{"out", ir::Shape{1, kBoxes, kChannels}, {}};
+  for (std::size_t i = 0; i < kBoxes * kChannels; ++i) {
+    whole.values.push_back(static_cast<double>((i * 37) % 101) / 101);  // all different
+  }
+  const auto columns = [&](std::size_t first, std::size_t last) {
+    TensorValues part{"part", ir::Shape{1, kBoxes, static_cast<std::int32_t>(last - first)}, {}};
+    for (std::size_t row = 0; row < kBoxes; ++row) {
+      for (std::size_t c = first; c < last; ++c) part.values.push_back(whole.values[row * kChannels + c]);
+    }
+    return part;
+  };
+  const auto in_one = decode_detections(std::vector{whole}, {});
+  const auto in_parts = decode_detections(std::vector{columns(0, 4), columns(4, 5), columns(5, 7)}, {});
+  ASSERT_TRUE(in_one.ok() && in_parts.ok());
+  EXPECT_GT(in_one->size(), 3u);
+  ASSERT_EQ(in_parts->size(), in_one->size());
+  for (std::size_t i = 0; i < in_one->size(); ++i) {
+    EXPECT_EQ((*in_parts)[i].score, (*in_one)[i].score);
+    EXPECT_EQ((*in_parts)[i].label, (*in_one)[i].label);
+    EXPECT_EQ((*in_parts)[i].box.x0, (*in_one)[i].box.x0);
+  }
 }
 
 TEST(Metrics, AWrongLabelIsNamed) {

@@ -15,6 +15,7 @@
 #include "quantize/fold_quantization.h"
 #include "quantize/graph_index.h"
 #include "rewrite/op_list.h"
+#include "small_models.h"
 
 namespace reef::quantize {
 namespace {
@@ -82,6 +83,54 @@ QuantizeResult quantized(const ir::Model& model, const data::SampleSource* sourc
   auto result = quantize(model, source, options);
   EXPECT_TRUE(result.ok()) << result.status().message();
   return std::move(result).value();
+}
+
+// Two parts, one with a hundred times the range of the other, joined into one output.
+ir::Model mixed_output() {
+  ir::Model model;
+  model.buffers.resize(2);
+  const float hundred = 100;
+  std::vector<std::uint8_t> bytes(4);
+  std::memcpy(bytes.data(), &hundred, 4);
+  model.buffers[1].data = Bytes(std::move(bytes));
+  ir::Subgraph graph;
+  const ir::Shape picture{1, 96, 96, 3};
+  graph.tensors = {testing::tensor(ir::DataType::kFloat32, picture), testing::tensor(ir::DataType::kFloat32, {1}),
+                   testing::tensor(ir::DataType::kFloat32, picture), testing::tensor(ir::DataType::kFloat32, picture),
+                   testing::tensor(ir::DataType::kFloat32, {1, 96, 96, 6})};
+  const char* const names[] = {"x", "hundred", "wide", "narrow", "joined"};
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) graph.tensors[i].name = names[i];
+  graph.tensors[1].buffer = 1;
+  graph.inputs = {0};
+  graph.outputs = {4};
+  graph.operators = {testing::op("MUL", {0, 1}, {2}), testing::op("LOGISTIC", {0}, {3}),
+                     testing::op("CONCATENATION", {2, 3}, {4})};
+  graph.operators[2].attributes.set("axis", std::int64_t{3});
+  for (ir::Operator& op : graph.operators) op.builtin_code = rewrite::builtin_code(op.type);
+  graph.operators[0].options_type = "MulOptions";
+  graph.operators[2].options_type = "ConcatenationOptions";
+  model.subgraphs.push_back(std::move(graph));
+  return model;
+}
+
+TEST(Quantize, OutputsThatMixRangesAreSplitOnRequest) {
+  const ir::Model model = mixed_output();
+  ASSERT_TRUE(ir::verify(model).ok()) << ir::verify(model).message();
+  const Pictures pictures(12);
+  QuantizeOptions options = quick();
+  const QuantizeResult joined = quantized(model, &pictures, options);
+  ASSERT_EQ(joined.model.subgraphs[0].outputs.size(), 1u);
+  options.split_outputs = true;
+  const QuantizeResult split = quantized(model, &pictures, options);
+  const ir::Subgraph& graph = split.model.subgraphs[0];
+  ASSERT_EQ(graph.outputs.size(), 2u);
+  const auto output = [&](std::size_t i) -> const ir::Tensor& {
+    return graph.tensors[static_cast<std::size_t>(graph.outputs[i])];
+  };
+  EXPECT_EQ(output(0).name, "wide");
+  EXPECT_EQ(output(1).name, "narrow");
+  EXPECT_GT(output(0).quantization.scale[0], 50 * output(1).quantization.scale[0]);
+  for (const ir::Operator& op : graph.operators) EXPECT_NE(op.type, "CONCATENATION");
 }
 
 TEST(Quantize, EveryOperatorBecomesInteger) {
