@@ -68,13 +68,13 @@ Status check(const Preprocess& p) {
 Status apply_field(std::string_view name, std::string_view value, Preprocess& p);
 
 Status apply_fields(std::string_view text, Preprocess& p) {
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view field = text.substr(0, comma);
-    const std::size_t equals = field.find('=');
-    REEF_RETURN_IF_ERROR(
-        apply_field(field.substr(0, equals), equals == std::string_view::npos ? "" : field.substr(equals + 1), p));
-    text.remove_prefix(std::min(comma + 1, text.size()));
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t comma = text.find(',', begin);
+    const std::size_t end = comma == std::string_view::npos ? text.size() : comma;
+    const std::size_t equals = std::min(text.substr(begin, end - begin).find('='), end - begin) + begin;
+    const std::string_view value = equals < end ? text.substr(equals + 1, end - equals - 1) : std::string_view();
+    REEF_RETURN_IF_ERROR(apply_field(text.substr(begin, equals - begin), value, p));
+    begin = end + 1;
   }
   return check(p);
 }

@@ -19,7 +19,7 @@ std::string decibels(double value) {
 
 // The end of a long name says more than its start.
 std::string short_name(const std::string& name, std::size_t most) {
-  return name.size() <= most ? name : "..." + name.substr(name.size() - (most - 3));
+  return name.size() <= most ? name : fmt::format("...{}", std::string_view(name).substr(name.size() - (most - 3)));
 }
 
 // null: infinite (nothing differs) or not known.
