@@ -48,10 +48,18 @@ std::string mapping_text(const ConvertOptions& options, const std::vector<compil
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// "[?, 3]" where a size depends on the data.
+std::string shape_text(const ir::Tensor& tensor) {
+  if (tensor.shape_signature.empty()) return tensor.shape.to_string();
+  std::vector<std::string> sizes;
+  for (const std::int32_t size : tensor.shape_signature) sizes.push_back(size < 0 ? "?" : fmt::format("{}", size));
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
 void print_border(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
   for (const std::int32_t index : indices) {
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-    fmt::print("{} '{}' {}{}\n", role, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string());
+    fmt::print("{} '{}' {}{}\n", role, tensor.name, ir::type_name(tensor.type), shape_text(tensor));
   }
 }
 

@@ -121,6 +121,7 @@ Status NodeContext::require_inputs(int count) const {
     REEF_REQUIRE(has(i), "input {} is left out, but {} needs it", i, op());
     if (in(i) == kAbsent) return unsupported("input {} is a sequence; {} takes tensors", i, op());
     if (!b.is_shape_known(in(i))) {
+      conversion_.met_open_size = true;
       return unsupported(
           "the size of input {} '{}' is known only when the model runs; export the model with fixed sizes", i,
           node_.inputs[static_cast<std::size_t>(i)]);

@@ -39,6 +39,7 @@ class Importer {
  public:
   Importer(const onnx::Model& model, const ImportOptions& options, ImportFailure* failure)
       : model_(model), options_(options), failure_(failure) {
+    conversion_.pad_selections = options.pad_selections;
     for (const onnx::Function& function : model.functions) functions_[{function.domain, function.name}] = &function;
   }
 
@@ -57,6 +58,7 @@ class Importer {
   Result<Value> read(const std::string& name, Scope& scope);
   void bind(const std::string& name, Value value, Scope& scope, Id first_new);
   Status explain_needed(const Status& status, const std::string& value);
+  Status explain_open_size(Status status) const;
   bool keeps_nchw(const std::string& name) const;
 
   const onnx::Model& model_;
@@ -66,7 +68,7 @@ class Importer {
   std::map<std::pair<std::string, std::string>, const onnx::Function*> functions_;
   ImageBorders borders_;
   std::set<std::string> value_names_;
-  std::vector<std::string> notes_;
+  Conversion conversion_;
   std::int64_t node_count_ = 0;
 };
 
@@ -91,9 +93,9 @@ Result<std::vector<std::int64_t>> Importer::input_shape(const onnx::ValueInfo& i
       std::int64_t size = info.dims[i].size;
       if (size < 0 && i == 0) {
         size = 1;
-        notes_.push_back(fmt::format("input '{}': its first size is open{}; taken as 1 (--input-shape changes it)",
-                                     info.name,
-                                     info.dims[i].symbol.empty() ? "" : fmt::format(" ('{}')", info.dims[i].symbol)));
+        conversion_.notes.push_back(
+            fmt::format("input '{}': its first size is open{}; taken as 1 (--input-shape changes it)", info.name,
+                        info.dims[i].symbol.empty() ? "" : fmt::format(" ('{}')", info.dims[i].symbol)));
       }
       if (size < 0) {
         return unsupported("input '{}': size {} is open{}; fix all sizes with --input-shape {}:SIZE,...", info.name, i,
@@ -200,7 +202,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   std::int64_t opset = scope.opset;
   if (!node.domain.empty()) opset = model_.opset(node.domain);
   const Id first_new = static_cast<Id>(b_.model().subgraphs[0].tensors.size());
-  NodeContext context(node, opset, b_, std::move(inputs),
+  NodeContext context(node, opset, b_, conversion_, std::move(inputs),
                       [&](const onnx::Graph& graph, const std::vector<Value>& graph_inputs) {
                         return run_graph(graph, graph_inputs, scope, depth + 1);
                       });
@@ -246,6 +248,16 @@ Status Importer::explain_needed(const Status& status, const std::string& value) 
   if (failure_ != nullptr) failure_->needed_inputs.assign(needed.begin(), needed.end());
   return Status(status.code(), fmt::format("{} from the model's input '{}'; fix that with --input-value {}:VALUE,...",
                                            status.message(), fmt::join(needed, "', '"), *needed.begin()));
+}
+
+// Says how NonMaxSuppression, if it is in the model, is made to give a fixed size.
+Status Importer::explain_open_size(Status status) const {
+  const auto is_choice = [](const onnx::Node& node) { return node.op_type == "NonMaxSuppression"; };
+  const auto& nodes = model_.graph.nodes;
+  if (status.ok() || !conversion_.met_open_size || conversion_.pad_selections) return status;
+  if (std::none_of(nodes.begin(), nodes.end(), is_choice)) return status;
+  return Status(status.code(),
+                status.message() + ", or with --pad-nms if the size is that of NonMaxSuppression's result");
 }
 
 Status Importer::convert_nodes(const std::vector<onnx::Node>& nodes, Scope& scope, int depth) {
@@ -352,6 +364,12 @@ Status Importer::set_outputs(Scope& scope) {
     b_.rename(id, info.name);
     outputs.push_back(id);
   }
+  for (const Conversion::Output& extra : conversion_.extra_outputs) {
+    Id id = extra.id;
+    if (b_.is_constant(id)) id = b_.emit("RESHAPE", {id, b_.ints(dims_of(b_.shape(id)))}, b_.type(id));
+    b_.rename(id, extra.name);
+    outputs.push_back(id);
+  }
   b_.set_outputs(outputs);
   return b_.status();
 }
@@ -369,7 +387,7 @@ Result<ImportResult> Importer::run() {
   }
   borders_ = find_image_borders(model_.graph);
   REEF_RETURN_IF_ERROR(add_inputs(scope));
-  REEF_RETURN_IF_ERROR(convert_nodes(with_patterns(model_.graph), scope, 0));
+  REEF_RETURN_IF_ERROR(explain_open_size(convert_nodes(with_patterns(model_.graph), scope, 0)));
   REEF_RETURN_IF_ERROR(set_outputs(scope));
   REEF_RETURN_IF_ERROR(b_.finish());
   ImportResult result;
@@ -387,7 +405,7 @@ Result<ImportResult> Importer::run() {
   const Status verified = ir::verify(result.model);
   if (!verified.ok()) return internal_error("the converted model is not sound: {}", verified.message());
   result.value_names.assign(value_names_.begin(), value_names_.end());
-  result.notes = std::move(notes_);
+  result.notes = std::move(conversion_.notes);
   return result;
 }
 
