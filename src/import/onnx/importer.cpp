@@ -35,6 +35,17 @@ std::string describe_node(const onnx::Node& node) {
                      ir::describe_name(name));
 }
 
+std::string_view why_not_converted(const onnx::Node& node) {
+  static constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                                 "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+  if (std::find(std::begin(kRandom), std::end(kRandom), node.op_type) != std::end(kRandom)) {
+    return "it draws random numbers, which ONNX leaves to the runtime, so that no result would be the right one; make "
+           "them "
+           "an input of the model";
+  }
+  return "there is no conversion for this kind of node; docs/onnx.md lists those there are";
+}
+
 class Importer {
  public:
   Importer(const onnx::Model& model, const ImportOptions& options, ImportFailure* failure)
@@ -186,9 +197,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   const auto function = functions_.find({node.domain, node.op_type});
   if (function != functions_.end()) return call_function(*function->second, node, scope, depth);
   const Converter converter = find_converter(node.domain, node.op_type);
-  if (converter == nullptr) {
-    return unsupported("there is no conversion for this kind of node; docs/onnx.md lists those there are");
-  }
+  if (converter == nullptr) return unsupported("{}", why_not_converted(node));
   std::vector<Value> inputs;
   for (const std::string& name : node.inputs) {
     if (name.empty()) {
