@@ -39,7 +39,11 @@ ir::Model GraphBuilder::cone_of(Id target) const {
   for (const std::int32_t id : tensors) {
     ir::Tensor tensor = graph.tensors[static_cast<std::size_t>(id)];
     place[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(cone.tensors.size());
-    if (ir::is_constant(model, tensor)) {
+    // A result that was computed before, beside which another one is wanted, is computed again.
+    const std::int32_t producer = producers_[static_cast<std::size_t>(id)];
+    if (producer >= 0 && operators.count(producer) > 0) {
+      tensor.buffer = 0;
+    } else if (ir::is_constant(model, tensor)) {
       result.buffers.push_back(model.buffers[static_cast<std::size_t>(tensor.buffer)]);
       Bytes& data = result.buffers.back().data;
       // Kernels want their operands aligned.

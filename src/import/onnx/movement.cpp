@@ -281,7 +281,16 @@ Status convert_space_to_depth(NodeContext& ctx) {
   ir::Attributes attributes;
   attributes.set("block_size", block);
   const Id last = channels_last(b, ctx.in(0));
-  ctx.out(0, channels_first(b, b.emit("SPACE_TO_DEPTH", {last}, b.type(last), std::move(attributes))));
+  Id deep = b.emit("SPACE_TO_DEPTH", {last}, b.type(last), std::move(attributes));
+  const std::string mode = ctx.string_attribute("mode", "DCR");
+  REEF_REQUIRE(mode == "DCR" || mode == "CRD", "attribute mode is '{}'", mode);
+  if (mode == "CRD" && b.status().ok()) {
+    // The block's axes are the outer part of the channels; they shall be the inner one.
+    const ir::Shape s = b.shape(deep);
+    const Id parts = reshape(b, deep, {s.product(0, 3), block * block, s[3] / (block * block)});
+    deep = reshape(b, transpose(b, parts, {0, 2, 1}), dims_of(s));
+  }
+  ctx.out(0, channels_first(b, deep));
   return ok_status();
 }
 

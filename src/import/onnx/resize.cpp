@@ -251,7 +251,6 @@ Result<ResizeMode> read_mode(NodeContext& ctx) {
   m.outside = ctx.float_attribute("extrapolation_value", 0);
   m.exclude_outside = ctx.int_attribute("exclude_outside", 0) != 0;
   m.antialias = ctx.int_attribute("antialias", 0) != 0;
-  if (m.antialias) m.exclude_outside = true;
   return m;
 }
 
