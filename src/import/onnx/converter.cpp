@@ -130,6 +130,20 @@ Status NodeContext::require_inputs(int count) const {
   return ok_status();
 }
 
+Status NodeContext::require_operands(int count) const {
+  for (int i = 0; i < count; ++i) {
+    REEF_REQUIRE(has(i), "input {} is left out, but {} needs it", i, op());
+    if (in(i) == kAbsent) return unsupported("input {} is a sequence; {} takes tensors", i, op());
+  }
+  return ok_status();
+}
+
+bool NodeContext::is_open(int i) {
+  if (!has(i) || in(i) == kAbsent || !b.is_shape_known(in(i)) || b.is_known(in(i))) return false;
+  conversion_.size_inputs.push_back(node_.inputs[static_cast<std::size_t>(i)]);
+  return true;
+}
+
 Result<std::vector<std::int64_t>> NodeContext::ints(int i) {
   REEF_REQUIRE(has(i), "input {} is left out", i);
   if (auto values = b.int_values(in(i))) return *std::move(values);

@@ -40,9 +40,10 @@ using GraphRunner = std::function<Result<std::vector<Value>>(const onnx::Graph&,
 
 // What all nodes of an import share.
 struct Conversion {
-  bool pad_selections = false;     // see ImportOptions
-  bool met_open_size = false;      // a node was refused because a size is known only while the model runs
-  std::vector<std::string> notes;  // sentences for the user
+  bool pad_selections = false;           // see ImportOptions
+  std::vector<std::string> size_inputs;  // values on which sizes depend that are known only while the model runs
+  bool met_open_size = false;            // a node was refused because a size is known only while the model runs
+  std::vector<std::string> notes;        // sentences for the user
   struct Output {
     std::string name;
     Id id = kAbsent;
@@ -79,6 +80,11 @@ class NodeContext {
   const Value& value(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
   // Fails unless inputs 0 to count - 1 are there, with known shapes.
   Status require_inputs(int count) const;
+  // The same for nodes that take each element by itself: sizes may be known only while the model runs.
+  Status require_operands(int count) const;
+  // Whether input i is there, of known shape, and its value known only while the model runs. Then the sizes of what the
+  // node gives may depend on it: remembered, so that a later refusal for want of a size can name it.
+  bool is_open(int i);
   // Values of an input that must be known before the model runs. The refusal names it.
   Result<std::vector<std::int64_t>> ints(int i);
   Result<std::vector<float>> floats(int i);

@@ -69,7 +69,7 @@ class Importer {
   Result<Value> read(const std::string& name, Scope& scope);
   void bind(const std::string& name, Value value, Scope& scope, Id first_new);
   Status explain_needed(const Status& status, const std::string& value);
-  Status explain_open_size(Status status) const;
+  Status explain_open_size(Status status);
   bool keeps_nchw(const std::string& name) const;
 
   const onnx::Model& model_;
@@ -259,12 +259,16 @@ Status Importer::explain_needed(const Status& status, const std::string& value) 
                                            status.message(), fmt::join(needed, "', '"), *needed.begin()));
 }
 
-// Says how NonMaxSuppression, if it is in the model, is made to give a fixed size.
-Status Importer::explain_open_size(Status status) const {
+// Says on which inputs a size depends that is not known, and how NonMaxSuppression is made to give a fixed size.
+Status Importer::explain_open_size(Status status) {
+  if (status.ok() || !conversion_.met_open_size) return status;
+  for (const std::string& value : conversion_.size_inputs) {
+    Status explained = explain_needed(status, value);
+    if (explained.message() != status.message()) return explained;
+  }
   const auto is_choice = [](const onnx::Node& node) { return node.op_type == "NonMaxSuppression"; };
   const auto& nodes = model_.graph.nodes;
-  if (status.ok() || !conversion_.met_open_size || conversion_.pad_selections) return status;
-  if (std::none_of(nodes.begin(), nodes.end(), is_choice)) return status;
+  if (conversion_.pad_selections || std::none_of(nodes.begin(), nodes.end(), is_choice)) return status;
   return Status(status.code(),
                 status.message() + ", or with --pad-nms if the size is that of NonMaxSuppression's result");
 }

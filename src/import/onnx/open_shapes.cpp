@@ -36,6 +36,11 @@ Signature open_signature(const ir::Model& model, const ir::Operator& op, std::si
   const auto numbers =
       ir::is_constant(model, input(1)) ? as_integers(input(1).type, ir::constant_data(model, input(1))) : std::nullopt;
   if (op.type == "RESHAPE" && numbers) return Signature(numbers->begin(), numbers->end());
+  // As many dimensions as the list of sizes has elements.
+  const auto unknown = [](std::int64_t rank) { return Signature(static_cast<std::size_t>(rank), -1); };
+  const bool is_list = second.size() == 1 && second[0] >= 0;
+  if ((op.type == "RESHAPE" || op.type == "BROADCAST_TO") && is_list) return unknown(second[0]);
+  if (op.type == "FILL" && first.size() == 1 && first[0] >= 0) return unknown(first[0]);
   if (op.type == "TRANSPOSE" && numbers && numbers->size() == first.size()) {
     Signature result;
     for (const std::int64_t axis : *numbers) {
