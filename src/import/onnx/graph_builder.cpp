@@ -95,6 +95,15 @@ Id GraphBuilder::input(const std::string& name, ir::DataType type, ir::Shape sha
   return id;
 }
 
+Id GraphBuilder::variable(ir::DataType type, ir::Shape shape) {
+  ir::Tensor tensor;
+  tensor.name = next_name();
+  tensor.type = type;
+  tensor.shape = std::move(shape);
+  tensor.is_variable = true;
+  return add_tensor(std::move(tensor));
+}
+
 Id GraphBuilder::constant(ir::DataType type, ir::Shape shape, Bytes data, std::string_view name) {
   const auto size = ir::byte_size(shape, type);
   if (!shape.is_usable() || !size || static_cast<std::size_t>(*size) != data.size()) {
