@@ -110,7 +110,7 @@ def mobilenet_v3_block(g):
     g.output(g.node("Add", x, y))
 
 
-@case(transposes=0)
+@case(transposes=2)
 def shuffle_net_block(g):
     x = g.input("input", [1, 8, 6, 10], ["batch", 8, 6, 10])
     a, b = g.node("Split", x, g.ints(4, 4), outputs=2, axis=1)
@@ -142,7 +142,7 @@ def attention_with_where_mask(g):
     g.output(g.linear(y, 16, 16))
 
 
-@case(transposes=1, opset=18)
+@case(transposes=4, opset=18)
 def scaled_dot_product_dynamo(g):
     x = g.input("input", [1, 6, 16])
     mask = g.input("mask", [1, 1, 6, 6], dtype=np.bool_, low=0, high=2)
@@ -214,7 +214,7 @@ def pixel_shuffle(g):
     g.output(g.conv(g.node("Reshape", y, g.ints(1, 2, 24, 24)), 2, 3, 3))
 
 
-@case()
+@case(transposes=1)
 def pixel_unshuffle(g):
     x = g.input("input", [1, 3, 8, 8])
     y = g.node("Reshape", x, g.ints(1, 3, 4, 2, 4, 2))
