@@ -14,7 +14,7 @@ constexpr std::int64_t kPixelStep = 24;          // a multiple of all tiles' row
 kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {
   // uint8 is stored less 128.
   const std::int32_t less = weights.type == DataType::kUInt8 ? 128 : 0;
-  kernels::BytePanels panels(s.groups, s.group_outputs(), s.depth());
+  kernels::BytePanels panels(s);
   panels.zero_point = zero_point - less;
   std::vector<std::int16_t> wide(static_cast<std::size_t>(s.depth()));
   std::vector<std::int8_t> narrow(wide.size());

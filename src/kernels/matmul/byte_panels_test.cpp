@@ -31,7 +31,7 @@ void compare(std::mt19937& random, const std::string& what) {
   const std::int64_t* bias_data = pick(random, 0, 3) == 0 ? nullptr : bias.data();
 
   PackedRows rows(s.output_channels, s.depth());
-  BytePanels panels(s.groups, s.group_outputs(), s.depth());
+  BytePanels panels(s);
   const std::int32_t less = std::is_signed_v<T> ? 0 : 128;
   panels.zero_point = weights_zero - less;
   std::vector<std::int8_t> column(static_cast<std::size_t>(s.depth()));

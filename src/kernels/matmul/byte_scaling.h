@@ -4,12 +4,15 @@
 //
 // The reference rounds twice in fixed point, which equals (shift >= 0 to the right)
 //   zero_point + floor(sum * factor + 1/2 + (sum < 0 ? -1 : 1) * 2^-(shift + 1))
-// over real numbers. This is computed in float, plus one unit of the last of `bits` binary places, and made an integer
-// of that many places. How far off can that be? Only numbers below 256 count; larger ones are beyond an 8-bit output's
-// range. With 14 places they are below 2^22 units: rounding the factor to a float moves them by 1/4 unit at most,
-// rounding the result by 1/8, rounding to an integer by 1/2: less than 1. (Sums of 2^24 or more are rounded too; they
-// get 13 places.) So what lies 2 units or more above an integer lies above it for sure; for the others, one number in
+// over real numbers. This is computed in float, plus kSlack units of the last of `bits` binary places, and made an
+// integer of that many places. How far off can that be? Only products of at most 256 count; larger ones are beyond an
+// 8-bit output's range. With 16 places these are 2^24 units: rounding the factor to a float moves them by 1 unit at
+// most, rounding the sum (of 2^24 or more) by 1, the constant by 1/2, the result and its integer by 3/4: less than
+// kSlack. So what lies 2 * kSlack units or more above an integer lies above it for sure; for the others, one number in
 // 8,000, the reference's function decides.
+//
+// 16 places put result and places into halves of a 32-bit number, where AVX-512 gets at them with one instruction each.
+// Numbers above 2^15 do not fit then; channels that could have them ask for fewer places.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +24,10 @@
 
 namespace reef::kernels {
 
+inline constexpr std::int32_t kSlack = 4;
 // With this many units of the last binary place or more above an integer, a number is on that side of it for sure.
-inline constexpr std::int32_t kSurePlaces = 2;
+inline constexpr std::int32_t kSurePlaces = 2 * kSlack;
+inline constexpr int kWordBits = 16;  // the most binary places, and what the kernels that use halves ask for
 
 // How sums become 8-bit outputs. Arrays have one element per slot, usually the channel; a kernel whose vectors hold
 // channels in another order has another order of slots.
@@ -31,9 +36,11 @@ struct ByteScaling {
   AlignedVector<std::int32_t> start;  // bias, and what makes up for zero points
   AlignedVector<float> factor;        // times 2^bits
   AlignedVector<float> above,
-      below;  // zero point and one half, moved as above for sums >= 0 and < 0, times 2^bits, plus 1
-  int bits = 14;
+      below;  // zero point and one half, moved as above for sums >= 0 and < 0, times 2^bits, plus kSlack
+  int bits = kWordBits;
   bool is_fast = true;  // floats may be used for all channels
+  // `above` serves all sums: negative ones give the lowest output (a fused RELU) or are rounded alike.
+  bool is_one_sided = false;
 
   std::int32_t mask() const { return (1 << bits) - 1; }
 };
