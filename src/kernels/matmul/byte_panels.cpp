@@ -14,14 +14,6 @@
 
 namespace reef::kernels {
 #if defined(__x86_64__)
-namespace {
-// Which 16-bit halves of two vectors of 16 numbers: the upper ones, the lower ones.
-alignas(64) constexpr std::int16_t kUpperWords[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                                      33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-alignas(64) constexpr std::int16_t kLowerWords[32] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
-                                                      32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
-}  // namespace
-
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {

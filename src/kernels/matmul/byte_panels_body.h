@@ -88,7 +88,7 @@ template <int kRows, int kVectors, bool kSigned, bool kWhole>
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const __m256i scaled = scale(sums[r][v], by[v]);
-      results[v] = _mm256_sra_epi32(scaled, limits.bits);
+      results[v] = _mm256_srai_epi32(scaled, kPlaces);
       least = _mm256_min_epu32(least, _mm256_and_si256(scaled, limits.mask));
     }
 #pragma GCC unroll 4
@@ -98,7 +98,7 @@ template <int kRows, int kVectors, bool kSigned, bool kWhole>
     const __m256i bytes = _mm256_permutevar8x32_epi32(limited_bytes<kSigned>(limits, low, high), order);
     store_row<kVectors, kWhole>(bytes, columns, to);
   }
-  if (!all_sure(*work.scaling, least)) [[unlikely]] {
+  if (!all_sure(least)) [[unlikely]] {
     for (int r = 0; r < kRows; ++r) fix_row(work, sums[r], kVectors, work.output + r * work.output_stride);
   }
 }
@@ -180,6 +180,7 @@ void multiply_rows(TileWork work, std::int64_t count) {
 }
 
 #if REEF_VNNI
+#include "kernels/matmul/byte_finish_body.h"
 #include "kernels/matmul/byte_tiles_body.h"
 #endif
 
