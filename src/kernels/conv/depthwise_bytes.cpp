@@ -32,6 +32,7 @@ namespace {
 namespace avx512 {
 namespace {
 constexpr int kLanes = 8;
+#include "kernels/conv/depthwise_3x3_body.h"
 #include "kernels/conv/depthwise_wide_body.h"
 }  // namespace
 }  // namespace avx512
@@ -46,29 +47,22 @@ std::int64_t blocks_of(const ConvShape& s) { return (s.output_channels + kDepthw
 // Columns that the windows of a row of outputs touch.
 std::int64_t span_of(const ConvShape& s) { return (s.x.output - 1) * s.x.stride + (s.x.window - 1) * s.x.dilation + 1; }
 
-// Where `rows` rows of each column lie that windows of output rows from `out_y` on touch: [row][column]; the last is
-// repeated up to `table_rows`. Everything outside of the image reads `outside`.
+// Where the rows of each column lie that windows of one output row touch: [row][column]; the last is repeated up to
+// `table_rows`. Everything outside of the image reads `outside`.
 template <typename T>
-void find_columns(const ConvShape& s, const T* image, std::int64_t out_y, std::int64_t rows, const T* outside,
-                  std::int64_t table_rows, const std::uint8_t** table) {
+void find_columns(const ConvShape& s, const T* image, std::int64_t out_y, const T* outside, std::int64_t table_rows,
+                  const std::uint8_t** table) {
   const std::int64_t first = s.x.origin(0), span = span_of(s);
   const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, span);
   const std::int64_t end = std::clamp<std::int64_t>(s.x.input - first, begin, span);
   for (std::int64_t r = 0; r < table_rows; ++r, table += span) {
-    const std::int64_t in_y = s.y.origin(out_y) + std::min(r, rows - 1) * s.y.dilation;
+    const std::int64_t in_y = s.y.origin(out_y) + std::min(r, s.y.window - 1) * s.y.dilation;
     std::fill(table, table + span, reinterpret_cast<const std::uint8_t*>(outside));
     if (in_y < 0 || in_y >= s.y.input) continue;
     const auto* line = reinterpret_cast<const std::uint8_t*>(image + (in_y * s.x.input + first) * s.input_channels);
     const std::int64_t step = s.input_channels;
     for (std::int64_t j = begin; j < end; ++j) table[j] = line + j * step;
   }
-}
-
-// Pixels of a row whose columns and outputs stay in the first cache while blocks of channels pass by.
-std::int64_t pixels_together(const ConvShape& s, std::int64_t table_rows, std::int64_t output_rows) {
-  constexpr std::int64_t kBytes = 24 << 10, kFewest = 16;
-  const std::int64_t each = (table_rows * s.x.stride + output_rows) * s.input_channels;
-  return std::max(kBytes / std::max<std::int64_t>(each, 1) / kFewest * kFewest, kFewest);
 }
 
 }  // namespace
@@ -127,8 +121,9 @@ void pack_avx2(const ConvShape& s, const std::int16_t* weights, const DepthwiseW
 DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights) {
   DepthwiseWeights result;
   result.is_wide = has_wide_vectors();
-  const bool is_three_by_three = s.y.window == 3 && s.x.window == 3 && s.y.dilation == 1 && s.x.dilation == 1;
-  result.output_rows = result.is_wide && is_three_by_three && s.y.stride == 1 && s.x.stride == 1 ? 2 : 1;
+  result.is_three_by_three = result.is_wide && s.y.window == 3 && s.x.window == 3 && s.y.dilation == 1 &&
+                             s.x.dilation == 1 && s.y.stride == s.x.stride && s.x.stride <= 2;
+  result.output_rows = result.is_three_by_three && s.x.stride == 1 ? 2 : 1;
   result.row_groups = (s.y.window + 3) / 4;
   result.sums.resize(static_cast<std::size_t>(s.output_channels));
   result.magnitudes.resize(result.sums.size());
@@ -185,11 +180,10 @@ ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weight
 
 namespace {
 
-// `rows` rows of `pixels` outputs, a block of their channels. columns: of the first pixel; output: its first channel.
+// A row of outputs, a block of its channels.
 template <typename T>
 void depthwise_block(const ConvShape& s, const DepthwiseWeights& weights, const ByteScaling& scaling,
-                     std::int64_t block, [[maybe_unused]] const std::uint8_t* const* columns,
-                     [[maybe_unused]] std::int64_t rows, [[maybe_unused]] std::int64_t pixels, T* output) {
+                     std::int64_t block, [[maybe_unused]] const std::uint8_t* const* columns, T* output) {
   const std::int64_t channel = block_channel(s, block);
   [[maybe_unused]] const std::int64_t slot = block * kDepthwiseBlock, span = span_of(s);
   [[maybe_unused]] const std::int64_t channels = std::min(kDepthwiseBlock, s.output_channels - channel);
@@ -199,18 +193,64 @@ void depthwise_block(const ConvShape& s, const DepthwiseWeights& weights, const 
   [[maybe_unused]] constexpr bool kSigned = std::is_signed_v<T>;
 #if defined(__x86_64__)
   if (weights.is_wide) {
-    avx512::depthwise_wide_rows(
-        {columns, span, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, s.y.window == 3, values,
-         weights.block_summands[static_cast<std::size_t>(block)], kSigned, &scaling, slot, channel, channels, to,
-         s.output_channels, s.x.output * s.output_channels},
-        rows, pixels);
+    avx512::depthwise_any({columns, span, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
+                           weights.block_summands[static_cast<std::size_t>(block)], kSigned, &scaling, slot, channel,
+                           channels, to, s.output_channels},
+                          s.x.output);
   } else {
     avx2::depthwise_row({columns, span, s.x.stride, s.x.dilation, s.x.window, s.y.window, values, 256,
                          weights.row_groups, kSigned, &scaling, slot, channel, channels, to, s.output_channels},
-                        pixels);
+                        s.x.output);
   }
 #else
   (void)scaling;
+#endif
+}
+
+}  // namespace
+
+namespace {
+
+// Rows [row_begin, row_end), counted over all batches, of convolutions that depthwise_3x3_body.h does.
+template <typename T>
+void depthwise_3x3_rows([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const T* input,
+                        [[maybe_unused]] std::int32_t input_zero_point,
+                        [[maybe_unused]] const DepthwiseWeights& weights, [[maybe_unused]] const ByteScaling& scaling,
+                        [[maybe_unused]] std::int64_t row_begin, [[maybe_unused]] std::int64_t row_end,
+                        [[maybe_unused]] std::int64_t block_begin, [[maybe_unused]] std::int64_t block_end,
+                        [[maybe_unused]] T* output) {
+#if defined(__x86_64__)
+  constexpr std::int64_t kRowsTogether = 16;  // whose lines stay in the second cache while blocks pass by
+  const std::vector<T> outside(static_cast<std::size_t>(s.x.input * s.input_channels),
+                               static_cast<T>(input_zero_point));
+  for (std::int64_t row = row_begin, end = 0; row < row_end; row = end) {
+    const std::int64_t batch = row / s.y.output;
+    end = std::min({row + kRowsTogether, row_end, (batch + 1) * s.y.output});
+    for (std::int64_t block = block_begin; block < block_end; ++block) {
+      const std::int64_t channel = block_channel(s, block);
+      const auto b = static_cast<std::size_t>(block);
+      const avx512::BlockWork work{
+          .image = reinterpret_cast<const std::uint8_t*>(input + batch * s.input_batch_size() + channel),
+          .width = s.x.input,
+          .height = s.y.input,
+          .pixel_stride = s.input_channels,
+          .pad_left = s.x.pad_before,
+          .pad_top = s.y.pad_before,
+          .stride = s.x.stride,
+          .outputs = s.x.output,
+          .outside = reinterpret_cast<const std::uint8_t*>(outside.data()),
+          .is_signed = std::is_signed_v<T>,
+          .weights = weights.values.data() + weights.block_begin[b],
+          .summands = weights.block_summands[b],
+          .scaling = &scaling,
+          .slot = block * kDepthwiseBlock,
+          .channel = channel,
+          .channels = std::min(kDepthwiseBlock, s.output_channels - channel),
+          .output =
+              reinterpret_cast<std::uint8_t*>(output + batch * s.y.output * s.x.output * s.output_channels + channel)};
+      avx512::depthwise_3x3(work, row - batch * s.y.output, end - batch * s.y.output);
+    }
+  }
 #endif
 }
 
@@ -220,20 +260,18 @@ template <typename T>
 void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero_point, const DepthwiseWeights& weights,
                      const ByteScaling& scaling, std::int64_t row_begin, std::int64_t row_end, std::int64_t block_begin,
                      std::int64_t block_end, T* output) {
+  if (weights.is_three_by_three) {
+    return depthwise_3x3_rows(s, input, input_zero_point, weights, scaling, row_begin, row_end, block_begin, block_end,
+                              output);
+  }
   const std::int64_t table_rows = 4 * weights.row_groups, span = span_of(s);
   std::vector<const std::uint8_t*> columns(static_cast<std::size_t>(span * table_rows));
   const std::vector<T> outside(static_cast<std::size_t>(s.input_channels), static_cast<T>(input_zero_point));
-  const std::int64_t row_stride = s.x.output * s.output_channels;
-  const std::int64_t pixels_at_once = pixels_together(s, s.y.window + weights.output_rows - 1, weights.output_rows);
-  for (std::int64_t row = row_begin, together = 1; row < row_end; row += together) {
+  for (std::int64_t row = row_begin; row < row_end; ++row) {
     const T* image = input + row / s.y.output * s.input_batch_size();
-    together = std::min({weights.output_rows, row_end - row, s.y.output - row % s.y.output});
-    find_columns(s, image, row % s.y.output, s.y.window + together - 1, outside.data(), table_rows, columns.data());
-    for (std::int64_t x = 0; x < s.x.output; x += pixels_at_once) {
-      for (std::int64_t block = block_begin; block < block_end; ++block) {
-        depthwise_block(s, weights, scaling, block, columns.data() + x * s.x.stride, together,
-                        std::min(pixels_at_once, s.x.output - x), output + row * row_stride + x * s.output_channels);
-      }
+    find_columns(s, image, row % s.y.output, outside.data(), table_rows, columns.data());
+    for (std::int64_t block = block_begin; block < block_end; ++block) {
+      depthwise_block(s, weights, scaling, block, columns.data(), output + row * s.x.output * s.output_channels);
     }
   }
 }

@@ -36,7 +36,8 @@ inline std::int64_t block_channel(const ConvShape& s, std::int64_t block) {
 struct DepthwiseWeights {
   bool is_wide = false;  // 64-byte vectors
   std::int64_t row_groups = 1;
-  std::int64_t output_rows = 1;  // that are computed together, if there are as many
+  bool is_three_by_three = false;  // 64-byte vectors, and windows of 3 by 3 that move by 1 or 2
+  std::int64_t output_rows = 1;    // that there are weights for; see depthwise_3x3_body.h
   AlignedVector<std::int8_t> values;
   std::vector<std::int64_t> block_begin;     // where a block's values begin
   std::vector<std::int64_t> block_summands;  // 64-byte vectors: signed bytes that each weight is a sum of

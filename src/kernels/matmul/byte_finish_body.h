@@ -29,14 +29,6 @@ template <int kCount, int kIndex = 0, typename Body>
   }
 }
 
-// Where results go, and how they are scaled: the first row's, from slot `slot` on.
-struct ResultRows {
-  const ByteScaling* scaling;
-  std::int64_t slot, columns;
-  std::uint8_t* output;
-  std::int64_t output_stride;
-};
-
 struct WideScale {
   __m512 factor, above, below;
 };
@@ -70,70 +62,81 @@ template <typename Columns, int kRows>
   });
 }
 
-// The columns that there are, of rows of 32 bytes.
-[[gnu::noinline]] void copy_rows(const ResultRows& rows, const std::uint8_t* from, int count) {
-  for (int r = 0; r < count; ++r) {
-    std::memcpy(rows.output + r * rows.output_stride, from + r * 32, static_cast<std::size_t>(rows.columns));
-  }
-}
-
-// fix(row, column) for the results in doubt. masks: per vector of 16-bit results, which of them are.
-template <typename Fix>
-[[gnu::noinline, gnu::cold]] void fix_results(const ResultRows& rows, const __mmask32* masks, int vectors, int count,
-                                              int rows_of_words, const Fix& fix) {
-  const int columns = 32 / rows_of_words;
-  for (int i = 0; i < vectors; ++i) {
-    for (std::uint32_t left = masks[i]; left != 0; left &= left - 1) {
-      const int bit = std::countr_zero(left), row = i * rows_of_words + bit / columns;
-      if (row < count && bit % columns < rows.columns) fix(row, bit % columns);
-    }
-  }
-}
-
-// kRows rows of sums to bytes. fix(row, column) writes a result that floats cannot tell.
-template <int kRows, typename Columns, bool kSigned, bool kPlain, typename Fix>
-[[gnu::always_inline]] inline void finish_wide(const ResultRows& rows, const __m512i (&sums)[kRows][Columns::kVectors],
-                                               const Fix& fix) {
-  constexpr int kVectors = Columns::kVectors, kRowsOfWords = Columns::kRowsOfWords;
-  constexpr int kWordVectors = (kRows + kRowsOfWords - 1) / kRowsOfWords;
-  const auto scale_at = [&](std::int64_t slot) __attribute__((always_inline)) {
-    return WideScale{_mm512_loadu_ps(rows.scaling->factor.data() + slot),
-                     _mm512_loadu_ps(rows.scaling->above.data() + slot),
-                     _mm512_loadu_ps(rows.scaling->below.data() + slot)};
+// What scaling needs: loaded once, kept in registers as far as they reach.
+struct FinishConstants {
+  WideScale by[2];
+  __m512i lowest, highest, sure, upper, lower, order;
+};
+// For columns that begin at slot `slot`; the second vector's, if there is one, 16 slots later.
+template <typename Columns>
+[[gnu::always_inline]] inline FinishConstants finish_constants(const ByteScaling& scaling, std::int64_t slot) {
+  const auto scale_at = [&](std::int64_t at) __attribute__((always_inline)) {
+    return WideScale{_mm512_loadu_ps(scaling.factor.data() + at), _mm512_loadu_ps(scaling.above.data() + at),
+                     _mm512_loadu_ps(scaling.below.data() + at)};
   };
-  const WideScale by[2] = {scale_at(rows.slot), scale_at(rows.slot + (kVectors - 1) * kWideLanes)};
-  const __m512i lowest = _mm512_set1_epi8(static_cast<char>(rows.scaling->exact->lowest));
-  const __m512i highest = _mm512_set1_epi8(static_cast<char>(rows.scaling->exact->highest));
-  const __m512i sure = _mm512_set1_epi16(kSurePlaces);
-  const __m512i upper = _mm512_load_si512(kUpperWords), lower = _mm512_load_si512(kLowerWords);
-  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-  // Nothing may be called before all sums are used up, or they would lie in memory all the time.
-  const bool is_whole = rows.columns == Columns::kStep / 4;
-  alignas(32) std::uint8_t part[kRows][32];
-  std::uint8_t* const to = is_whole ? rows.output : part[0];
-  const std::int64_t stride = is_whole ? rows.output_stride : 32;
-  __mmask32 masks[kWordVectors], any = 0;
+  return {{scale_at(slot), scale_at(slot + (Columns::kVectors - 1) * kWideLanes)},
+          _mm512_set1_epi8(static_cast<char>(scaling.exact->lowest)),
+          _mm512_set1_epi8(static_cast<char>(scaling.exact->highest)),
+          _mm512_set1_epi16(kSurePlaces),
+          _mm512_load_si512(kUpperWords),
+          _mm512_load_si512(kLowerWords),
+          _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7)};
+}
+
+// Which results are in doubt: bits of 32, for one row or for two of 16 columns each.
+template <int kRows, typename Columns>
+struct Doubts {
+  static constexpr int kMasks = (kRows + Columns::kRowsOfWords - 1) / Columns::kRowsOfWords;
+  __mmask32 masks[kMasks];
+  __mmask32 any = 0;
+};
+
+// kRows rows of sums to bytes, `stride` apart. All columns that Columns has are written. Calls nothing, and neither may
+// the caller before: sums would lie in memory all the time.
+template <int kRows, typename Columns, bool kSigned, bool kPlain>
+[[gnu::always_inline]] inline Doubts<kRows, Columns> finish_wide(const FinishConstants& with,
+                                                                 const __m512i (&sums)[kRows][Columns::kVectors],
+                                                                 std::uint8_t* to, std::int64_t stride) {
+  constexpr int kVectors = Columns::kVectors, kRowsOfWords = Columns::kRowsOfWords;
+  constexpr int kWordVectors = Doubts<kRows, Columns>::kMasks;
+  Doubts<kRows, Columns> doubts;
   // 32 results, as 16-bit numbers.
   const auto words_of = [&](auto index) __attribute__((always_inline)) {
     constexpr int kRow = index * kRowsOfWords, kNext = kVectors == 2 || kRow + 1 >= kRows ? kRow : kRow + 1;
-    const __m512i a = scale_wide<kPlain>(sums[kRow][0], by[0]);
-    const __m512i b = scale_wide<kPlain>(sums[kNext][kVectors - 1], by[1]);
-    masks[index] = _mm512_cmplt_epu16_mask(_mm512_permutex2var_epi16(a, lower, b), sure);
-    any |= masks[index];
-    return _mm512_permutex2var_epi16(a, upper, b);
+    const __m512i a = scale_wide<kPlain>(sums[kRow][0], with.by[0]);
+    const __m512i b = scale_wide<kPlain>(sums[kNext][kVectors - 1], with.by[1]);
+    doubts.masks[index] = _mm512_cmplt_epu16_mask(_mm512_permutex2var_epi16(a, with.lower, b), with.sure);
+    doubts.any = _kor_mask32(doubts.any, doubts.masks[index]);
+    return _mm512_permutex2var_epi16(a, with.upper, b);
   };
   for_constants<(kWordVectors + 1) / 2>([&](auto pair) __attribute__((always_inline)) {
     constexpr int kFirst = 2 * pair, kSecond = kFirst + 1 < kWordVectors ? kFirst + 1 : kFirst;
     const __m512i first = words_of(std::integral_constant<int, kFirst>());
     const __m512i second = kFirst == kSecond ? first : words_of(std::integral_constant<int, kSecond>());
     const __m512i packed = kSigned ? _mm512_packs_epi16(first, second) : _mm512_packus_epi16(first, second);
-    const __m512i limited = kSigned ? _mm512_min_epi8(_mm512_max_epi8(packed, lowest), highest)
-                                    : _mm512_min_epu8(_mm512_max_epu8(packed, lowest), highest);
-    store_rows<Columns, kRows - kFirst * kRowsOfWords>(_mm512_permutexvar_epi64(order, limited),
+    const __m512i limited = kPlain    ? packed
+                            : kSigned ? _mm512_min_epi8(_mm512_max_epi8(packed, with.lowest), with.highest)
+                                      : _mm512_min_epu8(_mm512_max_epu8(packed, with.lowest), with.highest);
+    store_rows<Columns, kRows - kFirst * kRowsOfWords>(_mm512_permutexvar_epi64(with.order, limited),
                                                        to + kFirst * kRowsOfWords * stride, stride);
   });
-  if (!is_whole) [[unlikely]]
-    copy_rows(rows, part[0], kRows);
-  if (any != 0) [[unlikely]]
-    fix_results(rows, masks, kWordVectors, kRows, kRowsOfWords, fix);
+  return doubts;
+}
+
+// The columns that there are, of rows of 32 bytes.
+[[gnu::noinline]] void copy_rows(const std::uint8_t* from, int rows, std::int64_t columns, std::uint8_t* to,
+                                 std::int64_t stride) {
+  for (int r = 0; r < rows; ++r) std::memcpy(to + r * stride, from + r * 32, static_cast<std::size_t>(columns));
+}
+
+// fix(row, column) for the results in doubt.
+template <int kRows, typename Columns, typename Fix>
+[[gnu::always_inline]] inline void fix_results(const Doubts<kRows, Columns>& doubts, const Fix& fix) {
+  constexpr int kColumns = 32 / Columns::kRowsOfWords;
+  for (int i = 0; i < Doubts<kRows, Columns>::kMasks; ++i) {
+    for (std::uint32_t left = doubts.masks[i]; left != 0; left &= left - 1) {
+      const int bit = std::countr_zero(left);
+      fix(i * Columns::kRowsOfWords + bit / kColumns, bit % kColumns);
+    }
+  }
 }

@@ -56,7 +56,8 @@ ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, c
     are_rounded_alike = are_rounded_alike && real.nudge == 0;
     are_small = are_small && (channel.largest * real.factor + 256) * kUnit < kLargestScaled;
   }
-  result.is_plain = are_small && (exact->lowest >= exact->zero_point || are_rounded_alike);
+  const bool has_all_bytes = exact->highest - exact->lowest == 255;
+  result.is_plain = are_small && has_all_bytes && (exact->lowest >= exact->zero_point || are_rounded_alike);
   return result;
 }
 

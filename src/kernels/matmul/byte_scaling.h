@@ -36,8 +36,8 @@ struct ByteScaling {
   AlignedVector<float> factor;        // times 2^kPlaces
   // Zero point and one half, moved as above for sums >= 0 and < 0, times 2^kPlaces, plus kSlack.
   AlignedVector<float> above, below;
-  // `above` serves all sums, because negative ones give the lowest output (a fused RELU) or are rounded alike, and no
-  // result is beyond 2^15.
+  // `above` serves all sums, because negative ones give the lowest output (a fused RELU) or are rounded alike; no
+  // result is beyond 2^15; and the limits are those of the type, as where RELU6 is all that the output's scale reaches.
   bool is_plain = false;
 };
 // What no float result may exceed: the largest float whose integer of 32 bits is not beyond them.

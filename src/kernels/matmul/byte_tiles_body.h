@@ -22,8 +22,7 @@ template <bool kIsHalf>
 }
 
 // One result that floats cannot tell: its sum again, then the reference's function.
-[[gnu::noinline, gnu::cold]] void fix_result(const TileWork& work, std::int64_t row, std::int64_t column,
-                                             std::int64_t step_bytes) {
+void fix_result(const TileWork& work, std::int64_t row, std::int64_t column, std::int64_t step_bytes) {
   std::uint32_t sum = static_cast<std::uint32_t>(work.scaling->start[static_cast<std::size_t>(work.channel + column)]) +
                       static_cast<std::uint32_t>(work.row_terms == nullptr ? 0 : work.row_terms[row]);
   const std::int8_t* w = work.panel + column * kGroup;
@@ -35,6 +34,13 @@ template <bool kIsHalf>
   }
   work.output[row * work.output_stride + column] =
       exact_byte(*work.scaling->exact, static_cast<std::int32_t>(sum), work.channel + column);
+}
+
+template <int kRows, typename Columns>
+[[gnu::noinline, gnu::cold]] void fix_tile(const TileWork& work, const Doubts<kRows, Columns>& doubts) {
+  fix_results(doubts, [&](int row, int column) {
+    if (row < kRows && column < work.columns) fix_result(work, row, column, Columns::kStep);
+  });
 }
 
 template <int kRows, typename Columns, bool kSigned, bool kPlain>
@@ -70,9 +76,15 @@ void multiply_wide_tile(const TileWork& work) {
     }
     for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] += work.line_stride; });
   }
-  finish_wide<kRows, Columns, kSigned, kPlain>(
-      {work.scaling, work.channel, work.columns, work.output, work.output_stride}, sums,
-      [&](int row, int column) { fix_result(work, row, column, Columns::kStep); });
+  const bool is_whole = work.columns == Columns::kStep / kGroup;
+  alignas(32) std::uint8_t part[kRows][32];
+  const auto doubts = finish_wide<kRows, Columns, kSigned, kPlain>(
+      finish_constants<Columns>(*work.scaling, work.channel), sums, is_whole ? work.output : part[0],
+      is_whole ? work.output_stride : 32);
+  if (!is_whole) [[unlikely]]
+    copy_rows(part[0], kRows, work.columns, work.output, work.output_stride);
+  if (doubts.any != 0) [[unlikely]]
+    fix_tile(work, doubts);
 }
 
 template <typename Columns, bool kSigned, bool kPlain>
