@@ -34,7 +34,7 @@
 std::int64_t pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
                        std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
   const BytePairs::Real real = pairs.real();
-  const __m256i mask = _mm256_set1_epi32((1 << real.bits) - 1), two = _mm256_set1_epi32(2);
+  const __m256i mask = _mm256_set1_epi32((1 << real.bits) - 1), sure = _mm256_set1_epi32(2 * real.slack);
   const __m128i bits = _mm_cvtsi32_si128(real.bits);
   std::int64_t i = 0;
   for (; i + 8 <= count; i += 8) {
@@ -42,7 +42,7 @@ std::int64_t pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64
     const std::uint8_t* at_b = b + i * b_step;
     const __m256i scaled =
         combine(real, load_operand(real, at_a, a_step, real.zero_a), load_operand(real, at_b, b_step, real.zero_b));
-    const __m256i unsure = _mm256_cmpgt_epi32(two, _mm256_and_si256(scaled, mask));
+    const __m256i unsure = _mm256_cmpgt_epi32(sure, _mm256_and_si256(scaled, mask));
     const int lanes = _mm256_movemask_ps(_mm256_castsi256_ps(unsure));
     alignas(16) std::uint8_t bytes[16];
     _mm_store_si128(reinterpret_cast<__m128i*>(bytes), to_bytes(real, _mm256_sra_epi32(scaled, bits)));

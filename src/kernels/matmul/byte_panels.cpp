@@ -69,6 +69,7 @@ struct Convolution {
   std::int64_t panel_begin, panel_end;
   T* output;
   void (*multiply_panel)(const Work&, std::int64_t, std::int64_t);
+  std::int64_t (*multiply_row)(const Work&, std::int64_t);
   void (*sum_rows)(const RowElement* const*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t*);
   void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t, std::int64_t, RowElement*,
                     std::int64_t);
@@ -96,7 +97,7 @@ struct Convolution {
       sum_rows(starts, count, weights.lines, line_stride, weights.line_depth, row_terms);
       for (std::int64_t i = 0; i < count; ++i) row_terms[i] = numeric::wrapping_mul(row_terms[i], -weights.zero_point);
     }
-    for (std::int64_t p = panel_begin; p < panel_end; ++p) {
+    for (std::int64_t p = panel_begin; p < panel_end;) {
       const std::int64_t in_group = p * weights.panel_columns, channel = group * weights.columns + in_group;
       const Work work{starts,
                       weights.lines,
@@ -110,7 +111,10 @@ struct Convolution {
                       reinterpret_cast<std::uint8_t*>(output + pixel * s.output_channels + channel),
                       s.output_channels,
                       std::is_signed_v<T>};
-      multiply_panel(work, weights.width(p) / weights.lanes, count);
+      const std::int64_t whole = std::min(panel_end, weights.columns / weights.panel_columns) - p;
+      const std::int64_t done = count == 1 && whole > 1 ? multiply_row(work, whole) : 0;
+      if (done == 0) multiply_panel(work, weights.width(p) / weights.lanes, count);
+      p += std::max<std::int64_t>(done, 1);
     }
   }
 
@@ -269,6 +273,7 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
                                                                     panel_end,
                                                                     output,
                                                                     &avx512::multiply_panel,
+                                                                    &avx512::multiply_row,
                                                                     &avx512::sum_rows,
                                                                     &avx512::load_rows<T>,
                                                                     &avx512::load_lines<T>};
@@ -284,6 +289,7 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
                                                                 panel_end,
                                                                 output,
                                                                 &avx2::multiply_panel,
+                                                                &avx2::multiply_row,
                                                                 &avx2::sum_rows,
                                                                 &avx2::load_rows<T>,
                                                                 &avx2::load_lines<T>};

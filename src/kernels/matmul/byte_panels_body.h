@@ -182,6 +182,8 @@ void multiply_rows(TileWork work, std::int64_t count) {
 #if REEF_VNNI
 #include "kernels/matmul/byte_finish_body.h"
 #include "kernels/matmul/byte_tiles_body.h"
+#else
+std::int64_t multiply_row(const TileWork&, std::int64_t) { return 0; }  // nothing better than multiply_panel
 #endif
 
 void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {

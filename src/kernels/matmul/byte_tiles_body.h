@@ -132,3 +132,66 @@ bool multiply_wide_panel(const TileWork& work, std::int64_t vectors, std::int64_
   if (vectors == 4) multiply_wide_panel<TileColumns<2, false>>(work, count);
   return vectors > 1;
 }
+
+// One row by kPanels whole panels: as many sums at once as the multipliers' latency asks for.
+template <int kPanels, bool kSigned, bool kPlain>
+void multiply_one_row(const TileWork& work) {
+  using Columns = TileColumns<2, false>;
+  __m512i sums[kPanels][1][2];
+  const std::int64_t panel_bytes = work.lines * work.steps * Columns::kStep;
+  const std::int32_t* start = work.scaling->start.data() + work.channel;
+  const __m512i term = _mm512_set1_epi32(work.row_terms == nullptr ? 0 : work.row_terms[0]);
+  for_constants<kPanels>([&](auto p) __attribute__((always_inline)) {
+    sums[p][0][0] = _mm512_add_epi32(_mm512_loadu_si512(start + p * 32), term);
+    sums[p][0][1] = _mm512_add_epi32(_mm512_loadu_si512(start + p * 32 + kWideLanes), term);
+  });
+  const std::int8_t* w = work.panel;
+  for (std::int64_t line = 0; line < work.lines; ++line) {
+    const RowElement* x = work.starts[0] + line * work.line_stride;
+    for (std::int64_t k = 0; k < work.steps; ++k, w += Columns::kStep) {
+      std::int32_t group;
+      std::memcpy(&group, x + k * kGroup, sizeof group);
+      const __m512i value = _mm512_set1_epi32(group);
+      for_constants<kPanels>([&](auto p) __attribute__((always_inline)) {
+        const std::int8_t* from = w + p * panel_bytes;
+        add_wide_products<false>(sums[p][0][0], value, _mm512_loadu_si512(from));
+        add_wide_products<false>(sums[p][0][1], value, _mm512_loadu_si512(from + kWideLanes * kGroup));
+      });
+    }
+  }
+  for_constants<kPanels>([&](auto p) __attribute__((always_inline)) {
+    const auto doubts = finish_wide<1, Columns, kSigned, kPlain>(
+        finish_constants<Columns>(*work.scaling, work.channel + p * 32), sums[p], work.output + p * 32, 32);
+    if (doubts.any != 0) [[unlikely]] {
+      TileWork of_panel = work;
+      of_panel.panel += p * panel_bytes;
+      of_panel.channel += p * 32;
+      of_panel.output += p * 32;
+      fix_tile(of_panel, doubts);
+    }
+  });
+}
+
+template <bool kSigned, bool kPlain>
+std::int64_t multiply_one_row(TileWork work, std::int64_t panels) {
+  const std::int64_t panel_bytes = work.lines * work.steps * 32 * kGroup;
+  std::int64_t done = 0;
+  const auto advance = [&](std::int64_t count) {
+    work.panel += count * panel_bytes;
+    work.channel += count * 32;
+    work.output += count * 32;
+    done += count;
+  };
+  for (; done + 4 <= panels; advance(4)) multiply_one_row<4, kSigned, kPlain>(work);
+  for (; done + 2 <= panels; advance(2)) multiply_one_row<2, kSigned, kPlain>(work);
+  return done;
+}
+
+// One row by panels of 32 columns, one after the other; returns how many were done.
+std::int64_t multiply_row(const TileWork& work, std::int64_t panels) {
+  const bool is_plain = work.scaling->is_plain;
+  if (work.is_signed) {
+    return is_plain ? multiply_one_row<true, true>(work, panels) : multiply_one_row<true, false>(work, panels);
+  }
+  return is_plain ? multiply_one_row<false, true>(work, panels) : multiply_one_row<false, false>(work, panels);
+}
