@@ -47,19 +47,18 @@ std::int64_t blocks_of(const ConvShape& s) { return (s.output_channels + kDepthw
 // Columns that the windows of a row of outputs touch.
 std::int64_t span_of(const ConvShape& s) { return (s.x.output - 1) * s.x.stride + (s.x.window - 1) * s.x.dilation + 1; }
 
-// Where the rows of each column lie that windows of one output row touch: [row][column]; the last is repeated up to
-// `table_rows`. Everything outside of the image reads `outside`.
+// Where each column of `rows` lines from `first_y` on lies: [line][column]. Everything outside of the image reads
+// `outside`.
 template <typename T>
-void find_columns(const ConvShape& s, const T* image, std::int64_t out_y, const T* outside, std::int64_t table_rows,
+void find_columns(const ConvShape& s, const T* image, std::int64_t first_y, std::int64_t rows, const T* outside,
                   const std::uint8_t** table) {
   const std::int64_t first = s.x.origin(0), span = span_of(s);
   const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, span);
   const std::int64_t end = std::clamp<std::int64_t>(s.x.input - first, begin, span);
-  for (std::int64_t r = 0; r < table_rows; ++r, table += span) {
-    const std::int64_t in_y = s.y.origin(out_y) + std::min(r, s.y.window - 1) * s.y.dilation;
+  for (std::int64_t y = first_y; y < first_y + rows; ++y, table += span) {
     std::fill(table, table + span, reinterpret_cast<const std::uint8_t*>(outside));
-    if (in_y < 0 || in_y >= s.y.input) continue;
-    const auto* line = reinterpret_cast<const std::uint8_t*>(image + (in_y * s.x.input + first) * s.input_channels);
+    if (y < 0 || y >= s.y.input) continue;
+    const auto* line = reinterpret_cast<const std::uint8_t*>(image + (y * s.x.input + first) * s.input_channels);
     const std::int64_t step = s.input_channels;
     for (std::int64_t j = begin; j < end; ++j) table[j] = line + j * step;
   }
@@ -180,30 +179,34 @@ ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weight
 
 namespace {
 
-// A row of outputs, a block of its channels.
+// Rows of outputs, a block of their channels. columns: of the first row's first line.
 template <typename T>
-void depthwise_block(const ConvShape& s, const DepthwiseWeights& weights, const ByteScaling& scaling,
-                     std::int64_t block, [[maybe_unused]] const std::uint8_t* const* columns, T* output) {
-  const std::int64_t channel = block_channel(s, block);
-  [[maybe_unused]] const std::int64_t slot = block * kDepthwiseBlock, span = span_of(s);
-  [[maybe_unused]] const std::int64_t channels = std::min(kDepthwiseBlock, s.output_channels - channel);
-  [[maybe_unused]] const std::int8_t* values =
-      weights.values.data() + weights.block_begin[static_cast<std::size_t>(block)];
-  [[maybe_unused]] auto* to = reinterpret_cast<std::uint8_t*>(output + channel);
-  [[maybe_unused]] constexpr bool kSigned = std::is_signed_v<T>;
+void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const DepthwiseWeights& weights,
+                     [[maybe_unused]] const ByteScaling& scaling, [[maybe_unused]] std::int64_t block,
+                     [[maybe_unused]] const std::uint8_t* const* columns, [[maybe_unused]] std::int64_t rows,
+                     [[maybe_unused]] T* output) {
 #if defined(__x86_64__)
+  constexpr bool kSigned = std::is_signed_v<T>;
+  const auto b = static_cast<std::size_t>(block);
+  const std::int64_t channel = block_channel(s, block), slot = block * kDepthwiseBlock, span = span_of(s);
+  const std::int64_t channels = std::min(kDepthwiseBlock, s.output_channels - channel);
+  const std::int8_t* values = weights.values.data() + weights.block_begin[b];
+  auto* to = reinterpret_cast<std::uint8_t*>(output + channel);
+  const std::int64_t lines = s.y.dilation * span;  // from a row of the window to the next
+  const std::int64_t row_lines = s.y.stride * span, row_stride = s.x.output * s.output_channels;
   if (weights.is_wide) {
-    avx512::depthwise_any({columns, span, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
-                           weights.block_summands[static_cast<std::size_t>(block)], kSigned, &scaling, slot, channel,
-                           channels, to, s.output_channels},
-                          s.x.output);
-  } else {
-    avx2::depthwise_row({columns, span, s.x.stride, s.x.dilation, s.x.window, s.y.window, values, 256,
-                         weights.row_groups, kSigned, &scaling, slot, channel, channels, to, s.output_channels},
-                        s.x.output);
+    avx512::depthwise_any(
+        {columns, lines, row_lines, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
+         weights.block_summands[b], kSigned, &scaling, slot, channel, channels, to, s.output_channels, row_stride},
+        rows, s.x.output);
+    return;
   }
-#else
-  (void)scaling;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    avx2::depthwise_row(
+        {columns + row * row_lines, lines, s.x.stride, s.x.dilation, s.x.window, s.y.window, values, 256,
+         weights.row_groups, kSigned, &scaling, slot, channel, channels, to + row * row_stride, s.output_channels},
+        s.x.output);
+  }
 #endif
 }
 
@@ -264,14 +267,22 @@ void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero
     return depthwise_3x3_rows(s, input, input_zero_point, weights, scaling, row_begin, row_end, block_begin, block_end,
                               output);
   }
-  const std::int64_t table_rows = 4 * weights.row_groups, span = span_of(s);
-  std::vector<const std::uint8_t*> columns(static_cast<std::size_t>(span * table_rows));
+  constexpr std::int64_t kTableEntries = 4096;
+  // Windows are read in groups of four rows: those beyond the last have no weights.
+  const std::int64_t window_lines = (4 * weights.row_groups - 1) * s.y.dilation + 1, span = span_of(s);
+  const std::int64_t together = std::max<std::int64_t>((kTableEntries / span - window_lines) / s.y.stride + 1, 1);
+  std::vector<const std::uint8_t*> columns;
   const std::vector<T> outside(static_cast<std::size_t>(s.input_channels), static_cast<T>(input_zero_point));
-  for (std::int64_t row = row_begin; row < row_end; ++row) {
-    const T* image = input + row / s.y.output * s.input_batch_size();
-    find_columns(s, image, row % s.y.output, outside.data(), table_rows, columns.data());
+  for (std::int64_t row = row_begin, end = 0; row < row_end; row = end) {
+    const std::int64_t batch = row / s.y.output;
+    end = std::min({row + together, row_end, (batch + 1) * s.y.output});
+    const std::int64_t lines = (end - row - 1) * s.y.stride + window_lines;
+    columns.resize(static_cast<std::size_t>(lines * span));
+    find_columns(s, input + batch * s.input_batch_size(), s.y.origin(row % s.y.output), lines, outside.data(),
+                 columns.data());
     for (std::int64_t block = block_begin; block < block_end; ++block) {
-      depthwise_block(s, weights, scaling, block, columns.data(), output + row * s.x.output * s.output_channels);
+      depthwise_block(s, weights, scaling, block, columns.data(), end - row,
+                      output + row * s.x.output * s.output_channels);
     }
   }
 }
