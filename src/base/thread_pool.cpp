@@ -44,7 +44,7 @@ struct ThreadPool::Impl {
   bool stopping = false;
 
   // The current loop, constant while it is open or someone is inside.
-  const std::function<void(std::int64_t, std::int64_t)>* body = nullptr;
+  const FunctionRef<void(std::int64_t, std::int64_t)>* body = nullptr;
   std::int64_t count = 0;
   std::int64_t grain = 1;
   std::atomic<std::int64_t> next{0};
@@ -107,7 +107,7 @@ ThreadPool::~ThreadPool() {
 int ThreadPool::threads() const { return static_cast<int>(impl_->workers.size()) + 1; }
 
 void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
-                              const std::function<void(std::int64_t, std::int64_t)>& body) {
+                              FunctionRef<void(std::int64_t, std::int64_t)> body) {
   if (count <= 0) return;
   grain = std::max<std::int64_t>(grain, 1);
   if (impl_->workers.empty() || count <= grain) {

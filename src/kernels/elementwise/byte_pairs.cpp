@@ -2,9 +2,9 @@
 #include "kernels/elementwise/byte_pairs.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/simd/targets.h"
@@ -25,24 +25,23 @@ namespace {
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
 
-// gcc 12's own headers leave vectors undefined on purpose.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include "kernels/simd/begin_avx512.h"
 namespace avx512 {
 namespace {
 #include "kernels/elementwise/byte_pairs_body.h"
-#include "kernels/elementwise/byte_pairs_wide_body.h"
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
-#pragma GCC diagnostic pop
 #endif
 
 namespace {
 
 double real_of(numeric::Multiplier m) { return std::ldexp(static_cast<double>(m.mantissa), m.shift - 31); }
+
+template <typename T>
+bool is_within(std::int32_t value) {
+  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
+}
 
 // Factors that multiply_as_shipped treats as multiplications by real numbers.
 bool is_regular(numeric::Multiplier m) { return m.shift <= 0 && m.shift >= -31; }
@@ -88,6 +87,8 @@ BytePairs BytePairs::sum(const Rescale& a, const Rescale& b, bool minus, const R
   real.zero_point = result.zero_point;
   real.lowest = result.min;
   real.highest = result.max;
+  real.is_fast =
+      real.is_fast && is_within<T>(result.zero_point) && is_within<T>(result.min) && is_within<T>(result.max);
   return pairs;
 }
 
@@ -118,6 +119,8 @@ BytePairs BytePairs::product(std::int32_t zero_a, std::int32_t zero_b, const Req
   real.zero_point = result.zero_point;
   real.lowest = result.min;
   real.highest = result.max;
+  real.is_fast =
+      real.is_fast && is_within<T>(result.zero_point) && is_within<T>(result.min) && is_within<T>(result.max);
   return pairs;
 }
 
@@ -130,17 +133,15 @@ std::uint8_t BytePairs::exact(std::uint8_t a, std::uint8_t b) const {
 
 void BytePairs::row(const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b, std::int64_t b_step,
                     std::uint8_t* out, std::int64_t count) const {
-  std::int64_t done = 0;
 #if defined(__x86_64__)
   const SimdTarget target = active_target();
   if (real_.is_fast && target == SimdTarget::kAvx512) {
-    if (count >= 64) done = avx512::wide_pairs_row(*this, a, a_step, b, b_step, out, count);
-    done += avx512::pairs_row(*this, a + done * a_step, a_step, b + done * b_step, b_step, out + done, count - done);
+    return avx512::pairs_row(*this, a, a_step, b, b_step, out, count);
   } else if (real_.is_fast && target == SimdTarget::kAvx2) {
-    done = avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
+    return avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
   }
 #endif
-  for (std::int64_t i = done; i < count; ++i) out[i] = exact(a[i * a_step], b[i * b_step]);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = exact(a[i * a_step], b[i * b_step]);
 }
 
 template BytePairs BytePairs::sum<std::int8_t>(const Rescale&, const Rescale&, bool, const Requantize&);
