@@ -15,6 +15,7 @@ kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std
   // uint8 is stored less 128.
   const std::int32_t less = weights.type == DataType::kUInt8 ? 128 : 0;
   kernels::BytePanels panels(s);
+  panels.allocate();
   panels.zero_point = zero_point - less;
   std::vector<std::int16_t> wide(static_cast<std::size_t>(s.depth()));
   std::vector<std::int8_t> narrow(wide.size());
@@ -54,7 +55,7 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
   const ByteScalingSource scaling(ctx, at.weights, at.bias, [=](const Tensor& weights, const std::int64_t* bias) {
     return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
   });
-  const kernels::BytePanels like(0, s.group_outputs(), s.depth());  // sizes alone
+  const kernels::BytePanels like(s);  // sizes alone
   const PanelBlocks blocks = panel_blocks(s, like.panel_columns, like.panels(), kProductsPerBlock, kPixelStep);
   return [=](RunContext& run) {
     if (s.output_pixels() == 0) return ok_status();

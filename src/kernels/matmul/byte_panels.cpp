@@ -209,6 +209,9 @@ BytePanels::BytePanels(const ConvShape& s) : target(active_target()), matrices(s
   line_depth = s.depth() / lines;
   group = target == SimdTarget::kAvx512 ? 4 : 2;
   panel_columns = target == SimdTarget::kAvx512 ? 4 * lanes : 2 * lanes;
+}
+
+void BytePanels::allocate() {
   values.resize(static_cast<std::size_t>(matrices * padded_columns() * padded_depth()));
   sums.resize(static_cast<std::size_t>(matrices * columns));
   magnitudes.resize(sums.size());

@@ -39,8 +39,9 @@ struct BytePanels {
   std::vector<float> magnitudes;   // per column, of |value - zero_point|
 
   BytePanels() = default;
-  // For the active target and this convolution.
+  // For the active target and this convolution: sizes alone; then allocate() and set_column.
   explicit BytePanels(const ConvShape& s);
+  void allocate();
 
   std::int64_t depth() const { return lines * line_depth; }
   std::int64_t line_steps() const { return (line_depth + group - 1) / group; }

@@ -33,6 +33,7 @@ void compare(std::mt19937& random, const std::string& what) {
 
   PackedRows rows(s.output_channels, s.depth());
   BytePanels panels(s);
+  panels.allocate();
   const std::int32_t less = std::is_signed_v<T> ? 0 : 128;
   panels.zero_point = weights_zero - less;
   std::vector<std::int8_t> column(static_cast<std::size_t>(s.depth()));
