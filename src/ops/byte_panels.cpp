@@ -8,7 +8,7 @@
 namespace reef::ops {
 namespace {
 
-constexpr double kProductsPerBlock = 1'500'000;  // some 10 microseconds
+constexpr double kProductsPerBlock = 1'000'000;  // some 5 microseconds
 constexpr std::int64_t kPixelStep = 24;          // a multiple of all tiles' rows
 
 kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {

@@ -2,6 +2,7 @@
 #include "kernels/elementwise/byte_pairs.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -25,13 +26,19 @@ namespace {
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
 
+// gcc 12's own headers leave vectors undefined on purpose.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include "kernels/simd/begin_avx512.h"
 namespace avx512 {
 namespace {
 #include "kernels/elementwise/byte_pairs_body.h"
+#include "kernels/elementwise/byte_pairs_wide_body.h"
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
+#pragma GCC diagnostic pop
 #endif
 
 namespace {
@@ -136,7 +143,9 @@ void BytePairs::row(const std::uint8_t* a, std::int64_t a_step, const std::uint8
 #if defined(__x86_64__)
   const SimdTarget target = active_target();
   if (real_.is_fast && target == SimdTarget::kAvx512) {
-    return avx512::pairs_row(*this, a, a_step, b, b_step, out, count);
+    const std::int64_t done = count < 64 ? 0 : avx512::wide_pairs_row(*this, a, a_step, b, b_step, out, count);
+    if (done == count) return;
+    return avx512::pairs_row(*this, a + done * a_step, a_step, b + done * b_step, b_step, out + done, count - done);
   } else if (real_.is_fast && target == SimdTarget::kAvx2) {
     return avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
   }
