@@ -51,6 +51,7 @@ constinit const OpDef gelu_op =
             .summary = "Gaussian error linear unit.",
             .attributes = kAttributes,
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use RELU when training, or x * LOGISTIC(1.702 x).", .rewrite = "gelu"}});

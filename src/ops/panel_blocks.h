@@ -22,7 +22,10 @@ inline PanelBlocks panel_blocks(const kernels::ConvShape& s, std::int64_t panel_
   const double depth = static_cast<double>(std::max<std::int64_t>(s.depth(), 1));
   const double wanted = std::min(products / (depth * static_cast<double>(s.group_outputs())), 1e9);
   PanelBlocks result;
-  result.pixels = std::max<std::int64_t>(static_cast<std::int64_t>(wanted) / pixel_step, 1) * pixel_step;
+  const std::int64_t most = std::max<std::int64_t>(static_cast<std::int64_t>(wanted) / pixel_step, 1) * pixel_step;
+  // All of one size, as far as steps allow: threads that share them end together.
+  const std::int64_t pixels = std::max<std::int64_t>(s.output_pixels(), 1), blocks = (pixels + most - 1) / most;
+  result.pixels = ((pixels + blocks - 1) / blocks + pixel_step - 1) / pixel_step * pixel_step;
   result.pixel_blocks = (s.output_pixels() + result.pixels - 1) / result.pixels;
   // Few pixels, many products each: panels are shared out as well.
   const double per_panel = static_cast<double>(std::min(result.pixels, s.output_pixels())) * depth *
