@@ -24,10 +24,6 @@ namespace {
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
 
-// gcc 12's own headers leave vectors undefined on purpose.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include "kernels/simd/begin_avx512_vbmi.h"
 namespace avx512 {
 namespace {
@@ -37,7 +33,6 @@ constexpr int kLanes = 8;
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
-#pragma GCC diagnostic pop
 #endif
 
 namespace {

@@ -27,10 +27,6 @@ namespace {
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
 
-// gcc 12's own headers leave vectors undefined on purpose.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include "kernels/simd/begin_avx512.h"
 namespace avx512 {
 namespace {
@@ -43,7 +39,6 @@ namespace {
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
-#pragma GCC diagnostic pop
 
 namespace {
 

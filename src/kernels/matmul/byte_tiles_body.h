@@ -175,16 +175,22 @@ void multiply_one_row(const TileWork& work) {
 template <bool kSigned, bool kPlain>
 std::int64_t multiply_one_row(TileWork work, std::int64_t panels) {
   const std::int64_t panel_bytes = work.lines * work.steps * 32 * kGroup;
-  std::int64_t done = 0;
+  const std::int64_t all = panels;
   const auto advance = [&](std::int64_t count) {
     work.panel += count * panel_bytes;
     work.channel += count * 32;
     work.output += count * 32;
-    done += count;
+    panels -= count;
   };
-  for (; done + 4 <= panels; advance(4)) multiply_one_row<4, kSigned, kPlain>(work);
-  for (; done + 2 <= panels; advance(2)) multiply_one_row<2, kSigned, kPlain>(work);
-  return done;
+  while (panels >= 4) {
+    multiply_one_row<4, kSigned, kPlain>(work);
+    advance(4);
+  }
+  while (panels >= 2) {
+    multiply_one_row<2, kSigned, kPlain>(work);
+    advance(2);
+  }
+  return all - panels;
 }
 
 // One row by panels of 32 columns, one after the other; returns how many were done.
