@@ -8,8 +8,8 @@
 namespace reef::ops {
 namespace {
 
-constexpr double kProductsPerBlock = 1'000'000;  // some 5 microseconds
-constexpr std::int64_t kPixelStep = 24;          // a multiple of all tiles' rows
+constexpr double kFewestProducts = 500'000;  // some 3 microseconds
+constexpr std::int64_t kPixelStep = 24;      // a multiple of all tiles' rows
 
 kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {
   // uint8 is stored less 128.
@@ -56,7 +56,8 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
     return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
   });
   const kernels::BytePanels like(s);  // sizes alone
-  const PanelBlocks blocks = panel_blocks(s, like.panel_columns, like.panels(), kProductsPerBlock, kPixelStep);
+  const PanelBlocks blocks =
+      panel_blocks(s, like.panel_columns, like.panels(), block_products(ctx, s, kFewestProducts), kPixelStep);
   return [=](RunContext& run) {
     if (s.output_pixels() == 0) return ok_status();
     const auto panels = packed.get(run.input(at.weights));
