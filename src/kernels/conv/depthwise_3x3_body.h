@@ -17,12 +17,14 @@ alignas(64) constexpr std::uint8_t kInterleaveHigh[64] = {
     27, 59,  91, 123, 28, 60,  92, 124, 29, 61,  93, 125, 30, 62,  94, 126, 31, 63,  95, 127};
 
 struct BlockWork {
-  const std::uint8_t* image;                 // the block's first channel of the first pixel
-  std::int64_t width, height, pixel_stride;  // of the image; bytes, of the output too
-  std::int64_t pad_left, pad_top;            // pixels
-  std::int64_t stride;                       // 1 or 2, of both axes
-  std::int64_t outputs;                      // of a row
-  const std::uint8_t* outside;               // a line of the image, all zero points
+  const std::uint8_t* image;             // the block's first channel of the first pixel
+  std::int64_t width, height;            // of the image
+  std::int64_t pixel_stride;             // bytes, of image and output
+  std::int64_t line_stride, row_stride;  // bytes, of the image and of the output
+  std::int64_t pad_left, pad_top;        // pixels
+  std::int64_t stride;                   // 1 or 2, of both axes
+  std::int64_t outputs;                  // of a row
+  const std::uint8_t* outside;           // a line of the image, all zero points
   bool is_signed;
   const std::int8_t* weights;  // [output row][column][summand][64 bytes, twice]
   std::int64_t summands;
@@ -33,7 +35,7 @@ struct BlockWork {
   // Line `y` of the window of output row 0.
   const std::uint8_t* line(std::int64_t y) const {
     const std::int64_t in_y = y - pad_top;
-    return in_y >= 0 && in_y < height ? image + in_y * width * pixel_stride : outside;
+    return in_y >= 0 && in_y < height ? image + in_y * line_stride : outside;
   }
   const std::uint8_t* at(const std::uint8_t* line, std::int64_t x) const {
     return x >= 0 && x < width ? line + x * pixel_stride : outside;
@@ -59,7 +61,7 @@ template <int kRows, int kCount>
         }
       }
     }
-    work.output[((y + row) * work.outputs + x + pixel) * work.pixel_stride + column] =
+    work.output[(y + row) * work.row_stride + (x + pixel) * work.pixel_stride + column] =
         exact_byte(*work.scaling->exact, static_cast<std::int32_t>(sum), work.channel + column);
   });
 }
@@ -150,13 +152,13 @@ template <int kRows, int kCount, int kStride, bool kEdge, bool kMany, bool kWhol
       of_row[i][1] = sums[row * kCount + i][1];
     });
     const auto found = finish_wide<kCount, Columns, kSigned, kPlain>(
-        with.finish, of_row, kWhole ? to + row * work.outputs * step : part[row * kCount], kWhole ? step : 32);
+        with.finish, of_row, kWhole ? to + row * work.row_stride : part[row * kCount], kWhole ? step : 32);
     for_constants<kCount>([&](auto i)
                               __attribute__((always_inline)) { doubts.masks[row * kCount + i] = found.masks[i]; });
     doubts.any = _kor_mask32(doubts.any, found.any);
   });
   for (int row = 0; !kWhole && row < kRows; ++row) {
-    copy_rows(part[row * kCount], kCount, work.channels, to + row * work.outputs * step, step);
+    copy_rows(part[row * kCount], kCount, work.channels, to + row * work.row_stride, step);
   }
   if (doubts.any != 0) [[unlikely]]
     fix_block<kRows, kCount>(work, y, x, doubts);
@@ -176,7 +178,7 @@ std::int64_t block_rows(const BlockWork& work, std::int64_t y_begin, std::int64_
   for (; y + kRows <= y_end; y += kRows) {
     const std::int64_t top = y * kStride;
     const BlockLines lines{work.line(top), work.line(top + 1), work.line(top + 2), work.line(top + 3)};
-    std::uint8_t* const to = work.output + y * outputs * step;
+    std::uint8_t* const to = work.output + y * work.row_stride;
     std::int64_t x = 0;
     for (; x < inner; ++x) {
       block_pixels<kRows, 1, kStride, true, kMany, kWhole, kSigned, kPlain>(work, with, lines, step, y, x,

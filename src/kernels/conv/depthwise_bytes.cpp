@@ -115,8 +115,9 @@ void pack_avx2(const ConvShape& s, const std::int16_t* weights, const DepthwiseW
 DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights) {
   DepthwiseWeights result;
   result.is_wide = has_wide_vectors();
-  result.is_three_by_three = result.is_wide && s.y.window == 3 && s.x.window == 3 && s.y.dilation == 1 &&
-                             s.x.dilation == 1 && s.y.stride == s.x.stride && s.x.stride <= 2;
+  const bool is_dilated = s.x.dilation > 1 && s.y.dilation == s.x.dilation && s.x.stride == 1 && s.y.stride == 1;
+  const bool is_simple = s.x.dilation == 1 && s.y.dilation == 1 && s.y.stride == s.x.stride && s.x.stride <= 2;
+  result.is_three_by_three = result.is_wide && s.y.window == 3 && s.x.window == 3 && (is_simple || is_dilated);
   result.output_rows = result.is_three_by_three && s.x.stride == 1 ? 2 : 1;
   result.row_groups = (s.y.window + 3) / 4;
   result.sums.resize(static_cast<std::size_t>(s.output_channels));
@@ -209,6 +210,22 @@ void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const
 
 namespace {
 
+#if defined(__x86_64__)
+// Every step-th coordinate of an axis, from `phase` on, as outputs; and the inputs that their windows touch, which are
+// `step` apart too. A dilated convolution is such convolutions side by side, each without dilation.
+struct AxisPhase {
+  std::int64_t outputs, inputs, first_input, pad;
+
+  AxisPhase(const ConvAxis& axis, std::int64_t phase, std::int64_t step) {
+    outputs = (axis.output - phase + step - 1) / step;
+    const std::int64_t origin = phase - axis.pad_before;  // of the first window; only dilated axes have step > 1
+    pad = origin >= 0 ? 0 : (-origin + step - 1) / step;
+    first_input = origin + pad * step;
+    inputs = std::max<std::int64_t>((axis.input - first_input + step - 1) / step, 0);
+  }
+};
+#endif
+
 // Rows [row_begin, row_end), counted over all batches, of convolutions that depthwise_3x3_body.h does.
 template <typename T>
 void depthwise_3x3_rows([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const T* input,
@@ -218,35 +235,44 @@ void depthwise_3x3_rows([[maybe_unused]] const ConvShape& s, [[maybe_unused]] co
                         [[maybe_unused]] std::int64_t block_begin, [[maybe_unused]] std::int64_t block_end,
                         [[maybe_unused]] T* output) {
 #if defined(__x86_64__)
-  constexpr std::int64_t kRowsTogether = 16;  // whose lines stay in the second cache while blocks pass by
+  const std::int64_t step = s.x.dilation;        // of both axes
+  const std::int64_t rows_together = 16 * step;  // whose lines stay in the second cache while blocks pass by
   const std::vector<T> outside(static_cast<std::size_t>(s.x.input * s.input_channels),
                                static_cast<T>(input_zero_point));
   for (std::int64_t row = row_begin, end = 0; row < row_end; row = end) {
-    const std::int64_t batch = row / s.y.output;
-    end = std::min({row + kRowsTogether, row_end, (batch + 1) * s.y.output});
-    for (std::int64_t block = block_begin; block < block_end; ++block) {
-      const std::int64_t channel = block_channel(s, block);
+    const std::int64_t batch = row / s.y.output, first = row - batch * s.y.output;
+    end = std::min({row + rows_together, row_end, (batch + 1) * s.y.output});
+    for (std::int64_t i = block_begin * step * step; i < block_end * step * step; ++i) {
+      const std::int64_t block = i / (step * step), phase_y = i / step % step, phase_x = i % step;
+      if (phase_y >= s.y.output || phase_x >= s.x.output) continue;
+      const AxisPhase y(s.y, phase_y, step), x(s.x, phase_x, step);
+      const std::int64_t channel = block_channel(s, block), line = s.x.input * s.input_channels;
       const auto b = static_cast<std::size_t>(block);
-      const avx512::BlockWork work{
-          .image = reinterpret_cast<const std::uint8_t*>(input + batch * s.input_batch_size() + channel),
-          .width = s.x.input,
-          .height = s.y.input,
-          .pixel_stride = s.input_channels,
-          .pad_left = s.x.pad_before,
-          .pad_top = s.y.pad_before,
-          .stride = s.x.stride,
-          .outputs = s.x.output,
-          .outside = reinterpret_cast<const std::uint8_t*>(outside.data()),
-          .is_signed = std::is_signed_v<T>,
-          .weights = weights.values.data() + weights.block_begin[b],
-          .summands = weights.block_summands[b],
-          .scaling = &scaling,
-          .slot = block * kDepthwiseBlock,
-          .channel = channel,
-          .channels = std::min(kDepthwiseBlock, s.output_channels - channel),
-          .output =
-              reinterpret_cast<std::uint8_t*>(output + batch * s.y.output * s.x.output * s.output_channels + channel)};
-      avx512::depthwise_3x3(work, row - batch * s.y.output, end - batch * s.y.output);
+      const T* image = input + batch * s.input_batch_size() + y.first_input * line + x.first_input * s.input_channels;
+      T* to = output + ((batch * s.y.output + phase_y) * s.x.output + phase_x) * s.output_channels;
+      const avx512::BlockWork work{.image = reinterpret_cast<const std::uint8_t*>(image + channel),
+                                   .width = x.inputs,
+                                   .height = y.inputs,
+                                   .pixel_stride = s.input_channels * step,
+                                   .line_stride = line * step,
+                                   .row_stride = s.x.output * s.output_channels * step,
+                                   .pad_left = x.pad,
+                                   .pad_top = y.pad,
+                                   .stride = s.x.stride,
+                                   .outputs = x.outputs,
+                                   .outside = reinterpret_cast<const std::uint8_t*>(outside.data()),
+                                   .is_signed = std::is_signed_v<T>,
+                                   .weights = weights.values.data() + weights.block_begin[b],
+                                   .summands = weights.block_summands[b],
+                                   .scaling = &scaling,
+                                   .slot = block * kDepthwiseBlock,
+                                   .channel = channel,
+                                   .channels = std::min(kDepthwiseBlock, s.output_channels - channel),
+                                   .output = reinterpret_cast<std::uint8_t*>(to + channel)};
+      const auto rows_before = [&](std::int64_t until) {
+        return std::max<std::int64_t>(until - phase_y + step - 1, 0) / step;
+      };
+      avx512::depthwise_3x3(work, rows_before(first), rows_before(end - batch * s.y.output));
     }
   }
 #endif

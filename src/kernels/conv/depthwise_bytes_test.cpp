@@ -25,8 +25,8 @@ void compare(std::mt19937& random, const std::string& what) {
   if (pick(random, 0, 1) == 0) {
     // What networks have most.
     s.y.window = s.x.window = 3;
-    s.y.dilation = s.x.dilation = 1;
-    s.x.stride = pick(random, 1, 2);
+    s.y.dilation = s.x.dilation = pick(random, 0, 2) == 0 ? pick(random, 2, 4) : 1;
+    s.y.stride = s.x.stride = pick(random, 1, 2);
   }
   const std::vector<T> input = random_bytes<T>(random, s.batches * s.input_batch_size());
   const std::vector<T> weights = random_bytes<T>(random, s.taps() * s.output_channels);
