@@ -12,18 +12,10 @@ constexpr double kFewestProducts = 500'000;  // some 3 microseconds
 constexpr std::int64_t kPixelStep = 24;      // a multiple of all tiles' rows
 
 kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {
-  // uint8 is stored less 128.
-  const std::int32_t less = weights.type == DataType::kUInt8 ? 128 : 0;
   kernels::BytePanels panels(s);
-  panels.allocate();
-  panels.zero_point = zero_point - less;
-  std::vector<std::int16_t> wide(static_cast<std::size_t>(s.depth()));
-  std::vector<std::int8_t> narrow(wide.size());
-  for (std::int64_t o = 0; o < s.output_channels; ++o) {
-    widen_elements(weights, o * s.depth(), s.depth(), less, wide.data());
-    for (std::size_t k = 0; k < wide.size(); ++k) narrow[k] = static_cast<std::int8_t>(wide[k]);
-    panels.set_column(o / s.group_outputs(), o % s.group_outputs(), narrow.data());
-  }
+  panels.pack([&](std::int64_t channel, std::int16_t* to) {
+    widen_elements(weights, channel * s.depth(), s.depth(), zero_point, to);
+  });
   return panels;
 }
 

@@ -43,13 +43,18 @@ template <bool kPlain>
   return _mm512_cvtps_epi32(_mm512_min_ps(scaled, _mm512_set1_ps(kLargestScaled)));
 }
 
-// Up to four rows of 16 bytes, or two of 24 or 32, from one vector.
+// Up to four rows of 8 or 16 bytes, or two of 24 or 32, from one vector.
 template <typename Columns, int kRows>
 [[gnu::always_inline]] inline void store_rows(__m512i bytes, std::uint8_t* to, std::int64_t stride) {
   for_constants<std::min(kRows, 2 * Columns::kRowsOfWords)>([&](auto row) __attribute__((always_inline)) {
     std::uint8_t* const at = to + row * stride;
     if constexpr (Columns::kVectors == 1) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(at), _mm512_extracti32x4_epi32(bytes, row));
+      const __m128i quarter = _mm512_extracti32x4_epi32(bytes, row);
+      if constexpr (Columns::is_half(0)) {
+        _mm_storel_epi64(reinterpret_cast<__m128i*>(at), quarter);
+      } else {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(at), quarter);
+      }
     } else {
       const __m256i half = _mm512_extracti64x4_epi64(bytes, row);
       if constexpr (Columns::is_half(1)) {

@@ -18,11 +18,10 @@ namespace reef::kernels {
 namespace avx2 {
 namespace {
 #define REEF_VNNI 0
-#define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 5)
 #include "kernels/matmul/byte_panels_body.h"
+
 #include "kernels/matmul/byte_rows_body.h"
 #undef REEF_VNNI
-#undef REEF_TILE_ROWS
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
@@ -31,11 +30,10 @@ namespace {
 namespace avx512 {
 namespace {
 #define REEF_VNNI 1
-#define REEF_TILE_ROWS(vectors) ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6)
-#include "kernels/matmul/byte_panels_body.h"
+#include "kernels/matmul/byte_tiles_body.h"
+
 #include "kernels/matmul/byte_rows_body.h"
 #undef REEF_VNNI
-#undef REEF_TILE_ROWS
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
@@ -87,18 +85,21 @@ struct Convolution {
   // All panels for `count` output pixels from `pixel` on, at most kMostRows.
   void multiply(const RowElement* const* starts, std::int64_t line_stride, std::int64_t pixel,
                 std::int64_t count) const {
-    std::int32_t row_terms[kMostRows];
-    if (weights.zero_point != 0) {
-      sum_rows(starts, count, weights.lines, line_stride, weights.line_depth, row_terms);
-      for (std::int64_t i = 0; i < count; ++i) row_terms[i] = numeric::wrapping_mul(row_terms[i], -weights.zero_point);
-    }
+    std::int32_t row_sums[kMostRows], row_terms[kMostRows];
+    bool has_sums = false;
     for (std::int64_t p = panel_begin; p < panel_end;) {
       const std::int64_t in_group = p * weights.panel_columns, channel = group * weights.columns + in_group;
+      const std::int32_t zero_point = weights.zero_point(group, p);
+      if (zero_point != 0) {
+        if (!has_sums) sum_rows(starts, count, weights.lines, line_stride, weights.line_depth, row_sums);
+        has_sums = true;
+        for (std::int64_t i = 0; i < count; ++i) row_terms[i] = numeric::wrapping_mul(row_sums[i], -zero_point);
+      }
       const Work work{starts,
                       weights.lines,
                       line_stride,
                       weights.line_steps(),
-                      weights.zero_point != 0 ? row_terms : nullptr,
+                      zero_point != 0 ? row_terms : nullptr,
                       weights.panel(group, p),
                       &scaling,
                       channel,
@@ -107,7 +108,9 @@ struct Convolution {
                       s.output_channels,
                       std::is_signed_v<T>};
       const std::int64_t whole = std::min(panel_end, weights.columns / weights.panel_columns) - p;
-      const std::int64_t done = count == 1 && whole > 1 ? multiply_row(work, whole) : 0;
+      std::int64_t alike = 1;  // panels with the same zero point
+      while (count == 1 && alike < whole && weights.zero_point(group, p + alike) == zero_point) ++alike;
+      const std::int64_t done = alike > 1 ? multiply_row(work, alike) : 0;
       if (done == 0) multiply_panel(work, weights.width(p) / weights.lanes, count);
       p += std::max<std::int64_t>(done, 1);
     }
@@ -206,13 +209,24 @@ BytePanels::BytePanels(const ConvShape& s) : target(active_target()), matrices(s
   panel_columns = target == SimdTarget::kAvx512 ? 4 * lanes : 2 * lanes;
 }
 
-void BytePanels::allocate() {
+void BytePanels::pack(const std::function<void(std::int64_t, std::int16_t*)>& row) {
   values.resize(static_cast<std::size_t>(matrices * padded_columns() * padded_depth()));
   sums.resize(static_cast<std::size_t>(matrices * columns));
   magnitudes.resize(sums.size());
+  zero_points.resize(static_cast<std::size_t>(matrices * panels()));
+  std::vector<std::int16_t> rows(static_cast<std::size_t>(panel_columns * depth()));
+  for (std::int64_t i = 0; i < matrices * panels(); ++i) {
+    const std::int64_t matrix = i / panels(), first = i % panels() * panel_columns;
+    const std::int64_t count = std::min(panel_columns, columns - first);
+    for (std::int64_t c = 0; c < count; ++c) row(matrix * columns + first + c, rows.data() + c * depth());
+    const auto [least, most] = std::minmax_element(rows.begin(), rows.begin() + count * depth());
+    const bool fits = depth() == 0 || (*least >= -128 && *most <= 127);
+    zero_points[static_cast<std::size_t>(i)] = fits ? 0 : *least < -128 ? -128 - *least : 127 - *most;
+    for (std::int64_t c = 0; c < count; ++c) set_column(matrix, first + c, rows.data() + c * depth());
+  }
 }
 
-void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std::int8_t* from) {
+void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std::int16_t* from) {
   const std::int64_t index = column / panel_columns, step = width(index) * group;
   std::int8_t* to = values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth() +
                     column % panel_columns * group;
@@ -220,9 +234,10 @@ void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std:
   std::int64_t magnitude = 0;
   for (std::int64_t line = 0; line < lines; ++line, to += line_steps() * step) {
     for (std::int64_t k = 0; k < line_depth; ++k, ++from) {
-      to[k / group * step + k % group] = *from;
-      magnitude += std::abs(*from - zero_point);
-      sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(*from));
+      const auto stored = static_cast<std::int8_t>(*from + zero_point(matrix, index));
+      to[k / group * step + k % group] = stored;
+      magnitude += std::abs(*from);
+      sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(stored));
     }
   }
   sums[static_cast<std::size_t>(matrix * columns + column)] = static_cast<std::int32_t>(sum);
@@ -236,14 +251,16 @@ ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const 
   // What a zero counts as in the rows.
   const std::int32_t row_zero =
       weights.target == SimdTarget::kAvx512 ? input_zero_point + (std::is_signed_v<T> ? 128 : 0) : 0;
-  const std::int32_t of_zeros = numeric::wrapping_mul(
-      numeric::wrapping_mul(static_cast<std::int32_t>(weights.depth()), row_zero), weights.zero_point);
+  const std::int32_t row_of_zeros = numeric::wrapping_mul(static_cast<std::int32_t>(weights.depth()), row_zero);
   std::vector<ChannelSums> sums;
   for (std::int64_t i = 0; i < channels; ++i) {
     const auto c = static_cast<std::size_t>(i);
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[i] : 0);
+    const std::int32_t zero_point =
+        weights.zero_point(i / weights.columns, i % weights.columns / weights.panel_columns);
     const std::int32_t start =
-        numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])), of_zeros);
+        numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])),
+                              numeric::wrapping_mul(row_of_zeros, zero_point));
     sums.push_back(
         {start, 255.0 * static_cast<double>(weights.magnitudes[c]) + std::abs(static_cast<double>(added)), i, i});
   }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/conv/conv_shape.h"
@@ -33,15 +34,17 @@ struct BytePanels {
   std::int64_t group = 4;                  // products that one instruction adds up
   std::int64_t lanes = 8;                  // columns of a vector
   std::int64_t panel_columns = 32;         // of all panels but the last
-  std::int32_t zero_point = 0;             // of the values stored here
   AlignedVector<std::int8_t> values;
-  std::vector<std::int32_t> sums;  // per column of all matrices, modulo 2^32
-  std::vector<float> magnitudes;   // per column, of |value - zero_point|
+  std::vector<std::int32_t> zero_points;  // of the values stored here, per panel of all matrices; mostly 0
+  std::vector<std::int32_t> sums;         // per column of all matrices, of the values stored, modulo 2^32
+  std::vector<float> magnitudes;          // per column, of |value - zero point|
 
   BytePanels() = default;
-  // For the active target and this convolution: sizes alone; then allocate() and set_column.
+  // For the active target and this convolution: sizes alone; then pack().
   explicit BytePanels(const ConvShape& s);
-  void allocate();
+  // row(i, to) writes the depth() weights of output channel i, less their zero point: within [-255, 255], and at most
+  // 255 apart from each other.
+  void pack(const std::function<void(std::int64_t, std::int16_t*)>& row);
 
   std::int64_t depth() const { return lines * line_depth; }
   std::int64_t line_steps() const { return (line_depth + group - 1) / group; }
@@ -54,8 +57,12 @@ struct BytePanels {
   const std::int8_t* panel(std::int64_t matrix, std::int64_t index) const {
     return values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth();
   }
-  // `from`: depth() numbers. Set zero_point before.
-  void set_column(std::int64_t matrix, std::int64_t column, const std::int8_t* from);
+  std::int32_t zero_point(std::int64_t matrix, std::int64_t index) const {
+    return zero_points[static_cast<std::size_t>(matrix * panels() + index)];
+  }
+
+ private:
+  void set_column(std::int64_t matrix, std::int64_t column, const std::int16_t* from);
 };
 
 // T is int8_t or uint8_t: the type of the activations. `bias` is null or has one number per channel.

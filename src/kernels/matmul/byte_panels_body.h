@@ -1,39 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile loop of matmul/byte_panels.h for one x86 target. REEF_VNNI: rows of unsigned bytes, four products at a time;
-// else rows of 16-bit numbers, two at a time. No include guard: it is included once per target, see simd/targets.h.
+// The tile loop of matmul/byte_panels.h for AVX2: rows of 16-bit numbers, two products at a time. No include guard: it
+// is included between brackets, see simd/targets.h.
 
-#if REEF_VNNI
-using RowElement = std::uint8_t;
-constexpr int kGroup = 4;
-[[gnu::always_inline]] inline __m256i load_weights(const std::int8_t* from) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-}
-[[gnu::always_inline]] inline __m256i add_products(__m256i sums, __m256i x, __m256i w) {
-  return _mm256_dpbusd_epi32(sums, x, w);
-}
-#else
 using RowElement = std::int16_t;
 constexpr int kGroup = 2;
+template <int kVectors>
+constexpr int kTileRows = kVectors == 1 ? 8 : 5;
+
 [[gnu::always_inline]] inline __m256i load_weights(const std::int8_t* from) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 [[gnu::always_inline]] inline __m256i add_products(__m256i sums, __m256i x, __m256i w) {
   return _mm256_add_epi32(sums, _mm256_madd_epi16(x, w));
 }
-#endif
 
-struct TileWork {
-  const RowElement* const* starts;  // per row: its first element
-  std::int64_t lines, line_stride;  // a row's lines: how many, elements from one to the next
-  std::int64_t steps;               // groups of products of a line
-  const std::int32_t* row_terms;    // per row, added to all its sums; null: none
-  const std::int8_t* panel;
-  const ByteScaling* scaling;
-  std::int64_t channel, columns;  // first of the panel; how many there are
-  std::uint8_t* output;           // of the first row and the panel's first column
-  std::int64_t output_stride;
-  bool is_signed;
-};
+#include "kernels/matmul/byte_tile_work_body.h"
 
 #include "kernels/matmul/byte_scaling_body.h"
 
@@ -164,9 +145,9 @@ void multiply_rows(TileWork work, std::int64_t count) {
     work.output += rows * work.output_stride;
     count -= rows;
   };
-  while (count >= REEF_TILE_ROWS(kVectors)) {
-    multiply_tile<REEF_TILE_ROWS(kVectors), kVectors>(work);
-    advance(REEF_TILE_ROWS(kVectors));
+  while (count >= kTileRows<kVectors>) {
+    multiply_tile<kTileRows<kVectors>, kVectors>(work);
+    advance(kTileRows<kVectors>);
   }
   while (count >= 4) {
     multiply_tile<4, kVectors>(work);
@@ -179,27 +160,9 @@ void multiply_rows(TileWork work, std::int64_t count) {
   if (count > 0) multiply_tile<1, kVectors>(work);
 }
 
-#if REEF_VNNI
-#include "kernels/matmul/byte_finish_body.h"
-#include "kernels/matmul/byte_tiles_body.h"
-#else
-std::int64_t multiply_row(const TileWork&, std::int64_t) { return 0; }  // nothing better than multiply_panel
-#endif
-
 void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
-#if REEF_VNNI
-  if (multiply_wide_panel(work, vectors, count)) return;
-#endif
-  switch (vectors) {
-    case 1:
-      return multiply_rows<1>(work, count);
-#if REEF_VNNI
-    case 3:
-      return multiply_rows<3>(work, count);
-    case 4:
-      return multiply_rows<4>(work, count);
-#endif
-    default:
-      return multiply_rows<2>(work, count);
-  }
+  vectors == 1 ? multiply_rows<1>(work, count) : multiply_rows<2>(work, count);
 }
+
+// One row by several panels: nothing is better than multiply_panel.
+std::int64_t multiply_row(const TileWork&, std::int64_t) { return 0; }

@@ -33,16 +33,9 @@ void compare(std::mt19937& random, const std::string& what) {
 
   PackedRows rows(s.output_channels, s.depth());
   BytePanels panels(s);
-  panels.allocate();
-  const std::int32_t less = std::is_signed_v<T> ? 0 : 128;
-  panels.zero_point = weights_zero - less;
-  std::vector<std::int8_t> column(static_cast<std::size_t>(s.depth()));
-  for (std::int64_t o = 0; o < s.output_channels; ++o) {
-    const T* from = weights.data() + o * s.depth();
-    widen(from, s.depth(), weights_zero, rows.row(o));
-    for (std::size_t k = 0; k < column.size(); ++k) column[k] = static_cast<std::int8_t>(from[k] - less);
-    panels.set_column(o / s.group_outputs(), o % s.group_outputs(), column.data());
-  }
+  for (std::int64_t o = 0; o < s.output_channels; ++o)
+    widen(weights.data() + o * s.depth(), s.depth(), weights_zero, rows.row(o));
+  panels.pack([&](std::int64_t channel, std::int16_t* to) { std::copy_n(rows.row(channel), s.depth(), to); });
   std::vector<T> want(static_cast<std::size_t>(s.output_pixels() * s.output_channels), T{77}), got = want;
   convolve(s, input.data(), {&input_zero, 1}, rows, kRunOf8BitProducts, 0, s.output_pixels(), 0, s.output_channels,
            [&](std::int64_t pixel, std::int64_t channel, const std::int64_t* sums, std::int64_t count) {

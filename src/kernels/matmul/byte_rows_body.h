@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tiles of matmul/byte_panels_body.h multiply: bytes made row elements (VNNI: unsigned; else 16-bit numbers
+// What tiles multiply: bytes made row elements (VNNI: unsigned; else 16-bit numbers
 // less the zero point), in one of three ways.
 //   - Lines of the image, with what lies outside of it to the left and right: windows read from these, nothing is
 //     copied twice. For windows without gaps between their columns.
 //   - Rows, one per window, for groups of channels and dilated columns.
 //   - The pixels as they are, where nothing must be done to them.
-// No include guard: it is included once per target, after byte_panels_body.h.
+// No include guard: it is included once per target, after the tile loop.
 
 // `length` bytes become row elements. Up to 31 elements beyond the end may be written too.
 // `end`: of the tensor, which must not be read beyond.

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile loop of matmul/byte_panels.h on vectors of 64 bytes, for panels of 16, 24 or 32 columns. Sums stay in
-// registers from the first product to the scaled byte; results that floats cannot tell are computed again, alone. No
-// include guard: it is included once per target, see simd/targets.h.
+// The tile loop of matmul/byte_panels.h for AVX-512 with VNNI: rows of unsigned bytes, four products at a time, 16 sums
+// in a vector. Sums stay in registers from the first product to the scaled byte; results that floats cannot tell are
+// computed again, alone. No include guard: it is included between brackets, see simd/targets.h.
+
+using RowElement = std::uint8_t;
+constexpr int kGroup = 4;
+constexpr int kLanes = 8;  // columns come in multiples of this
+
+#include "kernels/matmul/byte_tile_work_body.h"
+
+#include "kernels/matmul/byte_finish_body.h"
 
 template <bool kIsHalf>
 [[gnu::always_inline]] inline __m512i load_wide_weights(const std::int8_t* from) {
@@ -125,12 +133,11 @@ void multiply_wide_panel(const TileWork& work, std::int64_t count) {
   }
 }
 
-// Whether this did it: panels of 8 columns are left to multiply_panel.
-bool multiply_wide_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
+void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
+  if (vectors == 1) multiply_wide_panel<TileColumns<0, true>>(work, count);
   if (vectors == 2) multiply_wide_panel<TileColumns<1, false>>(work, count);
   if (vectors == 3) multiply_wide_panel<TileColumns<1, true>>(work, count);
   if (vectors == 4) multiply_wide_panel<TileColumns<2, false>>(work, count);
-  return vectors > 1;
 }
 
 // One row by kPanels whole panels: as many sums at once as the multipliers' latency asks for.
