@@ -237,15 +237,14 @@ Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, co
   const bool is_mirrored =
       options.is_mirrored && graph.inputs.size() == 1 && is_picture(data::input_spec(*extractor, 0));
   const std::int64_t count = data.dataset->size();
+  std::int64_t before = 0;  // views of the first round; a picture is done after both
   how.progress = [&](std::int64_t done, std::int64_t) {
-    if (options.progress) options.progress(done, is_mirrored ? 2 * count : count);
+    if (options.progress) options.progress((before + done) / (is_mirrored ? 2 : 1), count);
   };
   std::vector<std::vector<float>> rows, mirrored;
   REEF_RETURN_IF_ERROR(views(source, rows));
   if (is_mirrored) {
-    how.progress = [&](std::int64_t done, std::int64_t) {
-      if (options.progress) options.progress(count + done, 2 * count);
-    };
+    before = count;
     REEF_RETURN_IF_ERROR(views(MirroredSource(*data.dataset), mirrored));
   }
   result.embeddings.dimension = output.shape.last();

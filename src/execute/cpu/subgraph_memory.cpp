@@ -93,7 +93,8 @@ Status SubgraphRunner::reset_tensors() {
 }
 
 // Lays out every tensor of known shape, and each op's scratch memory, in one arena. Graph inputs and outputs live from
-// before the first op to after the last, so that the caller can refill or read them at leisure.
+// before the first op to after the last, so that the caller can refill or read them at leisure; if all tensors are
+// kept, so do results of ops.
 Status SubgraphRunner::plan_memory() {
   const auto last_step = static_cast<std::int32_t>(ops_.size());
   std::vector<ArenaItem> items(tensors_.size() + ops_.size());
@@ -116,6 +117,9 @@ Status SubgraphRunner::plan_memory() {
     if (ops_[k].folded) continue;
     for (const ops::Tensor* tensor : ops_[k].outputs) touch(tensor, step);
     for (const ops::Tensor* tensor : ops_[k].inputs) touch(tensor, step);
+    if (options_.keeps_all_tensors) {
+      for (const ops::Tensor* tensor : ops_[k].outputs) touch(tensor, last_step);
+    }
     if (!ops_[k].shape_deferred) items[tensors_.size() + k] = {ops_[k].scratch_bytes, step, step};
   }
   for (const std::int32_t output : graph_.outputs) touch(&tensors_[index_of(output)], last_step);
