@@ -8,21 +8,14 @@
 namespace reef::ops {
 namespace {
 
-constexpr double kProductsPerBlock = 1'500'000;  // some 10 microseconds
-constexpr std::int64_t kPixelStep = 24;          // a multiple of all tiles' rows
+constexpr double kFewestProducts = 500'000;  // some 3 microseconds
+constexpr std::int64_t kPixelStep = 24;      // a multiple of all tiles' rows
 
 kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {
-  // uint8 is stored less 128.
-  const std::int32_t less = weights.type == DataType::kUInt8 ? 128 : 0;
-  kernels::BytePanels panels(s.groups, s.group_outputs(), s.depth());
-  panels.zero_point = zero_point - less;
-  std::vector<std::int16_t> wide(static_cast<std::size_t>(s.depth()));
-  std::vector<std::int8_t> narrow(wide.size());
-  for (std::int64_t o = 0; o < s.output_channels; ++o) {
-    widen_elements(weights, o * s.depth(), s.depth(), less, wide.data());
-    for (std::size_t k = 0; k < wide.size(); ++k) narrow[k] = static_cast<std::int8_t>(wide[k]);
-    panels.set_column(o / s.group_outputs(), o % s.group_outputs(), narrow.data());
-  }
+  kernels::BytePanels panels(s);
+  panels.pack([&](std::int64_t channel, std::int16_t* to) {
+    widen_elements(weights, channel * s.depth(), s.depth(), zero_point, to);
+  });
   return panels;
 }
 
@@ -54,8 +47,9 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
   const ByteScalingSource scaling(ctx, at.weights, at.bias, [=](const Tensor& weights, const std::int64_t* bias) {
     return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
   });
-  const kernels::BytePanels like(0, s.group_outputs(), s.depth());  // sizes alone
-  const PanelBlocks blocks = panel_blocks(s, like.panel_columns, like.panels(), kProductsPerBlock, kPixelStep);
+  const kernels::BytePanels like(s);  // sizes alone
+  const PanelBlocks blocks =
+      panel_blocks(s, like.panel_columns, like.panels(), block_products(ctx, s, kFewestProducts), kPixelStep);
   return [=](RunContext& run) {
     if (s.output_pixels() == 0) return ok_status();
     const auto panels = packed.get(run.input(at.weights));

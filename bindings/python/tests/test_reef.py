@@ -69,6 +69,27 @@ class InterpreterTest(CompiledModels):
             self.assertEqual(hashlib.sha256(value.tobytes()).hexdigest(), case["input_sha256"])
             self.assertEqual(hashlib.sha256(run(interpreter, value).tobytes()).hexdigest(), case["output_sha256"])
 
+    def test_all_tensors_equal_tflites_where_they_are_preserved(self):
+        case = json.loads((MODELS / "vectors.json").read_text())["models"][CREATURES.name]["generated"][0]
+        interpreter = started(CREATURES, experimental_preserve_all_tensors=True)
+        run(interpreter, generated(case["lcg_seed"], (1, 96, 96, 3)))
+        seen = []
+        for op in interpreter._get_ops_details():
+            value = interpreter.get_tensor(int(op["outputs"][0]))
+            self.assertIs(value.dtype.type, op["result_types"][0])
+            seen.append(f"{op['op_name']} {hashlib.sha256(value.tobytes()).hexdigest()}")
+        self.assertEqual(seen, case["op_output_sha256"])
+
+    def test_inner_shapes_follow_the_input(self):
+        interpreter = reef.Interpreter(FLOATS, experimental_preserve_all_tensors=True)
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], (2, 96, 96, 3))
+        interpreter.allocate_tensors()
+        first = interpreter._get_op_details(0)
+        self.assertEqual(interpreter.get_tensor_details()[first["outputs"][0]]["shape"][0], 2)
+        self.assertEqual(interpreter.num_subgraphs(), 1)
+        with self.assertRaisesRegex(ValueError, "out of range"):
+            interpreter.get_tensor_details(subgraph_index=1)
+
     def test_details_are_those_of_tflite(self):
         details = reef.Interpreter(CREATURES).get_input_details()[0]
         self.assertEqual(details["name"], "serving_default_picture:0")

@@ -186,6 +186,8 @@ int Interpreter::input_count() const { return static_cast<int>(impl_->main().gra
 int Interpreter::output_count() const { return static_cast<int>(impl_->main().graph().outputs.size()); }
 const ops::Tensor& Interpreter::input(int i) const { return impl_->main().input(i); }
 const ops::Tensor& Interpreter::output(int i) const { return impl_->main().output(i); }
+const ops::Tensor& Interpreter::tensor(std::int32_t index) const { return impl_->main().tensor(index); }
+bool Interpreter::is_dynamic(std::int32_t index) const { return impl_->main().is_dynamic(index); }
 bool Interpreter::has_dynamic_output(int i) const { return impl_->main().has_dynamic_output(i); }
 
 std::span<std::byte> Interpreter::input_bytes(int i) {

@@ -130,7 +130,8 @@ std::vector<std::int32_t> SubgraphRunner::share_memory() {
 }
 
 // Lays out every tensor of known shape, and each op's scratch memory, in one arena. Graph inputs and outputs live from
-// before the first op to after the last, so that the caller can refill or read them at leisure.
+// before the first op to after the last, so that the caller can refill or read them at leisure; if all tensors are
+// kept, so do results of ops.
 Status SubgraphRunner::plan_memory() {
   const auto last_step = static_cast<std::int32_t>(ops_.size());
   const std::vector<std::int32_t> places = share_memory();
@@ -154,6 +155,9 @@ Status SubgraphRunner::plan_memory() {
     if (ops_[k].folded || ops_[k].is_done_elsewhere) continue;
     for (const ops::Tensor* tensor : ops_[k].outputs) touch(tensor, step);
     for (const ops::Tensor* tensor : ops_[k].inputs) touch(tensor, step);
+    if (options_.keeps_all_tensors) {
+      for (const ops::Tensor* tensor : ops_[k].outputs) touch(tensor, last_step);
+    }
     if (!ops_[k].shape_deferred) items[tensors_.size() + k] = {ops_[k].scratch_bytes, step, step};
   }
   for (const std::int32_t output : graph_.outputs) touch(&tensors_[index_of(output)], last_step);

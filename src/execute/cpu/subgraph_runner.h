@@ -34,6 +34,8 @@ class SubgraphRunner {
   const ir::Subgraph& graph() const { return graph_; }
   ops::Tensor& input(int i) { return tensors_[index_of(graph_.inputs[index_of(i)])]; }
   ops::Tensor& output(int i) { return tensors_[index_of(graph_.outputs[index_of(i)])]; }
+  const ops::Tensor& tensor(std::int32_t i) const { return tensors_[index_of(i)]; }
+  bool is_dynamic(std::int32_t i) const { return dynamic_[index_of(i)]; }
   // True if output i's shape is known only after a run.
   bool has_dynamic_output(int i) const { return dynamic_[index_of(graph_.outputs[index_of(i)])]; }
 
@@ -93,7 +95,7 @@ class SubgraphRunner {
   Status run_measured(OpState& state);
 
   // Joining ops: subgraph_joins.cpp.
-  bool may_join_ops() const { return !options_.after_op && !options_.one_by_one; }
+  bool may_join_ops() const { return !options_.after_op && !options_.one_by_one && !options_.keeps_all_tensors; }
   std::size_t number_of(const ops::Tensor* tensor) const { return static_cast<std::size_t>(tensor - tensors_.data()); }
   void find_uses();
   OpState* writer_of(const ops::Tensor* tensor);

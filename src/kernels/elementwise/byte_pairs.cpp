@@ -2,6 +2,7 @@
 #include "kernels/elementwise/byte_pairs.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -29,6 +30,7 @@ namespace {
 namespace avx512 {
 namespace {
 #include "kernels/elementwise/byte_pairs_body.h"
+#include "kernels/elementwise/byte_pairs_wide_body.h"
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
@@ -49,14 +51,14 @@ bool is_regular(numeric::Multiplier m) { return m.shift <= 0 && m.shift >= -31; 
 }  // namespace
 
 // `largest`: of the absolute values that are added up; `off`: how far the reference's roundings may lead from the real
-// number. Float operations are off by 2^-24 of a value each; four of them matter. One more unit is for rounding to
-// units.
+// number. Float operations are off by 2^-24 of a value each; four of them matter. Half a unit is for rounding to units.
 void BytePairs::choose_bits(double largest, double off) {
-  for (real_.bits = 14; real_.bits >= 5; --real_.bits) {
-    const double unit = std::ldexp(1.0, real_.bits);
-    if (unit * (largest * std::ldexp(4.0, -24) + off) + 0.5 < 1 && unit * largest < 2147483647.0) break;
-  }
-  real_.is_fast = real_.is_fast && real_.bits >= 5;
+  real_.bits = 14;
+  while (real_.bits >= 5 && std::ldexp(largest, real_.bits) >= 2147483647.0) --real_.bits;
+  const double unit = std::ldexp(1.0, real_.bits);
+  const double slack = std::floor(unit * (largest * std::ldexp(4.0, -24) + off) + 0.5) + 1;
+  real_.is_fast = real_.is_fast && real_.bits >= 5 && 8 * slack < unit;  // else too much would be in doubt
+  real_.slack = real_.is_fast ? static_cast<std::int32_t>(slack) : 1;
 }
 
 template <typename T>
@@ -83,7 +85,7 @@ BytePairs BytePairs::sum(const Rescale& a, const Rescale& b, bool minus, const R
   real.zero_b = b.zero_point;
   real.factor_a = static_cast<float>(of_a) * unit;
   real.factor_b = static_cast<float>(minus ? -of_b : of_b) * unit;
-  real.above = real.below = 0.5f * unit + 1;
+  real.above = real.below = 0.5f * unit + static_cast<float>(real.slack);
   real.zero_point = result.zero_point;
   real.lowest = result.min;
   real.highest = result.max;
@@ -114,8 +116,8 @@ BytePairs BytePairs::product(std::int32_t zero_a, std::int32_t zero_b, const Req
   real.zero_a = zero_a;
   real.zero_b = zero_b;
   real.factor_a = static_cast<float>(factor) * unit;
-  real.above = (0.5f + nudge) * unit + 1;
-  real.below = (0.5f - nudge) * unit + 1;
+  real.above = (0.5f + nudge) * unit + static_cast<float>(real.slack);
+  real.below = (0.5f - nudge) * unit + static_cast<float>(real.slack);
   real.zero_point = result.zero_point;
   real.lowest = result.min;
   real.highest = result.max;
@@ -136,7 +138,9 @@ void BytePairs::row(const std::uint8_t* a, std::int64_t a_step, const std::uint8
 #if defined(__x86_64__)
   const SimdTarget target = active_target();
   if (real_.is_fast && target == SimdTarget::kAvx512) {
-    return avx512::pairs_row(*this, a, a_step, b, b_step, out, count);
+    const std::int64_t done = count < 64 ? 0 : avx512::wide_pairs_row(*this, a, a_step, b, b_step, out, count);
+    if (done == count) return;
+    return avx512::pairs_row(*this, a + done * a_step, a_step, b + done * b_step, b_step, out + done, count - done);
   } else if (real_.is_fast && target == SimdTarget::kAvx2) {
     return avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
   }

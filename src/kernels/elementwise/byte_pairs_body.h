@@ -44,7 +44,7 @@
 void pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
                std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
   const BytePairs::Real real = pairs.real();
-  const __m256i mask = _mm256_set1_epi32((1 << real.bits) - 1), two = _mm256_set1_epi32(2);
+  const __m256i mask = _mm256_set1_epi32((1 << real.bits) - 1), sure = _mm256_set1_epi32(2 * real.slack);
   const __m128i bits = _mm_cvtsi32_si128(real.bits);
   std::int64_t i = 0;
   for (; i + 32 <= count; i += 32) {
@@ -58,12 +58,12 @@ void pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_ste
       least = _mm256_min_epi32(least, _mm256_and_si256(scaled[k], mask));
     }
     __m256i bytes = to_bytes(real, scaled, bits);
-    if (_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(two, least))) != 0) [[unlikely]] {
+    if (_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(sure, least))) != 0) [[unlikely]] {
       // Some result is too close to a border for floats to be sure.
       alignas(32) std::uint8_t exact[32];
       _mm256_store_si256(reinterpret_cast<__m256i*>(exact), bytes);
       for (int k = 0; k < 4; ++k) {
-        const __m256i unsure = _mm256_cmpgt_epi32(two, _mm256_and_si256(scaled[k], mask));
+        const __m256i unsure = _mm256_cmpgt_epi32(sure, _mm256_and_si256(scaled[k], mask));
         const int lanes = _mm256_movemask_ps(_mm256_castsi256_ps(unsure));
         for (int lane = 0; lane < 8; ++lane) {
           const int at = 8 * k + lane;
