@@ -4,7 +4,6 @@
 // int8: both operands are brought to twice the larger scale with 7 more bits, subtracted, squared and multiplied to the
 // output's scale. int32 wraps.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "kernels/elementwise/fixed_point_rows.h"
@@ -31,13 +30,8 @@ Result<Kernel> prepare_int8(const PrepareContext& ctx) {
   REEF_REQUIRE(output_factor < 1, "the output's scale {} is too fine for inputs of scale {} and {}", out.scale, a.scale,
                b.scale);
   kernels::SquaredDifference squares;
-  const auto fill = [&](const QuantParams& q, std::array<std::int32_t, 256>& table) {
-    const kernels::Rescale rescale{q.zero_point, kLeftShift,
-                                   numeric::make_multiplier(static_cast<double>(q.scale) / common)};
-    for (int i = 0; i < 256; ++i) table[static_cast<std::size_t>(i)] = rescale(static_cast<std::int8_t>(i));
-  };
-  fill(a, squares.a);
-  fill(b, squares.b);
+  squares.x_scaling = {a.zero_point, kLeftShift, numeric::make_multiplier(static_cast<double>(a.scale) / common)};
+  squares.y_scaling = {b.zero_point, kLeftShift, numeric::make_multiplier(static_cast<double>(b.scale) / common)};
   squares.result = {numeric::make_multiplier(output_factor), out.zero_point, -128, 127};
   return Kernel([plan = binary_plan(ctx), squares](RunContext& run) {
     const auto* x = run.input(0).values<std::int8_t>().data();

@@ -47,14 +47,13 @@ void SquaredDifference::row(const std::int8_t* x, std::int64_t x_step, const std
                             std::int8_t* out, std::int64_t count) const {
   std::int64_t done = 0;
 #if defined(__x86_64__)
-  if (active_target() != SimdTarget::kBaseline) {
+  if (active_target() != SimdTarget::kBaseline && count >= 8) {
     avx2::squared_differences(*this, x, x_step, y, y_step, out, count);
     done = count - count % 8;
   }
 #endif
   for (; done < count; ++done) {
-    const std::int32_t difference =
-        a[static_cast<std::uint8_t>(x[done * x_step])] - b[static_cast<std::uint8_t>(y[done * y_step])];
+    const std::int32_t difference = x_scaling(x[done * x_step]) - y_scaling(y[done * y_step]);
     out[done] = static_cast<std::int8_t>(finished(result, difference * difference));
   }
 }

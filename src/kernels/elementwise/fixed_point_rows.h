@@ -4,7 +4,6 @@
 // 32-bit shifts.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "kernels/elementwise/rescale.h"
@@ -22,11 +21,11 @@ struct ByteRequantize {
 template <typename T>
 void requantize_row(const ByteRequantize& q, const std::int64_t* sums, std::int64_t count, T* out);
 
-// Squares of differences of int8 numbers, each operand brought to a common scale by table. A step is 1, or 0 for one
-// number that serves the whole row. `out` may be `a` or `b`.
+// Squares of differences of int8 numbers, each operand brought to a common scale first. A step is 1, or 0 for one
+// number that serves the whole row. `out` may be `x` or `y`.
 struct SquaredDifference {
-  std::array<std::int32_t, 256> a = {}, b = {};  // by the byte; differences are below 2^15
-  ByteRequantize result;                         // factor below 1: shift in -31...0
+  Rescale x_scaling, y_scaling;  // factors below 1: shifts in -31...0; differences are below 2^15
+  ByteRequantize result;         // the same
 
   void row(const std::int8_t* x, std::int64_t x_step, const std::int8_t* y, std::int64_t y_step, std::int8_t* out,
            std::int64_t count) const;

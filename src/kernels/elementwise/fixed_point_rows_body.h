@@ -50,20 +50,31 @@ void requantize_row(const ByteRequantize& q, const std::int64_t* sums, std::int6
   }
 }
 
-[[gnu::always_inline]] inline __m256i look_up_operands(const std::array<std::int32_t, 256>& table,
-                                                       const std::int8_t* from, std::int64_t step) {
-  if (step == 0) return _mm256_set1_epi32(table[static_cast<std::uint8_t>(*from)]);
-  const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-  return _mm256_i32gather_epi32(table.data(), bytes, 4);
-}
+// One operand of eight elements, brought to the common scale.
+struct VectorRescale {
+  VectorMultiplier multiply;
+  __m256i zero_point;
+  __m128i left_shift;
+
+  explicit VectorRescale(const Rescale& rescale)
+      : multiply(rescale.factor),
+        zero_point(_mm256_set1_epi32(rescale.zero_point)),
+        left_shift(_mm_cvtsi32_si128(rescale.left_shift)) {}
+  [[gnu::always_inline]] __m256i operator()(const std::int8_t* from) const {
+    const __m256i numbers = _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+    return multiply(_mm256_sll_epi32(_mm256_sub_epi32(numbers, zero_point), left_shift));
+  }
+};
 
 // Elements [0, count - count % 8).
 void squared_differences(const SquaredDifference& s, const std::int8_t* x, std::int64_t x_step, const std::int8_t* y,
                          std::int64_t y_step, std::int8_t* out, std::int64_t count) {
   const VectorMultiplier multiply(s.result.factor);
+  const VectorRescale rescale_x(s.x_scaling), rescale_y(s.y_scaling);
+  const __m256i single_x = _mm256_set1_epi32(s.x_scaling(*x)), single_y = _mm256_set1_epi32(s.y_scaling(*y));
   for (std::int64_t i = 0; i + 8 <= count; i += 8) {
     const __m256i difference =
-        _mm256_sub_epi32(look_up_operands(s.a, x + i * x_step, x_step), look_up_operands(s.b, y + i * y_step, y_step));
+        _mm256_sub_epi32(x_step == 0 ? single_x : rescale_x(x + i), y_step == 0 ? single_y : rescale_y(y + i));
     store_bytes(s.result, multiply(_mm256_mullo_epi32(difference, difference)), true, out + i);
   }
 }

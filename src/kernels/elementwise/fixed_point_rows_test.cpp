@@ -56,8 +56,12 @@ TEST(FixedPointRows, SquaredDifferencesOfAllPairs) {
     std::mt19937 random(42);
     for (int trial = 0; trial < 20; ++trial) {
       SquaredDifference s;
-      for (std::int32_t& x : s.a) x = static_cast<std::int32_t>(random() % 32768) - 16384;
-      for (std::int32_t& x : s.b) x = static_cast<std::int32_t>(random() % 32768) - 16384;
+      const auto random_factor = [&] {
+        return numeric::Multiplier{static_cast<std::int32_t>((1u << 30) + random() % (1u << 30)),
+                                   -static_cast<int>(random() % (random() % 2 ? 4 : 32))};
+      };
+      s.x_scaling = {static_cast<std::int8_t>(random()), 7, random_factor()};
+      s.y_scaling = {static_cast<std::int8_t>(random()), 7, random_factor()};
       s.result = {{static_cast<std::int32_t>((1u << 30) + random() % (1u << 30)), -static_cast<int>(random() % 32)},
                   static_cast<std::int8_t>(random()),
                   -128,
@@ -68,7 +72,7 @@ TEST(FixedPointRows, SquaredDifferencesOfAllPairs) {
         place = all;
         s.row(place.data(), 1, &y, 0, place.data(), 253);  // in place
         for (std::size_t i = 0; i < 253; ++i) {
-          const std::int32_t difference = s.a[i] - s.b[static_cast<std::uint8_t>(y)];
+          const std::int32_t difference = s.x_scaling(static_cast<std::int8_t>(i)) - s.y_scaling(y);
           ASSERT_EQ(place[i], expected(s.result, difference * difference)) << target_name(target);
         }
       }
