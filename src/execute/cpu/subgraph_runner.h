@@ -95,7 +95,7 @@ class SubgraphRunner {
   Status run_measured(OpState& state);
 
   // Joining ops: subgraph_joins.cpp.
-  bool may_join_ops() const { return !options_.after_op && !options_.one_by_one; }
+  bool may_join_ops() const { return !options_.after_op && !options_.one_by_one && !options_.keeps_all_tensors; }
   std::size_t number_of(const ops::Tensor* tensor) const { return static_cast<std::size_t>(tensor - tensors_.data()); }
   void find_uses();
   OpState* writer_of(const ops::Tensor* tensor);
