@@ -49,9 +49,9 @@ struct InterpreterOptions {
   // Told of every op right after it ran, while its operands are still in memory; ops computed once at prepare are not
   // seen. It may change the outputs' values, which later ops then read. An error ends the run with that error.
   std::function<Status(const OpRun&)> after_op;
-  // Every op by itself and every tensor in a place of its own; implied by after_op and keeps_all_tensors. Otherwise
-  // copies that change nothing are left out, element-wise ops overwrite operands that nobody needs any more, and ops
-  // are joined where that does not change a result (subgraph_joins.cpp).
+  // Every op by itself and every tensor in a place of its own; implied by after_op and keeps_all_tensors. Else copies
+  // that change nothing are left out, element-wise ops overwrite operands that nobody needs any more, and ops are
+  // joined where that does not change a result (subgraph_joins.cpp).
   bool one_by_one = false;
 };
 
