@@ -314,11 +314,13 @@ std::string node_test_report(const std::vector<NodeTestResult>& results) {
       rows += fmt::format("| `{}` | {} |\n", result.name, result.reason);
     }
   }
+  const int counted = std::max(1, passed + failed);
   std::string text = fmt::format(
-      "{} of {} tests pass ({:.1f} %), {} fail. In {} of those that pass, inputs that give sizes, axes and the like "
-      "are\n"
-      "fixed to the test's value (`--input-value`). Not counted: ",
-      passed, passed + failed, 100.0 * passed / std::max(1, passed + failed), failed, with_fixed);
+      "{} of {} tests pass ({:.1f} %), {} fail. In {} of those that pass, inputs that give sizes and the like are "
+      "fixed to "
+      "the\n"
+      "test's value (`--input-value`); without that {:.1f} % pass. Not counted: ",
+      passed, counted, 100.0 * passed / counted, failed, with_fixed, 100.0 * (passed - with_fixed) / counted);
   std::vector<std::string> words;
   for (const auto& [reason, count] : asides) words.push_back(fmt::format("{} of {}", count, reason));
   text += fmt::format("{}.\n", fmt::join(words, ", "));

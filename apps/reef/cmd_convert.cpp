@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <fmt/ranges.h>
@@ -29,6 +30,7 @@ using Json = nlohmann::ordered_json;
 
 struct ConvertOptions {
   std::string model, output, map;
+  std::string file;  // that is read: the model, or what TensorFlow made of it
   QuantizeArguments quantize;
   bool keep_qdq = false, json = false;
 };
@@ -48,10 +50,18 @@ std::string mapping_text(const ConvertOptions& options, const std::vector<compil
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// "[?, 3]" where a size depends on the data.
+std::string shape_text(const ir::Tensor& tensor) {
+  if (tensor.shape_signature.empty()) return tensor.shape.to_string();
+  std::vector<std::string> sizes;
+  for (const std::int32_t size : tensor.shape_signature) sizes.push_back(size < 0 ? "?" : fmt::format("{}", size));
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
 void print_border(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
   for (const std::int32_t index : indices) {
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-    fmt::print("{} '{}' {}{}\n", role, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string());
+    fmt::print("{} '{}' {}{}\n", role, tensor.name, ir::type_name(tensor.type), shape_text(tensor));
   }
 }
 
@@ -126,7 +136,7 @@ Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, 
 // --data: on to integers in one step.
 Status convert_and_quantize(ConvertOptions& options) {
   QuantizeArguments& arguments = options.quantize;
-  arguments.request.model = options.model;  // and no output: it is written here, with the mapping
+  arguments.request.model = options.file;  // and no output: it is written here, with the mapping
   REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, !options.json));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(outcome.result.model));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
@@ -142,14 +152,17 @@ Status convert_and_quantize(ConvertOptions& options) {
 
 Status convert(ConvertOptions options) {
   if (options.output.empty()) options.output = default_output(options.model);
+  options.file = options.model;
+  std::optional<TensorflowConversion> tensorflow;
   if (is_tensorflow_model(options.model)) {
-    REEF_REQUIRE(!options.quantize.has_data(),
-                 "{}: convert it first, then give the .tflite file and --data to reef quantize", options.model);
-    return convert_tensorflow_model(options.model, options.output);
+    REEF_ASSIGN_OR_RETURN(TensorflowConversion made, convert_tensorflow_model(options.model));
+    options.file = made.path();
+    tensorflow.emplace(std::move(made));
   }
   if (options.quantize.has_data()) return convert_and_quantize(options);
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options.quantize.front_end));
-  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.file, front_end));
+  if (tensorflow) result.notes.push_back(fmt::format("converted by TensorFlow {}", tensorflow->version()));
   REEF_RETURN_IF_ERROR(make_integer(options, result));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));

@@ -64,6 +64,7 @@ constinit const OpDef squared_difference_op = define({.name = "SQUARED_DIFFERENC
                                                       .summary = "Element-wise squared difference, with broadcasting.",
                                                       .inputs = {2, 2},
                                                       .types = kTypes,
+                                                      .elementwise = input_set({0, 1}),
                                                       .infer = infer,
                                                       .prepare = prepare,
                                                       .chip = {.first_runtime = 14}});

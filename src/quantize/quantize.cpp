@@ -45,6 +45,11 @@ Status check_runs(const ir::Model& model) {
 Status recover(Session& session) {
   const QuantizeOptions& options = session.options();
   if (!session.can_measure()) return ok_status();
+  if (options.rewrite != Choice::kOff) {
+    REEF_RETURN_IF_ERROR(fold_centring(session));
+    REEF_RETURN_IF_ERROR(affine_layers(session));
+    REEF_RETURN_IF_ERROR(centre_attention(session));
+  }
   if (options.equalize != Choice::kOff) REEF_RETURN_IF_ERROR(equalize(session));
   if (options.automatic_ranges) REEF_RETURN_IF_ERROR(choose_ranges(session));
   if (options.keep_sensitive_float != Choice::kOff && !options.full_integer) {

@@ -113,14 +113,37 @@ Status Session::start(State state, std::string what) {
   return ok_status();
 }
 
-Status Session::consider(State candidate, std::string what, double gain_db) {
-  REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
-  const bool is_better = error.mean_sqnr_db > best_error_.mean_sqnr_db + gain_db;
-  steps_.push_back({std::move(what), error, is_better});
-  if (!is_better) return ok_status();
+Status Session::decide(State candidate, std::string what, const OutputError& error, bool is_kept) {
+  steps_.push_back({std::move(what), error, is_kept});
+  if (!is_kept) return ok_status();
   best_ = std::move(candidate);
   best_error_ = error;
   return ok_status();
+}
+
+Status Session::consider(State candidate, std::string what, Proof proof) {
+  REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
+  const Gain gain = gain_of(best_error_, error);
+  const bool is_kept = proof == Proof::kNotWorse ? gain.db > -gain.standard_error
+                                                 : gain.db > std::max(kWorthwhileDb, gain.standard_error);
+  return decide(std::move(candidate), std::move(what), error, is_kept);
+}
+
+Status Session::accept(State candidate, std::string what, double loss_db) {
+  REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
+  const bool is_kept = error.mean_sqnr_db > best_error_.mean_sqnr_db - loss_db;
+  return decide(std::move(candidate), std::move(what), error, is_kept);
+}
+
+Status Session::consider_rewritten(ir::Model model, std::string what) {
+  State state = best_;
+  const RangeRequest usual = state.requests.at(0);
+  state.requests.resize(model.subgraphs[0].tensors.size(), usual);
+  state.model = state.float_model = std::make_shared<const ir::Model>(std::move(model));
+  REEF_ASSIGN_OR_RETURN(auto calibration, observe(state.model, "calibrating the rewritten model"));
+  state.set_calibration(std::move(calibration));
+  state.refresh(options_);
+  return consider(std::move(state), std::move(what), Proof::kNotWorse);
 }
 
 }  // namespace reef::quantize

@@ -51,8 +51,18 @@ class Session {
   Result<std::shared_ptr<const Calibration>> observe(const std::shared_ptr<const ir::Model>& model,
                                                      std::string_view phase);
   Result<OutputError> measure(const State& state);
-  // Makes `candidate` the best if it is better by `gain_db` at least; notes the step either way.
-  Status consider(State candidate, std::string what, double gain_db = kWorthwhileDb);
+  // What it takes to keep a change.
+  enum class Proof : std::uint8_t {
+    kBetter,    // better by kWorthwhileDb, and by more than the standard error of that
+    kNotWorse,  // not worse by more than the standard error: for changes that leave out a rounding, which are expected
+                // to help, if by less than some dozens of samples can show
+  };
+  // Makes `candidate` the best if the samples held back give that proof; notes the step either way.
+  Status consider(State candidate, std::string what, Proof proof = Proof::kBetter);
+  // Makes it the best if it is worse by `loss_db` at most.
+  Status accept(State candidate, std::string what, double loss_db);
+  // Considers a model that computes the same as the best one's in another way: its tensors keep their numbers.
+  Status consider_rewritten(ir::Model model, std::string what);
   // Makes it the state to improve on.
   Status start(State state, std::string what);
 
@@ -69,6 +79,8 @@ class Session {
   static constexpr double kWorthwhileDb = 0.05;
 
  private:
+  Status decide(State candidate, std::string what, const OutputError& error, bool is_kept);
+
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
   std::vector<std::int64_t> calibration_samples_, held_back_;
@@ -82,6 +94,9 @@ class Session {
 };
 
 // Recovery, one file each in recover/. Each looks at session.best() and considers changes of it.
+Status fold_centring(Session& session);
+Status affine_layers(Session& session);
+Status centre_attention(Session& session);
 Status choose_ranges(Session& session);
 Status equalize(Session& session);
 Status correct_biases(Session& session);

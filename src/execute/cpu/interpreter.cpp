@@ -235,11 +235,12 @@ std::vector<OpTiming> Interpreter::timings() const {
     const SubgraphRunner& runner = *impl_->runners_[s];
     for (std::size_t i = 0; i < runner.ops().size(); ++i) {
       const SubgraphRunner::OpState& state = runner.ops()[i];
-      if (state.calls == 0) continue;
+      const std::int64_t calls = state.is_done_elsewhere ? runner.runs() : state.calls;
+      if (calls == 0) continue;
       const std::string name =
           state.op->outputs.empty() ? "" : runner.graph().tensors[static_cast<std::size_t>(state.op->outputs[0])].name;
-      result.push_back({static_cast<std::int32_t>(s), static_cast<std::int32_t>(i), state.op->type, name, state.calls,
-                        state.total_ms});
+      result.push_back({static_cast<std::int32_t>(s), static_cast<std::int32_t>(i), state.op->type, name, calls,
+                        state.total_ms, state.least_ms});
     }
   }
   return result;

@@ -49,6 +49,10 @@ struct InterpreterOptions {
   // Told of every op right after it ran, while its operands are still in memory; ops computed once at prepare are not
   // seen. It may change the outputs' values, which later ops then read. An error ends the run with that error.
   std::function<Status(const OpRun&)> after_op;
+  // Every op by itself and every tensor in a place of its own; implied by after_op and keeps_all_tensors. Else copies
+  // that change nothing are left out, element-wise ops overwrite operands that nobody needs any more, and ops are
+  // joined where that does not change a result (subgraph_joins.cpp).
+  bool one_by_one = false;
 };
 
 struct OpTiming {
@@ -57,7 +61,8 @@ struct OpTiming {
   std::string type;
   std::string output_name;
   std::int64_t calls = 0;
-  double total_ms = 0;  // measured
+  double total_ms = 0;  // measured; 0 for ops that another one does the work of
+  double least_ms = 0;  // of all calls
 };
 
 struct MemoryReport {

@@ -27,6 +27,8 @@ Id convolution_2d(GraphBuilder& b, Id x, Id weights, Id bias, const Window& wind
     x = padded(b, x, window, 0);
     padding = "VALID";
   }
+  // TFLite's runtime refuses one that is marked as left out.
+  if (bias == kAbsent) bias = b.filled(ir::DataType::kFloat32, {b.dim(weights, 0)}, 0);
   ir::Attributes attributes = conv_attributes(window, padding);
   const std::int64_t channels = b.dim(x, 3);
   if (groups > 1 && groups == channels) {

@@ -35,10 +35,22 @@ std::string describe_node(const onnx::Node& node) {
                      ir::describe_name(name));
 }
 
+std::string_view why_not_converted(const onnx::Node& node) {
+  static constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                                 "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
+  if (std::find(std::begin(kRandom), std::end(kRandom), node.op_type) != std::end(kRandom)) {
+    return "it draws random numbers, which ONNX leaves to the runtime, so that no result would be the right one; make "
+           "them "
+           "an input of the model";
+  }
+  return "there is no conversion for this kind of node; docs/onnx.md lists those there are";
+}
+
 class Importer {
  public:
   Importer(const onnx::Model& model, const ImportOptions& options, ImportFailure* failure)
       : model_(model), options_(options), failure_(failure) {
+    conversion_.pad_selections = options.pad_selections;
     for (const onnx::Function& function : model.functions) functions_[{function.domain, function.name}] = &function;
   }
 
@@ -57,6 +69,7 @@ class Importer {
   Result<Value> read(const std::string& name, Scope& scope);
   void bind(const std::string& name, Value value, Scope& scope, Id first_new);
   Status explain_needed(const Status& status, const std::string& value);
+  Status explain_open_size(Status status);
   bool keeps_nchw(const std::string& name) const;
 
   const onnx::Model& model_;
@@ -66,7 +79,7 @@ class Importer {
   std::map<std::pair<std::string, std::string>, const onnx::Function*> functions_;
   ImageBorders borders_;
   std::set<std::string> value_names_;
-  std::vector<std::string> notes_;
+  Conversion conversion_;
   std::int64_t node_count_ = 0;
 };
 
@@ -91,9 +104,9 @@ Result<std::vector<std::int64_t>> Importer::input_shape(const onnx::ValueInfo& i
       std::int64_t size = info.dims[i].size;
       if (size < 0 && i == 0) {
         size = 1;
-        notes_.push_back(fmt::format("input '{}': its first size is open{}; taken as 1 (--input-shape changes it)",
-                                     info.name,
-                                     info.dims[i].symbol.empty() ? "" : fmt::format(" ('{}')", info.dims[i].symbol)));
+        conversion_.notes.push_back(
+            fmt::format("input '{}': its first size is open{}; taken as 1 (--input-shape changes it)", info.name,
+                        info.dims[i].symbol.empty() ? "" : fmt::format(" ('{}')", info.dims[i].symbol)));
       }
       if (size < 0) {
         return unsupported("input '{}': size {} is open{}; fix all sizes with --input-shape {}:SIZE,...", info.name, i,
@@ -184,9 +197,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   const auto function = functions_.find({node.domain, node.op_type});
   if (function != functions_.end()) return call_function(*function->second, node, scope, depth);
   const Converter converter = find_converter(node.domain, node.op_type);
-  if (converter == nullptr) {
-    return unsupported("there is no conversion for this kind of node; docs/onnx.md lists those there are");
-  }
+  if (converter == nullptr) return unsupported("{}", why_not_converted(node));
   std::vector<Value> inputs;
   for (const std::string& name : node.inputs) {
     if (name.empty()) {
@@ -200,7 +211,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   std::int64_t opset = scope.opset;
   if (!node.domain.empty()) opset = model_.opset(node.domain);
   const Id first_new = static_cast<Id>(b_.model().subgraphs[0].tensors.size());
-  NodeContext context(node, opset, b_, std::move(inputs),
+  NodeContext context(node, opset, b_, conversion_, std::move(inputs),
                       [&](const onnx::Graph& graph, const std::vector<Value>& graph_inputs) {
                         return run_graph(graph, graph_inputs, scope, depth + 1);
                       });
@@ -246,6 +257,20 @@ Status Importer::explain_needed(const Status& status, const std::string& value) 
   if (failure_ != nullptr) failure_->needed_inputs.assign(needed.begin(), needed.end());
   return Status(status.code(), fmt::format("{} from the model's input '{}'; fix that with --input-value {}:VALUE,...",
                                            status.message(), fmt::join(needed, "', '"), *needed.begin()));
+}
+
+// Says on which inputs a size depends that is not known, and how NonMaxSuppression is made to give a fixed size.
+Status Importer::explain_open_size(Status status) {
+  if (status.ok() || !conversion_.met_open_size) return status;
+  for (const std::string& value : conversion_.size_inputs) {
+    Status explained = explain_needed(status, value);
+    if (explained.message() != status.message()) return explained;
+  }
+  const auto is_choice = [](const onnx::Node& node) { return node.op_type == "NonMaxSuppression"; };
+  const auto& nodes = model_.graph.nodes;
+  if (conversion_.pad_selections || std::none_of(nodes.begin(), nodes.end(), is_choice)) return status;
+  return Status(status.code(),
+                status.message() + ", or with --pad-nms if the size is that of NonMaxSuppression's result");
 }
 
 Status Importer::convert_nodes(const std::vector<onnx::Node>& nodes, Scope& scope, int depth) {
@@ -352,6 +377,12 @@ Status Importer::set_outputs(Scope& scope) {
     b_.rename(id, info.name);
     outputs.push_back(id);
   }
+  for (const Conversion::Output& extra : conversion_.extra_outputs) {
+    Id id = extra.id;
+    if (b_.is_constant(id)) id = b_.emit("RESHAPE", {id, b_.ints(dims_of(b_.shape(id)))}, b_.type(id));
+    b_.rename(id, extra.name);
+    outputs.push_back(id);
+  }
   b_.set_outputs(outputs);
   return b_.status();
 }
@@ -369,7 +400,7 @@ Result<ImportResult> Importer::run() {
   }
   borders_ = find_image_borders(model_.graph);
   REEF_RETURN_IF_ERROR(add_inputs(scope));
-  REEF_RETURN_IF_ERROR(convert_nodes(with_patterns(model_.graph), scope, 0));
+  REEF_RETURN_IF_ERROR(explain_open_size(convert_nodes(with_patterns(model_.graph), scope, 0)));
   REEF_RETURN_IF_ERROR(set_outputs(scope));
   REEF_RETURN_IF_ERROR(b_.finish());
   ImportResult result;
@@ -387,7 +418,7 @@ Result<ImportResult> Importer::run() {
   const Status verified = ir::verify(result.model);
   if (!verified.ok()) return internal_error("the converted model is not sound: {}", verified.message());
   result.value_names.assign(value_names_.begin(), value_names_.end());
-  result.notes = std::move(notes_);
+  result.notes = std::move(conversion_.notes);
   return result;
 }
 

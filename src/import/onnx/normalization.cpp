@@ -3,6 +3,7 @@
 // into the convolution before it; the others are written out in one form: mean, squared difference, mean, 1/root,
 // product.
 #include <cmath>
+#include <limits>
 
 #include "import/onnx/converter.h"
 
@@ -162,7 +163,8 @@ Status convert_lp_normalization(NodeContext& ctx) {
   REEF_REQUIRE(p == 1 || p == 2, "attribute p is {}", p);
   const Id norm = p == 1 ? reduce(b, "SUM", unary(b, "ABS", x), {axis}, true)
                          : unary(b, "SQRT", reduce(b, "SUM", unary(b, "SQUARE", x), {axis}, true));
-  ctx.out(0, div(b, x, norm));
+  // Where all elements are 0, so is the result.
+  ctx.out(0, div(b, x, maximum(b, norm, b.scalar(b.type(norm), std::numeric_limits<float>::min()))));
   return ok_status();
 }
 

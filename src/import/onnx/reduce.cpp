@@ -10,6 +10,7 @@ struct Reduction {
   Dims axes;
   bool keep_dims = true;
   bool is_nothing = false;  // no axes, and none means none
+  Id open_axes = kAbsent;   // axes that are known only while the model runs: int32 [n]
 };
 
 Result<Reduction> read_reduction(NodeContext& ctx) {
@@ -17,9 +18,14 @@ Result<Reduction> read_reduction(NodeContext& ctx) {
   Reduction r;
   r.x = ctx.in(0);
   r.keep_dims = ctx.int_attribute("keepdims", 1) != 0;
-  const int rank = ctx.b.rank(r.x);
+  GraphBuilder& b = ctx.b;
+  const int rank = b.rank(r.x);
   Dims given = ctx.ints_attribute("axes");
-  if (ctx.has(1)) {
+  if (ctx.has(1) && b.is_shape_known(ctx.in(1)) && b.elements(ctx.in(1)) > 0) {
+    if (ctx.is_open(1)) {
+      r.open_axes = cast(b, ctx.in(1), ir::DataType::kInt32);
+      return r;
+    }
     REEF_ASSIGN_OR_RETURN(given, ctx.ints(1));
   }
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, ctx.axes(given, rank));
@@ -31,6 +37,11 @@ Result<Reduction> read_reduction(NodeContext& ctx) {
 }
 
 Id apply(GraphBuilder& b, std::string_view op, Id x, const Reduction& r) {
+  if (r.open_axes != kAbsent) {
+    ir::Attributes attributes;
+    attributes.set("keep_dims", r.keep_dims);
+    return b.emit(op, {x, r.open_axes}, b.type(x), std::move(attributes));
+  }
   if (r.is_nothing || r.axes.empty()) return x;
   return reduce(b, op, x, r.axes, r.keep_dims);
 }
@@ -70,6 +81,10 @@ Status convert_reduce_log_sum(NodeContext& ctx) { return convert_reduction(ctx, 
 Status convert_reduce_log_sum_exp(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(Reduction r, read_reduction(ctx));
   GraphBuilder& b = ctx.b;
+  if (r.open_axes != kAbsent) {
+    REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(1));
+    return unsupported("its axes are not known, but {} were given", given.size());
+  }
   const Id x = cast(b, r.x, ir::DataType::kFloat32);
   if (r.is_nothing || r.axes.empty()) {
     ctx.out(0, r.x);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize and Upsample: every coordinate mode, nearest, linear and cubic.
 //
-// Sizes are known, so along each axis the result is a constant matrix times the input. Where that matrix is the one
-// that RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR applies, these are used; else rows are picked (GATHER) or mixed
-// (FULLY_CONNECTED with the matrix).
+// Where sizes are known (for others see open_resize.cpp), along each axis the result is a constant matrix times the
+// input. Where that matrix is the one that RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR applies, these are used; else
+// rows are picked (GATHER) or mixed (FULLY_CONNECTED with the matrix).
 #include <algorithm>
 #include <cmath>
 
-#include "import/onnx/converter.h"
+#include "import/onnx/resize.h"
 
 namespace reef::import {
 namespace {
@@ -27,12 +27,6 @@ struct AxisMatrix {
     }
     return true;
   }
-};
-
-struct ResizeMode {
-  std::string mode, coordinates, nearest;
-  double cubic = -0.75, outside = 0;
-  bool exclude_outside = false, antialias = false;
 };
 
 struct AxisResize {
@@ -251,7 +245,6 @@ Result<ResizeMode> read_mode(NodeContext& ctx) {
   m.outside = ctx.float_attribute("extrapolation_value", 0);
   m.exclude_outside = ctx.int_attribute("exclude_outside", 0) != 0;
   m.antialias = ctx.int_attribute("antialias", 0) != 0;
-  if (m.antialias) m.exclude_outside = true;
   return m;
 }
 
@@ -262,6 +255,11 @@ Status convert_resize(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const ir::DataType type = b.type(ctx.in(0));
   REEF_ASSIGN_OR_RETURN(const ResizeMode m, read_mode(ctx));
+  const int scales_input = ctx.op() == "Upsample" || ctx.opset() < 11 ? 1 : 2;
+  const bool has_scales = ctx.has(scales_input) && b.elements(ctx.in(scales_input)) > 0;
+  const bool may_be_open = can_resize_open(ctx, m);
+  if (may_be_open && has_scales && ctx.is_open(scales_input)) return open_resize(ctx, m, scales_input, false);
+  if (may_be_open && scales_input == 2 && ctx.is_open(3)) return open_resize(ctx, m, 3, true);
   REEF_ASSIGN_OR_RETURN(const std::vector<AxisResize> axes, read_axes(ctx, m));
   const bool is_nearest = m.mode == "nearest";
   Id x = is_nearest ? ctx.in(0) : cast(b, ctx.in(0), ir::DataType::kFloat32);
