@@ -225,6 +225,8 @@ typedef struct reef_results reef_results;
 REEF_API reef_status reef_pipeline_create(reef_interpreter* const* segments, size_t count, size_t queue_size,
                                           reef_pipeline** pipeline);
 REEF_API void reef_pipeline_free(reef_pipeline* pipeline);
+/* How many sets may wait to be computed (push waits beyond that), and results to be popped; 0: any number. */
+REEF_API reef_status reef_pipeline_set_queue_sizes(reef_pipeline* pipeline, size_t inputs, size_t outputs);
 /* These four may be called from any number of threads at once.
  * push copies the tensors (name, type, dims, data, bytes count) and waits while the pipeline is full. */
 REEF_API reef_status reef_pipeline_push(reef_pipeline* pipeline, const reef_tensor* tensors, size_t count);

@@ -107,6 +107,7 @@ _STATUS = {
     "reef_interpreter_profile": [_HANDLE, c_size_t, POINTER(OpProfile)],
     "reef_interpreter_memory": [_HANDLE, POINTER(c_int64), POINTER(c_int64)],
     "reef_pipeline_create": [POINTER(c_void_p), c_size_t, c_size_t, _OUT],
+    "reef_pipeline_set_queue_sizes": [_HANDLE, c_size_t, c_size_t],
     "reef_pipeline_push": [_HANDLE, POINTER(Tensor), c_size_t],
     "reef_pipeline_close": [_HANDLE],
     "reef_pipeline_pop": [_HANDLE, _OUT],
