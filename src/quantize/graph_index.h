@@ -31,6 +31,9 @@ class GraphIndex {
   std::vector<bool> is_input_, is_output_;
 };
 
+// Takes out the operators of the first subgraph whose results nobody reads. Tensors stay, with their numbers.
+void drop_unread(ir::Model& model);
+
 // The file holds its float32 values.
 bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor);
 // Copies: the bytes in a file need not be aligned. Precondition: is_float_constant.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -48,9 +50,11 @@ std::vector<float> real_values(const ops::Tensor& tensor) {
   return result;
 }
 
-double sqnr_of(const Outputs& reference, const Outputs& outputs, std::size_t output) {
+// `noise_of`: one number for each sample is added.
+double sqnr_of(const Outputs& reference, const Outputs& outputs, std::size_t output, std::vector<double>& noise_of) {
   double sum = 0, squares = 0, noise = 0, count = 0;
   for (std::size_t s = 0; s < reference.size(); ++s) {
+    const double before = noise;
     const std::vector<float>&a = reference[s][output], &b = outputs[s][output];
     const std::size_t size = std::min(a.size(), b.size());
     for (std::size_t i = 0; i < size; ++i) {
@@ -60,6 +64,7 @@ double sqnr_of(const Outputs& reference, const Outputs& outputs, std::size_t out
       noise += difference * difference;
       ++count;
     }
+    noise_of.push_back(noise - before);
   }
   if (count == 0) return kBestDb;
   const double signal = squares - sum * sum / count;
@@ -92,7 +97,8 @@ OutputError compare_outputs(const Outputs& reference, const Outputs& outputs) {
   OutputError error;
   if (reference.empty()) return error;
   const std::size_t count = std::min(reference[0].size(), outputs[0].size());
-  for (std::size_t o = 0; o < count; ++o) error.sqnr_db.push_back(sqnr_of(reference, outputs, o));
+  error.noise.resize(count);
+  for (std::size_t o = 0; o < count; ++o) error.sqnr_db.push_back(sqnr_of(reference, outputs, o, error.noise[o]));
   for (const double db : error.sqnr_db) error.mean_sqnr_db += db / static_cast<double>(count);
   if (count != 1 || reference[0][0].size() < 2 || reference[0][0].size() > 100000) return error;
   double same = 0;
@@ -101,6 +107,27 @@ OutputError compare_outputs(const Outputs& reference, const Outputs& outputs) {
   }
   error.top1_agreement = same / static_cast<double>(reference.size());
   return error;
+}
+
+// The gain of an output is the logarithm of a ratio of two sums over samples. How far a sample moves it is, to first
+// order, the difference of its shares in the two sums; their squares add up to the variance.
+Gain gain_of(const OutputError& before, const OutputError& after) {
+  Gain gain{after.mean_sqnr_db - before.mean_sqnr_db, 0};
+  const std::size_t outputs = std::min(before.noise.size(), after.noise.size());
+  if (outputs == 0) return gain;
+  std::vector<double> influence(before.noise[0].size(), 0);
+  for (std::size_t o = 0; o < outputs; ++o) {
+    const double old_sum = std::accumulate(before.noise[o].begin(), before.noise[o].end(), 0.0);
+    const double new_sum = std::accumulate(after.noise[o].begin(), after.noise[o].end(), 0.0);
+    if (old_sum <= 0 || new_sum <= 0) continue;
+    for (std::size_t s = 0; s < influence.size(); ++s) {
+      influence[s] += (before.noise[o][s] / old_sum - after.noise[o][s] / new_sum) / static_cast<double>(outputs);
+    }
+  }
+  double variance = 0;
+  for (const double i : influence) variance += i * i;
+  gain.standard_error = 10 / std::numbers::ln10 * std::sqrt(variance);
+  return gain;
 }
 
 std::string describe(const OutputError& error) {

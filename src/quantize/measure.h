@@ -22,7 +22,15 @@ struct OutputError {
   std::vector<double> sqnr_db;  // per output: power of the values around their mean over power of the error
   double mean_sqnr_db = 0;      // the figure that choices are made by
   double top1_agreement = -1;   // share of samples with the same largest element; -1: no output looks like scores
+  std::vector<std::vector<double>> noise;  // [output][sample]: power of the error
 };
+
+// How much nearer to the reference one set of outputs is than another, both on the same samples.
+struct Gain {
+  double db = 0;              // of the mean SQNR
+  double standard_error = 0;  // of `db`, from how much samples differ in it: they are compared pair by pair
+};
+Gain gain_of(const OutputError& before, const OutputError& after);
 
 // Runs `model` on the samples; its integer outputs are converted to real numbers.
 Result<Outputs> run_outputs(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,

@@ -42,6 +42,7 @@ struct QuantizeOptions {
   bool full_integer = false;                 // an operator that would stay float is an error
   std::vector<std::string> keep_float;       // operators by the name of a result, or a pattern with *
   // Accuracy recovery. Automatic: tried, and kept if the held-back samples say so.
+  Choice rewrite = Choice::kAutomatic;  // other ways to compute the same with fewer roundings
   Choice equalize = Choice::kAutomatic;
   Choice correct_biases = Choice::kAutomatic;
   Choice keep_sensitive_float = Choice::kAutomatic;

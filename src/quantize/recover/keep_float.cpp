@@ -111,7 +111,7 @@ Status narrow(Session& session, const Candidate& candidate) {
     std::erase(state.keep_float, op);
     state.refresh(session.options());
     REEF_RETURN_IF_ERROR(
-        session.consider(std::move(state), fmt::format("operator {} in integers again", op), -kNarrowingLossDb));
+        session.accept(std::move(state), fmt::format("operator {} in integers again", op), kNarrowingLossDb));
   }
   return ok_status();
 }

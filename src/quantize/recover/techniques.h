@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/status.h"
 #include "ir/model.h"
 #include "quantize/calibrate.h"
 
@@ -12,6 +13,12 @@ namespace reef::quantize {
 
 // Divides channels between pairs of layers (equalize.cpp); what the model computes stays the same. How many pairs.
 int equalize_layers(ir::Model& model, const Calibration& calibration);
+
+// The following change how a model computes, not what (each file says how); they return in how many places. Tensors
+// keep their numbers, new ones come behind them.
+int fold_centring(ir::Model& model);
+int affine_layers(ir::Model& model);
+Result<int> centre_attention(ir::Model& model, const Calibration& calibration);
 
 // Moves integers `q` (nearest to weights / scale at the start) by single steps, each towards the other neighbour of the
 // true value, as long as that lowers e^T H e with e = q * scale - weights. `moments`: H, n x n for n weights.
