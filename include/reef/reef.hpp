@@ -259,6 +259,10 @@ class Pipeline {
     }
     return Pipeline(handle, std::move(segments));
   }
+  // How many sets may wait to be computed, and results to be popped; 0: any number.
+  Error set_queue_sizes(std::size_t inputs, std::size_t outputs) {
+    return detail::error_of(reef_pipeline_set_queue_sizes(handle_.get(), inputs, outputs));
+  }
   // push and pop may be called from different threads.
   Error push(const std::vector<reef_tensor>& inputs) {
     return detail::error_of(reef_pipeline_push(handle_.get(), inputs.data(), inputs.size()));

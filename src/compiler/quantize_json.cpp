@@ -45,6 +45,7 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
   if (!outcome.preprocess.empty()) json["preprocess"] = outcome.preprocess;
   json["calibration_samples"] = result.calibration_samples;
   json["held_back_samples"] = result.held_back_samples;
+  json["measured_samples"] = result.measured_samples;
   json["steps"] = Json::array();
   for (const quantize::Step& step : result.steps) {
     Json entry = json_of(step.error);

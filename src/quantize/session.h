@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -45,7 +46,11 @@ class Session {
 
   // Deals the source's samples to calibration and measuring. Fails when there are none.
   Status split_samples();
-  // Remembers what the float model says about the samples held back.
+  // Also measures with samples that were calibrated with, as many as work like this model's allows: those held back are
+  // few, and so much by chance better or worse that small gains would not show. A range that was never exceeded on
+  // them may be on others, so they favour wide ranges by a little. Nothing is added where the user said how many.
+  void measure_with_more(const ir::Model& model);
+  // Remembers what the float model says about the samples to measure with.
   // before_softmax: see compared_; the states measured later must then have the tensors of this model.
   Status take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax = true);
   Result<std::shared_ptr<const Calibration>> observe(const std::shared_ptr<const ir::Model>& model,
@@ -57,12 +62,14 @@ class Session {
     kNotWorse,  // not worse by more than the standard error: for changes that leave out a rounding, which are expected
                 // to help, if by less than some dozens of samples can show
   };
-  // Makes `candidate` the best if the samples held back give that proof; notes the step either way.
+  // Makes `candidate` the best if the samples give that proof; notes the step either way.
   Status consider(State candidate, std::string what, Proof proof = Proof::kBetter);
   // Makes it the best if it is worse by `loss_db` at most.
   Status accept(State candidate, std::string what, double loss_db);
   // Considers a model that computes the same as the best one's in another way: its tensors keep their numbers.
   Status consider_rewritten(ir::Model model, std::string what);
+  // Of the best, on the samples held back alone.
+  Result<OutputError> error_on_held_back();
   // Makes it the state to improve on.
   Status start(State state, std::string what);
 
@@ -73,17 +80,20 @@ class Session {
   std::vector<Step>& steps() { return steps_; }
   const std::vector<std::int64_t>& calibration_samples() const { return calibration_samples_; }
   const std::vector<std::int64_t>& held_back() const { return held_back_; }
-  bool can_measure() const { return !held_back_.empty(); }
+  const std::vector<std::int64_t>& measured() const { return measured_; }
+  bool can_measure() const { return !measured_.empty(); }
   RunOptions run_options(std::string_view phase) const;
 
   static constexpr double kWorthwhileDb = 0.05;
 
  private:
   Status decide(State candidate, std::string what, const OutputError& error, bool is_kept);
+  Result<Outputs> outputs_of(const State& state, std::span<const std::int64_t> samples);
 
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
   std::vector<std::int64_t> calibration_samples_, held_back_;
+  std::vector<std::int64_t> measured_;  // those held back, then others
   // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and
   // exaggerates others). Tensors of the float model; -1: the output itself.
   std::vector<std::int32_t> compared_;

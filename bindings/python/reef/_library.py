@@ -75,7 +75,7 @@ class CompileOptions(Structure):
 
 class ConvertOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("input_shapes", c_char_p), ("keep_nchw", c_char_p), ("simplify", c_int32),
-                ("reserved_0", c_int32)]
+                ("keep_qdq", c_int32), ("input_values", c_char_p), ("io", c_char_p), ("pad_nms", c_int32), ("reserved_0", c_int32)]
 
 
 class QuantizeOptions(Structure):
@@ -107,6 +107,7 @@ _STATUS = {
     "reef_interpreter_profile": [_HANDLE, c_size_t, POINTER(OpProfile)],
     "reef_interpreter_memory": [_HANDLE, POINTER(c_int64), POINTER(c_int64)],
     "reef_pipeline_create": [POINTER(c_void_p), c_size_t, c_size_t, _OUT],
+    "reef_pipeline_set_queue_sizes": [_HANDLE, c_size_t, c_size_t],
     "reef_pipeline_push": [_HANDLE, POINTER(Tensor), c_size_t],
     "reef_pipeline_close": [_HANDLE],
     "reef_pipeline_pop": [_HANDLE, _OUT],

@@ -209,6 +209,10 @@ class Interpreter:
         return {"index": int(op_index), "op_name": self._model.op(op_index), "inputs": np.array(inputs, np.int32),
                 "outputs": np.array(outputs, np.int32), "operand_types": types[0], "result_types": types[1]}
 
+    def _native_handle(self) -> "Interpreter":
+        """What PyCoral hands to its library: here the interpreter itself."""
+        return self
+
     def num_subgraphs(self) -> int:
         return lib.reef_model_subgraph_count(self._model.handle.value)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package. Results are compared with what TFLite's reference kernels answered (models/vectors.json)."""
 
+import ctypes
 import gc
 import hashlib
 import json
@@ -220,6 +221,24 @@ class CoralTest(CompiledModels):
             best = classify.get_classes(interpreter, top_k=1, score_threshold=0.5)
             self.assertEqual([labels[c.id] for c in best], [name.split("_")[0]])
 
+    def test_run_inference(self):
+        interpreter = edgetpu.make_interpreter(str(self.compiled[CREATURES]), device=":1")
+        interpreter.allocate_tensors()
+        picture = reef.load_image(MODELS / "images" / "crab_1.jpg", (96, 96))
+        memory = np.ascontiguousarray(picture)
+        address = ctypes.c_void_p(memory.ctypes.data)
+        for data in (picture.tobytes(), picture.flatten(), (address, memory.nbytes), picture.tobytes() + b"more"):
+            common.set_input(interpreter, np.zeros((96, 96, 3), np.uint8))
+            edgetpu.run_inference(interpreter, data)
+            self.assertEqual(classify.get_classes(interpreter, top_k=1)[0].id, 1)
+        with self.assertRaisesRegex(ValueError, "expected=27648"):
+            edgetpu.run_inference(interpreter, picture.flatten()[:-1])
+        with self.assertRaises(TypeError):
+            edgetpu.run_inference(interpreter, "picture")
+        self.assertFalse(edgetpu.supports_dmabuf(interpreter._native_handle()))
+        with self.assertRaises(RuntimeError):
+            edgetpu.invoke_with_dmabuffer(interpreter, 3, 27648)
+
     def test_classes_from_scores(self):
         found = classify.get_classes_from_scores(np.array([0.1, 0.5, 0.5, 0.2]), top_k=3, score_threshold=0.2)
         self.assertEqual([c.id for c in found], [1, 2, 3])
@@ -293,6 +312,23 @@ class CoralTest(CompiledModels):
             for a, b in zip(results, right):
                 np.testing.assert_array_equal(a, b)
             self.assertTrue(all(stats.runs == 3 for stats in runner.segment_stats()))
+
+            # As PyCoral's: everything may be pushed before anything is popped; also as a list.
+            del runner
+            gc.collect()
+            runner = PipelinedModelRunner(interpreters)
+            for value in pictures * 10:
+                self.assertTrue(runner.push([value]))
+            runner.set_input_queue_size(1)
+            runner.set_output_queue_size(0)
+            runner.push([])
+            count = 0
+            while (result := runner.pop()) is not None:
+                np.testing.assert_array_equal(next(iter(result.values())), right[count % 3])
+                count += 1
+            self.assertEqual(count, 30)
+            with self.assertRaisesRegex(ValueError, "Expected input of length 1"):
+                runner.push([pictures[0], pictures[0]])
             with self.assertRaisesRegex(reef.Error, "closed"):
                 runner.push({name: pictures[0]})
 
