@@ -161,7 +161,7 @@ std::string aside(const onnx::Model& model, const std::vector<std::string>& oper
     }
   }
   for (const std::string& op : operators) {
-    if (op.find("Sequence") != std::string::npos && op != "ReverseSequence") return "sequence or optional";
+    if (op == "SequenceMap") return "sequence or optional";
     if (op.starts_with("Optional")) return "sequence or optional";
     if (op.starts_with("String")) return "strings";
   }

@@ -392,6 +392,100 @@ def detection_with_nms(g):
     g.output(chosen, "chosen", T.INT64)
 
 
+@case(transposes=2)
+def rotary_attention(g):
+    x = g.input("input", [1, 6, 16], ["batch", "time", 16])
+    q = g.node("Transpose", g.node("Reshape", g.linear(x, 16, 16), g.ints(0, -1, 2, 8)), perm=[0, 2, 1, 3])
+    place = g.node("Cast", g.node("Range", g.const(np.int64(0)), g.size(x, 1), g.const(np.int64(1))), to=T.FLOAT)
+    angle = g.node("Mul", g.node("Unsqueeze", place, g.ints(1)), g.const((1 / 10000 ** (np.arange(0, 8, 2) / 8)).astype(np.float32)))
+    angle = g.node("Concat", angle, angle, axis=-1)
+    first, second = g.node("Slice", q, g.ints(0), g.ints(4), g.ints(3)), g.node("Slice", q, g.ints(4), g.ints(2**63 - 1), g.ints(3))
+    turned = g.node("Concat", g.node("Neg", second), first, axis=-1)
+    q = g.node("Add", g.node("Mul", q, g.node("Cos", angle)), g.node("Mul", turned, g.node("Sin", angle)))
+    y = g.node("MatMul", g.node("Softmax", g.node("MatMul", q, g.node("Transpose", q, perm=[0, 1, 3, 2])), axis=-1), q)
+    g.output(g.node("Reshape", g.node("Transpose", y, perm=[0, 2, 1, 3]), g.ints(0, -1, 16)))
+
+
+@case(transposes=0)
+def slice_assignment(g):
+    # x[:, 1:3, ::2] = y, by way of an index of all elements and ScatterND.
+    x, y = g.input("input", [2, 4, 6]), g.input("value", [2, 2, 3])
+    places = g.node("Reshape", g.node("Range", g.const(np.int64(0)), g.node("ReduceProd", g.node("Shape", x), keepdims=0), g.const(np.int64(1))), g.node("Shape", x))
+    places = g.node("Slice", places, g.ints(1, 0), g.ints(3, 2**63 - 1), g.ints(1, 2), g.ints(1, 2))
+    flat = g.node("ScatterND", g.node("Reshape", x, g.ints(-1)), g.node("Unsqueeze", g.node("Reshape", places, g.ints(-1)), g.ints(-1)), g.node("Reshape", y, g.ints(-1)))
+    g.output(g.node("Reshape", flat, g.node("Shape", x)))
+
+
+@case(transposes=0)
+def position_ids_of_a_mask(g):
+    ids = g.input("ids", [1, 7], ["batch", "time"], dtype=np.int64, low=0, high=9)
+    mask = g.node("Cast", g.node("Not", g.node("Equal", ids, g.const(np.int64(1)))), to=T.INT32)
+    place = g.node("Mul", g.node("CumSum", mask, g.const(np.int64(1))), mask)
+    place = g.node("Add", g.node("Cast", place, to=T.INT64), g.const(np.int64(1)))
+    bias = g.node("Mul", g.node("Sub", g.const(np.float32(1)), g.node("Cast", g.node("Unsqueeze", mask, g.ints(1, 2)), to=T.FLOAT)), g.const(np.float32(-10000)))
+    g.output(g.node("Gather", g.weights(12, 4), place, axis=0))
+    g.output(g.node("Softmax", bias, axis=-1), "weights")
+
+
+@case(transposes=2)
+def distribution_focal_loss_head(g):
+    x = g.input("input", [1, 3, 16, 16])
+    y = g.conv(g.node("Mul", *(lambda c: (c, g.node("Sigmoid", c)))(g.conv(x, 3, 8, 3, stride=2))), 8, 18, 1)
+    y = g.node("Reshape", y, g.ints(1, 18, -1))
+    boxes, classes = g.node("Split", y, g.ints(16, 2), outputs=2, axis=1)
+    boxes = g.node("Softmax", g.node("Transpose", g.node("Reshape", boxes, g.ints(1, 4, 4, 64)), perm=[0, 2, 1, 3]), axis=1)
+    boxes = g.node("Reshape", g.node("Conv", boxes, g.const(np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1)), kernel_shape=[1, 1]), g.ints(1, 4, 64))
+    low, high = g.node("Slice", boxes, g.ints(0), g.ints(2), g.ints(1)), g.node("Slice", boxes, g.ints(2), g.ints(4), g.ints(1))
+    grid = g.const(np.stack(np.meshgrid(np.arange(8) + 0.5, np.arange(8) + 0.5)).reshape(1, 2, 64).astype(np.float32))
+    start, end = g.node("Sub", grid, low), g.node("Add", grid, high)
+    center = g.node("Div", g.node("Add", start, end), g.const(np.float32(2)))
+    g.output(g.node("Concat", g.node("Mul", g.node("Concat", center, g.node("Sub", end, start), axis=1), g.const(np.float32(2))), g.node("Sigmoid", classes), axis=1))
+
+
+@case()
+def list_of_pieces(g):
+    x = g.conv(g.input("input", [1, 3, 8, 6]), 3, 6, 3)
+    pieces = g.node("SplitToSequence", x, g.const(np.int64(2)), axis=1)
+    parts = [g.node("SequenceAt", pieces, g.const(np.int64(i))) for i in range(3)]
+    joined = g.node("SequenceConstruct", g.node("Relu", parts[2]), parts[0], g.node("Mul", parts[1], parts[0]))
+    g.output(g.conv(g.node("ConcatFromSequence", joined, axis=1, new_axis=0), 6, 2, 3))
+
+
+@case(transposes=2)
+def unfold_and_fold(g):
+    x = g.conv(g.input("input", [1, 3, 6, 8]), 3, 4, 3)
+    rows = g.const((np.arange(2)[:, None] + np.arange(3) * 2).astype(np.int64))
+    columns = g.const((np.arange(2)[:, None] + np.arange(4) * 2).astype(np.int64))
+    y = g.node("Gather", g.node("Gather", x, rows, axis=2), columns, axis=4)
+    y = g.node("Reshape", g.node("Transpose", y, perm=[0, 1, 2, 4, 3, 5]), g.ints(1, 16, 12))
+    y = g.node("Col2Im", g.node("Sigmoid", y), g.ints(6, 8), g.ints(2, 2), strides=[2, 2], dilations=[1, 1], pads=[0, 0, 0, 0])
+    g.output(g.conv(y, 4, 2, 3))
+
+
+CASES["unfold_and_fold"] = (*CASES["unfold_and_fold"][:2], 18, ())
+
+
+@case()
+def style_transfer(g):
+    x = g.input("input", [1, 3, 10, 12], ["batch", 3, 10, 12])
+    y = g.node("Pad", x, g.ints(0, 0, 2, 2, 0, 0, 2, 2), mode="reflect")
+    y = g.node("InstanceNormalization", g.conv(y, 3, 6, 5, pad=0), g.weights(6), g.weights(6), epsilon=1e-5)
+    y = g.node("Relu", y)
+    y = g.node("ConvTranspose", y, g.weights(6, 1, 4, 4), g.weights(6), kernel_shape=[4, 4], strides=[2, 2], pads=[1, 1, 1, 1], group=6)
+    y = g.node("AveragePool", y, kernel_shape=[5, 6], strides=[5, 6])  # adaptive, to 4 x 4
+    g.output(g.node("Tanh", g.conv(y, 6, 3, 3)))
+
+
+@case(transposes=0)
+def spatial_transformer(g):
+    x, theta = g.input("input", [1, 3, 6, 8]), g.input("theta", [1, 2, 3])
+    grid = g.node("AffineGrid", theta, g.ints(1, 3, 6, 8), align_corners=0)
+    g.output(g.conv(g.node("GridSample", g.conv(x, 3, 3, 3), grid, mode="linear", padding_mode="zeros", align_corners=0), 3, 2, 3))
+
+
+CASES["spatial_transformer"] = (*CASES["spatial_transformer"][:2], 20, ())
+
+
 @case()
 def quantized_conv(g):
     x = g.input("input", [1, 3, 8, 8])

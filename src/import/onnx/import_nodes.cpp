@@ -95,8 +95,9 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   return ok_status();
 }
 
-// Adds the model's inputs from which `value` is computed to the message.
-Status Importer::explain_needed(const Status& status, const std::string& value) {
+// Adds the model's inputs from which `value` is computed to the message; `is_size`: a size that is missing depends on
+// it.
+Status Importer::explain_needed(const Status& status, const std::string& value, bool is_size) {
   std::unordered_map<std::string, const onnx::Node*> writers;
   for (const onnx::Node& node : model_.graph.nodes) {
     for (const std::string& name : node.outputs) writers[name] = &node;
@@ -117,15 +118,19 @@ Status Importer::explain_needed(const Status& status, const std::string& value) 
   }
   if (needed.empty()) return status;
   if (failure_ != nullptr) failure_->needed_inputs.assign(needed.begin(), needed.end());
-  return Status(status.code(), fmt::format("{} from the model's input '{}'; fix that with --input-value {}:VALUE,...",
-                                           status.message(), fmt::join(needed, "', '"), *needed.begin()));
+  const std::string names = fmt::format("'{}'", fmt::join(needed, "', '"));
+  const std::string how = fmt::format("--input-value {}:VALUE,...", *needed.begin());
+  return Status(status.code(),
+                is_size ? fmt::format("{}, or fix the model's input {}, on which that size depends, with {}",
+                                      status.message(), names, how)
+                        : fmt::format("{} from the model's input {}; fix that with {}", status.message(), names, how));
 }
 
 // Says on which inputs a size depends that is not known, and how NonMaxSuppression is made to give a fixed size.
 Status Importer::explain_open_size(Status status) {
   if (status.ok() || !conversion_.met_open_size) return status;
   for (const std::string& value : conversion_.size_inputs) {
-    Status explained = explain_needed(status, value);
+    Status explained = explain_needed(status, value, true);
     if (explained.message() != status.message()) return explained;
   }
   const auto is_choice = [](const onnx::Node& node) { return node.op_type == "NonMaxSuppression"; };

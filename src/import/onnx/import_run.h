@@ -47,7 +47,7 @@ class Importer {
                                        int depth);
   Result<Value> read(const std::string& name, Scope& scope);
   void bind(const std::string& name, Value value, Scope& scope, Id first_new);
-  Status explain_needed(const Status& status, const std::string& value);
+  Status explain_needed(const Status& status, const std::string& value, bool is_size = false);
   Status explain_open_size(Status status);
   bool keeps_nchw(const std::string& name) const;
 
