@@ -125,6 +125,11 @@ Result<OutputError> Session::measure(const State& state) {
   return compare_outputs(reference_, outputs);
 }
 
+std::int32_t Session::compared(std::size_t output) const {
+  const bool is_another = output < compared_.size() && compared_[output] >= 0;
+  return is_another ? compared_[output] : best_.model->subgraphs[0].outputs[output];
+}
+
 Result<OutputError> Session::error_on_held_back() {
   if (measured_.size() == held_back_.size()) return best_error_;
   REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(best_, held_back_));
@@ -151,8 +156,9 @@ Status Session::decide(State candidate, std::string what, const OutputError& err
 Status Session::consider(State candidate, std::string what, Proof proof) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   const Gain gain = gain_of(best_error_, error);
-  const bool is_kept = proof == Proof::kNotWorse ? gain.db > -gain.standard_error
-                                                 : gain.db > std::max(kWorthwhileDb, gain.standard_error);
+  const bool is_kept = proof == Proof::kNotWorse
+                           ? gain.db > -gain.standard_error
+                           : gain.db > std::max(kWorthwhileDb, kStandardErrors * gain.standard_error);
   return decide(std::move(candidate), std::move(what), error, is_kept);
 }
 
