@@ -93,7 +93,7 @@ class Session {
   static constexpr double kWorthwhileDb = 0.05, kStandardErrors = 2;
 
  private:
-  Status decide(State candidate, std::string what, const OutputError& error, bool is_kept);
+  Status decide(State candidate, Step step);
   Result<Outputs> outputs_of(const State& state, std::span<const std::int64_t> samples);
 
   const data::SampleSource& source_;
