@@ -29,7 +29,11 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
                              : "the samples held back");
   }
   for (const quantize::Step& step : result.steps) {
-    text += fmt::format("  {} {:<56} {}\n", step.kept ? "+" : "-", step.what, quantize::describe(step.error));
+    text += fmt::format("  {} {:<56} {}", step.kept ? "+" : "-", step.what, quantize::describe(step.error));
+    if (step.gain.standard_error > 0) {
+      text += fmt::format(" ({:+.1f} dB, standard error {:.1f})", step.gain.db, step.gain.standard_error);
+    }
+    text += '\n';
   }
   for (const quantize::FloatOp& op : result.float_ops) text += fmt::format("stays float: {}: {}\n", op.op, op.why);
   for (const std::string& note : outcome.notes) text += fmt::format("note: {}\n", note);

@@ -51,6 +51,8 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
     Json entry = json_of(step.error);
     entry["what"] = step.what;
     entry["kept"] = step.kept;
+    entry["gain_db"] = step.gain.db;
+    entry["gain_standard_error_db"] = step.gain.standard_error;
     json["steps"].push_back(std::move(entry));
   }
   json["float_operators"] = Json::array();

@@ -57,7 +57,10 @@ Status recover(Session& session) {
   }
   REEF_RETURN_IF_ERROR(clip_weights(session));
   if (options.adaptive_rounding != Choice::kOff) REEF_RETURN_IF_ERROR(round_adaptively(session));
-  if (options.correct_biases != Choice::kOff) REEF_RETURN_IF_ERROR(correct_biases(session));
+  if (options.correct_biases != Choice::kOff) {
+    REEF_RETURN_IF_ERROR(correct_biases(session));
+    REEF_RETURN_IF_ERROR(correct_outputs(session));
+  }
   return ok_status();
 }
 

@@ -28,6 +28,7 @@ struct Step {
   std::string what;  // "ranges by mse", "bias correction"
   OutputError error;
   bool kept = false;
+  Gain gain = {};  // over what was best before
 };
 
 struct FloatOp {

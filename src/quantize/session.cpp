@@ -125,6 +125,11 @@ Result<OutputError> Session::measure(const State& state) {
   return compare_outputs(reference_, outputs);
 }
 
+std::int32_t Session::compared(std::size_t output) const {
+  const bool is_another = output < compared_.size() && compared_[output] >= 0;
+  return is_another ? compared_[output] : best_.model->subgraphs[0].outputs[output];
+}
+
 Result<OutputError> Session::error_on_held_back() {
   if (measured_.size() == held_back_.size()) return best_error_;
   REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(best_, held_back_));
@@ -140,26 +145,27 @@ Status Session::start(State state, std::string what) {
   return ok_status();
 }
 
-Status Session::decide(State candidate, std::string what, const OutputError& error, bool is_kept) {
-  steps_.push_back({std::move(what), error, is_kept});
-  if (!is_kept) return ok_status();
-  best_ = std::move(candidate);
-  best_error_ = error;
+Status Session::decide(State candidate, Step step) {
+  if (step.kept) {
+    best_ = std::move(candidate);
+    best_error_ = step.error;
+  }
+  steps_.push_back(std::move(step));
   return ok_status();
 }
 
 Status Session::consider(State candidate, std::string what, Proof proof) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   const Gain gain = gain_of(best_error_, error);
-  const bool is_kept = proof == Proof::kNotWorse ? gain.db > -gain.standard_error
-                                                 : gain.db > std::max(kWorthwhileDb, gain.standard_error);
-  return decide(std::move(candidate), std::move(what), error, is_kept);
+  const double least =
+      proof == Proof::kNotWorse ? -gain.standard_error : std::max(kWorthwhileDb, kStandardErrors * gain.standard_error);
+  return decide(std::move(candidate), {std::move(what), error, gain.db > least, gain});
 }
 
 Status Session::accept(State candidate, std::string what, double loss_db) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
-  const bool is_kept = error.mean_sqnr_db > best_error_.mean_sqnr_db - loss_db;
-  return decide(std::move(candidate), std::move(what), error, is_kept);
+  const Gain gain = gain_of(best_error_, error);
+  return decide(std::move(candidate), {std::move(what), error, gain.db > -loss_db, gain});
 }
 
 Status Session::consider_rewritten(ir::Model model, std::string what) {

@@ -58,9 +58,10 @@ class Session {
   Result<OutputError> measure(const State& state);
   // What it takes to keep a change.
   enum class Proof : std::uint8_t {
-    kBetter,    // better by kWorthwhileDb, and by more than the standard error of that
-    kNotWorse,  // not worse by more than the standard error: for changes that leave out a rounding, which are expected
-                // to help, if by less than some dozens of samples can show
+    kBetter,    // better by kWorthwhileDb, and by kStandardErrors of that: dozens of things are tried, and some look
+                // better by chance
+    kNotWorse,  // not worse by more than a standard error: for changes that leave out a rounding, which are expected to
+                // help, if by less than some dozens of samples can show
   };
   // Makes `candidate` the best if the samples give that proof; notes the step either way.
   Status consider(State candidate, std::string what, Proof proof = Proof::kBetter);
@@ -68,6 +69,11 @@ class Session {
   Status accept(State candidate, std::string what, double loss_db);
   // Considers a model that computes the same as the best one's in another way: its tensors keep their numbers.
   Status consider_rewritten(ir::Model model, std::string what);
+  // What the best gives on the samples measured with, and what the float model does: [sample][output][element]. Of an
+  // output, tensor compared(o) of the state's model is looked at.
+  Result<Outputs> best_outputs() { return outputs_of(best_, measured_); }
+  const Outputs& reference() const { return reference_; }
+  std::int32_t compared(std::size_t output) const;
   // Of the best, on the samples held back alone.
   Result<OutputError> error_on_held_back();
   // Makes it the state to improve on.
@@ -84,10 +90,10 @@ class Session {
   bool can_measure() const { return !measured_.empty(); }
   RunOptions run_options(std::string_view phase) const;
 
-  static constexpr double kWorthwhileDb = 0.05;
+  static constexpr double kWorthwhileDb = 0.05, kStandardErrors = 2;
 
  private:
-  Status decide(State candidate, std::string what, const OutputError& error, bool is_kept);
+  Status decide(State candidate, Step step);
   Result<Outputs> outputs_of(const State& state, std::span<const std::int64_t> samples);
 
   const data::SampleSource& source_;
@@ -110,6 +116,7 @@ Status centre_attention(Session& session);
 Status choose_ranges(Session& session);
 Status equalize(Session& session);
 Status correct_biases(Session& session);
+Status correct_outputs(Session& session);
 Status clip_weights(Session& session);
 Status keep_sensitive_float(Session& session);
 Status round_adaptively(Session& session);

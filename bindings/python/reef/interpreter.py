@@ -348,6 +348,8 @@ class Interpreter:
         tensor = self._now(index)
         if tensor.data or (self._is_allocated and index in self._outside):
             return tensor
+        if not self._is_allocated and self._model.tensor(index).data:  # a constant, which is there before anything else
+            return self._model.tensor(index)
         if index in self._outside or not self._is_allocated:
             raise ValueError("Tensor data is null. Run allocate_tensors() first")
         raise ValueError(f"tensor {index} ('{tensor.name.decode('utf-8', 'replace')}') is computed inside the model and not "

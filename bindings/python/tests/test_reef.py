@@ -100,7 +100,10 @@ class InterpreterTest(CompiledModels):
         self.assertAlmostEqual(details["quantization"][0], 1 / 255, places=6)
         self.assertEqual(set(details), {"name", "index", "shape", "shape_signature", "dtype", "quantization",
                                         "quantization_parameters", "sparsity_parameters"})
-        everything = reef.Interpreter(CREATURES).get_tensor_details()
+        interpreter = reef.Interpreter(CREATURES)
+        everything = interpreter.get_tensor_details()
+        weights = next(d for d in everything if d["name"].endswith("logits_1/MatMul"))
+        self.assertEqual(interpreter.get_tensor(weights["index"]).shape, (8, 96))  # constants are there from the start
         self.assertGreater(len(everything), 50)
         per_channel = [d for d in everything if len(d["quantization_parameters"]["scales"]) > 1]
         self.assertTrue(per_channel)
