@@ -73,7 +73,8 @@ Json border_json(const ir::Subgraph& graph, const std::vector<std::int32_t>& ten
   Json list = Json::array();
   for (const std::int32_t index : tensors) {
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-    list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}});
+    const auto& sizes = tensor.shape_signature.empty() ? tensor.shape.dims() : tensor.shape_signature;
+    list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", sizes}});
   }
   return list;
 }

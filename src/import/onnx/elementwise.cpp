@@ -153,10 +153,13 @@ Status convert_bit_shift(NodeContext& ctx) {
     return ok_status();
   }
   const Id x = cast(b, ctx.in(0), ir::DataType::kInt64);
-  const Id amount = cast(b, ctx.in(1), ir::DataType::kFloat32);
-  // Powers of two are exact in float32.
+  // Powers of two are exact in float32. By as many bits as there are, or more, nothing is left.
+  const double bits = ir::bits_per_element(type);
+  const Id given = cast(b, ctx.in(1), ir::DataType::kFloat32);
+  const Id amount = minimum(b, given, b.scalar(ir::DataType::kFloat32, bits - 1));
   const Id factor = cast(b, binary(b, "POW", b.scalar(ir::DataType::kFloat32, 2), amount), ir::DataType::kInt64);
-  ctx.out(0, cast(b, mul(b, x, factor), type));
+  const Id is_left = cast(b, compare(b, "LESS", given, b.scalar(ir::DataType::kFloat32, bits)), ir::DataType::kInt64);
+  ctx.out(0, cast(b, mul(b, mul(b, x, factor), is_left), type));
   return ok_status();
 }
 

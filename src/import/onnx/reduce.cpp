@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over axes, which are an attribute or, since opset 13 (ReduceSum) and 18, an input.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
 #include "import/onnx/converter.h"
 
 namespace reef::import {
@@ -65,12 +70,49 @@ Status convert_reduction(NodeContext& ctx, std::string_view op, Function before 
   return ok_status();
 }
 
+// Whether a constant with infinite elements, such as a mask, leads to x.
+bool may_be_infinite(GraphBuilder& b, Id x) {
+  constexpr std::size_t kMostSeen = 256;
+  constexpr std::int64_t kMostElements = 1 << 16;
+  std::vector<Id> open = {x};
+  std::set<std::int32_t> seen = {x};
+  while (!open.empty() && seen.size() < kMostSeen) {
+    const Id id = open.back();
+    open.pop_back();
+    if (b.is_constant(id) && is_float(b.type(id)) && b.elements(id) <= kMostElements) {
+      const std::vector<float> values = b.float_values(id).value_or(std::vector<float>{});
+      if (std::any_of(values.begin(), values.end(), [](float each) { return std::isinf(each); })) return true;
+    }
+    if (b.is_constant(id) || b.producer(id) < 0) continue;
+    for (const std::int32_t input : b.op(b.producer(id)).inputs) {
+      if (input >= 0 && seen.insert(input).second) open.push_back(Id{input});
+    }
+  }
+  return false;
+}
+
+// TFLite starts with the lowest (highest) float, which is then the largest (smallest) of nothing but infinite elements.
+Status convert_extreme(NodeContext& ctx, std::string_view op, bool is_largest) {
+  REEF_ASSIGN_OR_RETURN(const Reduction r, read_reduction(ctx));
+  GraphBuilder& b = ctx.b;
+  Id y = apply(b, op, widened(b, r.x), r);
+  if (is_float(b.type(r.x)) && may_be_infinite(b, r.x)) {
+    const double start = is_largest ? std::numeric_limits<float>::lowest() : std::numeric_limits<float>::max();
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Id is_start =
+        compare(b, is_largest ? "LESS_EQUAL" : "GREATER_EQUAL", y, b.scalar(ir::DataType::kFloat32, start));
+    y = select(b, is_start, b.scalar(ir::DataType::kFloat32, is_largest ? -infinity : infinity), y);
+  }
+  ctx.out(0, cast(b, y, b.type(r.x)));
+  return ok_status();
+}
+
 }  // namespace
 
 Status convert_reduce_sum(NodeContext& ctx) { return convert_reduction(ctx, "SUM"); }
 Status convert_reduce_mean(NodeContext& ctx) { return convert_reduction(ctx, "MEAN"); }
-Status convert_reduce_max(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_MAX"); }
-Status convert_reduce_min(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_MIN"); }
+Status convert_reduce_max(NodeContext& ctx) { return convert_extreme(ctx, "REDUCE_MAX", true); }
+Status convert_reduce_min(NodeContext& ctx) { return convert_extreme(ctx, "REDUCE_MIN", false); }
 Status convert_reduce_prod(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_PROD"); }
 Status convert_reduce_l1(NodeContext& ctx) { return convert_reduction(ctx, "SUM", magnitude); }
 Status convert_reduce_l2(NodeContext& ctx) { return convert_reduction(ctx, "SUM", square, root); }
