@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef convert: a model of another framework as a .tflite file.
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -13,14 +12,12 @@
 
 #include "base/file.h"
 #include "commands.h"
-#include "compiler/front_end.h"
+#include "compiler/convert_driver.h"
 #include "compiler/quantize_json.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
-#include "quantize/quantize.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
-#include "simplify/simplify.h"
 #include "tensorflow_converter.h"
 
 namespace reef::app {
@@ -103,27 +100,6 @@ std::string default_output(const std::string& model) {
   return path.replace_extension(".tflite").filename().string();
 }
 
-// A model in ONNX's QDQ or QLinear form: integer operators with exactly the scales it carries.
-Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& result) {
-  const std::vector<ir::Operator>& ops = result.model.subgraphs[0].operators;
-  const auto is_quantize = [](const ir::Operator& op) { return op.type == "QUANTIZE"; };
-  if (result.format != compiler::ModelFormat::kOnnx || options.keep_qdq) return ok_status();
-  if (std::none_of(ops.begin(), ops.end(), is_quantize)) return ok_status();
-  quantize::QuantizeOptions how;
-  how.input_type = how.output_type = options.quantize.io;
-  auto quantized = quantize::quantize(result.model, nullptr, how);
-  if (!quantized.ok()) return quantized.status().in(options.model);
-  result.model = std::move(quantized->model);
-  result.notes.insert(result.notes.end(), quantized->notes.begin(), quantized->notes.end());
-  for (const quantize::FloatOp& op : quantized->float_ops) {
-    result.notes.push_back(fmt::format("{} stays float: {}", op.op, op.why));
-  }
-  if (options.quantize.front_end.no_simplify) return ok_status();
-  // Movement that QUANTIZE and DEQUANTIZE kept apart.
-  const auto simplified = simplify::simplify(result.model);
-  return simplified.ok() ? ok_status() : simplified.status().in(options.model);
-}
-
 // The model, and which ONNX value each of its tensors is if that was asked for; both files or none.
 Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, const std::string& mapping) {
   std::vector<FileContent> files = {{options.output, file}};
@@ -160,10 +136,13 @@ Status convert(ConvertOptions options) {
     tensorflow.emplace(std::move(made));
   }
   if (options.quantize.has_data()) return convert_and_quantize(options);
-  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options.quantize.front_end));
-  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.file, front_end));
+  compiler::ConvertRequest request;
+  request.model = options.file;
+  REEF_ASSIGN_OR_RETURN(request.front_end, front_end_options(options.quantize.front_end));
+  request.keep_qdq = options.keep_qdq;
+  request.io = options.quantize.io;
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::convert_model(request));
   if (tensorflow) result.notes.push_back(fmt::format("converted by TensorFlow {}", tensorflow->version()));
-  REEF_RETURN_IF_ERROR(make_integer(options, result));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));
   if (options.json) {

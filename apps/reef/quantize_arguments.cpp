@@ -29,8 +29,8 @@ void add_data_options(CLI::App& command, QuantizeArguments& arguments) {
                          data::describe_presets());
   command.add_option("--limit", data.limit, "Use only so many samples")->check(CLI::PositiveNumber);
   command.add_option("--held-back", arguments.request.how.held_back,
-                     "Samples kept from calibration to measure with (default: a fifth, 32 at most; 0: measure nothing, "
-                     "choose nothing)");
+                     "Samples kept from calibration to measure with (default: a fifth, 32 at most, and others too "
+                     "where runs are cheap; 0: measure nothing, choose nothing)");
 }
 
 void add_mode_option(CLI::App& command, QuantizeArguments& arguments) {
@@ -66,6 +66,8 @@ void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments) {
   command.add_flag(
       "--per-channel-dense", how.per_channel_fully_connected,
       "One scale per output of FULLY_CONNECTED: finer, but needs TFLite 2.17 and not for Google's compiler");
+  command.add_flag("--keep-structure", arguments.keep_structure,
+                   "Do not try other ways to compute the same (normalizations, attention) with fewer roundings");
   command.add_flag("--no-equalization", arguments.no_equalization, "Do not try cross-layer equalization");
   command.add_flag("--no-bias-correction", arguments.no_bias_correction, "Do not try bias correction");
   command.add_flag("--no-automatic-float", arguments.no_float, "Do not try leaving sensitive operators in float");
@@ -118,6 +120,7 @@ Status settle(QuantizeArguments& arguments) {
   how.input_type = how.output_type = arguments.io;
   how.automatic_ranges = arguments.calibration == "auto";
   how.method = method_named(arguments.calibration);
+  if (arguments.keep_structure) how.rewrite = Choice::kOff;
   if (arguments.no_equalization) how.equalize = Choice::kOff;
   if (arguments.no_bias_correction) how.correct_biases = Choice::kOff;
   if (arguments.no_float) how.keep_sensitive_float = Choice::kOff;

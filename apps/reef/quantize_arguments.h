@@ -18,6 +18,7 @@ struct QuantizeArguments {
   quantize::IoType io = quantize::IoType::kInt8;
   std::string calibration = "auto";
   bool no_equalization = false, no_bias_correction = false, no_float = false, adaptive_rounding = false;
+  bool keep_structure = false;
 
   bool has_data() const { return !request.data.path.empty(); }
 };

@@ -22,9 +22,18 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
     text += fmt::format("calibrated on {} samples in {:.1f} s (measured); {} held back to measure with\n",
                         result.calibration_samples, result.calibration_seconds, result.held_back_samples);
   }
-  if (!result.steps.empty()) text += "tried, on the samples held back (outputs against the float model's):\n";
+  if (!result.steps.empty()) {
+    const bool more = result.measured_samples > result.held_back_samples;
+    text += fmt::format("tried, on {} (outputs against the float model's):\n",
+                        more ? fmt::format("{} samples, those held back and others", result.measured_samples)
+                             : "the samples held back");
+  }
   for (const quantize::Step& step : result.steps) {
-    text += fmt::format("  {} {:<56} {}\n", step.kept ? "+" : "-", step.what, quantize::describe(step.error));
+    text += fmt::format("  {} {:<56} {}", step.kept ? "+" : "-", step.what, quantize::describe(step.error));
+    if (step.gain.standard_error > 0) {
+      text += fmt::format(" ({:+.1f} dB, standard error {:.1f})", step.gain.db, step.gain.standard_error);
+    }
+    text += '\n';
   }
   for (const quantize::FloatOp& op : result.float_ops) text += fmt::format("stays float: {}: {}\n", op.op, op.why);
   for (const std::string& note : outcome.notes) text += fmt::format("note: {}\n", note);

@@ -273,4 +273,30 @@ TEST_F(Api, CompilesAndTellsOfProgress) {
   reef_string_free(text);
 }
 
+TEST_F(Api, ConvertsAModelThatCarriesScalesToIntegers) {
+  const std::string model = REEF_SOURCE_DIR "/tests/onnx_exports/test_quantized_conv/model.onnx";
+  const std::string output = (folder_ / "converted.tflite").string();
+  reef_convert_options options;
+  reef_convert_options_init(&options);
+  const auto input_type = [&] {
+    char* json = nullptr;
+    EXPECT_EQ(reef_convert(model.c_str(), output.c_str(), &options, &json), REEF_OK) << reef_error_message();
+    const std::string text = json != nullptr ? json : "";
+    reef_string_free(json);
+    const std::size_t at = text.find("\"type\": \"");
+    return at == std::string::npos ? text : text.substr(at + 9, text.find('"', at + 9) - at - 9);
+  };
+  EXPECT_EQ(input_type(), "int8");
+  options.io = "uint8";
+  EXPECT_EQ(input_type(), "uint8");
+  options.keep_qdq = 1;
+  EXPECT_EQ(input_type(), "float32");
+  options.io = "int3";
+  EXPECT_EQ(reef_convert(model.c_str(), output.c_str(), &options, nullptr), REEF_INVALID_INPUT);
+  options.io = "int8";
+  options.input_values = "nothing:1";
+  EXPECT_EQ(reef_convert(model.c_str(), output.c_str(), &options, nullptr), REEF_INVALID_INPUT);
+  EXPECT_NE(std::string(reef_error_message()).find("no such input"), std::string::npos) << reef_error_message();
+}
+
 }  // namespace

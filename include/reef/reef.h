@@ -280,14 +280,18 @@ typedef struct reef_convert_options {
   size_t struct_size;
   const char*
       input_shapes; /* sizes of inputs that the file leaves open, "name:1,3,224,224", with semicolons between; NULL */
-  const char* keep_nchw; /* names of inputs and outputs that stay channels-first, with commas between; NULL: none */
-  int32_t simplify;      /* 1: make the imported graph small */
+  const char* keep_nchw;    /* names of inputs and outputs that stay channels-first, with commas between; NULL: none */
+  int32_t simplify;         /* 1: make the imported graph small */
+  int32_t keep_qdq;         /* 1: of a model that carries scales, leave QUANTIZE and DEQUANTIZE as they are */
+  const char* input_values; /* inputs with a fixed value, "name:1,2,3", with semicolons between; NULL: none */
+  const char* io;           /* of inputs and outputs that have scales: "int8", "uint8", "float32" */
+  int32_t pad_nms;          /* 1: NonMaxSuppression gives a result of fixed size and a count */
   int32_t reserved_0;
 } reef_convert_options;
 REEF_API void reef_convert_options_init(reef_convert_options* options);
 
-/* An ONNX model as a .tflite file, channels-last. A model that carries scales (QDQ) keeps its QUANTIZE and DEQUANTIZE;
- * reef_quantize makes integer operators of those. *json: output, inputs, outputs, notes. */
+/* An ONNX model as a .tflite file, channels-last, as `reef convert` makes it. A model that carries scales (QDQ) becomes
+ * integer operators with these. *json: output, inputs, outputs, notes. */
 REEF_API reef_status reef_convert(const char* model, const char* output, const reef_convert_options* options,
                                   char** json);
 

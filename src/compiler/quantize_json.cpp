@@ -45,11 +45,14 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
   if (!outcome.preprocess.empty()) json["preprocess"] = outcome.preprocess;
   json["calibration_samples"] = result.calibration_samples;
   json["held_back_samples"] = result.held_back_samples;
+  json["measured_samples"] = result.measured_samples;
   json["steps"] = Json::array();
   for (const quantize::Step& step : result.steps) {
     Json entry = json_of(step.error);
     entry["what"] = step.what;
     entry["kept"] = step.kept;
+    entry["gain_db"] = step.gain.db;
+    entry["gain_standard_error_db"] = step.gain.standard_error;
     json["steps"].push_back(std::move(entry));
   }
   json["float_operators"] = Json::array();

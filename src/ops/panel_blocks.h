@@ -51,7 +51,9 @@ inline PanelBlocks panel_blocks(const kernels::ConvShape& s, std::int64_t panel_
 template <typename Body>
 void for_each_panel_block(const RunContext& ctx, const kernels::ConvShape& s, std::int64_t panels,
                           const PanelBlocks& blocks, const Body& body) {
-  ctx.parallel_for(s.groups * blocks.pixel_blocks * blocks.panel_blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t count = s.groups * blocks.pixel_blocks * blocks.panel_blocks;
+  if (count == 1) return body(0, 0, s.output_pixels(), 0, panels);  // small layers: every nanosecond counts
+  ctx.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t panel = i % blocks.panel_blocks * blocks.panels;
       const std::int64_t pixel = i / blocks.panel_blocks % blocks.pixel_blocks * blocks.pixels;

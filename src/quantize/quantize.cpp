@@ -57,7 +57,10 @@ Status recover(Session& session) {
   }
   REEF_RETURN_IF_ERROR(clip_weights(session));
   if (options.adaptive_rounding != Choice::kOff) REEF_RETURN_IF_ERROR(round_adaptively(session));
-  if (options.correct_biases != Choice::kOff) REEF_RETURN_IF_ERROR(correct_biases(session));
+  if (options.correct_biases != Choice::kOff) {
+    REEF_RETURN_IF_ERROR(correct_biases(session));
+    REEF_RETURN_IF_ERROR(correct_outputs(session));
+  }
   return ok_status();
 }
 
@@ -94,7 +97,9 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSour
   if (source == nullptr) return invalid_input("int8 and int16x8 need samples to calibrate with");
   Session session(*source, options);
   REEF_RETURN_IF_ERROR(session.split_samples());
+  session.measure_with_more(model);
   QuantizeResult result;
+  result.measured_samples = static_cast<std::int64_t>(session.measured().size());
   result.calibration_samples = static_cast<std::int64_t>(session.calibration_samples().size());
   result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
 
@@ -116,7 +121,9 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSour
   REEF_RETURN_IF_ERROR(session.start(std::move(state), fmt::format("ranges by {}", name_of(request.method))));
   REEF_RETURN_IF_ERROR(recover(session));
   REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
-  if (session.can_measure()) result.error = session.best_error();
+  if (session.can_measure()) {
+    REEF_ASSIGN_OR_RETURN(result.error, session.error_on_held_back());
+  }
   result.steps = std::move(session.steps());
   return result;
 }
@@ -166,7 +173,7 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
   REEF_RETURN_IF_ERROR(session.take_reference(std::make_shared<const ir::Model>(original), false));
   REEF_RETURN_IF_ERROR(session.start(std::move(state), "scales that the model carries"));
   REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
-  result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
+  result.held_back_samples = result.measured_samples = static_cast<std::int64_t>(session.held_back().size());
   if (session.can_measure()) result.error = session.best_error();
   result.steps = std::move(session.steps());
   return result;

@@ -4,8 +4,9 @@
 //   calibrate -> ranges -> decide -> recover accuracy -> integers
 //
 // Part of the samples is held back from calibration. Every choice that is not forced (how ranges are taken, each means
-// of recovery) is tried on them, against the float model's outputs, and kept only if it is better there; the log says
-// with which numbers. Same model, samples and options give the same result for any number of threads.
+// of recovery) is tried on them, and where that is cheap on others too, against the float model's outputs, and kept
+// only if it is better there by more than chance; the log says with which numbers. Same model, samples and options give
+// the same result for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,12 @@
 
 namespace reef::quantize {
 
-// Something that was tried, and what became of the outputs on the held-back samples.
+// Something that was tried, and what became of the outputs on the samples measured with.
 struct Step {
   std::string what;  // "ranges by mse", "bias correction"
   OutputError error;
   bool kept = false;
+  Gain gain = {};  // over what was best before
 };
 
 struct FloatOp {
@@ -43,8 +45,9 @@ struct QuantizeResult {
   ir::Model model;        // verified; it has run on the held-back samples
   ir::Model float_model;  // what it was made from: the model as given, equalized if that was kept
   std::int64_t calibration_samples = 0, held_back_samples = 0;
-  std::vector<Step> steps;           // in order; empty where nothing was to be chosen
-  std::optional<OutputError> error;  // of the result, on the held-back samples
+  std::int64_t measured_samples = 0;  // by which choices were made: those held back, and others where runs are cheap
+  std::vector<Step> steps;            // in order; empty where nothing was to be chosen
+  std::optional<OutputError> error;   // of the result, on the held-back samples
   std::vector<FloatOp> float_ops;
   std::vector<std::string> warnings;  // about the samples; loud
   std::vector<std::string> notes;

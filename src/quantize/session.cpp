@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 
 #include "quantize/graph_index.h"
+#include "quantize/work.h"
 
 namespace reef::quantize {
 namespace {
 
 constexpr std::int64_t kFewSamples = 10;    // below, nothing is held back: measuring uses the samples of calibration
 constexpr std::int64_t kMostHeldBack = 32;  // each choice costs a run over all of them
+constexpr double kWorkPerChoice = 1e10;     // up to which more samples are measured with; a second or less
 
 // For each output the tensor to compare instead, or -1.
 std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
@@ -56,6 +58,7 @@ Status Session::split_samples() {
   if (count < kFewSamples || held == 0) {
     for (std::int64_t i = 0; i < count; ++i) calibration_samples_.push_back(i);
     if (options_.held_back != 0) held_back_ = calibration_samples_;
+    measured_ = held_back_;
     return ok_status();
   }
   held = std::min(held, count - 1);
@@ -64,7 +67,20 @@ Status Session::split_samples() {
     const bool is_held = (i + 1) * held / count > i * held / count;
     (is_held ? held_back_ : calibration_samples_).push_back(i);
   }
+  measured_ = held_back_;
   return ok_status();
+}
+
+void Session::measure_with_more(const ir::Model& model) {
+  if (options_.held_back >= 0 || held_back_ == calibration_samples_) return;
+  const double affordable = kWorkPerChoice / std::max(work_of(model), 1.0);
+  const auto all = static_cast<std::int64_t>(calibration_samples_.size());
+  const double wanted =
+      std::clamp<double>(affordable - static_cast<double>(held_back_.size()), 0, static_cast<double>(all));
+  const auto more = static_cast<std::int64_t>(wanted);
+  for (std::int64_t i = 0; i < all; ++i) {
+    if ((i + 1) * more / all > i * more / all) measured_.push_back(calibration_samples_[static_cast<std::size_t>(i)]);
+  }
 }
 
 RunOptions Session::run_options(std::string_view phase) const {
@@ -84,7 +100,7 @@ Status Session::take_reference(const std::shared_ptr<const ir::Model>& model, bo
     if (compared_[i] >= 0) compared.subgraphs[0].outputs[i] = compared_[i];
   }
   REEF_ASSIGN_OR_RETURN(reference_, run_outputs(std::make_shared<const ir::Model>(std::move(compared)), source_,
-                                                held_back_, RunOptions{options_.threads, {}}));
+                                                measured_, RunOptions{options_.threads, {}}));
   return ok_status();
 }
 
@@ -94,15 +110,31 @@ Result<std::shared_ptr<const Calibration>> Session::observe(const std::shared_pt
   return std::make_shared<const Calibration>(std::move(calibration));
 }
 
-Result<OutputError> Session::measure(const State& state) {
+Result<Outputs> Session::outputs_of(const State& state, std::span<const std::int64_t> samples) {
   REEF_ASSIGN_OR_RETURN(IntegerModel made, to_integer(*state.model, state.plan, options_));
   for (std::size_t i = 0; i < compared_.size(); ++i) {
     const std::int32_t t = compared_[i] < 0 ? -1 : made.tensor_of[static_cast<std::size_t>(compared_[i])];
     if (t >= 0) made.model.subgraphs[0].outputs[i] = t;
   }
-  REEF_ASSIGN_OR_RETURN(const Outputs outputs, run_outputs(std::make_shared<const ir::Model>(std::move(made.model)),
-                                                           source_, held_back_, RunOptions{options_.threads, {}}));
+  return run_outputs(std::make_shared<const ir::Model>(std::move(made.model)), source_, samples,
+                     RunOptions{options_.threads, {}});
+}
+
+Result<OutputError> Session::measure(const State& state) {
+  REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(state, measured_));
   return compare_outputs(reference_, outputs);
+}
+
+std::int32_t Session::compared(std::size_t output) const {
+  const bool is_another = output < compared_.size() && compared_[output] >= 0;
+  return is_another ? compared_[output] : best_.model->subgraphs[0].outputs[output];
+}
+
+Result<OutputError> Session::error_on_held_back() {
+  if (measured_.size() == held_back_.size()) return best_error_;
+  REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(best_, held_back_));
+  const Outputs reference(reference_.begin(), reference_.begin() + static_cast<std::ptrdiff_t>(held_back_.size()));
+  return compare_outputs(reference, outputs);
 }
 
 Status Session::start(State state, std::string what) {
@@ -113,26 +145,27 @@ Status Session::start(State state, std::string what) {
   return ok_status();
 }
 
-Status Session::decide(State candidate, std::string what, const OutputError& error, bool is_kept) {
-  steps_.push_back({std::move(what), error, is_kept});
-  if (!is_kept) return ok_status();
-  best_ = std::move(candidate);
-  best_error_ = error;
+Status Session::decide(State candidate, Step step) {
+  if (step.kept) {
+    best_ = std::move(candidate);
+    best_error_ = step.error;
+  }
+  steps_.push_back(std::move(step));
   return ok_status();
 }
 
 Status Session::consider(State candidate, std::string what, Proof proof) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   const Gain gain = gain_of(best_error_, error);
-  const bool is_kept = proof == Proof::kNotWorse ? gain.db > -gain.standard_error
-                                                 : gain.db > std::max(kWorthwhileDb, gain.standard_error);
-  return decide(std::move(candidate), std::move(what), error, is_kept);
+  const double least =
+      proof == Proof::kNotWorse ? -gain.standard_error : std::max(kWorthwhileDb, kStandardErrors * gain.standard_error);
+  return decide(std::move(candidate), {std::move(what), error, gain.db > least, gain});
 }
 
 Status Session::accept(State candidate, std::string what, double loss_db) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
-  const bool is_kept = error.mean_sqnr_db > best_error_.mean_sqnr_db - loss_db;
-  return decide(std::move(candidate), std::move(what), error, is_kept);
+  const Gain gain = gain_of(best_error_, error);
+  return decide(std::move(candidate), {std::move(what), error, gain.db > -loss_db, gain});
 }
 
 Status Session::consider_rewritten(ir::Model model, std::string what) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -45,7 +46,11 @@ class Session {
 
   // Deals the source's samples to calibration and measuring. Fails when there are none.
   Status split_samples();
-  // Remembers what the float model says about the samples held back.
+  // Also measures with samples that were calibrated with, as many as work like this model's allows: those held back are
+  // few, and so much by chance better or worse that small gains would not show. A range that was never exceeded on
+  // them may be on others, so they favour wide ranges by a little. Nothing is added where the user said how many.
+  void measure_with_more(const ir::Model& model);
+  // Remembers what the float model says about the samples to measure with.
   // before_softmax: see compared_; the states measured later must then have the tensors of this model.
   Status take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax = true);
   Result<std::shared_ptr<const Calibration>> observe(const std::shared_ptr<const ir::Model>& model,
@@ -53,16 +58,24 @@ class Session {
   Result<OutputError> measure(const State& state);
   // What it takes to keep a change.
   enum class Proof : std::uint8_t {
-    kBetter,    // better by kWorthwhileDb, and by more than the standard error of that
-    kNotWorse,  // not worse by more than the standard error: for changes that leave out a rounding, which are expected
-                // to help, if by less than some dozens of samples can show
+    kBetter,    // better by kWorthwhileDb, and by kStandardErrors of that: dozens of things are tried, and some look
+                // better by chance
+    kNotWorse,  // not worse by more than a standard error: for changes that leave out a rounding, which are expected to
+                // help, if by less than some dozens of samples can show
   };
-  // Makes `candidate` the best if the samples held back give that proof; notes the step either way.
+  // Makes `candidate` the best if the samples give that proof; notes the step either way.
   Status consider(State candidate, std::string what, Proof proof = Proof::kBetter);
   // Makes it the best if it is worse by `loss_db` at most.
   Status accept(State candidate, std::string what, double loss_db);
   // Considers a model that computes the same as the best one's in another way: its tensors keep their numbers.
   Status consider_rewritten(ir::Model model, std::string what);
+  // What the best gives on the samples measured with, and what the float model does: [sample][output][element]. Of an
+  // output, tensor compared(o) of the state's model is looked at.
+  Result<Outputs> best_outputs() { return outputs_of(best_, measured_); }
+  const Outputs& reference() const { return reference_; }
+  std::int32_t compared(std::size_t output) const;
+  // Of the best, on the samples held back alone.
+  Result<OutputError> error_on_held_back();
   // Makes it the state to improve on.
   Status start(State state, std::string what);
 
@@ -73,17 +86,20 @@ class Session {
   std::vector<Step>& steps() { return steps_; }
   const std::vector<std::int64_t>& calibration_samples() const { return calibration_samples_; }
   const std::vector<std::int64_t>& held_back() const { return held_back_; }
-  bool can_measure() const { return !held_back_.empty(); }
+  const std::vector<std::int64_t>& measured() const { return measured_; }
+  bool can_measure() const { return !measured_.empty(); }
   RunOptions run_options(std::string_view phase) const;
 
-  static constexpr double kWorthwhileDb = 0.05;
+  static constexpr double kWorthwhileDb = 0.05, kStandardErrors = 2;
 
  private:
-  Status decide(State candidate, std::string what, const OutputError& error, bool is_kept);
+  Status decide(State candidate, Step step);
+  Result<Outputs> outputs_of(const State& state, std::span<const std::int64_t> samples);
 
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
   std::vector<std::int64_t> calibration_samples_, held_back_;
+  std::vector<std::int64_t> measured_;  // those held back, then others
   // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and
   // exaggerates others). Tensors of the float model; -1: the output itself.
   std::vector<std::int32_t> compared_;
@@ -100,6 +116,7 @@ Status centre_attention(Session& session);
 Status choose_ranges(Session& session);
 Status equalize(Session& session);
 Status correct_biases(Session& session);
+Status correct_outputs(Session& session);
 Status clip_weights(Session& session);
 Status keep_sensitive_float(Session& session);
 Status round_adaptively(Session& session);

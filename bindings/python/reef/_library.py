@@ -75,7 +75,7 @@ class CompileOptions(Structure):
 
 class ConvertOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("input_shapes", c_char_p), ("keep_nchw", c_char_p), ("simplify", c_int32),
-                ("reserved_0", c_int32)]
+                ("keep_qdq", c_int32), ("input_values", c_char_p), ("io", c_char_p), ("pad_nms", c_int32), ("reserved_0", c_int32)]
 
 
 class QuantizeOptions(Structure):

@@ -376,6 +376,13 @@ class CompilerTest(unittest.TestCase):
             with self.assertRaisesRegex(reef.Error, "nowhere.onnx"):
                 reef.convert("nowhere.onnx", small)
 
+    def test_convert_of_a_model_that_carries_scales(self):
+        source = MODELS.parent / "tests" / "onnx_exports" / "test_quantized_conv" / "model.onnx"
+        with tempfile.TemporaryDirectory() as folder:
+            for keep, kind in ((False, "int8"), (True, "float32")):
+                report = reef.convert(source, pathlib.Path(folder) / "converted.tflite", keep_qdq=keep)
+                self.assertEqual(report["inputs"][0]["type"], kind)
+
     def test_check(self):
         self.assertTrue(reef.check(CREATURES).all_on_edge_tpu)
         result = reef.check(DETECTOR)

@@ -261,6 +261,25 @@ TEST(Joins, ElementwiseOpsInPlaceAndViewsForNothing) {
   EXPECT_EQ((*interpreter)->memory().arena_bytes, 448 + 448 + 64) << "the inputs, and one place for the rest";
 }
 
+TEST(Joins, KeptTensorsAreNotOverwritten) {
+  Graph g;
+  const std::int32_t x = g.add(DataType::kFloat32, {4}), a = g.add(DataType::kFloat32, {4});
+  const std::int32_t b = g.add(DataType::kFloat32, {2, 2}), c = g.add(DataType::kFloat32, {2, 2});
+  g.emit("NEG", {x}, {a});
+  g.emit("RESHAPE", {a}, {b}).attributes.set("new_shape", std::vector<std::int64_t>{2, 2});
+  g.emit("NEG", {b}, {c});
+  InterpreterOptions options;
+  options.keeps_all_tensors = true;
+  auto interpreter = Interpreter::create(g.done({x}, {c}), options);
+  ASSERT_TRUE((*interpreter)->prepare().ok());
+  const float one = 1;
+  std::memcpy((*interpreter)->input_bytes(0).data(), &one, sizeof one);
+  ASSERT_TRUE((*interpreter)->invoke().ok());
+  EXPECT_EQ((*interpreter)->tensor(a).values<float>()[0], -1.0f);
+  EXPECT_EQ((*interpreter)->tensor(b).values<float>()[0], -1.0f);
+  EXPECT_EQ((*interpreter)->tensor(c).values<float>()[0], 1.0f);
+}
+
 TEST(Joins, ObserversSeeEveryOpByItself) {
   const auto model = model_of({});
   int ops = 0;

@@ -86,10 +86,12 @@ Result<Id> convolution(NodeContext& ctx, Id x, Id weights, Id bias) {
   if (spatial == 2) return channels_first(b, convolution_2d(b, channels_last(b, x), weights, bias, window, groups));
   window.insert(window.begin(), WindowAxis());
   const ir::Shape w = b.shape(weights);
-  const Id image = reshape(b, x, {b.dim(x, 0), b.dim(x, 1), 1, b.dim(x, 2)});
+  // Moved while there are three axes: what stands between two of these then sees one kind of transpose.
+  const Id row = channels_last(b, x);
+  const Id image = reshape(b, row, {b.dim(row, 0), 1, b.dim(row, 1), b.dim(row, 2)});
   const Id filters = reshape(b, weights, {w[0], w[1], 1, w[2]});
-  const Id y = channels_first(b, convolution_2d(b, channels_last(b, image), filters, bias, window, groups));
-  return reshape(b, y, {b.dim(y, 0), b.dim(y, 1), b.dim(y, 3)});
+  const Id y = convolution_2d(b, image, filters, bias, window, groups);
+  return channels_first(b, reshape(b, y, {b.dim(y, 0), b.dim(y, 2), b.dim(y, 3)}));
 }
 
 Status convert_conv(NodeContext& ctx) {

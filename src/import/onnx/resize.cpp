@@ -177,6 +177,23 @@ Id along_axis(GraphBuilder& b, Id x, int axis, const AxisMatrix& matrix, bool is
   return transpose(b, fully_connected(b, transpose(b, x, order), filter, kAbsent), order);
 }
 
+// Rows and columns of an image [n, c, h, w] by constant matrices from the left, channels last: nothing is transposed.
+Id by_matrices(GraphBuilder& b, Id x, const AxisMatrix& rows, const AxisMatrix& columns) {
+  const auto constant = [&](const AxisMatrix& matrix) {
+    const std::vector<float> weights(matrix.weights.begin(), matrix.weights.end());
+    return b.floats(weights, shape_from({matrix.out, matrix.in}));
+  };
+  Id y = channels_last(b, x);
+  const std::int64_t images = b.dim(y, 0), channels = b.dim(y, 3);
+  if (!rows.is_identity()) {
+    y = matmul(b, constant(rows), reshape(b, y, {images, rows.in, columns.in * channels}));
+  }
+  if (!columns.is_identity()) {
+    y = matmul(b, constant(columns), reshape(b, y, {images * rows.out, columns.in, channels}));
+  }
+  return channels_first(b, reshape(b, y, {images, rows.out, columns.out, channels}));
+}
+
 Result<std::vector<AxisResize>> read_axes(NodeContext& ctx, const ResizeMode& m) {
   GraphBuilder& b = ctx.b;
   const ir::Shape shape = b.shape(ctx.in(0));
@@ -280,6 +297,7 @@ Status convert_resize(NodeContext& ctx) {
   Id y = kAbsent;
   if (rank == 4 && matrices[0].is_identity() && matrices[1].is_identity() && (is_float(type) || is_nearest)) {
     y = by_operator(b, x, matrices[2], matrices[3], m.mode);
+    if (y == kAbsent && !is_nearest) y = by_matrices(b, x, matrices[2], matrices[3]);
   }
   if (y == kAbsent) {
     y = x;

@@ -30,6 +30,16 @@ constexpr int kAccumulatorBits = 12;  // integer bits of sums of exponentials
 constexpr std::int64_t kShortRow = 8;
 
 template <typename In>
+In highest_of(const In* row, std::int64_t depth, [[maybe_unused]] bool in_vectors) {
+#if defined(__x86_64__)
+  if (in_vectors && depth >= 16) return avx2::highest_of(row, depth);
+#endif
+  In highest = row[0];
+  for (std::int64_t c = 1; c < depth; ++c) highest = std::max(highest, row[c]);
+  return highest;
+}
+
+template <typename In>
 std::int64_t sum_of_terms(const In* row, std::int64_t depth, std::int32_t maximum, const SoftmaxByteTable& table,
                           [[maybe_unused]] bool in_vectors) {
   std::int64_t done = 0, sum = 0;
@@ -85,9 +95,7 @@ bool softmax_bytes(const In* input, Rows rows, const SoftmaxByteTable& table, Ou
   for (std::int64_t r = rows.begin; r < rows.end && rows.depth > 0; ++r) {
     const In* in = input + r * rows.depth;
     Out* out = output + r * rows.depth;
-    In highest = in[0];
-    for (std::int64_t c = 1; c < rows.depth; ++c) highest = std::max(highest, in[c]);
-    const std::int32_t maximum = highest;
+    const std::int32_t maximum = highest_of(in, rows.depth, in_vectors);
     const std::int64_t sum = sum_of_terms(in, rows.depth, maximum, table, in_vectors);
     if (sum > std::numeric_limits<std::int32_t>::max()) {
       fits = false;

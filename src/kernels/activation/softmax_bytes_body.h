@@ -9,6 +9,22 @@ template <typename In>
   return _mm256_sub_epi32(maximum, wide);
 }
 
+// The largest of a row of 16 elements or more; vectors overlap at the end.
+template <typename In>
+In highest_of(const In* row, std::int64_t count) {
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(std::is_signed_v<In> ? 0x80 : 0));
+  __m128i best = _mm_setzero_si128();
+  for (std::int64_t i = 0; i < count; i += 16) {
+    const auto* from = reinterpret_cast<const __m128i*>(row + std::min(i, count - 16));
+    best = _mm_max_epu8(best, _mm_xor_si128(_mm_loadu_si128(from), flips));
+  }
+  // There is an instruction for the smallest of eight words.
+  const __m128i least = _mm_xor_si128(best, _mm_set1_epi8(static_cast<char>(0xFF)));
+  const __m128i words = _mm_and_si128(_mm_min_epu8(least, _mm_srli_epi16(least, 8)), _mm_set1_epi16(0xFF));
+  const int highest = 0xFF ^ (_mm_cvtsi128_si32(_mm_minpos_epu16(words)) & 0xFF);
+  return static_cast<In>(highest ^ (std::is_signed_v<In> ? 0x80 : 0));
+}
+
 // The terms of the first count - count % 8 elements. Lanes hold at most 2^19 a time: 4,000 of them fit.
 template <typename In>
 std::int64_t sum_terms(const In* row, std::int64_t count, std::int32_t maximum, const SoftmaxByteTable& table) {

@@ -17,13 +17,29 @@
 
 namespace reef::kernels {
 
+// What WindowRows works in. Kept from call to call, it saves small layers the time that asking for memory takes.
+template <typename T>
+struct WindowMemory {
+  std::vector<const T*> pointers, lines;
+  std::vector<T> gathered, outside;
+};
+
 // Windows of a few output pixels. The pointers are valid until the next `load`.
 template <typename T>
 class WindowRows {
  public:
   // `outside`: what positions outside of the image count as. `few_channels`: fewer make pieces too short.
-  WindowRows(const ConvShape& s, const T* input, T outside, std::int64_t few_channels, std::int64_t most_rows)
-      : s_(s), input_(input), outside_value_(outside), most_rows_(most_rows) {
+  WindowRows(const ConvShape& s, const T* input, T outside, std::int64_t few_channels, std::int64_t most_rows,
+             WindowMemory<T>& memory)
+      : s_(s),
+        input_(input),
+        outside_value_(outside),
+        most_rows_(most_rows),
+        memory_(memory),
+        pointers_(memory.pointers),
+        lines_(memory.lines),
+        gathered_(memory.gathered),
+        outside_(memory.outside) {
     const std::int64_t channels = s.group_inputs();
     const bool has_short_pieces = s.taps() > 1 && channels < few_channels;
     has_whole_lines_ = has_short_pieces && s.groups == 1 && s.x.dilation == 1;
@@ -42,6 +58,13 @@ class WindowRows {
       outside_.assign(static_cast<std::size_t>(channels), outside);
     }
   }
+
+  ~WindowRows() {
+    constexpr std::size_t kKeptElements = 1 << 18;
+    if (pointers_.size() + gathered_.size() + outside_.size() > kKeptElements) memory_ = {};
+  }
+  WindowRows(const WindowRows&) = delete;
+  WindowRows& operator=(const WindowRows&) = delete;
 
   std::int64_t runs() const { return runs_; }
   std::int64_t length() const { return length_; }
@@ -164,8 +187,9 @@ class WindowRows {
   std::int64_t most_rows_, runs_ = 1, length_ = 0, row_stride_ = 0;
   bool gathers_ = false, has_whole_lines_ = false, is_pointwise_ = false;
   std::int64_t lines_row_ = -1;  // output row that lines_ belong to
-  std::vector<const T*> pointers_, lines_;
-  std::vector<T> gathered_, outside_;
+  WindowMemory<T>& memory_;
+  std::vector<const T*>&pointers_, &lines_;
+  std::vector<T>&gathered_, &outside_;
 };
 
 }  // namespace reef::kernels

@@ -2,7 +2,10 @@
 // Bias correction: rounding weights shifts each output channel by the rounding errors times the mean of the inputs. The
 // means are known from calibration, so the shift is taken off the bias. Zero padding is ignored, which overstates the
 // shift at an image's border; whether the whole helps is measured.
-#include <map>
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
 
 #include "quantize/graph_index.h"
 #include "quantize/session.h"
@@ -58,7 +61,70 @@ bool correct_one(ir::Model& model, const State& state, std::size_t number, const
   return true;
 }
 
+// New tensors are constants: never observed.
+State with_new_constants(State state, ir::Model model) {
+  auto calibration = std::make_shared<Calibration>(*state.calibration);
+  calibration->tensors.resize(model.subgraphs[0].tensors.size());
+  state.requests.resize(model.subgraphs[0].tensors.size());
+  state.plan.ranges.resize(model.subgraphs[0].tensors.size());
+  state.calibration = std::move(calibration);
+  state.model = std::make_shared<const ir::Model>(std::move(model));
+  return state;
+}
+
+// How far each channel (index of the last dimension) of an output is off on average.
+std::vector<double> mean_errors(const Outputs& reference, const Outputs& outputs, std::size_t o, std::size_t channels) {
+  std::vector<double> sum(channels, 0);
+  double count = 0;
+  for (std::size_t s = 0; s < reference.size(); ++s) {
+    const std::vector<float>&a = reference[s][o], &b = outputs[s][o];
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      sum[i % channels] += static_cast<double>(b[i]) - a[i];
+    }
+    count += static_cast<double>(a.size()) / static_cast<double>(channels);
+  }
+  for (double& v : sum) v = count > 0 ? v / count : 0;
+  return sum;
+}
+
+// The place of the bias among the inputs of an integer layer without activation; nothing: this is no such layer.
+std::optional<std::size_t> bias_place_of(const ir::Operator& op, const Decision& decision) {
+  if (decision.treatment != Treatment::kInteger || decision.rule->kind != RuleKind::kWeighted) return std::nullopt;
+  if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return std::nullopt;
+  const auto place = static_cast<std::size_t>(decision.rule->bias);
+  if (op.inputs.size() <= place || op.inputs[place] < 0) return std::nullopt;
+  return place;
+}
+
 }  // namespace
+
+// All that happens before the last layer shifts the outputs too. Those shifts are measured, not computed, and taken off
+// the last layer's bias.
+Status correct_outputs(Session& session) {
+  ir::Model model = *session.best().model;
+  ir::Subgraph& graph = model.subgraphs[0];
+  const GraphIndex index(*session.best().model);
+  REEF_ASSIGN_OR_RETURN(const Outputs outputs, session.best_outputs());
+  int count = 0;
+  for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
+    const std::int32_t producer = index.producer(session.compared(o));
+    if (producer < 0) continue;
+    ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
+    const auto place = bias_place_of(op, session.best().plan.decisions[static_cast<std::size_t>(producer)]);
+    if (!place) continue;
+    ir::Tensor bias_tensor = graph.tensors[static_cast<std::size_t>(op.inputs[*place])];
+    std::vector<float> bias = float_values(model, bias_tensor);
+    const std::vector<double> errors = mean_errors(session.reference(), outputs, o, bias.size());
+    for (std::size_t c = 0; c < bias.size(); ++c) bias[c] = static_cast<float>(bias[c] - errors[c]);
+    set_constant(model, bias_tensor, bias);
+    op.inputs[*place] = static_cast<std::int32_t>(graph.tensors.size());
+    graph.tensors.push_back(std::move(bias_tensor));
+    ++count;
+  }
+  if (count == 0) return ok_status();
+  return session.consider(with_new_constants(session.best(), std::move(model)),
+                          fmt::format("bias of {} output layers by measured means", count));
+}
 
 Status correct_biases(Session& session) {
   State state = session.best();
@@ -68,14 +134,7 @@ Status correct_biases(Session& session) {
     changed = correct_one(model, state, i, session.options()) || changed;
   }
   if (!changed) return ok_status();
-  // New tensors are constants: never observed.
-  auto calibration = std::make_shared<Calibration>(*state.calibration);
-  calibration->tensors.resize(model.subgraphs[0].tensors.size());
-  state.requests.resize(model.subgraphs[0].tensors.size());
-  state.plan.ranges.resize(model.subgraphs[0].tensors.size());
-  state.calibration = std::move(calibration);
-  state.model = std::make_shared<const ir::Model>(std::move(model));
-  return session.consider(std::move(state), "bias correction");
+  return session.consider(with_new_constants(std::move(state), std::move(model)), "bias correction");
 }
 
 }  // namespace reef::quantize

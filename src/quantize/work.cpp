@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/work.h"
+
+#include <algorithm>
+
+#include "quantize/op_rules.h"
+
+namespace reef::quantize {
+namespace {
+
+constexpr double kWorkPerElement = 4;  // of an operator that is no layer, against one product of a layer; about
+
+double elements_of(const ir::Subgraph& graph, std::int32_t t) {
+  if (t < 0) return 0;
+  return static_cast<double>(graph.tensors[static_cast<std::size_t>(t)].shape.checked_elements().value_or(0));
+}
+
+}  // namespace
+
+double work_of(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  double sum = 0;
+  for (const ir::Operator& op : graph.operators) {
+    double results = 0;
+    for (const std::int32_t t : op.outputs) results += elements_of(graph, t);
+    const OpRule* rule = rule_of(op.type);
+    double products = kWorkPerElement;  // for each result
+    if (rule != nullptr && rule->kind == RuleKind::kWeighted &&
+        op.inputs.size() > static_cast<std::size_t>(rule->weights)) {
+      const std::int32_t weights = op.inputs[static_cast<std::size_t>(rule->weights)];
+      const ir::Shape* shape = weights < 0 ? nullptr : &graph.tensors[static_cast<std::size_t>(weights)].shape;
+      if (shape != nullptr && shape->rank() > rule->channel_axis) {
+        products += elements_of(graph, weights) / std::max(1, (*shape)[rule->channel_axis]);
+      }
+    } else if (op.type == "BATCH_MATMUL" && op.inputs[0] >= 0) {
+      const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(op.inputs[0])].shape;
+      if (shape.rank() >= 2) products += std::max(1, shape.last(op.attributes.get_bool("adj_x") ? 1 : 0));
+    }
+    sum += results * products;
+  }
+  return sum;
+}
+
+}  // namespace reef::quantize
