@@ -200,10 +200,11 @@ std::vector<Range> with_constants(const ir::Model& model, const std::vector<Deci
     for (const std::int32_t t : op.inputs) {
       if (t < 0 || !is_float_constant(model, graph.tensors[static_cast<std::size_t>(t)])) continue;
       Range& range = ranges[static_cast<std::size_t>(op.outputs[0])];
-      // The result was observed; what it never held need not fit.
+      // The result was observed; what it never held need not fit. But a table that values are looked up in is known:
+      // the samples need not have met all of it, and an entry that is cut off is wrong every time.
+      if (op.type != "CONCATENATION" && op.type != "PACK" && op.type != "GATHER") continue;
       for (const float v : float_values(model, graph.tensors[static_cast<std::size_t>(t)])) {
-        if (op.type == "CONCATENATION" || op.type == "PACK")
-          range = hull(range, {std::min(v, 0.0f), std::max(v, 0.0f)});
+        range = hull(range, {std::min(v, 0.0f), std::max(v, 0.0f)});
       }
     }
   }

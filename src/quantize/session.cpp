@@ -157,8 +157,7 @@ Status Session::decide(State candidate, Step step) {
 Status Session::consider(State candidate, std::string what, Proof proof) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   const Gain gain = gain_of(best_error_, error);
-  const double least =
-      proof == Proof::kNotWorse ? -gain.standard_error : std::max(kWorthwhileDb, kStandardErrors * gain.standard_error);
+  const double least = proof == Proof::kNotWorse ? -gain.standard_error : std::max(kWorthwhileDb, gain.standard_error);
   return decide(std::move(candidate), {std::move(what), error, gain.db > least, gain});
 }
 

@@ -58,8 +58,8 @@ class Session {
   Result<OutputError> measure(const State& state);
   // What it takes to keep a change.
   enum class Proof : std::uint8_t {
-    kBetter,    // better by kWorthwhileDb, and by kStandardErrors of that: dozens of things are tried, and some look
-                // better by chance
+    kBetter,    // better by kWorthwhileDb, and by more than the standard error of that: dozens of things are tried, and
+                // some look better by chance
     kNotWorse,  // not worse by more than a standard error: for changes that leave out a rounding, which are expected to
                 // help, if by less than some dozens of samples can show
   };
@@ -90,7 +90,7 @@ class Session {
   bool can_measure() const { return !measured_.empty(); }
   RunOptions run_options(std::string_view phase) const;
 
-  static constexpr double kWorthwhileDb = 0.05, kStandardErrors = 2;
+  static constexpr double kWorthwhileDb = 0.05;
 
  private:
   Status decide(State candidate, Step step);

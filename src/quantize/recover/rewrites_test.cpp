@@ -295,6 +295,39 @@ TEST(QuantizeRewrites, GainsComeWithTheirStandardError) {
   EXPECT_EQ(gain_of(before, before).standard_error, 0);
 }
 
+// Numbers of the first four rows of a table.
+class FirstRows : public data::SampleSource {
+ public:
+  std::int64_t size() const override { return 40; }
+  Status read(std::int64_t sample, const data::InputSpec& input, std::span<std::byte> target) const override {
+    for (std::int64_t i = 0; i < input.shape.elements(); ++i) {
+      const auto row = static_cast<std::int32_t>((sample + i) % 4);
+      std::memcpy(target.data() + i * 4, &row, 4);
+    }
+    return ok_status();
+  }
+};
+
+TEST(QuantizeRewrites, TablesAreHeldWholeAlsoWhereNoSampleLooked) {
+  Network net;
+  net.graph().tensors[0] = testing::tensor(ir::DataType::kInt32, {1, kRows});
+  const std::int32_t table = net.floats({8, kWidth}, 0, 1);
+  std::vector<float> values = float_values(net.model, net.graph().tensors[static_cast<std::size_t>(table)]);
+  values[7 * kWidth] = 50;  // of the last row
+  set_constant(net.model, net.graph().tensors[static_cast<std::size_t>(table)], values);
+  const std::int32_t rows = net.add("GATHER", "GatherOptions", {table, net.x}, {1, kRows, kWidth});
+  const auto model = net.done(net.dense(rows, 10));
+  QuantizeOptions options;
+  options.full_integer = true;
+  const FirstRows samples;
+  const auto result = quantize(*model, &samples, options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const ir::Subgraph& graph = result->model.subgraphs[0];
+  const ir::Quantization& scale = graph.tensors[static_cast<std::size_t>(graph.operators[0].inputs[0])].quantization;
+  ASSERT_EQ(graph.operators[0].type, "GATHER");
+  EXPECT_GE(scale.scale[0] * static_cast<float>(127 - scale.zero_point[0]), 49.5f);
+}
+
 TEST(QuantizeRewrites, WorkIsCounted) {
   Network net;
   const auto model = net.done(net.dense(net.x, 10));
