@@ -3,8 +3,9 @@
 //
 //   build/layer_bench MODEL [RUNS]
 //
-// Each op's time is the least of RUNS runs (default 200), which a busy machine disturbs little. The limits are measured
-// first, by loops that do nothing but multiply and add: bytes (VNNI, or 16-bit pairs with AVX2) and floats.
+// Each op's time is the least of RUNS runs (default 200), which a busy machine disturbs little; 0: another op does its
+// work, or there is none. The limits are measured first, by loops that do nothing but multiply and add: bytes (VNNI, or
+// 16-bit pairs with AVX2) and floats.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -57,43 +58,64 @@ reef::Status fill_inputs(reef::cpu::Interpreter& interpreter) {
   return reef::ok_status();
 }
 
-reef::Status measure(const char* path, int runs, std::vector<Layer>& layers, double& best_total) {
-  REEF_ASSIGN_OR_RETURN(reef::ir::Model model, reef::tflite::load_model(path));
+struct Measured {
+  std::vector<Layer> layers;
+  double best_total = 1e9;
+  reef::cpu::MemoryReport memory;
+};
+
+using ModelPtr = std::shared_ptr<const reef::ir::Model>;
+
+// The ops of one run, by their number in the main subgraph.
+reef::Status find_layers(const ModelPtr& model, std::map<std::int32_t, Layer>& layers) {
   reef::cpu::InterpreterOptions options;
-  Clock::time_point last;
-  std::size_t next = 0;
   options.after_op = [&](const reef::cpu::OpRun& run) {
-    const auto now = Clock::now();
-    if (next == layers.size()) {
-      layers.push_back({run.op->type, std::string(run.outputs[0]->name), products_of(run),
-                        run.outputs[0]->type == reef::ir::DataType::kFloat32});
-    }
-    Layer& layer = layers[next++];
-    layer.best_ms = std::min(layer.best_ms, std::chrono::duration<double, std::milli>(now - last).count());
-    last = Clock::now();
+    if (run.subgraph != 0 || run.outputs.empty()) return reef::ok_status();
+    layers[run.op_index] = {run.op->type, std::string(run.outputs[0]->name), products_of(run),
+                            run.outputs[0]->type == reef::ir::DataType::kFloat32};
     return reef::ok_status();
   };
-  REEF_ASSIGN_OR_RETURN(auto interpreter, reef::cpu::Interpreter::create(
-                                              std::make_shared<const reef::ir::Model>(std::move(model)), options));
+  REEF_ASSIGN_OR_RETURN(auto interpreter, reef::cpu::Interpreter::create(model, options));
   REEF_RETURN_IF_ERROR(interpreter->prepare());
   REEF_RETURN_IF_ERROR(fill_inputs(*interpreter));
-  best_total = 1e9;
-  for (int i = 0; i < runs; ++i) {
-    next = 0;
-    const auto start = last = Clock::now();
-    REEF_RETURN_IF_ERROR(interpreter->invoke());
-    best_total = std::min(best_total, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  return interpreter->invoke();
+}
+
+reef::Status measure(const char* path, int runs, Measured& measured) {
+  REEF_ASSIGN_OR_RETURN(reef::ir::Model loaded, reef::tflite::load_model(path));
+  const auto model = std::make_shared<const reef::ir::Model>(std::move(loaded));
+  std::map<std::int32_t, Layer> layers;
+  REEF_RETURN_IF_ERROR(find_layers(model, layers));
+  reef::cpu::InterpreterOptions options;
+  for (const bool profile : {false, true}) {
+    options.profile = profile;
+    REEF_ASSIGN_OR_RETURN(auto interpreter, reef::cpu::Interpreter::create(model, options));
+    REEF_RETURN_IF_ERROR(interpreter->prepare());
+    REEF_RETURN_IF_ERROR(fill_inputs(*interpreter));
+    for (int i = 0; i < runs; ++i) {
+      const auto start = Clock::now();
+      REEF_RETURN_IF_ERROR(interpreter->invoke());
+      const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      if (!profile) measured.best_total = std::min(measured.best_total, ms);
+    }
+    measured.memory = interpreter->memory();
+    for (const reef::cpu::OpTiming& timing : interpreter->timings()) {
+      if (timing.subgraph != 0 || !layers.contains(timing.op_index)) continue;
+      measured.layers.push_back(layers[timing.op_index]);
+      measured.layers.back().best_ms = timing.least_ms;
+    }
   }
   return reef::ok_status();
 }
 
-void report(const std::vector<Layer>& layers, double best_total, double byte_limit, double float_limit) {
+void report(const Measured& measured, double byte_limit, double float_limit) {
   double sum = 0, products = 0, least = 0;
   std::map<std::string, double> by_type;
   std::printf(
       "| op | ms | million products | GMAC/s | of the limit | output |\n| --- | ---: | ---: | ---: | ---: | --- |\n");
-  for (const Layer& layer : layers) {
-    const double rate = layer.products / layer.best_ms / 1e6, limit = layer.is_float ? float_limit : byte_limit;
+  for (const Layer& layer : measured.layers) {
+    const double rate = layer.best_ms > 0 ? layer.products / layer.best_ms / 1e6 : 0,
+                 limit = layer.is_float ? float_limit : byte_limit;
     std::printf("| %s | %.4f | %.2f | %.1f | %.0f %% | %.48s |\n", layer.type.c_str(), layer.best_ms,
                 layer.products / 1e6, rate, 100 * rate / limit, layer.name.c_str());
     sum += layer.best_ms;
@@ -102,7 +124,11 @@ void report(const std::vector<Layer>& layers, double best_total, double byte_lim
     by_type[layer.type] += layer.best_ms;
   }
   std::printf("\nbest run %.3f ms; sum of each op's best %.3f ms; %.1f million products, at the limit %.3f ms\n",
-              best_total, sum, products / 1e6, least);
+              measured.best_total, sum, products / 1e6, least);
+  std::printf("arena %lld bytes, %.3f times the largest live set\n",
+              static_cast<long long>(measured.memory.arena_bytes),
+              static_cast<double>(measured.memory.arena_bytes) /
+                  static_cast<double>(std::max<std::int64_t>(measured.memory.largest_live_set_bytes, 1)));
   for (const auto& [type, ms] : by_type) std::printf("  %-24s %.3f ms\n", type.c_str(), ms);
 }
 
@@ -117,13 +143,12 @@ int main(int argc, char** argv) {
   std::printf("measured; target %s, limits of one core: %.1f GMAC/s for bytes, %.1f for floats\n\n",
               std::string(reef::kernels::target_name(reef::kernels::active_target())).c_str(), limits.bytes,
               limits.floats);
-  std::vector<Layer> layers;
-  double best_total = 0;
-  const reef::Status status = measure(argv[1], argc > 2 ? std::atoi(argv[2]) : 200, layers, best_total);
+  Measured measured;
+  const reef::Status status = measure(argv[1], argc > 2 ? std::atoi(argv[2]) : 200, measured);
   if (!status.ok()) {
     std::fprintf(stderr, "layer_bench: %s\n", std::string(status.message()).c_str());
     return 1;
   }
-  report(layers, best_total, limits.bytes, limits.floats);
+  report(measured, limits.bytes, limits.floats);
   return 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # make bench: Reef's CPU runtime against TFLite (LiteRT) and ONNX Runtime, its virtual device against TFLite, interleaved in
-# one run, peers from PyPI by package name; each op beside what the CPU could do at most; then the time of `reef check`,
+# one run, peers from PyPI by package name; each op beside what the CPU could do at most; what the interpreter adds; then the time of `reef check`,
 # which has no peer, generated code beside Google's (REEF_ZOO: folder of the model collection), learning, and what an
 # invocation costs beside the arithmetic.
 # Peers that cannot be installed are skipped with a message. Arguments: those of cpu_inference.py.
@@ -12,6 +12,8 @@ benches() {
   "$1" bench/cpu_inference.py "${@:2}"
   echo
   cmake --build --preset release --target layer_bench >/dev/null && build/layer_bench models/reef_creatures_int8.tflite
+  echo
+  cmake --build --preset release --target op_overhead >/dev/null && build/op_overhead
   echo
   "$1" bench/device_inference.py
   echo

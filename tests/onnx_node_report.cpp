@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.h"
 #include "onnx_node_runner.h"
@@ -49,7 +50,10 @@ int main(int argc, char** argv) {
     if (!is_wanted) continue;
     results.push_back(reef::test::run_node_test(folder));
     const auto& result = results.back();
-    if (!takes_all) fmt::print("{} {} {}\n", static_cast<int>(result.outcome), result.name, result.reason);
+    if (takes_all) continue;
+    const std::string fixed = fmt::format("{}", fmt::join(result.fixed_inputs, ", "));
+    fmt::print("{} {} {}{}\n", static_cast<int>(result.outcome), result.name, result.reason,
+               fixed.empty() ? "" : "fixed: " + fixed);
   }
   if (writes_docs) return write_docs(argv[2], results);
   if (takes_all) fmt::print("{}", reef::test::node_test_report(results));

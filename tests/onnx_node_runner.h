@@ -3,8 +3,14 @@
 // reference gives. Each is imported, run on the CPU and compared as ONNX's own runner compares.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "base/status.h"
+#include "formats/onnx/model.h"
+#include "ir/model.h"
 
 namespace reef::test {
 
@@ -32,5 +38,13 @@ std::string node_test_report(const std::vector<NodeTestResult>& results);
 
 // Every kind of node that is converted, as a paragraph.
 std::string converter_list();
+
+// Runs a converted model, channels-first at its borders, on a data set of its ONNX source and compares, by ONNX's rule
+// or with differences up to `tolerance` times the largest element.
+Status compare_with_data(const onnx::Model& source, const ir::Model& model, const std::string& data_set,
+                         double tolerance = 0);
+// Sizes of the inputs that a data set has.
+Result<std::map<std::string, std::vector<std::int64_t>>> input_sizes(const onnx::Model& source,
+                                                                     const std::string& data_set);
 
 }  // namespace reef::test

@@ -57,9 +57,10 @@ TEST_F(ZooLearn, CoralsExtractorLearnsGroupsFromAFewPicturesEach) {
   EXPECT_GE(json["test"]["samples"].get<int>(), 15);
 }
 
-// Three classes that the network never saw. The float references on the same 900 pictures, from ONNX Runtime's
-// embeddings and NumPy: imprinting 53.8 %, softmax regression 56.8 %. (Recorded with the network, on 3,000
-// pictures: 54.9 % and 56.8 %.) The standard error of such a figure is 1.7 %; both must come within a point.
+// Three classes that the network never saw, with the options as they are by default. The float references recorded with
+// the network, on 3,000 pictures: imprinting 54.87 %, softmax regression 56.83 % (on the 900 that are here, from ONNX
+// Runtime's embeddings and NumPy: 53.8 % and 56.8 %). Both must come within a point of float on the same pictures,
+// and today do of the recorded ones (54.0 % and 56.9 %); the standard error of such a figure is 1.7 %.
 TEST_F(ZooLearn, CifarEmbeddingInIntegersComesWithinAPointOfFloat) {
   REEF_SKIP_WITHOUT_ZOO(zoo);
   const std::string data = zoo + "/data/cifar10_newclasses.npz";
@@ -71,7 +72,7 @@ TEST_F(ZooLearn, CifarEmbeddingInIntegersComesWithinAPointOfFloat) {
     const char* method;
     double least;
   };
-  for (const Reference reference : {Reference{"imprint", 0.528}, Reference{"softmax --l2 0.01", 0.558}}) {
+  for (const Reference reference : {Reference{"imprint", 0.538 - 0.01}, Reference{"softmax", 0.5683 - 0.01}}) {
     const Json json =
         json_of(testing::reef(std::string("learn ") + reference.method + " --json --compile --no-curve" + " --model " +
                               path("e.tflite") + " --data " + data + " -o " + path("m_edgetpu.tflite")));

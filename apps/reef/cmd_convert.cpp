@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef convert: a model of another framework as a .tflite file.
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <fmt/ranges.h>
@@ -12,14 +12,12 @@
 
 #include "base/file.h"
 #include "commands.h"
-#include "compiler/front_end.h"
+#include "compiler/convert_driver.h"
 #include "compiler/quantize_json.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
-#include "quantize/quantize.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
-#include "simplify/simplify.h"
 #include "tensorflow_converter.h"
 
 namespace reef::app {
@@ -29,6 +27,7 @@ using Json = nlohmann::ordered_json;
 
 struct ConvertOptions {
   std::string model, output, map;
+  std::string file;  // that is read: the model, or what TensorFlow made of it
   QuantizeArguments quantize;
   bool keep_qdq = false, json = false;
 };
@@ -48,10 +47,18 @@ std::string mapping_text(const ConvertOptions& options, const std::vector<compil
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// "[?, 3]" where a size depends on the data.
+std::string shape_text(const ir::Tensor& tensor) {
+  if (tensor.shape_signature.empty()) return tensor.shape.to_string();
+  std::vector<std::string> sizes;
+  for (const std::int32_t size : tensor.shape_signature) sizes.push_back(size < 0 ? "?" : fmt::format("{}", size));
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
 void print_border(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
   for (const std::int32_t index : indices) {
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-    fmt::print("{} '{}' {}{}\n", role, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string());
+    fmt::print("{} '{}' {}{}\n", role, tensor.name, ir::type_name(tensor.type), shape_text(tensor));
   }
 }
 
@@ -74,7 +81,8 @@ Json summary_json(const ConvertOptions& options, const compiler::FrontEndResult&
     Json list = Json::array();
     for (const std::int32_t index : indices) {
       const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-      list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}});
+      const auto& sizes = tensor.shape_signature.empty() ? tensor.shape.dims() : tensor.shape_signature;
+      list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", sizes}});
     }
     return list;
   };
@@ -93,27 +101,6 @@ std::string default_output(const std::string& model) {
   return path.replace_extension(".tflite").filename().string();
 }
 
-// A model in ONNX's QDQ or QLinear form: integer operators with exactly the scales it carries.
-Status make_integer(const ConvertOptions& options, compiler::FrontEndResult& result) {
-  const std::vector<ir::Operator>& ops = result.model.subgraphs[0].operators;
-  const auto is_quantize = [](const ir::Operator& op) { return op.type == "QUANTIZE"; };
-  if (result.format != compiler::ModelFormat::kOnnx || options.keep_qdq) return ok_status();
-  if (std::none_of(ops.begin(), ops.end(), is_quantize)) return ok_status();
-  quantize::QuantizeOptions how;
-  how.input_type = how.output_type = options.quantize.io;
-  auto quantized = quantize::quantize(result.model, nullptr, how);
-  if (!quantized.ok()) return quantized.status().in(options.model);
-  result.model = std::move(quantized->model);
-  result.notes.insert(result.notes.end(), quantized->notes.begin(), quantized->notes.end());
-  for (const quantize::FloatOp& op : quantized->float_ops) {
-    result.notes.push_back(fmt::format("{} stays float: {}", op.op, op.why));
-  }
-  if (options.quantize.front_end.no_simplify) return ok_status();
-  // Movement that QUANTIZE and DEQUANTIZE kept apart.
-  const auto simplified = simplify::simplify(result.model);
-  return simplified.ok() ? ok_status() : simplified.status().in(options.model);
-}
-
 // The model, and which ONNX value each of its tensors is if that was asked for; both files or none.
 Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, const std::string& mapping) {
   std::vector<FileContent> files = {{options.output, file}};
@@ -126,7 +113,7 @@ Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, 
 // --data: on to integers in one step.
 Status convert_and_quantize(ConvertOptions& options) {
   QuantizeArguments& arguments = options.quantize;
-  arguments.request.model = options.model;  // and no output: it is written here, with the mapping
+  arguments.request.model = options.file;  // and no output: it is written here, with the mapping
   REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, !options.json));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(outcome.result.model));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
@@ -142,15 +129,21 @@ Status convert_and_quantize(ConvertOptions& options) {
 
 Status convert(ConvertOptions options) {
   if (options.output.empty()) options.output = default_output(options.model);
+  options.file = options.model;
+  std::optional<TensorflowConversion> tensorflow;
   if (is_tensorflow_model(options.model)) {
-    REEF_REQUIRE(!options.quantize.has_data(),
-                 "{}: convert it first, then give the .tflite file and --data to reef quantize", options.model);
-    return convert_tensorflow_model(options.model, options.output);
+    REEF_ASSIGN_OR_RETURN(TensorflowConversion made, convert_tensorflow_model(options.model));
+    options.file = made.path();
+    tensorflow.emplace(std::move(made));
   }
   if (options.quantize.has_data()) return convert_and_quantize(options);
-  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options.quantize.front_end));
-  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
-  REEF_RETURN_IF_ERROR(make_integer(options, result));
+  compiler::ConvertRequest request;
+  request.model = options.file;
+  REEF_ASSIGN_OR_RETURN(request.front_end, front_end_options(options.quantize.front_end));
+  request.keep_qdq = options.keep_qdq;
+  request.io = options.quantize.io;
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::convert_model(request));
+  if (tensorflow) result.notes.push_back(fmt::format("converted by TensorFlow {}", tensorflow->version()));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));
   if (options.json) {

@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 struct LearnArguments {
   compiler::LearnOptions options;
   DataArguments data;
-  std::string output, plot, device, model_labels, solver = "lbfgs";
+  std::string output, plot, device, model_labels, solver = "lbfgs", mirror = "auto";
   double l2 = -1;
   int threads = 0;
   bool json = false;
@@ -44,6 +44,7 @@ Status learn(LearnArguments arguments) {
   if (arguments.l2 >= 0) options.softmax.l2 = arguments.l2;
   options.softmax.solver = arguments.solver == "sgd" ? learn::Solver::kSgd : learn::Solver::kLbfgs;
   options.softmax.seed = options.seed;
+  REEF_ASSIGN_OR_RETURN(options.mirroring, compiler::mirroring_from(arguments.mirror));
   REEF_REQUIRE(!options.compile || arguments.device != "cpu", "--compile goes with --device virtual");
   options.embed.on_device = options.compile || arguments.device == "virtual";
   options.embed.threads =
@@ -85,6 +86,12 @@ void add_common(CLI::App& command, LearnArguments& arguments) {
       ->check(CLI::IsMember({"cpu", "virtual"}));
   command.add_flag("--compile", options.compile,
                    "Compile the extractor for the Edge TPU first; only the new last layers run on the CPU then");
+  command
+      .add_option("--mirror", arguments.mirror,
+                  "Learn from each picture in a mirror as well: on, off, or auto, where mirrored pictures are still "
+                  "recognised as their class")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
   command.add_option("--seed", options.seed, "Draws what is held back")->capture_default_str();
   command.add_flag("!--no-curve", options.has_curve, "Do not measure how accuracy grows with the number of pictures");
   command.add_option("--plot", arguments.plot,
@@ -127,7 +134,7 @@ void add_softmax(CLI::App& parent, Action& action) {
   command
       ->add_option(
           "--l2", arguments->l2,
-          "Strength of regularization, for embeddings of mean length 1. Default: tried out on a part held back")
+          "Strength of regularization, for embeddings of mean length 1. Default: tried out by cross-validation")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--iterations", softmax.max_iterations, "At most: steps of lbfgs, passes of sgd")
       ->check(CLI::Range(1, 1000000))
@@ -139,7 +146,8 @@ void add_softmax(CLI::App& parent, Action& action) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command
-      ->add_option("--patience", softmax.patience, "Stop after so many iterations without progress on a part held back")
+      ->add_option("--patience", softmax.patience,
+                   "With --l2, or sgd: stop after so many iterations without progress on a part held back")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command->add_flag("--balanced", softmax.are_classes_balanced, "Classes count alike, however many pictures they have");

@@ -42,6 +42,9 @@ void add_front_end_flags(CLI::App& command, FrontEndFlags& flags) {
       .add_option("--keep-nchw", flags.keep_nchw,
                   "ONNX: an input or output (by name) that stays channels-first; others become channels-last")
       ->allow_extra_args(false);
+  command.add_flag(
+      "--pad-nms", flags.pad_nms,
+      "ONNX: NonMaxSuppression gives all rows it could, unused ones -1, and a count; not a varying number");
   command.add_flag("--no-simplify", flags.no_simplify, "ONNX: leave the graph as imported (docs/simplify.md)");
 }
 
@@ -56,6 +59,7 @@ Result<compiler::FrontEndOptions> front_end_options(const FrontEndFlags& flags) 
     result.input_values.insert(std::move(named));
   }
   result.keep_nchw = flags.keep_nchw;
+  result.pad_selections = flags.pad_nms;
   result.simplify = !flags.no_simplify;
   return result;
 }

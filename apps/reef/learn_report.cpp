@@ -60,6 +60,12 @@ void print_learned(const compiler::LearnOptions& options, const compiler::LearnR
     if (result.images[c] == 0) continue;
     fmt::print("  {:>4}  {:<24} {} pictures\n", c, result.class_names[c], result.images[c]);
   }
+  if (result.mirror_test) {
+    const learn::MirrorTest& test = *result.mirror_test;
+    fmt::print("mirrored pictures {}: {} of {} are taken for their class, {} as they are (each left out)\n",
+               result.is_mirrored ? "learned from as well" : "left alone", test.mirrored_right, test.pictures,
+               test.right);
+  }
   fmt::print("embedding {:.1f} s on {}, training {:.3f} s (measured)", result.embedding_seconds,
              options.embed.on_device ? "the virtual Edge TPU" : "the CPU", result.training_seconds);
   if (options.method == compiler::LearnMethod::kSoftmax) {

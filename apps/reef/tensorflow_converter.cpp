@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include <fcntl.h>
@@ -12,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+
 namespace reef::app {
 namespace {
 
@@ -19,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr int kNoTensorflow = 42;  // exit code of the script below
 
-// Written beside the output and renamed, so that half a file never has its name.
 constexpr const char* kScript = R"(
 import os, sys
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
@@ -33,14 +35,14 @@ if os.path.isdir(source):
 else:
     converter = tf.lite.TFLiteConverter.from_keras_model(tf.keras.models.load_model(source, compile=False))
 data = converter.convert()
-with open(target + '.part', 'wb') as file:
+with open(target, 'wb') as file:
     file.write(data)
-os.replace(target + '.part', target)
-print('wrote %s (%d bytes, by TensorFlow %s)' % (target, len(data), tf.__version__))
+with open(target + '.version', 'w') as file:
+    file.write(tf.__version__)
 )";
 
-// Runs a program and waits; its exit code, 127: it could not be started.
-int run(const std::vector<std::string>& words) {
+// Runs a program, what it prints into a file, and waits; its exit code, 127: it could not be started.
+int run(const std::vector<std::string>& words, const std::string& log) {
   std::fflush(stdout);
   const pid_t child = ::fork();
   if (child < 0) return 127;
@@ -48,6 +50,11 @@ int run(const std::vector<std::string>& words) {
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
+    const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (file >= 0) {
+      ::dup2(file, STDOUT_FILENO);
+      ::dup2(file, STDERR_FILENO);
+    }
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }
@@ -58,7 +65,29 @@ int run(const std::vector<std::string>& words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
 }
 
+std::string text_of(const std::string& path) {
+  const auto file = read_file(path, std::uint64_t{1} << 24);
+  return file.ok() ? std::string(reinterpret_cast<const char*>(file->data()), file->size()) : std::string();
+}
+
+// The last lines, which say what went wrong.
+std::string end_of(const std::string& text) {
+  constexpr std::size_t kMost = 2000;
+  const std::size_t begin = text.size() <= kMost ? 0 : text.find('\n', text.size() - kMost);
+  return text.substr(begin == std::string::npos ? 0 : begin);
+}
+
 }  // namespace
+
+TensorflowConversion::TensorflowConversion(TensorflowConversion&& other) noexcept
+    : folder_(std::move(other.folder_)), version_(std::move(other.version_)) {
+  other.folder_.clear();
+}
+
+TensorflowConversion::~TensorflowConversion() {
+  std::error_code error;
+  if (!folder_.empty()) fs::remove_all(folder_, error);
+}
 
 bool is_tensorflow_model(const std::string& path) {
   std::error_code error;
@@ -67,7 +96,7 @@ bool is_tensorflow_model(const std::string& path) {
   return extension == ".keras" || extension == ".h5" || extension == ".hdf5";
 }
 
-Status convert_tensorflow_model(const std::string& path, const std::string& output) {
+Result<TensorflowConversion> convert_tensorflow_model(const std::string& path) {
   std::error_code error;
   if (!fs::exists(path, error))
     return Status(StatusCode::kNotFound, fmt::format("cannot read '{}': there is no such file", path));
@@ -76,16 +105,25 @@ Status convert_tensorflow_model(const std::string& path, const std::string& outp
   }
   const char* chosen = std::getenv("REEF_PYTHON");
   const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
-  const int code = run({python, "-c", kScript, path, output});
-  if (code == 0) return ok_status();
+  std::string folder = (fs::temp_directory_path(error) / "reef_tensorflow_XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return Status(StatusCode::kIoError, fmt::format("cannot make a folder '{}' for TensorFlow's output", folder));
+  }
+  TensorflowConversion made(folder);
+  const std::string log = folder + "/log";
+  const int code = run({python, "-c", kScript, path, made.path()}, log);
+  if (code == 0) {
+    made.set_version(text_of(made.path() + ".version"));
+    return made;
+  }
   if (code == kNoTensorflow || code == 127) {
     return unsupported(
         "'{}' is TensorFlow's own format, which its own converter reads, but {} has no tensorflow. Install it "
         "(python3 -m venv tf && tf/bin/pip install tensorflow), then: REEF_PYTHON=tf/bin/python reef convert {}",
         path, python, path);
   }
-  return invalid_input("TensorFlow's converter could not convert '{}' (exit code {}); its message is above", path,
-                       code);
+  return invalid_input("TensorFlow's converter could not convert '{}' (exit code {}): {}", path, code,
+                       end_of(text_of(log)));
 }
 
 }  // namespace reef::app

@@ -10,7 +10,23 @@ namespace reef::app {
 
 bool is_tensorflow_model(const std::string& path);
 
-// Runs $REEF_PYTHON (default python3) with tensorflow. The output appears whole or not at all.
-Status convert_tensorflow_model(const std::string& path, const std::string& output);
+// What TensorFlow's converter made: a .tflite file in a folder that is removed with this.
+class TensorflowConversion {
+ public:
+  explicit TensorflowConversion(std::string folder) : folder_(std::move(folder)) {}
+  TensorflowConversion(TensorflowConversion&& other) noexcept;
+  TensorflowConversion(const TensorflowConversion&) = delete;
+  ~TensorflowConversion();
+
+  std::string path() const { return folder_ + "/model.tflite"; }
+  const std::string& version() const { return version_; }  // of TensorFlow
+  void set_version(std::string version) { version_ = std::move(version); }
+
+ private:
+  std::string folder_, version_;
+};
+
+// Runs $REEF_PYTHON (default python3) with tensorflow. What that prints is shown, its end at least, if it fails.
+Result<TensorflowConversion> convert_tensorflow_model(const std::string& path);
 
 }  // namespace reef::app

@@ -91,6 +91,28 @@ TEST_F(Api, RunsAModelOnTheCpu) {
   EXPECT_FALSE(interpreter->device()) << "nothing of it runs on an Edge TPU";
 }
 
+TEST_F(Api, TensorsInsideAreKeptWhereThatIsAskedFor) {
+  const auto model = reef::Model::load(kCreatures);
+  const auto crab = picture("images/crab_1.jpg", 96);
+  const int inner = reef_model_op_output(model->c(), 0, 0);
+  EXPECT_EQ(reef_model_op_input(model->c(), 0, 0), reef_model_input(model->c(), 0));
+  EXPECT_EQ(reef_model_op_input(model->c(), 0, 9), -2);
+  auto plain = reef::Interpreter::create(*model),
+       keeping = reef::Interpreter::create(*model, {.preserve_all_tensors = true});
+  ASSERT_TRUE(plain && keeping);
+  EXPECT_EQ(result_of(*plain, crab), result_of(*keeping, crab));
+  EXPECT_EQ(plain->tensor(static_cast<std::size_t>(inner)).c().data, nullptr) << "its memory holds others by now";
+  const reef_tensor quantized = keeping->tensor(static_cast<std::size_t>(inner)).c();
+  ASSERT_NE(quantized.data, nullptr);
+  ASSERT_EQ(quantized.bytes, crab.size());
+  // QUANTIZE of uint8 to int8 with the same scale.
+  for (std::size_t i = 0; i < crab.size(); i += 97) {
+    ASSERT_EQ(static_cast<const std::int8_t*>(quantized.data)[i], crab[i] - 128) << i;
+  }
+  reef_tensor beyond;
+  EXPECT_EQ(reef_interpreter_tensor(keeping->c(), 10'000, &beyond), REEF_INVALID_INPUT);
+}
+
 TEST_F(Api, RunsACompiledModelOnTheDeviceThatIsAskedFor) {
   const std::string file = compiled({kCreatures})[0];
   const auto model = reef::Model::load(file);
@@ -146,6 +168,7 @@ TEST_F(Api, SegmentsInAPipelineGiveWhatTheWholeModelGives) {
   const reef::Tensor input = segments[0].input(0);
   auto pipeline = reef::Pipeline::create(std::move(segments));
   ASSERT_TRUE(pipeline) << pipeline.error().message;
+  EXPECT_FALSE(pipeline->set_queue_sizes(1, 0));
   EXPECT_EQ(reef_interpreter_prepare(pipeline->segments()[0].c()), REEF_INVALID_INPUT) << "it belongs to the pipeline";
   auto pushed = std::async(std::launch::async, [&] {
     for (const std::string& name : names) {
@@ -271,6 +294,32 @@ TEST_F(Api, CompilesAndTellsOfProgress) {
   ASSERT_EQ(reef_check(kCreatures.c_str(), nullptr, nullptr, &text), REEF_OK) << reef_error_message();
   EXPECT_NE(std::string(text).find("24 of 24 operators run on the Edge TPU"), std::string::npos) << text;
   reef_string_free(text);
+}
+
+TEST_F(Api, ConvertsAModelThatCarriesScalesToIntegers) {
+  const std::string model = REEF_SOURCE_DIR "/tests/onnx_exports/test_quantized_conv/model.onnx";
+  const std::string output = (folder_ / "converted.tflite").string();
+  reef_convert_options options;
+  reef_convert_options_init(&options);
+  const auto input_type = [&] {
+    char* json = nullptr;
+    EXPECT_EQ(reef_convert(model.c_str(), output.c_str(), &options, &json), REEF_OK) << reef_error_message();
+    const std::string text = json != nullptr ? json : "";
+    reef_string_free(json);
+    const std::size_t at = text.find("\"type\": \"");
+    return at == std::string::npos ? text : text.substr(at + 9, text.find('"', at + 9) - at - 9);
+  };
+  EXPECT_EQ(input_type(), "int8");
+  options.io = "uint8";
+  EXPECT_EQ(input_type(), "uint8");
+  options.keep_qdq = 1;
+  EXPECT_EQ(input_type(), "float32");
+  options.io = "int3";
+  EXPECT_EQ(reef_convert(model.c_str(), output.c_str(), &options, nullptr), REEF_INVALID_INPUT);
+  options.io = "int8";
+  options.input_values = "nothing:1";
+  EXPECT_EQ(reef_convert(model.c_str(), output.c_str(), &options, nullptr), REEF_INVALID_INPUT);
+  EXPECT_NE(std::string(reef_error_message()).find("no such input"), std::string::npos) << reef_error_message();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "compiler/convert_driver.h"
 #include "compiler/quantize_driver.h"
 #include "compiler/quantize_json.h"
 #include "formats/tflite/writer.h"
@@ -39,20 +40,30 @@ std::vector<std::string> split(const char* text, char separator) {
   return parts;
 }
 
-Result<compiler::FrontEndOptions> front_end_options(const reef_convert_options& options) {
-  compiler::FrontEndOptions result;
-  for (const std::string& entry : split(options.input_shapes, ';')) {
+// "name:1,2,3;other:4"; names may hold colons themselves.
+template <typename Number>
+Result<std::map<std::string, std::vector<Number>>> named_numbers(const char* text, std::string_view what) {
+  std::map<std::string, std::vector<Number>> result;
+  for (const std::string& entry : split(text, ';')) {
     const std::size_t colon = entry.rfind(':');
-    REEF_REQUIRE(colon != std::string::npos && colon > 0, "input shape '{}': give it as name:1,3,224,224", entry);
-    std::vector<std::int64_t>& sizes = result.input_shapes[entry.substr(0, colon)];
-    for (const std::string& number : split(entry.c_str() + colon + 1, ',')) {
-      const char* const end = number.data() + number.size();
-      std::int64_t size = 0;
-      const auto [next, error] = std::from_chars(number.data(), end, size);
-      REEF_REQUIRE(error == std::errc() && next == end, "input shape '{}': '{}' is no size", entry, number);
-      sizes.push_back(size);
+    REEF_REQUIRE(colon != std::string::npos && colon > 0, "{} '{}': give it as name:1,2,3", what, entry);
+    std::vector<Number>& numbers = result[entry.substr(0, colon)];
+    for (const std::string& word : split(entry.c_str() + colon + 1, ',')) {
+      const char* const end = word.data() + word.size();
+      Number number{};
+      const auto [next, error] = std::from_chars(word.data(), end, number);
+      REEF_REQUIRE(error == std::errc() && next == end, "{} '{}': '{}' is no number", what, entry, word);
+      numbers.push_back(number);
     }
   }
+  return result;
+}
+
+Result<compiler::FrontEndOptions> front_end_options(const reef_convert_options& options) {
+  compiler::FrontEndOptions result;
+  REEF_ASSIGN_OR_RETURN(result.input_shapes, named_numbers<std::int64_t>(options.input_shapes, "input shape"));
+  REEF_ASSIGN_OR_RETURN(result.input_values, named_numbers<double>(options.input_values, "input value"));
+  result.pad_selections = options.pad_nms != 0;
   result.keep_nchw = split(options.keep_nchw, ',');
   result.simplify = options.simplify != 0;
   return result;
@@ -62,7 +73,8 @@ Json border_json(const ir::Subgraph& graph, const std::vector<std::int32_t>& ten
   Json list = Json::array();
   for (const std::int32_t index : tensors) {
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-    list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", tensor.shape.dims()}});
+    const auto& sizes = tensor.shape_signature.empty() ? tensor.shape.dims() : tensor.shape_signature;
+    list.push_back({{"name", tensor.name}, {"type", ir::type_name(tensor.type)}, {"shape", sizes}});
   }
   return list;
 }
@@ -77,9 +89,15 @@ Result<Value> named(const char* name, std::string_view what, const std::map<std:
   return invalid_input("there is no {} '{}'; there are {}", what, name != nullptr ? name : "", known);
 }
 
+Result<quantize::IoType> io_type(const char* name) {
+  using quantize::IoType;
+  return named<IoType>(name, "type of inputs and outputs",
+                       {{"int8", IoType::kInt8}, {"uint8", IoType::kUInt8}, {"float32", IoType::kFloat32}});
+}
+
 Result<compiler::QuantizeRequest> quantize_request(const char* model, const char* output,
                                                    const reef_quantize_options& options) {
-  using quantize::IoType, quantize::Mode, quantize::RangeMethod, quantize::Choice;
+  using quantize::Mode, quantize::RangeMethod, quantize::Choice;
   compiler::QuantizeRequest request;
   request.model = model;
   request.output = output;
@@ -94,10 +112,7 @@ Result<compiler::QuantizeRequest> quantize_request(const char* model, const char
                                                {"int16x8", Mode::kInt16x8},
                                                {"dynamic", Mode::kDynamic},
                                                {"float16", Mode::kFloat16}}));
-  REEF_ASSIGN_OR_RETURN(
-      how.input_type,
-      named<IoType>(options.io, "type of inputs and outputs",
-                    {{"int8", IoType::kInt8}, {"uint8", IoType::kUInt8}, {"float32", IoType::kFloat32}}));
+  REEF_ASSIGN_OR_RETURN(how.input_type, io_type(options.io));
   how.output_type = how.input_type;
   const std::string_view calibration = options.calibration != nullptr ? options.calibration : "";
   how.automatic_ranges = calibration == "auto";
@@ -130,6 +145,7 @@ void reef_convert_options_init(reef_convert_options* options) {
   *options = {};
   options->struct_size = sizeof(reef_convert_options);
   options->simplify = 1;
+  options->io = "int8";
 }
 
 reef_status reef_convert(const char* model, const char* output, const reef_convert_options* options, char** json) {
@@ -138,8 +154,12 @@ reef_status reef_convert(const char* model, const char* output, const reef_conve
     REEF_RETURN_IF_ERROR(require(model, "model"));
     REEF_RETURN_IF_ERROR(require(output, "output"));
     const reef_convert_options known = known_options(options, reef_convert_options_init);
-    REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions how, front_end_options(known));
-    REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult result, compiler::load_any_model(model, how));
+    compiler::ConvertRequest request;
+    request.model = model;
+    REEF_ASSIGN_OR_RETURN(request.front_end, front_end_options(known));
+    request.keep_qdq = known.keep_qdq != 0;
+    REEF_ASSIGN_OR_RETURN(request.io, io_type(known.io));
+    REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult result, compiler::convert_model(request));
     REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, tflite::write_model(result.model));
     REEF_RETURN_IF_ERROR(write_file(output, file));
     if (json == nullptr) return ok_status();

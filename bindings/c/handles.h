@@ -29,6 +29,7 @@ struct reef_interpreter {
   std::vector<std::string> notes;
   std::vector<reef::cpu::OpTiming> profile;
   bool is_prepared = false;
+  bool keeps_all_tensors = false;
   std::atomic<bool> is_busy{false};  // a thread is inside, or a pipeline has it
 };
 

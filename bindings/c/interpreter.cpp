@@ -71,6 +71,7 @@ cpu::InterpreterOptions interpreter_options(const reef_options& options, const r
   cpu::InterpreterOptions result;
   result.threads = std::max(options.threads, 1);
   result.profile = options.profile != 0;
+  result.keeps_all_tensors = options.preserve_all_tensors != 0;
   result.time_limit_seconds = options.time_limit_seconds;
   result.max_memory_bytes = options.max_memory_bytes > 0 ? options.max_memory_bytes : kDefaultMemory;
   result.tflite_release = options.tflite_2_9 != 0 ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
@@ -78,24 +79,34 @@ cpu::InterpreterOptions interpreter_options(const reef_options& options, const r
   return result;
 }
 
-Status describe_tensor(const reef_interpreter* handle, bool is_input, std::size_t i, reef_tensor* tensor) {
+// Does the tensor's memory hold its value after invoke, and not by then another tensor's?
+bool is_kept(const reef_interpreter& handle, std::int32_t index, const ops::Tensor& now) {
+  const ir::Subgraph& graph = handle.model->subgraphs.front();
+  const auto has = [&](const auto& list) { return std::find(list.begin(), list.end(), index) != list.end(); };
+  return handle.keeps_all_tensors || now.is_variable || has(graph.inputs) || has(graph.outputs);
+}
+
+Status describe_tensor(const reef_interpreter& handle, std::int32_t index, reef_tensor* tensor) {
+  const ops::Tensor& now = handle.interpreter->tensor(index);
+  describe(handle.model->subgraphs.front().tensors[static_cast<std::size_t>(index)], now.shape.dims().data(),
+           now.shape.dims().size(), *tensor);
+  tensor->index = index;
+  tensor->is_constant = now.is_constant ? 1 : 0;
+  tensor->is_dynamic = handle.interpreter->is_dynamic(index) ? 1 : 0;
+  if (now.is_constant || (handle.is_prepared && is_kept(handle, index, now))) {
+    tensor->data = now.data;
+    tensor->bytes = now.bytes;
+  }
+  return ok_status();
+}
+
+Status describe_operand(const reef_interpreter* handle, bool is_input, std::size_t i, reef_tensor* tensor) {
   REEF_RETURN_IF_ERROR(require(handle, "interpreter"));
   REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
   const ir::Subgraph& graph = handle->model->subgraphs.front();
   const std::vector<std::int32_t>& list = is_input ? graph.inputs : graph.outputs;
   REEF_REQUIRE(i < list.size(), "there is no {} {}; the model has {}", is_input ? "input" : "output", i, list.size());
-  const auto position = static_cast<int>(i);
-  const ops::Tensor& now = is_input ? handle->interpreter->input(position) : handle->interpreter->output(position);
-  const auto index = static_cast<std::size_t>(list[i]);
-  describe(graph.tensors[index], now.shape.dims().data(), now.shape.dims().size(), *tensor);
-  tensor->index = list[i];
-  tensor->is_constant = now.is_constant ? 1 : 0;
-  tensor->is_dynamic = !is_input && handle->interpreter->has_dynamic_output(position) ? 1 : 0;
-  if (handle->is_prepared || now.is_constant) {
-    tensor->data = now.data;
-    tensor->bytes = now.bytes;
-  }
-  return ok_status();
+  return describe_tensor(*handle, list[i], tensor);
 }
 
 }  // namespace
@@ -121,6 +132,7 @@ reef_status reef_interpreter_create(const reef_model* model, const reef_options*
     auto handle = std::make_unique<reef_interpreter>();
     handle->name = model->name;
     handle->model = model->model;
+    handle->keeps_all_tensors = known.preserve_all_tensors != 0;
     REEF_RETURN_IF_ERROR(choose_device(*model, known, *handle));
     auto created = cpu::Interpreter::create(model->model, interpreter_options(known, *handle));
     if (!created.ok()) return created.status().in(model->name);
@@ -139,10 +151,19 @@ size_t reef_interpreter_output_count(const reef_interpreter* interpreter) {
   return interpreter == nullptr ? 0 : interpreter->model->subgraphs.front().outputs.size();
 }
 reef_status reef_interpreter_input(const reef_interpreter* interpreter, size_t i, reef_tensor* tensor) {
-  return guarded([&] { return describe_tensor(interpreter, true, i, tensor); });
+  return guarded([&] { return describe_operand(interpreter, true, i, tensor); });
 }
 reef_status reef_interpreter_output(const reef_interpreter* interpreter, size_t i, reef_tensor* tensor) {
-  return guarded([&] { return describe_tensor(interpreter, false, i, tensor); });
+  return guarded([&] { return describe_operand(interpreter, false, i, tensor); });
+}
+reef_status reef_interpreter_tensor(const reef_interpreter* interpreter, size_t index, reef_tensor* tensor) {
+  return guarded([&]() -> Status {
+    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
+    REEF_RETURN_IF_ERROR(require(tensor, "tensor"));
+    const std::size_t count = interpreter->model->subgraphs.front().tensors.size();
+    REEF_REQUIRE(index < count, "there is no tensor {}; the model has {}", index, count);
+    return describe_tensor(*interpreter, static_cast<std::int32_t>(index), tensor);
+  });
 }
 
 reef_status reef_interpreter_resize_input(reef_interpreter* interpreter, size_t i, const int32_t* dims, int32_t rank) {

@@ -150,6 +150,19 @@ size_t reef_model_op_count(const reef_model* model) { return model == nullptr ? 
 const char* reef_model_op(const reef_model* model, size_t i) {
   return i < reef_model_op_count(model) ? model->main().operators[i].type.c_str() : nullptr;
 }
+int32_t reef_model_op_input(const reef_model* model, size_t op, size_t i) {
+  if (op >= reef_model_op_count(model)) return -2;
+  const std::vector<std::int32_t>& list = model->main().operators[op].inputs;
+  return i < list.size() ? list[i] : -2;
+}
+int32_t reef_model_op_output(const reef_model* model, size_t op, size_t i) {
+  if (op >= reef_model_op_count(model)) return -2;
+  const std::vector<std::int32_t>& list = model->main().operators[op].outputs;
+  return i < list.size() ? list[i] : -2;
+}
+size_t reef_model_subgraph_count(const reef_model* model) {
+  return model == nullptr ? 0 : model->model->subgraphs.size();
+}
 size_t reef_model_edge_tpu_op_count(const reef_model* model) {
   if (model == nullptr) return 0;
   std::size_t count = 0;

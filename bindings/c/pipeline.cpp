@@ -52,6 +52,15 @@ reef_status reef_pipeline_create(reef_interpreter* const* segments, size_t count
   });
 }
 
+reef_status reef_pipeline_set_queue_sizes(reef_pipeline* pipeline, size_t inputs, size_t outputs) {
+  return guarded([&]() -> Status {
+    REEF_RETURN_IF_ERROR(require(pipeline, "pipeline"));
+    pipeline->pipeline->set_input_limit(inputs);
+    pipeline->pipeline->set_output_limit(outputs);
+    return ok_status();
+  });
+}
+
 void reef_pipeline_free(reef_pipeline* pipeline) {
   if (pipeline == nullptr) return;
   pipeline->pipeline.reset();

@@ -116,6 +116,10 @@ REEF_API int32_t reef_model_output(const reef_model* model, size_t i);
 REEF_API size_t reef_model_op_count(const reef_model* model);
 /* "CONV_2D", or a custom op's own name; NULL beyond the end. */
 REEF_API const char* reef_model_op(const reef_model* model, size_t i);
+/* Number of the tensor that is input or output i of an operator; -1: left out; -2 beyond the end. */
+REEF_API int32_t reef_model_op_input(const reef_model* model, size_t op, size_t i);
+REEF_API int32_t reef_model_op_output(const reef_model* model, size_t op, size_t i);
+REEF_API size_t reef_model_subgraph_count(const reef_model* model);
 /* Operators that run on an Edge TPU; 0: the model is not compiled for one. */
 REEF_API size_t reef_model_edge_tpu_op_count(const reef_model* model);
 
@@ -157,9 +161,9 @@ typedef struct reef_options {
   int32_t threads;    /* of the CPU; 1 by default */
   int32_t profile;    /* 1: measure every op */
   int32_t tflite_2_9; /* 1: where releases of TFLite's kernels differ, follow 2.9 and not the newest */
-  int32_t reserved_0;
-  double time_limit_seconds; /* for each prepare and invoke; 0: none */
-  int64_t max_memory_bytes;  /* for tensors; 0: 4 GiB */
+  int32_t preserve_all_tensors; /* 1: reef_interpreter_tensor has the values of all tensors; takes more memory */
+  double time_limit_seconds;    /* for each prepare and invoke; 0: none */
+  int64_t max_memory_bytes;     /* for tensors; 0: 4 GiB */
 } reef_options;
 REEF_API void reef_options_init(reef_options* options);
 
@@ -174,6 +178,10 @@ REEF_API size_t reef_interpreter_output_count(const reef_interpreter* interprete
  * in every invoke. */
 REEF_API reef_status reef_interpreter_input(const reef_interpreter* interpreter, size_t i, reef_tensor* tensor);
 REEF_API reef_status reef_interpreter_output(const reef_interpreter* interpreter, size_t i, reef_tensor* tensor);
+/* Any tensor of the main subgraph, by its number. Data of those computed inside the model is there after prepare if the
+ * options say preserve_all_tensors, and means something after invoke; tensors of a part that runs on an Edge TPU are
+ * inside one operator and no longer in the model. */
+REEF_API reef_status reef_interpreter_tensor(const reef_interpreter* interpreter, size_t index, reef_tensor* tensor);
 
 /* reef_interpreter_prepare must follow. */
 REEF_API reef_status reef_interpreter_resize_input(reef_interpreter* interpreter, size_t i, const int32_t* dims,
@@ -217,6 +225,8 @@ typedef struct reef_results reef_results;
 REEF_API reef_status reef_pipeline_create(reef_interpreter* const* segments, size_t count, size_t queue_size,
                                           reef_pipeline** pipeline);
 REEF_API void reef_pipeline_free(reef_pipeline* pipeline);
+/* How many sets may wait to be computed (push waits beyond that), and results to be popped; 0: any number. */
+REEF_API reef_status reef_pipeline_set_queue_sizes(reef_pipeline* pipeline, size_t inputs, size_t outputs);
 /* These four may be called from any number of threads at once.
  * push copies the tensors (name, type, dims, data, bytes count) and waits while the pipeline is full. */
 REEF_API reef_status reef_pipeline_push(reef_pipeline* pipeline, const reef_tensor* tensors, size_t count);
@@ -270,14 +280,18 @@ typedef struct reef_convert_options {
   size_t struct_size;
   const char*
       input_shapes; /* sizes of inputs that the file leaves open, "name:1,3,224,224", with semicolons between; NULL */
-  const char* keep_nchw; /* names of inputs and outputs that stay channels-first, with commas between; NULL: none */
-  int32_t simplify;      /* 1: make the imported graph small */
+  const char* keep_nchw;    /* names of inputs and outputs that stay channels-first, with commas between; NULL: none */
+  int32_t simplify;         /* 1: make the imported graph small */
+  int32_t keep_qdq;         /* 1: of a model that carries scales, leave QUANTIZE and DEQUANTIZE as they are */
+  const char* input_values; /* inputs with a fixed value, "name:1,2,3", with semicolons between; NULL: none */
+  const char* io;           /* of inputs and outputs that have scales: "int8", "uint8", "float32" */
+  int32_t pad_nms;          /* 1: NonMaxSuppression gives a result of fixed size and a count */
   int32_t reserved_0;
 } reef_convert_options;
 REEF_API void reef_convert_options_init(reef_convert_options* options);
 
-/* An ONNX model as a .tflite file, channels-last. A model that carries scales (QDQ) keeps its QUANTIZE and DEQUANTIZE;
- * reef_quantize makes integer operators of those. *json: output, inputs, outputs, notes. */
+/* An ONNX model as a .tflite file, channels-last, as `reef convert` makes it. A model that carries scales (QDQ) becomes
+ * integer operators with these. *json: output, inputs, outputs, notes. */
 REEF_API reef_status reef_convert(const char* model, const char* output, const reef_convert_options* options,
                                   char** json);
 

@@ -169,6 +169,7 @@ struct Options {
   int threads = 1;
   bool profile = false;
   bool tflite_2_9 = false;
+  bool preserve_all_tensors = false;  // tensor() has the values of all tensors; takes more memory
   double time_limit_seconds = 0;
 };
 
@@ -182,6 +183,7 @@ class Interpreter {
     c_options.threads = options.threads;
     c_options.profile = options.profile ? 1 : 0;
     c_options.tflite_2_9 = options.tflite_2_9 ? 1 : 0;
+    c_options.preserve_all_tensors = options.preserve_all_tensors ? 1 : 0;
     c_options.time_limit_seconds = options.time_limit_seconds;
     reef_interpreter* handle = nullptr;
     if (const Error error = detail::error_of(reef_interpreter_create(model.c(), &c_options, &handle))) return error;
@@ -199,6 +201,11 @@ class Interpreter {
   Tensor output(std::size_t i) const {
     reef_tensor tensor = {};
     return reef_interpreter_output(c(), i, &tensor) == REEF_OK ? Tensor(tensor) : Tensor();
+  }
+  // Any tensor of the model by its number; see Options::preserve_all_tensors.
+  Tensor tensor(std::size_t index) const {
+    reef_tensor tensor = {};
+    return reef_interpreter_tensor(c(), index, &tensor) == REEF_OK ? Tensor(tensor) : Tensor();
   }
   Error resize_input(std::size_t i, const std::vector<std::int32_t>& dims) {
     return detail::error_of(reef_interpreter_resize_input(c(), i, dims.data(), static_cast<std::int32_t>(dims.size())));
@@ -251,6 +258,10 @@ class Pipeline {
       return error;
     }
     return Pipeline(handle, std::move(segments));
+  }
+  // How many sets may wait to be computed, and results to be popped; 0: any number.
+  Error set_queue_sizes(std::size_t inputs, std::size_t outputs) {
+    return detail::error_of(reef_pipeline_set_queue_sizes(handle_.get(), inputs, outputs));
   }
   // push and pop may be called from different threads.
   Error push(const std::vector<reef_tensor>& inputs) {

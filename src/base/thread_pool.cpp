@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -17,8 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// Waits for something that is about to happen, for some 20 microseconds at most. Whoever calls it must check again
-// under the lock.
+// Waits for something that is about to happen, for some 20 microseconds at most. Whoever calls it must check again.
 template <typename Happened>
 void look_out_for(const Happened& happened) {
   constexpr int kLooks = 1000;
@@ -35,19 +33,20 @@ void look_out_for(const Happened& happened) {
 
 struct ThreadPool::Impl {
   std::vector<std::thread> workers;
-  std::mutex mutex;
-  std::condition_variable work_ready;
-  std::condition_variable work_done;
-  std::atomic<std::uint64_t> generation{0};  // counts loops; a worker joins each loop once
-  bool is_open = false;                      // the current loop may still be joined; late workers are not waited for
-  std::atomic<int> busy{0};                  // workers inside the current loop
-  bool stopping = false;
+  // A loop is begun by opening it and counting it; a worker that sees a new count joins by adding itself to `busy` and
+  // then looking whether it is open. The caller closes the loop and then waits until nobody is busy. All of these are
+  // sequentially consistent: a worker either sees that the loop is closed or is waited for.
+  std::atomic<int> generation{0};    // counts loops
+  std::atomic<bool> is_open{false};  // the current loop may still be joined; late workers are not waited for
+  std::atomic<int> busy{0};          // workers inside the current loop, or about to find it closed
+  std::atomic<bool> stopping{false};
 
   // The current loop, constant while it is open or someone is inside.
-  const std::function<void(std::int64_t, std::int64_t)>* body = nullptr;
+  const FunctionRef<void(std::int64_t, std::int64_t)>* body = nullptr;
   std::int64_t count = 0;
   std::int64_t grain = 1;
   std::atomic<std::int64_t> next{0};
+  std::mutex mutex;
   std::exception_ptr failure;  // the first, guarded by mutex
 
   bool has_deadline = false;
@@ -71,22 +70,15 @@ struct ThreadPool::Impl {
   }
 
   void worker() {
-    std::uint64_t seen = 0;
-    for (;;) {
+    for (int seen = 0;;) {
       // Loops come in quick succession while a model runs: looking out for the next is faster than being woken for it.
       look_out_for([&] { return generation.load(std::memory_order_relaxed) != seen; });
-      {
-        std::unique_lock lock(mutex);
-        work_ready.wait(lock, [&] { return stopping || (is_open && generation != seen); });
-        if (stopping) return;
-        seen = generation;
-        ++busy;
-      }
-      take_chunks();
-      {
-        std::lock_guard lock(mutex);
-        if (--busy == 0) work_done.notify_one();
-      }
+      generation.wait(seen);
+      if (stopping) return;
+      ++busy;
+      seen = generation;
+      if (is_open) take_chunks();
+      if (--busy == 0) busy.notify_one();
     }
   }
 };
@@ -96,18 +88,16 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->stopping = true;
-  }
-  impl_->work_ready.notify_all();
+  impl_->stopping = true;
+  ++impl_->generation;
+  impl_->generation.notify_all();
   for (std::thread& worker : impl_->workers) worker.join();
 }
 
 int ThreadPool::threads() const { return static_cast<int>(impl_->workers.size()) + 1; }
 
 void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
-                              const std::function<void(std::int64_t, std::int64_t)>& body) {
+                              FunctionRef<void(std::int64_t, std::int64_t)> body) {
   if (count <= 0) return;
   grain = std::max<std::int64_t>(grain, 1);
   if (impl_->workers.empty() || count <= grain) {
@@ -116,24 +106,18 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
     }
     return;
   }
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->body = &body;
-    impl_->count = count;
-    impl_->grain = grain;
-    impl_->next.store(0, std::memory_order_relaxed);
-    impl_->is_open = true;
-    ++impl_->generation;
-  }
-  impl_->work_ready.notify_all();
+  impl_->body = &body;
+  impl_->count = count;
+  impl_->grain = grain;
+  impl_->next.store(0, std::memory_order_relaxed);
+  impl_->is_open = true;
+  ++impl_->generation;
+  impl_->generation.notify_all();
   impl_->take_chunks();
-  {
-    std::lock_guard lock(impl_->mutex);
-    impl_->is_open = false;
-  }
+  impl_->is_open = false;
   look_out_for([&] { return impl_->busy.load(std::memory_order_relaxed) == 0; });
-  std::unique_lock lock(impl_->mutex);
-  impl_->work_done.wait(lock, [&] { return impl_->busy == 0; });
+  for (int busy = impl_->busy; busy != 0; busy = impl_->busy) impl_->busy.wait(busy);
+  std::lock_guard lock(impl_->mutex);
   if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
 }
 

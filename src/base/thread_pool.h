@@ -6,8 +6,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+
+#include "base/function_ref.h"
 
 namespace reef {
 
@@ -23,8 +24,7 @@ class ThreadPool {
 
   // Calls body(begin, end) for consecutive ranges of at most `grain` indices; returns when all are done. When the
   // deadline set below has passed, remaining ranges are skipped. Not reentrant: `body` must not call parallel_for.
-  void parallel_for(std::int64_t count, std::int64_t grain,
-                    const std::function<void(std::int64_t, std::int64_t)>& body);
+  void parallel_for(std::int64_t count, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> body);
 
   // Seconds from now after which parallel_for skips what is left; 0 or less: never.
   void set_deadline(double seconds_from_now);

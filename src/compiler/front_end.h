@@ -19,6 +19,8 @@ struct FrontEndOptions {
   std::map<std::string, std::vector<double>> input_values;
   // ONNX: inputs and outputs (names) that stay channels-first; all others become channels-last.
   std::vector<std::string> keep_nchw;
+  // ONNX: NonMaxSuppression gives a result of fixed size, unused rows -1, and a count.
+  bool pad_selections = false;
   // ONNX: make the imported graph small and channels-last (src/simplify).
   bool simplify = true;
 };

@@ -45,6 +45,37 @@ class WatchedSource : public data::SampleSource {
   mutable std::vector<std::string> errors_, digests_;
 };
 
+// The width of a picture's row is the last dimension but one: [1, height, width, channels].
+bool is_picture(const data::InputSpec& input) {
+  const auto& dims = input.shape.dims();
+  return dims.size() == 4 && dims[1] > 1 && dims[2] > 1 && (dims[3] == 1 || dims[3] == 3 || dims[3] == 4);
+}
+
+// The same samples, each picture left to right.
+class MirroredSource : public data::SampleSource {
+ public:
+  explicit MirroredSource(const data::SampleSource& source) : source_(source) {}
+  std::int64_t size() const override { return source_.size(); }
+  Status read(std::int64_t sample, const data::InputSpec& input, std::span<std::byte> target) const override {
+    if (!source_.read(sample, input, target).ok()) {
+      std::memset(target.data(), 0, target.size());  // WatchedSource has told why
+      return ok_status();
+    }
+    const auto width = static_cast<std::size_t>(input.shape.dims()[2]);
+    const std::size_t row = target.size() / static_cast<std::size_t>(input.shape.dims()[1]), pixel = row / width;
+    for (std::size_t start = 0; start < target.size(); start += row) {
+      for (std::size_t left = 0, right = width - 1; left < right; ++left, --right) {
+        const auto a = target.subspan(start + left * pixel, pixel), b = target.subspan(start + right * pixel, pixel);
+        std::swap_ranges(a.begin(), a.end(), b.begin());
+      }
+    }
+    return ok_status();
+  }
+
+ private:
+  const data::SampleSource& source_;
+};
+
 std::string first_folder(const std::string& name) {
   const std::size_t slash = name.find('/');
   return slash == std::string::npos ? "" : name.substr(0, slash);
@@ -189,17 +220,33 @@ Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, co
   evaluate::RunnerOptions how;
   how.threads = options.threads;
   how.on_device = options.on_device;
-  how.progress = options.progress;
-  std::vector<std::vector<float>> rows(data.labels.size());
-  REEF_ASSIGN_OR_RETURN(const evaluate::RunnerReport report,
-                        evaluate::run_samples(extractor, source, how, [&](std::int64_t sample, cpu::Interpreter& done) {
-                          const ops::Tensor& tensor = done.output(0);
-                          auto values = learn::real_values(output, {tensor.data, tensor.bytes});
-                          if (values.ok()) rows[static_cast<std::size_t>(sample)] = std::move(*values);
-                          return values.status();
-                        }));
   EmbeddedData result;
-  result.seconds = report.seconds;
+  const auto views = [&](const data::SampleSource& pictures, std::vector<std::vector<float>>& rows) -> Status {
+    rows.resize(data.labels.size());
+    REEF_ASSIGN_OR_RETURN(
+        const evaluate::RunnerReport report,
+        evaluate::run_samples(extractor, pictures, how, [&](std::int64_t sample, cpu::Interpreter& done) {
+          const ops::Tensor& tensor = done.output(0);
+          auto values = learn::real_values(output, {tensor.data, tensor.bytes});
+          if (values.ok()) rows[static_cast<std::size_t>(sample)] = std::move(*values);
+          return values.status();
+        }));
+    result.seconds += report.seconds;
+    return ok_status();
+  };
+  const bool is_mirrored =
+      options.is_mirrored && graph.inputs.size() == 1 && is_picture(data::input_spec(*extractor, 0));
+  const std::int64_t count = data.dataset->size();
+  std::int64_t before = 0;  // views of the first round; a picture is done after both
+  how.progress = [&](std::int64_t done, std::int64_t) {
+    if (options.progress) options.progress((before + done) / (is_mirrored ? 2 : 1), count);
+  };
+  std::vector<std::vector<float>> rows, mirrored;
+  REEF_RETURN_IF_ERROR(views(source, rows));
+  if (is_mirrored) {
+    before = count;
+    REEF_RETURN_IF_ERROR(views(MirroredSource(*data.dataset), mirrored));
+  }
   result.embeddings.dimension = output.shape.last();
   const std::vector<std::string> reasons = reasons_against(data, source, seen);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -212,6 +259,10 @@ Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, co
       continue;
     }
     result.embeddings.add(rows[i], data.labels[i]);
+    if (is_mirrored) {
+      std::vector<float>& views_of_all = result.embeddings.mirrored;
+      views_of_all.insert(views_of_all.end(), mirrored[i].begin(), mirrored[i].end());
+    }
     result.names.push_back(std::move(name));
     result.digests.push_back(source.digest(i));
   }

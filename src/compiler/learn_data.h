@@ -35,6 +35,7 @@ std::optional<data::DatasetOptions> test_arrays_beside(const data::DatasetOption
 
 struct EmbedOptions {
   bool on_device = false;
+  bool is_mirrored = false;  // also in a mirror, where the model's input is a picture
   int threads = 1;
   std::function<void(std::int64_t done, std::int64_t all)> progress;
 };

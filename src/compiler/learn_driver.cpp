@@ -89,7 +89,11 @@ Result<TrainedHead> imprint(const ClassPlan& plan, const ir::Tensor& embedding, 
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return rows.labels[a] < rows.labels[b]; });
-  for (const std::size_t i : order) REEF_RETURN_IF_ERROR(imprinting.train(rows.row(i), rows.labels[i]));
+  for (const std::size_t i : order) {
+    const std::vector<float> direction = rows.has_mirrored() ? rows.direction(i) : std::vector<float>{};
+    const auto picture = rows.has_mirrored() ? std::span<const float>(direction) : rows.row(i);
+    REEF_RETURN_IF_ERROR(imprinting.train(picture, rows.labels[i]));
+  }
   for (std::size_t c = 0; c < data_classes.size(); ++c) {
     imprinting.classes()[static_cast<std::size_t>(plan.places[c])].name = data_classes[c];
   }
@@ -178,10 +182,23 @@ Status check_classes(const std::vector<std::string>& names, const learn::Embeddi
   return ok_status();
 }
 
+// Drops mirrored pictures that are something else. Only pictures to learn from are asked.
+Status decide_on_mirroring(Mirroring mirroring, int classes, learn::Embeddings& train, LearnResult& result) {
+  REEF_REQUIRE(mirroring != Mirroring::kOn || train.has_mirrored(),
+               "mirrored pictures need a model with one input [1, height, width, 1, 3 or 4 channels]");
+  if (!train.has_mirrored()) return ok_status();
+  result.mirror_test = learn::test_mirrored(train, classes);
+  result.is_mirrored = mirroring == Mirroring::kOn || result.mirror_test->is_same_class();
+  if (!result.is_mirrored) train.mirrored.clear();
+  return ok_status();
+}
+
 // What to test with: data of its own, or a part of the data to learn from.
 Result<Rows> rows_of(const LearnOptions& options, const std::shared_ptr<const ir::Model>& extractor,
                      const LabelledData& data, LearnResult& result) {
-  REEF_ASSIGN_OR_RETURN(EmbeddedData train, embed(extractor, data, options.embed));
+  EmbedOptions how = options.embed;
+  how.is_mirrored = options.mirroring != Mirroring::kOff;
+  REEF_ASSIGN_OR_RETURN(EmbeddedData train, embed(extractor, data, how));
   result.embedding_seconds = train.seconds;
   result.rejected = train.rejected;
   std::optional<data::DatasetOptions> test = test_arrays_beside(options.data);
@@ -255,8 +272,11 @@ Result<LearnResult> learn_classes(const LearnOptions& options) {
   result.data = data.dataset->describe();
   REEF_ASSIGN_OR_RETURN(const ClassPlan plan, plan_classes(options, model, *head, data.class_names));
   result.kept = plan.kept.classes.size();
-  REEF_ASSIGN_OR_RETURN(const Rows rows, rows_of(options, extractor, data, result));
+  REEF_ASSIGN_OR_RETURN(Rows rows, rows_of(options, extractor, data, result));
   REEF_RETURN_IF_ERROR(check_classes(data.class_names, rows.train));
+  rows.test.mirrored.clear();
+  REEF_RETURN_IF_ERROR(
+      decide_on_mirroring(options.mirroring, static_cast<int>(data.class_names.size()), rows.train, result));
 
   const auto start = Clock::now();
   const learn::Embeddings train = renumbered(rows.train, plan.places);

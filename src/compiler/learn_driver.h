@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,15 @@
 #include "ir/model.h"
 #include "learn/advice.h"
 #include "learn/head.h"
+#include "learn/mirror.h"
 #include "learn/softmax_regression.h"
 
 namespace reef::compiler {
 
 enum class LearnMethod { kImprinting, kSoftmax };
+
+// Are pictures learned from in a mirror as well? kAuto: where they show the same then (learn/mirror.h).
+enum class Mirroring { kAuto, kOn, kOff };
 
 struct LearnOptions {
   LearnMethod method = LearnMethod::kImprinting;
@@ -30,6 +35,7 @@ struct LearnOptions {
   std::string test;        // data to measure with; empty: the .npz's own test arrays, or a part of `data`
   double held_back = 0.2;  // that part
   std::uint32_t seed = 1;
+  Mirroring mirroring = Mirroring::kAuto;
   bool keep_classes = false;              // imprinting: the model's classes stay
   bool resume = false;                    // imprinting: and those of the same name are trained further
   std::vector<std::string> model_labels;  // names of the model's classes, where it does not tell them itself
@@ -48,7 +54,9 @@ struct LearnResult {
   std::vector<std::int64_t> images;      // trained with, in this run, of each class
   std::string data, preprocess;          // in words; the latter empty where samples are no pictures
   std::vector<RejectedSample> rejected;
-  std::string tested_on;  // in words; empty: nothing could be held back
+  bool is_mirrored = false;                      // mirrored pictures were learned from, too
+  std::optional<learn::MirrorTest> mirror_test;  // nothing: not pictures, or not asked
+  std::string tested_on;                         // in words; empty: nothing could be held back
   learn::Confusion confusion;
   std::vector<learn::CollapsedPair> collapsed;  // by class number of the result
   std::vector<learn::CurvePoint> curve, other_curve;

@@ -39,7 +39,7 @@ Taker number(T& target) {
 }
 
 struct Words {
-  std::string method = "imprint", device, solver = "lbfgs", model_labels;
+  std::string method = "imprint", device, solver = "lbfgs", model_labels, mirror = "auto";
   double l2 = -1;
   int threads = 0;
 };
@@ -60,6 +60,7 @@ std::map<std::string, Taker> takers(LearnRequest& request, Words& words) {
           {"embedding", text(options.embedding)},
           {"device", text(words.device)},
           {"model_labels", text(words.model_labels)},
+          {"mirror", text(words.mirror)},
           {"hold_back", number(options.held_back)},
           {"seed", number(options.seed)},
           {"threads", number(words.threads)},
@@ -83,6 +84,7 @@ Status apply(const Words& words, LearnRequest& request) {
   REEF_REQUIRE(words.device.empty() || words.device == "cpu" || words.device == "virtual",
                "device '{}' is neither cpu nor virtual", words.device);
   REEF_REQUIRE(words.solver == "lbfgs" || words.solver == "sgd", "solver '{}' is neither lbfgs nor sgd", words.solver);
+  REEF_ASSIGN_OR_RETURN(options.mirroring, mirroring_from(words.mirror));
   REEF_REQUIRE(!options.model.empty() && !options.data.path.empty() && !request.output.empty(),
                "model, data and output must be given");
   REEF_REQUIRE(options.held_back >= 0 && options.held_back < 1, "hold_back must be in [0, 1)");
@@ -107,6 +109,13 @@ std::string plot_page(const LearnOptions& options, const LearnResult& result) {
 }
 
 }  // namespace
+
+Result<Mirroring> mirroring_from(std::string_view word) {
+  if (word == "on") return Mirroring::kOn;
+  if (word == "off") return Mirroring::kOff;
+  REEF_REQUIRE(word == "auto", "mirror '{}' is neither auto nor on nor off", word);
+  return Mirroring::kAuto;
+}
 
 Result<LearnRequest> learn_request_from_json(std::string_view given) {
   const Json json = Json::parse(given, nullptr, false);
@@ -155,10 +164,19 @@ Json learned_json(const LearnOptions& options, const LearnResult& result, const 
       {"preprocess", result.preprocess},
       {"device", options.embed.on_device ? "virtual" : "cpu"},
       {"kept", result.kept},
+      {"mirrored", nullptr},
       {"classes", Json::array()},
       {"rejected", Json::array()},
       {"time",
        {{"kind", "measured"}, {"embedding_s", result.embedding_seconds}, {"training_s", result.training_seconds}}}};
+  if (result.mirror_test) {
+    const learn::MirrorTest& test = *result.mirror_test;
+    json["mirrored"] = {{"used", result.is_mirrored},
+                        {"pictures", test.pictures},
+                        {"right", test.right},
+                        {"mirrored_right", test.mirrored_right},
+                        {"changed", test.changed}};
+  }
   for (std::size_t c = 0; c < result.class_names.size(); ++c) {
     json["classes"].push_back({{"number", c}, {"name", result.class_names[c]}, {"images", result.images[c]}});
   }

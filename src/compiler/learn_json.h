@@ -17,6 +17,9 @@ struct LearnRequest {
   std::string output;  // file
   std::string plot;    // file; empty: none
 };
+// "auto", "on" or "off".
+Result<Mirroring> mirroring_from(std::string_view word);
+
 // Names are those of the command's options with _ for -: {"method": "imprint", "model": ..., "data": ..., "output":
 // ...}. An unknown name, or a value of another type, is an error.
 Result<LearnRequest> learn_request_from_json(std::string_view text);

@@ -117,6 +117,26 @@ TEST(Picture, FitsAsPillowDoes) {
   }
 }
 
+// The usual input of a quantized network: pixels from -1 to 1 in steps of 2 / 255. Every one lies halfway between
+// codes.
+TEST(Picture, PixelsHalfwayBetweenCodesStayApart) {
+  InputSpec input;
+  input.shape = ir::Shape{1, 1, 256, 1};
+  input.type = ir::DataType::kInt8;
+  input.quantization.scale = {2.0F / 255};
+  for (const std::int64_t zero_point : {-1, 0}) {
+    input.quantization.zero_point = {zero_point};
+    image::Image picture{256, 1, 1, {}};
+    for (int i = 0; i < 256; ++i) picture.samples.push_back(static_cast<std::uint8_t>(i));
+    std::array<std::int8_t, 256> codes{};
+    ASSERT_TRUE(store_picture(picture, *parse_preprocess("mean=127.5,std=127.5"), input,
+                              std::as_writable_bytes(std::span(codes)))
+                    .ok());
+    for (int i = 0; i < 256; ++i)
+      EXPECT_EQ(codes[static_cast<std::size_t>(i)], std::min(127, i - 127 + static_cast<int>(zero_point)));
+  }
+}
+
 TEST(Picture, StoresInTheInputsType) {
   image::Image picture{1, 1, 3, {0, 128, 255}};
   InputSpec input;

@@ -22,13 +22,17 @@ Status store_each(std::span<const double> values, std::span<std::byte> target, c
   return ok_status();
 }
 
+// Pixels scaled to [-1, 1] lie halfway between two codes, all 256 of them, and a scale rounded to float would decide
+// for each which way it goes: some would fall together. What is so near to halfway goes up, so that they stay 256.
+constexpr double kTie = 1e-4;
+
 // With saturation; not a number becomes the zero point.
 template <typename T>
 Status store_quantized(std::span<const double> values, const ir::Quantization& q, std::span<std::byte> target) {
   const double scale = q.scale[0];
   const double zero_point = q.zero_point.empty() ? 0.0 : static_cast<double>(q.zero_point[0]);
   return store_each<T>(values, target, [&](double value) {
-    const double code = std::isnan(value) ? zero_point : std::round(value / scale) + zero_point;
+    const double code = std::isnan(value) ? zero_point : std::floor(value / scale + 0.5 + kTie) + zero_point;
     return static_cast<T>(std::clamp(code, static_cast<double>(std::numeric_limits<T>::lowest()),
                                      static_cast<double>(std::numeric_limits<T>::max())));
   });

@@ -15,8 +15,9 @@ constexpr std::string_view kStyle =
     "1rem;color:#1c2733;background:#fff}"
     "table{border-collapse:collapse;width:100%}td,th{padding:.25rem .6rem;text-align:right;border-bottom:1px solid "
     "#dde3e8;"
-    "font-variant-numeric:tabular-nums}th{font-weight:600}td:nth-child(2),th:nth-child(2){text-align:left;"
-    "overflow-wrap:anywhere}"
+    "font-variant-numeric:tabular-nums;white-space:nowrap}th{font-weight:600}td "
+    "svg{min-width:5rem}td:nth-child(2),th:nth-child(2){text-align:left;"
+    "white-space:normal;overflow-wrap:anywhere}"
     "h2{margin-top:2.5rem}section{border-top:1px solid #dde3e8;padding:1rem 0}h3{margin:.2rem 0;overflow-wrap:anywhere}"
     "ul{margin:.4rem 0}small,.q{color:#5a6b7b}a{color:#0b6e7f}.num{display:flex;flex-wrap:wrap;gap:.2rem 1.6rem}"
     "svg{display:block;margin:.5rem 0;max-width:100%}";

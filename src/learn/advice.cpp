@@ -26,8 +26,8 @@ std::vector<ImprintedClass> sums_of(const Embeddings& embeddings, int classes) {
   for (ImprintedClass& each : sums) each.sum.resize(static_cast<std::size_t>(embeddings.dimension));
   for (std::size_t i = 0; i < embeddings.size(); ++i) {
     ImprintedClass& own = sums[static_cast<std::size_t>(embeddings.labels[i])];
-    const std::vector<float> row = normalized(embeddings.row(i));
-    for (std::size_t k = 0; k < row.size(); ++k) own.sum[k] += row[k];
+    const std::vector<float> direction = embeddings.direction(i);
+    for (std::size_t k = 0; k < direction.size(); ++k) own.sum[k] += direction[k];
     ++own.images;
   }
   return sums;
@@ -43,8 +43,7 @@ void judge_rows(const Embeddings& embeddings, const std::vector<ImprintedClass>&
     const auto own = static_cast<std::size_t>(embeddings.labels[i]);
     if (sums[own].images < kRowsToCompare) continue;
     const std::vector<float> row = normalized(embeddings.row(i));
-    const double length = sums[own].sum_length(), along = dot(weights[own], row) * length;
-    const double without = (along - 1) / std::sqrt(std::max(1e-12, length * length - 2 * along + 1));
+    const double without = cosine_left_out(sums[own].sum, sums[own].sum_length(), row, embeddings.direction(i));
     for (std::size_t other = 0; other < sums.size(); ++other) {
       if (other == own || sums[other].images < kRowsToCompare) continue;
       Side& side = sides[std::min(own, other)][std::max(own, other)];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "learn/imprinting.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "learn/vector_math.h"
@@ -41,6 +42,17 @@ Status Imprinting::train(std::span<const float> embedding, int class_id) {
   ++trained.images;
   trained.has_changed = true;
   return ok_status();
+}
+
+double cosine_left_out(const std::vector<double>& sum, double length, std::span<const float> row,
+                       std::span<const float> direction) {
+  double along = 0, shared = 0, own = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    along += sum[i] * row[i];
+    shared += sum[i] * direction[i];
+    own += static_cast<double>(direction[i]) * row[i];
+  }
+  return (along - own) / std::sqrt(std::max(1e-12, length * length - 2 * shared + 1));
 }
 
 int nearest_class(const std::vector<std::vector<float>>& weights, std::span<const float> embedding) {

@@ -59,6 +59,11 @@ class Imprinting {
   std::vector<ImprintedClass> classes_;
 };
 
+// The cosine of a row with its own class's sum, made without the picture: `length` that of
+// the sum, `direction` what the picture added to it. (sum - direction) * row / |sum - direction|.
+double cosine_left_out(const std::vector<double>& sum, double length, std::span<const float> row,
+                       std::span<const float> direction);
+
 // The class whose weights point most in the embedding's direction; of equals the first.
 int nearest_class(const std::vector<std::vector<float>>& weights, std::span<const float> embedding);
 

@@ -28,10 +28,8 @@ std::vector<Row> rows_left_out(const std::vector<ImprintedClass>& classes, const
     const std::vector<float> row = normalized(embeddings.row(i));
     Row made{{}, label};
     for (const std::vector<float>& each : weights) made.cosines.push_back(dot(each, row));
-    // (sum - row) * row and the length of (sum - row), from what is known of the sum.
-    const double length = lengths[label], along = made.cosines[label] * length;
-    const double rest = std::sqrt(std::max(1e-12, length * length - 2 * along + 1));
-    made.cosines[label] = static_cast<float>((along - 1) / rest);
+    made.cosines[label] =
+        static_cast<float>(cosine_left_out(classes[label].sum, lengths[label], row, embeddings.direction(i)));
     rows.push_back(std::move(made));
   }
   return rows;

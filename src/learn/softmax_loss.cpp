@@ -15,12 +15,11 @@ SoftmaxLoss::SoftmaxLoss(const Embeddings& embeddings, int classes, std::vector<
       class_weights_(std::move(class_weights)),
       l2_(l2) {}
 
-// The row's cross entropy times its class's weight; its gradient, weighted alike, is added.
-double SoftmaxLoss::add_row(const std::vector<float>& x, std::size_t row, std::vector<float>* gradient) const {
+// The view's cross entropy times its weight; its gradient, weighted alike, is added.
+double SoftmaxLoss::add_view(const std::vector<float>& x, std::span<const float> view, std::size_t label, double weight,
+                             std::vector<float>* gradient) const {
   const auto classes = static_cast<std::size_t>(classes_);
-  const float* embedding = embeddings_->row(row).data();
-  const auto label = static_cast<std::size_t>(embeddings_->labels[row]);
-  const double weight = class_weights_[label];
+  const float* embedding = view.data();
   const float* biases = x.data() + classes * dimension_;
   std::vector<float> shares(classes);
   for (std::size_t c = 0; c < classes; ++c) {
@@ -47,8 +46,12 @@ double SoftmaxLoss::evaluate(const std::vector<float>& x, std::vector<float>* gr
   double loss = 0, total = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t row = rows.empty() ? i : rows[i];
-    loss += add_row(x, row, gradient);
-    total += class_weights_[static_cast<std::size_t>(embeddings_->labels[row])];
+    const auto label = static_cast<std::size_t>(embeddings_->labels[row]);
+    const double weight = class_weights_[label];
+    const double part = embeddings_->has_mirrored() ? weight / 2 : weight;
+    loss += add_view(x, embeddings_->row(row), label, part, gradient);
+    if (embeddings_->has_mirrored()) loss += add_view(x, embeddings_->mirrored_row(row), label, part, gradient);
+    total += weight;
   }
   const double share = total > 0 ? 1 / total : 0;
   const std::size_t weights = static_cast<std::size_t>(classes_) * dimension_;

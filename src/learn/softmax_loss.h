@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss of softmax regression and its gradient, over all rows or some.
+// The loss of softmax regression and its gradient, over all rows or some. Where mirrored views are known, a picture's
+// loss is the mean over its two views.
 #pragma once
 
 #include <span>
@@ -23,7 +24,8 @@ class SoftmaxLoss {
                   std::span<const std::size_t> rows = {}) const;
 
  private:
-  double add_row(const std::vector<float>& x, std::size_t row, std::vector<float>* gradient) const;
+  double add_view(const std::vector<float>& x, std::span<const float> view, std::size_t label, double weight,
+                  std::vector<float>* gradient) const;
 
   const Embeddings* embeddings_;
   int classes_;

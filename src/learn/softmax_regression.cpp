@@ -14,11 +14,18 @@
 namespace reef::learn {
 namespace {
 
-// Tried in this order.
-constexpr double kStrengths[] = {1e-1, 1e-2, 1e-3, 1e-4};
+// Tried in this order, until the loss on what is held back has risen twice in a row.
+constexpr double kStrengths[] = {1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4};
 
-// A loss that falls by less than this share is not worth waiting for.
-constexpr double kProgress = 1e-3;
+// Once so many rows have been held back the rest would say the same, and only take time.
+constexpr std::size_t kRowsToJudge = 300;
+
+// While strengths are tried, their minima need not be known exactly.
+constexpr double kRoughTolerance = 1e-3;
+
+// SGD never arrives: a loss on the part held back that falls by less than this share is not worth waiting for. L-BFGS
+// does, so it is stopped only where that loss has risen by a share above its least.
+constexpr double kProgress = 1e-3, kRise = 1e-2;
 
 // One training run.
 struct Run {
@@ -51,7 +58,9 @@ class Trainer {
         return !run.is_cancelled;
       }
       const double now = SoftmaxLoss(*held_back, classes_, class_weights_, 0).evaluate(x, nullptr);
-      waited = now < run.held_back_loss * (1 - kProgress) ? 0 : waited + 1;
+      const bool waits = options_.solver == Solver::kSgd ? now >= run.held_back_loss * (1 - kProgress)
+                                                         : now > run.held_back_loss * (1 + kRise);
+      waited = waits ? waited + 1 : 0;
       if (now < run.held_back_loss) {
         run.x = x;
         run.iterations = iteration;
@@ -142,34 +151,93 @@ Status check(const Embeddings& embeddings, int classes, const SoftmaxOptions& op
   return ok_status();
 }
 
-// How strongly to regularize and how long to train, as the part held back likes it best.
+// How strongly to regularize and how long to train, as rows held back like it best.
 struct Choice {
   double l2 = kDefaultL2;
   int iterations = 0;
   bool has_stopped_early = false;
 };
-Result<Choice> choose(const SoftmaxOptions& options, int classes, const std::vector<double>& class_weights,
-                      const Embeddings& rows, const Embeddings& held_back) {
-  std::vector<double> strengths(std::begin(kStrengths), std::end(kStrengths));
-  if (options.l2) strengths = {*options.l2};
-  // The minimum is the same whoever looks for it, and L-BFGS is there first.
-  SoftmaxOptions quick = options;
-  quick.solver = Solver::kLbfgs;
-  const bool decides_strength = !options.l2 && options.solver != Solver::kLbfgs;
-  const Trainer trainer(decides_strength ? quick : options, classes, class_weights);
-  Choice best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const double l2 : strengths) {
-    const Run run = trainer.train(rows, &held_back, l2, {}, options.max_iterations);
-    if (run.is_cancelled) return make_error(StatusCode::kResourceExhausted, "training was cancelled");
-    if (run.held_back_loss >= least) continue;
-    least = run.held_back_loss;
-    best = {l2, std::max(1, run.iterations), run.has_stopped_early};
+
+// Rows to train with and rows to validate with: as they are, not in a mirror.
+struct Fold {
+  Embeddings rows, held_back;
+};
+std::vector<Fold> made_folds(const Embeddings& rows, int classes, const SoftmaxOptions& options) {
+  const int count = std::clamp(static_cast<int>(std::lround(1 / options.held_back)), 2, 10);
+  std::vector<Fold> result;
+  std::size_t judged = 0;
+  for (const Division& parts : folds(rows.labels, classes, count, options.seed)) {
+    if (result.size() >= 2 && judged >= kRowsToJudge) break;
+    judged += parts.held_back.size();
+    result.push_back({chosen(rows, parts.train), chosen(rows, parts.held_back)});
+    result.back().held_back.mirrored.clear();
   }
-  if (!decides_strength) return best;
-  SoftmaxOptions known = options;
-  known.l2 = best.l2;
-  return choose(known, classes, class_weights, rows, held_back);
+  return result;
+}
+
+// The strength under which rows held back are most likely, by the minima themselves. Each minimum is near that of the
+// strength before, where the search starts.
+Result<double> choose_strength(const SoftmaxOptions& options, int classes, const std::vector<double>& class_weights,
+                               const std::vector<Fold>& parts) {
+  std::vector<std::vector<float>> minima(parts.size());
+  LbfgsOptions how;
+  how.max_iterations = options.max_iterations;
+  how.gradient_tolerance = kRoughTolerance;
+  double best = kStrengths[0], least = std::numeric_limits<double>::infinity(), before = least;
+  int rises = 0;
+  for (const double l2 : kStrengths) {
+    double held_back_loss = 0;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const SoftmaxLoss loss(parts[k].rows, classes, class_weights, l2);
+      minima[k].resize(loss.parameters());
+      bool is_cancelled = false;
+      minimize([&](const auto& x, auto& gradient) { return loss.evaluate(x, &gradient); }, minima[k], how,
+               [&](int iteration, double value, const auto&) {
+                 is_cancelled = options.progress && !options.progress(iteration, value);
+                 return !is_cancelled;
+               });
+      if (is_cancelled) return make_error(StatusCode::kResourceExhausted, "training was cancelled");
+      held_back_loss += SoftmaxLoss(parts[k].held_back, classes, class_weights, 0).evaluate(minima[k], nullptr);
+    }
+    rises = held_back_loss > before ? rises + 1 : 0;
+    before = held_back_loss;
+    if (held_back_loss < least) {
+      least = held_back_loss;
+      best = l2;
+    }
+    if (rises == 2) break;
+  }
+  return best;
+}
+
+Result<Choice> choose(const SoftmaxOptions& options, int classes, const std::vector<double>& class_weights,
+                      const std::vector<Fold>& parts) {
+  Choice choice;
+  choice.iterations = options.max_iterations;
+  if (options.l2) {
+    choice.l2 = *options.l2;
+  } else {
+    REEF_ASSIGN_OR_RETURN(choice.l2, choose_strength(options, classes, class_weights, parts));
+    // Its minimum is what did best: L-BFGS goes there.
+    if (options.solver == Solver::kLbfgs) return choice;
+  }
+  // How long: as most folds say. Passes of SGD are slow, so one fold answers for all.
+  const Trainer trainer(options, classes, class_weights);
+  const std::size_t asked = options.solver == Solver::kSgd ? 1 : parts.size();
+  double iterations = 0;
+  std::size_t stopped = 0;
+  for (std::size_t k = 0; k < asked; ++k) {
+    const Run run = trainer.train(parts[k].rows, &parts[k].held_back, choice.l2, {}, options.max_iterations);
+    if (run.is_cancelled) return make_error(StatusCode::kResourceExhausted, "training was cancelled");
+    if (!run.has_stopped_early) continue;
+    iterations += run.iterations;
+    ++stopped;
+  }
+  choice.has_stopped_early = 2 * stopped > asked;
+  if (choice.has_stopped_early) {
+    choice.iterations = std::max(1, static_cast<int>(std::lround(iterations / static_cast<double>(stopped))));
+  }
+  return choice;
 }
 
 }  // namespace
@@ -181,15 +249,15 @@ Result<SoftmaxResult> train_softmax(const Embeddings& embeddings, int classes, c
   const double unit = mean_length(embeddings);
   Embeddings scaled = embeddings;
   for (float& value : scaled.values) value = static_cast<float>(value / unit);
+  for (float& value : scaled.mirrored) value = static_cast<float>(value / unit);
 
   Choice choice{options.l2.value_or(kDefaultL2), options.max_iterations, false};
   SoftmaxResult result;
   const bool can_spare = *std::min_element(counts.begin(), counts.end()) >= kRowsToHoldBack;
   if (options.held_back > 0 && can_spare) {
-    const Division parts = divide(scaled.labels, classes, options.held_back, options.seed);
-    result.rows_held_back = static_cast<std::int64_t>(parts.held_back.size());
-    REEF_ASSIGN_OR_RETURN(
-        choice, choose(options, classes, class_weights, chosen(scaled, parts.train), chosen(scaled, parts.held_back)));
+    const std::vector<Fold> parts = made_folds(scaled, classes, options);
+    result.rows_held_back = static_cast<std::int64_t>(parts.front().held_back.size());
+    REEF_ASSIGN_OR_RETURN(choice, choose(options, classes, class_weights, parts));
   }
   const Run run =
       Trainer(options, classes, std::move(class_weights)).train(scaled, nullptr, choice.l2, {}, choice.iterations);

@@ -5,9 +5,12 @@
 //
 // Embeddings are divided by their mean length first, and the weights by it afterwards, so that `l2` and
 // `learning_rate` mean the same whatever the network's numbers are. By L-BFGS (default) or mini-batch SGD with
-// momentum. A part of every class is held back to decide how long to train, and how strongly to regularize where that
-// is not given; then all rows are trained with what was decided. Classes with fewer than kRowsToHoldBack rows cannot
-// spare any: if one such exists nothing is held back. Same rows and options, same weights.
+// momentum. How long to train, and how strongly to regularize where that is not given, is decided by cross-validation:
+// one part of the rows after another is held back, at least two and at least 300 rows if there are. The strength is the
+// one whose minima fit those rows best. Under a given strength, and with SGD, training stops early where most parts
+// held back have been getting worse for `patience` iterations (SGD: not better). Then all rows are trained with what
+// was decided. Classes with fewer than kRowsToHoldBack rows cannot spare any: if one such exists nothing is held back.
+// Mirrored views are trained with, never validated with. Same rows and options, same weights.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +35,8 @@ struct SoftmaxOptions {
   double learning_rate = 2;           // SGD
   double momentum = 0.9;              // SGD
   int batch_size = 32;                // SGD
-  double held_back = 0.2;             // share of each class's rows; 0: train for max_iterations
-  int patience = 10;                  // ends after so many iterations without a smaller loss on the part held back
+  double held_back = 0.2;             // share of the rows at a time, 0.1 to 0.5; 0: train for max_iterations
+  int patience = 10;                  // iterations to wait for a smaller loss on the part held back
   bool are_classes_balanced = false;  // class_weight = rows / (classes * rows of the class)
   std::vector<double> class_weights;  // instead; one for each class
   std::uint32_t seed = 1;
@@ -48,7 +51,7 @@ struct SoftmaxResult {
   int iterations = 0;  // of the last training
   double loss = 0;     // at its end
   bool has_stopped_early = false;
-  std::int64_t rows_held_back = 0;  // while it was decided how to train
+  std::int64_t rows_held_back = 0;  // at a time, while it was decided how to train
 };
 
 Result<SoftmaxResult> train_softmax(const Embeddings& embeddings, int classes, const SoftmaxOptions& options);

@@ -57,6 +57,7 @@ constinit const OpDef abs_op =
             .summary = "Absolute value.",
 
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use MAXIMUM of x and -x (a MUL by -1).", .rewrite = "unary"}});

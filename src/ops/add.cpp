@@ -24,6 +24,7 @@ constinit const OpDef add_op = define({.name = "ADD",
                                        .inputs = {2, 2},
                                        .attributes = kAttributes,
                                        .types = kTypes,
+                                       .elementwise = input_set({0, 1}),
                                        .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.first_runtime = 10}});

@@ -54,11 +54,6 @@ void search(const T* input, std::int64_t along, std::int64_t stride, std::int64_
 // The same for one neighbour, which is the usual case: the axis is the last dimension.
 template <typename T, typename Index, bool kWantMax, bool kNanLoses>
 void search_row(const T* input, std::int64_t along, Index* output) {
-  if constexpr (sizeof(T) == 1) {
-    *output = static_cast<Index>(kernels::first_extreme_byte(reinterpret_cast<const std::uint8_t*>(input), along,
-                                                             std::is_signed_v<T>, kWantMax));
-    return;
-  }
   T best = input[0];
   std::int64_t at = 0;
   for (std::int64_t i = 1; i < along; ++i) {
@@ -83,6 +78,12 @@ Status run(RunContext& ctx) {
   const std::int64_t per_unit = std::max<std::int64_t>(e.along * std::min(e.inner, kBlock), 1);
   const std::int64_t grain = std::max<std::int64_t>(1, (1 << 15) / per_unit);
   ctx.parallel_for(e.outer * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    if constexpr (sizeof(T) == 1) {
+      if (e.inner == 1) {
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(input + begin * e.along);
+        return kernels::first_extreme_bytes(bytes, end - begin, e.along, std::is_signed_v<T>, kWantMax, output + begin);
+      }
+    }
     for (std::int64_t row = begin; e.inner == 1 && row < end; ++row) {
       search_row<T, Index, kWantMax, kNanLoses>(input + row * e.along, e.along, output + row);
     }

@@ -33,6 +33,7 @@ constinit const OpDef atan2_op = define({.name = "ATAN2",
                                          .summary = "Angle of a point from its y and x coordinates.",
                                          .inputs = {2, 2},
                                          .types = kTypes,
+                                         .elementwise = input_set({0, 1}),
                                          .infer = infer,
                                          .prepare = prepare,
                                          .chip = {.instead = "Compute it on the CPU behind the model."}});

@@ -11,6 +11,7 @@
 #include <array>
 #include <limits>
 
+#include "kernels/elementwise/fixed_point_rows.h"
 #include "ops/float_panels.h"
 #include "ops/op_def.h"
 #include "ops/weights.h"
@@ -254,6 +255,8 @@ Result<Kernel> prepare_quantized(PrepareContext& ctx, const Product& p) {
   }
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, kWide ? Rounding::kFixedPoint48 : Rounding::kFixedPoint32, {factor}));
+  const kernels::ByteRequantize byte_requantize{requantizer.multipliers[0], requantizer.zero_point, requantizer.lowest,
+                                                requantizer.highest};
   const FromTensor<PackedRows> packed = packed_y(p, ctx.input(1), y_params.zero_point);
   const std::int64_t run = !kWide                                 ? kernels::kRunOf8BitProducts
                            : ctx.input(1).type == DataType::kInt8 ? kernels::kRunOf16By8BitProducts
@@ -267,8 +270,12 @@ Result<Kernel> prepare_quantized(PrepareContext& ctx, const Product& p) {
     run_int(
         run_ctx, p, x, *y, run,
         [&](std::int64_t batch, std::int64_t row, std::int64_t column, const std::int64_t* sums, std::int64_t count) {
-          kernels::requantize(requantizer, sums, nullptr, column, count,
-                              output + (batch * p.rows + row) * p.columns + column);
+          T* const to = output + (batch * p.rows + row) * p.columns + column;
+          if constexpr (kWide) {
+            kernels::requantize(requantizer, sums, nullptr, column, count, to);
+          } else {
+            kernels::requantize_row(byte_requantize, sums, count, to);
+          }
         });
     return ok_status();
   });

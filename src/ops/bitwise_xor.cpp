@@ -26,6 +26,7 @@ constinit const OpDef bitwise_xor_op =
             .summary = "Exclusive or of the bits of two elements, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,
+            .elementwise = input_set({0, 1}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Keep integer logic out of the network."}});

@@ -73,8 +73,12 @@ template <std::size_t N>
 template <typename Row>
 void BroadcastPlan<N>::for_each_row(std::int64_t begin, std::int64_t end, const Row& row) const {
   if (begin >= end) return;
-  std::vector<std::int64_t> index(levels_.size(), 0);
   Positions<N> at = {};
+  if (levels_.size() == 1) {
+    for (std::size_t k = 0; k < N; ++k) at[k] = begin * levels_[0].stride[k];
+    return row(begin, at, end - begin);
+  }
+  std::vector<std::int64_t> index(levels_.size(), 0);
   std::int64_t rest = begin;
   for (std::size_t l = 0; l < levels_.size(); ++l) {
     index[l] = rest % levels_[l].size;

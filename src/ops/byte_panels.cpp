@@ -8,38 +8,33 @@
 namespace reef::ops {
 namespace {
 
-constexpr double kProductsPerBlock = 1'500'000;  // some 10 microseconds
-constexpr std::int64_t kPixelStep = 24;          // a multiple of all tiles' rows
+constexpr double kFewestProducts = 500'000;  // some 3 microseconds
+constexpr std::int64_t kPixelStep = 24;      // a multiple of all tiles' rows
 
 kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {
-  // uint8 is stored less 128.
-  const std::int32_t less = weights.type == DataType::kUInt8 ? 128 : 0;
-  kernels::BytePanels panels(s.groups, s.group_outputs(), s.depth());
-  panels.zero_point = zero_point - less;
-  std::vector<std::int16_t> wide(static_cast<std::size_t>(s.depth()));
-  std::vector<std::int8_t> narrow(wide.size());
-  for (std::int64_t o = 0; o < s.output_channels; ++o) {
-    widen_elements(weights, o * s.depth(), s.depth(), less, wide.data());
-    for (std::size_t k = 0; k < wide.size(); ++k) narrow[k] = static_cast<std::int8_t>(wide[k]);
-    panels.set_column(o / s.group_outputs(), o % s.group_outputs(), narrow.data());
-  }
+  kernels::BytePanels panels(s);
+  panels.pack([&](std::int64_t channel, std::int16_t* to) {
+    widen_elements(weights, channel * s.depth(), s.depth(), zero_point, to);
+  });
   return panels;
 }
 
 }  // namespace
 
-ByteScalingSource byte_scaling_source(
-    const PrepareContext& ctx, int weights, int bias,
-    const std::function<kernels::ByteScaling(const Tensor&, const std::int64_t*)>& make) {
-  const auto make_for = [=](const OpContext& at) {
-    const std::vector<std::int64_t> values = bias_values(at, bias);
-    return std::make_shared<const kernels::ByteScaling>(make(at.input(weights), data_or_null(values)));
-  };
+ByteScalingSource::ByteScalingSource(const PrepareContext& ctx, int weights, int bias, Make make)
+    : weights_(weights), bias_(bias), make_(std::move(make)) {
   const auto is_known = [&](int i) { return !ctx.has_input(i) || (ctx.input(i).is_constant && ctx.input(i).data); };
-  if (is_known(weights) && is_known(bias)) {
-    return [constant = make_for(ctx)](const RunContext&) { return constant; };
-  }
-  return [make_for](const RunContext& run) { return make_for(run); };
+  if (is_known(weights) && is_known(bias)) constant_ = std::make_shared<const kernels::ByteScaling>(made_for(ctx));
+}
+
+kernels::ByteScaling ByteScalingSource::made_for(const OpContext& ctx) const {
+  const std::vector<std::int64_t> values = bias_values(ctx, bias_);
+  return make_(ctx.input(weights_), data_or_null(values));
+}
+
+LentOrMade<kernels::ByteScaling> ByteScalingSource::operator()(const RunContext& run) const {
+  if (constant_ != nullptr) return LentOrMade<kernels::ByteScaling>(constant_.get());
+  return LentOrMade<kernels::ByteScaling>(std::make_unique<const kernels::ByteScaling>(made_for(run)));
 }
 
 template <typename T>
@@ -49,17 +44,18 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
   const FromTensor<kernels::BytePanels> packed(
       ctx.input(at.weights),
       [s, zero_point = at.weights_zero_point](const Tensor& weights) { return pack(weights, s, zero_point); });
-  const auto scaling =
-      byte_scaling_source(ctx, at.weights, at.bias, [=](const Tensor& weights, const std::int64_t* bias) {
-        return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
-      });
+  const ByteScalingSource scaling(ctx, at.weights, at.bias, [=](const Tensor& weights, const std::int64_t* bias) {
+    return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
+  });
+  const kernels::BytePanels like(s);  // sizes alone
+  const PanelBlocks blocks =
+      panel_blocks(s, like.panel_columns, like.panels(), block_products(ctx, s, kFewestProducts), kPixelStep);
   return [=](RunContext& run) {
     if (s.output_pixels() == 0) return ok_status();
     const auto panels = packed.get(run.input(at.weights));
     const auto current = scaling(run);
     const T* input = run.input(at.input).values<T>().data();
     T* output = run.output(0).mutable_values<T>().data();
-    const PanelBlocks blocks = panel_blocks(s, panels->panel_columns, panels->panels(), kProductsPerBlock, kPixelStep);
     for_each_panel_block(run, s, panels->panels(), blocks,
                          [&](std::int64_t group, std::int64_t pixel_begin, std::int64_t pixel_end,
                              std::int64_t panel_begin, std::int64_t panel_end) {

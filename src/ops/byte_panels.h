@@ -26,9 +26,18 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
 
 // Gives a run the scaling of its sums: made once where weights and bias are constant, else anew.
 // make(weights, bias of all channels or null).
-using ByteScalingSource = std::function<std::shared_ptr<const kernels::ByteScaling>(const RunContext&)>;
-ByteScalingSource byte_scaling_source(
-    const PrepareContext& ctx, int weights, int bias,
-    const std::function<kernels::ByteScaling(const Tensor&, const std::int64_t*)>& make);
+class ByteScalingSource {
+ public:
+  using Make = std::function<kernels::ByteScaling(const Tensor&, const std::int64_t*)>;
+  ByteScalingSource(const PrepareContext& ctx, int weights, int bias, Make make);
+  LentOrMade<kernels::ByteScaling> operator()(const RunContext& run) const;
+
+ private:
+  kernels::ByteScaling made_for(const OpContext& ctx) const;
+
+  int weights_, bias_;
+  Make make_;
+  std::shared_ptr<const kernels::ByteScaling> constant_;
+};
 
 }  // namespace reef::ops

@@ -168,6 +168,7 @@ constinit const OpDef cast_op =
             .summary = "Converts numbers to another type.",
             .attributes = kAttributes,
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Give the model 8-bit inputs and outputs, so that nothing is left to convert.",

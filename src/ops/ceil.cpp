@@ -51,6 +51,7 @@ constinit const OpDef ceil_op = define(
      .summary = "Rounds up.",
 
      .types = kTypes,
+     .elementwise = input_set({0}),
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});

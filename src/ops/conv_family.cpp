@@ -17,6 +17,22 @@ Result<kernels::ConvAxis> conv_axis(std::int64_t input, std::int64_t window, std
   return kernels::ConvAxis{input, axis.output_size, window, stride, dilation, axis.pad_before};
 }
 
+namespace {
+
+// An axis with as many zeros before and behind the image as the attributes say. No file says so: the interpreter joins
+// a PAD with a convolution this way. Windows always touch the image.
+Result<kernels::ConvAxis> explicitly_padded_axis(kernels::ConvAxis axis, std::int64_t before, std::int64_t after) {
+  const std::int64_t reach = (axis.window - 1) * axis.dilation + 1;
+  REEF_REQUIRE(before >= 0 && before < reach && after >= 0 && after < reach && axis.input + before + after >= reach,
+               "a window that reaches over {} positions cannot have {} and {} zeros around {}", reach, before, after,
+               axis.input);
+  axis.output = (axis.input + before + after - reach) / axis.stride + 1;
+  axis.pad_before = before;
+  return axis;
+}
+
+}  // namespace
+
 Result<kernels::ConvShape> conv_geometry(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   const Tensor& weights = ctx.input(1);
@@ -25,7 +41,8 @@ Result<kernels::ConvShape> conv_geometry(const OpContext& ctx) {
   REEF_RETURN_IF_ERROR(check_shape(input.shape));
   REEF_RETURN_IF_ERROR(check_shape(weights.shape));
   const ir::Attributes& a = ctx.attributes();
-  const std::string_view padding = a.get_enum("padding", "SAME");
+  const bool is_explicit = a.get_enum("padding", "SAME") == "EXPLICIT";
+  const std::string_view padding = is_explicit ? "SAME" : a.get_enum("padding", "SAME");
   kernels::ConvShape shape;
   shape.batches = input.shape[0];
   shape.input_channels = input.shape[3];
@@ -33,6 +50,9 @@ Result<kernels::ConvShape> conv_geometry(const OpContext& ctx) {
                                            a.get_int("dilation_h_factor", 1), padding));
   REEF_ASSIGN_OR_RETURN(shape.x, conv_axis(input.shape[2], weights.shape[2], a.get_int("stride_w"),
                                            a.get_int("dilation_w_factor", 1), padding));
+  if (!is_explicit) return shape;
+  REEF_ASSIGN_OR_RETURN(shape.y, explicitly_padded_axis(shape.y, a.get_int("pad_top"), a.get_int("pad_bottom")));
+  REEF_ASSIGN_OR_RETURN(shape.x, explicitly_padded_axis(shape.x, a.get_int("pad_left"), a.get_int("pad_right")));
   return shape;
 }
 

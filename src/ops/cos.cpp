@@ -21,6 +21,7 @@ constinit const OpDef cos_op =
     define({.name = "COS",
             .summary = "Cosine.",
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Compute it on the CPU, or from a table that the model is given as input."}});

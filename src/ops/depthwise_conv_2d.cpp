@@ -91,10 +91,9 @@ Kernel byte_kernel(const PrepareContext& ctx, const ConvShape& s, const kernels:
     widen_elements(tensor, 0, tensor.elements(), weights_zero_point, wide.data());
     return kernels::pack_depthwise(s, wide.data());
   });
-  const auto scaling =
-      byte_scaling_source(ctx, 1, kOperands.bias, [=](const Tensor& weights, const std::int64_t* bias) {
-        return kernels::depthwise_scaling<T>(s, *packed.get(weights), exact, bias, input_zero_point);
-      });
+  const ByteScalingSource scaling(ctx, 1, kOperands.bias, [=](const Tensor& weights, const std::int64_t* bias) {
+    return kernels::depthwise_scaling<T>(s, *packed.get(weights), exact, bias, input_zero_point);
+  });
   return [=](RunContext& run_ctx) {
     if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
     const auto weights = packed.get(run_ctx.input(1));

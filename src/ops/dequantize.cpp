@@ -76,6 +76,7 @@ constinit const OpDef dequantize_op = define(
     {.name = "DEQUANTIZE",
      .summary = "Quantized numbers (or float16) as float32.",
      .types = kTypes,
+     .elementwise = input_set({0}),
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead =

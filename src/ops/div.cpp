@@ -78,6 +78,7 @@ constinit const OpDef div_op =
             .inputs = {2, 2},
             .attributes = kAttributes,
             .types = kTypes,
+            .elementwise = input_set({0, 1}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Multiply by the reciprocal: a constant one with MUL, or RSQRT of the square.",

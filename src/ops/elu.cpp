@@ -25,6 +25,7 @@ extern const OpDef elu_op;
 constinit const OpDef elu_op = define({.name = "ELU",
                                        .summary = "Exponential linear unit.",
                                        .types = kTypes,
+                                       .elementwise = input_set({0}),
                                        .infer = infer_same_shape,
                                        .prepare = prepare,
                                        .chip = {.instead = "Use RELU or PRELU when training.", .rewrite = "elu"}});

@@ -33,6 +33,7 @@ constinit const OpDef exp_op =
     define({.name = "EXP",
             .summary = "Exponential.",
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use SOFTMAX or LOGISTIC where that is meant.", .rewrite = "unary"}});

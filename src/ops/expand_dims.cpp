@@ -28,6 +28,7 @@ constinit const OpDef expand_dims_op =
             .summary = "Inserts a dimension of size 1.",
             .inputs = {2, 2},
             .types = kTypes,
+            .same_bytes = true,
             .infer = infer,
             .prepare = prepare_same_bytes,
             .chip = {.first_runtime = 12, .parameters = input_set({1}), .evidence = chip::kStamped12}});

@@ -51,6 +51,7 @@ constinit const OpDef fake_quant_op =
             .summary = "Rounds float32 to what a quantized tensor could hold.",
             .attributes = kAttributes,
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Convert the model with full integer quantization, which removes it."}});

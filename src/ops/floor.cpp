@@ -21,6 +21,7 @@ constinit const OpDef floor_op = define(
     {.name = "FLOOR",
      .summary = "Rounds down.",
      .types = kTypes,
+     .elementwise = input_set({0}),
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});

@@ -49,6 +49,7 @@ constinit const OpDef floor_div_op = define({.name = "FLOOR_DIV",
                                              .summary = "Element-wise quotient rounded down, with broadcasting.",
                                              .inputs = {2, 2},
                                              .types = kTypes,
+                                             .elementwise = input_set({0, 1}),
                                              .infer = infer,
                                              .prepare = prepare,
                                              .chip = {.instead = "Divide on the CPU behind the model."}});

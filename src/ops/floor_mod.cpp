@@ -49,6 +49,7 @@ constinit const OpDef floor_mod_op =
             .summary = "Element-wise remainder with the divisor's sign, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,
+            .elementwise = input_set({0, 1}),
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Divide on the CPU behind the model."}});

@@ -2,11 +2,12 @@
 // GELU: x times the probability that a standard normal number is below x; or, if `approximate`, its usual approximation
 // by tanh. Quantized tensors by table.
 //
-// TFLite computes float32 with Eigen's vector functions, which differ from the C library's in the last bits: float
-// results agree to about 1e-6, not bit for bit.
+// TFLite computes float32 with Eigen's vector functions, which differ from ours in the last bits: float results agree
+// to about 1e-6, not bit for bit.
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/elementwise/float_functions.h"
 #include "ops/op_def.h"
 #include "ops/unary.h"
 
@@ -28,10 +29,11 @@ float approximate_gelu(float x) {
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  const auto gelu = ctx.attributes().get_bool("approximate") ? approximate_gelu : exact_gelu;
+  const bool is_approximate = ctx.attributes().get_bool("approximate");
+  const auto gelu = is_approximate ? approximate_gelu : exact_gelu;
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return map_kernel<float, float>(gelu);
+      return float_function_kernel(is_approximate ? kernels::gelus_by_tanh : kernels::gelus);
     case DataType::kInt8:
       return table8_kernel<std::int8_t>(ctx, gelu);
     case DataType::kUInt8:
@@ -51,6 +53,7 @@ constinit const OpDef gelu_op =
             .summary = "Gaussian error linear unit.",
             .attributes = kAttributes,
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use RELU when training, or x * LOGISTIC(1.702 x).", .rewrite = "gelu"}});

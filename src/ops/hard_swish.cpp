@@ -101,6 +101,7 @@ constinit const OpDef hard_swish_op = define(
      .summary = "Hard swish: x * relu6(x + 3) / 6.",
 
      .types = kTypes,
+     .elementwise = input_set({0}),
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Use RELU6 when training, or write it as x * RELU6(x + 3) / 6.", .rewrite = "hard-swish"}});

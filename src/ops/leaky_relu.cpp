@@ -60,6 +60,7 @@ constinit const OpDef leaky_relu_op =
             .summary = "x where positive, alpha * x elsewhere.",
             .attributes = kAttributes,
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use PRELU, or MAXIMUM of x and a multiple of x.", .rewrite = "leaky-relu"}});

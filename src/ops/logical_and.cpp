@@ -25,6 +25,7 @@ constinit const OpDef logical_and_op = define({.name = "LOGICAL_AND",
                                                .summary = "Logical conjunction, with broadcasting.",
                                                .inputs = {2, 2},
                                                .types = kTypes,
+                                               .elementwise = input_set({0, 1}),
                                                .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep logic out of the network."}});

@@ -34,6 +34,7 @@ extern const OpDef logical_not_op;
 constinit const OpDef logical_not_op = define({.name = "LOGICAL_NOT",
                                                .summary = "Logical negation.",
                                                .types = kTypes,
+                                               .elementwise = input_set({0}),
                                                .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep logic out of the network."}});

@@ -72,6 +72,7 @@ constinit const OpDef logistic_op = define({.name = "LOGISTIC",
                                             .summary = "Logistic function (sigmoid).",
 
                                             .types = kTypes,
+                                            .elementwise = input_set({0}),
                                             .infer = infer_same_shape,
                                             .prepare = prepare,
                                             .chip = {.first_runtime = 10}});

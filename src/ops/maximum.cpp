@@ -28,6 +28,7 @@ constinit const OpDef maximum_op = define({.name = "MAXIMUM",
                                            .summary = "The larger of two elements, with broadcasting.",
                                            .inputs = {2, 2},
                                            .types = kTypes,
+                                           .elementwise = input_set({0, 1}),
                                            .infer = infer,
                                            .prepare = prepare,
                                            .chip = {.first_runtime = 10}});

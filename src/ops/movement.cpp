@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/movement.h"
 
+#include <algorithm>
+
 #include <limits>
 
 namespace reef::ops {
@@ -70,6 +72,41 @@ Status require_output_shape(const Tensor& output, const Shape& expected) {
   REEF_REQUIRE(output.shape == expected, "output '{}' was planned with shape {}, but the operands now ask for {}",
                output.name, output.shape.to_string(), expected.to_string());
   return ok_status();
+}
+
+namespace {
+
+void run_moves(RunContext& ctx, const std::vector<Move>& moves) {
+  for (const Move& move : moves) {
+    kernels::run_simplified(ctx.environment()->threads(), move.copy, ctx.input(move.input).data,
+                            ctx.output(move.output).data);
+  }
+}
+
+Result<std::vector<Move>> simplified_moves(const OpContext& ctx, MovesOf moves_of) {
+  REEF_ASSIGN_OR_RETURN(std::vector<Move> moves, moves_of(ctx));
+  for (Move& move : moves) move.copy = kernels::simplified(std::move(move.copy));
+  return moves;
+}
+
+}  // namespace
+
+Result<Kernel> movement_kernel(const PrepareContext& ctx, std::initializer_list<int> values, MovesOf moves_of) {
+  const bool are_known = std::all_of(values.begin(), values.end(), [&](int i) {
+    return ctx.input(i).is_constant && (ctx.input(i).data != nullptr || ctx.input(i).elements() == 0);
+  });
+  if (!are_known) {
+    return Kernel([moves_of](RunContext& run) -> Status {
+      REEF_ASSIGN_OR_RETURN(const std::vector<Move> moves, simplified_moves(run, moves_of));
+      run_moves(run, moves);
+      return ok_status();
+    });
+  }
+  REEF_ASSIGN_OR_RETURN(std::vector<Move> moves, simplified_moves(ctx, moves_of));
+  return Kernel([moves = std::move(moves)](RunContext& run) {
+    run_moves(run, moves);
+    return ok_status();
+  });
 }
 
 Result<Kernel> prepare_same_bytes(PrepareContext& ctx) {

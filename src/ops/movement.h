@@ -72,4 +72,15 @@ inline void copy(RunContext& ctx, kernels::StridedCopy what, const std::byte* fr
   kernels::strided_copy(ctx.environment()->threads(), std::move(what), from, to);
 }
 
+// One of the copies that make up an op.
+struct Move {
+  int input = 0, output = 0;
+  kernels::StridedCopy copy;
+};
+// The kernel of an op that does nothing but these copies. They are computed once where the values they follow from,
+// inputs `values`, are constants, else in every run. moves_of checks that outputs have the shapes that the values ask
+// for.
+using MovesOf = Result<std::vector<Move>> (*)(const OpContext&);
+Result<Kernel> movement_kernel(const PrepareContext& ctx, std::initializer_list<int> values, MovesOf moves_of);
+
 }  // namespace reef::ops

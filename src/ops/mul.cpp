@@ -105,6 +105,7 @@ constinit const OpDef mul_op = define({.name = "MUL",
                                        .inputs = {2, 2},
                                        .attributes = kAttributes,
                                        .types = kTypes,
+                                       .elementwise = input_set({0, 1}),
                                        .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.first_runtime = 10}});

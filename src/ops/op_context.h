@@ -6,10 +6,11 @@
 //
 // Guarantees that whoever drives an op (execute/cpu) gives in `prepare` and `run`, so that kernels need not repeat
 // them: arity is within the OpDef's bounds; every present tensor of fixed element size has a valid shape, at most 2^31
-// - 1 elements and exactly byte_size(shape, type) bytes; output memory does not overlap input memory; while a kernel
-// runs, data pointers are never null (also for tensors without elements; but see OpDef::value_from_shapes) and aligned
-// to 8 bytes at least. Nothing else is promised: types, ranks, attribute values, quantization and index values come
-// from the file and must be checked by the op before use.
+// - 1 elements and exactly byte_size(shape, type) bytes; output memory does not overlap input memory, except that an
+// output may lie exactly where an input does for which the OpDef allows it; while a kernel runs, data pointers are
+// never null (also for tensors without elements; but see OpDef::value_from_shapes) and aligned to 8 bytes at least.
+// Nothing else is promised: types, ranks, attribute values, quantization and index values come from the file and must
+// be checked by the op before use.
 #pragma once
 
 #include <cstddef>
@@ -175,8 +176,7 @@ class RunContext : public OpContext {
 
   // body(begin, end) over [0, count) on all threads; see ThreadPool. Heavy kernels must loop this way, with chunks
   // well under a second, so that time limits are kept.
-  void parallel_for(std::int64_t count, std::int64_t grain,
-                    const std::function<void(std::int64_t, std::int64_t)>& body) const {
+  void parallel_for(std::int64_t count, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> body) const {
     environment_->threads().parallel_for(count, grain, body);
   }
 

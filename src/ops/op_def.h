@@ -39,6 +39,13 @@ struct OpDef {
   // The result depends on the input's shape alone (SHAPE, RANK): it is computed before the model runs, with the input's
   // data still null, so that shapes derived from it are static.
   bool value_from_shapes = false;
+  // Output 0 has the bytes of input 0 under another shape: it can be the same memory.
+  bool same_bytes = false;
+  // Inputs that output 0 follows element by element (with broadcasting): element i of it depends, of each such input,
+  // on the element at i alone, whatever i is but for scales per channel, and is not written before that element was
+  // read for the last time. So the output may lie exactly where such an input does, if their elements are of equal size
+  // and number.
+  InputSet elementwise = 0;
 
   Status (*infer)(InferContext&) = nullptr;              // output shapes from inputs
   Result<Kernel> (*prepare)(PrepareContext&) = nullptr;  // checks everything, returns the kernel

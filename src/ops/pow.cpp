@@ -89,6 +89,7 @@ constinit const OpDef pow_op = define({.name = "POW",
                                        .summary = "Element-wise power, with broadcasting.",
                                        .inputs = {2, 2},
                                        .types = kTypes,
+                                       .elementwise = input_set({0, 1}),
                                        .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.instead = "Use MUL for squares and RSQRT for roots."}});

@@ -83,6 +83,7 @@ constinit const OpDef prelu_op = define(
      .summary = "Multiplies negative elements by alpha.",
      .inputs = {2, 2},
      .types = kTypes,
+     .elementwise = input_set({0, 1}),
      .infer = infer,
      .prepare = prepare,
      .chip = {.first_runtime = 12, .rules = kChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});

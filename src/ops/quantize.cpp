@@ -130,6 +130,7 @@ constinit const OpDef quantize_op =
     define({.name = "QUANTIZE",
             .summary = "Quantizes float32, or requantizes integers.",
             .types = kTypes,
+            .elementwise = input_set({0}),
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});

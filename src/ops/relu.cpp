@@ -20,6 +20,7 @@ extern const OpDef relu_op;
 constinit const OpDef relu_op = define({.name = "RELU",
                                         .summary = "max(x, 0).",
                                         .types = kTypes,
+                                        .elementwise = input_set({0}),
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.first_runtime = 10}});

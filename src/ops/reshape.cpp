@@ -97,6 +97,7 @@ constinit const OpDef reshape_op =
             .inputs = {1, 2},
             .attributes = kAttributes,
             .types = kTypes,
+            .same_bytes = true,
             .infer = infer,
             .prepare = prepare_same_bytes,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});

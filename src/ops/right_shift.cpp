@@ -35,6 +35,7 @@ constinit const OpDef right_shift_op = define({.name = "RIGHT_SHIFT",
                                                .summary = "Shifts elements right, with broadcasting.",
                                                .inputs = {2, 2},
                                                .types = kTypes,
+                                               .elementwise = input_set({0, 1}),
                                                .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep integer logic out of the network."}});

@@ -84,6 +84,7 @@ constinit const OpDef rsqrt_op = define({.name = "RSQRT",
                                          .summary = "Reciprocal of the square root.",
 
                                          .types = kTypes,
+                                         .elementwise = input_set({0}),
                                          .infer = infer_same_shape,
                                          .prepare = prepare,
                                          .chip = {.first_runtime = 14}});

@@ -41,26 +41,25 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-Status run(RunContext& ctx) {
+Result<std::vector<Move>> moves_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const Box box, box_of(ctx));
   REEF_ASSIGN_OR_RETURN(const Shape shape, shape_from(box.size));
   REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), shape));
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
-  if (shape.elements() == 0) return ok_status();
+  if (shape.elements() == 0) return std::vector<Move>{};
   const std::vector<std::int64_t> from = dense_strides(input.shape, bytes), to = dense_strides(shape, bytes);
   kernels::StridedCopy moves{.loops = {}, .run_bytes = bytes};
   for (std::size_t d = 0; d < from.size(); ++d) {
     moves.loops.push_back({box.size[d], from[d], to[d]});
     moves.from_offset += box.begin[d] * from[d];
   }
-  copy(ctx, std::move(moves), input.data, ctx.output(0).data);
-  return ok_status();
+  return std::vector<Move>{{0, 0, std::move(moves)}};
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  return Kernel(run);
+  return movement_kernel(ctx, {1, 2}, moves_of);
 }
 
 }  // namespace

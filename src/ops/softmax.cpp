@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 
 #include "kernels/activation/softmax.h"
+#include "kernels/activation/softmax_bytes.h"
 #include "ops/chip_rules.h"
 #include "ops/op_def.h"
 #include "ops/softmax_rows.h"
@@ -37,9 +39,9 @@ Result<Kernel> softmax_8bit(const OpContext& ctx, float beta) {
   const auto scaling = kernels::difference_scaling(beta, input.scale);
   REEF_REQUIRE(scaling.has_value(), "beta {} times the input's scale {} is too small or not a number", beta,
                input.scale);
-  return softmax_kernel<In, Out>([scaling = *scaling](const In* in, kernels::Rows rows, Out* out) {
-    return kernels::softmax_8bit(in, rows, scaling, out);
-  });
+  const auto table = std::make_shared<const kernels::SoftmaxByteTable>(*scaling);
+  return softmax_kernel<In, Out>(
+      [table](const In* in, kernels::Rows rows, Out* out) { return kernels::softmax_bytes(in, rows, *table, out); });
 }
 
 Result<Kernel> softmax_16bit(const OpContext& ctx, float beta) {

@@ -23,22 +23,27 @@ Status check_pieces(const PrepareContext& ctx, const Tensor& input) {
   return ok_status();
 }
 
-Status run_split(RunContext& ctx, const Tensor& input, const Pieces& pieces) {
+Result<std::vector<Move>> split_moves(const OpContext& ctx, int number, const Pieces& pieces) {
+  const Tensor& input = ctx.input(number);
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
   for (int i = 0; i < ctx.output_count(); ++i) {
     REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(i), piece_shape(input, pieces, i)));
   }
-  if (input.elements() == 0) return ok_status();
+  std::vector<Move> moves;
+  if (input.elements() == 0) return moves;
   const std::int64_t rows = input.shape.product(0, pieces.axis);
   const std::int64_t inner_bytes = input.shape.product(pieces.axis + 1, input.shape.rank()) * bytes;
   const std::int64_t from_stride = input.shape[pieces.axis] * inner_bytes;
-  const std::byte* from = input.data;
+  std::int64_t from = 0;
   for (int i = 0; i < ctx.output_count(); ++i) {
     const std::int64_t row_bytes = pieces.sizes[static_cast<std::size_t>(i)] * inner_bytes;
-    copy(ctx, {.loops = {{rows, from_stride, row_bytes}}, .run_bytes = row_bytes}, from, ctx.output(i).data);
+    moves.push_back(
+        {number,
+         i,
+         {.loops = {{rows, from_stride, row_bytes}}, .run_bytes = row_bytes, .from_offset = from, .to_offset = 0}});
     from += row_bytes;
   }
-  return ok_status();
+  return moves;
 }
 
 }  // namespace reef::ops

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ops/movement.h"
 #include "ops/op_context.h"
 
 namespace reef::ops {
@@ -16,6 +17,7 @@ struct Pieces {
 
 void set_piece_shapes(InferContext& ctx, const Tensor& input, const Pieces& pieces);
 Status check_pieces(const PrepareContext& ctx, const Tensor& input);
-Status run_split(RunContext& ctx, const Tensor& input, const Pieces& pieces);
+// The copies that cut input `input` into these pieces.
+Result<std::vector<Move>> split_moves(const OpContext& ctx, int input, const Pieces& pieces);
 
 }  // namespace reef::ops

@@ -48,12 +48,14 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
+Result<std::vector<Move>> moves_of(const OpContext& ctx) {
+  REEF_ASSIGN_OR_RETURN(const Pieces pieces, pieces_of(ctx));
+  return split_moves(ctx, 0, pieces);
+}
+
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_pieces(ctx, ctx.input(0)));
-  return Kernel([](RunContext& run) -> Status {
-    REEF_ASSIGN_OR_RETURN(const Pieces pieces, pieces_of(run));
-    return run_split(run, run.input(0), pieces);
-  });
+  return movement_kernel(ctx, {1, 2}, moves_of);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ constinit const OpDef sqrt_op = define({.name = "SQRT",
                                         .summary = "Square root.",
 
                                         .types = kTypes,
+                                        .elementwise = input_set({0}),
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.instead = "Use x * RSQRT(x).", .rewrite = "unary"}});

@@ -18,6 +18,7 @@ extern const OpDef square_op;
 constinit const OpDef square_op = define({.name = "SQUARE",
                                           .summary = "Square.",
                                           .types = kTypes,
+                                          .elementwise = input_set({0}),
                                           .infer = infer_same_shape,
                                           .prepare = prepare,
                                           .chip = {.instead = "Use MUL of the input with itself."}});

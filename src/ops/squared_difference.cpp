@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/elementwise/fixed_point_rows.h"
 #include "kernels/elementwise/rescale.h"
 #include "numeric/fixed_point.h"
 #include "ops/checks.h"
@@ -28,16 +29,21 @@ Result<Kernel> prepare_int8(const PrepareContext& ctx) {
   const double output_factor = common * common / (std::ldexp(1.0, 2 * kLeftShift) * static_cast<double>(out.scale));
   REEF_REQUIRE(output_factor < 1, "the output's scale {} is too fine for inputs of scale {} and {}", out.scale, a.scale,
                b.scale);
-  const auto rescale = [&](const QuantParams& q) {
-    return kernels::OperandRescale<std::int8_t>(
-        {q.zero_point, kLeftShift, numeric::make_multiplier(static_cast<double>(q.scale) / common)});
-  };
-  const kernels::Requantize result{numeric::make_multiplier(output_factor), out.zero_point, -128, 127};
-  return binary_kernel<std::int8_t>(
-      ctx, [=, a_rescale = rescale(a), b_rescale = rescale(b)](std::int8_t x, std::int8_t y) {
-        const std::int32_t difference = a_rescale(x) - b_rescale(y);  // at most 255 * 2^7, so its square fits
-        return static_cast<std::int8_t>(result(difference * difference));
+  kernels::SquaredDifference squares;
+  squares.x_scaling = {a.zero_point, kLeftShift, numeric::make_multiplier(static_cast<double>(a.scale) / common)};
+  squares.y_scaling = {b.zero_point, kLeftShift, numeric::make_multiplier(static_cast<double>(b.scale) / common)};
+  squares.result = {numeric::make_multiplier(output_factor), out.zero_point, -128, 127};
+  return Kernel([plan = binary_plan(ctx), squares](RunContext& run) {
+    const auto* x = run.input(0).values<std::int8_t>().data();
+    const auto* y = run.input(1).values<std::int8_t>().data();
+    auto* to = run.output(0).mutable_values<std::int8_t>().data();
+    run.parallel_for(plan.elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
+      plan.for_each_row(begin, end, [&](std::int64_t first, const Positions<2>& at, std::int64_t count) {
+        squares.row(x + at[0], plan.step(0), y + at[1], plan.step(1), to + first, count);
       });
+    });
+    return ok_status();
+  });
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
@@ -64,6 +70,7 @@ constinit const OpDef squared_difference_op = define({.name = "SQUARED_DIFFERENC
                                                       .summary = "Element-wise squared difference, with broadcasting.",
                                                       .inputs = {2, 2},
                                                       .types = kTypes,
+                                                      .elementwise = input_set({0, 1}),
                                                       .infer = infer,
                                                       .prepare = prepare,
                                                       .chip = {.first_runtime = 14}});

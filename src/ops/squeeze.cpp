@@ -66,6 +66,7 @@ constinit const OpDef squeeze_op = define({.name = "SQUEEZE",
                                            .summary = "Drops dimensions of size 1.",
                                            .attributes = kAttributes,
                                            .types = kTypes,
+                                           .same_bytes = true,
                                            .infer = infer,
                                            .prepare = prepare_same_bytes,
                                            .chip = {.first_runtime = 10, .rules = kChipRules}});

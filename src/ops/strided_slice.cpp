@@ -150,12 +150,12 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-Status run(RunContext& ctx) {
+Result<std::vector<Move>> moves_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const Plan plan, make_plan(ctx));
   REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), plan.output));
   REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, element_bytes(input, "input"));
-  if (ctx.output(0).elements() == 0) return ok_status();
+  if (ctx.output(0).elements() == 0) return std::vector<Move>{};
   const std::vector<std::int64_t> from = dense_strides(input.shape, bytes);
   kernels::StridedCopy moves{.loops = std::vector<kernels::CopyLoop>(plan.axes.size()), .run_bytes = bytes};
   std::int64_t to_stride = bytes;
@@ -165,13 +165,12 @@ Status run(RunContext& ctx) {
     moves.from_offset += slice.start * from[d];
     to_stride *= slice.count;
   }
-  copy(ctx, std::move(moves), input.data, ctx.output(0).data);
-  return ok_status();
+  return std::vector<Move>{{0, 0, std::move(moves)}};
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  return Kernel(run);
+  return movement_kernel(ctx, {1, 2, 3}, moves_of);
 }
 
 std::string strides_over(const OpContext& ctx) {

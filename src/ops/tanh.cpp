@@ -56,6 +56,7 @@ constinit const OpDef tanh_op = define({.name = "TANH",
                                         .summary = "Hyperbolic tangent.",
 
                                         .types = kTypes,
+                                        .elementwise = input_set({0}),
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.first_runtime = 10}});

@@ -41,7 +41,7 @@ Status infer(InferContext& ctx) {
   return ok_status();
 }
 
-Status run(RunContext& ctx) {
+Result<std::vector<Move>> moves_of(const OpContext& ctx) {
   const Tensor& input = ctx.input(0);
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, permutation(ctx));
   REEF_RETURN_IF_ERROR(require_output_shape(ctx.output(0), permuted(input.shape, axes)));
@@ -53,13 +53,12 @@ Status run(RunContext& ctx) {
     const auto axis = static_cast<std::size_t>(axes[d]);
     moves.loops.push_back({input.shape[axes[d]], from[axis], to[d]});
   }
-  copy(ctx, std::move(moves), input.data, ctx.output(0).data);
-  return ok_status();
+  return std::vector<Move>{{0, 0, std::move(moves)}};
 }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(check_moved(ctx.input(0), ctx.output(0)));
-  return Kernel(run);
+  return movement_kernel(ctx, {1}, moves_of);
 }
 
 // Most elements that are seen mapped. 102,400 do not map; where the limit lies between them is not known.

@@ -27,6 +27,21 @@ void widen_elements(const Tensor& tensor, std::int64_t first, std::int64_t count
 // The tensor's elements as rows of `depth`.
 kernels::PackedRows pack_rows(const Tensor& tensor, std::int64_t depth, std::int32_t zero_point);
 
+// A value that somebody else keeps, or one made for the occasion. Counting the users of a shared one would take longer
+// than a small layer does.
+template <typename T>
+class LentOrMade {
+ public:
+  explicit LentOrMade(const T* lent) : value_(lent) {}
+  explicit LentOrMade(std::unique_ptr<const T> made) : value_(made.get()), made_(std::move(made)) {}
+  const T& operator*() const { return *value_; }
+  const T* operator->() const { return value_; }
+
+ private:
+  const T* value_;
+  std::unique_ptr<const T> made_;
+};
+
 // A value made from a tensor: once, if the tensor is constant, or else for each run.
 template <typename T>
 class FromTensor {
@@ -36,8 +51,9 @@ class FromTensor {
     if (tensor.is_constant && tensor.data != nullptr) constant_ = std::make_shared<const T>(make_(tensor));
   }
   // The value for this run.
-  std::shared_ptr<const T> get(const Tensor& tensor) const {
-    return constant_ != nullptr ? constant_ : std::make_shared<const T>(make_(tensor));
+  LentOrMade<T> get(const Tensor& tensor) const {
+    if (constant_ != nullptr) return LentOrMade<T>(constant_.get());
+    return LentOrMade<T>(std::make_unique<const T>(make_(tensor)));
   }
 
  private:

@@ -73,6 +73,8 @@ std::string grid(const Axes& axes, double chance) {
   }
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">pictures of each class</text>\n",
                      (kLeft + kWidth - kRight) / 2, kHeight - 12);
+  svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">guessing</text>\n", kWidth - kRight,
+                     axes.y(chance) - 6);
   svg += fmt::format(
       "<line class=\"chance\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"><title>guessing: {:.1f} "
       "%</title></line>\n",
@@ -80,7 +82,25 @@ std::string grid(const Axes& axes, double chance) {
   return svg;
 }
 
-std::string drawn(const CurveSeries& series, const Axes& axes, const char* colour, std::size_t number) {
+// Names stand at the ends of their curves, above them; of two that end close together the lower one's below.
+std::vector<double> name_heights(const std::vector<CurveSeries>& series, const Axes& axes) {
+  constexpr double kAbove = 12, kBelow = 22, kClose = 30;
+  std::vector<double> ends, heights;
+  for (const CurveSeries& each : series) {
+    ends.push_back(each.points.empty() ? kTop : axes.y(each.points.back().accuracy));
+  }
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    bool is_lower = false;
+    for (std::size_t k = 0; k < ends.size(); ++k) {
+      const double lower_by = ends[i] - ends[k];
+      is_lower = is_lower || (k != i && lower_by < kClose && (lower_by > 0 || (lower_by == 0 && i > k)));
+    }
+    heights.push_back(is_lower ? ends[i] + kBelow : std::max(ends[i] - kAbove, kTop - 6));
+  }
+  return heights;
+}
+
+std::string drawn(const CurveSeries& series, const Axes& axes, const char* colour, double name_height) {
   std::string path, marks;
   for (const learn::CurvePoint& point : series.points) {
     const double x = axes.x(point.images), y = axes.y(point.accuracy);
@@ -94,9 +114,8 @@ std::string drawn(const CurveSeries& series, const Axes& axes, const char* colou
         colour, x, y, escaped(series.name), point.images, 100 * point.accuracy);
   }
   return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n{}", path, colour, marks) +
-         fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\" style=\"fill:{};font-weight:600\">{}</text>\n",
-                     kWidth - kRight - 8, kHeight - kBottom - 12 - 18 * static_cast<double>(number), colour,
-                     escaped(series.name));
+         fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\" style=\"fill:{};font-weight:600\">{}</text>\n",
+                     kWidth - kRight, name_height, colour, escaped(series.name));
 }
 
 std::string table(const std::vector<CurveSeries>& series) {
@@ -116,7 +135,8 @@ std::string table(const std::vector<CurveSeries>& series) {
         html += "<td></td>";
       } else {
         html +=
-            fmt::format("<td>{:.1f} % <small>&plusmn; {:.1f}</small></td>", 100 * found->accuracy, 100 * found->spread);
+            fmt::format("<td>{:.1f} %{}</td>", 100 * found->accuracy,
+                        found->draws > 1 ? fmt::format(" <small>&plusmn; {:.1f}</small>", 100 * found->spread) : "");
       }
     }
     html += "</tr>\n";
@@ -139,14 +159,15 @@ std::string learning_curve_page(const std::string& title, const std::string& sub
       "</style></head><body>\n<h1>{}</h1>\n<p>{}</p>\n<svg viewBox=\"0 0 {} {}\" role=\"img\">\n",
       escaped(title), escaped(title), escaped(subtitle), kWidth, kHeight);
   page += grid(axes, chance);
+  const std::vector<double> heights = name_heights(series, axes);
   for (std::size_t i = 0; i < series.size(); ++i) {
-    page += drawn(series[i], axes, kColours[i % std::size(kColours)], series.size() - 1 - i);
+    page += drawn(series[i], axes, kColours[i % std::size(kColours)], heights[i]);
   }
   page += "</svg>\n" + table(series);
   page +=
       "<p><small>Right answers on pictures that were not learned from (measured). Bars and &plusmn;: standard "
-      "deviation "
-      "over draws of the pictures; one draw where all are taken. Dashed: guessing.</small></p>\n</body></html>\n";
+      "deviation over draws of the pictures; one draw where all are taken. Dashed: "
+      "guessing.</small></p>\n</body></html>\n";
   return page;
 }
 

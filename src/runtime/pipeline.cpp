@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -49,7 +50,7 @@ class Pipeline::Impl {
  public:
   Impl(std::vector<cpu::Interpreter*> segments, std::size_t queue_size)
       : segments_(std::move(segments)),
-        queue_size_(queue_size),
+        limits_(segments_.size() + 1, queue_size),
         queues_(segments_.size() + 1),
         ended_(segments_.size() + 1),
         stats_(segments_.size()) {}
@@ -89,7 +90,7 @@ class Pipeline::Impl {
 
   Status push(PipelineTensors tensors) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !failure_.ok() || ended_[0] || queues_[0].size() < queue_size_; });
+    changed_.wait(lock, [&] { return !failure_.ok() || ended_[0] || queues_[0].size() < limits_[0]; });
     REEF_RETURN_IF_ERROR(failure_);
     REEF_REQUIRE(!ended_[0], "the pipeline is closed");
     queues_[0].push_back(std::move(tensors));
@@ -116,6 +117,13 @@ class Pipeline::Impl {
     return std::optional<PipelineTensors>();
   }
 
+  void set_limit(std::size_t queue, std::size_t limit) {
+    const std::lock_guard lock(mutex_);
+    limits_[queue] = limit > 0 ? limit : std::numeric_limits<std::size_t>::max();
+    changed_.notify_all();
+  }
+  std::size_t last_queue() const { return queues_.size() - 1; }
+
   std::vector<SegmentStats> stats() const {
     const std::lock_guard lock(mutex_);
     return stats_;
@@ -136,7 +144,7 @@ class Pipeline::Impl {
         changed_.notify_all();
         return;
       }
-      changed_.wait(lock, [&] { return stopping_ || !failure_.ok() || queues_[s + 1].size() < queue_size_; });
+      changed_.wait(lock, [&] { return stopping_ || !failure_.ok() || queues_[s + 1].size() < limits_[s + 1]; });
       if (stopping_) return;
       queues_[s + 1].push_back(std::move(tensors));
       changed_.notify_all();
@@ -167,7 +175,7 @@ class Pipeline::Impl {
   }
 
   const std::vector<cpu::Interpreter*> segments_;
-  const std::size_t queue_size_;
+  std::vector<std::size_t> limits_;  // of each queue
   std::vector<std::set<std::string, std::less<>>> wanted_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -197,6 +205,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::create(std::vector<cpu::Interpreter*
 
 Status Pipeline::push(PipelineTensors inputs) { return impl_->push(std::move(inputs)); }
 void Pipeline::close() { impl_->close(); }
+void Pipeline::set_input_limit(std::size_t limit) { impl_->set_limit(0, limit); }
+void Pipeline::set_output_limit(std::size_t limit) { impl_->set_limit(impl_->last_queue(), limit); }
 Result<std::optional<PipelineTensors>> Pipeline::pop() { return impl_->pop(); }
 std::vector<SegmentStats> Pipeline::stats() const { return impl_->stats(); }
 

@@ -44,6 +44,9 @@ class Pipeline {
 
   // All inputs of the first segment, by name; others that later segments take from outside too.
   Status push(PipelineTensors inputs);
+  // How many sets may wait to be computed, and to be popped, from now on; 0: any number. At first as created.
+  void set_input_limit(std::size_t limit);
+  void set_output_limit(std::size_t limit);
   // No more pushes. Repeating it does nothing.
   void close();
   // The outputs of the last segment for the next set; nothing: closed, and all were popped.

@@ -34,6 +34,14 @@ constexpr int kMostAxes = 8;  // no runtime takes more
 }  // namespace
 
 Graph::Graph(ir::Model& model, std::size_t subgraph) : model_(&model), subgraph_(subgraph) {
+  buffer_uses_.assign(model.buffers.size(), 0);
+  for (const ir::Subgraph& each : model.subgraphs) {
+    for (const ir::Tensor& tensor : each.tensors) ++buffer_uses_[index(tensor.buffer)];
+  }
+  for (const ir::Metadata& metadata : model.metadata) ++buffer_uses_[index(metadata.buffer)];
+  for (const std::int32_t buffer : model.metadata_buffers) {
+    if (buffer >= 0 && index(buffer) < buffer_uses_.size()) ++buffer_uses_[index(buffer)];
+  }
   ir::Subgraph& source = graph();
   given_tensors_ = source.tensors.size();
   producers_.assign(given_tensors_, kNone);
@@ -182,9 +190,10 @@ TensorId Graph::add_constant(ir::Tensor tensor, std::vector<std::uint8_t> data) 
   ir::Buffer buffer;
   buffer.is_empty_constant = data.empty();
   buffer.data = Bytes(std::move(data));
-  tensor.buffer = static_cast<std::int32_t>(model_->buffers.size());
   model_->buffers.push_back(std::move(buffer));
-  return add_tensor(std::move(tensor));
+  const TensorId made = add_tensor(std::move(tensor));
+  give_buffer(made, static_cast<std::int32_t>(model_->buffers.size()) - 1);
+  return made;
 }
 
 TensorId Graph::add_ints(std::vector<std::int32_t> values, ir::Shape shape) {
@@ -210,7 +219,7 @@ TensorId Graph::add_floats(std::vector<float> values, ir::Shape shape, const std
 TensorId Graph::reshaped_constant(TensorId constant, ir::Shape shape) {
   const std::int32_t buffer = tensor(constant).buffer;
   const TensorId made = add_like(constant, std::move(shape));
-  change_tensor(made).buffer = buffer;
+  give_buffer(made, buffer);
   return made;
 }
 
@@ -303,11 +312,25 @@ TensorId Graph::replace(TensorId from, TensorId to) {
   return from;
 }
 
+void Graph::give_buffer(TensorId tensor, std::int32_t buffer) {
+  buffer_uses_.resize(model_->buffers.size(), 0);
+  ++buffer_uses_[index(buffer)];
+  change_tensor(tensor).buffer = buffer;
+}
+
+void Graph::release(TensorId id) {
+  const std::int32_t buffer = tensor(id).buffer;
+  if (buffer == 0 || !users(id).empty() || is_graph_output(id) || is_graph_input(id)) return;
+  change_tensor(id).buffer = 0;
+  if (--buffer_uses_[index(buffer)] == 0) model_->buffers[index(buffer)] = ir::Buffer();
+}
+
 void Graph::sweep() {
   while (!perhaps_dead_.empty()) {
     const TensorId candidate = perhaps_dead_.back();
     perhaps_dead_.pop_back();
     const OpId id = producer(candidate);
+    if (id == kNone) release(candidate);
     if (id == kNone || !is_alive(id) || ops_[index(id)].has_effect) continue;
     const bool is_read = std::any_of(op(id).outputs.begin(), op(id).outputs.end(), [&](TensorId output) {
       return output >= 0 && (is_graph_output(output) || !users(output).empty());

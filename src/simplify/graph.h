@@ -106,7 +106,8 @@ class Graph {
   // Possible: whole bytes per element, scales along an axis that stays.
   bool can_lay_out(TensorId tensor, const Layout& layout) const;
 
-  // Removes operators whose results nobody reads.
+  // Removes operators whose results nobody reads, and the bytes of constants that nobody reads any more: weights that a
+  // pass has replaced are not kept twice.
   void sweep();
   // Writes everything back into the model. The graph must not be used afterwards.
   Status finish();
@@ -125,6 +126,8 @@ class Graph {
   void link(OpId op);
   void unlink(OpId op);
   void lost_use(TensorId tensor);
+  void give_buffer(TensorId tensor, std::int32_t buffer);
+  void release(TensorId tensor);
   Result<std::vector<OpId>> order() const;
   void name_new_tensors();
 
@@ -135,6 +138,7 @@ class Graph {
   std::vector<std::vector<OpId>> users_;
   std::vector<bool> is_input_, is_output_;
   std::vector<TensorId> perhaps_dead_;
+  std::vector<std::int32_t> buffer_uses_;  // by tensors of all subgraphs, and metadata
   std::size_t given_tensors_ = 0;
   bool is_ordered_ = true;
 };

@@ -60,13 +60,15 @@ TensorId Graph::add_in_layout(TensorId id, const Layout& layout) {
   ir::Quantization& quantization = change_tensor(made).quantization;
   if (quantization.is_per_axis()) quantization.dimension = position_of(quantization.dimension, layout);
   if (!is_constant) return made;
-  change_tensor(made).buffer = buffer;
-  if (!moves_elements(layout, shape)) return made;
+  if (!moves_elements(layout, shape)) {
+    give_buffer(made, buffer);
+    return made;
+  }
   const auto element_bytes = static_cast<std::size_t>(ir::bits_per_element(tensor(made).type) / 8);
   ir::Buffer moved;
   moved.data = Bytes(rearranged(model_->buffers[index(buffer)].data.span(), shape, element_bytes, layout));
-  change_tensor(made).buffer = static_cast<std::int32_t>(model_->buffers.size());
   model_->buffers.push_back(std::move(moved));
+  give_buffer(made, static_cast<std::int32_t>(model_->buffers.size()) - 1);
   return made;
 }
 

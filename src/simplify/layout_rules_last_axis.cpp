@@ -45,6 +45,16 @@ bool complete_batch_matmul(const Graph& graph, OpId op, Relayout& wanted) {
          keeps_last(*wanted.inputs[0], graph.shape(graph.op(op).inputs[0]).rank(), 2);
 }
 
+// ---- CONV_2D of single pixels: rows and columns may change places; the batch stays first ----
+bool complete_pointwise(const Graph& graph, OpId op, Relayout& wanted) {
+  const ir::Operator& it = graph.op(op);
+  const ir::Shape &x = graph.shape(it.inputs[0]), &weights = graph.shape(it.inputs[1]);
+  const bool is_pointwise = x.rank() == 4 && weights.rank() == 4 && weights[1] == 1 && weights[2] == 1 &&
+                            it.attributes.get_int("stride_w") == 1 && it.attributes.get_int("stride_h") == 1;
+  return is_pointwise && same_layout(wanted, graph, op, kData) && wanted.inputs[0]->size() == 4 &&
+         keeps_last(*wanted.inputs[0], 4, 1) && (*wanted.inputs[0])[0] == 0;
+}
+
 // ---- RESHAPE ----
 
 // The constant behind weights, which may be stored in fewer bits: DEQUANTIZE of a constant. kNone: there is none.
@@ -176,6 +186,7 @@ void apply_reshape(Graph& graph, OpId op, const Relayout& layouts) {
 constexpr LayoutRule kAlongLast = {complete_along_last, apply_nothing};
 constexpr LayoutRule kFullyConnected = {complete_fully_connected, apply_nothing};
 constexpr LayoutRule kBatchMatmul = {complete_batch_matmul, apply_nothing};
+constexpr LayoutRule kPointwise = {complete_pointwise, apply_nothing};
 
 }  // namespace
 
@@ -185,6 +196,7 @@ const LayoutRule* find_last_axis_rule(std::string_view type) {
   if (type == "SOFTMAX" || type == "LOG_SOFTMAX" || type == "L2_NORMALIZATION") return &kAlongLast;
   if (type == "FULLY_CONNECTED") return &kFullyConnected;
   if (type == "BATCH_MATMUL") return &kBatchMatmul;
+  if (type == "CONV_2D") return &kPointwise;
   return nullptr;
 }
 

@@ -23,6 +23,24 @@ void become_reduction(Graph& graph, OpId id, TensorId x, const std::vector<int>&
   graph.become(id, type, "ReducerOptions", std::move(attributes), {x, graph.add_ints({axes.begin(), axes.end()})});
 }
 
+// Adds axes of size 1 to those that are reduced, so that `wanted` is left; false: that is not possible.
+bool drop_ones(const ir::Shape& from, const ir::Shape& wanted, std::vector<int>& axes) {
+  std::vector<int> all;
+  int next = 0;
+  for (int axis = 0; axis < from.rank(); ++axis) {
+    const bool is_reduced = std::find(axes.begin(), axes.end(), axis) != axes.end();
+    if (!is_reduced && next < wanted.rank() && wanted[next] == from[axis]) {
+      ++next;
+    } else if (is_reduced || from[axis] == 1) {
+      all.push_back(axis);
+    } else {
+      return false;
+    }
+  }
+  axes = std::move(all);
+  return next == wanted.rank();
+}
+
 // MEAN(RESHAPE(x)) over axes that are whole axes of x.
 bool skip_reshape(Graph& graph, OpId id) {
   const TensorId flat = graph.op(id).inputs[0], y = graph.op(id).outputs[0];
@@ -53,7 +71,7 @@ bool skip_reshape(Graph& graph, OpId id) {
   }
   if (own.empty()) return false;
   const bool drops = dropped == graph.shape(y), keeps = kept == graph.shape(y);
-  if (!drops && !keeps) return false;
+  if (!drops && !keeps && !drop_ones(from, graph.shape(y), own)) return false;
   become_reduction(graph, id, x, own, keeps && !drops);
   return true;
 }

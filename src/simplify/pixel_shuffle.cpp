@@ -92,6 +92,47 @@ TensorId reordered(Graph& graph, TensorId constant, int axis, int blocks) {
   return graph.add_constant(std::move(made), std::move(data));
 }
 
+// What the convolution that makes x gives with its channels in the other order; kNone: it is none, or others read x.
+TensorId with_channels_reordered(Graph& graph, TensorId x, int block) {
+  const auto layer = as_layer(graph, graph.producer(x));
+  if (!layer || !graph.has_one_user(x) || !graph.is(layer->op, "CONV_2D")) return kNone;
+  auto bias = bias_of(graph, *layer);
+  if (!bias) return kNone;
+  set_bias(graph, *layer, std::move(*bias));  // a constant of its own
+  const std::vector<TensorId> inputs = graph.op(layer->op).inputs;
+  graph.set_inputs(layer->op,
+                   {inputs[0], reordered(graph, inputs[1], 0, block), reordered(graph, inputs[2], 0, block)});
+  // The values change their places, so it is another tensor.
+  const TensorId y = graph.add_like(x, graph.shape(x));
+  graph.set_outputs(layer->op, {y});
+  return y;
+}
+
+// DEPTH_TO_SPACE behind RESHAPE, TRANSPOSE, RESHAPE that bring the channels into its order.
+bool reorder_before(Graph& graph, OpId id) {
+  const OpId after = made_by(graph, graph.op(id).inputs[0], "RESHAPE");
+  const OpId middle = after == kNone ? kNone : made_by(graph, graph.op(after).inputs[0], "TRANSPOSE");
+  const OpId before = middle == kNone ? kNone : made_by(graph, graph.op(middle).inputs[0], "RESHAPE");
+  if (before == kNone) return false;
+  for (const OpId each : {after, middle, before}) {
+    if (!graph.has_one_user(graph.op(each).outputs[0])) return false;
+  }
+  const TensorId x = graph.op(before).inputs[0];
+  const ir::Shape shape = graph.shape(x);
+  const auto block = static_cast<std::int32_t>(graph.op(id).attributes.get_int("block_size"));
+  const auto layout = conversion_of(graph, middle);
+  if (!layout || shape.rank() != 4 || shape != graph.shape(graph.op(id).inputs[0]) || block < 2 || block > 256 ||
+      shape[3] % (block * block) != 0) {
+    return false;
+  }
+  const ir::Shape split = {static_cast<std::int32_t>(shape.product(0, 3)), shape[3] / (block * block), block * block};
+  if (!(simplest(graph.shape(graph.op(middle).inputs[0]), *layout) == simplest(split, {0, 2, 1}))) return false;
+  const TensorId y = with_channels_reordered(graph, x, block);
+  if (y == kNone) return false;
+  graph.set_input(id, 0, y);
+  return true;
+}
+
 bool to_space(Graph& graph, const Place& place) {
   const ir::Shape from = graph.shape(place.x), to = graph.shape(place.y);
   const int block = from[1] > 0 ? to[1] / from[1] : 0;
@@ -104,17 +145,8 @@ bool to_space(Graph& graph, const Place& place) {
   }
   if (!(place.movement == simplest({from[0], from[1], from[2], channels, block, block}, {0, 1, 4, 2, 5, 3})))
     return false;
-  const auto layer = as_layer(graph, graph.producer(place.x));
-  if (!layer || !graph.has_one_user(place.x) || !graph.is(layer->op, "CONV_2D")) return false;
-  auto bias = bias_of(graph, *layer);
-  if (!bias) return false;
-  set_bias(graph, *layer, std::move(*bias));  // a constant of its own
-  const std::vector<TensorId> inputs = graph.op(layer->op).inputs;
-  graph.set_inputs(layer->op,
-                   {inputs[0], reordered(graph, inputs[1], 0, block), reordered(graph, inputs[2], 0, block)});
-  // The values change their places, so it is another tensor.
-  const TensorId x = graph.add_like(place.x, from);
-  graph.set_outputs(layer->op, {x});
+  const TensorId x = with_channels_reordered(graph, place.x, block);
+  if (x == kNone) return false;
   replace_by(graph, place, x, "DEPTH_TO_SPACE", block);
   return true;
 }
@@ -140,6 +172,7 @@ bool to_depth(Graph& graph, const Place& place) {
 }
 
 bool at(Graph& graph, OpId id) {
+  if (graph.is(id, "DEPTH_TO_SPACE")) return reorder_before(graph, id);
   if (!graph.is(id, "TRANSPOSE")) return false;
   const auto place = find_place(graph, id);
   return place && (to_space(graph, *place) || to_depth(graph, *place));

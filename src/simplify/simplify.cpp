@@ -106,7 +106,6 @@ std::vector<std::string> SimplifyReport::sentences() const {
 
 Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options) {
   REEF_RETURN_IF_ERROR(check_names(options.disable));
-  const ir::Model given = model;  // shares the data
   SimplifyReport report;
   report.operators_before = count_operators(model, "");
   report.transposes_before = count_operators(model, "TRANSPOSE");
@@ -119,7 +118,7 @@ Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options
   if (status.ok()) ir::drop_unused_buffers(model);
   if (status.ok()) status = ir::verify(model);
   if (!status.ok()) {
-    model = given;
+    model = ir::Model();
     return internal_error("simplification left a model that is not well formed: {}", status.message());
   }
   for (std::size_t i = 0; i < kPasses.size(); ++i) {

@@ -41,7 +41,8 @@ struct PassInfo {
 };
 std::vector<PassInfo> passes();
 
-// `model` must be verified and stays so. Fails on an unknown name in the options. Same model, same result.
+// `model` must be verified and stays so. Fails on an unknown name in the options, with nothing changed; any other
+// failure is a defect of Reef and leaves no model. Same model, same result.
 Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options = {});
 
 }  // namespace reef::simplify

@@ -9,6 +9,8 @@ Models: those of the repository, compiled here; and where the collection of mode
 compilers made. Outputs must be equal to the last byte. Where operators stay on the CPU the runtime's reference kernels
 are used; TFLite 2.9's C library has none, so that it is given only models that run on the Edge TPU as a whole.
 
+Scripts for Coral's devices, a classifier and a recorder's detector, run as they are, with another LD_LIBRARY_PATH alone.
+
 Usage: run_clients.py BUILD_FOLDER [--all]      (--all: every model of the collection; else a few quick ones)
 """
 
@@ -36,9 +38,9 @@ def environment(folder, module, *packages):
     try:
         if not python.exists():
             run(sys.executable, "-m", "venv", folder)
-        if subprocess.run([python, "-c", f"import {module}, numpy"], capture_output=True).returncode != 0:
+        if subprocess.run([python, "-c", f"import {module}, numpy, PIL"], capture_output=True).returncode != 0:
             run(python, "-m", "pip", "install", "-q", *packages)
-        run(python, "-c", f"import {module}, numpy")
+        run(python, "-c", f"import {module}, numpy, PIL")
         return python
     except (OSError, subprocess.SubprocessError) as error:
         text = getattr(error, "stderr", "") or str(error)
@@ -71,16 +73,39 @@ def collection(everything):
 def clients(build):
     """By name: how to call client.py."""
     found = {}
-    python = environment(build / "clients" / "litert", "ai_edge_litert", "ai-edge-litert", "numpy")
+    python = environment(build / "clients" / "litert", "ai_edge_litert", "ai-edge-litert", "numpy", "pillow")
     if python:
         found["ai-edge-litert"] = [python, HERE / "client.py", "litert"]
-    runtime = environment(build / "clients" / "tflite_runtime", "tflite_runtime", "tflite-runtime", "numpy<2")
+    runtime = environment(build / "clients" / "tflite_runtime", "tflite_runtime", "tflite-runtime", "numpy<2", "pillow")
     if runtime:
         found["tflite-runtime"] = [runtime, HERE / "client.py", "tflite_runtime"]
     libraries = tflite_2_9(build / "clients" / "npm")
     if libraries and (python or runtime):
         found["TFLite 2.9"] = [python or runtime, HERE / "client.py", libraries]
     return found
+
+
+def scripts_for_coral(python, build, folder):
+    """Programs that know nothing of Reef find its libedgetpu where the dynamic linker looks. Empty: all is well."""
+    found = {**os.environ, "LD_LIBRARY_PATH": str(build / "coral")}
+    models = SOURCE / "models"
+    classified = run(python, SOURCE / "examples" / "python" / "coral_classify.py", "-m",
+                     folder / "reef_creatures_int8_edgetpu.tflite", "-i", models / "images" / "crab_1.jpg", "-l",
+                     models / "reef_creatures_labels.txt", env=found).stdout.splitlines()[-1]
+    if not classified.startswith("crab: 0.9"):
+        return f"the classifier says '{classified}'"
+    detector = [str(part) for part in (python, HERE / "camera_detector.py", folder / "reef_detector_int8_edgetpu.tflite",
+                                       models / "scenes" / "scene_1.jpg")]
+    plain, mirrored = json.loads(run(*detector, env=found).stdout)
+    if not plain or [row[0] for row in plain] != [row[0] for row in mirrored]:
+        return f"the detector finds {plain}, and in a mirror {mirrored}"
+    for one, other in zip(plain, mirrored):
+        if abs(one[3] - (1 - other[5])) > 0.08 or abs(one[2] - other[2]) > 0.08:
+            return f"the detector's boxes move: {one}, and in a mirror {other}"
+    none = subprocess.run(detector, env={**found, "REEF_DEVICES": "none"}, capture_output=True, text=True, timeout=600)
+    if none.returncode == 0 or "no Edge TPU was found" not in none.stderr:
+        return f"without a device the detector says '{none.stderr}'"
+    return ""
 
 
 def main():
@@ -102,6 +127,11 @@ def main():
                                   input=jobs, text=True, timeout=3000)
             print(f"{name}: {'passed' if done.returncode == 0 else f'FAILED ({done.returncode})'}", flush=True)
             failures += done.returncode != 0
+            if name == "TFLite 2.9":  # not Python
+                continue
+            problem = scripts_for_coral(command[0], build, folder)
+            print(f"{name}: scripts for Coral's devices: {problem or 'passed'}", flush=True)
+            failures += bool(problem)
     return 1 if failures else 0
 
 

@@ -15,7 +15,7 @@ from . import learn
 from .compiler import CheckResult, CompileResult, check, compile, convert, quantize
 from .devices import Device, devices, set_devices
 from .image import load_image, save_image
-from .interpreter import Delegate, Interpreter, OpProfile, SignatureRunner, load_delegate
+from .interpreter import Delegate, Interpreter, OpProfile, OpResolverType, SignatureRunner, load_delegate
 from .pipeline import PipelinedModelRunner, SegmentStats
 
 __version__: str = _lib.reef_version().decode()
@@ -32,6 +32,7 @@ def libedgetpu_path() -> str:
 
 
 __all__ = ["CheckResult", "CompileResult", "Delegate", "Device", "Error", "Interpreter", "NotFoundError", "OpProfile",
+           "OpResolverType",
            "PipelinedModelRunner", "ResourceError", "SegmentStats", "SignatureRunner", "UnsupportedError", "check",
            "compile", "convert", "delegate_path", "devices", "learn", "libedgetpu_path", "load_delegate", "load_image",
            "quantize", "save_image",

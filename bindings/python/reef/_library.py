@@ -52,7 +52,7 @@ class DeviceInfo(Structure):
 
 class Options(Structure):
     _fields_ = [("struct_size", c_size_t), ("device", c_char_p), ("threads", c_int32), ("profile", c_int32),
-                ("tflite_2_9", c_int32), ("reserved_0", c_int32), ("time_limit_seconds", c_double),
+                ("tflite_2_9", c_int32), ("preserve_all_tensors", c_int32), ("time_limit_seconds", c_double),
                 ("max_memory_bytes", c_int64)]
 
 
@@ -75,7 +75,7 @@ class CompileOptions(Structure):
 
 class ConvertOptions(Structure):
     _fields_ = [("struct_size", c_size_t), ("input_shapes", c_char_p), ("keep_nchw", c_char_p), ("simplify", c_int32),
-                ("reserved_0", c_int32)]
+                ("keep_qdq", c_int32), ("input_values", c_char_p), ("io", c_char_p), ("pad_nms", c_int32), ("reserved_0", c_int32)]
 
 
 class QuantizeOptions(Structure):
@@ -98,6 +98,7 @@ _STATUS = {
     "reef_interpreter_create": [_HANDLE, POINTER(Options), _OUT],
     "reef_interpreter_input": [_HANDLE, c_size_t, POINTER(Tensor)],
     "reef_interpreter_output": [_HANDLE, c_size_t, POINTER(Tensor)],
+    "reef_interpreter_tensor": [_HANDLE, c_size_t, POINTER(Tensor)],
     "reef_interpreter_resize_input": [_HANDLE, c_size_t, POINTER(c_int32), c_int32],
     "reef_interpreter_prepare": [_HANDLE],
     "reef_interpreter_invoke": [_HANDLE],
@@ -106,6 +107,7 @@ _STATUS = {
     "reef_interpreter_profile": [_HANDLE, c_size_t, POINTER(OpProfile)],
     "reef_interpreter_memory": [_HANDLE, POINTER(c_int64), POINTER(c_int64)],
     "reef_pipeline_create": [POINTER(c_void_p), c_size_t, c_size_t, _OUT],
+    "reef_pipeline_set_queue_sizes": [_HANDLE, c_size_t, c_size_t],
     "reef_pipeline_push": [_HANDLE, POINTER(Tensor), c_size_t],
     "reef_pipeline_close": [_HANDLE],
     "reef_pipeline_pop": [_HANDLE, _OUT],
@@ -141,6 +143,9 @@ _OTHERS = {
     "reef_model_output": (c_int32, [_HANDLE, c_size_t]),
     "reef_model_op_count": (c_size_t, [_HANDLE]),
     "reef_model_op": (c_char_p, [_HANDLE, c_size_t]),
+    "reef_model_op_input": (c_int32, [_HANDLE, c_size_t, c_size_t]),
+    "reef_model_op_output": (c_int32, [_HANDLE, c_size_t, c_size_t]),
+    "reef_model_subgraph_count": (c_size_t, [_HANDLE]),
     "reef_model_edge_tpu_op_count": (c_size_t, [_HANDLE]),
     "reef_model_signature_count": (c_size_t, [_HANDLE]),
     "reef_model_signature_key": (c_char_p, [_HANDLE, c_size_t]),

@@ -51,7 +51,7 @@ def details_of(tensor: _library.Tensor) -> dict:
     return {"name": tensor.name.decode("utf-8", "replace"), "index": tensor.index, "shape": shape,
             "shape_signature": signature, "dtype": DTYPES.get(tensor.type, np.void), "quantization": single,
             "quantization_parameters": {"scales": scales, "zero_points": zero_points,
-                                        "quantized_dimension": tensor.quantized_dimension},
+                                        "quantized_dimension": tensor.quantized_dimension, "block_size": 0},
             "sparsity_parameters": {}}
 
 

@@ -133,21 +133,28 @@ def check(model: Path, *, min_runtime_version: Optional[int] = None,
 
 
 def convert(model: Path, output: Path, *, input_shapes: Optional[Dict[str, Sequence[int]]] = None,
-            keep_nchw: Sequence[str] = (), simplify: bool = True) -> Dict[str, Any]:
+            input_values: Optional[Dict[str, Sequence[float]]] = None, keep_nchw: Sequence[str] = (), simplify: bool = True,
+            keep_qdq: bool = False, io: str = "int8", pad_nms: bool = False) -> Dict[str, Any]:
     """Makes a .tflite file of an ONNX model, channels-last.
 
-    A model that carries scales (QDQ) keeps its QUANTIZE and DEQUANTIZE operators; quantize() makes integer ones of them.
+    A model that carries scales (QDQ) becomes integer operators with these.
 
     Args:
       model, output: the files.
       input_shapes: sizes of inputs that the file leaves open, by name.
+      input_values: inputs with a fixed value, by name; they are no inputs of the result.
       keep_nchw: names of inputs and outputs that stay channels-first.
       simplify: make the imported graph small.
+      keep_qdq: of a model that carries scales, leave QUANTIZE and DEQUANTIZE as they are.
+      io: type of inputs and outputs that have scales: "int8", "uint8" or "float32".
+      pad_nms: NonMaxSuppression gives a result of fixed size, unused rows -1, and a count.
     Returns a dictionary: output, inputs, outputs, notes.
     """
     shapes = ";".join(f"{name}:{','.join(str(int(n)) for n in sizes)}" for name, sizes in (input_shapes or {}).items())
+    values = ";".join(f"{name}:{','.join(repr(float(n)) for n in numbers)}" for name, numbers in (input_values or {}).items())
     options = _filled(_library.ConvertOptions, lib.reef_convert_options_init,
-                      {"input_shapes": shapes or None, "keep_nchw": ",".join(keep_nchw) or None, "simplify": int(simplify)})
+                      {"input_shapes": shapes or None, "keep_nchw": ",".join(keep_nchw) or None, "simplify": int(simplify),
+                       "input_values": values or None, "keep_qdq": int(keep_qdq), "io": io, "pad_nms": int(pad_nms)})
     text = ctypes.c_void_p()
     _library.check(lib.reef_convert(os.fsencode(model), os.fsencode(output), byref(options), byref(text)))
     return json.loads(_library.take_text(text))

@@ -9,6 +9,7 @@ Models compiled for the Edge TPU run on a virtual one, with or without a delegat
 from __future__ import annotations
 
 import ctypes
+import enum
 import os
 import weakref
 from ctypes import byref
@@ -37,6 +38,14 @@ def load_delegate(library: str = "libedgetpu.so.1", options: Optional[Dict[str, 
     Raises ValueError where there is no such device.
     """
     return Delegate(library, options)
+
+
+class OpResolverType(enum.Enum):
+    """Which kernels tflite_runtime would use. Reef's equal TFLite's reference kernels whichever is named."""
+    AUTO = 0
+    BUILTIN = 1
+    BUILTIN_REF = 2
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
 
 
 class OpProfile(NamedTuple):
@@ -70,9 +79,18 @@ class _Model:
     def tensor_count(self) -> int:
         return lib.reef_model_tensor_count(self.handle.value)
 
-    def ops(self) -> List[str]:
-        value = self.handle.value
-        return [lib.reef_model_op(value, i).decode() for i in range(lib.reef_model_op_count(value))]
+    def op_count(self) -> int:
+        return lib.reef_model_op_count(self.handle.value)
+
+    def op(self, index: int) -> str:
+        return lib.reef_model_op(self.handle.value, index).decode()
+
+    def operands(self, function: Any, op: int) -> List[int]:
+        """Tensors of an operator's inputs or outputs; -1: left out."""
+        found: List[int] = []
+        while (tensor := function(self.handle.value, op, len(found))) != -2:
+            found.append(tensor)
+        return found
 
     def signatures(self) -> Dict[str, Dict[str, Dict[str, int]]]:
         """By key: names of inputs and outputs with their tensors."""
@@ -98,6 +116,7 @@ class Interpreter:
       model_content: or its bytes.
       experimental_delegates: at most one matters: of load_delegate(), it says which virtual Edge TPU.
       num_threads: of the CPU.
+      experimental_preserve_all_tensors: get_tensor() also has what operators inside the model computed.
       device: the same as a delegate: None (any, where the model needs one), "cpu", ":0", "usb:1", "pci", ...
       profile: measure every operator; see profile().
       tflite_release: "current" or "2.9": whose kernels to equal where releases differ.
@@ -109,10 +128,15 @@ class Interpreter:
                  experimental_delegates: Optional[Sequence[Any]] = None, num_threads: Optional[int] = None,
                  experimental_op_resolver_type: Any = None, experimental_preserve_all_tensors: bool = False,
                  experimental_disable_delegate_clustering: bool = False,
-                 experimental_default_delegate_latest_features: bool = False, *, device: Optional[str] = None,
+                 experimental_default_delegate_latest_features: bool = False,
+                 experimental_compress_quantization_zero_points: bool = False,
+                 experimental_disable_delegate_node_fusion: bool = False,
+                 experimental_force_delegate_node_profiling: bool = False, *, device: Optional[str] = None,
                  profile: bool = False, tflite_release: str = "current", time_limit: float = 0.0):
-        if (model_path is None) == (model_content is None):
-            raise ValueError("give either model_path or model_content")
+        if model_path is None and model_content is None:
+            raise ValueError("`model_path` or `model_content` must be specified.")
+        if model_path is not None and model_content is not None:
+            raise ValueError("Can't both provide `model_path` and `model_content`")
         if tflite_release not in ("current", "2.9"):
             raise ValueError(f"tflite_release is 'current' or '2.9', not {tflite_release!r}")
         if num_threads is not None and (not isinstance(num_threads, int) or num_threads < -1 or num_threads == 0):
@@ -127,14 +151,13 @@ class Interpreter:
         options.device = device.encode() if device else None
         options.threads = max(num_threads or 1, 1)
         options.profile, options.tflite_2_9 = int(profile), int(tflite_release == "2.9")
+        options.preserve_all_tensors = int(experimental_preserve_all_tensors)
         options.time_limit_seconds = time_limit
         value = ctypes.c_void_p()
         check(lib.reef_interpreter_create(self._model.handle.value, byref(options), byref(value)))
         self._handle = _library.Handle(value, lib.reef_interpreter_free)
         self._value = value
-        self._places = {t: (lib.reef_interpreter_input, i) for i, t in enumerate(self._model.inputs)}
-        for i, t in enumerate(self._model.outputs):
-            self._places.setdefault(t, (lib.reef_interpreter_output, i))
+        self._outside = {*self._model.inputs, *self._model.outputs}
         self._input_at = {t: i for i, t in enumerate(self._model.inputs)}
         self._arrays: Dict[int, np.ndarray] = {}  # tensors that stay where they are until the next allocate_tensors
         self._views: "weakref.WeakSet[_tensors.Memory]" = weakref.WeakSet()  # that callers hold
@@ -167,15 +190,31 @@ class Interpreter:
     def get_output_details(self) -> List[Dict[str, Any]]:
         return [_tensors.details_of(self._now(t)) for t in self._model.outputs]
 
-    def get_tensor_details(self) -> List[Dict[str, Any]]:
-        """Of all tensors of the model."""
+    def get_tensor_details(self, subgraph_index: int = 0) -> List[Dict[str, Any]]:
+        """Of all tensors of the model's main subgraph."""
+        self._require_main(subgraph_index)
         return [self._get_tensor_details(i) for i in range(self._model.tensor_count())]
 
     def _get_tensor_details(self, tensor_index: int, subgraph_index: int = 0) -> Dict[str, Any]:
+        self._require_main(subgraph_index)
         return _tensors.details_of(self._now(tensor_index))
 
     def _get_ops_details(self) -> List[Dict[str, Any]]:
-        return [{"index": i, "op_name": name} for i, name in enumerate(self._model.ops())]
+        return [self._get_op_details(i) for i in range(self._model.op_count())]
+
+    def _get_op_details(self, op_index: int) -> Dict[str, Any]:
+        inputs = self._model.operands(lib.reef_model_op_input, op_index)
+        outputs = self._model.operands(lib.reef_model_op_output, op_index)
+        types = [[_tensors.DTYPES.get(self._now(t).type, np.void) for t in side if t >= 0] for side in (inputs, outputs)]
+        return {"index": int(op_index), "op_name": self._model.op(op_index), "inputs": np.array(inputs, np.int32),
+                "outputs": np.array(outputs, np.int32), "operand_types": types[0], "result_types": types[1]}
+
+    def _native_handle(self) -> "Interpreter":
+        """What PyCoral hands to its library: here the interpreter itself."""
+        return self
+
+    def num_subgraphs(self) -> int:
+        return lib.reef_model_subgraph_count(self._model.handle.value)
 
     def set_tensor(self, tensor_index: int, value: Any) -> None:
         """Copies a value into an input: its type and shape must be the input's."""
@@ -193,7 +232,8 @@ class Interpreter:
         np.copyto(target, value)
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray:
-        """A copy of an input, an output or a constant."""
+        """A copy of an input, an output or a constant; with experimental_preserve_all_tensors of any tensor."""
+        self._require_main(subgraph_index)
         return self._array(tensor_index).copy()
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
@@ -267,15 +307,19 @@ class Interpreter:
     # ---- Inside ----
 
     def _now(self, index: int) -> _library.Tensor:
-        """The tensor as it is now: inputs and outputs with memory, others as the model has them."""
-        place = self._places.get(index)
-        if place is None:
-            if not 0 <= index < self._model.tensor_count():
-                raise ValueError(f"Invalid tensor index {index}; the model has {self._model.tensor_count()}")
-            return self._model.tensor(index)
+        """The tensor as it is now, with its memory where it has a value of its own."""
+        if not 0 <= index < self._model.tensor_count():
+            raise ValueError(f"Invalid tensor index {index} exceeds max tensor index {self._model.tensor_count() - 1}")
         tensor = _library.Tensor()
-        check(place[0](self._value, place[1], byref(tensor)))
+        check(lib.reef_interpreter_tensor(self._value, index, byref(tensor)))
         return tensor
+
+    def _require_main(self, subgraph_index: int) -> None:
+        if not 0 <= subgraph_index < self.num_subgraphs():
+            raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
+                             f"{self.num_subgraphs()} subgraphs.")
+        if subgraph_index:
+            raise _library.UnsupportedError("only tensors of the main subgraph (0) can be looked at")
 
     def _array(self, index: int) -> np.ndarray:
         """The tensor's memory, for use inside one call."""
@@ -302,12 +346,14 @@ class Interpreter:
 
     def _readable(self, index: int) -> _library.Tensor:
         tensor = self._now(index)
-        if tensor.data or (self._is_allocated and index in self._places):
+        if tensor.data or (self._is_allocated and index in self._outside):
             return tensor
-        if index in self._places:
+        if not self._is_allocated and self._model.tensor(index).data:  # a constant, which is there before anything else
+            return self._model.tensor(index)
+        if index in self._outside or not self._is_allocated:
             raise ValueError("Tensor data is null. Run allocate_tensors() first")
         raise ValueError(f"tensor {index} ('{tensor.name.decode('utf-8', 'replace')}') is computed inside the model and not "
-                         "kept; inputs, outputs and constants can be read")
+                         "kept; make the interpreter with experimental_preserve_all_tensors=True")
 
     @staticmethod
     def _require_no_views(views: "weakref.WeakSet[_tensors.Memory]", what: str) -> None:
@@ -346,4 +392,4 @@ class SignatureRunner:
         return {name: self._interpreter._get_tensor_details(i) for name, i in self._signature["outputs"].items()}
 
 
-__all__ = ["Delegate", "Error", "Interpreter", "OpProfile", "SignatureRunner", "load_delegate"]
+__all__ = ["Delegate", "Error", "Interpreter", "OpProfile", "OpResolverType", "SignatureRunner", "load_delegate"]

@@ -81,6 +81,7 @@ def imprint(model: Path, data: Path, output: Path, *, keep_classes: bool = False
       keep_classes: the model's classes stay. resume: and those of the same name are trained further.
       test, hold_back: what to measure with: data of its own, or this share of `data`.
       compile: compile the extractor for the Edge TPU first. device: "cpu" or "virtual".
+      mirror (in options): "on", "off" or "auto": mirrored pictures are learned from as well, where they show the same.
       plot: an HTML page with accuracy against the number of pictures.
       progress: called as progress(embedded, all). An exception from it is raised at the end.
       options: others of `reef learn imprint`, with _ for -.
@@ -96,7 +97,7 @@ def softmax(model: Path, data: Path, output: Path, *, l2: Optional[float] = None
     """Softmax regression on all pictures of all classes; better than imprinting where there are many.
 
     Args: as imprint(), and
-      l2: strength of regularization; None: tried out on a part that is held back.
+      l2: strength of regularization; None: tried out by cross-validation.
       solver: "lbfgs" or "sgd". balanced: classes count alike, however many pictures they have.
     """
     return _learn("softmax", progress, model=model, data=data, output=output, l2=l2, solver=solver, balanced=balanced,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -21,7 +21,8 @@ class SegmentStats(NamedTuple):
 
 class PipelinedModelRunner:
     """Runs the segments that `reef compile --num_segments` made, in order: while one computes with a set of inputs, those
-    before it are busy with later ones. push() and pop() may be called from different threads.
+    before it are busy with later ones. push() and pop() may be called from different threads. As in PyCoral, any number of
+    inputs and results may wait; queue_size limits both from the start.
 
         runner = PipelinedModelRunner([Interpreter(f, device=f":{i}") for i, f in enumerate(files)])
         runner.push({"input": array}); ...; runner.push({})       # an empty set: no more
@@ -30,6 +31,8 @@ class PipelinedModelRunner:
 
     def __init__(self, interpreters: Sequence[Interpreter], queue_size: int = 0):
         self._interpreters = list(interpreters)
+        if not self._interpreters:
+            raise ValueError("At least one interpreter expected")
         for interpreter in self._interpreters:
             if not interpreter._is_allocated:
                 interpreter.allocate_tensors()
@@ -38,15 +41,39 @@ class PipelinedModelRunner:
         check(lib.reef_pipeline_create(handles, len(self._interpreters), queue_size, byref(value)))
         self._handle = _library.Handle(value, lib.reef_pipeline_free, kept=[i._handle for i in self._interpreters])
         self._value = value
+        self._limits = [queue_size, queue_size]
+        check(lib.reef_pipeline_set_queue_sizes(value, *self._limits))
+
+    def set_input_queue_size(self, size: int) -> None:
+        """How many inputs may wait: push() waits beyond that. 0: any number."""
+        self._set_limit(0, size)
+
+    def set_output_queue_size(self, size: int) -> None:
+        """How many results may wait to be popped: the pipeline waits beyond that. 0: any number."""
+        self._set_limit(1, size)
+
+    def _set_limit(self, which: int, size: int) -> None:
+        if size < 0:
+            raise ValueError(f"a queue cannot have {size} places")
+        self._limits[which] = size
+        check(lib.reef_pipeline_set_queue_sizes(self._value, *self._limits))
 
     def interpreters(self) -> List[Interpreter]:
         return self._interpreters
 
-    def push(self, input_tensors: Dict[str, np.ndarray]) -> bool:
-        """Copies a set of inputs in, and waits while the pipeline is full. {} closes it. False: it was closed."""
+    def push(self, input_tensors: Union[Dict[str, np.ndarray], Sequence[np.ndarray]]) -> bool:
+        """Copies a set of inputs in, by name or in the order of the first segment's. {} closes the pipeline.
+
+        Waits while it is full. Raises RuntimeError where it is closed.
+        """
         if not input_tensors:
             check(lib.reef_pipeline_close(self._value))
             return True
+        details = self._interpreters[0].get_input_details()
+        if len(input_tensors) != len(details):
+            raise ValueError(f"Expected input of length {len(details)}, but got {len(input_tensors)}")
+        if not isinstance(input_tensors, dict):
+            input_tensors = {each["name"]: value for each, value in zip(details, input_tensors)}
         arrays = {name: np.ascontiguousarray(value) for name, value in input_tensors.items()}
         tensors = (_library.Tensor * len(arrays))(*[_tensors.to_tensor(name, a) for name, a in arrays.items()])
         check(lib.reef_pipeline_push(self._value, tensors, len(arrays)))

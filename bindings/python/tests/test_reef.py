@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package. Results are compared with what TFLite's reference kernels answered (models/vectors.json)."""
 
+import ctypes
 import gc
 import hashlib
 import json
@@ -69,6 +70,27 @@ class InterpreterTest(CompiledModels):
             self.assertEqual(hashlib.sha256(value.tobytes()).hexdigest(), case["input_sha256"])
             self.assertEqual(hashlib.sha256(run(interpreter, value).tobytes()).hexdigest(), case["output_sha256"])
 
+    def test_all_tensors_equal_tflites_where_they_are_preserved(self):
+        case = json.loads((MODELS / "vectors.json").read_text())["models"][CREATURES.name]["generated"][0]
+        interpreter = started(CREATURES, experimental_preserve_all_tensors=True)
+        run(interpreter, generated(case["lcg_seed"], (1, 96, 96, 3)))
+        seen = []
+        for op in interpreter._get_ops_details():
+            value = interpreter.get_tensor(int(op["outputs"][0]))
+            self.assertIs(value.dtype.type, op["result_types"][0])
+            seen.append(f"{op['op_name']} {hashlib.sha256(value.tobytes()).hexdigest()}")
+        self.assertEqual(seen, case["op_output_sha256"])
+
+    def test_inner_shapes_follow_the_input(self):
+        interpreter = reef.Interpreter(FLOATS, experimental_preserve_all_tensors=True)
+        interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], (2, 96, 96, 3))
+        interpreter.allocate_tensors()
+        first = interpreter._get_op_details(0)
+        self.assertEqual(interpreter.get_tensor_details()[first["outputs"][0]]["shape"][0], 2)
+        self.assertEqual(interpreter.num_subgraphs(), 1)
+        with self.assertRaisesRegex(ValueError, "out of range"):
+            interpreter.get_tensor_details(subgraph_index=1)
+
     def test_details_are_those_of_tflite(self):
         details = reef.Interpreter(CREATURES).get_input_details()[0]
         self.assertEqual(details["name"], "serving_default_picture:0")
@@ -78,7 +100,10 @@ class InterpreterTest(CompiledModels):
         self.assertAlmostEqual(details["quantization"][0], 1 / 255, places=6)
         self.assertEqual(set(details), {"name", "index", "shape", "shape_signature", "dtype", "quantization",
                                         "quantization_parameters", "sparsity_parameters"})
-        everything = reef.Interpreter(CREATURES).get_tensor_details()
+        interpreter = reef.Interpreter(CREATURES)
+        everything = interpreter.get_tensor_details()
+        weights = next(d for d in everything if d["name"].endswith("logits_1/MatMul"))
+        self.assertEqual(interpreter.get_tensor(weights["index"]).shape, (8, 96))  # constants are there from the start
         self.assertGreater(len(everything), 50)
         per_channel = [d for d in everything if len(d["quantization_parameters"]["scales"]) > 1]
         self.assertTrue(per_channel)
@@ -199,6 +224,24 @@ class CoralTest(CompiledModels):
             best = classify.get_classes(interpreter, top_k=1, score_threshold=0.5)
             self.assertEqual([labels[c.id] for c in best], [name.split("_")[0]])
 
+    def test_run_inference(self):
+        interpreter = edgetpu.make_interpreter(str(self.compiled[CREATURES]), device=":1")
+        interpreter.allocate_tensors()
+        picture = reef.load_image(MODELS / "images" / "crab_1.jpg", (96, 96))
+        memory = np.ascontiguousarray(picture)
+        address = ctypes.c_void_p(memory.ctypes.data)
+        for data in (picture.tobytes(), picture.flatten(), (address, memory.nbytes), picture.tobytes() + b"more"):
+            common.set_input(interpreter, np.zeros((96, 96, 3), np.uint8))
+            edgetpu.run_inference(interpreter, data)
+            self.assertEqual(classify.get_classes(interpreter, top_k=1)[0].id, 1)
+        with self.assertRaisesRegex(ValueError, "expected=27648"):
+            edgetpu.run_inference(interpreter, picture.flatten()[:-1])
+        with self.assertRaises(TypeError):
+            edgetpu.run_inference(interpreter, "picture")
+        self.assertFalse(edgetpu.supports_dmabuf(interpreter._native_handle()))
+        with self.assertRaises(RuntimeError):
+            edgetpu.invoke_with_dmabuffer(interpreter, 3, 27648)
+
     def test_classes_from_scores(self):
         found = classify.get_classes_from_scores(np.array([0.1, 0.5, 0.5, 0.2]), top_k=3, score_threshold=0.2)
         self.assertEqual([c.id for c in found], [1, 2, 3])
@@ -272,6 +315,23 @@ class CoralTest(CompiledModels):
             for a, b in zip(results, right):
                 np.testing.assert_array_equal(a, b)
             self.assertTrue(all(stats.runs == 3 for stats in runner.segment_stats()))
+
+            # As PyCoral's: everything may be pushed before anything is popped; also as a list.
+            del runner
+            gc.collect()
+            runner = PipelinedModelRunner(interpreters)
+            for value in pictures * 10:
+                self.assertTrue(runner.push([value]))
+            runner.set_input_queue_size(1)
+            runner.set_output_queue_size(0)
+            runner.push([])
+            count = 0
+            while (result := runner.pop()) is not None:
+                np.testing.assert_array_equal(next(iter(result.values())), right[count % 3])
+                count += 1
+            self.assertEqual(count, 30)
+            with self.assertRaisesRegex(ValueError, "Expected input of length 1"):
+                runner.push([pictures[0], pictures[0]])
             with self.assertRaisesRegex(reef.Error, "closed"):
                 runner.push({name: pictures[0]})
 
@@ -315,6 +375,13 @@ class CompilerTest(unittest.TestCase):
                 reef.quantize(FLOATS, small, samples, mode="int3")
             with self.assertRaisesRegex(reef.Error, "nowhere.onnx"):
                 reef.convert("nowhere.onnx", small)
+
+    def test_convert_of_a_model_that_carries_scales(self):
+        source = MODELS.parent / "tests" / "onnx_exports" / "test_quantized_conv" / "model.onnx"
+        with tempfile.TemporaryDirectory() as folder:
+            for keep, kind in ((False, "int8"), (True, "float32")):
+                report = reef.convert(source, pathlib.Path(folder) / "converted.tflite", keep_qdq=keep)
+                self.assertEqual(report["inputs"][0]["type"], kind)
 
     def test_check(self):
         self.assertTrue(reef.check(CREATURES).all_on_edge_tpu)

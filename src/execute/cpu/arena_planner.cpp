@@ -11,6 +11,9 @@ namespace {
 
 // Placement is quadratic in the number of items; above this many, one order has to do.
 constexpr std::size_t kManyItems = 20000;
+// What improving a plan may cost, in visits of an item: some milliseconds.
+constexpr std::size_t kMostVisits = 4'000'000;
+constexpr std::size_t kMostImprovements = 200;
 
 std::int64_t round_up(std::int64_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
@@ -54,6 +57,21 @@ ArenaPlan place_in_order(const std::vector<ArenaItem>& items, const std::vector<
   return plan;
 }
 
+// What lies on top is what makes the arena large: it is placed first the next time, and so on until the lower bound is
+// reached or enough was tried.
+void improve(const std::vector<ArenaItem>& items, std::vector<std::size_t> order, std::int64_t lower_bound,
+             ArenaPlan& best) {
+  std::erase_if(order, [&](std::size_t i) { return items[i].bytes == 0; });
+  const std::size_t visits = std::max<std::size_t>(order.size() * order.size(), 1);
+  const std::size_t tries = std::min(kMostImprovements, kMostVisits / visits);
+  for (std::size_t n = 0; n < tries && best.bytes > lower_bound; ++n) {
+    ArenaPlan plan = place_in_order(items, order);
+    const auto is_on_top = [&](std::size_t i) { return plan.offsets[i] + round_up(items[i].bytes) == plan.bytes; };
+    std::stable_partition(order.begin(), order.end(), is_on_top);
+    if (plan.bytes < best.bytes) best = std::move(plan);
+  }
+}
+
 }  // namespace
 
 ArenaPlan plan_arena(const std::vector<ArenaItem>& items) {
@@ -66,6 +84,7 @@ ArenaPlan plan_arena(const std::vector<ArenaItem>& items) {
   const auto by_area = [&](std::size_t i) { return Key{-items[i].bytes * (length(i) + 1), items[i].first, i}; };
 
   ArenaPlan best;
+  std::vector<std::size_t> best_order;
   const std::int64_t lower_bound = largest_live_set(items);
   const auto attempt = [&](const auto& key) {
     if (!best.offsets.empty() && (best.bytes == lower_bound || items.size() > kManyItems)) return;
@@ -73,12 +92,15 @@ ArenaPlan plan_arena(const std::vector<ArenaItem>& items) {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     ArenaPlan plan = place_in_order(items, order);
-    if (best.offsets.empty() || plan.bytes < best.bytes) best = std::move(plan);
+    if (!best.offsets.empty() && plan.bytes >= best.bytes) return;
+    best = std::move(plan);
+    best_order = std::move(order);
   };
   attempt(by_size);
   attempt(by_length);
   attempt(by_time);
   attempt(by_area);
+  improve(items, std::move(best_order), lower_bound, best);
   best.largest_live_set_bytes = lower_bound;
   return best;
 }

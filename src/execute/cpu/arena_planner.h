@@ -3,8 +3,9 @@
 //
 // Problem: tensors that are alive at the same time must not overlap; the block should be as small as possible. The
 // optimum is NP-hard to find. Approach: several greedy orders (by size, by lifetime, by pressure), each tensor put at
-// the lowest offset that is free during its life; the smallest result wins. Deterministic. Not guaranteed optimal; the
-// lower bound (the largest sum of bytes alive at once) is returned with the result so that the distance can be seen.
+// the lowest offset that is free during its life; the smallest result wins, and is tried again with what lies on top
+// placed first. Deterministic. Not guaranteed optimal; the lower bound (the largest sum of bytes alive at once) is
+// returned with the result so that the distance can be seen.
 #pragma once
 
 #include <cstdint>

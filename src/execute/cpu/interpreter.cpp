@@ -186,6 +186,8 @@ int Interpreter::input_count() const { return static_cast<int>(impl_->main().gra
 int Interpreter::output_count() const { return static_cast<int>(impl_->main().graph().outputs.size()); }
 const ops::Tensor& Interpreter::input(int i) const { return impl_->main().input(i); }
 const ops::Tensor& Interpreter::output(int i) const { return impl_->main().output(i); }
+const ops::Tensor& Interpreter::tensor(std::int32_t index) const { return impl_->main().tensor(index); }
+bool Interpreter::is_dynamic(std::int32_t index) const { return impl_->main().is_dynamic(index); }
 bool Interpreter::has_dynamic_output(int i) const { return impl_->main().has_dynamic_output(i); }
 
 std::span<std::byte> Interpreter::input_bytes(int i) {
@@ -233,11 +235,12 @@ std::vector<OpTiming> Interpreter::timings() const {
     const SubgraphRunner& runner = *impl_->runners_[s];
     for (std::size_t i = 0; i < runner.ops().size(); ++i) {
       const SubgraphRunner::OpState& state = runner.ops()[i];
-      if (state.calls == 0) continue;
+      const std::int64_t calls = state.is_done_elsewhere ? runner.runs() : state.calls;
+      if (calls == 0) continue;
       const std::string name =
           state.op->outputs.empty() ? "" : runner.graph().tensors[static_cast<std::size_t>(state.op->outputs[0])].name;
-      result.push_back({static_cast<std::int32_t>(s), static_cast<std::int32_t>(i), state.op->type, name, state.calls,
-                        state.total_ms});
+      result.push_back({static_cast<std::int32_t>(s), static_cast<std::int32_t>(i), state.op->type, name, calls,
+                        state.total_ms, state.least_ms});
     }
   }
   return result;

@@ -43,11 +43,16 @@ struct InterpreterOptions {
   std::int64_t max_memory_bytes = std::int64_t{4} << 30;  // tensors and scratch; the model itself is not counted
   double time_limit_seconds = 0;                          // per prepare and per invoke; 0: none
   bool profile = false;                                   // measure each op
+  bool keeps_all_tensors = false;                         // tensor() has every value after invoke; takes more memory
   ops::TfliteRelease tflite_release = ops::TfliteRelease::k2_9;
   std::vector<ForeignOp> foreign_ops;
   // Told of every op right after it ran, while its operands are still in memory; ops computed once at prepare are not
   // seen. It may change the outputs' values, which later ops then read. An error ends the run with that error.
   std::function<Status(const OpRun&)> after_op;
+  // Every op by itself and every tensor in a place of its own; implied by after_op and keeps_all_tensors. Else copies
+  // that change nothing are left out, element-wise ops overwrite operands that nobody needs any more, and ops are
+  // joined where that does not change a result (subgraph_joins.cpp).
+  bool one_by_one = false;
 };
 
 struct OpTiming {
@@ -56,7 +61,8 @@ struct OpTiming {
   std::string type;
   std::string output_name;
   std::int64_t calls = 0;
-  double total_ms = 0;  // measured
+  double total_ms = 0;  // measured; 0 for ops that another one does the work of
+  double least_ms = 0;  // of all calls
 };
 
 struct MemoryReport {
@@ -78,6 +84,11 @@ class Interpreter {
   // Before prepare: type and shape as the model says. After: with data. After invoke: outputs are valid.
   const ops::Tensor& input(int i) const;
   const ops::Tensor& output(int i) const;
+  // Any tensor of the main subgraph, with the shape that was inferred. Its value is there after invoke for inputs,
+  // outputs, constants and variables; for others if options.keeps_all_tensors.
+  const ops::Tensor& tensor(std::int32_t index) const;
+  // Its shape and memory may be others after every invoke.
+  bool is_dynamic(std::int32_t index) const;
   // Output i's shape and memory may be others after every invoke. Known after prepare.
   bool has_dynamic_output(int i) const;
   // Memory of input i to be filled. Valid between prepare and the next prepare or resize_input.

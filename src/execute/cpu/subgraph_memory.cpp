@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "execute/cpu/subgraph_runner.h"
+#include "execute/cpu/tensor_places.h"
 
 namespace reef::cpu {
 namespace {
@@ -20,6 +21,14 @@ void clear_variable(const ops::Tensor& tensor, Block& memory) {
   const bool has_zero_point = tensor.type == ir::DataType::kInt8 && q.scale.size() == 1 && q.zero_point.size() == 1;
   std::memset(memory.data(), has_zero_point ? static_cast<int>(q.zero_point[0] & 0xFF) : 0,
               static_cast<std::size_t>(memory.bytes()));
+}
+
+bool may_be_overwritten(const SubgraphRunner::OpState& state, std::size_t input) {
+  if (state.shape_deferred || state.outputs.empty() || input >= 32 || !(state.elementwise >> input & 1)) return false;
+  const ops::Tensor& from = *state.inputs[input];
+  const ops::Tensor& to = *state.outputs[0];
+  const int bits = ir::bits_per_element(from.type);
+  return bits >= 8 && bits == ir::bits_per_element(to.type) && from.elements() == to.elements();
 }
 
 }  // namespace
@@ -92,19 +101,49 @@ Status SubgraphRunner::reset_tensors() {
   return ok_status();
 }
 
+// Of every tensor: the number of the one in whose place it lies. Ops that only would copy a tensor onto itself are
+// marked.
+std::vector<std::int32_t> SubgraphRunner::share_memory() {
+  std::vector<PlacedTensor> tensors(tensors_.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const bool is_planned = tensors_[i].data == nullptr && !dynamic_[i] && writer_[i] != kSeveral;
+    tensors[i] = {storage_bytes(tensors_[i]), is_planned && may_join_ops(), false, is_output_[i]};
+  }
+  for (const std::int32_t input : graph_.inputs) tensors[index_of(input)].is_input = true;
+  std::vector<PlacedOp> ops(ops_.size());
+  for (std::size_t k = 0; k < ops.size(); ++k) {
+    const OpState& state = ops_[k];
+    if (state.folded || state.is_done_elsewhere) continue;
+    for (std::size_t i = 0; i < state.inputs.size(); ++i) {
+      if (state.inputs[i] == nullptr) continue;
+      ops[k].reads.push_back(static_cast<std::int32_t>(number_of(state.inputs[i])));
+      if (may_be_overwritten(state, i)) ops[k].may_become.push_back(ops[k].reads.back());
+    }
+    for (const ops::Tensor* output : state.outputs)
+      ops[k].writes.push_back(static_cast<std::int32_t>(number_of(output)));
+    ops[k].is_view = state.def->same_bytes && !state.shape_deferred;
+  }
+  const TensorPlaces places = share_places(tensors, ops);
+  for (std::size_t k = 0; k < ops.size(); ++k)
+    ops_[k].is_done_elsewhere = ops_[k].is_done_elsewhere || places.is_free[k];
+  return places.place;
+}
+
 // Lays out every tensor of known shape, and each op's scratch memory, in one arena. Graph inputs and outputs live from
-// before the first op to after the last, so that the caller can refill or read them at leisure.
+// before the first op to after the last, so that the caller can refill or read them at leisure; if all tensors are
+// kept, so do results of ops.
 Status SubgraphRunner::plan_memory() {
   const auto last_step = static_cast<std::int32_t>(ops_.size());
+  const std::vector<std::int32_t> places = share_memory();
   std::vector<ArenaItem> items(tensors_.size() + ops_.size());
   std::vector<bool> used(tensors_.size(), false);
   const auto touch = [&](const ops::Tensor* tensor, std::int32_t step) {
     if (tensor == nullptr) return;
-    const auto i = static_cast<std::size_t>(tensor - tensors_.data());
-    if (tensor->data != nullptr || dynamic_[i]) return;
+    const std::size_t i = index_of(places[number_of(tensor)]);
+    if (tensor->data != nullptr || dynamic_[number_of(tensor)]) return;
     if (!used[i]) items[i] = {storage_bytes(*tensor), step, step};
     items[i].last = std::max(items[i].last, step);
-    used[i] = true;
+    used[i] = used[number_of(tensor)] = true;
   };
   for (const std::int32_t input : graph_.inputs) {
     touch(&tensors_[index_of(input)], -1);
@@ -113,9 +152,12 @@ Status SubgraphRunner::plan_memory() {
   std::int64_t total = 0;
   for (std::size_t k = 0; k < ops_.size(); ++k) {
     const auto step = static_cast<std::int32_t>(k);
-    if (ops_[k].folded) continue;
+    if (ops_[k].folded || ops_[k].is_done_elsewhere) continue;
     for (const ops::Tensor* tensor : ops_[k].outputs) touch(tensor, step);
     for (const ops::Tensor* tensor : ops_[k].inputs) touch(tensor, step);
+    if (options_.keeps_all_tensors) {
+      for (const ops::Tensor* tensor : ops_[k].outputs) touch(tensor, last_step);
+    }
     if (!ops_[k].shape_deferred) items[tensors_.size() + k] = {ops_[k].scratch_bytes, step, step};
   }
   for (const std::int32_t output : graph_.outputs) touch(&tensors_[index_of(output)], last_step);
@@ -130,8 +172,8 @@ Status SubgraphRunner::plan_memory() {
   REEF_RETURN_IF_ERROR(arena_.allocate(budget_, plan.bytes).in("planning the arena"));
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     if (!used[i]) continue;
-    tensors_[i].data = arena_.data() + plan.offsets[i];
-    tensors_[i].bytes = static_cast<std::size_t>(items[i].bytes);
+    tensors_[i].data = arena_.data() + plan.offsets[index_of(places[i])];
+    tensors_[i].bytes = static_cast<std::size_t>(items[index_of(places[i])].bytes);
   }
   for (std::size_t k = 0; k < ops_.size(); ++k) {
     ops_[k].scratch = arena_.data() + plan.offsets[tensors_.size() + k];

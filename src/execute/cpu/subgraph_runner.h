@@ -34,6 +34,8 @@ class SubgraphRunner {
   const ir::Subgraph& graph() const { return graph_; }
   ops::Tensor& input(int i) { return tensors_[index_of(graph_.inputs[index_of(i)])]; }
   ops::Tensor& output(int i) { return tensors_[index_of(graph_.outputs[index_of(i)])]; }
+  const ops::Tensor& tensor(std::int32_t i) const { return tensors_[index_of(i)]; }
+  bool is_dynamic(std::int32_t i) const { return dynamic_[index_of(i)]; }
   // True if output i's shape is known only after a run.
   bool has_dynamic_output(int i) const { return dynamic_[index_of(graph_.outputs[index_of(i)])]; }
 
@@ -53,6 +55,8 @@ class SubgraphRunner {
 
   struct OpState {
     const ir::Operator* op = nullptr;
+    const ir::Operator* computed = nullptr;         // what the kernel computes: `op`, or more
+    std::unique_ptr<const ir::Operator> joined_op;  // that more
     const ops::OpDef* def = nullptr;
     const ForeignOp* foreign = nullptr;  // executed elsewhere
     std::vector<ops::Tensor*> inputs, outputs, intermediates;
@@ -63,10 +67,14 @@ class SubgraphRunner {
     bool shape_deferred = false;  // inferred and prepared at run time because an input shape or value was unknown
     bool value_deferred = false;  // ... because its own shape inference needs a value: prepared anew each time
     std::vector<ir::Shape> prepared_for;  // input shapes the kernel was prepared with
+    ops::InputSet elementwise = 0;        // as in OpDef, of the kernel's inputs
+    bool is_joined = false;               // does the work of earlier ops, too
+    bool is_done_elsewhere = false;       // joined with a later op, or nothing but a view: not run
     std::int64_t calls = 0;
-    double total_ms = 0;
+    double total_ms = 0, least_ms = 0;
   };
   const std::vector<OpState>& ops() const { return ops_; }
+  std::int64_t runs() const { return runs_; }
 
  private:
   static std::size_t index_of(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -80,8 +88,23 @@ class SubgraphRunner {
   Status infer_and_prepare(OpState& state);
   Status check_outputs(OpState& state);
   Status try_fold(OpState& state);
+  void bind_operands(OpState& state);
   Status plan_memory();
+  std::vector<std::int32_t> share_memory();
   Status run_op(OpState& state);
+  Status run_measured(OpState& state);
+
+  // Joining ops: subgraph_joins.cpp.
+  bool may_join_ops() const { return !options_.after_op && !options_.one_by_one && !options_.keeps_all_tensors; }
+  std::size_t number_of(const ops::Tensor* tensor) const { return static_cast<std::size_t>(tensor - tensors_.data()); }
+  void find_uses();
+  OpState* writer_of(const ops::Tensor* tensor);
+  bool is_private(const ops::Tensor* tensor) const;
+  void join_padding(OpState& convolution);
+  void drop_joined_padding();
+  const ops::Tensor* mapped_input(const OpState& state) const;
+  std::vector<OpState*> chain_of_maps(OpState& first);
+  void join_maps();
   Status tell_observer(OpState& state);
   Status prepare_deferred(OpState& state);
 
@@ -102,6 +125,13 @@ class SubgraphRunner {
   Block dynamic_scratch_;
   std::int64_t largest_live_set_bytes_ = 0;
   bool prepared_ = false;
+  std::vector<OpState*> steps_;  // what a run does, in order
+  std::int64_t runs_ = 0;
+  // Per tensor: the op that writes it, those that read it (twice, if they do), whether the caller sees it.
+  static constexpr std::int32_t kNone = -1, kSeveral = -2;
+  std::vector<std::int32_t> writer_;
+  std::vector<std::vector<std::int32_t>> readers_;
+  std::vector<bool> is_output_;
 };
 
 }  // namespace reef::cpu

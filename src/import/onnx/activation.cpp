@@ -212,7 +212,10 @@ Status convert_log_softmax(NodeContext& ctx) {
 Status convert_hardmax(NodeContext& ctx) {
   return along_axis(ctx, [](GraphBuilder& b, Id x) {
     const int last = b.rank(x) - 1;
-    const Id index = b.emit("ARG_MAX", {x, b.scalar(ir::DataType::kInt32, last)}, ir::DataType::kInt32);
+    ir::Attributes index_type;
+    index_type.set("output_type", ir::EnumName{"INT32"});
+    const Id index =
+        b.emit("ARG_MAX", {x, b.scalar(ir::DataType::kInt32, last)}, ir::DataType::kInt32, std::move(index_type));
     ir::Attributes attributes;
     attributes.set("axis", std::int64_t{-1});
     const Id depth = b.scalar(ir::DataType::kInt32, b.dim(x, last));

@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "formats/onnx/model.h"
 
@@ -14,6 +15,7 @@ struct ImageBorders {
   std::set<std::string> inputs, outputs;
 };
 
-ImageBorders find_image_borders(const onnx::Graph& graph);
+// `functions`: those of the model, which nodes may call; `depth`: of calls in calls, from 0 on.
+ImageBorders find_image_borders(const onnx::Graph& graph, const std::vector<onnx::Function>& functions, int depth = 0);
 
 }  // namespace reef::import

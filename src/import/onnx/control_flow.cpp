@@ -155,50 +155,102 @@ Id moved(GraphBuilder& b, Id x, int axis) {
   return transpose(b, x, order);
 }
 
-}  // namespace
-
-// Body: (states..., slices...) -> (states..., gathered...). Before opset 9 all values had a batch axis in front and the
-// first input gave lengths.
-Status convert_scan(NodeContext& ctx) {
+// Runs the body over all steps: `values` are states, then what is scanned along plan.axes. Results: states, then per
+// gathered result all steps along a new first axis.
+Result<std::vector<Value>> scan_all(NodeContext& ctx, const onnx::Graph& body, const ScanPlan& plan,
+                                    const std::vector<Value>& values) {
   GraphBuilder& b = ctx.b;
-  const onnx::Graph* body = ctx.graph_attribute("body");
-  REEF_REQUIRE(body != nullptr, "its body is missing");
-  if (ctx.opset() < 9)
-    return unsupported("Scan of opset 8 (with batches) is not converted; export with opset 9 or newer");
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
-  REEF_ASSIGN_OR_RETURN(const ScanPlan plan, read_scan(ctx, *body));
-  std::vector<Value> states;
+  std::vector<Value> states(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(plan.states));
   std::vector<int> axes;
   std::int64_t steps = -1;
-  for (std::size_t i = 0; i < plan.states; ++i) states.push_back(ctx.value(static_cast<int>(i)));
   for (std::size_t i = 0; i < plan.scanned; ++i) {
-    const Id x = ctx.in(static_cast<int>(plan.states + i));
+    const Id x = values[plan.states + i].id;
     REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(plan.axes[i], b.rank(x)));
     axes.push_back(axis);
     REEF_REQUIRE(steps < 0 || steps == b.dim(x, axis), "scanned inputs have different lengths");
     steps = b.dim(x, axis);
   }
   if (steps < 1 || steps > kMostIterations) return unsupported("{} iterations cannot be unrolled", steps);
-  std::vector<std::vector<Value>> gathered(body->outputs.size() - plan.states);
+  std::vector<std::vector<Value>> gathered(body.outputs.size() - plan.states);
   for (std::int64_t t = 0; t < steps; ++t) {
     std::vector<Value> inputs = states;
     for (std::size_t i = 0; i < plan.scanned; ++i) {
-      Value value = ctx.value(static_cast<int>(plan.states + i));
+      Value value = values[plan.states + i];
       value.id = slice_at(b, value.id, axes[i], plan.reversed[i] != 0 ? steps - 1 - t : t);
       inputs.push_back(value);
     }
-    REEF_ASSIGN_OR_RETURN(const std::vector<Value> outputs, ctx.run_graph(*body, inputs));
+    REEF_ASSIGN_OR_RETURN(const std::vector<Value> outputs, ctx.run_graph(body, inputs));
     states.assign(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(plan.states));
     for (std::size_t k = 0; k < gathered.size(); ++k) gathered[k].push_back(outputs[plan.states + k]);
   }
-  int next = 0;
-  for (const Value& state : states) ctx.out(next++, state);
+  std::vector<Value> results = states;
   for (std::size_t k = 0; k < gathered.size(); ++k) {
     if (plan.output_reversed[k] != 0) std::reverse(gathered[k].begin(), gathered[k].end());
     REEF_ASSIGN_OR_RETURN(Value all, stacked(b, gathered[k]));
-    REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(plan.output_axes[k], b.rank(all.id)));
-    if (axis != 0) all.id = moved(b, all.id, axis);
-    ctx.out(next++, all);
+    results.push_back(std::move(all));
+  }
+  return results;
+}
+
+// Before opset 9: the first input gives lengths, all others have a batch axis in front, then that of steps.
+Status convert_batched_scan(NodeContext& ctx, const onnx::Graph& body) {
+  GraphBuilder& b = ctx.b;
+  if (ctx.has(0)) return unsupported("sequence_lens of opset 8 is not converted; export with opset 9 or newer");
+  const std::int64_t scanned = ctx.int_attribute("num_scan_inputs", 0), all = ctx.input_count() - 1;
+  REEF_REQUIRE(scanned >= 1 && scanned <= all, "attribute num_scan_inputs is {}", scanned);
+  ScanPlan plan;
+  plan.scanned = static_cast<std::size_t>(scanned);
+  plan.states = static_cast<std::size_t>(all - scanned);
+  REEF_REQUIRE(body.outputs.size() >= plan.states, "its body gives {} results for {} states", body.outputs.size(),
+               plan.states);
+  plan.axes.resize(plan.scanned, 0);
+  plan.reversed = ctx.ints_attribute("directions");
+  plan.reversed.resize(plan.scanned, 0);
+  plan.output_reversed.resize(body.outputs.size() - plan.states, 0);
+  std::int64_t batch = -1;
+  for (int i = 1; i <= all; ++i) {
+    REEF_REQUIRE(ctx.in(i) != kAbsent && b.is_shape_known(ctx.in(i)) && b.rank(ctx.in(i)) >= 1,
+                 "input {} is left out or has no batch", i);
+    REEF_REQUIRE(batch < 0 || batch == b.dim(ctx.in(i), 0), "inputs have different batches");
+    batch = b.dim(ctx.in(i), 0);
+  }
+  if (batch < 1 || batch > kMostIterations) return unsupported("a batch of {} cannot be unrolled", batch);
+  std::vector<std::vector<Value>> results(body.outputs.size());
+  for (std::int64_t at = 0; at < batch; ++at) {
+    std::vector<Value> values;
+    for (int i = 1; i <= all; ++i) {
+      values.push_back(ctx.value(i));
+      values.back().id = slice_at(b, ctx.in(i), 0, at);
+    }
+    REEF_ASSIGN_OR_RETURN(const std::vector<Value> of_one, scan_all(ctx, body, plan, values));
+    for (std::size_t k = 0; k < of_one.size(); ++k) results[k].push_back(of_one[k]);
+  }
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    REEF_ASSIGN_OR_RETURN(const Value value, stacked(b, results[k]));
+    ctx.out(static_cast<int>(k), value);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+// Body: (states..., slices...) -> (states..., gathered...).
+Status convert_scan(NodeContext& ctx) {
+  GraphBuilder& b = ctx.b;
+  const onnx::Graph* body = ctx.graph_attribute("body");
+  REEF_REQUIRE(body != nullptr, "its body is missing");
+  if (ctx.opset() < 9) return convert_batched_scan(ctx, *body);
+  REEF_RETURN_IF_ERROR(ctx.require_inputs(ctx.input_count()));
+  REEF_ASSIGN_OR_RETURN(const ScanPlan plan, read_scan(ctx, *body));
+  std::vector<Value> values;
+  for (int i = 0; i < ctx.input_count(); ++i) values.push_back(ctx.value(i));
+  REEF_ASSIGN_OR_RETURN(std::vector<Value> results, scan_all(ctx, *body, plan, values));
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (k >= plan.states) {
+      REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(plan.output_axes[k - plan.states], b.rank(results[k].id)));
+      if (axis != 0) results[k].id = moved(b, results[k].id, axis);
+    }
+    ctx.out(static_cast<int>(k), results[k]);
   }
   return ok_status();
 }

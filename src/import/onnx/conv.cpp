@@ -27,6 +27,8 @@ Id convolution_2d(GraphBuilder& b, Id x, Id weights, Id bias, const Window& wind
     x = padded(b, x, window, 0);
     padding = "VALID";
   }
+  // TFLite's runtime refuses one that is marked as left out.
+  if (bias == kAbsent) bias = b.filled(ir::DataType::kFloat32, {b.dim(weights, 0)}, 0);
   ir::Attributes attributes = conv_attributes(window, padding);
   const std::int64_t channels = b.dim(x, 3);
   if (groups > 1 && groups == channels) {
@@ -84,10 +86,12 @@ Result<Id> convolution(NodeContext& ctx, Id x, Id weights, Id bias) {
   if (spatial == 2) return channels_first(b, convolution_2d(b, channels_last(b, x), weights, bias, window, groups));
   window.insert(window.begin(), WindowAxis());
   const ir::Shape w = b.shape(weights);
-  const Id image = reshape(b, x, {b.dim(x, 0), b.dim(x, 1), 1, b.dim(x, 2)});
+  // Moved while there are three axes: what stands between two of these then sees one kind of transpose.
+  const Id row = channels_last(b, x);
+  const Id image = reshape(b, row, {b.dim(row, 0), 1, b.dim(row, 1), b.dim(row, 2)});
   const Id filters = reshape(b, weights, {w[0], w[1], 1, w[2]});
-  const Id y = channels_first(b, convolution_2d(b, channels_last(b, image), filters, bias, window, groups));
-  return reshape(b, y, {b.dim(y, 0), b.dim(y, 1), b.dim(y, 3)});
+  const Id y = convolution_2d(b, image, filters, bias, window, groups);
+  return channels_first(b, reshape(b, y, {b.dim(y, 0), b.dim(y, 2), b.dim(y, 3)}));
 }
 
 Status convert_conv(NodeContext& ctx) {

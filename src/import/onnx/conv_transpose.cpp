@@ -195,7 +195,6 @@ Status convert_conv_transpose(NodeContext& ctx) {
   if (spatial == 1) {
     axes.insert(axes.begin(), TransposeAxis());
     const ir::Shape w = b.shape(weights);
-    x = reshape(b, x, {b.dim(x, 0), b.dim(x, 1), 1, b.dim(x, 2)});
     weights = reshape(b, weights, {w[0], w[1], 1, w[2]});
   }
   weights = dilated_weights(b, weights, axes);
@@ -203,7 +202,8 @@ Status convert_conv_transpose(NodeContext& ctx) {
     axis.kernel = axis.reach();
     axis.dilation = 1;
   }
-  const Id image = channels_last(b, x);
+  Id image = channels_last(b, x);
+  if (spatial == 1) image = reshape(b, image, {b.dim(image, 0), 1, b.dim(image, 1), b.dim(image, 2)});
   const Id dense = groups == 1 ? weights : dense_weights(b, weights, groups);
   REEF_RETURN_IF_ERROR(b.status());
   Id y = kAbsent;
@@ -219,9 +219,8 @@ Status convert_conv_transpose(NodeContext& ctx) {
     y = concat(b, parts, 3);
     if (ctx.has(2)) y = add(b, y, ctx.in(2));
   }
-  y = channels_first(b, y);
-  if (spatial == 1) y = reshape(b, y, {b.dim(y, 0), b.dim(y, 1), b.dim(y, 3)});
-  ctx.out(0, y);
+  if (spatial == 1) y = reshape(b, y, {b.dim(y, 0), b.dim(y, 2), b.dim(y, 3)});
+  ctx.out(0, channels_first(b, y));
   return ok_status();
 }
 

@@ -121,12 +121,27 @@ Status NodeContext::require_inputs(int count) const {
     REEF_REQUIRE(has(i), "input {} is left out, but {} needs it", i, op());
     if (in(i) == kAbsent) return unsupported("input {} is a sequence; {} takes tensors", i, op());
     if (!b.is_shape_known(in(i))) {
+      conversion_.met_open_size = true;
       return unsupported(
           "the size of input {} '{}' is known only when the model runs; export the model with fixed sizes", i,
           node_.inputs[static_cast<std::size_t>(i)]);
     }
   }
   return ok_status();
+}
+
+Status NodeContext::require_operands(int count) const {
+  for (int i = 0; i < count; ++i) {
+    REEF_REQUIRE(has(i), "input {} is left out, but {} needs it", i, op());
+    if (in(i) == kAbsent) return unsupported("input {} is a sequence; {} takes tensors", i, op());
+  }
+  return ok_status();
+}
+
+bool NodeContext::is_open(int i) {
+  if (!has(i) || in(i) == kAbsent || !b.is_shape_known(in(i)) || b.is_known(in(i))) return false;
+  conversion_.size_inputs.push_back(node_.inputs[static_cast<std::size_t>(i)]);
+  return true;
 }
 
 Result<std::vector<std::int64_t>> NodeContext::ints(int i) {

@@ -38,11 +38,29 @@ class NodeContext;
 // Converts the nodes of a graph inside a node (If, Loop, Scan): inputs by name -> outputs in order.
 using GraphRunner = std::function<Result<std::vector<Value>>(const onnx::Graph&, const std::vector<Value>& inputs)>;
 
+// What all nodes of an import share.
+struct Conversion {
+  bool pad_selections = false;           // see ImportOptions
+  std::vector<std::string> size_inputs;  // values on which sizes depend that are known only while the model runs
+  bool met_open_size = false;            // a node was refused because a size is known only while the model runs
+  std::vector<std::string> notes;        // sentences for the user
+  struct Output {
+    std::string name;
+    Id id = kAbsent;
+  };
+  std::vector<Output> extra_outputs;  // of the model, behind those that ONNX knows
+};
+
 class NodeContext {
  public:
-  NodeContext(const onnx::Node& node, std::int64_t opset, GraphBuilder& builder, std::vector<Value> inputs,
-              GraphRunner run_graph)
-      : b(builder), node_(node), opset_(opset), inputs_(std::move(inputs)), run_graph_(std::move(run_graph)) {
+  NodeContext(const onnx::Node& node, std::int64_t opset, GraphBuilder& builder, Conversion& conversion,
+              std::vector<Value> inputs, GraphRunner run_graph)
+      : b(builder),
+        node_(node),
+        opset_(opset),
+        conversion_(conversion),
+        inputs_(std::move(inputs)),
+        run_graph_(std::move(run_graph)) {
     outputs_.resize(node.outputs.size());
   }
 
@@ -62,6 +80,11 @@ class NodeContext {
   const Value& value(int i) const { return inputs_[static_cast<std::size_t>(i)]; }
   // Fails unless inputs 0 to count - 1 are there, with known shapes.
   Status require_inputs(int count) const;
+  // The same for nodes that take each element by itself: sizes may be known only while the model runs.
+  Status require_operands(int count) const;
+  // Whether input i is there, of known shape, and its value known only while the model runs. Then the sizes of what the
+  // node gives may depend on it: remembered, so that a later refusal for want of a size can name it.
+  bool is_open(int i);
   // Values of an input that must be known before the model runs. The refusal names it.
   Result<std::vector<std::int64_t>> ints(int i);
   Result<std::vector<float>> floats(int i);
@@ -86,6 +109,15 @@ class NodeContext {
   void out(int i, Id id);
   void out(int i, Value value);
   std::vector<Value> take_outputs() { return std::move(outputs_); }
+  // An output of the model that ONNX does not know: "NODE'S OUTPUT_what".
+  void extra_output(Id id, std::string_view what) {
+    conversion_.extra_outputs.push_back({fmt::format("{}_{}", first_output(), what), id});
+  }
+  // Something the user should know about the conversion of this node.
+  void note(std::string_view sentence) {
+    conversion_.notes.push_back(fmt::format("node {} '{}': {}", op(), first_output(), sentence));
+  }
+  bool pads_selections() const { return conversion_.pad_selections; }
 
   Result<std::vector<Value>> run_graph(const onnx::Graph& graph, const std::vector<Value>& inputs) const {
     return run_graph_(graph, inputs);
@@ -95,8 +127,11 @@ class NodeContext {
   int needed_input() const { return needed_input_; }
 
  private:
+  std::string first_output() const { return node_.outputs.empty() ? std::string() : node_.outputs[0]; }
+
   const onnx::Node& node_;
   std::int64_t opset_;
+  Conversion& conversion_;
   std::vector<Value> inputs_, outputs_;
   GraphRunner run_graph_;
   int needed_input_ = -1;

@@ -31,7 +31,7 @@ Id arithmetic(GraphBuilder& b, std::string_view op, Id x, Id y) {
 }
 
 Status convert_arithmetic(NodeContext& ctx, std::string_view op) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  REEF_RETURN_IF_ERROR(ctx.require_operands(2));
   ctx.out(0, arithmetic(ctx.b, op, ctx.in(0), second_operand(ctx)));
   return ok_status();
 }
@@ -52,7 +52,7 @@ Status convert_folded(NodeContext& ctx, std::string_view op) {
 }
 
 Status convert_comparison(NodeContext& ctx, std::string_view op) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  REEF_RETURN_IF_ERROR(ctx.require_operands(2));
   const bool is_bool = ctx.b.type(ctx.in(0)) == ir::DataType::kBool;
   const Id x = is_bool ? ctx.in(0) : widened(ctx.b, ctx.in(0));
   const Id y = is_bool ? second_operand(ctx) : widened(ctx.b, second_operand(ctx));
@@ -68,7 +68,7 @@ Status convert_mul(NodeContext& ctx) { return convert_arithmetic(ctx, "MUL"); }
 
 // TFLite divides no int64; quotients of sizes and positions fit 32 bits.
 Status convert_div(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+  REEF_RETURN_IF_ERROR(ctx.require_operands(2));
   GraphBuilder& b = ctx.b;
   const Id x = widened(b, ctx.in(0)), y = widened(b, second_operand(ctx));
   if (b.type(x) != ir::DataType::kInt64) return convert_arithmetic(ctx, "DIV");
@@ -153,15 +153,18 @@ Status convert_bit_shift(NodeContext& ctx) {
     return ok_status();
   }
   const Id x = cast(b, ctx.in(0), ir::DataType::kInt64);
-  const Id amount = cast(b, ctx.in(1), ir::DataType::kFloat32);
-  // Powers of two are exact in float32.
+  // Powers of two are exact in float32. By as many bits as there are, or more, nothing is left.
+  const double bits = ir::bits_per_element(type);
+  const Id given = cast(b, ctx.in(1), ir::DataType::kFloat32);
+  const Id amount = minimum(b, given, b.scalar(ir::DataType::kFloat32, bits - 1));
   const Id factor = cast(b, binary(b, "POW", b.scalar(ir::DataType::kFloat32, 2), amount), ir::DataType::kInt64);
-  ctx.out(0, cast(b, mul(b, x, factor), type));
+  const Id is_left = cast(b, compare(b, "LESS", given, b.scalar(ir::DataType::kFloat32, bits)), ir::DataType::kInt64);
+  ctx.out(0, cast(b, mul(b, mul(b, x, factor), is_left), type));
   return ok_status();
 }
 
 Status convert_where(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
+  REEF_RETURN_IF_ERROR(ctx.require_operands(3));
   GraphBuilder& b = ctx.b;
   const Id yes = widened(b, ctx.in(1)), no = widened(b, ctx.in(2));
   ctx.out(0, cast(b, select(b, ctx.in(0), yes, no), b.type(ctx.in(1))));

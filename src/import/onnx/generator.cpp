@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "import/onnx/converter.h"
+#include "import/onnx/open_sizes.h"
 
 namespace reef::import {
 namespace {
@@ -16,6 +17,9 @@ constexpr std::int64_t kMost = std::int64_t{1} << 26;
 Status convert_range(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
   GraphBuilder& b = ctx.b;
+  for (int i = 0; i < 3; ++i) {
+    if (ctx.is_open(i)) return open_range(ctx);
+  }
   const ir::DataType type = b.type(ctx.in(0));
   double start = 0, limit = 0, delta = 0;
   double* const targets[] = {&start, &limit, &delta};
@@ -73,20 +77,16 @@ Status convert_trilu(NodeContext& ctx) {
   const Id x = ctx.in(0);
   const int rank = b.rank(x);
   REEF_REQUIRE(rank >= 2, "the input has {} dimensions", rank);
-  std::int64_t k = 0;
-  if (ctx.has(1)) {
-    REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(1));
-    REEF_REQUIRE(given.size() == 1, "input k has {} elements", given.size());
-    k = given[0];
-  }
+  REEF_REQUIRE(!ctx.has(1) || b.elements(ctx.in(1)) == 1, "input k has {} elements", b.elements(ctx.in(1)));
   const bool is_upper = ctx.int_attribute("upper", 1) != 0;
   const std::int64_t rows = b.dim(x, rank - 2), columns = b.dim(x, rank - 1);
   REEF_REQUIRE(rows * columns < kMost, "matrices of {} elements are too large", rows * columns);
-  std::vector<std::uint8_t> mask;
-  for (std::int64_t y = 0; y < rows; ++y) {
-    for (std::int64_t i = 0; i < columns; ++i) mask.push_back(is_upper ? i - y >= k : i - y <= k);
-  }
-  const Id keeps = b.constant(ir::DataType::kBool, shape_from({rows, columns}), Bytes(std::move(mask)));
+  Dims diagonals;
+  for (std::int64_t i = 0; i < rows * columns; ++i) diagonals.push_back(i % columns - i / columns);
+  const Id k =
+      ctx.has(1) ? cast(b, reshape(b, ctx.in(1), {}), ir::DataType::kInt32) : b.scalar(ir::DataType::kInt32, 0);
+  const Id diagonal = b.ints(diagonals, shape_from({rows, columns}));
+  const Id keeps = compare(b, is_upper ? "GREATER_EQUAL" : "LESS_EQUAL", diagonal, k);
   const Id wide = widened(b, x);
   ctx.out(0, cast(b, select(b, keeps, wide, b.scalar(b.type(wide), 0)), b.type(x)));
   return ok_status();
@@ -97,6 +97,7 @@ namespace {
 // sum of coefficients[k] * cos(2 pi k n / size)
 Status convert_window(NodeContext& ctx, const std::vector<double>& coefficients) {
   GraphBuilder& b = ctx.b;
+  if (ctx.is_open(0)) return open_window(ctx, coefficients);
   REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(0));
   REEF_REQUIRE(given.size() == 1 && given[0] >= 0 && given[0] < kMost, "the size is not one number in range");
   const auto type = static_cast<onnx::ElementType>(ctx.int_attribute("output_datatype", 1));
@@ -127,10 +128,12 @@ Status convert_blackman_window(NodeContext& ctx) { return convert_window(ctx, {0
 Status convert_one_hot(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
   GraphBuilder& b = ctx.b;
-  REEF_ASSIGN_OR_RETURN(const std::vector<float> depths, ctx.floats(1));
-  REEF_REQUIRE(depths.size() == 1 && depths[0] >= 1 && depths[0] < static_cast<float>(kMost),
-               "depth is no number in range");
-  const double depth = std::floor(depths[0]);
+  REEF_REQUIRE(b.elements(ctx.in(1)) == 1, "depth has {} elements", b.elements(ctx.in(1)));
+  if (!ctx.is_open(1)) {
+    REEF_ASSIGN_OR_RETURN(const std::vector<float> depths, ctx.floats(1));
+    REEF_REQUIRE(depths[0] >= 1 && depths[0] < static_cast<float>(kMost), "depth is {}", depths[0]);
+  }
+  const Id depth = cast(b, reshape(b, ctx.in(1), {}), ir::DataType::kInt32);
   const Id indices = cast(b, ctx.in(0), ir::DataType::kInt32);
   const int rank = b.rank(indices) + 1;
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", -1), rank));
@@ -142,8 +145,7 @@ Status convert_one_hot(NodeContext& ctx) {
   const Id off = reshape(b, slice_axis(b, values, 0, 0, 1), {}), on = reshape(b, slice_axis(b, values, 0, 1, 1), {});
   ir::Attributes attributes;
   attributes.set("axis", static_cast<std::int64_t>(axis == rank - 1 ? -1 : axis));
-  const Id result = b.emit("ONE_HOT", {from_start, b.scalar(ir::DataType::kInt32, depth), on, off}, b.type(values),
-                           std::move(attributes));
+  const Id result = b.emit("ONE_HOT", {from_start, depth, on, off}, b.type(values), std::move(attributes));
   ctx.out(0, {cast(b, result, b.type(ctx.in(2))), ctx.value(2).type, {}});
   return ok_status();
 }

@@ -2,17 +2,11 @@
 #include "import/onnx/graph_builder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
-#include <set>
 
-#include "execute/cpu/interpreter.h"
-#include "formats/tflite/schema_generated.h"
+#include "import/onnx/numbers.h"
 #include "import/onnx/op_table.h"
-#include "ir/compact.h"
-#include "ir/describe.h"
-#include "ir/verify.h"
+#include "import/onnx/open_shapes.h"
 #include "ops/registry.h"
 
 namespace reef::import {
@@ -22,11 +16,6 @@ namespace {
 constexpr std::int64_t kSmall = 1024;
 // Operators of one import; unrolled loops of hostile files end here.
 constexpr std::size_t kMostOperators = 2'000'000;
-
-const ir::Shape& stand_in_shape() {
-  static const ir::Shape shape(std::vector<std::int32_t>(32, 1));
-  return shape;
-}
 
 ops::Tensor bound(const ir::Model& model, const ir::Tensor& tensor) {
   ops::Tensor result;
@@ -43,93 +32,6 @@ ops::Tensor bound(const ir::Model& model, const ir::Tensor& tensor) {
   result.bytes = data.size();
   return result;
 }
-
-template <typename T>
-void append_value(std::vector<std::uint8_t>& bytes, T value) {
-  const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
-  bytes.insert(bytes.end(), raw, raw + sizeof(T));
-}
-
-template <typename T>
-T saturated(double value) {
-  if (std::isnan(value)) return 0;
-  if (value <= static_cast<double>(std::numeric_limits<T>::lowest())) return std::numeric_limits<T>::lowest();
-  if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
-  return static_cast<T>(value);
-}
-
-std::vector<std::uint8_t> number_bytes(ir::DataType type, double value) {
-  std::vector<std::uint8_t> bytes;
-  switch (type) {
-    case ir::DataType::kFloat32:
-      append_value(bytes, static_cast<float>(value));
-      break;
-    case ir::DataType::kInt32:
-      append_value(bytes, saturated<std::int32_t>(value));
-      break;
-    case ir::DataType::kInt64:
-      append_value(bytes, saturated<std::int64_t>(value));
-      break;
-    case ir::DataType::kInt16:
-      append_value(bytes, saturated<std::int16_t>(value));
-      break;
-    case ir::DataType::kUInt16:
-      append_value(bytes, saturated<std::uint16_t>(value));
-      break;
-    case ir::DataType::kUInt32:
-      append_value(bytes, saturated<std::uint32_t>(value));
-      break;
-    case ir::DataType::kInt8:
-      append_value(bytes, saturated<std::int8_t>(value));
-      break;
-    case ir::DataType::kUInt8:
-      append_value(bytes, saturated<std::uint8_t>(value));
-      break;
-    case ir::DataType::kBool:
-      append_value(bytes, static_cast<std::uint8_t>(value != 0));
-      break;
-    default:
-      break;
-  }
-  return bytes;
-}
-
-template <typename Out, typename In>
-std::vector<Out> converted(const Bytes& data) {
-  std::vector<Out> result(data.size() / sizeof(In));
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    In element;
-    std::memcpy(&element, data.data() + i * sizeof(In), sizeof(In));
-    result[i] = static_cast<Out>(element);
-  }
-  return result;
-}
-
-template <typename Out>
-std::optional<std::vector<Out>> numbers(ir::DataType type, const Bytes& data) {
-  switch (type) {
-    case ir::DataType::kFloat32:
-      return converted<Out, float>(data);
-    case ir::DataType::kInt32:
-      return converted<Out, std::int32_t>(data);
-    case ir::DataType::kInt64:
-      return converted<Out, std::int64_t>(data);
-    case ir::DataType::kInt16:
-      return converted<Out, std::int16_t>(data);
-    case ir::DataType::kUInt16:
-      return converted<Out, std::uint16_t>(data);
-    case ir::DataType::kUInt32:
-      return converted<Out, std::uint32_t>(data);
-    case ir::DataType::kInt8:
-      return converted<Out, std::int8_t>(data);
-    case ir::DataType::kUInt8:
-    case ir::DataType::kBool:
-      return converted<Out, std::uint8_t>(data);
-    default:
-      return std::nullopt;
-  }
-}
-
 }  // namespace
 
 GraphBuilder::GraphBuilder() {
@@ -193,6 +95,15 @@ Id GraphBuilder::input(const std::string& name, ir::DataType type, ir::Shape sha
   return id;
 }
 
+Id GraphBuilder::variable(ir::DataType type, ir::Shape shape) {
+  ir::Tensor tensor;
+  tensor.name = next_name();
+  tensor.type = type;
+  tensor.shape = std::move(shape);
+  tensor.is_variable = true;
+  return add_tensor(std::move(tensor));
+}
+
 Id GraphBuilder::constant(ir::DataType type, ir::Shape shape, Bytes data, std::string_view name) {
   const auto size = ir::byte_size(shape, type);
   if (!shape.is_usable() || !size || static_cast<std::size_t>(*size) != data.size()) {
@@ -231,16 +142,7 @@ Id GraphBuilder::ints(std::span<const std::int64_t> values) {
 }
 
 Id GraphBuilder::ints(std::span<const std::int64_t> values, ir::Shape shape, ir::DataType type) {
-  std::vector<std::uint8_t> bytes;
-  bytes.reserve(values.size() * 8);
-  for (const std::int64_t value : values) {
-    if (type == ir::DataType::kInt64) {
-      append_value(bytes, value);
-    } else {
-      append_value(bytes, saturated<std::int32_t>(static_cast<double>(value)));
-    }
-  }
-  return constant(type, std::move(shape), Bytes(std::move(bytes)));
+  return constant(type, std::move(shape), Bytes(integer_bytes(values, type)));
 }
 
 Id GraphBuilder::scalar(ir::DataType type, double value) {
@@ -339,6 +241,7 @@ std::vector<Id> GraphBuilder::emit_many(std::string_view type, std::vector<Id> i
     known_[index] = known;
     shaped_[index] = !is_deferred && inferred.ok();
     graph().tensors[index].shape = shaped_[index] != 0 ? shapes[i] : stand_in_shape();
+    if (is_deferred) graph().tensors[index].shape_signature = open_signature(model_, op, i);
     if (shaped_[index] != 0) largest = std::max(largest, shapes[i].elements());
   }
   graph().operators.push_back(std::move(op));
@@ -373,89 +276,6 @@ bool GraphBuilder::is_kept(Id id) const {
   const std::int32_t index = producer(id);
   return index >= 0 && kept_[static_cast<std::size_t>(index)] != 0;
 }
-
-// A model of the operators that lead from constants to `target`.
-ir::Model GraphBuilder::cone_of(Id target) const {
-  const ir::Model& model = model_;
-  const ir::Subgraph& graph = model.subgraphs[0];
-  std::set<std::int32_t> operators, tensors = {target};
-  std::vector<std::int32_t> open = {target};
-  while (!open.empty()) {
-    const std::int32_t id = open.back();
-    open.pop_back();
-    if (ir::is_constant(model, graph.tensors[static_cast<std::size_t>(id)])) continue;
-    const std::int32_t producer = producers_[static_cast<std::size_t>(id)];
-    if (producer < 0 || !operators.insert(producer).second) continue;
-    const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
-    for (const std::int32_t output : op.outputs) tensors.insert(output);
-    for (const std::int32_t input : op.inputs) {
-      if (input < 0) continue;
-      open.push_back(input);
-      tensors.insert(input);
-    }
-  }
-  ir::Model result;
-  result.buffers.emplace_back();
-  result.subgraphs.emplace_back();
-  ir::Subgraph& cone = result.subgraphs[0];
-  std::vector<std::int32_t> place(graph.tensors.size(), -1);
-  for (const std::int32_t id : tensors) {
-    ir::Tensor tensor = graph.tensors[static_cast<std::size_t>(id)];
-    place[static_cast<std::size_t>(id)] = static_cast<std::int32_t>(cone.tensors.size());
-    if (ir::is_constant(model, tensor)) {
-      result.buffers.push_back(model.buffers[static_cast<std::size_t>(tensor.buffer)]);
-      Bytes& data = result.buffers.back().data;
-      // Kernels want their operands aligned.
-      if (reinterpret_cast<std::uintptr_t>(data.data()) % 16 != 0) data = Bytes::copy_of(data.span());
-      tensor.buffer = static_cast<std::int32_t>(result.buffers.size() - 1);
-    }
-    cone.tensors.push_back(std::move(tensor));
-  }
-  for (const std::int32_t index : operators) {
-    ir::Operator op = graph.operators[static_cast<std::size_t>(index)];
-    for (std::int32_t& id : op.inputs) id = id < 0 ? id : place[static_cast<std::size_t>(id)];
-    for (std::int32_t& id : op.outputs) id = place[static_cast<std::size_t>(id)];
-    cone.operators.push_back(std::move(op));
-  }
-  cone.outputs = {place[static_cast<std::size_t>(target)]};
-  return result;
-}
-
-Status GraphBuilder::evaluate(Id id) {
-  if (is_constant(id) || kept_values_.count(id) > 0) return ok_status();
-  ir::Model cone = cone_of(id);
-  const std::string what = ir::describe_name(tensor(id).name);
-  REEF_RETURN_IF_ERROR(ir::verify(cone).in(what));
-  cpu::InterpreterOptions options;
-  options.max_memory_bytes = 4 * fold_limit_;
-  options.time_limit_seconds = 60;
-  options.tflite_release = ops::TfliteRelease::kCurrent;
-  auto interpreter = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(cone)), options);
-  if (!interpreter.ok()) return interpreter.status().in(what);
-  cpu::Interpreter& run = **interpreter;
-  REEF_RETURN_IF_ERROR(run.prepare().in(what));
-  REEF_RETURN_IF_ERROR(run.invoke().in(what));
-  const ops::Tensor& output = run.output(0);
-  if (static_cast<std::int64_t>(output.bytes) > fold_limit_) {
-    return Status(StatusCode::kResourceExhausted,
-                  fmt::format("'{}' is a constant of {} bytes once computed, which is too large", what, output.bytes));
-  }
-  const auto* data = reinterpret_cast<const std::uint8_t*>(output.data);
-  if (is_kept(id)) {
-    kept_values_[id] = Bytes::copy_of({data, output.bytes});
-    return ok_status();
-  }
-  ir::Buffer buffer;
-  buffer.is_empty_constant = output.bytes == 0;
-  buffer.data = Bytes::copy_of({data, output.bytes});
-  model_.buffers.push_back(std::move(buffer));
-  ir::Tensor& tensor = graph().tensors[static_cast<std::size_t>(id)];
-  tensor.shape = output.shape;
-  tensor.buffer = static_cast<std::int32_t>(model_.buffers.size() - 1);
-  shaped_[static_cast<std::size_t>(id)] = 1;
-  return ok_status();
-}
-
 std::optional<Bytes> GraphBuilder::value(Id id) {
   if (!is_known(id) || !status_.ok()) return std::nullopt;
   const Status evaluated = evaluate(id);
@@ -470,75 +290,13 @@ std::optional<Bytes> GraphBuilder::value(Id id) {
 std::optional<std::vector<std::int64_t>> GraphBuilder::int_values(Id id) {
   const auto data = value(id);
   if (!data) return std::nullopt;
-  if (type(id) == ir::DataType::kFloat32) {
-    std::vector<std::int64_t> result;
-    for (const float each : converted<float, float>(*data)) {
-      if (!(std::fabs(each) < 1e15f) || each != std::floor(each)) return std::nullopt;
-      result.push_back(static_cast<std::int64_t>(each));
-    }
-    return result;
-  }
-  return numbers<std::int64_t>(type(id), *data);
+  return as_integers(type(id), *data);
 }
 
 std::optional<std::vector<float>> GraphBuilder::float_values(Id id) {
   const auto data = value(id);
   if (!data) return std::nullopt;
-  return numbers<float>(type(id), *data);
-}
-
-Status GraphBuilder::finish() {
-  REEF_RETURN_IF_ERROR(status_);
-  const auto is_folded = [&](std::int32_t index) {
-    const ir::Operator& op = graph().operators[static_cast<std::size_t>(index)];
-    return kept_[static_cast<std::size_t>(index)] == 0 && !op.outputs.empty() && is_known(Id{op.outputs[0]});
-  };
-  const auto fold = [&](Id id) -> Status {
-    if (id < 0 || is_constant(id) || producer(id) < 0 || !is_folded(producer(id))) return ok_status();
-    return evaluate(id);
-  };
-  const auto count = static_cast<std::int32_t>(graph().operators.size());
-  remove_unused();
-  for (std::int32_t i = 0; i < count && i < static_cast<std::int32_t>(graph().operators.size()); ++i) {
-    if (is_folded(i)) continue;
-    for (const std::int32_t id : std::vector<std::int32_t>(op(i).inputs)) REEF_RETURN_IF_ERROR(fold(Id{id}));
-  }
-  for (const std::int32_t id : graph().outputs) REEF_RETURN_IF_ERROR(fold(Id{id}));
-  remove_unused();
-  const std::vector<std::int32_t> moved = ir::drop_unused_tensors(graph());
-  (void)moved;
-  for (const ir::Tensor& tensor : graph().tensors) {
-    if (borrowed_.count(tensor.buffer) == 0) continue;
-    ir::Buffer& buffer = model_.buffers[static_cast<std::size_t>(tensor.buffer)];
-    buffer.data = Bytes::copy_of(buffer.data.span());
-    borrowed_.erase(tensor.buffer);
-  }
-  kept_values_.clear();
-  ir::drop_unused_buffers(model_);
-  for (ir::Tensor& tensor : graph().tensors) {
-    if (tensor.shape == stand_in_shape()) tensor.shape = {};
-  }
-  return ok_status();
-}
-
-void GraphBuilder::remove_unused() {
-  std::vector<bool> is_needed(graph().tensors.size(), false);
-  for (const std::int32_t id : graph().outputs) is_needed[static_cast<std::size_t>(id)] = true;
-  std::vector<bool> keep_op(graph().operators.size(), false);
-  for (std::size_t i = graph().operators.size(); i-- > 0;) {
-    const ir::Operator& op = graph().operators[i];
-    const bool is_used = std::any_of(op.outputs.begin(), op.outputs.end(), [&](std::int32_t id) {
-      return is_needed[static_cast<std::size_t>(id)] && !is_constant(Id{id});
-    });
-    if (!is_used) continue;
-    keep_op[i] = true;
-    for (const std::int32_t id : op.inputs) {
-      if (id >= 0) is_needed[static_cast<std::size_t>(id)] = true;
-    }
-  }
-  const std::vector<std::int32_t> moved = ir::squeeze(graph().operators, keep_op);
-  (void)ir::squeeze(kept_, keep_op);
-  for (std::int32_t& index : producers_) index = index < 0 ? -1 : moved[static_cast<std::size_t>(index)];
+  return as_floats(type(id), *data);
 }
 
 }  // namespace reef::import

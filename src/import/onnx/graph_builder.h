@@ -65,6 +65,8 @@ class GraphBuilder {
 
   // ---- Leaves ----
   Id input(const std::string& name, ir::DataType type, ir::Shape shape, bool is_graph_input = true);
+  // A tensor that its operator changes and keeps from run to run.
+  Id variable(ir::DataType type, ir::Shape shape);
   Id constant(ir::DataType type, ir::Shape shape, Bytes data, std::string_view name = {});
   // The same for a slice of a file, which may lie at any address: copied only if it stays in the model, so that the
   // file can go.

@@ -29,6 +29,9 @@ struct ImportOptions {
   // become channels-last.
   std::vector<std::string> keep_nchw;
   bool keep_all_nchw = false;
+  // NonMaxSuppression: a result of the largest size, unused rows -1, and an output that says how many are used, instead
+  // of one whose size depends on the data.
+  bool pad_selections = false;
 };
 
 struct ImportResult {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "import/onnx/converter.h"
+#include "import/onnx/open_sizes.h"
 
 namespace reef::import {
 
@@ -26,6 +27,7 @@ Status convert_split(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
   REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(ctx.int_attribute("axis", 0), b.rank(x)));
+  if (ctx.is_open(1)) return open_split(ctx);
   Dims sizes = ctx.ints_attribute("split");
   if (ctx.has(1)) {
     REEF_ASSIGN_OR_RETURN(sizes, ctx.ints(1));
@@ -84,6 +86,9 @@ Status convert_slice(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const Id x = ctx.in(0);
   const int rank = b.rank(x);
+  for (int i = 1; i <= 4; ++i) {
+    if (ctx.is_open(i)) return open_slice(ctx);
+  }
   Dims begins = ctx.ints_attribute("starts"), ends = ctx.ints_attribute("ends"), given = ctx.ints_attribute("axes");
   Dims steps;
   if (ctx.opset() >= 10 || ctx.has(1)) {
@@ -196,9 +201,10 @@ Status pad_amounts(NodeContext& ctx, Dims& before, Dims& after) {
 Status convert_pad(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
+  const std::string mode = ctx.string_attribute("mode", "constant");
+  if (ctx.opset() >= 11 && !ctx.has(3) && ctx.is_open(1)) return open_pad(ctx, mode);
   Dims before, after;
   REEF_RETURN_IF_ERROR(pad_amounts(ctx, before, after));
-  const std::string mode = ctx.string_attribute("mode", "constant");
   const Id x = cropped(b, ctx.in(0), before, after);
   if (mode == "constant") {
     double value = ctx.float_attribute("value", 0);
@@ -238,6 +244,7 @@ Status convert_pad(NodeContext& ctx) {
 
 Status convert_tile(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+  if (ctx.is_open(1)) return open_tile(ctx);
   REEF_ASSIGN_OR_RETURN(const Dims times, ctx.ints(1));
   REEF_REQUIRE(static_cast<int>(times.size()) == ctx.b.rank(ctx.in(0)), "repeats has {} numbers for {} dimensions",
                times.size(), ctx.b.rank(ctx.in(0)));
@@ -281,7 +288,16 @@ Status convert_space_to_depth(NodeContext& ctx) {
   ir::Attributes attributes;
   attributes.set("block_size", block);
   const Id last = channels_last(b, ctx.in(0));
-  ctx.out(0, channels_first(b, b.emit("SPACE_TO_DEPTH", {last}, b.type(last), std::move(attributes))));
+  Id deep = b.emit("SPACE_TO_DEPTH", {last}, b.type(last), std::move(attributes));
+  const std::string mode = ctx.string_attribute("mode", "DCR");
+  REEF_REQUIRE(mode == "DCR" || mode == "CRD", "attribute mode is '{}'", mode);
+  if (mode == "CRD" && b.status().ok()) {
+    // The block's axes are the outer part of the channels; they shall be the inner one.
+    const ir::Shape s = b.shape(deep);
+    const Id parts = reshape(b, deep, {s.product(0, 3), block * block, s[3] / (block * block)});
+    deep = reshape(b, transpose(b, parts, {0, 2, 1}), dims_of(s));
+  }
+  ctx.out(0, channels_first(b, deep));
   return ok_status();
 }
 

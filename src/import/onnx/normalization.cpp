@@ -2,7 +2,9 @@
 // Normalizations. BatchNormalization with its recorded statistics is a product and a sum with constants, which fold
 // into the convolution before it; the others are written out in one form: mean, squared difference, mean, 1/root,
 // product.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "import/onnx/converter.h"
 
@@ -75,6 +77,30 @@ Status convert_batch_normalization(NodeContext& ctx) {
   return ok_status();
 }
 
+namespace {
+
+// Normalizes groups of channels, channels last: [n, pixels, groups, channels of a group]. The mean over a whole group
+// does not ask for the order of its elements.
+Id group_normalized(GraphBuilder& b, Id x, std::int64_t groups, float epsilon) {
+  const Id last = channels_last(b, x);
+  const Dims dims = dims_of(b.shape(last));
+  const std::int64_t pixels = b.shape(last).product(1, b.rank(last) - 1);
+  const Id grouped = reshape(b, last, {dims[0], pixels, groups, dims.back() / std::max<std::int64_t>(1, groups)});
+  return channels_first(b, reshape(b, normalize(b, grouped, {1, 3}, epsilon).y, dims));
+}
+
+// What exporters normalize as a group: an image [n, c, ...] that was reshaped to [n, groups, rest]. kAbsent: x is none.
+Id image_in_groups(const GraphBuilder& b, Id x) {
+  const std::int32_t producer = b.producer(x);
+  if (b.rank(x) != 3 || producer < 0 || b.op(producer).type != "RESHAPE") return kAbsent;
+  const Id source{b.op(producer).inputs[0]};
+  const bool fits = b.is_shape_known(source) && b.rank(source) >= 4 && b.dim(source, 0) == b.dim(x, 0) &&
+                    b.dim(x, 1) >= 1 && b.dim(source, 1) % b.dim(x, 1) == 0;
+  return fits ? source : kAbsent;
+}
+
+}  // namespace
+
 Status convert_instance_normalization(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(3));
   GraphBuilder& b = ctx.b;
@@ -84,8 +110,11 @@ Status convert_instance_normalization(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(require_channels(ctx, {1, 2}));
   Dims axes;
   for (int i = 2; i < rank; ++i) axes.push_back(i);
-  const Normalized n = normalize(b, x, axes, ctx.float_attribute("epsilon", 1e-5f));
-  ctx.out(0, add(b, mul(b, n.y, per_channel(b, ctx.in(1), rank)), per_channel(b, ctx.in(2), rank)));
+  const float epsilon = ctx.float_attribute("epsilon", 1e-5f);
+  const Id image = image_in_groups(b, x);
+  const Id y = image == kAbsent ? normalize(b, x, axes, epsilon).y
+                                : reshape(b, group_normalized(b, image, b.dim(x, 1), epsilon), dims_of(b.shape(x)));
+  ctx.out(0, add(b, mul(b, y, per_channel(b, ctx.in(1), rank)), per_channel(b, ctx.in(2), rank)));
   return ok_status();
 }
 
@@ -128,18 +157,19 @@ Status convert_group_normalization(NodeContext& ctx) {
   const std::int64_t groups = ctx.int_attribute("num_groups", 0);
   REEF_REQUIRE(dims.rank() >= 3 && groups >= 1 && dims[1] % groups == 0, "attribute num_groups is {}, the input {}",
                groups, dims.to_string());
-  const std::int64_t pixels = dims.product(2, dims.rank());
-  const Id grouped = reshape(b, x, {dims[0], groups, dims[1] / groups * pixels});
-  const Normalized n = normalize(b, grouped, {2}, ctx.float_attribute("epsilon", 1e-5f));
-  const bool is_per_group = b.elements(ctx.in(1)) == groups && groups != dims[1];
-  if (is_per_group) {
-    const Id y = add(b, mul(b, n.y, reshape(b, ctx.in(1), {groups, 1})), reshape(b, ctx.in(2), {groups, 1}));
-    ctx.out(0, reshape(b, y, dims_of(dims)));
-    return ok_status();
+  const Id y = group_normalized(b, x, groups, ctx.float_attribute("epsilon", 1e-5f));
+  Id scale = ctx.in(1), bias = ctx.in(2);
+  if (b.elements(scale) == groups && groups != dims[1]) {  // opset 18: one number for each group
+    const auto spread = [&](Id numbers) {
+      const Id rows = broadcast_to(b, reshape(b, numbers, {groups, 1}), {groups, dims[1] / groups});
+      return reshape(b, rows, {dims[1]});
+    };
+    scale = spread(scale);
+    bias = spread(bias);
+  } else {
+    REEF_RETURN_IF_ERROR(require_channels(ctx, {1, 2}));
   }
-  REEF_RETURN_IF_ERROR(require_channels(ctx, {1, 2}));
-  const Id y = reshape(b, n.y, dims_of(dims));
-  ctx.out(0, add(b, mul(b, y, per_channel(b, ctx.in(1), dims.rank())), per_channel(b, ctx.in(2), dims.rank())));
+  ctx.out(0, add(b, mul(b, y, per_channel(b, scale, dims.rank())), per_channel(b, bias, dims.rank())));
   return ok_status();
 }
 
@@ -162,7 +192,8 @@ Status convert_lp_normalization(NodeContext& ctx) {
   REEF_REQUIRE(p == 1 || p == 2, "attribute p is {}", p);
   const Id norm = p == 1 ? reduce(b, "SUM", unary(b, "ABS", x), {axis}, true)
                          : unary(b, "SQRT", reduce(b, "SUM", unary(b, "SQUARE", x), {axis}, true));
-  ctx.out(0, div(b, x, norm));
+  // Where all elements are 0, so is the result.
+  ctx.out(0, div(b, x, maximum(b, norm, b.scalar(b.type(norm), std::numeric_limits<float>::min()))));
   return ok_status();
 }
 

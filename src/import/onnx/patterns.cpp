@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GELU as exporters write it, x * 0.5 * (1 + erf(x / sqrt(2))), with its products in any order.
+//
+// In a model that carries scales QuantizeLinear and DequantizeLinear stand between its parts. They go with them: what
+// they round there is not rounded, and one operator with integers on both sides is left.
 #include "import/onnx/patterns.h"
 
 #include <cmath>
@@ -48,11 +51,33 @@ class Matcher {
   std::optional<float> number(const std::string& name) const {
     if (const auto known = numbers_.find(name); known != numbers_.end()) return known->second;
     const auto found = constants_.find(name);
-    if (found == constants_.end() || found->second->type != onnx::ElementType::kFloat) return std::nullopt;
+    if (found == constants_.end()) return dequantized_number(name);
+    if (found->second->type != onnx::ElementType::kFloat) return std::nullopt;
     if (found->second->data.size() != sizeof(float)) return std::nullopt;
     float value = 0;
     std::memcpy(&value, found->second->data.data(), sizeof value);
     return value;
+  }
+
+  // One byte behind DequantizeLinear.
+  std::optional<float> dequantized_number(const std::string& name) const {
+    const auto writer = writers_.find(name);
+    if (writer == writers_.end()) return std::nullopt;
+    const onnx::Node& node = graph_.nodes[writer->second];
+    if (node.op_type != "DequantizeLinear" || node.inputs.size() < 2) return std::nullopt;
+    const auto scale = constants_.count(node.inputs[1]) > 0 ? number(node.inputs[1]) : std::nullopt;
+    const auto value = byte(node.inputs[0]), zero = node.inputs.size() > 2 ? byte(node.inputs[2]) : 0;
+    if (!scale || !value || !zero) return std::nullopt;
+    return *scale * static_cast<float>(*value - *zero);
+  }
+
+  std::optional<int> byte(const std::string& name) const {
+    const auto found = constants_.find(name);
+    if (found == constants_.end() || found->second->data.size() != 1) return std::nullopt;
+    const std::uint8_t bits = found->second->data.data()[0];
+    if (found->second->type == onnx::ElementType::kUInt8) return bits;
+    if (found->second->type == onnx::ElementType::kInt8) return static_cast<std::int8_t>(bits);
+    return std::nullopt;
   }
 
   bool is_about(const std::string& name, double wanted) const {
@@ -68,13 +93,29 @@ class Matcher {
     return std::nullopt;
   }
 
+  struct Reader {
+    std::size_t node = 0;
+    std::string value;                 // what it reads
+    std::vector<std::size_t> between;  // QuantizeLinear and DequantizeLinear on the way
+  };
+
   // The only node that reads the result of node i; nullopt: several, or the graph gives it out.
-  std::optional<std::size_t> only_reader(std::size_t i) const {
-    const onnx::Node& node = graph_.nodes[i];
-    if (node.outputs.size() != 1 || outputs_.count(node.outputs[0]) > 0) return std::nullopt;
-    const auto found = readers_.find(node.outputs[0]);
-    if (found == readers_.end() || found->second.size() != 1) return std::nullopt;
-    return found->second[0];
+  std::optional<Reader> only_reader(std::size_t i) const {
+    Reader reader;
+    const onnx::Node* node = &graph_.nodes[i];
+    while (true) {
+      if (node->outputs.size() != 1 || outputs_.count(node->outputs[0]) > 0) return std::nullopt;
+      const auto found = readers_.find(node->outputs[0]);
+      if (found == readers_.end() || found->second.size() != 1) return std::nullopt;
+      reader.node = found->second[0];
+      reader.value = node->outputs[0];
+      const onnx::Node& next = graph_.nodes[reader.node];
+      const bool is_pair =
+          next.op_type == "QuantizeLinear" || (next.op_type == "DequantizeLinear" && node->op_type == "QuantizeLinear");
+      if (!is_pair || next.inputs.empty() || next.inputs[0] != reader.value) return reader;
+      reader.between.push_back(reader.node);
+      node = &next;
+    }
   }
 
   // Whether `name` is x * 0.5, computed by a node that nobody else needs (returned).
@@ -95,25 +136,31 @@ class Matcher {
     auto x = other_than(scaled, "Div", std::sqrt(2.0));
     if (!x) x = other_than(scaled, "Mul", std::sqrt(0.5));
     if (!x) return;
+    std::set<std::size_t> parts = {scale->second, erf};
+    const auto take = [&](const Reader& reader) { parts.insert(reader.between.begin(), reader.between.end()); };
     const auto plus_one = only_reader(erf);
-    if (!plus_one || !other_than(graph_.nodes[*plus_one], "Add", 1.0)) return;
-    const auto first = only_reader(*plus_one);
-    if (!first || graph_.nodes[*first].op_type != "Mul" || graph_.nodes[*first].inputs.size() != 2) return;
-    const onnx::Node& product = graph_.nodes[*first];
-    const std::string& operand = product.inputs[product.inputs[0] == graph_.nodes[*plus_one].outputs[0] ? 1 : 0];
-    std::set<std::size_t> parts = {scale->second, erf, *plus_one};
-    std::size_t last = *first;
+    if (!plus_one || !other_than(graph_.nodes[plus_one->node], "Add", 1.0)) return;
+    take(*plus_one);
+    parts.insert(plus_one->node);
+    const auto first = only_reader(plus_one->node);
+    if (!first || graph_.nodes[first->node].op_type != "Mul" || graph_.nodes[first->node].inputs.size() != 2) return;
+    take(*first);
+    const onnx::Node& product = graph_.nodes[first->node];
+    const std::string& operand = product.inputs[product.inputs[0] == first->value ? 1 : 0];
+    std::size_t last = first->node;
     if (const auto half = half_of(operand, *x)) {
       parts.insert(*half);
     } else {
-      const auto second = only_reader(*first);
-      if (!second || graph_.nodes[*second].op_type != "Mul" || graph_.nodes[*second].inputs.size() != 2) return;
-      const onnx::Node& outer = graph_.nodes[*second];
+      const auto second = only_reader(first->node);
+      if (!second || graph_.nodes[second->node].op_type != "Mul") return;
+      const onnx::Node& outer = graph_.nodes[second->node];
+      if (outer.inputs.size() != 2) return;
+      take(*second);
       const bool x_then_half = operand == *x && other_than(outer, "Mul", 0.5).has_value();
       const bool half_then_x = is_about(operand, 0.5) && (outer.inputs[0] == *x || outer.inputs[1] == *x);
       if (!x_then_half && !half_then_x) return;
-      parts.insert(*first);
-      last = *second;
+      parts.insert(first->node);
+      last = second->node;
     }
     onnx::Node gelu;
     gelu.name = graph_.nodes[last].name;

@@ -99,9 +99,9 @@ using Pool2d = std::function<Id(Id x, const Window& window)>;
 Id pool_any(GraphBuilder& b, Id x, const Window& window, const Pool2d& pool) {
   if (window.size() == 2) return channels_first(b, pool(channels_last(b, x), window));
   if (window.size() == 1) {
-    const Id image = reshape(b, x, {b.dim(x, 0), b.dim(x, 1), 1, b.dim(x, 2)});
-    const Id y = channels_first(b, pool(channels_last(b, image), {WindowAxis(), window[0]}));
-    return reshape(b, y, {b.dim(y, 0), b.dim(y, 1), b.dim(y, 3)});
+    const Id row = channels_last(b, x);
+    const Id y = pool(reshape(b, row, {b.dim(row, 0), 1, b.dim(row, 1), b.dim(row, 2)}), {WindowAxis(), window[0]});
+    return channels_first(b, reshape(b, y, {b.dim(y, 0), b.dim(y, 2), b.dim(y, 3)}));
   }
   const ir::Shape dims = b.shape(x);  // [n, c, d, h, w]
   const Id planes = reshape(b, channels_last(b, x), {dims[0] * dims[2], dims[3], dims[4], dims[1]});

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // LSTM, GRU and RNN, unrolled: one FULLY_CONNECTED for the inputs of all steps, then per step one for the state and
-// element-wise operators. Such a graph runs in any TFLite runtime and quantizes as any other.
+// element-wise operators. Such a graph runs in any TFLite runtime and quantizes as any other. An LSTM of many steps
+// becomes one operator where that computes the same (sequence_lstm.cpp); other cells of many steps grow large, which is
+// said, and beyond some are refused.
 //
 // Equations, gate orders and the names of activation functions are ONNX's. Sequences of different lengths in a batch
 // keep their state, and give zeros, after their end; where the direction is reverse they are turned around in place.
 #include <algorithm>
 
-#include "import/onnx/converter.h"
+#include "import/onnx/recurrent.h"
 
 namespace reef::import {
 namespace {
 
-constexpr std::int64_t kMostSteps = 4096;
-
-struct ActivationSpec {
-  std::string name;
-  float alpha = 0, beta = 0;
-};
+// From here on an LSTM becomes one operator, if it can, and others are said to be large.
+constexpr std::int64_t kManySteps = 128;
+// Operators of a node that is unrolled. Files grow by some 100 bytes with each.
+constexpr std::int64_t kMostUnrolled = 50'000;
 
 Result<Id> activate(GraphBuilder& b, const ActivationSpec& spec, Id x) {
   const auto scaled = [&](std::string_view op, double outer, double inner) {
@@ -62,21 +62,6 @@ Result<std::vector<ActivationSpec>> read_activations(const NodeContext& ctx, int
   }
   return result;
 }
-
-// What one direction of a cell works with. Weights are [gates * hidden, ...], gate after gate.
-struct Direction {
-  std::int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
-  int gates = 1;
-  bool is_reverse = false;
-  Id x = kAbsent;  // [steps, batch, inputs], in the order in which steps are taken
-  Id weights = kAbsent, recurrent = kAbsent;
-  Id bias = kAbsent, recurrent_bias = kAbsent;  // [gates * hidden]
-  Id state = kAbsent, cell = kAbsent;           // [batch, hidden]
-  Id peepholes = kAbsent;                       // [3 * hidden]
-  Id lengths = kAbsent;                         // [batch] int32, where they differ from `steps`
-  float clip = 0;
-  std::vector<ActivationSpec> activations;
-};
 
 Id part(GraphBuilder& b, const Direction& d, Id gates, int index) {
   const int axis = b.rank(gates) - 1;
@@ -221,6 +206,44 @@ struct CellKind {
   Result<Run> (*run)(NodeContext&, const Direction&) = nullptr;
 };
 
+struct Sequence {
+  Id all = kAbsent;  // [steps, batch, hidden], in the order in which steps are taken; kAbsent where nobody wants it
+  Id state = kAbsent, cell = kAbsent;
+};
+
+// Operators of one step, by which the size of an unrolled node is estimated.
+std::int64_t operators_per_step(const CellKind& kind, const Direction& d) {
+  const std::int64_t plain = kind.gates == 4 ? 13 : kind.gates == 3 ? 16 : 4;
+  return plain + (d.lengths != kAbsent ? 3 : 0) + (d.clip > 0 ? 2 * kind.gates : 0);
+}
+
+Result<Sequence> run_direction(NodeContext& ctx, const CellKind& kind, const Direction& d) {
+  GraphBuilder& b = ctx.b;
+  Sequence result;
+  if (d.steps > kManySteps && kind.gates == 4 && fits_sequence_lstm(ctx, d)) {
+    result.all = sequence_lstm(b, d);
+    result.state = reshape(b, slice_axis(b, result.all, 0, d.steps - 1, 1), {d.batch, d.hidden});
+    return result;
+  }
+  const std::int64_t operators = operators_per_step(kind, d) * d.steps;
+  const std::string size = fmt::format("its {} steps become some {} operators, {} KiB of the file (estimated)", d.steps,
+                                       operators, operators / 10);
+  if (operators > kMostUnrolled) {
+    return unsupported(
+        "{}, which is too much; split the sequence, or export an LSTM without initial state, lengths and "
+        "last cell, which becomes one operator",
+        size);
+  }
+  if (d.steps > kManySteps) ctx.note(size);
+  REEF_ASSIGN_OR_RETURN(const Run run, kind.run(ctx, d));
+  result.state = run.state;
+  result.cell = run.cell;
+  if (ctx.wants(0)) {
+    result.all = d.steps == 1 ? reshape(b, run.outputs[0], {1, d.batch, d.hidden}) : stack(b, run.outputs, 0);
+  }
+  return result;
+}
+
 Status check_operands(NodeContext& ctx, const CellKind& kind, std::int64_t directions, std::int64_t hidden) {
   GraphBuilder& b = ctx.b;
   const auto check = [&](int input, const Dims& wanted, std::string_view name) -> Status {
@@ -257,8 +280,7 @@ Status convert_cell(NodeContext& ctx, const CellKind& kind) {
   const auto time_first = [&](Id x) { return batch_first ? transpose(b, x, {1, 0, 2}) : x; };
   const Id x = time_first(ctx.in(0));
   const std::int64_t steps = b.dim(x, 0), batch = b.dim(x, 1), width = kind.gates * hidden;
-  if (steps > kMostSteps || steps < 1)
-    return unsupported("{} steps cannot be unrolled; at most {} can", steps, kMostSteps);
+  REEF_REQUIRE(steps >= 1, "the sequence is empty");
   Id lengths = ctx.has(4) ? cast(b, ctx.in(4), ir::DataType::kInt32) : kAbsent;
   if (const auto known = ctx.has(4) ? b.int_values(lengths) : std::nullopt) {
     if (std::all_of(known->begin(), known->end(), [&](std::int64_t n) { return n == steps; })) lengths = kAbsent;
@@ -286,13 +308,10 @@ Status convert_cell(NodeContext& ctx, const CellKind& kind) {
     if (kind.functions == 3 && ctx.has(7)) d.peepholes = row_of(b, ctx.in(7), i);
     d.clip = ctx.float_attribute("clip", 0);
     REEF_ASSIGN_OR_RETURN(d.activations, read_activations(ctx, i, kind.functions, kind.defaults));
-    REEF_ASSIGN_OR_RETURN(Run run, kind.run(ctx, d));
-    if (ctx.wants(0)) {
-      Id all = steps == 1 ? reshape(b, run.outputs[0], {1, batch, hidden}) : stack(b, run.outputs, 0);
-      sequences.push_back(d.is_reverse ? turned(b, all, lengths) : all);
-    }
-    states.push_back(run.state);
-    cells.push_back(run.cell);
+    REEF_ASSIGN_OR_RETURN(const Sequence result, run_direction(ctx, kind, d));
+    sequences.push_back(d.is_reverse && ctx.wants(0) ? turned(b, result.all, lengths) : result.all);
+    states.push_back(result.state);
+    cells.push_back(result.cell);
   }
   const auto with_directions = [&](const std::vector<Id>& parts) {
     const Id all = parts.size() == 1 ? reshape(b, parts[0], {1, batch, hidden}) : stack(b, parts, 0);

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over axes, which are an attribute or, since opset 13 (ReduceSum) and 18, an input.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
 #include "import/onnx/converter.h"
 
 namespace reef::import {
@@ -10,6 +15,7 @@ struct Reduction {
   Dims axes;
   bool keep_dims = true;
   bool is_nothing = false;  // no axes, and none means none
+  Id open_axes = kAbsent;   // axes that are known only while the model runs: int32 [n]
 };
 
 Result<Reduction> read_reduction(NodeContext& ctx) {
@@ -17,9 +23,14 @@ Result<Reduction> read_reduction(NodeContext& ctx) {
   Reduction r;
   r.x = ctx.in(0);
   r.keep_dims = ctx.int_attribute("keepdims", 1) != 0;
-  const int rank = ctx.b.rank(r.x);
+  GraphBuilder& b = ctx.b;
+  const int rank = b.rank(r.x);
   Dims given = ctx.ints_attribute("axes");
-  if (ctx.has(1)) {
+  if (ctx.has(1) && b.is_shape_known(ctx.in(1)) && b.elements(ctx.in(1)) > 0) {
+    if (ctx.is_open(1)) {
+      r.open_axes = cast(b, ctx.in(1), ir::DataType::kInt32);
+      return r;
+    }
     REEF_ASSIGN_OR_RETURN(given, ctx.ints(1));
   }
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, ctx.axes(given, rank));
@@ -31,6 +42,11 @@ Result<Reduction> read_reduction(NodeContext& ctx) {
 }
 
 Id apply(GraphBuilder& b, std::string_view op, Id x, const Reduction& r) {
+  if (r.open_axes != kAbsent) {
+    ir::Attributes attributes;
+    attributes.set("keep_dims", r.keep_dims);
+    return b.emit(op, {x, r.open_axes}, b.type(x), std::move(attributes));
+  }
   if (r.is_nothing || r.axes.empty()) return x;
   return reduce(b, op, x, r.axes, r.keep_dims);
 }
@@ -54,12 +70,49 @@ Status convert_reduction(NodeContext& ctx, std::string_view op, Function before 
   return ok_status();
 }
 
+// Whether a constant with infinite elements, such as a mask, leads to x.
+bool may_be_infinite(GraphBuilder& b, Id x) {
+  constexpr std::size_t kMostSeen = 256;
+  constexpr std::int64_t kMostElements = 1 << 16;
+  std::vector<Id> open = {x};
+  std::set<std::int32_t> seen = {x};
+  while (!open.empty() && seen.size() < kMostSeen) {
+    const Id id = open.back();
+    open.pop_back();
+    if (b.is_constant(id) && is_float(b.type(id)) && b.elements(id) <= kMostElements) {
+      const std::vector<float> values = b.float_values(id).value_or(std::vector<float>{});
+      if (std::any_of(values.begin(), values.end(), [](float each) { return std::isinf(each); })) return true;
+    }
+    if (b.is_constant(id) || b.producer(id) < 0) continue;
+    for (const std::int32_t input : b.op(b.producer(id)).inputs) {
+      if (input >= 0 && seen.insert(input).second) open.push_back(Id{input});
+    }
+  }
+  return false;
+}
+
+// TFLite starts with the lowest (highest) float, which is then the largest (smallest) of nothing but infinite elements.
+Status convert_extreme(NodeContext& ctx, std::string_view op, bool is_largest) {
+  REEF_ASSIGN_OR_RETURN(const Reduction r, read_reduction(ctx));
+  GraphBuilder& b = ctx.b;
+  Id y = apply(b, op, widened(b, r.x), r);
+  if (is_float(b.type(r.x)) && may_be_infinite(b, r.x)) {
+    const double start = is_largest ? std::numeric_limits<float>::lowest() : std::numeric_limits<float>::max();
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Id is_start =
+        compare(b, is_largest ? "LESS_EQUAL" : "GREATER_EQUAL", y, b.scalar(ir::DataType::kFloat32, start));
+    y = select(b, is_start, b.scalar(ir::DataType::kFloat32, is_largest ? -infinity : infinity), y);
+  }
+  ctx.out(0, cast(b, y, b.type(r.x)));
+  return ok_status();
+}
+
 }  // namespace
 
 Status convert_reduce_sum(NodeContext& ctx) { return convert_reduction(ctx, "SUM"); }
 Status convert_reduce_mean(NodeContext& ctx) { return convert_reduction(ctx, "MEAN"); }
-Status convert_reduce_max(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_MAX"); }
-Status convert_reduce_min(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_MIN"); }
+Status convert_reduce_max(NodeContext& ctx) { return convert_extreme(ctx, "REDUCE_MAX", true); }
+Status convert_reduce_min(NodeContext& ctx) { return convert_extreme(ctx, "REDUCE_MIN", false); }
 Status convert_reduce_prod(NodeContext& ctx) { return convert_reduction(ctx, "REDUCE_PROD"); }
 Status convert_reduce_l1(NodeContext& ctx) { return convert_reduction(ctx, "SUM", magnitude); }
 Status convert_reduce_l2(NodeContext& ctx) { return convert_reduction(ctx, "SUM", square, root); }
@@ -70,6 +123,10 @@ Status convert_reduce_log_sum(NodeContext& ctx) { return convert_reduction(ctx, 
 Status convert_reduce_log_sum_exp(NodeContext& ctx) {
   REEF_ASSIGN_OR_RETURN(Reduction r, read_reduction(ctx));
   GraphBuilder& b = ctx.b;
+  if (r.open_axes != kAbsent) {
+    REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(1));
+    return unsupported("its axes are not known, but {} were given", given.size());
+  }
   const Id x = cast(b, r.x, ir::DataType::kFloat32);
   if (r.is_nothing || r.axes.empty()) {
     ctx.out(0, r.x);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize and Upsample: every coordinate mode, nearest, linear and cubic.
 //
-// Sizes are known, so along each axis the result is a constant matrix times the input. Where that matrix is the one
-// that RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR applies, these are used; else rows are picked (GATHER) or mixed
-// (FULLY_CONNECTED with the matrix).
+// Where sizes are known (for others see open_resize.cpp), along each axis the result is a constant matrix times the
+// input. Where that matrix is the one that RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR applies, these are used; else
+// rows are picked (GATHER) or mixed (FULLY_CONNECTED with the matrix).
 #include <algorithm>
 #include <cmath>
 
-#include "import/onnx/converter.h"
+#include "import/onnx/resize.h"
 
 namespace reef::import {
 namespace {
@@ -27,12 +27,6 @@ struct AxisMatrix {
     }
     return true;
   }
-};
-
-struct ResizeMode {
-  std::string mode, coordinates, nearest;
-  double cubic = -0.75, outside = 0;
-  bool exclude_outside = false, antialias = false;
 };
 
 struct AxisResize {
@@ -183,6 +177,23 @@ Id along_axis(GraphBuilder& b, Id x, int axis, const AxisMatrix& matrix, bool is
   return transpose(b, fully_connected(b, transpose(b, x, order), filter, kAbsent), order);
 }
 
+// Rows and columns of an image [n, c, h, w] by constant matrices from the left, channels last: nothing is transposed.
+Id by_matrices(GraphBuilder& b, Id x, const AxisMatrix& rows, const AxisMatrix& columns) {
+  const auto constant = [&](const AxisMatrix& matrix) {
+    const std::vector<float> weights(matrix.weights.begin(), matrix.weights.end());
+    return b.floats(weights, shape_from({matrix.out, matrix.in}));
+  };
+  Id y = channels_last(b, x);
+  const std::int64_t images = b.dim(y, 0), channels = b.dim(y, 3);
+  if (!rows.is_identity()) {
+    y = matmul(b, constant(rows), reshape(b, y, {images, rows.in, columns.in * channels}));
+  }
+  if (!columns.is_identity()) {
+    y = matmul(b, constant(columns), reshape(b, y, {images * rows.out, columns.in, channels}));
+  }
+  return channels_first(b, reshape(b, y, {images, rows.out, columns.out, channels}));
+}
+
 Result<std::vector<AxisResize>> read_axes(NodeContext& ctx, const ResizeMode& m) {
   GraphBuilder& b = ctx.b;
   const ir::Shape shape = b.shape(ctx.in(0));
@@ -251,7 +262,6 @@ Result<ResizeMode> read_mode(NodeContext& ctx) {
   m.outside = ctx.float_attribute("extrapolation_value", 0);
   m.exclude_outside = ctx.int_attribute("exclude_outside", 0) != 0;
   m.antialias = ctx.int_attribute("antialias", 0) != 0;
-  if (m.antialias) m.exclude_outside = true;
   return m;
 }
 
@@ -262,6 +272,11 @@ Status convert_resize(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   const ir::DataType type = b.type(ctx.in(0));
   REEF_ASSIGN_OR_RETURN(const ResizeMode m, read_mode(ctx));
+  const int scales_input = ctx.op() == "Upsample" || ctx.opset() < 11 ? 1 : 2;
+  const bool has_scales = ctx.has(scales_input) && b.elements(ctx.in(scales_input)) > 0;
+  const bool may_be_open = can_resize_open(ctx, m);
+  if (may_be_open && has_scales && ctx.is_open(scales_input)) return open_resize(ctx, m, scales_input, false);
+  if (may_be_open && scales_input == 2 && ctx.is_open(3)) return open_resize(ctx, m, 3, true);
   REEF_ASSIGN_OR_RETURN(const std::vector<AxisResize> axes, read_axes(ctx, m));
   const bool is_nearest = m.mode == "nearest";
   Id x = is_nearest ? ctx.in(0) : cast(b, ctx.in(0), ir::DataType::kFloat32);
@@ -282,6 +297,7 @@ Status convert_resize(NodeContext& ctx) {
   Id y = kAbsent;
   if (rank == 4 && matrices[0].is_identity() && matrices[1].is_identity() && (is_float(type) || is_nearest)) {
     y = by_operator(b, x, matrices[2], matrices[3], m.mode);
+    if (y == kAbsent && !is_nearest) y = by_matrices(b, x, matrices[2], matrices[3]);
   }
   if (y == kAbsent) {
     y = x;

@@ -8,14 +8,18 @@ namespace reef::import {
 Status convert_cumsum(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
   GraphBuilder& b = ctx.b;
-  REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(1));
-  REEF_REQUIRE(given.size() == 1, "axis has {} elements", given.size());
-  REEF_ASSIGN_OR_RETURN(const int axis, ctx.axis(given[0], b.rank(ctx.in(0))));
+  REEF_REQUIRE(b.elements(ctx.in(1)) == 1, "axis has {} elements", b.elements(ctx.in(1)));
+  Id axis = cast(b, reshape(b, ctx.in(1), {}), ir::DataType::kInt32);
+  if (b.is_known(axis)) {
+    REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(1));
+    REEF_ASSIGN_OR_RETURN(const int from_start, ctx.axis(given[0], b.rank(ctx.in(0))));
+    axis = b.scalar(ir::DataType::kInt32, from_start);
+  }
   ir::Attributes attributes;
   attributes.set("exclusive", ctx.int_attribute("exclusive", 0) != 0);
   attributes.set("reverse", ctx.int_attribute("reverse", 0) != 0);
   const Id x = widened(b, ctx.in(0));
-  const Id sums = b.emit("CUMSUM", {x, b.scalar(ir::DataType::kInt32, axis)}, b.type(x), std::move(attributes));
+  const Id sums = b.emit("CUMSUM", {x, axis}, b.type(x), std::move(attributes));
   ctx.out(0, cast(b, sums, b.type(ctx.in(0))));
   return ok_status();
 }
@@ -24,7 +28,8 @@ Status convert_top_k(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   std::int64_t k = ctx.int_attribute("k", 0);
-  if (ctx.opset() >= 10 || ctx.has(1)) {
+  const bool is_open = ctx.is_open(1);
+  if (!is_open && (ctx.opset() >= 10 || ctx.has(1))) {
     REEF_ASSIGN_OR_RETURN(const Dims given, ctx.ints(1));
     REEF_REQUIRE(given.size() == 1, "k has {} elements", given.size());
     k = given[0];
@@ -38,8 +43,9 @@ Status convert_top_k(NodeContext& ctx) {
   const bool is_largest = ctx.int_attribute("largest", 1) != 0;
   x = transpose(b, x, order);
   if (!is_largest) x = unary(b, "NEG", x);
-  std::vector<Id> best = b.emit_many("TOPK_V2", {x, b.scalar(ir::DataType::kInt32, static_cast<double>(k))},
-                                     {b.type(x), ir::DataType::kInt32});
+  const Id count = is_open ? cast(b, reshape(b, ctx.in(1), {}), ir::DataType::kInt32)
+                           : b.scalar(ir::DataType::kInt32, static_cast<double>(k));
+  std::vector<Id> best = b.emit_many("TOPK_V2", {x, count}, {b.type(x), ir::DataType::kInt32});
   if (!is_largest) best[0] = unary(b, "NEG", best[0]);
   ctx.out(0, cast(b, transpose(b, best[0], order), b.type(ctx.in(0))));
   ctx.out(1, {cast(b, transpose(b, best[1], order), ir::DataType::kInt64), onnx::ElementType::kInt64, {}});

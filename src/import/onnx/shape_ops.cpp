@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "import/onnx/converter.h"
+#include "import/onnx/open_sizes.h"
 
 namespace reef::import {
 
@@ -36,6 +37,7 @@ Status convert_reshape(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
   Dims wanted = ctx.ints_attribute("shape");
+  if (ctx.is_open(1)) return open_reshape(ctx);
   if (ctx.opset() >= 5 || ctx.has(1)) {
     REEF_ASSIGN_OR_RETURN(wanted, ctx.ints(1));
   }
@@ -94,6 +96,7 @@ Result<Dims> axes_given(NodeContext& ctx) {
 Status convert_squeeze(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
   GraphBuilder& b = ctx.b;
+  if (ctx.is_open(1)) return open_squeeze(ctx);
   const ir::Shape shape = b.shape(ctx.in(0));
   REEF_ASSIGN_OR_RETURN(const Dims given, axes_given(ctx));
   REEF_ASSIGN_OR_RETURN(const std::vector<int> axes, ctx.axes(given, shape.rank()));
@@ -109,6 +112,7 @@ Status convert_squeeze(NodeContext& ctx) {
 
 Status convert_unsqueeze(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+  if (ctx.is_open(1)) return open_unsqueeze(ctx);
   const ir::Shape shape = ctx.b.shape(ctx.in(0));
   REEF_ASSIGN_OR_RETURN(const Dims given, axes_given(ctx));
   const int rank = shape.rank() + static_cast<int>(given.size());
@@ -168,6 +172,7 @@ Status convert_transpose(NodeContext& ctx) {
 
 Status convert_expand(NodeContext& ctx) {
   REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+  if (ctx.is_open(1)) return open_expand(ctx);
   REEF_ASSIGN_OR_RETURN(Dims wanted, ctx.ints(1));
   const ir::Shape from = ctx.b.shape(ctx.in(0));
   // Broadcasting works both ways: a size of 1 keeps the input's.
@@ -212,6 +217,7 @@ Status convert_constant(NodeContext& ctx) {
 }
 
 Status convert_constant_of_shape(NodeContext& ctx) {
+  if (ctx.is_open(0)) return open_constant_of_shape(ctx);
   REEF_ASSIGN_OR_RETURN(const Dims dims, ctx.ints(0));
   for (const std::int64_t size : dims) REEF_REQUIRE(size >= 0 && size < (std::int64_t{1} << 31), "a size is {}", size);
   Value value;
@@ -236,12 +242,12 @@ Status convert_constant_of_shape(NodeContext& ctx) {
 }
 
 Status convert_cast(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+  REEF_RETURN_IF_ERROR(ctx.require_operands(1));
   GraphBuilder& b = ctx.b;
   Value value;
   value.type = static_cast<onnx::ElementType>(ctx.int_attribute("to", 0));
   if (ctx.op() == "CastLike") {
-    REEF_RETURN_IF_ERROR(ctx.require_inputs(2));
+    REEF_RETURN_IF_ERROR(ctx.require_operands(2));
     value.type = ctx.value(1).type;
   }
   const auto to = stored_type(value.type);

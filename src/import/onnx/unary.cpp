@@ -12,7 +12,7 @@ namespace reef::import {
 namespace {
 
 Status convert_direct(NodeContext& ctx, std::string_view op) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+  REEF_RETURN_IF_ERROR(ctx.require_operands(1));
   ctx.out(0, unary(ctx.b, op, ctx.in(0)));
   return ok_status();
 }
@@ -61,7 +61,7 @@ Status convert_abs(NodeContext& ctx) {
 }
 
 Status convert_neg(NodeContext& ctx) {
-  REEF_RETURN_IF_ERROR(ctx.require_inputs(1));
+  REEF_RETURN_IF_ERROR(ctx.require_operands(1));
   const Id wide = widened(ctx.b, ctx.in(0));
   ctx.out(0, cast(ctx.b, unary(ctx.b, "NEG", wide), ctx.b.type(ctx.in(0))));
   return ok_status();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/vocabulary.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace reef::import {
@@ -179,7 +180,11 @@ Id power(GraphBuilder& b, Id x, double y) { return binary(b, "POW", x, b.scalar(
 Id subtract_from(GraphBuilder& b, double x, Id y) { return sub(b, b.scalar(b.type(y), x), y); }
 
 Id select(GraphBuilder& b, Id condition, Id yes, Id no) {
-  return b.emit("SELECT_V2", {condition, yes, no}, b.type(yes));
+  const Id chosen = b.emit("SELECT_V2", {condition, yes, no}, b.type(yes));
+  // Of single elements TFLite's kernel keeps the shape that the result had before, which is none.
+  const int rank = std::max({b.rank(condition), b.rank(yes), b.rank(no)});
+  const bool is_lost = b.status().ok() && b.is_shape_known(chosen) && b.rank(chosen) < rank;
+  return is_lost ? reshape(b, chosen, Dims(static_cast<std::size_t>(rank), 1)) : chosen;
 }
 
 Id reduce(GraphBuilder& b, std::string_view op, Id x, const Dims& axes, bool keep_dims) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/elementwise/float_functions.h"
 #include "numeric/fixed_point_math.h"
 #include "numeric/half.h"
 
@@ -80,17 +81,46 @@ std::optional<DifferenceScaling> difference_scaling(double beta, double input_sc
   return DifferenceScaling{factor.mantissa, factor.shift, -static_cast<std::int32_t>(std::floor(radius))};
 }
 
+namespace {
+
+constexpr std::int64_t kRowsTogether = 8;
+
+// sums[r] = the sum of row r, from the first element to the last. Several rows at a time: in one, each addition waits
+// for the last.
+template <std::int64_t kRows>
+void sum_rows(const float* rows, std::int64_t depth, float* sums) {
+  std::fill_n(sums, kRows, 0.0f);
+  for (std::int64_t c = 0; c < depth; ++c) {
+    for (std::int64_t r = 0; r < kRows; ++r) sums[r] += rows[r * depth + c];
+  }
+}
+
+}  // namespace
+
 void softmax(const float* input, Rows rows, float beta, float* output) {
-  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-    const float* in = input + r * rows.depth;
-    float* out = output + r * rows.depth;
-    const float maximum = row_maximum(in, rows.depth);
-    float sum = 0;
-    for (std::int64_t c = 0; c < rows.depth; ++c) {
-      out[c] = std::exp((in[c] - maximum) * beta);
-      sum += out[c];
+  for (std::int64_t begin = rows.begin, count = 0; begin < rows.end; begin += count) {
+    count = rows.end - begin >= kRowsTogether ? kRowsTogether : 1;
+    float* const outputs = output + begin * rows.depth;
+    for (std::int64_t r = 0; r < count; ++r) {
+      const float* in = input + (begin + r) * rows.depth;
+      float* out = outputs + r * rows.depth;
+      const float maximum = largest(in, rows.depth);
+      for (std::int64_t c = 0; c < rows.depth; ++c) out[c] = (in[c] - maximum) * beta;
     }
-    for (std::int64_t c = 0; c < rows.depth; ++c) out[c] = out[c] / sum;
+    // exp is taken of negative numbers and 0; not so only if beta is negative.
+    const std::int64_t elements = count * rows.depth;
+    if (beta >= 0) {
+      c_exponentials(outputs, elements, outputs);
+    } else {
+      for (std::int64_t c = 0; c < elements; ++c) outputs[c] = std::exp(outputs[c]);
+    }
+    float sums[kRowsTogether];
+    count == 1 ? sum_rows<1>(outputs, rows.depth, sums) : sum_rows<kRowsTogether>(outputs, rows.depth, sums);
+    for (std::int64_t r = 0; r < count; ++r) {
+      float* out = outputs + r * rows.depth;
+      const float sum = sums[r];
+      for (std::int64_t c = 0; c < rows.depth; ++c) out[c] = out[c] / sum;
+    }
   }
 }
 

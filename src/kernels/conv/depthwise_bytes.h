@@ -3,10 +3,11 @@
 // followed by matmul/requantize.h, which are the reference.
 //
 // 32 channels at a time. Bytes of up to four rows of a window, one below the other, are interleaved, so that one
-// instruction (VNNI) multiplies four and adds them up per channel; columns that neighbouring windows share are
-// interleaved once. AVX2 has no such instruction that is exact; there two at a time are widened to 16 bits. Positions
-// outside of the image read from a line of zero points. int8 activations are raised by 128 on the way. Weights less
-// their zero point may need 9 bits: then each is written as a sum of two, or three for 255.
+// instruction (AVX-512 with VNNI) multiplies four and adds them up per channel; columns that neighbouring windows share
+// are interleaved once, and for two rows of outputs where windows have three rows. AVX2 has no such instruction that is
+// exact; there two at a time are widened to 16 bits. Positions outside of the image read from a line of zero points.
+// int8 activations are raised by 128 on the way. Weights less their zero point may need 9 bits: then each of the block
+// is written as a sum of two, or three for 255.
 #pragma once
 
 #include <algorithm>
@@ -29,22 +30,24 @@ bool has_depthwise_bytes(const ConvShape& s);
 inline std::int64_t block_channel(const ConvShape& s, std::int64_t block) {
   return std::min(block * kDepthwiseBlock, std::max<std::int64_t>(s.output_channels - kDepthwiseBlock, 0));
 }
-// Which channel of a block vector `vector` (of 4) holds in lane `lane` (of 8): an order that interleaving gives.
-inline std::int64_t channel_in_block(std::int64_t vector, std::int64_t lane) {
-  return lane / 4 * 16 + vector * 4 + lane % 4;
-}
-
-// [block][column of the window][group of 4 rows][part][vector], 32 bytes each. VNNI: a part per summand of the weights,
-// 4 vectors of bytes; AVX2: a part for the upper two rows and one for the lower two, 4 vectors of 16-bit numbers.
+// 64-byte vectors: [block][output row][column of the window][group of 4 rows][summand][64 bytes, twice], channels in
+// order. AVX2: [block][column of the window][group of 4 rows][upper, lower two rows][vector of 32 bytes, four times],
+// 16-bit numbers.
 struct DepthwiseWeights {
-  SimdTarget target = SimdTarget::kBaseline;
+  bool is_wide = false;  // 64-byte vectors
   std::int64_t row_groups = 1;
-  std::int64_t summands = 1;  // VNNI: signed bytes that each weight is a sum of
+  bool is_three_by_three = false;  // 64-byte vectors, and windows of 3 by 3 that move by 1 or 2
+  std::int64_t output_rows = 1;    // that there are weights for; see depthwise_3x3_body.h
   AlignedVector<std::int8_t> values;
-  std::vector<std::int32_t> sums;  // per channel
-  std::vector<float> magnitudes;   // per channel
+  std::vector<std::int64_t> block_begin;     // where a block's values begin
+  std::vector<std::int64_t> block_summands;  // 64-byte vectors: signed bytes that each weight is a sum of
+  std::vector<std::int32_t> sums;            // per channel
+  std::vector<float> magnitudes;             // per channel
 
-  std::int64_t group_bytes() const { return target == SimdTarget::kAvx512 ? summands * 4 * 32 : 8 * 32; }
+  // Which channel of a block slot `slot` (of 32) is; AVX2 has an order that interleaving gives.
+  std::int64_t channel_in_block(std::int64_t slot) const {
+    return is_wide ? slot : slot % 8 / 4 * 16 + slot / 8 * 4 + slot % 4;
+  }
 };
 // weights: [position][channel], zero points subtracted, within [-255, 255].
 DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights);

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv/depthwise_bytes.h for one x86 target; REEF_VNNI says which. No include guard: it is included once per target,
-// see simd/targets.h.
+// conv/depthwise_bytes.h for AVX2. No include guard: it is included between brackets, see simd/targets.h.
 
 #include "kernels/matmul/byte_scaling_body.h"
 
-#if REEF_VNNI
-constexpr int kParts = 4;
-constexpr int kPixels = 4;  // outputs side by side that share columns
-#else
 constexpr int kParts = 8;
 constexpr int kPixels = 2;
-#endif
 
 struct RowWork {
-  // Input bytes of the first channel of the image: [column][row of the window, 4 * row_groups], columns from the first
+  // Input bytes of the first channel of the image: [row of the window, 4 * row_groups][column], columns from the first
   // that any window touches.
   const std::uint8_t* const* columns;
-  std::int64_t column_rows;                     // 4 * row_groups
+  std::int64_t span;                            // columns of a row
   std::int64_t stride, dilation, window, rows;  // of the window: columns, rows
   const std::int8_t* weights;                   // of the block
   std::int64_t group_bytes, row_groups;
-  std::int64_t summands;
   bool is_signed;
   const ByteScaling* scaling;
   std::int64_t slot;               // of the block in the scaling
@@ -35,33 +28,22 @@ template <bool kWhole>
   if constexpr (kWhole) {
     return _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), flip);
   }
-#if REEF_VNNI
-  const auto mask = static_cast<__mmask32>((1u << work.channels) - 1);
-  return _mm256_xor_si256(_mm256_maskz_loadu_epi8(mask, from), flip);
-#else
   alignas(32) std::uint8_t bytes[kDepthwiseBlock] = {};
   std::memcpy(bytes, from, static_cast<std::size_t>(work.channels));
   return _mm256_xor_si256(_mm256_load_si256(reinterpret_cast<const __m256i*>(bytes)), flip);
-#endif
 }
 
 // Four rows of one column, interleaved.
 // kThreeRows: the fourth does not count.
 template <bool kWhole, bool kThreeRows>
-[[gnu::always_inline]] inline void load_column(const RowWork& work, __m256i flip, const std::uint8_t* const* rows,
+[[gnu::always_inline]] inline void load_column(const RowWork& work, __m256i flip, const std::uint8_t* const* at,
                                                __m256i (&parts)[kParts]) {
-  const __m256i r0 = load_row<kWhole>(work, flip, rows[0] + work.channel),
-                r1 = load_row<kWhole>(work, flip, rows[1] + work.channel);
-  const __m256i r2 = load_row<kWhole>(work, flip, rows[2] + work.channel);
-  const __m256i r3 = kThreeRows ? r2 : load_row<kWhole>(work, flip, rows[3] + work.channel);
+  const __m256i r0 = load_row<kWhole>(work, flip, at[0] + work.channel),
+                r1 = load_row<kWhole>(work, flip, at[work.span] + work.channel);
+  const __m256i r2 = load_row<kWhole>(work, flip, at[2 * work.span] + work.channel);
+  const __m256i r3 = kThreeRows ? r2 : load_row<kWhole>(work, flip, at[3 * work.span] + work.channel);
   const __m256i low01 = _mm256_unpacklo_epi8(r0, r1), high01 = _mm256_unpackhi_epi8(r0, r1);
   const __m256i low23 = _mm256_unpacklo_epi8(r2, r3), high23 = _mm256_unpackhi_epi8(r2, r3);
-#if REEF_VNNI
-  parts[0] = _mm256_unpacklo_epi16(low01, low23);
-  parts[1] = _mm256_unpackhi_epi16(low01, low23);
-  parts[2] = _mm256_unpacklo_epi16(high01, high23);
-  parts[3] = _mm256_unpackhi_epi16(high01, high23);
-#else
   const __m256i zero = _mm256_setzero_si256();
   parts[0] = _mm256_unpacklo_epi8(low01, zero);
   parts[1] = _mm256_unpackhi_epi8(low01, zero);
@@ -71,23 +53,15 @@ template <bool kWhole, bool kThreeRows>
   parts[5] = _mm256_unpackhi_epi8(low23, zero);
   parts[6] = _mm256_unpacklo_epi8(high23, zero);
   parts[7] = _mm256_unpackhi_epi8(high23, zero);
-#endif
 }
 
 [[gnu::always_inline]] inline void add_column(const __m256i (&parts)[kParts], const std::int8_t* weights,
-                                              std::int64_t summands, __m256i* sums) {
+                                              __m256i* sums) {
   const auto* w = reinterpret_cast<const __m256i*>(weights);
 #pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) {
-#if REEF_VNNI
-    sums[v] = _mm256_dpbusd_epi32(sums[v], parts[v], _mm256_load_si256(w + v));
-    if (summands > 1) sums[v] = _mm256_dpbusd_epi32(sums[v], parts[v], _mm256_load_si256(w + 4 + v));
-    if (summands > 2) sums[v] = _mm256_dpbusd_epi32(sums[v], parts[v], _mm256_load_si256(w + 8 + v));
-#else
-    (void)summands;
     sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(parts[v], _mm256_load_si256(w + v)));
     sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(parts[v + 4], _mm256_load_si256(w + 4 + v)));
-#endif
   }
 }
 
@@ -99,7 +73,7 @@ void fix_pixel(const RowWork& work, const __m256i* sums, std::uint8_t* to) {
     alignas(32) std::int32_t sum[kLanes];
     _mm256_store_si256(reinterpret_cast<__m256i*>(sum), sums[v]);
     for (int i = 0; i < kLanes; ++i) {
-      const std::int64_t channel = channel_in_block(v, i);
+      const std::int64_t channel = i / 4 * 16 + v * 4 + i % 4;
       if ((lanes >> i & 1) == 0 || channel >= work.channels) continue;
       to[channel] = exact_byte(*work.scaling->exact, sum[i], work.channel + channel);
     }
@@ -118,7 +92,7 @@ template <int kCount, bool kWhole, bool kSigned>
 #pragma GCC unroll 4
     for (int p = 0; p < kCount; ++p) {
       const __m256i scaled = scale(sums[p][v], by);
-      results[p][v] = _mm256_sra_epi32(scaled, limits.bits);
+      results[p][v] = _mm256_srai_epi32(scaled, kPlaces);
       least = _mm256_min_epu32(least, _mm256_and_si256(scaled, limits.mask));
     }
   }
@@ -138,7 +112,7 @@ template <int kCount, bool kWhole, bool kSigned>
       std::memcpy(to + p * stride, all, static_cast<std::size_t>(channels));
     }
   }
-  if (!all_sure(*work.scaling, least)) [[unlikely]] {
+  if (!all_sure(least)) [[unlikely]] {
     __m256i kept[kCount][4];
     std::memcpy(kept, sums, sizeof kept);
     for (int p = 0; p < kCount; ++p) fix_pixel(work, kept[p], to + p * stride);
@@ -161,23 +135,23 @@ void depthwise_pixels(const RowWork& work, std::int64_t x) {
   __m256i parts[kParts];
   if constexpr (kStride != 0) {
     constexpr int kColumns = (kCount - 1) * kStride + kWindow;
-    const std::uint8_t* const* column = work.columns + x * kStride * work.column_rows;
+    const std::uint8_t* const* column = work.columns + x * kStride;
 #pragma GCC unroll 16
     for (int j = 0; j < kColumns; ++j) {
-      load_column<kWhole, kThreeRows>(work, flip, column + j * work.column_rows, parts);
+      load_column<kWhole, kThreeRows>(work, flip, column + j, parts);
 #pragma GCC unroll 4
       for (int p = 0; p < kCount; ++p) {
         const int kx = j - p * kStride;
-        if (kx >= 0 && kx < kWindow) add_column(parts, work.weights + kx * work.group_bytes, work.summands, sums[p]);
+        if (kx >= 0 && kx < kWindow) add_column(parts, work.weights + kx * work.group_bytes, sums[p]);
       }
     }
   } else {
     static_assert(kCount == 1);
     for (std::int64_t kx = 0; kx < work.window; ++kx) {
-      const std::uint8_t* const* column = work.columns + (x * work.stride + kx * work.dilation) * work.column_rows;
+      const std::uint8_t* const* column = work.columns + x * work.stride + kx * work.dilation;
       for (std::int64_t g = 0; g < work.row_groups; ++g) {
-        load_column<kWhole, kThreeRows>(work, flip, column + 4 * g, parts);
-        add_column(parts, work.weights + (kx * work.row_groups + g) * work.group_bytes, work.summands, sums[0]);
+        load_column<kWhole, kThreeRows>(work, flip, column + 4 * g * work.span, parts);
+        add_column(parts, work.weights + (kx * work.row_groups + g) * work.group_bytes, sums[0]);
       }
     }
   }

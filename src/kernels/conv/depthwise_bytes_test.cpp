@@ -15,7 +15,7 @@
 namespace reef::kernels {
 namespace {
 
-constexpr int kTrials = 250;
+constexpr int kTrials = 300;
 
 template <typename T>
 void compare(std::mt19937& random, const std::string& what) {
@@ -25,14 +25,15 @@ void compare(std::mt19937& random, const std::string& what) {
   if (pick(random, 0, 1) == 0) {
     // What networks have most.
     s.y.window = s.x.window = 3;
-    s.y.dilation = s.x.dilation = 1;
-    s.x.stride = pick(random, 1, 2);
+    s.y.dilation = s.x.dilation = pick(random, 0, 2) == 0 ? pick(random, 2, 4) : 1;
+    s.y.stride = s.x.stride = pick(random, 1, 2);
   }
   const std::vector<T> input = random_bytes<T>(random, s.batches * s.input_batch_size());
   const std::vector<T> weights = random_bytes<T>(random, s.taps() * s.output_channels);
   const std::int32_t input_zero = random_zero_point<T>(random);
   const std::int32_t weights_zero = pick(random, 0, 1) == 0 ? 0 : random_zero_point<T>(random);
   const Requantizer q = random_requantizer<T>(random, s.output_channels);
+  if (!suits_byte_scaling(q)) return;
   std::vector<std::int64_t> bias(static_cast<std::size_t>(s.output_channels));
   for (auto& b : bias) b = pick(random, -100000, 100000);
   const std::int64_t* bias_data = pick(random, 0, 3) == 0 ? nullptr : bias.data();

@@ -2,8 +2,10 @@
 // A convolution as a matrix product without a copy of its input: where the operands of each output pixel lie.
 //
 // A window is `runs` pieces of `length` consecutive elements. Usually a piece is one position of the window with all
-// channels of its group, and positions outside the image point to a line of `outside` values. Windows over few channels
-// (pictures) are gathered into rows instead, one run each: pieces that short would cost more than the copy.
+// channels of its group, and positions outside the image point to a line of `outside` values. Over few channels
+// (pictures) such pieces would be too short: there a piece is a line of the window, which lies in one piece in the
+// image, too, and is copied only where the window reaches beyond the image. Where it does not (dilation, groups) the
+// window is gathered.
 #pragma once
 
 #include <algorithm>
@@ -15,26 +17,54 @@
 
 namespace reef::kernels {
 
+// What WindowRows works in. Kept from call to call, it saves small layers the time that asking for memory takes.
+template <typename T>
+struct WindowMemory {
+  std::vector<const T*> pointers, lines;
+  std::vector<T> gathered, outside;
+};
+
 // Windows of a few output pixels. The pointers are valid until the next `load`.
 template <typename T>
 class WindowRows {
  public:
-  // `outside`: what positions outside of the image count as. `few_channels`: windows over fewer are gathered.
-  WindowRows(const ConvShape& s, const T* input, T outside, std::int64_t few_channels, std::int64_t most_rows)
-      : s_(s), input_(input), outside_value_(outside), most_rows_(most_rows) {
+  // `outside`: what positions outside of the image count as. `few_channels`: fewer make pieces too short.
+  WindowRows(const ConvShape& s, const T* input, T outside, std::int64_t few_channels, std::int64_t most_rows,
+             WindowMemory<T>& memory)
+      : s_(s),
+        input_(input),
+        outside_value_(outside),
+        most_rows_(most_rows),
+        memory_(memory),
+        pointers_(memory.pointers),
+        lines_(memory.lines),
+        gathered_(memory.gathered),
+        outside_(memory.outside) {
     const std::int64_t channels = s.group_inputs();
-    gathers_ = s.taps() > 1 && channels < few_channels;
-    runs_ = gathers_ ? 1 : s.taps();
-    length_ = gathers_ ? s.depth() : channels;
+    const bool has_short_pieces = s.taps() > 1 && channels < few_channels;
+    has_whole_lines_ = has_short_pieces && s.groups == 1 && s.x.dilation == 1;
+    gathers_ = has_short_pieces && !has_whole_lines_;
+    runs_ = gathers_ ? 1 : has_whole_lines_ ? s.y.window : s.taps();
+    length_ = s.depth() / runs_;
     is_pointwise_ = s.is_pointwise();
     pointers_.resize(static_cast<std::size_t>(runs_ * most_rows));
-    if (gathers_) {
+    if (has_whole_lines_) {
+      gathered_.resize(static_cast<std::size_t>(most_rows * s.depth()), outside);
+      outside_.assign(static_cast<std::size_t>(length_), outside);
+    } else if (gathers_) {
       row_stride_ = length_ + kSlack;
       gathered_.resize(static_cast<std::size_t>(most_rows * row_stride_), outside);
     } else if (!is_pointwise_) {
       outside_.assign(static_cast<std::size_t>(channels), outside);
     }
   }
+
+  ~WindowRows() {
+    constexpr std::size_t kKeptElements = 1 << 18;
+    if (pointers_.size() + gathered_.size() + outside_.size() > kKeptElements) memory_ = {};
+  }
+  WindowRows(const WindowRows&) = delete;
+  WindowRows& operator=(const WindowRows&) = delete;
 
   std::int64_t runs() const { return runs_; }
   std::int64_t length() const { return length_; }
@@ -54,7 +84,9 @@ class WindowRows {
     }
     std::int64_t x = first % s_.x.output, row = first / s_.x.output;
     for (std::int64_t r = 0; r < count; ++r) {
-      if (gathers_) {
+      if (has_whole_lines_) {
+        point_to_lines(group_input, row, x, r);
+      } else if (gathers_) {
         gather(group_input, row, x, r);
       } else {
         point(group_input, row, x, r);
@@ -86,13 +118,33 @@ class WindowRows {
     }
   }
 
+  void point_to_lines(const T* group_input, std::int64_t row, std::int64_t x, std::int64_t r) {
+    if (row != lines_row_) find_lines(group_input, row);
+    const std::int64_t x0 = s_.x.origin(x), channels = s_.input_channels;
+    const bool is_inside = x0 >= 0 && x0 + s_.x.window <= s_.x.input;
+    for (std::int64_t ky = 0; ky < runs_; ++ky) {
+      const T* line = lines_[static_cast<std::size_t>(ky)];
+      const T*& pointer = pointers_[static_cast<std::size_t>(ky * most_rows_ + r)];
+      if (line == nullptr || is_inside) {
+        pointer = line == nullptr ? outside_.data() : line + x0 * channels;
+        continue;
+      }
+      T* to = gathered_.data() + (r * runs_ + ky) * length_;
+      const TapRange xs = s_.x.inside(x);
+      std::fill(to, to + length_, outside_value_);
+      if (xs.begin < xs.end) {
+        std::copy_n(line + (x0 + xs.begin) * channels, (xs.end - xs.begin) * channels, to + xs.begin * channels);
+      }
+      pointer = to;
+    }
+  }
+
   void gather(const T* group_input, std::int64_t row, std::int64_t x, std::int64_t r) {
     const std::int64_t channels = s_.group_inputs(), line_length = s_.x.window * channels, x0 = s_.x.origin(x);
     T* to = gathered_.data() + r * row_stride_;
     pointers_[static_cast<std::size_t>(r)] = to;
     if (row != lines_row_) find_lines(group_input, row);
     const bool is_inside = x0 >= 0 && x0 + (s_.x.window - 1) * s_.x.dilation < s_.x.input;
-    const bool contiguous = s_.x.dilation == 1 && s_.groups == 1;
     const TapRange xs = is_inside ? TapRange{0, s_.x.window} : s_.x.inside(x);
     const T* end = input_ + s_.batches * s_.input_batch_size();
     for (std::int64_t ky = 0; ky < s_.y.window; ++ky, to += line_length) {
@@ -102,10 +154,6 @@ class WindowRows {
         continue;
       }
       const auto at = [&](std::int64_t kx) { return line + (x0 + kx * s_.x.dilation) * s_.input_channels; };
-      if (is_inside && contiguous) {
-        copy(to, at(0), line_length, end);
-        continue;
-      }
       std::fill(to, to + xs.begin * channels, outside_value_);
       for (std::int64_t kx = xs.begin; kx < xs.end; ++kx) copy(to + kx * channels, at(kx), channels, end);
       std::fill(to + xs.end * channels, to + line_length, outside_value_);
@@ -137,10 +185,11 @@ class WindowRows {
   const T* input_;
   T outside_value_;
   std::int64_t most_rows_, runs_ = 1, length_ = 0, row_stride_ = 0;
-  bool gathers_ = false, is_pointwise_ = false;
+  bool gathers_ = false, has_whole_lines_ = false, is_pointwise_ = false;
   std::int64_t lines_row_ = -1;  // output row that lines_ belong to
-  std::vector<const T*> pointers_, lines_;
-  std::vector<T> gathered_, outside_;
+  WindowMemory<T>& memory_;
+  std::vector<const T*>&pointers_, &lines_;
+  std::vector<T>&gathered_, &outside_;
 };
 
 }  // namespace reef::kernels

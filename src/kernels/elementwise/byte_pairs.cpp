@@ -2,8 +2,10 @@
 #include "kernels/elementwise/byte_pairs.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/simd/targets.h"
@@ -28,6 +30,7 @@ namespace {
 namespace avx512 {
 namespace {
 #include "kernels/elementwise/byte_pairs_body.h"
+#include "kernels/elementwise/byte_pairs_wide_body.h"
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
@@ -37,20 +40,25 @@ namespace {
 
 double real_of(numeric::Multiplier m) { return std::ldexp(static_cast<double>(m.mantissa), m.shift - 31); }
 
+template <typename T>
+bool is_within(std::int32_t value) {
+  return value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
+}
+
 // Factors that multiply_as_shipped treats as multiplications by real numbers.
 bool is_regular(numeric::Multiplier m) { return m.shift <= 0 && m.shift >= -31; }
 
 }  // namespace
 
 // `largest`: of the absolute values that are added up; `off`: how far the reference's roundings may lead from the real
-// number. Float operations are off by 2^-24 of a value each; four of them matter. One more unit is for rounding to
-// units.
+// number. Float operations are off by 2^-24 of a value each; four of them matter. Half a unit is for rounding to units.
 void BytePairs::choose_bits(double largest, double off) {
-  for (real_.bits = 14; real_.bits >= 5; --real_.bits) {
-    const double unit = std::ldexp(1.0, real_.bits);
-    if (unit * (largest * std::ldexp(4.0, -24) + off) + 0.5 < 1 && unit * largest < 2147483647.0) break;
-  }
-  real_.is_fast = real_.is_fast && real_.bits >= 5;
+  real_.bits = 14;
+  while (real_.bits >= 5 && std::ldexp(largest, real_.bits) >= 2147483647.0) --real_.bits;
+  const double unit = std::ldexp(1.0, real_.bits);
+  const double slack = std::floor(unit * (largest * std::ldexp(4.0, -24) + off) + 0.5) + 1;
+  real_.is_fast = real_.is_fast && real_.bits >= 5 && 8 * slack < unit;  // else too much would be in doubt
+  real_.slack = real_.is_fast ? static_cast<std::int32_t>(slack) : 1;
 }
 
 template <typename T>
@@ -77,10 +85,12 @@ BytePairs BytePairs::sum(const Rescale& a, const Rescale& b, bool minus, const R
   real.zero_b = b.zero_point;
   real.factor_a = static_cast<float>(of_a) * unit;
   real.factor_b = static_cast<float>(minus ? -of_b : of_b) * unit;
-  real.above = real.below = 0.5f * unit + 1;
+  real.above = real.below = 0.5f * unit + static_cast<float>(real.slack);
   real.zero_point = result.zero_point;
   real.lowest = result.min;
   real.highest = result.max;
+  real.is_fast =
+      real.is_fast && is_within<T>(result.zero_point) && is_within<T>(result.min) && is_within<T>(result.max);
   return pairs;
 }
 
@@ -106,11 +116,13 @@ BytePairs BytePairs::product(std::int32_t zero_a, std::int32_t zero_b, const Req
   real.zero_a = zero_a;
   real.zero_b = zero_b;
   real.factor_a = static_cast<float>(factor) * unit;
-  real.above = (0.5f + nudge) * unit + 1;
-  real.below = (0.5f - nudge) * unit + 1;
+  real.above = (0.5f + nudge) * unit + static_cast<float>(real.slack);
+  real.below = (0.5f - nudge) * unit + static_cast<float>(real.slack);
   real.zero_point = result.zero_point;
   real.lowest = result.min;
   real.highest = result.max;
+  real.is_fast =
+      real.is_fast && is_within<T>(result.zero_point) && is_within<T>(result.min) && is_within<T>(result.max);
   return pairs;
 }
 
@@ -123,16 +135,17 @@ std::uint8_t BytePairs::exact(std::uint8_t a, std::uint8_t b) const {
 
 void BytePairs::row(const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b, std::int64_t b_step,
                     std::uint8_t* out, std::int64_t count) const {
-  std::int64_t done = 0;
 #if defined(__x86_64__)
   const SimdTarget target = active_target();
   if (real_.is_fast && target == SimdTarget::kAvx512) {
-    done = avx512::pairs_row(*this, a, a_step, b, b_step, out, count);
+    const std::int64_t done = count < 64 ? 0 : avx512::wide_pairs_row(*this, a, a_step, b, b_step, out, count);
+    if (done == count) return;
+    return avx512::pairs_row(*this, a + done * a_step, a_step, b + done * b_step, b_step, out + done, count - done);
   } else if (real_.is_fast && target == SimdTarget::kAvx2) {
-    done = avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
+    return avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
   }
 #endif
-  for (std::int64_t i = done; i < count; ++i) out[i] = exact(a[i * a_step], b[i * b_step]);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = exact(a[i * a_step], b[i * b_step]);
 }
 
 template BytePairs BytePairs::sum<std::int8_t>(const Rescale&, const Rescale&, bool, const Requantize&);

@@ -30,13 +30,13 @@ class BytePairs {
            std::int64_t count) const;
 
   // What the vector code needs: (a - zero_a) * factor_a + (b - zero_b) * factor_b + above, or (a - zero_a) * (b -
-  // zero_b)
-  // * factor_a + (above or below, by the sign of the product), in units of 2^-bits.
+  // zero_b) * factor_a + (above or below, by the sign of the product), in units of 2^-bits.
   struct Real {
     bool is_signed = false, is_product = false, is_fast = false;
     std::int32_t zero_a = 0, zero_b = 0;
     float factor_a = 0, factor_b = 0, above = 0, below = 0;
     int bits = 0;
+    std::int32_t slack = 1;  // units that a result may be off; above and below have as many added
     std::int32_t zero_point = 0, lowest = 0, highest = 0;  // of the result
   };
   const Real& real() const { return real_; }

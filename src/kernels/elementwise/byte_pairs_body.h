@@ -22,36 +22,64 @@
   return _mm256_cvtps_epi32(_mm256_fmadd_ps(a, _mm256_set1_ps(real.factor_a), second));
 }
 
-[[gnu::always_inline]] inline __m128i to_bytes(const BytePairs::Real& real, __m256i results) {
-  const __m256i offset = _mm256_add_epi32(results, _mm256_set1_epi32(real.zero_point));
-  const __m256i limited =
-      _mm256_min_epi32(_mm256_max_epi32(offset, _mm256_set1_epi32(real.lowest)), _mm256_set1_epi32(real.highest));
-  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(limited), _mm256_extracti128_si256(limited, 1));
-  return real.is_signed ? _mm_packs_epi16(words, words) : _mm_packus_epi16(words, words);
+// 32 results as bytes. Saturating to 16 and to 8 bits on the way changes nothing: limits lie within 8 bits.
+[[gnu::always_inline]] inline __m256i to_bytes(const BytePairs::Real& real, const __m256i* results, __m128i bits) {
+  __m256i words[2];
+  for (int i = 0; i < 2; ++i) {
+    const __m256i low = _mm256_sra_epi32(results[2 * i], bits), high = _mm256_sra_epi32(results[2 * i + 1], bits);
+    const __m256i zero_point = _mm256_set1_epi16(static_cast<std::int16_t>(real.zero_point));
+    words[i] = _mm256_adds_epi16(_mm256_packs_epi32(low, high), zero_point);
+  }
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // packing works on halves
+  const __m256i lowest = _mm256_set1_epi8(static_cast<char>(real.lowest));
+  const __m256i highest = _mm256_set1_epi8(static_cast<char>(real.highest));
+  if (real.is_signed) {
+    const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(words[0], words[1]), order);
+    return _mm256_min_epi8(_mm256_max_epi8(bytes, lowest), highest);
+  }
+  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words[0], words[1]), order);
+  return _mm256_min_epu8(_mm256_max_epu8(bytes, lowest), highest);
 }
 
-// Elements [0, count - count % 8); returns how many.
-std::int64_t pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
-                       std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
+void pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
+               std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
   const BytePairs::Real real = pairs.real();
-  const __m256i mask = _mm256_set1_epi32((1 << real.bits) - 1), two = _mm256_set1_epi32(2);
+  const __m256i mask = _mm256_set1_epi32((1 << real.bits) - 1), sure = _mm256_set1_epi32(2 * real.slack);
   const __m128i bits = _mm_cvtsi32_si128(real.bits);
   std::int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
+  for (; i + 32 <= count; i += 32) {
     const std::uint8_t* at_a = a + i * a_step;
     const std::uint8_t* at_b = b + i * b_step;
-    const __m256i scaled =
-        combine(real, load_operand(real, at_a, a_step, real.zero_a), load_operand(real, at_b, b_step, real.zero_b));
-    const __m256i unsure = _mm256_cmpgt_epi32(two, _mm256_and_si256(scaled, mask));
-    const int lanes = _mm256_movemask_ps(_mm256_castsi256_ps(unsure));
-    alignas(16) std::uint8_t bytes[16];
-    _mm_store_si128(reinterpret_cast<__m128i*>(bytes), to_bytes(real, _mm256_sra_epi32(scaled, bits)));
-    if (lanes != 0) [[unlikely]] {
-      for (int k = 0; k < 8; ++k) {
-        if (lanes >> k & 1) bytes[k] = pairs.exact(at_a[k * a_step], at_b[k * b_step]);
-      }
+    __m256i scaled[4];
+    __m256i least = mask;
+    for (int k = 0; k < 4; ++k) {
+      scaled[k] = combine(real, load_operand(real, at_a + 8 * k * a_step, a_step, real.zero_a),
+                          load_operand(real, at_b + 8 * k * b_step, b_step, real.zero_b));
+      least = _mm256_min_epi32(least, _mm256_and_si256(scaled[k], mask));
     }
-    std::memcpy(out + i, bytes, 8);
+    __m256i bytes = to_bytes(real, scaled, bits);
+    if (_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpgt_epi32(sure, least))) != 0) [[unlikely]] {
+      // Some result is too close to a border for floats to be sure.
+      alignas(32) std::uint8_t exact[32];
+      _mm256_store_si256(reinterpret_cast<__m256i*>(exact), bytes);
+      for (int k = 0; k < 4; ++k) {
+        const __m256i unsure = _mm256_cmpgt_epi32(sure, _mm256_and_si256(scaled[k], mask));
+        const int lanes = _mm256_movemask_ps(_mm256_castsi256_ps(unsure));
+        for (int lane = 0; lane < 8; ++lane) {
+          const int at = 8 * k + lane;
+          if (lanes >> lane & 1) exact[at] = pairs.exact(at_a[at * a_step], at_b[at * b_step]);
+        }
+      }
+      bytes = _mm256_load_si256(reinterpret_cast<const __m256i*>(exact));
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), bytes);
   }
-  return i;
+  if (i == count) return;
+  // The rest, filled up to a vector.
+  std::uint8_t rest_a[32] = {}, rest_b[32] = {}, rest_out[32];
+  const auto rest = static_cast<std::size_t>(count - i);
+  std::memcpy(rest_a, a + i * a_step, a_step == 0 ? 1 : rest);
+  std::memcpy(rest_b, b + i * b_step, b_step == 0 ? 1 : rest);
+  pairs_row(pairs, rest_a, a_step, rest_b, b_step, rest_out, 32);
+  std::memcpy(out + i, rest_out, rest);
 }

@@ -2,6 +2,7 @@
 // Fast sums, differences, products and tables of 8-bit numbers against their exact definitions: all 65,536 pairs, over
 // random scalings with a liking for extremes, on every target. Equal to the bit. (That the definitions are TFLite's is
 // shown by tests/vectors.)
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -70,6 +71,12 @@ void compare_all() {
       for (std::uint8_t& value : mixed) value = static_cast<std::uint8_t>(random());
       pairs.row(all.data(), 1, mixed.data(), 1, results.data(), 253);
       for (std::size_t i = 0; i < results.size(); ++i) ASSERT_EQ(results[i], pairs.exact(all[i], mixed[i]));
+      // Short rows, in the place of an operand.
+      for (std::int64_t count = 1; count < 70; ++count) {
+        std::vector<std::uint8_t> place(mixed.begin(), mixed.begin() + count);
+        pairs.row(all.data(), 1, place.data(), 1, place.data(), count);
+        ASSERT_TRUE(std::equal(place.begin(), place.end(), results.begin())) << target_name(target) << ", " << count;
+      }
     }
     EXPECT_GT(fast, kTrials / 2);
   });

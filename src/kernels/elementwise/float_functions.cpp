@@ -1,14 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/elementwise/float_functions.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/simd/targets.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace reef::kernels {
+namespace {
+
+// The bits of 2^(i/32), less those of i/32 where exponents have theirs: adding k << 47 makes it 2^(k/32).
+struct PowerTable {
+  PowerTable() {
+    for (std::int64_t i = 0; i < 32; ++i) {
+      const double power = std::exp2(static_cast<double>(i) / 32);
+      std::memcpy(&bits[i], &power, sizeof power);
+      bits[i] -= i << 47;
+    }
+  }
+  alignas(64) std::int64_t bits[32];
+};
+const PowerTable kPowers;
+
+}  // namespace
+
 namespace baseline {
 namespace {
+#define REEF_LANES 8
+#define REEF_LOOK_UP(k, t) \
+  for (int lane = 0; lane < 4; ++lane) t[lane] = kPowers.bits[k[lane] & 31]
 #include "kernels/elementwise/float_functions_body.h"
+#undef REEF_LANES
+#undef REEF_LOOK_UP
 }  // namespace
 }  // namespace baseline
 
@@ -16,19 +45,60 @@ namespace {
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
+#define REEF_LANES 8
+#define REEF_LOOK_UP(k, t)     \
+  t = reinterpret_cast<Longs>( \
+      _mm256_i64gather_epi64(reinterpret_cast<const long long*>(kPowers.bits), reinterpret_cast<__m256i>(k & 31), 8))
 #include "kernels/elementwise/float_functions_body.h"
+#undef REEF_LANES
+#undef REEF_LOOK_UP
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
-#define REEF_MAP_FLOATS(Function)                                                                     \
-  active_target() == SimdTarget::kBaseline ? baseline::map_floats<baseline::Function>(in, count, out) \
-                                           : avx2::map_floats<avx2::Function>(in, count, out)
+
+#include "kernels/simd/begin_avx512.h"
+namespace avx512 {
+namespace {
+#define REEF_LANES 16
+// Sixteen numbers at a time are looked up in registers.
+[[gnu::always_inline]] inline __m512i look_up_power(__m512i k) {
+  const std::int64_t* from = kPowers.bits;
+  const __m512i low = _mm512_permutex2var_epi64(_mm512_load_si512(from), k, _mm512_load_si512(from + 8));
+  const __m512i high = _mm512_permutex2var_epi64(_mm512_load_si512(from + 16), k, _mm512_load_si512(from + 24));
+  return _mm512_mask_blend_epi64(_mm512_test_epi64_mask(k, _mm512_set1_epi64(16)), low, high);
+}
+#define REEF_LOOK_UP(k, t) t = reinterpret_cast<Longs>(look_up_power(reinterpret_cast<__m512i>(k)))
+#include "kernels/elementwise/float_functions_body.h"
+#undef REEF_LANES
+#undef REEF_LOOK_UP
+}  // namespace
+}  // namespace avx512
+#include "kernels/simd/end_target.h"
+#endif
+
+// What of the active target is meant.
+#if defined(__x86_64__)
+#define REEF_OF_TARGET(function)                                  \
+  (active_target() == SimdTarget::kBaseline ? &baseline::function \
+   : active_target() == SimdTarget::kAvx2   ? &avx2::function     \
+                                            : &avx512::function)
+#define REEF_MAP_FLOATS(Function)                                                       \
+  (active_target() == SimdTarget::kBaseline ? &baseline::map_floats<baseline::Function> \
+   : active_target() == SimdTarget::kAvx2   ? &avx2::map_floats<avx2::Function>         \
+                                            : &avx512::map_floats<avx512::Function>)(in, count, out)
 #else
+#define REEF_OF_TARGET(function) (&baseline::function)
 #define REEF_MAP_FLOATS(Function) baseline::map_floats<baseline::Function>(in, count, out)
 #endif
 
 void exponentials(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(Exponential); }
 void logistics(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(Logistic); }
 void hyperbolic_tangents(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(HyperbolicTangent); }
+void gelus(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(Gelu); }
+void gelus_by_tanh(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(GeluByTanh); }
+
+void c_exponentials(const float* in, std::int64_t count, float* out) { REEF_OF_TARGET(c_exponentials)(in, count, out); }
+
+float largest(const float* in, std::int64_t count) { return REEF_OF_TARGET(largest)(in, count); }
 
 }  // namespace reef::kernels

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// elementwise/float_functions.h for one target, 8 numbers at a time. The polynomials are those of Cephes (S. Moshier,
-// 1992). No include guard: it is included once per target, see simd/targets.h.
+// elementwise/float_functions.h for one target, REEF_LANES numbers at a time. The polynomials are those of Cephes (S.
+// Moshier, 1992). No include guard: it is included once per target, see simd/targets.h.
 
-using Floats [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
-using Ints [[gnu::vector_size(32)]] = std::int32_t;
-constexpr std::int64_t kLanes = 8;
+constexpr std::int64_t kLanes = REEF_LANES;
+using Floats [[gnu::vector_size(REEF_LANES * 4), gnu::aligned(4), gnu::may_alias]] = float;
+using Ints [[gnu::vector_size(REEF_LANES * 4)]] = std::int32_t;
 
 // 2^n for -126 <= n <= 127.
 [[gnu::always_inline]] inline void set_power(const Ints& n, Floats& power) {
@@ -27,12 +27,17 @@ constexpr std::int64_t kLanes = 8;
   y = y * r + 1.6666665459e-1f;
   y = y * r + 5.0000001201e-1f;
   y = (y * (r * r) + r) + 1.0f;
+#if REEF_LANES == 16
+  // One instruction, which rounds once, as the two steps below do.
+  result = _mm512_maskz_scalef_ps(0xFFFF, y, n);
+#else
   const Floats known = n == n ? n : Floats{};  // NaN is no integer
   const Ints whole = __builtin_convertvector(known, Ints), half = whole >> 1;
   Floats first, second;
   set_power(half, first);
   set_power(whole - half, second);
   result = y * first * second;
+#endif
 }
 
 struct Exponential {
@@ -68,6 +73,65 @@ struct HyperbolicTangent {
   }
 };
 
+// exp(-a * a / 2) for a >= 0. What rounding the square loses is made good: it would be multiplied by the square.
+[[gnu::always_inline]] inline void exponential_of_minus_half_square(const Floats& a, Floats& result) {
+  Ints bits;
+  std::memcpy(&bits, &a, sizeof bits);
+  bits &= ~0xFFF;  // 12 bits of the mantissa are left: the products below are exact
+  Floats high;
+  std::memcpy(&high, &bits, sizeof high);
+  const Floats low = a - high, square = a * a;
+  const Floats lost = ((high * high - square) + 2.0f * high * low) + low * low;
+  Floats e;
+  exponential(square * -0.5f, e);
+  const Floats limited = a < 16.0f ? lost * 0.5f : Floats{};  // beyond, the result is 0; the above may be infinite
+  result = e - e * limited;
+}
+
+// x times the probability that a standard normal number is below x: x / 2 * erfc(-x / sqrt(2)).
+struct Gelu {
+  [[gnu::always_inline]] static void apply(const Floats& x, Floats& result) {
+    const Floats z = x * -0.70710678118654752440f, a = z < 0.0f ? -z : z, square = z * z;
+    Floats t = square * 7.853861353153693e-5f - 8.010193625184903e-4f;
+    t = t * square + 5.188327685732524e-3f;
+    t = t * square - 2.685381193529856e-2f;
+    t = t * square + 1.128358514861418e-1f;
+    t = t * square - 3.761262582423300e-1f;
+    t = t * square + 1.128379165726710e+0f;
+    const Floats near = 1.0f - z * t;
+    const Floats q = 1.0f / a, y = q * q;
+    Floats p = y * 2.326819970068386e-2f - 1.387039388740657e-1f;
+    p = p * y + 3.687424674597105e-1f;
+    p = p * y - 5.824733027278666e-1f;
+    p = p * y + 6.210004621745983e-1f;
+    p = p * y - 4.944515323274145e-1f;
+    p = p * y + 3.404879937665872e-1f;
+    p = p * y - 2.741127028184656e-1f;
+    p = p * y + 5.638259427386472e-1f;
+    Floats r = y * -1.047766399936249e+1f + 1.297719955372516e+1f;
+    r = r * y - 7.495518717768503e+0f;
+    r = r * y + 2.921019019210786e+0f;
+    r = r * y - 1.015265279202700e+0f;
+    r = r * y + 4.218463358204948e-1f;
+    r = r * y - 2.820767439740514e-1f;
+    r = r * y + 5.641895067754075e-1f;
+    Floats e;
+    exponential_of_minus_half_square(x < 0.0f ? -x : x, e);
+    const Floats tail = e * q * (a < 2.0f ? p : r);
+    const Floats far = z < 0.0f ? 2.0f - tail : tail;
+    result = 0.5f * x * (a < 1.0f ? near : far);
+  }
+};
+
+// The usual approximation.
+struct GeluByTanh {
+  [[gnu::always_inline]] static void apply(const Floats& x, Floats& result) {
+    Floats curve;
+    HyperbolicTangent::apply(0.79788456080286535588f * (x + 0.044715f * x * x * x), curve);
+    result = 0.5f * x * (1.0f + curve);
+  }
+};
+
 template <typename Function>
 void map_floats(const float* in, std::int64_t count, float* out) {
   std::int64_t i = 0;
@@ -82,4 +146,57 @@ void map_floats(const float* in, std::int64_t count, float* out) {
   std::memcpy(&rest, in + i, static_cast<std::size_t>(count - i) * sizeof(float));
   Function::apply(rest, result);
   std::memcpy(out + i, &result, static_cast<std::size_t>(count - i) * sizeof(float));
+}
+
+// exp(x) for x <= 0 as the GNU C library computes it (Szabolcs Nagy's algorithm): 2^(k/32) from a table times a
+// polynomial, in double.
+constexpr std::int64_t kWide = REEF_LANES / 2;
+using Doubles [[gnu::vector_size(kWide * 8)]] = double;
+using Longs [[gnu::vector_size(kWide * 8)]] = std::int64_t;
+using Singles [[gnu::vector_size(kWide * 4), gnu::aligned(4), gnu::may_alias]] = float;
+
+[[gnu::always_inline]] inline void c_exponential(const Singles& x, Singles& result) {
+  constexpr double kSteps = 32, kRounder = 6755399441055744.0;    // 1.5 * 2^52: its last bits are the integer added
+  const Singles limited = x < -104.0f ? -104.0f - Singles{} : x;  // 0 from there on
+  const Doubles z = __builtin_convertvector(limited, Doubles) * (0x1.71547652b82fep+0 * kSteps);
+  const Doubles rounded = z + kRounder;
+  const Doubles r = z - (rounded - kRounder), r2 = r * r;
+  Longs k, t;
+  std::memcpy(&k, &rounded, sizeof k);
+  REEF_LOOK_UP(k, t);
+  t += k << 47;
+  Doubles power;
+  std::memcpy(&power, &t, sizeof power);
+  const Doubles high = r * (0x1.c6af84b912394p-5 / kSteps / kSteps / kSteps) + 0x1.ebfce50fac4f3p-3 / kSteps / kSteps;
+  const Doubles low = r * (0x1.62e42ff0c52d6p-1 / kSteps) + 1.0;
+  result = __builtin_convertvector((high * r2 + low) * power, Singles);
+}
+
+void c_exponentials(const float* in, std::int64_t count, float* out) {
+  std::int64_t i = 0;
+  for (; i + kWide <= count; i += kWide) {
+    Singles result;
+    c_exponential(*reinterpret_cast<const Singles*>(in + i), result);
+    *reinterpret_cast<Singles*>(out + i) = result;
+  }
+  if (i == count) return;
+  Singles rest = {}, result;
+  std::memcpy(&rest, in + i, static_cast<std::size_t>(count - i) * sizeof(float));
+  c_exponential(rest, result);
+  std::memcpy(out + i, &result, static_cast<std::size_t>(count - i) * sizeof(float));
+}
+
+// The largest number, NaN left out; the lowest there is if there is none.
+float largest(const float* in, std::int64_t count) {
+  constexpr float kLowest = std::numeric_limits<float>::lowest();
+  Floats best = kLowest - Floats{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Floats x = *reinterpret_cast<const Floats*>(in + i);
+    best = best < x ? x : best;
+  }
+  float result = kLowest;
+  for (; i < count; ++i) result = std::max(result, in[i]);
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) result = std::max(result, best[lane]);
+  return result;
 }

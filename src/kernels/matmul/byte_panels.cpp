@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/matmul/byte_panels.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -17,10 +18,10 @@ namespace reef::kernels {
 namespace avx2 {
 namespace {
 #define REEF_VNNI 0
-#define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 5)
 #include "kernels/matmul/byte_panels_body.h"
+
+#include "kernels/matmul/byte_rows_body.h"
 #undef REEF_VNNI
-#undef REEF_TILE_ROWS
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
@@ -29,50 +30,76 @@ namespace {
 namespace avx512 {
 namespace {
 #define REEF_VNNI 1
-#define REEF_TILE_ROWS(vectors) ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6)
-#include "kernels/matmul/byte_panels_body.h"
+#include "kernels/matmul/byte_tiles_body.h"
+
+#include "kernels/matmul/byte_rows_body.h"
 #undef REEF_VNNI
-#undef REEF_TILE_ROWS
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
 
 namespace {
 
-constexpr std::int64_t kRowBytes = 24 << 10;  // of rows that stay in the first cache while panels pass by
-constexpr std::int64_t kRowSlack = 32;        // elements that loading may write beyond the last row
+constexpr std::int64_t kRowBytes = 24 << 10;    // of rows that stay in the first cache while panels pass by
+constexpr std::int64_t kLineBytes = 192 << 10;  // of lines that stay in the second cache
+constexpr std::int64_t kSlackElements = 64;     // that loading and reading may touch beyond the last one
 constexpr std::int64_t kMostRows = 96;
 constexpr std::int64_t kFewestRows = 12;
-constexpr std::size_t kKeptElements = 64 << 10;  // of rows that are kept though far fewer are needed
+constexpr std::size_t kKeptElements = 64 << 10;  // of memory that is kept though far less is needed
 
+// Whether windows are read from lines: they have no gaps but between lines.
+bool reads_lines(const ConvShape& s) { return s.groups == 1 && s.x.dilation == 1 && !s.is_pointwise(); }
+
+// One call of convolve_bytes on one target.
 template <typename Work, typename RowElement, typename T>
-void convolve_with(const ConvShape& s, const T* input, std::int32_t input_zero_point, const BytePanels& weights,
-                   std::int64_t group, const ByteScaling& scaling, std::int64_t pixel_begin, std::int64_t pixel_end,
-                   std::int64_t panel_begin, std::int64_t panel_end, T* output,
-                   void (*multiply_panel)(const Work&, std::int64_t, std::int64_t),
-                   void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t, std::int64_t,
-                                     RowElement*, std::int64_t, std::int32_t*)) {
-  const std::int64_t stride = weights.padded_depth();
-  const std::int64_t fitting = kRowBytes / (stride * static_cast<std::int64_t>(sizeof(RowElement)));
-  const std::int64_t together =
-      std::min(std::clamp(fitting / kFewestRows * kFewestRows, kFewestRows, kMostRows), pixel_end - pixel_begin);
+struct Convolution {
+  const ConvShape& s;
+  const T* input;
+  std::int32_t input_zero_point;
+  const BytePanels& weights;
+  std::int64_t group;
+  const ByteScaling& scaling;
+  std::int64_t panel_begin, panel_end;
+  T* output;
+  void (*multiply_panel)(const Work&, std::int64_t, std::int64_t);
+  std::int64_t (*multiply_row)(const Work&, std::int64_t);
+  void (*sum_rows)(const RowElement* const*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t*);
+  void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t, std::int64_t, RowElement*,
+                    std::int64_t);
+  void (*load_lines)(const ConvShape&, const T*, const T*, std::int32_t, std::int64_t, std::int64_t, RowElement*,
+                     std::int64_t);
+
   // Kept from call to call: small layers would spend more time on memory than on products.
-  static thread_local AlignedVector<RowElement> rows;
-  static thread_local std::vector<std::int32_t> row_terms;
-  const auto needed = static_cast<std::size_t>(together * stride + kRowSlack);
-  if (rows.size() < needed || rows.size() > 4 * needed + kKeptElements) rows = AlignedVector<RowElement>(needed);
-  row_terms.resize(static_cast<std::size_t>(weights.zero_point == 0 ? 0 : together));
-  for (std::int64_t pixel = pixel_begin; pixel < pixel_end; pixel += together) {
-    const std::int64_t count = std::min(together, pixel_end - pixel);
-    load_rows(s, input, input_zero_point, group, pixel, count, rows.data(), stride,
-              row_terms.empty() ? nullptr : row_terms.data());
-    for (std::int32_t& term : row_terms) term = numeric::wrapping_mul(term, -weights.zero_point);
-    for (std::int64_t p = panel_begin; p < panel_end; ++p) {
+  static RowElement* memory(std::int64_t elements) {
+    static thread_local AlignedVector<RowElement> kept;
+    const auto needed = static_cast<std::size_t>(elements + kSlackElements);
+    if (kept.size() < needed || kept.size() > 4 * needed + kKeptElements) kept = AlignedVector<RowElement>(needed);
+    return kept.data();
+  }
+
+  // How many pixels' windows, of which each adds `bytes`, are multiplied by all panels before the next.
+  static std::int64_t together(std::int64_t bytes) {
+    return std::clamp(kRowBytes / std::max<std::int64_t>(bytes, 1) / kFewestRows * kFewestRows, kFewestRows, kMostRows);
+  }
+
+  // All panels for `count` output pixels from `pixel` on, at most kMostRows.
+  void multiply(const RowElement* const* starts, std::int64_t line_stride, std::int64_t pixel,
+                std::int64_t count) const {
+    std::int32_t row_sums[kMostRows], row_terms[kMostRows];
+    bool has_sums = false;
+    for (std::int64_t p = panel_begin; p < panel_end;) {
       const std::int64_t in_group = p * weights.panel_columns, channel = group * weights.columns + in_group;
-      const Work work{rows.data(),
-                      stride,
-                      stride / weights.group,
-                      row_terms.empty() ? nullptr : row_terms.data(),
+      const std::int32_t zero_point = weights.zero_point(group, p);
+      if (zero_point != 0) {
+        if (!has_sums) sum_rows(starts, count, weights.lines, line_stride, weights.line_depth, row_sums);
+        has_sums = true;
+        for (std::int64_t i = 0; i < count; ++i) row_terms[i] = numeric::wrapping_mul(row_sums[i], -zero_point);
+      }
+      const Work work{starts,
+                      weights.lines,
+                      line_stride,
+                      weights.line_steps(),
+                      zero_point != 0 ? row_terms : nullptr,
                       weights.panel(group, p),
                       &scaling,
                       channel,
@@ -80,35 +107,138 @@ void convolve_with(const ConvShape& s, const T* input, std::int32_t input_zero_p
                       reinterpret_cast<std::uint8_t*>(output + pixel * s.output_channels + channel),
                       s.output_channels,
                       std::is_signed_v<T>};
-      multiply_panel(work, weights.width(p) / weights.lanes, count);
+      const std::int64_t whole = std::min(panel_end, weights.columns / weights.panel_columns) - p;
+      std::int64_t alike = 1;  // panels with the same zero point
+      while (count == 1 && alike < whole && weights.zero_point(group, p + alike) == zero_point) ++alike;
+      const std::int64_t done = alike > 1 ? multiply_row(work, alike) : 0;
+      if (done == 0) multiply_panel(work, weights.width(p) / weights.lanes, count);
+      p += std::max<std::int64_t>(done, 1);
     }
   }
-}
+
+  void from_rows(std::int64_t pixel_begin, std::int64_t pixel_end) const {
+    const std::int64_t stride = weights.padded_depth();
+    const std::int64_t most =
+        std::min(together(stride * static_cast<std::int64_t>(sizeof(RowElement))), pixel_end - pixel_begin);
+    RowElement* const rows = memory(most * stride);
+    const RowElement* starts[kMostRows];
+    for (std::int64_t i = 0; i < most; ++i) starts[i] = rows + i * stride;
+    for (std::int64_t pixel = pixel_begin; pixel < pixel_end; pixel += most) {
+      const std::int64_t count = std::min(most, pixel_end - pixel);
+      load_rows(s, input, input_zero_point, group, pixel, count, rows, stride);
+      multiply(starts, 0, pixel, count);
+    }
+  }
+
+  // Pixels that are rows already.
+  void from_pixels(std::int64_t pixel_begin, std::int64_t pixel_end) const {
+    if constexpr (std::is_same_v<T, RowElement>) {
+      const std::int64_t most = together(s.input_channels);
+      const RowElement* starts[kMostRows];
+      for (std::int64_t pixel = pixel_begin; pixel < pixel_end; pixel += most) {
+        const std::int64_t count = std::min(most, pixel_end - pixel);
+        for (std::int64_t i = 0; i < count; ++i) starts[i] = input + (pixel + i) * s.input_channels;
+        multiply(starts, 0, pixel, count);
+      }
+    }
+  }
+
+  // Output pixels of one image that are within output rows whose lines fit.
+  void from_lines(std::int64_t pixel_begin, std::int64_t pixel_end) const {
+    const std::int64_t width = s.x.output, first_row = pixel_begin / width;
+    const std::int64_t span = ((width - 1) * s.x.stride + s.x.window) * s.input_channels;
+    const std::int64_t stride = (span + 15) / 16 * 16;
+    const std::int64_t rows = (pixel_end - 1) / width - first_row + 1;
+    const std::int64_t lines = (rows - 1) * s.y.stride + (s.y.window - 1) * s.y.dilation + 1;
+    RowElement* const strip = memory(lines * stride);
+    const T* const image = input + first_row / s.y.output * s.input_batch_size();
+    load_lines(s, image, input + s.batches * s.input_batch_size(), input_zero_point, s.y.origin(first_row % s.y.output),
+               lines, strip, stride);
+    const std::int64_t pixel_step = s.x.stride * s.input_channels;
+    const std::int64_t most = together(s.y.window * pixel_step * static_cast<std::int64_t>(sizeof(RowElement)));
+    const RowElement* starts[kMostRows];
+    std::int64_t row = 0, x = pixel_begin % width;
+    for (std::int64_t pixel = pixel_begin; pixel < pixel_end; pixel += most) {
+      const std::int64_t count = std::min(most, pixel_end - pixel);
+      for (std::int64_t i = 0; i < count; ++i) {
+        starts[i] = strip + row * s.y.stride * stride + x * pixel_step;
+        if (++x == width) x = 0, ++row;
+      }
+      multiply(starts, s.y.dilation * stride, pixel, count);
+    }
+  }
+
+  // How many output rows' lines are kept at a time.
+  std::int64_t rows_of_lines() const {
+    const std::int64_t line =
+        ((s.x.output - 1) * s.x.stride + s.x.window) * s.input_channels * static_cast<std::int64_t>(sizeof(RowElement));
+    const std::int64_t lines = kLineBytes / std::max<std::int64_t>(line, 1);
+    return std::max<std::int64_t>((lines - (s.y.window - 1) * s.y.dilation - 1) / s.y.stride + 1, 1);
+  }
+
+  void run(std::int64_t pixel_begin, std::int64_t pixel_end) const {
+    if (reads_lines(s)) {
+      const std::int64_t together = rows_of_lines(), width = s.x.output;
+      while (pixel_begin < pixel_end) {
+        const std::int64_t row = pixel_begin / width;
+        const std::int64_t rows_end = std::min(row + together, (row / s.y.output + 1) * s.y.output);
+        const std::int64_t end = std::min(rows_end * width, pixel_end);
+        from_lines(pixel_begin, end);
+        pixel_begin = end;
+      }
+    } else if (std::is_same_v<T, RowElement> && s.is_pointwise() && s.groups == 1 &&
+               s.input_channels == weights.padded_depth()) {
+      from_pixels(pixel_begin, pixel_end);
+    } else {
+      from_rows(pixel_begin, pixel_end);
+    }
+  }
+};
 
 }  // namespace
 #endif
 
 bool has_byte_panels() { return active_target() != SimdTarget::kBaseline; }
 
-BytePanels::BytePanels(std::int64_t matrix_count, std::int64_t column_count, std::int64_t row_count)
-    : target(active_target()), matrices(matrix_count), columns(column_count), depth(row_count) {
+BytePanels::BytePanels(const ConvShape& s) : target(active_target()), matrices(s.groups), columns(s.group_outputs()) {
+#if defined(__x86_64__)
+  lines = reads_lines(s) ? s.y.window : 1;
+#endif
+  line_depth = s.depth() / lines;
   group = target == SimdTarget::kAvx512 ? 4 : 2;
   panel_columns = target == SimdTarget::kAvx512 ? 4 * lanes : 2 * lanes;
+}
+
+void BytePanels::pack(const std::function<void(std::int64_t, std::int16_t*)>& row) {
   values.resize(static_cast<std::size_t>(matrices * padded_columns() * padded_depth()));
   sums.resize(static_cast<std::size_t>(matrices * columns));
   magnitudes.resize(sums.size());
+  zero_points.resize(static_cast<std::size_t>(matrices * panels()));
+  std::vector<std::int16_t> rows(static_cast<std::size_t>(panel_columns * depth()));
+  for (std::int64_t i = 0; i < matrices * panels(); ++i) {
+    const std::int64_t matrix = i / panels(), first = i % panels() * panel_columns;
+    const std::int64_t count = std::min(panel_columns, columns - first);
+    for (std::int64_t c = 0; c < count; ++c) row(matrix * columns + first + c, rows.data() + c * depth());
+    const auto [least, most] = std::minmax_element(rows.begin(), rows.begin() + count * depth());
+    const bool fits = depth() == 0 || (*least >= -128 && *most <= 127);
+    zero_points[static_cast<std::size_t>(i)] = fits ? 0 : *least < -128 ? -128 - *least : 127 - *most;
+    for (std::int64_t c = 0; c < count; ++c) set_column(matrix, first + c, rows.data() + c * depth());
+  }
 }
 
-void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std::int8_t* from) {
+void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std::int16_t* from) {
   const std::int64_t index = column / panel_columns, step = width(index) * group;
   std::int8_t* to = values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth() +
                     column % panel_columns * group;
   std::uint32_t sum = 0;
   std::int64_t magnitude = 0;
-  for (std::int64_t k = 0; k < depth; ++k) {
-    to[k / group * step + k % group] = from[k];
-    magnitude += std::abs(from[k] - zero_point);
-    sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(from[k]));
+  for (std::int64_t line = 0; line < lines; ++line, to += line_steps() * step) {
+    for (std::int64_t k = 0; k < line_depth; ++k, ++from) {
+      const auto stored = static_cast<std::int8_t>(*from + zero_point(matrix, index));
+      to[k / group * step + k % group] = stored;
+      magnitude += std::abs(*from);
+      sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(stored));
+    }
   }
   sums[static_cast<std::size_t>(matrix * columns + column)] = static_cast<std::int32_t>(sum);
   magnitudes[static_cast<std::size_t>(matrix * columns + column)] = static_cast<float>(magnitude);
@@ -121,14 +251,16 @@ ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const 
   // What a zero counts as in the rows.
   const std::int32_t row_zero =
       weights.target == SimdTarget::kAvx512 ? input_zero_point + (std::is_signed_v<T> ? 128 : 0) : 0;
-  const std::int32_t of_zeros = numeric::wrapping_mul(
-      numeric::wrapping_mul(static_cast<std::int32_t>(weights.depth), row_zero), weights.zero_point);
+  const std::int32_t row_of_zeros = numeric::wrapping_mul(static_cast<std::int32_t>(weights.depth()), row_zero);
   std::vector<ChannelSums> sums;
   for (std::int64_t i = 0; i < channels; ++i) {
     const auto c = static_cast<std::size_t>(i);
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[i] : 0);
+    const std::int32_t zero_point =
+        weights.zero_point(i / weights.columns, i % weights.columns / weights.panel_columns);
     const std::int32_t start =
-        numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])), of_zeros);
+        numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])),
+                              numeric::wrapping_mul(row_of_zeros, zero_point));
     sums.push_back(
         {start, 255.0 * static_cast<double>(weights.magnitudes[c]) + std::abs(static_cast<double>(added)), i, i});
   }
@@ -144,14 +276,39 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
                     [[maybe_unused]] std::int64_t panel_begin, [[maybe_unused]] std::int64_t panel_end,
                     [[maybe_unused]] T* output) {
 #if defined(__x86_64__)
+  if (pixel_begin >= pixel_end) return;
   if (weights.target == SimdTarget::kAvx512) {
-    convolve_with<avx512::TileWork, avx512::RowElement, T>(s, input, input_zero_point, weights, group, scaling,
-                                                           pixel_begin, pixel_end, panel_begin, panel_end, output,
-                                                           &avx512::multiply_panel, &avx512::load_rows<T>);
+    const Convolution<avx512::TileWork, avx512::RowElement, T> work{s,
+                                                                    input,
+                                                                    input_zero_point,
+                                                                    weights,
+                                                                    group,
+                                                                    scaling,
+                                                                    panel_begin,
+                                                                    panel_end,
+                                                                    output,
+                                                                    &avx512::multiply_panel,
+                                                                    &avx512::multiply_row,
+                                                                    &avx512::sum_rows,
+                                                                    &avx512::load_rows<T>,
+                                                                    &avx512::load_lines<T>};
+    work.run(pixel_begin, pixel_end);
   } else {
-    convolve_with<avx2::TileWork, avx2::RowElement, T>(s, input, input_zero_point, weights, group, scaling, pixel_begin,
-                                                       pixel_end, panel_begin, panel_end, output, &avx2::multiply_panel,
-                                                       &avx2::load_rows<T>);
+    const Convolution<avx2::TileWork, avx2::RowElement, T> work{s,
+                                                                input,
+                                                                input_zero_point,
+                                                                weights,
+                                                                group,
+                                                                scaling,
+                                                                panel_begin,
+                                                                panel_end,
+                                                                output,
+                                                                &avx2::multiply_panel,
+                                                                &avx2::multiply_row,
+                                                                &avx2::sum_rows,
+                                                                &avx2::load_rows<T>,
+                                                                &avx2::load_lines<T>};
+    work.run(pixel_begin, pixel_end);
   }
 #endif
 }

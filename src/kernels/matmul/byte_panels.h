@@ -2,16 +2,18 @@
 // Convolutions and matrix products of 8-bit numbers, fast and exact: the same bits as conv/conv_int.h followed by
 // matmul/requantize.h, which are the reference.
 //
-// Windows of some output pixels are brought into rows that suit the multiplier, then a tile of several rows by several
-// vectors of output channels stays in registers while the sum runs over the row. AVX-512 with VNNI multiplies unsigned
-// by signed bytes, four at a time: int8 activations are raised by 128, and what that adds is taken off again with a
-// constant per channel. AVX2 multiplies 16-bit numbers, two at a time; the activations' zero point is subtracted
-// before. uint8 weights are stored less 128; what is left of their zero point is multiplied by the sum of the row. All
-// of this is exact modulo 2^32, which is the arithmetic of the reference.
+// A tile of several output pixels by several vectors of output channels stays in registers while the sum runs over the
+// window. Windows are read line by line from lines of the image that were brought into a form that suits the
+// multiplier; only windows with gaps (dilated, or a group of the channels) are copied into rows first. AVX-512 with
+// VNNI multiplies unsigned by signed bytes, four at a time: int8 activations are raised by 128, and what that adds is
+// taken off again with a constant per channel. AVX2 multiplies 16-bit numbers, two at a time; the activations' zero
+// point is subtracted before. uint8 weights are stored less 128; what is left of their zero point is multiplied by the
+// sum of the row. All of this is exact modulo 2^32, which is the arithmetic of the reference.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/conv/conv_shape.h"
@@ -24,23 +26,29 @@ namespace reef::kernels {
 // Whether the active target has these kernels.
 bool has_byte_panels();
 
-// Weights in panels: [matrix][panel][depth / group][column of the panel][group].
+// Weights in panels: [matrix][panel][line][line_depth / group][column of the panel][group].
 struct BytePanels {
   SimdTarget target = SimdTarget::kBaseline;
-  std::int64_t matrices = 0, columns = 0, depth = 0;
-  std::int64_t group = 4;           // products that one instruction adds up
-  std::int64_t lanes = 8;           // columns of a vector
-  std::int64_t panel_columns = 32;  // of all panels but the last
-  std::int32_t zero_point = 0;      // of the values stored here
+  std::int64_t matrices = 0, columns = 0;
+  std::int64_t lines = 1, line_depth = 0;  // products of a sum: pieces that are read one after the other
+  std::int64_t group = 4;                  // products that one instruction adds up
+  std::int64_t lanes = 8;                  // columns of a vector
+  std::int64_t panel_columns = 32;         // of all panels but the last
   AlignedVector<std::int8_t> values;
-  std::vector<std::int32_t> sums;  // per column of all matrices, modulo 2^32
-  std::vector<float> magnitudes;   // per column, of |value - zero_point|
+  std::vector<std::int32_t> zero_points;  // of the values stored here, per panel of all matrices; mostly 0
+  std::vector<std::int32_t> sums;         // per column of all matrices, of the values stored, modulo 2^32
+  std::vector<float> magnitudes;          // per column, of |value - zero point|
 
   BytePanels() = default;
-  // For the active target.
-  BytePanels(std::int64_t matrix_count, std::int64_t column_count, std::int64_t row_count);
+  // For the active target and this convolution: sizes alone; then pack().
+  explicit BytePanels(const ConvShape& s);
+  // row(i, to) writes the depth() weights of output channel i, less their zero point: within [-255, 255], and at most
+  // 255 apart from each other.
+  void pack(const std::function<void(std::int64_t, std::int16_t*)>& row);
 
-  std::int64_t padded_depth() const { return (depth + group - 1) / group * group; }
+  std::int64_t depth() const { return lines * line_depth; }
+  std::int64_t line_steps() const { return (line_depth + group - 1) / group; }
+  std::int64_t padded_depth() const { return lines * line_steps() * group; }
   std::int64_t padded_columns() const { return (columns + lanes - 1) / lanes * lanes; }
   std::int64_t panels() const { return (columns + panel_columns - 1) / panel_columns; }
   std::int64_t width(std::int64_t panel) const {
@@ -49,8 +57,12 @@ struct BytePanels {
   const std::int8_t* panel(std::int64_t matrix, std::int64_t index) const {
     return values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth();
   }
-  // Set zero_point before.
-  void set_column(std::int64_t matrix, std::int64_t column, const std::int8_t* from);
+  std::int32_t zero_point(std::int64_t matrix, std::int64_t index) const {
+    return zero_points[static_cast<std::size_t>(matrix * panels() + index)];
+  }
+
+ private:
+  void set_column(std::int64_t matrix, std::int64_t column, const std::int16_t* from);
 };
 
 // T is int8_t or uint8_t: the type of the activations. `bias` is null or has one number per channel.

@@ -9,32 +9,34 @@
 namespace reef::kernels {
 namespace {
 
-constexpr int kMostBits = 14, kFewestBits = 5;
-constexpr double kExactFloats = 1 << 24;   // integers below are floats
-constexpr double kLargest = 2147480000.0;  // below 2^31 by more than what sums of floats may be off
-
 struct RealFactor {
   double factor = 0;
-  float nudge = 0;  // how far the second rounding moves one half
+  double nudge = 0;  // how far the second rounding moves one half
 };
 
-// is_fast becomes false where floats cannot follow the reference.
-RealFactor real_factor(const Requantizer& exact, std::size_t channel, bool& is_fast) {
+RealFactor real_factor(const Requantizer& exact, std::size_t channel) {
   const std::size_t entry = exact.factors.size() == 1 ? 0 : channel;
-  if (exact.rounding == Rounding::kReal32) {
-    is_fast = is_fast && exact.factors[entry] >= 0;
-    return {exact.factors[entry], 0.0f};
-  }
+  if (exact.rounding == Rounding::kReal32) return {exact.factors[entry], 0.0};
   const numeric::Multiplier multiplier = exact.multipliers[entry];
-  is_fast = is_fast && multiplier.shift <= 0;
   return {std::ldexp(static_cast<double>(multiplier.mantissa), multiplier.shift - 31),
-          multiplier.shift < 0 ? std::ldexp(1.0f, multiplier.shift - 1) : 0.0f};
+          multiplier.shift < 0 ? std::ldexp(1.0, multiplier.shift - 1) : 0.0};
 }
 
 }  // namespace
 
+bool suits_byte_scaling(const Requantizer& q) {
+  if (q.rounding == Rounding::kReal32) {
+    return std::all_of(q.factors.begin(), q.factors.end(), [](double factor) { return factor >= 0 && factor <= 1; });
+  }
+  return q.rounding == Rounding::kFixedPoint32 &&
+         std::all_of(q.multipliers.begin(), q.multipliers.end(), [](const numeric::Multiplier& multiplier) {
+           return multiplier.mantissa >= 0 && multiplier.shift <= 0;
+         });
+}
+
 ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,
                               std::int64_t slots) {
+  constexpr double kUnit = 1 << kPlaces;
   const auto size = static_cast<std::size_t>(slots);
   ByteScaling result;
   result.exact = exact;
@@ -42,25 +44,20 @@ ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, c
   result.factor.resize(size);
   result.above.resize(size, 1.0f + kSurePlaces);
   result.below.resize(size, 1.0f + kSurePlaces);
-  result.bits = kMostBits;
-  std::vector<RealFactor> factors;
-  for (std::size_t c = 0; c < channels.size(); ++c) {
-    factors.push_back(real_factor(*exact, static_cast<std::size_t>(channels[c].channel), result.is_fast));
-    // Numbers times factor must fit 31 bits.
-    const double largest = channels[c].largest * factors[c].factor + 256;
-    if (channels[c].largest >= kExactFloats) result.bits = std::min(result.bits, kMostBits - 1);
-    while (result.bits >= kFewestBits && std::ldexp(largest, result.bits) > kLargest) --result.bits;
+  const double half = exact->zero_point + 0.5;
+  bool are_rounded_alike = true, are_small = true;
+  for (const ChannelSums& channel : channels) {
+    const RealFactor real = real_factor(*exact, static_cast<std::size_t>(channel.channel));
+    const auto slot = static_cast<std::size_t>(channel.slot);
+    result.start[slot] = channel.start;
+    result.factor[slot] = static_cast<float>(real.factor * kUnit);
+    result.above[slot] = static_cast<float>((half + real.nudge) * kUnit + kSlack);
+    result.below[slot] = static_cast<float>((half - real.nudge) * kUnit + kSlack);
+    are_rounded_alike = are_rounded_alike && real.nudge == 0;
+    are_small = are_small && (channel.largest * real.factor + 256) * kUnit < kLargestScaled;
   }
-  result.is_fast = result.is_fast && result.bits >= kFewestBits;
-  const float unit = std::ldexp(1.0f, result.bits);
-  for (std::size_t c = 0; c < channels.size(); ++c) {
-    const auto slot = static_cast<std::size_t>(channels[c].slot);
-    result.start[slot] = channels[c].start;
-    result.factor[slot] = static_cast<float>(std::ldexp(factors[c].factor, result.bits));
-    const float half = static_cast<float>(exact->zero_point) + 0.5f;
-    result.above[slot] = (half + factors[c].nudge) * unit + 1;
-    result.below[slot] = (half - factors[c].nudge) * unit + 1;
-  }
+  const bool has_all_bytes = exact->highest - exact->lowest == 255;
+  result.is_plain = are_small && has_all_bytes && (exact->lowest >= exact->zero_point || are_rounded_alike);
   return result;
 }
 

@@ -4,12 +4,14 @@
 //
 // The reference rounds twice in fixed point, which equals (shift >= 0 to the right)
 //   zero_point + floor(sum * factor + 1/2 + (sum < 0 ? -1 : 1) * 2^-(shift + 1))
-// over real numbers. This is computed in float, plus one unit of the last of `bits` binary places, and made an integer
-// of that many places. How far off can that be? Only numbers below 256 count; larger ones are beyond an 8-bit output's
-// range. With 14 places they are below 2^22 units: rounding the factor to a float moves them by 1/4 unit at most,
-// rounding the result by 1/8, rounding to an integer by 1/2: less than 1. (Sums of 2^24 or more are rounded too; they
-// get 13 places.) So what lies 2 units or more above an integer lies above it for sure; for the others, one number in
-// 8,000, the reference's function decides.
+// over real numbers. This is computed in float, plus kSlack units of the last of 16 binary places, and made an integer
+// of that many places. How far off can that be? Only products of at most 256 count; larger ones are beyond an 8-bit
+// output's range, and beyond 2^15 they are cut off. With 16 places 256 are 2^24 units: rounding the factor to a float
+// moves them by 1 unit at most, rounding the sum (of 2^24 or more) by 1, the constant by 1/2, the result and its
+// integer by 3/4: less than kSlack. So what lies 2 * kSlack units or more above an integer lies above it for sure; for
+// the others, one number in 8,000, the reference's function decides.
+//
+// 16 places: result and places are the halves of a 32-bit number, where AVX-512 gets at them with one instruction each.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +23,25 @@
 
 namespace reef::kernels {
 
+inline constexpr std::int32_t kSlack = 4;
 // With this many units of the last binary place or more above an integer, a number is on that side of it for sure.
-inline constexpr std::int32_t kSurePlaces = 2;
+inline constexpr std::int32_t kSurePlaces = 2 * kSlack;
+inline constexpr int kPlaces = 16;  // binary ones
 
 // How sums become 8-bit outputs. Arrays have one element per slot, usually the channel; a kernel whose vectors hold
 // channels in another order has another order of slots.
 struct ByteScaling {
   std::shared_ptr<const Requantizer> exact;
   AlignedVector<std::int32_t> start;  // bias, and what makes up for zero points
-  AlignedVector<float> factor;        // times 2^bits
-  AlignedVector<float> above,
-      below;  // zero point and one half, moved as above for sums >= 0 and < 0, times 2^bits, plus 1
-  int bits = 14;
-  bool is_fast = true;  // floats may be used for all channels
-
-  std::int32_t mask() const { return (1 << bits) - 1; }
+  AlignedVector<float> factor;        // times 2^kPlaces
+  // Zero point and one half, moved as above for sums >= 0 and < 0, times 2^kPlaces, plus kSlack.
+  AlignedVector<float> above, below;
+  // `above` serves all sums, because negative ones give the lowest output (a fused RELU) or are rounded alike; no
+  // result is beyond 2^15; and the limits are those of the type, as where RELU6 is all that the output's scale reaches.
+  bool is_plain = false;
 };
+// What no float result may exceed: the largest float whose integer of 32 bits is not beyond them.
+inline constexpr float kLargestScaled = 2147483520.0f;
 
 // What a channel begins with, and the largest magnitude that its sum may have.
 struct ChannelSums {
@@ -48,10 +53,8 @@ struct ChannelSums {
 ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,
                               std::int64_t slots);
 
-// Whether requantization is of the kinds that this does.
-inline bool suits_byte_scaling(const Requantizer& q) {
-  return q.rounding == Rounding::kFixedPoint32 || q.rounding == Rounding::kReal32;
-}
+// Whether requantization is of the kinds that this does: factors below 1, which is all that networks have.
+bool suits_byte_scaling(const Requantizer& q);
 
 // The output for a channel's sum (with its start), by the reference's function.
 std::uint8_t exact_byte(const Requantizer& q, std::int32_t sum, std::int64_t channel);

@@ -65,7 +65,8 @@ void convolve_with(const ConvShape& s, const float* input, const FloatPanels& we
                    std::int64_t panel_begin, std::int64_t panel_end, float* output,
                    void (*multiply_panel)(const Work&, std::int64_t, std::int64_t)) {
   const std::int64_t together = std::min(kRowsTogether, pixel_end - pixel_begin);
-  WindowRows<float> rows(s, input, 0.0f, kFewChannels, together);
+  static thread_local WindowMemory<float> memory;
+  WindowRows<float> rows(s, input, 0.0f, kFewChannels, together, memory);
   for (std::int64_t pixel = pixel_begin; pixel < pixel_end; pixel += together) {
     const std::int64_t count = std::min(together, pixel_end - pixel);
     rows.load(pixel, count, group);

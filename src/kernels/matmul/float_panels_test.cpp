@@ -97,5 +97,30 @@ TEST(DepthwiseFloat, EqualsTheReferenceOnRandomConvolutions) {
   });
 }
 
+// Windows of 3x3 have a way of their own: all small widths, strides and paddings.
+TEST(DepthwiseFloat, EqualsTheReferenceOnWindowsOf3x3) {
+  for_each_supported_target([](SimdTarget target) {
+    std::mt19937 random(9);
+    for (std::int64_t width = 3; width < 24; ++width) {
+      for (int kind = 0; kind < 8; ++kind) {
+        const std::int64_t stride = 1 + (kind & 1), before = kind >> 1 & 1, after = kind >> 2;
+        ConvShape s;
+        s.batches = 1;
+        s.input_channels = s.output_channels = pick(random, 8, 40);
+        s.x = {width, (width + before + after - 3) / stride + 1, 3, stride, 1, before};
+        s.y = s.x;
+        const Operands at(random, s, s.taps() * s.output_channels);
+        std::vector<float> want(static_cast<std::size_t>(s.output_pixels() * s.output_channels), 7.0f), got = want;
+        for (std::int64_t row = 0; row < s.output_rows(); ++row) {
+          const OutputBlock block{row, 0, s.x.output, 0, s.output_channels};
+          depthwise_convolve_float(s, at.input.data(), at.weights.data(), at.finish, block, want.data());
+          depthwise_convolve_float_fast(s, at.input.data(), at.weights.data(), at.finish, block, got.data());
+        }
+        ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ": " << text_of(s);
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace reef::kernels

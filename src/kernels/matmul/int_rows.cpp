@@ -3,7 +3,24 @@
 
 #include <algorithm>
 
+#include "kernels/simd/targets.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace reef::kernels {
+
+#if defined(__x86_64__)
+#include "kernels/simd/begin_avx2.h"
+namespace avx2 {
+namespace {
+#include "kernels/matmul/int_rows_body.h"
+}  // namespace
+}  // namespace avx2
+#include "kernels/simd/end_target.h"
+#endif
+
 namespace {
 
 using Row = const std::int16_t*;
@@ -74,6 +91,18 @@ void add_row_products(const std::int16_t* a, std::int64_t a_stride, std::int64_t
       const std::int64_t count = std::min(run, depth - k) / kRowPadding * kRowPadding;  // says that there is no tail
       Row quad[4];  // beyond the last column the last one again, with the result dropped
       for (std::int64_t j = 0; j < 4; ++j) quad[j] = b + (c + std::min(j, width - 1)) * b_stride + k;
+#if defined(__x86_64__)
+      if (active_target() != SimdTarget::kBaseline) {
+        for (std::int64_t r = 0; r < rows; r += 2) {
+          std::int32_t products[2][4];
+          avx2::products_of_rows(a + r * a_stride + k, a_stride, r + 1 < rows, quad, count, products);
+          for (std::int64_t i = 0; i < std::min<std::int64_t>(2, rows - r); ++i) {
+            for (std::int64_t j = 0; j < width; ++j) sums[(r + i) * sums_stride + c + j] += products[i][j];
+          }
+        }
+        continue;
+      }
+#endif
       std::int64_t r = 0;
       for (; r + 2 <= rows; r += 2) {
         Sums4 first, second;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/movement/transpose_tile.h"
+
 namespace reef::kernels {
 namespace {
 
@@ -41,6 +43,11 @@ void copy_runs(const CopyLoop& loop, std::int64_t count, std::int64_t run_bytes,
 void copy_range(const StridedCopy& copy, std::int64_t begin, std::int64_t end, const std::byte* from, std::byte* to) {
   const std::size_t depth = copy.loops.size();
   const CopyLoop& inner = copy.loops.back();
+  if (depth == 1) {
+    copy_runs(inner, end - begin, copy.run_bytes, from + copy.from_offset + begin * inner.from_stride,
+              to + copy.to_offset + begin * inner.to_stride);
+    return;
+  }
   std::vector<std::int64_t> index(depth);
   std::int64_t rest = begin;
   for (std::size_t d = depth; d-- > 0;) {
@@ -70,6 +77,46 @@ void copy_range(const StridedCopy& copy, std::int64_t begin, std::int64_t end, c
   }
 }
 
+// Whether the two innermost loops turn a matrix of small elements over.
+bool is_transpose(const StridedCopy& copy) {
+  if (copy.loops.size() < 2 || copy.run_bytes > 8) return false;
+  const CopyLoop& rows = copy.loops[copy.loops.size() - 2];
+  const CopyLoop& columns = copy.loops.back();
+  return rows.from_stride == copy.run_bytes && columns.to_stride == copy.run_bytes && rows.count > 1 &&
+         (copy.run_bytes & (copy.run_bytes - 1)) == 0;
+}
+
+// The transposes of a copy, cut into blocks of rows.
+void run_transposes(ThreadPool& threads, const StridedCopy& copy, const std::byte* from, std::byte* to) {
+  constexpr std::int64_t kBlockRows = 64;
+  const std::size_t outer = copy.loops.size() - 2;
+  const CopyLoop& rows = copy.loops[outer];
+  const CopyLoop& columns = copy.loops.back();
+  const std::int64_t blocks = (rows.count + kBlockRows - 1) / kBlockRows;
+  std::int64_t matrices = 1;
+  for (std::size_t d = 0; d < outer; ++d) matrices *= copy.loops[d].count;
+  const std::int64_t block_bytes = std::min(kBlockRows, rows.count) * columns.count * copy.run_bytes;
+  const std::int64_t grain = std::max<std::int64_t>(1, kChunkBytes / std::max<std::int64_t>(block_bytes, 1));
+  auto* const transpose_elements = copy.run_bytes == 1   ? &transpose<std::uint8_t>
+                                   : copy.run_bytes == 2 ? &transpose<std::uint16_t>
+                                   : copy.run_bytes == 4 ? &transpose<std::uint32_t>
+                                                         : &transpose<std::uint64_t>;
+  threads.parallel_for(matrices * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = i % blocks * kBlockRows;
+      std::int64_t from_at = copy.from_offset + first * rows.from_stride;
+      std::int64_t to_at = copy.to_offset + first * rows.to_stride;
+      std::int64_t rest = i / blocks;
+      for (std::size_t d = outer; d-- > 0; rest /= copy.loops[d].count) {
+        from_at += rest % copy.loops[d].count * copy.loops[d].from_stride;
+        to_at += rest % copy.loops[d].count * copy.loops[d].to_stride;
+      }
+      transpose_elements(from + from_at, columns.from_stride, to + to_at, rows.to_stride,
+                         std::min(kBlockRows, rows.count - first), columns.count);
+    }
+  });
+}
+
 }  // namespace
 
 StridedCopy simplified(StridedCopy copy) {
@@ -88,20 +135,30 @@ StridedCopy simplified(StridedCopy copy) {
     copy.run_bytes *= loops.back().count;
     loops.pop_back();
   }
+  const auto reads_neighbours = [&](const CopyLoop& loop) { return loop.from_stride == copy.run_bytes; };
+  const bool writes_neighbours = !loops.empty() && loops.back().to_stride == copy.run_bytes;
+  if (writes_neighbours && loops.size() > 1) {
+    const auto found = std::find_if(loops.begin(), loops.end() - 1, reads_neighbours);
+    if (found != loops.end() - 1) std::rotate(found, found + 1, loops.end() - 1);
+  }
   copy.loops = std::move(loops);
   return copy;
 }
 
 void strided_copy(ThreadPool& threads, StridedCopy copy, const std::byte* from, std::byte* to) {
+  run_simplified(threads, simplified(std::move(copy)), from, to);
+}
+
+void run_simplified(ThreadPool& threads, const StridedCopy& copy, const std::byte* from, std::byte* to) {
   const auto is_empty = [](const CopyLoop& loop) { return loop.count == 0; };
   if (copy.run_bytes == 0 || std::any_of(copy.loops.begin(), copy.loops.end(), is_empty)) return;
-  copy = simplified(std::move(copy));
   if (copy.loops.empty()) {
     threads.parallel_for(copy.run_bytes, kChunkBytes, [&](std::int64_t begin, std::int64_t end) {
       std::memcpy(to + copy.to_offset + begin, from + copy.from_offset + begin, static_cast<std::size_t>(end - begin));
     });
     return;
   }
+  if (is_transpose(copy)) return run_transposes(threads, copy, from, to);
   std::int64_t runs = 1;
   for (const CopyLoop& loop : copy.loops) runs *= loop.count;
   const std::int64_t grain = std::max<std::int64_t>(1, kChunkBytes / std::max<std::int64_t>(copy.run_bytes, 8));

@@ -29,11 +29,14 @@ struct StridedCopy {
 };
 
 // The same copy with fewer, longer runs: loops of one round are dropped, neighbours that are contiguous on both sides
-// are joined, and an innermost loop over adjacent runs becomes part of the run.
+// are joined, and an innermost loop over adjacent runs becomes part of the run. Where elements are written side by side
+// that were apart, the loop along which they are read side by side comes just outside: a transpose then.
 StridedCopy simplified(StridedCopy copy);
 
 // Performs the copy. Runs must lie within the two blocks of memory, and no two may overlap on the target's side.
 void strided_copy(ThreadPool& threads, StridedCopy copy, const std::byte* from, std::byte* to);
+// The same for a copy that was simplified before.
+void run_simplified(ThreadPool& threads, const StridedCopy& copy, const std::byte* from, std::byte* to);
 
 // Writes `element_bytes` (1, 2, 4, 8 or 16) bytes at `element` `count` times.
 void fill(ThreadPool& threads, std::byte* to, std::int64_t count, const std::byte* element, std::size_t element_bytes);

@@ -7,6 +7,12 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd/targets.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace reef::kernels {
 namespace {
 
@@ -34,6 +40,27 @@ Window window_of(const PoolGeometry& g, std::int64_t unit) {
   return {((batch * g.input_height + y) * g.input_width + x) * g.channels + channel, pixel * g.channels + channel,
           std::min(top + g.window_height, g.input_height) - y, std::min(left + g.window_width, g.input_width) - x,
           std::min(kPoolChannelBlock, g.channels - channel)};
+}
+
+#if defined(__x86_64__)
+#include "kernels/simd/begin_avx2.h"
+namespace avx2 {
+#include "kernels/pool/pool_body.h"
+}  // namespace avx2
+#include "kernels/simd/end_target.h"
+#endif
+
+// Whether pools of T have a fast version here; it needs so many channels at least.
+template <typename T>
+[[maybe_unused]] bool has_vectors(const PoolGeometry& g, [[maybe_unused]] std::int64_t fewest_channels) {
+#if defined(__x86_64__)
+  // The last block of channels must be wide enough, too.
+  const std::int64_t last = g.channels % kPoolChannelBlock;
+  return sizeof(T) != 2 && active_target() != SimdTarget::kBaseline && g.channels >= fewest_channels &&
+         (last == 0 || last >= fewest_channels);
+#else
+  return false;
+#endif
 }
 
 // Folds the elements of a window into `accumulators`, one per channel.
@@ -107,6 +134,17 @@ std::int64_t pool_grain(const PoolGeometry& g) {
 template <typename T>
 void average_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
                   std::int64_t last_unit) {
+#if defined(__x86_64__)
+  if constexpr (sizeof(T) != 2) {
+    constexpr std::int64_t kFewestChannels = sizeof(T) == 1 ? 16 : 8, kManyElements = 1 << 14;
+    if (has_vectors<T>(g, kFewestChannels) && g.window_height * g.window_width < kManyElements) {
+      for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
+        avx2::average_of_window(g, window_of(g, unit), input, limits, output);
+      }
+      return;
+    }
+  }
+#endif
   if constexpr (std::is_same_v<T, float>) {
     average_pool_float(g, input, limits, output, first_unit, last_unit);
   } else {
@@ -124,6 +162,16 @@ void average_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T
 template <typename T>
 void max_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
               std::int64_t last_unit) {
+#if defined(__x86_64__)
+  if constexpr (sizeof(T) != 2) {
+    if (has_vectors<T>(g, 32 / static_cast<std::int64_t>(sizeof(T)))) {
+      for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
+        avx2::max_of_window(g, window_of(g, unit), input, limits, output);
+      }
+      return;
+    }
+  }
+#endif
   for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
     const Window window = window_of(g, unit);
     T* to = output + window.output_offset;

@@ -9,13 +9,14 @@
 #include <functional>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "kernels/matmul/quantize_floats.h"
 
 namespace reef::kernels {
 
 // body(begin, end) over [0, count) in chunks of about `grain`; see ThreadPool.
-using ParallelFor = std::function<void(std::int64_t count, std::int64_t grain,
-                                       const std::function<void(std::int64_t, std::int64_t)>& body)>;
+using ParallelFor =
+    std::function<void(std::int64_t count, std::int64_t grain, FunctionRef<void(std::int64_t, std::int64_t)> body)>;
 
 enum class Activation { kNone, kRelu, kReluN1To1, kRelu6, kTanh, kSignBit, kSigmoid };
 
@@ -67,6 +68,9 @@ class VectorBatch {
   void quantize(FloatQuantizer quantizer);
   // start + (row of `matrix`) . (vector `index`)
   float add_product(float start, const WeightMatrix& matrix, std::int64_t row, std::int64_t index) const;
+  // The same for rows [row, row + rows): sums[r] are start and result.
+  void add_products(const WeightMatrix& matrix, std::int64_t row, std::int64_t rows, std::int64_t index,
+                    float* sums) const;
 
  private:
   SumOrder order_;

@@ -29,15 +29,21 @@ void multiply_gates(const LstmFloat& lstm, const LstmFloatStep& step, float* gat
   }
   const std::int64_t grain = rows_per_chunk(s.batches * (s.inputs + s.aux_inputs + s.outputs));
   parallel_for(kLstmGates * s.cells, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
+    for (std::int64_t i = begin, rows = 0; i < end; i += rows) {
       const std::int64_t row = i % s.cells;
+      rows = std::min(end - i, s.cells - row);  // of one gate
       const LstmFloatGate& gate = lstm.gates[i / s.cells];
       if (!gate.input.present()) continue;
       for (std::int64_t b = 0; b < s.batches; ++b) {
-        float sum = gate.layer_norm != nullptr ? 0.0f : gate.bias[row];
-        sum = input.add_product(sum, gate.input, row, b);
-        if (step.aux_input != nullptr && gate.aux_input.present()) sum = aux.add_product(sum, gate.aux_input, row, b);
-        gates[(i / s.cells * s.batches + b) * s.cells + row] = state.add_product(sum, gate.recurrent, row, b);
+        float* sums = gates + (i / s.cells * s.batches + b) * s.cells + row;
+        if (gate.layer_norm != nullptr) {
+          std::fill_n(sums, rows, 0.0f);
+        } else {
+          std::copy_n(gate.bias + row, rows, sums);
+        }
+        input.add_products(gate.input, row, rows, b, sums);
+        if (step.aux_input != nullptr && gate.aux_input.present()) aux.add_products(gate.aux_input, row, rows, b, sums);
+        state.add_products(gate.recurrent, row, rows, b, sums);
       }
     }
   });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/recurrent/curve_table.h"
 #include "kernels/recurrent/int_vectors.h"
 #include "numeric/fixed_point_math.h"
 
@@ -159,15 +160,15 @@ void project(const LstmInt& lstm, const LstmIntWorkspace& w, std::int8_t* output
 
 template <int kBits>
 void tanh_of(const std::int16_t* values, std::int64_t count, std::int16_t* result) {
-  for (std::int64_t i = 0; i < count; ++i)
-    result[i] = numeric::tanh(numeric::Fixed<std::int16_t, kBits>{values[i]}).raw;
+  map_by_table(values, count, result,
+               [](std::int16_t x) { return numeric::tanh(numeric::Fixed<std::int16_t, kBits>{x}).raw; });
 }
 
 }  // namespace
 
 void logistic_q3(std::int16_t* values, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i)
-    values[i] = numeric::logistic(numeric::Fixed<std::int16_t, 3>{values[i]}).raw;
+  map_by_table(values, count, values,
+               [](std::int16_t x) { return numeric::logistic(numeric::Fixed<std::int16_t, 3>{x}).raw; });
 }
 
 void tanh_q15(int integer_bits, const std::int16_t* values, std::int64_t count, std::int16_t* result) {

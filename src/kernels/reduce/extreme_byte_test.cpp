@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/reduce/extreme_byte.h"
+#include "kernels/simd/each_target.h"
 
 namespace reef::kernels {
 namespace {
@@ -32,6 +33,28 @@ TEST(ExtremeByte, IsTheFirstOfTheLargestOrSmallest) {
       compare<std::uint8_t>(random, count);
     }
   }
+}
+
+TEST(ExtremeByte, ManyRowsAreAsOneByOne) {
+  std::mt19937 random(14);
+  for_each_supported_target([&](SimdTarget target) {
+    for (std::int64_t count = 1; count < 40; ++count) {
+      std::vector<std::uint8_t> rows(static_cast<std::size_t>(9 * count));
+      for (std::uint8_t& value : rows) value = static_cast<std::uint8_t>(random() % 5 * 60);
+      for (int kind = 0; kind < 4; ++kind) {
+        std::vector<std::int32_t> narrow(9);
+        std::vector<std::int64_t> wide(9);
+        first_extreme_bytes(rows.data(), 9, count, kind & 1, kind & 2, narrow.data());
+        first_extreme_bytes(rows.data(), 9, count, kind & 1, kind & 2, wide.data());
+        for (std::size_t r = 0; r < 9; ++r) {
+          const auto* row = rows.data() + r * static_cast<std::size_t>(count);
+          EXPECT_EQ(wide[r], first_extreme_byte(row, count, kind & 1, kind & 2))
+              << target_name(target) << ", " << count;
+          EXPECT_EQ(narrow[r], wide[r]);
+        }
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -45,13 +45,43 @@ struct Reduction {
   const Combiner& combiner;
   std::int64_t split_begin, split_end;
 
+  // Rows [begin, end) of `length` elements, each into one accumulator: several at a time, because in one row each step
+  // waits for the last.
+  void fold_rows(const ReducePlan::Dimension& rows, std::int64_t length, std::int64_t begin, std::int64_t end,
+                 const T* input, Accumulator* output, bool first) const {
+    constexpr std::int64_t kTogether = 8;
+    std::int64_t i = begin;
+    for (; i + kTogether <= end; i += kTogether) {
+      const T* row = input + i * rows.input_stride;
+      Accumulator* to = output + i * rows.output_stride;
+      Accumulator sums[kTogether];
+      for (std::int64_t r = 0; r < kTogether; ++r) {
+        const T x = row[r * rows.input_stride];
+        sums[r] = first ? combiner.start(x) : combiner.next(to[r * rows.output_stride], x);
+      }
+      for (std::int64_t k = 1; k < length; ++k) {
+        for (std::int64_t r = 0; r < kTogether; ++r) sums[r] = combiner.next(sums[r], row[r * rows.input_stride + k]);
+      }
+      for (std::int64_t r = 0; r < kTogether; ++r) to[r * rows.output_stride] = sums[r];
+    }
+    for (; i < end; ++i) {
+      const T* row = input + i * rows.input_stride;
+      Accumulator& to = output[i * rows.output_stride];
+      Accumulator sum = first ? combiner.start(row[0]) : combiner.next(to, row[0]);
+      for (std::int64_t k = 1; k < length; ++k) sum = combiner.next(sum, row[k]);
+      to = sum;
+    }
+  }
+
   // `first`: all reduced indices so far are 0, so accumulators below are to be started rather than continued.
   void level(std::size_t d, const T* input, Accumulator* output, bool first) const {
     const ReducePlan::Dimension& dimension = plan.dimensions[d];
     const bool split = static_cast<int>(d) == plan.split_dimension;
     const std::int64_t begin = split ? split_begin : 0;
     const std::int64_t end = split ? split_end : dimension.size;
-    if (d + 1 < plan.dimensions.size()) {
+    if (d + 2 == plan.dimensions.size() && !dimension.reduced) {
+      fold_rows(dimension, plan.dimensions[d + 1].size, begin, end, input, output, first);
+    } else if (d + 1 < plan.dimensions.size()) {
       for (std::int64_t i = begin; i < end; ++i) {
         level(d + 1, input + i * dimension.input_stride, output + i * dimension.output_stride,
               first && (i == 0 || !dimension.reduced));

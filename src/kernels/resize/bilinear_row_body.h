@@ -1,46 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bilinear interpolation of 8-bit or float pixels in float, for one target. Same products and sums in the same order,
-// and so the same bits, as blend() in resize.cpp. No include guard: it is included once per target, see simd/targets.h.
+// Bilinear interpolation of 8-bit pixels for one target, REEF_LANES channels at a time. uint8 in float: the same
+// products and sums in the same order as blend() in resize.cpp, and so the same bits. int8 in integers, which are exact
+// in any order. No include guard: it is included once per target, see simd/targets.h.
 
-constexpr std::int64_t kLanes = 8;
+constexpr std::int64_t kLanes = REEF_LANES;
 using Floats [[gnu::vector_size(kLanes * 4), gnu::aligned(4), gnu::may_alias]] = float;
-using Ints [[gnu::vector_size(kLanes * 4)]] = std::int32_t;
-using Bytes [[gnu::vector_size(kLanes), gnu::aligned(1), gnu::may_alias]] = std::uint8_t;
+using Ints [[gnu::vector_size(kLanes * 4), gnu::aligned(4), gnu::may_alias]] = std::int32_t;
 
-// weighted[i] = input[i] * weight
-void weigh(const std::uint8_t* input, std::int64_t count, float weight, float* weighted) {
-  for (std::int64_t i = 0; i < count; ++i) weighted[i] = static_cast<float>(input[i]) * weight;
+// The two input rows around an output row, put together: in float each with its weight; in integers their sum.
+void weigh(const std::uint8_t* lower, const std::uint8_t* upper, std::int64_t count, const Position<float>& y,
+           float* lower_weighted, float* upper_weighted) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    lower_weighted[i] = static_cast<float>(lower[i]) * y.lower_weight;
+    upper_weighted[i] = static_cast<float>(upper[i]) * y.upper_weight;
+  }
+}
+void weigh(const std::int8_t* lower, const std::int8_t* upper, std::int64_t count, const Position<std::int32_t>& y,
+           std::int32_t* sum, std::int32_t*) {
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = lower[i] * y.lower_weight + upper[i] * y.upper_weight;
 }
 
-// 8 channels from `c` on: the sum of four weighted pixels, to a byte.
-[[gnu::always_inline]] inline void blend_8(const float* lower_left, const float* upper_left, const float* lower_right,
-                                           const float* upper_right, float left, float right, std::uint8_t* out) {
+// One vector of channels: the sum of four weighted pixels, to bytes.
+[[gnu::always_inline]] inline void blend_vector(const float* lower_left, const float* upper_left,
+                                                const float* lower_right, const float* upper_right, float left,
+                                                float right, std::uint8_t* out) {
   const auto at = [](const float* from) -> const Floats& { return *reinterpret_cast<const Floats*>(from); };
   const Floats sum = at(lower_left) * left + at(upper_left) * left + at(lower_right) * right + at(upper_right) * right;
-#if REEF_AVX2
-  // gcc takes such a conversion apart, number by number.
-  const __m256i whole = _mm256_cvttps_epi32(sum + 0.5f);
-  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(words, words));
-#else
-  *reinterpret_cast<Bytes*>(out) = __builtin_convertvector(__builtin_convertvector(sum + 0.5f, Ints), Bytes);
-#endif
+  REEF_STORE_UINT8(sum + 0.5f, out);
 }
 
-// A row of output pixels from the two input rows around it, weighted: [input column][channel]. At least kLanes
-// channels.
-void blend_pixels(const float* lower, const float* upper, std::int64_t channels, const Position<float>* columns,
-                  std::int64_t count, std::uint8_t* output) {
+// Twenty bits are cut off, halves away from zero.
+[[gnu::always_inline]] inline void blend_vector(const std::int32_t* sums_left, const std::int32_t*,
+                                                const std::int32_t* sums_right, const std::int32_t*, std::int32_t left,
+                                                std::int32_t right, std::int8_t* out) {
+  const auto at = [](const std::int32_t* from) -> const Ints& { return *reinterpret_cast<const Ints*>(from); };
+  const Ints sum = at(sums_left) * left + at(sums_right) * right;
+  const Ints sign = sum >> 31, size = (sum ^ sign) - sign;
+  const Ints result = (((size + (1 << 19)) >> 20) ^ sign) - sign;
+  REEF_STORE_INT8(result, out);
+}
+
+// A row of output pixels from the rows put together: [input column][channel]. At least kLanes channels.
+template <typename T, typename Weight>
+void blend_pixels(const Weight* lower, const Weight* upper, std::int64_t channels, const Position<Weight>* columns,
+                  std::int64_t count, T* output) {
   for (std::int64_t i = 0; i < count; ++i, output += channels) {
-    const Position<float> x = columns[i];
-    const float* lower_left = lower + x.lower * channels;
-    const float* upper_left = upper + x.lower * channels;
-    const float* lower_right = lower + x.upper * channels;
-    const float* upper_right = upper + x.upper * channels;
+    const Position<Weight> x = columns[i];
+    const std::int64_t left = x.lower * channels, right = x.upper * channels;
     for (std::int64_t c = 0; c < channels; c += kLanes) {
       const std::int64_t k = std::min(c, channels - kLanes);  // the last vector may do some channels again
-      blend_8(lower_left + k, upper_left + k, lower_right + k, upper_right + k, x.lower_weight, x.upper_weight,
-              output + k);
+      blend_vector(lower + left + k, upper + left + k, lower + right + k, upper + right + k, x.lower_weight,
+                   x.upper_weight, output + k);
     }
   }
 }

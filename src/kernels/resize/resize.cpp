@@ -126,9 +126,17 @@ void resize_rows(const ResizeGeometry& g, const T* input, T* output, std::int64_
 
 namespace baseline {
 namespace {
-#define REEF_AVX2 0
+#define REEF_LANES 8
+#define REEF_STORE_UINT8(vector, out)                                                   \
+  for (int lane = 0; lane < REEF_LANES; ++lane) {                                       \
+    (out)[lane] = static_cast<std::uint8_t>(static_cast<std::int32_t>((vector)[lane])); \
+  }
+#define REEF_STORE_INT8(vector, out) \
+  for (int lane = 0; lane < REEF_LANES; ++lane) (out)[lane] = static_cast<std::int8_t>((vector)[lane])
 #include "kernels/resize/bilinear_row_body.h"
-#undef REEF_AVX2
+#undef REEF_LANES
+#undef REEF_STORE_UINT8
+#undef REEF_STORE_INT8
 }  // namespace
 }  // namespace baseline
 
@@ -136,42 +144,80 @@ namespace {
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
-#define REEF_AVX2 1
+// gcc takes such conversions apart, number by number.
+[[gnu::always_inline]] inline __m128i packed_words(__m256i numbers) {
+  return _mm_packs_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
+}
+#define REEF_LANES 8
+#define REEF_STORE_UINT8(vector, out)                              \
+  const __m128i words = packed_words(_mm256_cvttps_epi32(vector)); \
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packus_epi16(words, words))
+#define REEF_STORE_INT8(vector, out)                                     \
+  const __m128i words = packed_words(reinterpret_cast<__m256i>(vector)); \
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), _mm_packs_epi16(words, words))
 #include "kernels/resize/bilinear_row_body.h"
-#undef REEF_AVX2
+#undef REEF_LANES
+#undef REEF_STORE_UINT8
+#undef REEF_STORE_INT8
 }  // namespace
 }  // namespace avx2
+#include "kernels/simd/end_target.h"
+
+#include "kernels/simd/begin_avx512.h"
+namespace avx512 {
+namespace {
+#define REEF_LANES 16
+#define REEF_STORE_UINT8(vector, out)               \
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), \
+                   _mm512_maskz_cvtusepi32_epi8(0xFFFF, _mm512_maskz_cvttps_epi32(0xFFFF, vector)))
+#define REEF_STORE_INT8(vector, out)                \
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), \
+                   _mm512_maskz_cvtepi32_epi8(0xFFFF, reinterpret_cast<__m512i>(vector)))
+#include "kernels/resize/bilinear_row_body.h"
+#undef REEF_LANES
+#undef REEF_STORE_UINT8
+#undef REEF_STORE_INT8
+}  // namespace
+}  // namespace avx512
 #include "kernels/simd/end_target.h"
 #endif
 
 namespace {
 
-// uint8 pixels of 8 channels or more: each input row is weighted once per output row, then neighbours are added up.
-template <typename PositionOf>
-void resize_bytes(const ResizeGeometry& g, const std::uint8_t* input, std::uint8_t* output, std::int64_t first_row,
-                  std::int64_t last_row, PositionOf row_position, PositionOf column_position) {
+constexpr std::int64_t kNarrowestVector = 8;
+
+// Pixels of kNarrowestVector channels or more: input rows are put together once per output row, then neighbours are
+// added up. T: uint8_t or int8_t.
+template <typename T, typename Weight, typename PositionOf>
+void resize_bytes(const ResizeGeometry& g, const T* input, T* output, std::int64_t first_row, std::int64_t last_row,
+                  PositionOf row_position, PositionOf column_position) {
   const std::int64_t line = g.input_width * g.channels;
-  std::vector<float> lower(static_cast<std::size_t>(line)), upper(lower.size());
-  std::vector<Position<float>> columns(static_cast<std::size_t>(g.output_width));
+  std::vector<Weight> lower(static_cast<std::size_t>(line)), upper(std::is_same_v<T, std::uint8_t> ? lower.size() : 0);
+  std::vector<Position<Weight>> columns(static_cast<std::size_t>(g.output_width));
   for (std::int64_t i = 0; i < g.output_width; ++i) {
     columns[static_cast<std::size_t>(i)] = column_position(i, g.input_width);
   }
   for (std::int64_t row = first_row; row < last_row; ++row) {
-    const std::uint8_t* image = input + row / g.output_height * g.input_height * line;
-    const Position<float> y = row_position(row % g.output_height, g.input_height);
-    std::uint8_t* to = output + row * g.output_width * g.channels;
-    const auto run = [&](auto* weigh, auto* blend_pixels) {
-      weigh(image + y.lower * line, line, y.lower_weight, lower.data());
-      weigh(image + y.upper * line, line, y.upper_weight, upper.data());
-      blend_pixels(lower.data(), upper.data(), g.channels, columns.data(), g.output_width, to);
-    };
+    const T* image = input + row / g.output_height * g.input_height * line;
+    const Position<Weight> y = row_position(row % g.output_height, g.input_height);
+    T* to = output + row * g.output_width * g.channels;
+    // Integers are put together in one array alone.
+    const Weight* second = upper.empty() ? lower.data() : upper.data();
+#define REEF_RESIZE_ROW(target)                                                                       \
+  target::weigh(image + y.lower * line, image + y.upper * line, line, y, lower.data(), upper.data()); \
+  target::blend_pixels(lower.data(), second, g.channels, columns.data(), g.output_width, to)
 #if defined(__x86_64__)
+    if (active_target() == SimdTarget::kAvx512 && g.channels >= 2 * kNarrowestVector) {
+      REEF_RESIZE_ROW(avx512);
+      continue;
+    }
     if (active_target() != SimdTarget::kBaseline) {
-      run(&avx2::weigh, &avx2::blend_pixels);
+      REEF_RESIZE_ROW(avx2);
       continue;
     }
 #endif
-    run(&baseline::weigh, &baseline::blend_pixels);
+    REEF_RESIZE_ROW(baseline);
+#undef REEF_RESIZE_ROW
   }
 }
 
@@ -199,11 +245,10 @@ void resize_bilinear(const ResizeGeometry& g, const T* input, T* output, std::in
                  std::int64_t index, std::int64_t size) { return fixed_position(index, scale, half, size); };
     }
   };
-  if constexpr (std::is_same_v<T, std::uint8_t>) {
-    constexpr std::int64_t kWidestVector = 8;
-    if (g.channels >= kWidestVector) {
-      return resize_bytes(g, input, output, first_row, last_row, positions(g.input_height, g.output_height),
-                          positions(g.input_width, g.output_width));
+  if constexpr (sizeof(T) == 1) {
+    if (g.channels >= kNarrowestVector) {
+      return resize_bytes<T, Weight>(g, input, output, first_row, last_row, positions(g.input_height, g.output_height),
+                                     positions(g.input_width, g.output_width));
     }
   }
   resize_rows<T, Weight>(g, input, output, first_row, last_row, positions(g.input_height, g.output_height),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFLite_Detection_PostProcess, the custom operator behind SSD models.
+"""TFLite_Detection_PostProcess, the custom operator behind SSD models, and NON_MAX_SUPPRESSION.
 
-The fast way leaves places behind the last detection uninitialized, so its cases have more boxes than are asked for.
+The custom operator's fast way leaves places behind the last detection uninitialized, so its cases have more boxes than are
+asked for.
 """
 
 import numpy as np
@@ -67,3 +68,62 @@ def cases():
     for name, changes in (("iou_zero", {"nms_iou_threshold": 0.0}), ("iou_beyond", {"nms_iou_threshold": 1.1}),
                           ("num_classes", {"num_classes": 1})):
         yield detection(f"refused_{name}", options={"expect_error": True}, changes=changes)
+    yield from suppression_cases()
+
+
+def suppression(name, boxes=24, *, most=8, iou=0.5, score=0.0, sigma=None, ties=False, flipped=False, flat=False, nan=False,
+                most_is_input=False, options=None):
+    """V5 where sigma is given. flipped: corners in any order; flat: some boxes have no area."""
+    operator = "NON_MAX_SUPPRESSION_V4" if sigma is None else "NON_MAX_SUPPRESSION_V5"
+    rng = seeded(f"{operator} {name}")
+    centers, sizes = rng.randint(1, 5, [boxes, 2]) / 5, rng.uniform(0.1, 0.5, [boxes, 2])
+    if flat:
+        sizes[::3, 0] = 0
+    corners = np.concatenate([centers - sizes / 2, centers + sizes / 2], axis=1)
+    if flipped:
+        corners[::2] = corners[::2][:, [2, 1, 0, 3]]
+        corners[::3] = corners[::3][:, [0, 3, 2, 1]]
+    scores = rng.uniform(0, 1, boxes)
+    if ties:
+        scores = np.round(scores * 4) / 4
+    if nan:
+        scores[3], corners[5, 1] = np.nan, np.nan
+    m = Model()
+    inputs = [m.input("boxes", "float32", [boxes, 4]), m.input("scores", "float32", [boxes])]
+    arrays = [corners.astype(np.float32), scores.astype(np.float32)]
+    if most_is_input:
+        inputs.append(m.input("most", "int32", []))
+        arrays.append(np.array(most, np.int32))
+    else:
+        inputs.append(m.const("most", np.array(most, np.int32), "int32"))
+    for limit, value in (("iou", iou), ("score", score), ("sigma", sigma)):
+        if value is not None:
+            inputs.append(m.const(limit, np.array(value, np.float32), "float32"))
+    room = {"shape_signature": [-1]} if most_is_input else {}
+    outputs = [m.output("chosen", "int32", [1 if most_is_input else max(most, 0)], **room)]
+    if sigma is not None:
+        outputs.append(m.output("left", "float32", [1 if most_is_input else max(most, 0)], **room))
+    outputs.append(m.output("number", "int32", []))
+    m.op(operator, inputs, outputs)
+    # exp differs in the last bit between C libraries.
+    options = options or ({"tolerance": 1e-6} if sigma else {})
+    return operator, name, m, arrays, options
+
+
+def suppression_cases():
+    for sigma in (None, 0.0, 0.5, 0.1):
+        kind = "hard" if sigma is None else f"sigma{sigma}"
+        for iou in (0.0, 0.25, 0.5, 1.0):
+            yield suppression(f"{kind}_iou{iou}", iou=iou, sigma=sigma)
+        yield suppression(f"{kind}_score", score=0.4, sigma=sigma, most=20)
+        yield suppression(f"{kind}_nothing", score=1.5, sigma=sigma)
+        yield suppression(f"{kind}_many", boxes=60, most=60, iou=0.3, sigma=sigma)
+        yield suppression(f"{kind}_ties", boxes=40, most=30, ties=True, sigma=sigma)
+        yield suppression(f"{kind}_flipped", flipped=True, most=20, iou=0.3, sigma=sigma)
+        yield suppression(f"{kind}_flat", flat=True, most=20, sigma=sigma)
+        yield suppression(f"{kind}_nan", nan=True, most=20, sigma=sigma)
+        yield suppression(f"{kind}_open_size", most_is_input=True, most=5, sigma=sigma)
+        yield suppression(f"{kind}_none_wanted", most=0, sigma=sigma)
+        yield suppression(f"{kind}_one_box", boxes=1, sigma=sigma)
+    yield suppression("refused_negative_size", most=-1, options={"expect_error": True})
+    yield suppression("refused_negative_sigma", sigma=-0.5, options={"expect_error": True})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import Any, Dict, List, Optional, Union
 
@@ -25,6 +26,8 @@ def load_edgetpu_delegate(options: Optional[Dict[str, Any]] = None) -> Delegate:
 def make_interpreter(model_path_or_content: Union[str, "os.PathLike[str]", bytes], device: Optional[str] = None,
                      delegate: Optional[Delegate] = None) -> Interpreter:
     """An interpreter, not yet allocated. device: None (any), ":1", "usb", "usb:0", "pci", "pci:1", or "cpu"."""
+    if delegate is not None:
+        device = None  # the delegate has chosen
     delegates = [delegate] if delegate is not None else []
     if isinstance(model_path_or_content, (bytes, bytearray)):
         return Interpreter(model_content=bytes(model_path_or_content), experimental_delegates=delegates, device=device)
@@ -40,20 +43,53 @@ def set_verbosity(verbosity: int) -> bool:
     return True
 
 
-def run_inference(interpreter: Interpreter, input_data: Any) -> bool:
-    """Fills the first input with bytes or an array, and runs."""
-    details = interpreter.get_input_details()[0]
-    view = interpreter._array(details["index"])
+def run_inference(interpreter: Interpreter, input_data: Any) -> None:
+    """Fills the first input and runs. input_data: bytes, an array, (ctypes.c_void_p, bytes), or a Gst.Buffer.
+
+    More than the input takes is allowed, less is a ValueError, as in PyCoral.
+    """
     if isinstance(input_data, (bytes, bytearray, memoryview)):
-        data = np.frombuffer(input_data, dtype=view.dtype)
+        invoke_with_bytes(interpreter, input_data)
+    elif isinstance(input_data, np.ndarray):
+        _fill(interpreter, np.ascontiguousarray(input_data))
+        interpreter.invoke()
+    elif isinstance(input_data, tuple) and len(input_data) == 2 and isinstance(input_data[0], ctypes.c_void_p):
+        invoke_with_membuffer(interpreter, input_data[0].value, input_data[1])
+    elif hasattr(input_data, "extract_dup") and hasattr(input_data, "get_size"):  # GStreamer's Gst.Buffer
+        invoke_with_bytes(interpreter, input_data.extract_dup(0, input_data.get_size()))
     else:
-        data = np.asarray(input_data)
-    if data.size != view.size:
-        raise ValueError(f"input '{details['name']}' takes {view.size} elements, but {data.size} are given")
-    np.copyto(view, data.reshape(view.shape), casting="same_kind")
-    interpreter.invoke()
-    return True
+        raise TypeError("input data type is not supported.")
 
 
 def invoke_with_bytes(interpreter: Interpreter, input_data: bytes) -> None:
-    run_inference(interpreter, input_data)
+    """Runs with the first input's bytes as they lie in memory."""
+    _fill(interpreter, np.frombuffer(input_data, np.uint8))
+    interpreter.invoke()
+
+
+def invoke_with_membuffer(interpreter: Interpreter, buffer: int, size: int) -> None:
+    """The same from `size` bytes at the address `buffer`."""
+    _fill(interpreter, np.frombuffer((ctypes.c_uint8 * size).from_address(buffer), np.uint8))
+    interpreter.invoke()
+
+
+def supports_dmabuf(interpreter: Interpreter) -> bool:
+    """No: virtual Edge TPUs share no memory with drivers."""
+    return False
+
+
+def invoke_with_dmabuffer(interpreter: Interpreter, dma_fd: int, size: int) -> None:
+    """Refused, as by every device for which supports_dmabuf() says no."""
+    raise RuntimeError("virtual Edge TPUs take no DMA buffers; use run_inference()")
+
+
+def _fill(interpreter: Interpreter, data: np.ndarray) -> None:
+    """An array of the input's type gives elements, other bytes give bytes."""
+    target = interpreter._array(interpreter.get_input_details()[0]["index"])
+    flat = data.reshape(-1)
+    if flat.dtype != target.dtype:
+        flat = flat.view(np.uint8)
+        flat = flat[:target.nbytes].view(target.dtype) if flat.size >= target.nbytes else flat
+    if flat.size < target.size:
+        raise ValueError(f"input size={flat.size}, expected={target.size}.")
+    np.copyto(target, flat[:target.size].reshape(target.shape))

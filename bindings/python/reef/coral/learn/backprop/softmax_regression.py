@@ -66,6 +66,7 @@ class SoftmaxRegression:
 
     def serialize_model(self, in_model_path: Union[str, "os.PathLike[str]"]) -> bytes:
         """The extractor at `in_model_path`, compiled or not, with this layer and SOFTMAX behind it."""
-        if self._seen is None:
-            raise RuntimeError("Model is not trained.")
-        return append_softmax(in_model_path, self.params["mat_w"].T, self.params["vec_b"], self._seen)
+        rows = self._seen
+        if rows is None:  # not trained: nothing is known of embeddings, so their range is taken for 0 to 1
+            rows = np.ones((1, len(self.params["mat_w"])), np.float32)
+        return append_softmax(in_model_path, self.params["mat_w"].T, self.params["vec_b"], rows)

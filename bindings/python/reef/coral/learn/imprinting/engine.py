@@ -1,6 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """pycoral.learn.imprinting.engine: Coral's ImprintingEngine, for any classifier or embedding extractor."""
 
-from ....learn import ImprintingEngine
+from __future__ import annotations
+
+import os
+from typing import Union
+
+from .... import learn
+
+
+class ImprintingEngine(learn.ImprintingEngine):
+    """PyCoral's: train(embedding, class_id), serialize_extractor_model(), serialize_model(), embedding_dim, num_classes."""
+
+    def __init__(self, model_path: Union[str, "os.PathLike[str]", bytes], keep_classes: bool = False):
+        super().__init__(model_path, keep_classes)
+
 
 __all__ = ["ImprintingEngine"]

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/elementwise/fixed_point_rows.h"
+
+#include <type_traits>
+
+#include "kernels/simd/targets.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace reef::kernels {
+
+#if defined(__x86_64__)
+#include "kernels/simd/begin_avx2.h"
+namespace avx2 {
+namespace {
+#include "kernels/elementwise/fixed_point_rows_body.h"
+}  // namespace
+}  // namespace avx2
+#include "kernels/simd/end_target.h"
+#endif
+
+namespace {
+
+std::int32_t finished(const ByteRequantize& q, std::int32_t sum) {
+  return numeric::clamp(numeric::wrapping_add(numeric::multiply(sum, q.factor), q.zero_point), q.lowest, q.highest);
+}
+
+}  // namespace
+
+template <typename T>
+void requantize_row(const ByteRequantize& q, const std::int64_t* sums, std::int64_t count, T* out) {
+  std::int64_t done = 0;
+#if defined(__x86_64__)
+  if (active_target() != SimdTarget::kBaseline) {
+    avx2::requantize_row(q, sums, count, out);
+    done = count - count % 8;
+  }
+#endif
+  for (; done < count; ++done) out[done] = static_cast<T>(finished(q, static_cast<std::int32_t>(sums[done])));
+}
+template void requantize_row(const ByteRequantize&, const std::int64_t*, std::int64_t, std::int8_t*);
+template void requantize_row(const ByteRequantize&, const std::int64_t*, std::int64_t, std::uint8_t*);
+
+void SquaredDifference::row(const std::int8_t* x, std::int64_t x_step, const std::int8_t* y, std::int64_t y_step,
+                            std::int8_t* out, std::int64_t count) const {
+  std::int64_t done = 0;
+#if defined(__x86_64__)
+  if (active_target() != SimdTarget::kBaseline && count >= 8) {
+    avx2::squared_differences(*this, x, x_step, y, y_step, out, count);
+    done = count - count % 8;
+  }
+#endif
+  for (; done < count; ++done) {
+    const std::int32_t difference = x_scaling(x[done * x_step]) - y_scaling(y[done * y_step]);
+    out[done] = static_cast<std::int8_t>(finished(result, difference * difference));
+  }
+}
+
+}  // namespace reef::kernels

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows, up to simd/end_target.h, is compiled for AVX-512 with VNNI and VBMI. No include guard: it is a bracket.
+// See simd/targets.h. Not a target of its own: kernels that use it ask the CPU for VBMI.
+#if defined(__clang__)
+#pragma clang attribute push(                                                                                   \
+    __attribute__((target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi"))), \
+    apply_to = function)
+#else
+// gcc 12's own headers leave vectors undefined on purpose.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
+#endif

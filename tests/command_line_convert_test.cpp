@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef convert on TensorFlow's own formats. What TensorFlow makes is compared with TensorFlow itself where it is
+// installed (in the Python that $REEF_PYTHON names, or python3); elsewhere the refusal is tested alone.
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "command_line.h"
+
+namespace reef::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ConvertTensorflow : public CommandLine {
+ protected:
+  // Runs a Python script in the test's folder; false: it failed.
+  bool python(const std::string& interpreter, const std::string& script) const {
+    std::ofstream(folder_ / "script.py") << script;
+    const std::string command = fmt::format("cd '{}' && {} script.py > python.log 2>&1", folder_.string(), interpreter);
+    return std::system(command.c_str()) == 0;
+  }
+  std::string written(const std::string& name) const { return (folder_ / name).string(); }
+};
+
+std::string interpreter_with_tensorflow() {
+  const char* chosen = std::getenv("REEF_PYTHON");
+  return chosen != nullptr && *chosen != '\0' ? chosen : "python3";
+}
+
+// A model, the folder and files TensorFlow keeps it in, an input and TensorFlow's output for it.
+constexpr const char* kMakeModels = R"(
+import os
+os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
+import numpy as np, tensorflow as tf
+tf.keras.utils.set_random_seed(1)
+layers = tf.keras.layers
+model = tf.keras.Sequential([layers.Input((8, 8, 3), batch_size=1), layers.Conv2D(4, 3, activation='relu'),
+                             layers.DepthwiseConv2D(3, padding='same'), layers.GlobalAveragePooling2D(),
+                             layers.Dense(5, activation='softmax')])
+model.save('model.keras')
+model.export('saved', verbose=False)
+x = np.random.default_rng(1).uniform(-1, 1, (1, 8, 8, 3)).astype(np.float32)
+x.tofile('x.bin')
+model(x).numpy().tofile('y.bin')
+)";
+
+std::vector<float> floats(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<float> values;
+  for (float value; file.read(reinterpret_cast<char*>(&value), sizeof value);) values.push_back(value);
+  return values;
+}
+
+TEST_F(ConvertTensorflow, KerasFilesAndSavedModelsComputeWhatTensorflowDoes) {
+  const std::string interpreter = interpreter_with_tensorflow();
+  if (!python(interpreter, "import importlib.util, sys\nsys.exit(importlib.util.find_spec('tensorflow') is None)")) {
+    GTEST_SKIP() << interpreter << " has no tensorflow; REEF_PYTHON names one that has";
+  }
+  ASSERT_TRUE(python(interpreter, kMakeModels));
+  for (const char* name : {"model.keras", "saved"}) {
+    const std::string target = written(std::string(name) + ".tflite");
+    const Outcome converted = reef(fmt::format("convert '{}' -o '{}'", written(name), target));
+    ASSERT_EQ(converted.exit_code, 0) << converted.text;
+    EXPECT_NE(converted.text.find("converted by TensorFlow 2."), std::string::npos) << converted.text;
+    EXPECT_NE(converted.text.find("1 CONV_2D"), std::string::npos) << converted.text;
+    EXPECT_EQ(converted.text.find("Captures"), std::string::npos) << "TensorFlow's own words are not wanted";
+    const Outcome ran = reef(fmt::format("run '{}' --in '{}' --out '{}'", target, written("x.bin"), written("out")));
+    ASSERT_EQ(ran.exit_code, 0) << ran.text;
+    const std::vector<float> wanted = floats(folder_ / "y.bin"), got = floats(folder_ / "out" / "out0.bin");
+    ASSERT_EQ(wanted.size(), 5u);
+    ASSERT_EQ(got.size(), wanted.size());
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5);
+  }
+  std::ofstream(folder_ / "broken.keras") << "no model";
+  const Outcome broken = reef(fmt::format("convert '{}' -o '{}'", written("broken.keras"), written("broken.tflite")));
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_NE(broken.text.find("could not convert"), std::string::npos) << broken.text;
+  EXPECT_FALSE(fs::exists(folder_ / "broken.tflite"));
+}
+
+TEST_F(ConvertTensorflow, WithoutTensorflowTheRefusalSaysHowToInstallIt) {
+  // A Python that sees no installed packages.
+  std::ofstream(folder_ / "bare_python") << "#!/bin/sh\nexec python3 -I -S \"$@\"\n";
+  fs::permissions(folder_ / "bare_python", fs::perms::owner_all);
+  std::ofstream(folder_ / "model.keras") << "anything";
+  for (const std::string& interpreter : {written("bare_python"), std::string("/nowhere/python")}) {
+    ::setenv("REEF_PYTHON", interpreter.c_str(), 1);
+    const Outcome outcome = reef(fmt::format("convert '{}' -o '{}'", written("model.keras"), written("out.tflite")));
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_NE(outcome.text.find("has no tensorflow. Install it"), std::string::npos) << outcome.text;
+    EXPECT_NE(outcome.text.find("pip install tensorflow"), std::string::npos) << outcome.text;
+    EXPECT_FALSE(fs::exists(folder_ / "out.tflite"));
+  }
+  ::unsetenv("REEF_PYTHON");
+}
+
+TEST_F(ConvertTensorflow, AFolderThatIsNoSavedModelIsNamed) {
+  const Outcome outcome = reef(fmt::format("convert '{}'", folder_.string()));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.text.find("without saved_model.pb"), std::string::npos) << outcome.text;
+}
+
+}  // namespace
+}  // namespace reef::testing
