@@ -130,7 +130,8 @@ def run_tflite(content, samples, is_image):
         if into["dtype"] in (np.int8, np.uint8) and is_image:
             scale, zero = into["quantization"]
             limits = np.iinfo(into["dtype"])
-            value = np.clip(np.round(value / scale) + zero, limits.min, limits.max)
+            # Pixels scaled to [-1, 1] lie halfway between codes: up, so that 256 stay 256 (np.round would join pairs).
+            value = np.clip(np.floor(value.astype(np.float64) / scale + 0.5 + 1e-4) + zero, limits.min, limits.max)
         interpreter.set_tensor(into["index"], value.astype(into["dtype"]))
         interpreter.invoke()
         parts = []
