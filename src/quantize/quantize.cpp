@@ -94,7 +94,10 @@ Status finish(const State& state, const QuantizeOptions& options, QuantizeResult
 
 Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSource* source,
                                   const QuantizeOptions& options) {
-  if (source == nullptr) return invalid_input("int8 and int16x8 need samples to calibrate with");
+  if (source == nullptr)
+    return invalid_input(
+        "int8 and int16x8 need samples to calibrate with: name them with --data (a folder of pictures, .npz or .npy); "
+        "--mode dynamic and float16 need none");
   Session session(*source, options);
   REEF_RETURN_IF_ERROR(session.split_samples());
   session.measure_with_more(model);

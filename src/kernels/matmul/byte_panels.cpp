@@ -277,38 +277,22 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
                     [[maybe_unused]] T* output) {
 #if defined(__x86_64__)
   if (pixel_begin >= pixel_end) return;
+  const auto run_with = [&]<typename Work, typename RowElement>(
+                            void (*multiply_panel)(const Work&, std::int64_t, std::int64_t), auto multiply_row,
+                            auto sum_rows,
+                            void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t,
+                                              std::int64_t, RowElement*, std::int64_t),
+                            auto load_lines) {
+    const Convolution<Work, RowElement, T> work{
+        s,         input,  input_zero_point, weights,      group,    scaling,   panel_begin,
+        panel_end, output, multiply_panel,   multiply_row, sum_rows, load_rows, load_lines};
+    work.run(pixel_begin, pixel_end);
+  };
   if (weights.target == SimdTarget::kAvx512) {
-    const Convolution<avx512::TileWork, avx512::RowElement, T> work{s,
-                                                                    input,
-                                                                    input_zero_point,
-                                                                    weights,
-                                                                    group,
-                                                                    scaling,
-                                                                    panel_begin,
-                                                                    panel_end,
-                                                                    output,
-                                                                    &avx512::multiply_panel,
-                                                                    &avx512::multiply_row,
-                                                                    &avx512::sum_rows,
-                                                                    &avx512::load_rows<T>,
-                                                                    &avx512::load_lines<T>};
-    work.run(pixel_begin, pixel_end);
+    run_with(&avx512::multiply_panel, &avx512::multiply_row, &avx512::sum_rows, &avx512::load_rows<T>,
+             &avx512::load_lines<T>);
   } else {
-    const Convolution<avx2::TileWork, avx2::RowElement, T> work{s,
-                                                                input,
-                                                                input_zero_point,
-                                                                weights,
-                                                                group,
-                                                                scaling,
-                                                                panel_begin,
-                                                                panel_end,
-                                                                output,
-                                                                &avx2::multiply_panel,
-                                                                &avx2::multiply_row,
-                                                                &avx2::sum_rows,
-                                                                &avx2::load_rows<T>,
-                                                                &avx2::load_lines<T>};
-    work.run(pixel_begin, pixel_end);
+    run_with(&avx2::multiply_panel, &avx2::multiply_row, &avx2::sum_rows, &avx2::load_rows<T>, &avx2::load_lines<T>);
   }
 #endif
 }

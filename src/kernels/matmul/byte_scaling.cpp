@@ -26,7 +26,9 @@ RealFactor real_factor(const Requantizer& exact, std::size_t channel) {
 
 bool suits_byte_scaling(const Requantizer& q) {
   if (q.rounding == Rounding::kReal32) {
-    return std::all_of(q.factors.begin(), q.factors.end(), [](double factor) { return factor >= 0 && factor <= 1; });
+    constexpr double kLargestFactor = 1e6;  // far from where floats end
+    return std::all_of(q.factors.begin(), q.factors.end(),
+                       [](double factor) { return factor >= 0 && factor <= kLargestFactor; });
   }
   return q.rounding == Rounding::kFixedPoint32 &&
          std::all_of(q.multipliers.begin(), q.multipliers.end(), [](const numeric::Multiplier& multiplier) {

@@ -53,7 +53,8 @@ struct ChannelSums {
 ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,
                               std::int64_t slots);
 
-// Whether requantization is of the kinds that this does: factors below 1, which is all that networks have.
+// Whether requantization is of the kinds that this does: in fixed point, factors below 1, which is all that networks
+// have; the reference shifts sums to the left for others, with saturation of its own.
 bool suits_byte_scaling(const Requantizer& q);
 
 // The output for a channel's sum (with its start), by the reference's function.
