@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "quantize/integer_lstm.h"
 #include "quantize/op_rules.h"
 
 namespace reef::quantize {
@@ -17,14 +18,23 @@ struct Worker {
   std::vector<SampleStatistics> sample;
   std::vector<Histogram> histograms;
 
-  void observe(const std::vector<std::int32_t>& channels, std::int32_t tensor, const ops::Tensor& value) {
+  void observe(std::int32_t channels, std::int32_t tensor, const ops::Tensor& value) {
     if (value.type != ir::DataType::kFloat32) return;
     const auto t = static_cast<std::size_t>(tensor);
     const std::span<const float> values = value.values<float>();
     SampleStatistics& statistics = sample[t];
-    statistics.observe(values, channels[t]);
+    statistics.observe(values, channels);
     if (statistics.not_finite > 0 || statistics.min > statistics.max) return;
     histograms[t].add(values, std::max(std::abs(statistics.min), std::abs(statistics.max)));
+  }
+
+  // The state of an LSTM, in all steps; it counts as that of the variable.
+  void observe_cells(const cpu::OpRun& run) {
+    std::vector<float> cells = cell_history(run);
+    ops::Tensor all = *run.inputs[kLstmCellState];
+    all.data = reinterpret_cast<std::byte*>(cells.data());
+    all.bytes = cells.size() * sizeof(float);
+    observe(0, run.op->inputs[kLstmCellState], all);
   }
 };
 
@@ -43,6 +53,16 @@ std::vector<std::int32_t> observed_channels(const ir::Subgraph& graph) {
   return result;
 }
 
+// Those whose state is to be observed.
+std::vector<bool> operators_with_cells(const ir::Model& model) {
+  std::vector<bool> result;
+  for (const ir::Operator& op : model.subgraphs[0].operators) {
+    const OpRule* rule = rule_of(op.type);
+    result.push_back(rule != nullptr && rule->kind == RuleKind::kRecurrent && lstm_problem(model, op).empty());
+  }
+  return result;
+}
+
 }  // namespace
 
 Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
@@ -56,13 +76,17 @@ Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, con
     worker.sample.resize(graph.tensors.size());
     worker.histograms.resize(graph.tensors.size());
   }
+  const std::vector<bool> has_cells = operators_with_cells(*model);
   SampleHooks hooks;
   hooks.observer = [&](int index) -> std::function<Status(const cpu::OpRun&)> {
     Worker& worker = workers[static_cast<std::size_t>(index)];
-    return [&worker, &channels](const cpu::OpRun& run) {
+    return [&worker, &channels, &has_cells](const cpu::OpRun& run) {
       if (run.subgraph != 0) return ok_status();
+      if (has_cells[static_cast<std::size_t>(run.op_index)]) worker.observe_cells(run);
       for (std::size_t i = 0; i < run.outputs.size(); ++i) {
-        if (run.outputs[i] != nullptr) worker.observe(channels, run.op->outputs[i], *run.outputs[i]);
+        if (run.outputs[i] == nullptr) continue;
+        const std::int32_t t = run.op->outputs[i];
+        worker.observe(channels[static_cast<std::size_t>(t)], t, *run.outputs[i]);
       }
       return ok_status();
     };
@@ -72,7 +96,7 @@ Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, con
     worker.inputs.resize(graph.inputs.size());
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const ops::Tensor& input = interpreter.input(static_cast<int>(i));
-      worker.observe(channels, graph.inputs[i], input);
+      worker.observe(channels[static_cast<std::size_t>(graph.inputs[i])], graph.inputs[i], input);
       worker.inputs[i].assign(input.data, input.data + input.bytes);
     }
   };

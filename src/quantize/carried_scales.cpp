@@ -16,6 +16,10 @@ class Spreader {
   Spreader(const Folded& folded, const QuantizeOptions& options)
       : model_(folded.model), graph_(model_.subgraphs[0]), index_(model_), carried_(folded.carried) {
     plan_.decisions = decide(model_, options);
+    for (Decision& decision : plan_.decisions) {
+      if (decision.rule == nullptr || decision.rule->kind != RuleKind::kRecurrent) continue;
+      decision = {Treatment::kFloat, nullptr, "the model carries no scale for its state"};
+    }
     plan_.ranges.assign(graph_.tensors.size(), Range{});
     scales_.tensors.resize(graph_.tensors.size());
     for (const auto& [t, affine] : carried_.tensors) {

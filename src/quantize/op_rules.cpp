@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "quantize/graph_index.h"
+#include "quantize/integer_lstm.h"
 
 namespace reef::quantize {
 namespace {
@@ -17,7 +18,9 @@ constexpr OpRule kRules[] = {
   {#type, RuleKind::kUnit, version8, version16, {scale8, zero8}, {scale16, 0}, 0, -1, -1, 0},
 #define WEIGHTED(type, version8, version16, input, weights, bias, axis) \
   {#type, RuleKind::kWeighted, version8, version16, {}, {}, input, weights, bias, axis},
+#define RECURRENT(type, version8) {#type, RuleKind::kRecurrent, version8, 0, {}, {}, 0, -1, -1, 0},
 #include "quantize/op_rules.def"
+#undef RECURRENT
 #undef FREE
 #undef SAME
 #undef UNIT
@@ -63,7 +66,11 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
   if (rule == nullptr || (is_16 ? rule->version16 : rule->version8) == 0) {
     return stays_float(fmt::format("TFLite has no {} kernel for it", is_16 ? "int16" : "int8"));
   }
-  if (has_variables(graph, op)) return stays_float("it keeps state");
+  if (rule->kind == RuleKind::kRecurrent) {
+    if (std::string problem = lstm_problem(model, op); !problem.empty()) return stays_float(problem);
+  } else if (has_variables(graph, op)) {
+    return stays_float("it keeps state");
+  }
   // Results of SHAPE, CAST and the like: only operators all of whose results are float or plain numbers made of float.
   if (rule->kind == RuleKind::kWeighted) {
     if (std::string problem = weights_problem(model, op, *rule); !problem.empty()) return stays_float(problem);
@@ -72,7 +79,8 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
     }
   }
   const std::string_view activation = op.attributes.get_enum("fused_activation_function", "NONE");
-  if (activation == "TANH" || activation == "SIGN_BIT") return stays_float("its fused activation has no integer form");
+  const bool is_cell = rule->kind == RuleKind::kRecurrent;  // whose function is inside
+  if (!is_cell && (activation == "TANH" || activation == "SIGN_BIT")) return stays_float("its fused activation has no integer form");
   for (const std::string& pattern : options.keep_float) {
     for (const std::int32_t t : op.outputs) {
       if (t >= 0 && matches(pattern, graph.tensors[static_cast<std::size_t>(t)].name)) {

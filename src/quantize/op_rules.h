@@ -21,7 +21,7 @@ struct Affine {
   friend bool operator==(const Affine&, const Affine&) = default;
 };
 
-enum class RuleKind : std::uint8_t { kFree, kSameScale, kUnit, kWeighted };
+enum class RuleKind : std::uint8_t { kFree, kSameScale, kUnit, kWeighted, kRecurrent };
 
 struct OpRule {
   std::string_view type;
@@ -29,6 +29,11 @@ struct OpRule {
   int version8 = 0, version16 = 0;                           // 0: no such kernel
   Affine unit8, unit16;                                      // kUnit: of the result
   int input = 0, weights = -1, bias = -1, channel_axis = 0;  // kWeighted: positions among the inputs
+
+  // Whether input `position` is an activation, not weights, bias or state.
+  bool is_activation(int position) const {
+    return (kind != RuleKind::kWeighted && kind != RuleKind::kRecurrent) || position == input;
+  }
 };
 
 // Null: the operator has no integer kernel that Reef would use.

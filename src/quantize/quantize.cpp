@@ -8,6 +8,7 @@
 
 #include "ir/describe.h"
 #include "quantize/calibration_checks.h"
+#include "quantize/clearing_steps.h"
 #include "quantize/fold_quantization.h"
 #include "quantize/session.h"
 #include "quantize/split_outputs.h"
@@ -89,10 +90,11 @@ Status finish(const State& state, const QuantizeOptions& options, QuantizeResult
   result.conversions = made.quantize_ops;
   result.model = std::move(made.model);
   result.float_model = *state.float_model;
-  return ok_status();
+  return put_back_clearing_steps(result.float_model, state.plan.cleared_lstms);
 }
 
-Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSource* source,
+// cleared: LSTMs of the model whose clearing steps were taken out.
+Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cleared, const data::SampleSource* source,
                                   const QuantizeOptions& options) {
   if (source == nullptr)
     return invalid_input(
@@ -107,6 +109,7 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const data::SampleSour
   result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
 
   State state;
+  state.plan.cleared_lstms = cleared;
   state.model = state.float_model = std::make_shared<const ir::Model>(model);
   const auto begin = std::chrono::steady_clock::now();
   REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating"));
@@ -195,10 +198,12 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
     return weights_only(folded.model, source, options);
   }
   if (folded.has_activation_scales()) return as_carried(model, folded, source, options);
-  if (!options.split_outputs) return calibrated(folded.model, source, options);
-  ir::Model split = folded.model;
-  const std::vector<std::string> notes = split_outputs(split);
-  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(split, source, options));
+  ir::Model changed = folded.model;
+  const ClearedLstms cleared =
+      options.mode == Mode::kInt8 ? take_out_clearing_steps(changed) : ClearedLstms{};
+  if (!options.split_outputs) return calibrated(changed, cleared, source, options);
+  const std::vector<std::string> notes = split_outputs(changed);
+  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(changed, cleared, source, options));
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   return result;
 }

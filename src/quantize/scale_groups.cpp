@@ -57,7 +57,7 @@ class Groups {
   bool is_activation(const ir::Operator& op, const OpRule& rule, int position) const {
     const std::int32_t t = op.inputs[static_cast<std::size_t>(position)];
     if (!is_float(t)) return false;
-    return rule.kind != RuleKind::kWeighted || position == rule.input;
+    return rule.is_activation(position);
   }
 
   void mark(std::int32_t number) {
@@ -71,7 +71,13 @@ class Groups {
       use(t);
       if (rule.kind == RuleKind::kUnit)
         fixed_[static_cast<std::size_t>(t)] = mode_ == Mode::kInt16x8 ? rule.unit16 : rule.unit8;
+      // TFLite 2.9 takes the zero point of an LSTM's outputs with the wrong sign.
+      if (rule.kind == RuleKind::kRecurrent) make_symmetric(range_[static_cast<std::size_t>(t)]);
     }
+  }
+  static void make_symmetric(Range& range) {
+    const float m = std::max(-range.min, range.max);
+    range = {-m * 128 / 127, m};  // affine_for then gives zero point 0
   }
   void use(std::int32_t t) { is_used_[static_cast<std::size_t>(t)] = true; }
 

@@ -12,7 +12,9 @@
 
 #include "ir/compact.h"
 #include "ir/verify.h"
+#include "quantize/clearing_steps.h"
 #include "quantize/graph_index.h"
+#include "quantize/integer_lstm.h"
 #include "quantize/scale_groups.h"
 #include "quantize/weights.h"
 #include "rewrite/op_list.h"
@@ -61,6 +63,7 @@ class Writer {
     }
     set_outputs();
     graph().operators = std::move(operators_);
+    REEF_RETURN_IF_ERROR(put_back_clearing_steps(result_.model, plan_.cleared_lstms));
     result_.tensor_of.resize(home_.size());
     for (std::size_t t = 0; t < home_.size(); ++t) result_.tensor_of[t] = static_cast<std::int32_t>(t);
     const std::vector<std::int32_t> moved = ir::drop_unused_tensors(result_.model, 0);
@@ -182,7 +185,7 @@ class Writer {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const std::int32_t t = op.inputs[i];
       if (!is_float(t)) continue;
-      if (rule.kind == RuleKind::kWeighted && static_cast<int>(i) != rule.input) continue;
+      if (!rule.is_activation(static_cast<int>(i))) continue;
       const auto edge = scales_.edges.find({number, static_cast<int>(i)});
       if (is_float_constant(source_, from_.tensors[static_cast<std::size_t>(t)])) {
         op.inputs[i] = constant(t, {constant_type(op, static_cast<int>(i)), edge->second});
@@ -191,6 +194,10 @@ class Writer {
       }
     }
     if (rule.kind == RuleKind::kWeighted) make_weights(number, rule, op);
+    if (rule.kind == RuleKind::kRecurrent) {
+      const Range& cells = plan_.ranges[static_cast<std::size_t>(op.inputs[kLstmCellState])];
+      make_integer_lstm(result_.model, source_, op, cells, plan_.clip_weights);
+    }
     const int version = options_.mode == Mode::kInt16x8 ? rule.version16 : rule.version8;
     op.version = std::max({op.version, version, special_version(op)});
     if (options_.mode == Mode::kInt16x8 && (op.type == "ADD" || op.type == "SUB")) {

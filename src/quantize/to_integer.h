@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
+#include "quantize/clearing_steps.h"
 #include "quantize/op_rules.h"
 #include "quantize/options.h"
 #include "quantize/range_choice.h"
@@ -29,6 +30,7 @@ struct Plan {
   std::vector<std::pair<std::int32_t, int>> apart;                   // see assign_scales
   bool clip_weights = false;                                         // see WeightRequest::clip
   std::map<std::int32_t, std::vector<std::int8_t>> rounded_weights;  // by operator: instead of rounding to nearest
+  ClearedLstms cleared_lstms;                                        // that must clear their state themselves
   // Scales that are given, not chosen (models that carry them).
   std::optional<Scales> scales;                                    // instead of what follows from ranges
   std::map<std::int32_t, std::vector<float>> given_weight_scales;  // by weights; one, or one per channel

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "quantize/integer_lstm.h"
 #include "quantize/op_rules.h"
 
 namespace reef::quantize {
@@ -31,6 +32,12 @@ double work_of(const ir::Model& model) {
       const ir::Shape* shape = weights < 0 ? nullptr : &graph.tensors[static_cast<std::size_t>(weights)].shape;
       if (shape != nullptr && shape->rank() > rule->channel_axis) {
         products += elements_of(graph, weights) / std::max(1, (*shape)[rule->channel_axis]);
+      }
+    } else if (rule != nullptr && rule->kind == RuleKind::kRecurrent) {
+      for (std::size_t i = kLstmWeights; i < std::min(kLstmPeepholes, op.inputs.size()); ++i) {
+        if (op.inputs[i] < 0) continue;
+        const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(op.inputs[i])].shape;
+        if (shape.rank() == 2) products += shape[1];
       }
     } else if (op.type == "BATCH_MATMUL" && op.inputs[0] >= 0) {
       const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(op.inputs[0])].shape;

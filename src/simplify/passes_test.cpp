@@ -286,6 +286,29 @@ TEST(SimplifyPasses, EqualPiecesAreASplit) {
   }
 }
 
+TEST(SimplifyPasses, PicksOfNeighboursAreOneSlice) {
+  for (const bool is_single : {true, false}) {
+    Maker make;
+    const int x = make.unary("TANH", make.input({6, 2, 4}));
+    const int piece = make.op("SLICE", "SliceOptions", {}, {x, make.ints({1, 0, 1}), make.ints({5, 2, 3})}, {5, 2, 3});
+    const int indices = is_single ? make.scalar(4) : make.ints({1, 2, 3});
+    const int y = make.op("GATHER", "GatherOptions", Maker::attributes({{"axis", std::int64_t{0}}}), {piece, indices},
+                          is_single ? Shape{2, 3} : Shape{3, 2, 3});
+    const ir::Model after = expect_same(make.finish({make.unary("TANH", y)}), 0);
+    EXPECT_EQ(operators_of(after), is_single ? "TANH SLICE RESHAPE TANH" : "TANH SLICE TANH");
+  }
+}
+
+TEST(SimplifyPasses, OtherPicksStay) {
+  for (const std::vector<std::int32_t>& indices : {std::vector{2, 1}, std::vector{0, 2}}) {
+    Maker make;
+    const int x = make.unary("TANH", make.input({6, 4}));
+    const int y = make.op("GATHER", "GatherOptions", Maker::attributes({{"axis", std::int64_t{0}}}),
+                          {x, make.ints(indices)}, {2, 4});
+    EXPECT_EQ(operators_of(expect_same(make.finish({make.unary("TANH", y)}), 0)), "TANH GATHER TANH");
+  }
+}
+
 TEST(SimplifyPasses, OpenBatchesAreFixed) {
   Maker make;
   const int x = make.input({1, 4, 4, 2});

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -44,6 +45,7 @@ struct Conversion {
   std::vector<std::string> size_inputs;  // values on which sizes depend that are known only while the model runs
   bool met_open_size = false;            // a node was refused because a size is known only while the model runs
   std::vector<std::string> notes;        // sentences for the user
+  std::unordered_set<std::string> read;  // names that some node reads or some graph gives out
   struct Output {
     std::string name;
     Id id = kAbsent;
@@ -104,7 +106,10 @@ class NodeContext {
 
   // ---- Outputs ----
   int output_count() const { return static_cast<int>(outputs_.size()); }
-  bool wants(int i) const { return i < output_count() && !node_.outputs[static_cast<std::size_t>(i)].empty(); }
+  // Whether anybody reads output i: exporters name all outputs of a node.
+  bool wants(int i) const {
+    return i < output_count() && conversion_.read.contains(node_.outputs[static_cast<std::size_t>(i)]);
+  }
   // Its ONNX type is that of what is stored, or of input 0 where that is stored in the same type.
   void out(int i, Id id);
   void out(int i, Value value);

@@ -29,7 +29,30 @@ std::string_view why_not_converted(const onnx::Node& node) {
   return "there is no conversion for this kind of node; docs/onnx.md lists those there are";
 }
 
+void add_read_names(const std::vector<onnx::Node>& nodes, std::unordered_set<std::string>& names) {
+  for (const onnx::Node& node : nodes) {
+    for (const std::string& name : node.inputs) {
+      if (!name.empty()) names.insert(name);
+    }
+    for (const onnx::Attribute& attribute : node.attributes) {
+      if (attribute.graph == nullptr) continue;
+      for (const onnx::ValueInfo& output : attribute.graph->outputs) names.insert(output.name);
+      add_read_names(attribute.graph->nodes, names);
+    }
+  }
+}
+
 }  // namespace
+
+// Names of inner graphs and functions count for all: too many are read rather than too few.
+void Importer::find_read_names(const std::vector<onnx::Node>& nodes) {
+  for (const onnx::ValueInfo& output : model_.graph.outputs) conversion_.read.insert(output.name);
+  add_read_names(nodes, conversion_.read);
+  for (const onnx::Function& function : model_.functions) {
+    conversion_.read.insert(function.outputs.begin(), function.outputs.end());
+    add_read_names(function.nodes, conversion_.read);
+  }
+}
 
 Result<Value> Importer::read(const std::string& name, Scope& scope) {
   for (Scope* each = &scope; each != nullptr; each = each->parent) {
@@ -86,7 +109,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   std::vector<Value> outputs = context.take_outputs();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].id < 0 && outputs[i].sequence == nullptr) {
-      if (node.outputs[i].empty()) continue;
+      if (!context.wants(static_cast<int>(i))) continue;
       return unsupported("its output {} '{}' is not converted; leave it out of the model if it is not needed", i,
                          node.outputs[i]);
     }

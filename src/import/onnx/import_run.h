@@ -40,6 +40,7 @@ class Importer {
   Status add_input(const onnx::ValueInfo& info, Scope& scope);
   Result<std::vector<std::int64_t>> input_shape(const onnx::ValueInfo& info);
   Status set_outputs(Scope& scope);
+  void find_read_names(const std::vector<onnx::Node>& nodes);
   Status convert_nodes(const std::vector<onnx::Node>& nodes, Scope& scope, int depth);
   Status convert_node(const onnx::Node& node, Scope& scope, int depth);
   Status call_function(const onnx::Function& function, const onnx::Node& node, Scope& scope, int depth);

@@ -23,7 +23,9 @@ Result<ImportResult> Importer::run() {
   }
   borders_ = find_image_borders(model_.graph, model_.functions);
   REEF_RETURN_IF_ERROR(add_inputs(scope));
-  REEF_RETURN_IF_ERROR(explain_open_size(convert_nodes(with_patterns(model_.graph), scope, 0)));
+  const std::vector<onnx::Node> nodes = with_patterns(model_.graph);
+  find_read_names(nodes);
+  REEF_RETURN_IF_ERROR(explain_open_size(convert_nodes(nodes, scope, 0)));
   REEF_RETURN_IF_ERROR(set_outputs(scope));
   REEF_RETURN_IF_ERROR(b_.finish());
   ImportResult result;

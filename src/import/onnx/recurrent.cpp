@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM, GRU and RNN, unrolled: one FULLY_CONNECTED for the inputs of all steps, then per step one for the state and
-// element-wise operators. Such a graph runs in any TFLite runtime and quantizes as any other. An LSTM of many steps
-// becomes one operator where that computes the same (sequence_lstm.cpp); other cells of many steps grow large, which is
-// said, and beyond some are refused.
+// GRU, RNN and the LSTMs that cannot be one operator, unrolled: one FULLY_CONNECTED for the inputs of all steps, then
+// per step one for the state and element-wise operators. Such a graph runs in any TFLite runtime and quantizes as any
+// other; with many steps it grows large, which is said, and beyond some is refused. An LSTM becomes one operator where
+// that computes the same (sequence_lstm.cpp): it is smaller, faster, and in integers keeps its cells in 16 bits, where
+// an unrolled one rounds them to 8 in every step.
 //
 // Equations, gate orders and the names of activation functions are ONNX's. Sequences of different lengths in a batch
 // keep their state, and give zeros, after their end; where the direction is reverse they are turned around in place.
@@ -13,8 +14,10 @@
 namespace reef::import {
 namespace {
 
-// From here on an LSTM becomes one operator, if it can, and others are said to be large.
+// Cells of more steps are said to be large.
 constexpr std::int64_t kManySteps = 128;
+// Fewer steps of an LSTM are not worth those that clear its state.
+constexpr std::int64_t kLeastForOneOperator = 4;
 // Operators of a node that is unrolled. Files grow by some 100 bytes with each.
 constexpr std::int64_t kMostUnrolled = 50'000;
 
@@ -220,7 +223,7 @@ std::int64_t operators_per_step(const CellKind& kind, const Direction& d) {
 Result<Sequence> run_direction(NodeContext& ctx, const CellKind& kind, const Direction& d) {
   GraphBuilder& b = ctx.b;
   Sequence result;
-  if (d.steps > kManySteps && kind.gates == 4 && fits_sequence_lstm(ctx, d)) {
+  if (d.steps >= kLeastForOneOperator && kind.gates == 4 && fits_sequence_lstm(ctx, d)) {
     result.all = sequence_lstm(b, d);
     result.state = reshape(b, slice_axis(b, result.all, 0, d.steps - 1, 1), {d.batch, d.hidden});
     return result;

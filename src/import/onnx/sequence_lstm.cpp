@@ -2,10 +2,14 @@
 // A whole LSTM as one UNIDIRECTIONAL_SEQUENCE_LSTM.
 //
 // TFLite's operator keeps its state from one run of the model to the next, ONNX's node starts anew with zeros. So that
-// both mean the same in any runtime, one step is put before the first and one element beside the inputs: it is 1 in
-// that step and 0 in all others, and its weights shut the input, forget and output gates, which makes both states
+// both mean the same in any runtime, steps are put before the first and one element beside the inputs: it is large in
+// those steps and 0 in all others, and its weights shut the input, forget and output gates, which makes both states
 // exactly 0. The gates' sum is then below -kShut / 2 as long as the recurrent products are within that, which with
 // outputs of at most 1 means: rows of the recurrent weights, summed, and biases.
+//
+// On floats one such step would do; integers need three, and one form for both lets the quantizer exchange the one for
+// the other (quantize/clearing_steps.h, which knows this form). The element's weights are as large as a gate's largest
+// other weight, so that weights alone in 8 bits (one scale for a matrix) lose nothing.
 #include <algorithm>
 #include <cmath>
 
@@ -15,6 +19,7 @@ namespace reef::import {
 namespace {
 
 constexpr float kShut = 10'000;  // exp(-kShut) is 0 in float32
+constexpr std::int64_t kClearingSteps = 3;
 
 bool is_zero(GraphBuilder& b, Id x) {
   const auto values = b.float_values(x);
@@ -47,12 +52,21 @@ Id rows_of(GraphBuilder& b, const Direction& d, Id x, int gate) {
   return slice_axis(b, x, 0, gate * d.hidden, d.hidden);
 }
 
-// [steps + 1, batch, inputs + 1]: the step that clears the state, then the others.
-Id with_clearing_step(GraphBuilder& b, const Direction& d) {
-  std::vector<float> first(static_cast<std::size_t>(d.batch * (d.inputs + 1)), 0.0f);
-  for (std::int64_t i = 0; i < d.batch; ++i) first[static_cast<std::size_t>((i + 1) * (d.inputs + 1) - 1)] = 1;
+// [steps + kClearingSteps, batch, inputs + 1]: the steps that clear the state, then the others.
+Id with_clearing_steps(GraphBuilder& b, const Direction& d, float shutter) {
+  const std::int64_t width = d.inputs + 1, rows = kClearingSteps * d.batch;
+  std::vector<float> first(static_cast<std::size_t>(rows * width), 0.0f);
+  for (std::int64_t i = 0; i < rows; ++i) first[static_cast<std::size_t>((i + 1) * width - 1)] = shutter;
   const Id others = pad_constant(b, d.x, {0, 0, 0}, {0, 0, 1}, 0);
-  return concat(b, {b.floats(first, shape_from({1, d.batch, d.inputs + 1})), others}, 0);
+  return concat(b, {b.floats(first, shape_from({kClearingSteps, d.batch, width})), others}, 0);
+}
+
+float largest_magnitude(GraphBuilder& b, Id x) {
+  float largest = 0;
+  if (const auto values = b.float_values(x)) {
+    for (const float each : *values) largest = std::max(largest, std::fabs(each));
+  }
+  return largest > 0 ? largest : 1.0f;
 }
 
 }  // namespace
@@ -69,16 +83,20 @@ Id sequence_lstm(GraphBuilder& b, const Direction& d) {
   enum OnnxGate : int { kInput, kOutput, kForget, kCell };
   constexpr OnnxGate kTfliteOrder[] = {kInput, kForget, kCell, kOutput};
   std::vector<Id> inputs(24, kAbsent);
-  inputs[0] = with_clearing_step(b, d);
   const Id bias = d.bias == kAbsent ? kAbsent : add(b, d.bias, d.recurrent_bias);
+  float weakest = kShut;
   for (std::size_t i = 0; i < 4; ++i) {
     const OnnxGate gate = kTfliteOrder[i];
-    const Id shut = b.filled(ir::DataType::kFloat32, shape_from({d.hidden, 1}), gate == kCell ? 0 : -kShut);
-    inputs[1 + i] = concat(b, {rows_of(b, d, d.weights, gate), shut}, 1);
+    const Id weights = rows_of(b, d, d.weights, gate);
+    const float largest = largest_magnitude(b, weights);
+    if (gate != kCell) weakest = std::min(weakest, largest);
+    const Id shut = b.filled(ir::DataType::kFloat32, shape_from({d.hidden, 1}), gate == kCell ? 0 : -largest);
+    inputs[1 + i] = concat(b, {weights, shut}, 1);
     inputs[5 + i] = rows_of(b, d, d.recurrent, gate);
     inputs[12 + i] =
         bias == kAbsent ? b.filled(ir::DataType::kFloat32, shape_from({d.hidden}), 0) : rows_of(b, d, bias, gate);
   }
+  inputs[0] = with_clearing_steps(b, d, kShut / weakest);
   if (d.peepholes != kAbsent) {
     constexpr int kPeepholeOfTflite[] = {0, 2, 1};  // input, forget, output of ONNX's input, output, forget
     for (std::size_t i = 0; i < 3; ++i) inputs[9 + i] = rows_of(b, d, d.peepholes, kPeepholeOfTflite[i]);
@@ -94,7 +112,7 @@ Id sequence_lstm(GraphBuilder& b, const Direction& d) {
   attributes.set("asymmetric_quantize_inputs", false);
   const Id all =
       b.emit("UNIDIRECTIONAL_SEQUENCE_LSTM", std::move(inputs), ir::DataType::kFloat32, std::move(attributes));
-  return slice_axis(b, all, 0, 1, d.steps);
+  return slice_axis(b, all, 0, kClearingSteps, d.steps);
 }
 
 }  // namespace reef::import

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "formats/tflite/operator_codes.h"
 #include "quantize/graph_index.h"
+#include "quantize/new_ops.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
 
@@ -82,43 +82,6 @@ class AffineFolder {
     return result;
   }
 
-  std::int32_t new_tensor(std::string name, const ir::Shape& shape, ir::DataType type = ir::DataType::kFloat32) {
-    ir::Tensor made;
-    made.name = std::move(name);
-    made.shape = shape;
-    made.type = type;
-    graph_.tensors.push_back(std::move(made));
-    return static_cast<std::int32_t>(graph_.tensors.size() - 1);
-  }
-  template <typename T>
-  std::int32_t new_constant(std::string name, const ir::Shape& shape, ir::DataType type, const std::vector<T>& values) {
-    const std::int32_t t = new_tensor(std::move(name), shape, type);
-    set_constant(model_, graph_.tensors[static_cast<std::size_t>(t)], values);
-    return t;
-  }
-  ir::Operator& new_operator(std::string_view type, std::string_view options, std::vector<std::int32_t> inputs,
-                             std::int32_t output) {
-    ir::Operator op;
-    op.type = type;
-    op.builtin_code = tflite::builtin_code(type);
-    op.options_type = options;
-    op.inputs = std::move(inputs);
-    op.outputs = {output};
-    graph_.operators.push_back(std::move(op));
-    return graph_.operators.back();
-  }
-  void reshape(std::int32_t from, std::int32_t to, const std::string& name) {
-    const ir::Shape shape = tensor(to).shape;
-    std::vector<std::int32_t> numbers;
-    std::vector<std::int64_t> wide;
-    for (int i = 0; i < shape.rank(); ++i) {
-      numbers.push_back(shape[i]);
-      wide.push_back(shape[i]);
-    }
-    const std::int32_t sizes = new_constant(name, ir::Shape({shape.rank()}), ir::DataType::kInt32, numbers);
-    new_operator("RESHAPE", "ReshapeOptions", {from, sizes}, to).attributes.set("new_shape", wide);
-  }
-
   void add_layer(const Affinity& affinity, const ir::Operator& add) {
     const ir::Shape shape = tensor(affinity.x).shape;
     const std::string name = tensor(add.outputs[0]).name;
@@ -126,21 +89,20 @@ class AffineFolder {
     const ir::Shape grid =
         shape.rank() == 4 ? shape : ir::Shape({1, static_cast<std::int32_t>(shape.elements() / channels), 1, channels});
     const bool moves = shape.rank() != 4;
-    const std::int32_t in = moves ? new_tensor(name + "/grid", grid) : affinity.x;
-    const std::int32_t out = moves ? new_tensor(name + "/scaled", grid) : add.outputs[0];
-    if (moves) reshape(affinity.x, in, name + "/grid_shape");
+    NewOps make(model_);
+    const std::int32_t in = moves ? make.tensor(name + "/grid", grid) : affinity.x;
+    const std::int32_t out = moves ? make.tensor(name + "/scaled", grid) : add.outputs[0];
+    if (moves) make.reshape(affinity.x, in, name + "/grid_shape");
     const std::int32_t weights =
-        new_constant(name + "/factors", ir::Shape({1, 1, 1, channels}), ir::DataType::kFloat32, affinity.factors);
+        make.constant(name + "/factors", ir::Shape({1, 1, 1, channels}), ir::DataType::kFloat32, affinity.factors);
     const std::int32_t bias =
-        new_constant(name + "/offsets", ir::Shape({channels}), ir::DataType::kFloat32, affinity.offsets);
-    ir::Operator& op = new_operator("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", {in, weights, bias}, out);
-    op.attributes.set("padding", ir::EnumName{"VALID"});
-    for (const char* one : {"stride_w", "stride_h", "depth_multiplier", "dilation_w_factor", "dilation_h_factor"}) {
-      op.attributes.set(one, std::int64_t{1});
-    }
+        make.constant(name + "/offsets", ir::Shape({channels}), ir::DataType::kFloat32, affinity.offsets);
+    ir::Operator& op = make.op("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", {in, weights, bias}, out);
+    NewOps::set_pointwise(op);
+    op.attributes.set("depth_multiplier", std::int64_t{1});
     op.attributes.set("fused_activation_function",
                       ir::EnumName{std::string(add.attributes.get_enum("fused_activation_function", "NONE"))});
-    if (moves) reshape(out, add.outputs[0], name + "/shape");
+    if (moves) make.reshape(out, add.outputs[0], name + "/shape");
   }
 
   ir::Model& model_;

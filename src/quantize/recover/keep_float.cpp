@@ -81,7 +81,8 @@ std::vector<Candidate> candidates(const State& state) {
   for (std::size_t i = 0; i < state.plan.decisions.size(); ++i) {
     const Decision& decision = state.plan.decisions[i];
     if (decision.treatment != Treatment::kInteger || decision.rule->kind == RuleKind::kSameScale) continue;
-    if (decision.rule->kind == RuleKind::kWeighted) continue;  // what quantization is for
+    const RuleKind kind = decision.rule->kind;
+    if (kind == RuleKind::kWeighted || kind == RuleKind::kRecurrent) continue;  // what quantization is for
     by_type[state.model->subgraphs[0].operators[i].type].push_back(static_cast<std::int32_t>(i));
   }
   std::vector<Candidate> result;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GATHER whose indices are known and follow each other is a SLICE, which the chip runs (and a RESHAPE where a single
+// index drops its axis); a SLICE of a SLICE is one. Exact. Last, because layouts know how to move a GATHER's axis.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "simplify/pass.h"
+
+namespace reef::simplify {
+namespace {
+
+// Begins of a SLICE whose pieces all lie inside.
+std::optional<std::vector<std::int64_t>> begins_of(const Graph& graph, OpId id) {
+  if (!graph.is(id, "SLICE") || !graph.is_sound(id)) return std::nullopt;
+  const ir::Shape& from = graph.shape(graph.op(id).inputs[0]);
+  const ir::Shape& to = graph.shape(graph.op(id).outputs[0]);
+  auto begins = graph.ints(graph.op(id).inputs[1]);
+  if (!begins || static_cast<int>(begins->size()) != from.rank() || to.rank() != from.rank()) return std::nullopt;
+  for (int axis = 0; axis < from.rank(); ++axis) {
+    const std::int64_t begin = (*begins)[static_cast<std::size_t>(axis)];
+    if (begin < 0 || begin + to[axis] > from[axis]) return std::nullopt;
+  }
+  return begins;
+}
+
+void become_slice(Graph& graph, OpId id, TensorId x, const std::vector<std::int64_t>& begins, const ir::Shape& sizes) {
+  const std::vector<std::int32_t> narrow(begins.begin(), begins.end());
+  graph.become(id, "SLICE", "SliceOptions", {},
+               {x, graph.add_ints(narrow), graph.add_ints(std::vector<std::int32_t>(sizes.begin(), sizes.end()))});
+}
+
+bool join_slices(Graph& graph, OpId id) {
+  const auto begins = begins_of(graph, id);
+  if (!begins) return false;
+  const OpId before = graph.producer(graph.op(id).inputs[0]);
+  if (before == kNone || !graph.has_one_user(graph.op(id).inputs[0])) return false;
+  auto first = begins_of(graph, before);
+  if (!first) return false;
+  for (std::size_t axis = 0; axis < first->size(); ++axis) (*first)[axis] += (*begins)[axis];
+  become_slice(graph, id, graph.op(before).inputs[0], *first, graph.shape(graph.op(id).outputs[0]));
+  return true;
+}
+
+bool gather_as_slice(Graph& graph, OpId id) {
+  if (!graph.is(id, "GATHER") || graph.op(id).attributes.get_int("batch_dims") != 0) return false;
+  const TensorId x = graph.op(id).inputs[0], result = graph.op(id).outputs[0];
+  if (graph.is_constant(x)) return false;
+  const ir::Shape from = graph.shape(x), to = graph.shape(result);
+  const auto indices = graph.ints(graph.op(id).inputs[1]);
+  if (!indices || indices->empty() || graph.shape(graph.op(id).inputs[1]).rank() > 1) return false;
+  for (std::size_t i = 1; i < indices->size(); ++i) {
+    if ((*indices)[i] != (*indices)[i - 1] + 1) return false;
+  }
+  const std::int64_t given = graph.op(id).attributes.get_int("axis");
+  const std::int64_t axis = given < 0 ? given + from.rank() : given;
+  if (axis < 0 || axis >= from.rank()) return false;
+  const std::int64_t begin = indices->front();
+  if (begin < 0 || begin + static_cast<std::int64_t>(indices->size()) > from[static_cast<int>(axis)]) return false;
+  std::vector<std::int64_t> begins(static_cast<std::size_t>(from.rank()), 0);
+  begins[static_cast<std::size_t>(axis)] = begin;
+  ir::Shape sizes = from;
+  sizes[static_cast<int>(axis)] = static_cast<std::int32_t>(indices->size());
+  if (sizes == to) {
+    become_slice(graph, id, x, begins, sizes);
+    return true;
+  }
+  const TensorId piece = graph.add_like(x, sizes);
+  const std::vector<std::int32_t> narrow(begins.begin(), begins.end());
+  graph.add_op(id, "SLICE", "SliceOptions", {},
+               {x, graph.add_ints(narrow), graph.add_ints(std::vector<std::int32_t>(sizes.begin(), sizes.end()))},
+               {piece});
+  ir::Attributes attributes;
+  attributes.set("new_shape", std::vector<std::int64_t>(to.begin(), to.end()));
+  graph.become(id, "RESHAPE", "ReshapeOptions", std::move(attributes),
+               {piece, graph.add_ints({to.begin(), to.end()})});
+  return true;
+}
+
+bool at(Graph& graph, OpId id) { return gather_as_slice(graph, id) || join_slices(graph, id); }
+
+}  // namespace
+
+extern const Pass picks_pass;
+constinit const Pass picks_pass = {.name = "picks",
+                                   .summary = "GATHERs of neighbours become SLICEs, SLICEs of SLICEs one.",
+                                   .at = at,
+                                   .is_last = true};
+
+}  // namespace reef::simplify
