@@ -224,7 +224,8 @@ TEST(LstmOnDevice, ComputesWhatGooglesProgramsDo) {
     const auto expected = inferences(*theirs, *source);
     ASSERT_TRUE(expected.ok()) << expected.status().message();
     for (const tiled::Level level : {tiled::Level::kAsGoogle, tiled::Level::kBetter}) {
-      const auto ours = compiled(*source, level);
+      const auto ours = compiler::generate_code_with(
+          WholeModel(*source).part(7), {.level = level, .lstm_arguments = numeric::LstmArguments::kGoogles});
       ASSERT_TRUE(ours.ok()) << ours.status().message();
       const auto found = inferences(*ours, *source);
       ASSERT_TRUE(found.ok()) << found.status().message();

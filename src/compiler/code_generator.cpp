@@ -59,6 +59,7 @@ bool is_surely_too_large(const PartProgram& part, std::int64_t narrow_bytes) {
 // In slices, where activations do not fit as they are.
 Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const GenerationOptions& options) {
   lower::LowerOptions how{options.level.value_or(part.level), part.refused};
+  how.lstm_arguments = options.lstm_arguments;
   if (options.slices) {
     how.groups = *options.slices;
     how.hosted = options.hosted;

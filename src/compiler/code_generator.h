@@ -76,6 +76,7 @@ struct GenerationOptions {
   std::set<std::int32_t> hosted = {};                                   // with `slices`: what the host keeps
   std::int64_t narrow_bytes = chip::kNarrowBytes;                       // as if the tiles had less memory
   std::optional<std::string> compiler_version = std::nullopt;           // instead of Reef's name and version
+  numeric::LstmArguments lstm_arguments = numeric::LstmArguments::kWide;
 };
 Result<darwinn::Package> generate_code_with(const PartProgram& part, const GenerationOptions& options);
 Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOptions& options);

@@ -349,7 +349,8 @@ Status PartVerifier::verify(const ir::Model& model, const VerifiedPart& part, co
 
 int compiler_generation_of(const darwinn::Package& package) {
   constexpr int kRuntimeOfGeneration16 = 14, kRuntimeOfGeneration15 = 12;
-  if (package.compiler_version.starts_with("reef") || package.min_runtime_version >= kRuntimeOfGeneration16) return 16;
+  if (package.compiler_version.starts_with("reef")) return reference::kReefGeneration;
+  if (package.min_runtime_version >= kRuntimeOfGeneration16) return 16;
   return package.min_runtime_version >= kRuntimeOfGeneration15 ? 15 : 14;
 }
 

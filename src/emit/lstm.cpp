@@ -294,13 +294,14 @@ class StepWriter : LstmWriter {
     const std::int64_t recurrent = at(LstmScratch::kRecurrent);
     const std::int64_t first = std::min(of_input, recurrent) + slot * LstmScratch::kSlot;
     const std::int64_t distance = std::max(of_input, recurrent) - std::min(of_input, recurrent);
+    const numeric::ChipLstmArgument& held = function.is_odd ? work_.numbers.tanh : work_.numbers.logistic;
     Draft draft = operation(tiles, {2, words, gates}, cells);
     draft.nest(t::kIn, LoopNest(first, {step(distance, 2), step(kWord, words), step(LstmScratch::kSlot, gates)}))
-        .set(t::kInZero, work_.numbers.hidden_zero)
+        .set(t::kInZero, held.zero)
         .set(t::kActivation)
         .set(t::kOddSymmetry, function.is_odd ? 3 : 0);
     sum_of(draft, 2, {repeat(words), repeat(gates)});
-    requantize(draft, work_.numbers.hidden_scale, {function.max, function.min},
+    requantize(draft, held.unit, {function.max, function.min},
                function.is_odd ? numeric::kLstmCellGateZero : 0);
     return draft;
   }

@@ -199,6 +199,8 @@ class Builder {
   }
 
   tiled::Level level() const { return program_.level; }
+  numeric::LstmArguments lstm_arguments() const { return lstm_arguments_; }
+  void set_lstm_arguments(numeric::LstmArguments kind) { lstm_arguments_ = kind; }
   tiled::TiledProgram& program() { return program_; }
   const tiled::TiledProgram& program() const { return program_; }
   const tiled::TiledTensor& tensor(std::int32_t index) const { return program_.tensor(index); }
@@ -225,6 +227,7 @@ class Builder {
   const ir::Model& model_;
   const std::vector<std::int32_t>& ops_;
   tiled::TiledProgram program_;
+  numeric::LstmArguments lstm_arguments_ = numeric::LstmArguments::kWide;
   std::map<std::int32_t, Value> values_;  // by the model's tensors
   std::vector<std::int32_t> states_;      // variables that are changed
   // By tiled tensor: how it is read, and the rows that it has in a slice.

@@ -31,6 +31,7 @@ Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std:
                                   const LowerOptions& options) {
   Builder builder(model, ops);
   builder.program().level = options.level;
+  builder.set_lstm_arguments(options.lstm_arguments);
   builder.set_sketch(options.sketch, options.sizes);
   std::vector<RefusedOp> refused;
   auto program = lower_part(builder, {model, ops, inputs, outputs}, options, refused);

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "ir/model.h"
 #include "lower/row_slices.h"
+#include "numeric/chip_lstm.h"
 #include "tiled/program.h"
 
 namespace reef::lower {
@@ -31,6 +32,7 @@ struct LowerOptions {
   // Gets all operators that are known to stand in the way when lowering fails with kUnsupported; empty if the reason
   // lies in no single operator. Operators that only read the results of such ones are not listed.
   std::vector<RefusedOp>* refused = nullptr;
+  numeric::LstmArguments lstm_arguments = numeric::LstmArguments::kWide;
   // What is done in slices: groups that do not overlap, in order, which SlicedOps takes.
   std::vector<SliceGroup> groups = {};
   // Tensors of the model, images on the grid, that the host keeps while nothing uses them. Inputs of the part among

@@ -5,8 +5,9 @@
 // The sequence that comes in is on all tiles with cells, a pixel for each time step; so is the one that goes out, whose
 // pixels are the output of the step before for the next one. States come from the host and go back to it.
 //
-// How it is known: what is computed is what Google's program for one model computes (numeric/chip_lstm.h). How is our
-// own: Google's program has a loop, too, but fetches each time step from the host and sends its result there.
+// How it is known: what is computed is what Google's program for one model computes (numeric/chip_lstm.h), but for the
+// units of the gates' arguments, which saturate near 1 there. How is our own: Google's program has a loop, too, but
+// fetches each time step from the host and sends its result there.
 //
 // What is refused: peepholes, projection, layer normalization, coupled gates, batches, other functions than tanh,
 // floating point and hybrid forms.
@@ -25,6 +26,7 @@ using tiled::kLstmGates;
 using tiled::LstmPlace;
 using tiled::TiledTensor;
 
+constexpr std::size_t kCellGate = 2;  // of input, forget, cell and output gate
 constexpr std::size_t kInput = 0, kInputWeights = 1, kRecurrentWeights = 5, kHidden = 18, kCell = 19;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 // A loop of fewer is longer than they are. Words that a pass of a loop may move: a word takes a cycle, and the
@@ -140,7 +142,11 @@ Result<tiled::LstmLayers> layers_of(const Builder& builder, std::int32_t op, con
                                     bool is_recurrent, std::int32_t first_line) {
   const ir::Tensor& vector = builder.source(is_recurrent ? form.hidden : form.input);
   const ir::Tensor& hidden = builder.source(form.hidden);
-  const float scale = hidden.quantization.scale[0];
+  REEF_ASSIGN_OR_RETURN(const std::int32_t hidden_zero, chip_zero_point(hidden));
+  const auto argument = [&](std::size_t gate) {
+    return numeric::chip_lstm_argument(builder.lstm_arguments(), gate == kCellGate, hidden.quantization.scale[0],
+                                       hidden_zero);
+  };
   tiled::LstmLayers layers;
   layers.first_line = first_line;
   for (std::size_t gate = 0; gate < kLstmGates; ++gate) {
@@ -152,15 +158,17 @@ Result<tiled::LstmLayers> layers_of(const Builder& builder, std::int32_t op, con
                           builder.operand(op, (is_recurrent ? kRecurrentWeights : kInputWeights) + gate));
     const float weight_scale = builder.source(weights).quantization.scale[0];
     layer.multipliers.assign(static_cast<std::size_t>(form.cells),
-                             numeric::chip_layer_multiplier(vector.quantization.scale[0], weight_scale, scale));
+                             numeric::chip_layer_multiplier(vector.quantization.scale[0], weight_scale,
+                                                            argument(gate).unit));
     if (layers.has_biases) layer.biases.resize(static_cast<std::size_t>(form.cells));
     layers.words = (layer.shape.input_channels + kWord - 1) / kWord;
     layers.constants.weight_zero_point = layer.weight_zero_point.value_or(0);
   }
   REEF_ASSIGN_OR_RETURN(layers.constants.input_zero_point, chip_zero_point(vector));
-  REEF_ASSIGN_OR_RETURN(layers.constants.output_zero_point, chip_zero_point(hidden));
+  // In steps from the zero point, which is that of all gates.
+  layers.constants.output_zero_point = argument(0).zero;
   layers.constants.clamp =
-      numeric::chip_clamp(scale, layers.constants.output_zero_point, numeric::ChipActivation::kNone);
+      numeric::chip_clamp(argument(0).unit, argument(0).zero, numeric::ChipActivation::kNone);
   return layers;
 }
 
@@ -250,7 +258,10 @@ class LstmLowering {
     const auto numbers = numeric::chip_lstm_step(builder_.source(form_.cell).quantization.scale[0],
                                                  hidden.quantization.scale[0], zero, form_.cell_clip);
     if (!numbers) return unsupported("the scales of the LSTM's states are no positive numbers");
-    numbers_ = {zero, hidden.quantization.scale[0], *numbers};
+    const auto argument = [&](bool is_tanh) {
+      return numeric::chip_lstm_argument(builder_.lstm_arguments(), is_tanh, hidden.quantization.scale[0], zero);
+    };
+    numbers_ = {zero, argument(false), argument(true), *numbers};
     return ok_status();
   }
 

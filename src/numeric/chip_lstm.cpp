@@ -14,6 +14,11 @@ constexpr ChipClamp kFineClamp = {.max = 49151, .min = -16384};
 
 }  // namespace
 
+ChipLstmArgument chip_lstm_argument(LstmArguments kind, bool is_tanh, float output_scale, std::int32_t output_zero) {
+  if (kind == LstmArguments::kGoogles) return {output_scale, output_zero};
+  return {is_tanh ? 1.0f / 32 : 1.0f / 16, 128};
+}
+
 std::optional<ChipLstmStep> chip_lstm_step(float state_scale, float output_scale, std::int32_t output_zero,
                                            float cell_clip) {
   if (!std::isfinite(cell_clip)) cell_clip = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers with which the Edge TPU computes one time step of an LSTM.
 //
-//   gate     W x + b and R h, each rounded to 8 bits in units of h; their sum through a table
+//   gate     W x + b and R h, each rounded to 8 bits (ChipLstmArgument); their sum through a table
 //            (input, forget, output: logistic in 1/255; cell: tanh in 1/127.5)
 //   update   i g, 16 bits in units of 1/16383.5
 //   kept     f c, 16 bits in units of the state c
@@ -9,9 +9,9 @@
 //   h'       o tanh(c'), where tanh takes the unrounded sum and gives 16 bits in units of 1/16383.5
 //
 // How it is known: the one program there is (keras_lstm_mnist_ptq); the chip reference with these numbers gives what
-// that program gives on the virtual device, for every input tried. Not seen there, and our own: a state whose scale is
-// not larger than 1/16383.5 (weights change places, as in ADD), and limits of the state (TFLite's: it is cut before
-// tanh and before it is kept).
+// that program gives on the virtual device, for every input tried. Not seen there, and our own: units of arguments
+// (LstmArguments::kWide), a state whose scale is not larger than 1/16383.5 (weights change places, as in ADD), and
+// limits of the state (TFLite's: it is cut before tanh and before it is kept).
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,19 @@ inline constexpr float kLstmGateScale = 1.0f / 255;         // of i, f and o, wh
 inline constexpr float kLstmCellGateScale = 1.0f / 127.5f;  // of g
 inline constexpr std::int32_t kLstmCellGateZero = 128;
 inline constexpr float kLstmFineScale = 1.0f / 16383.5f;  // of i g and of tanh(c')
+
+// In which units W x + b and R h are held.
+enum class LstmArguments : std::uint8_t {
+  kGoogles,  // of h, as Google's program has them: both saturate near -1 and 1, where the functions are far from flat
+  // Reef's: from -8 to 8 where the logistic function follows, from -4 to 4 where tanh does. What is cut off changes
+  // those by 1/2981 at most, and rounding by a third of the functions' own steps in the mean.
+  kWide,
+};
+struct ChipLstmArgument {
+  float unit = 0;
+  std::int32_t zero = 0;  // the chip's (0..255)
+};
+ChipLstmArgument chip_lstm_argument(LstmArguments kind, bool is_tanh, float output_scale, std::int32_t output_zero);
 
 struct ChipLstmStep {
   // All limits are relative to zero points.

@@ -96,7 +96,7 @@ struct LstmPlace {
 // What several kinds need.
 struct LstmNumbers {
   std::int32_t hidden_zero = 0;
-  float hidden_scale = 1;
+  numeric::ChipLstmArgument logistic, tanh;  // of the same zero point
   numeric::ChipLstmStep step;
 };
 

@@ -24,10 +24,13 @@ namespace reef::reference {
 // Of tensors by name, as TFLite holds them.
 using NamedBytes = std::map<std::string, std::vector<std::uint8_t>>;
 
+inline constexpr int kReefGeneration = 17;  // Reef's own programs: one more than the last of Google's
+
 struct ChipReferenceOptions {
   // The number in the compiler's version. What depends on it: average pooling over whole maps divides in another order
-  // before 15, and softmax is computed in floating point by the scalar core before 15.
-  int compiler_generation = 16;
+  // before 15, softmax is computed in floating point by the scalar core before 15, and gates of an LSTM saturate up to
+  // 16 (numeric::LstmArguments).
+  int compiler_generation = kReefGeneration;
 };
 
 // A variable that an op changes (an LSTM's state) is a tensor of this name to the compiled model.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UNIDIRECTIONAL_SEQUENCE_LSTM, as the one program known does it (docs/hardware, keras_lstm_mnist_ptq): a step rounds
-// far more often than TFLite's. What a step computes: numeric/chip_lstm.h.
+// UNIDIRECTIONAL_SEQUENCE_LSTM, as the one program known does it (docs/hardware, keras_lstm_mnist_ptq), or as Reef's
+// programs do: a step rounds far more often than TFLite's. What a step computes: numeric/chip_lstm.h.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -35,6 +35,11 @@ class Lstm {
     const auto step = numeric::chip_lstm_step(lstm.c_.scale(), lstm.h_.scale(), lstm.h_.zero(), clip);
     REEF_REQUIRE(step, "scales {} and {} are no scales", lstm.c_.scale(), lstm.h_.scale());
     lstm.step_ = *step;
+    const auto kind = op.options().compiler_generation >= kReefGeneration ? numeric::LstmArguments::kWide
+                                                                          : numeric::LstmArguments::kGoogles;
+    for (std::size_t g = 0; g < 4; ++g) {
+      lstm.held_[g] = numeric::chip_lstm_argument(kind, g == kCellGate, lstm.h_.scale(), lstm.h_.zero());
+    }
     return lstm;
   }
 
@@ -59,16 +64,17 @@ class Lstm {
  private:
   explicit Lstm(const ChipOp& op) : op_(op) {}
 
-  // One row of weights times a vector, in units of h.
+  // One row of weights times a vector, in 8 bits.
   std::int32_t product(std::size_t weights, const ChipQuantization& w, std::span<const std::int32_t> vector,
-                       const ChipQuantization& v, std::size_t row, std::int64_t bias) const {
+                       const ChipQuantization& v, std::size_t row, std::int64_t bias,
+                       const numeric::ChipLstmArgument& held) const {
     std::int64_t sum = bias;
     const std::vector<std::int32_t>& codes = op_.value(weights).codes;
     for (std::size_t k = 0; k < vector.size(); ++k) {
       sum += std::int64_t{codes[row * vector.size() + k] - w.zero()} * (vector[k] - v.zero());
     }
-    return requantized(sum, numeric::chip_layer_multiplier(v.scale(), w.scale(), h_.scale()), step_.output_clamp,
-                       h_.zero());
+    return requantized(sum, numeric::chip_layer_multiplier(v.scale(), w.scale(), held.unit),
+                       numeric::chip_clamp(held.unit, held.zero, numeric::ChipActivation::kNone), held.zero);
   }
 
   std::vector<std::int32_t> gate(Gate g, std::span<const std::int32_t> x, const std::vector<std::int32_t>& h) const {
@@ -76,9 +82,10 @@ class Lstm {
                                                           : numeric::chip_logistic(numeric::kLstmGateScale);
     std::vector<std::int32_t> result;
     for (std::size_t n = 0; n < h.size(); ++n) {
-      const std::int32_t of_input = product(kInputWeights + g, w_[g], x, x_, n, op_.value(kBiases + g).codes[n]);
-      const std::int32_t of_state = product(kRecurrentWeights + g, r_[g], h, h_, n, 0);
-      const float argument = static_cast<float>(of_input + of_state - 2 * h_.zero()) * h_.scale();
+      const std::int32_t of_input =
+          product(kInputWeights + g, w_[g], x, x_, n, op_.value(kBiases + g).codes[n], held_[g]);
+      const std::int32_t of_state = product(kRecurrentWeights + g, r_[g], h, h_, n, 0, held_[g]);
+      const float argument = static_cast<float>(of_input + of_state - 2 * held_[g].zero) * held_[g].unit;
       result.push_back(
           numeric::chip_round(function.at(argument), g == kCellGate ? numeric::kLstmCellGateZero : 0, 255));
     }
@@ -88,6 +95,7 @@ class Lstm {
   const ChipOp& op_;
   ChipQuantization x_, h_, c_;
   std::array<ChipQuantization, 4> w_, r_;
+  std::array<numeric::ChipLstmArgument, 4> held_;
   numeric::ChipLstmStep step_;
 };
 
