@@ -45,6 +45,8 @@ void add_front_end_flags(CLI::App& command, FrontEndFlags& flags) {
   command.add_flag(
       "--pad-nms", flags.pad_nms,
       "ONNX: NonMaxSuppression gives all rows it could, unused ones -1, and a count; not a varying number");
+  command.add_flag("--unroll", flags.unroll,
+                   "ONNX: LSTMs step by step, in plain operators, also where one operator would do (docs/onnx.md)");
   command.add_flag("--no-simplify", flags.no_simplify, "ONNX: leave the graph as imported (docs/simplify.md)");
 }
 
@@ -60,6 +62,7 @@ Result<compiler::FrontEndOptions> front_end_options(const FrontEndFlags& flags) 
   }
   result.keep_nchw = flags.keep_nchw;
   result.pad_selections = flags.pad_nms;
+  result.unroll = flags.unroll;
   result.simplify = !flags.no_simplify;
   return result;
 }

@@ -14,7 +14,7 @@ namespace reef::app {
 
 struct FrontEndFlags {
   std::vector<std::string> shapes, values, keep_nchw;
-  bool no_simplify = false, pad_nms = false;
+  bool no_simplify = false, pad_nms = false, unroll = false;
 };
 
 void add_front_end_flags(CLI::App& command, FrontEndFlags& flags);

@@ -30,6 +30,7 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
   import_options.input_shapes = options.input_shapes;
   import_options.keep_nchw = options.keep_nchw;
   import_options.pad_selections = options.pad_selections;
+  import_options.unroll = options.unroll;
   FrontEndResult result;
   result.format = ModelFormat::kOnnx;
   std::vector<std::string> names;

@@ -21,6 +21,8 @@ struct FrontEndOptions {
   std::vector<std::string> keep_nchw;
   // ONNX: NonMaxSuppression gives a result of fixed size, unused rows -1, and a count.
   bool pad_selections = false;
+  // ONNX: LSTMs step by step, also where one operator would do.
+  bool unroll = false;
   // ONNX: make the imported graph small and channels-last (src/simplify).
   bool simplify = true;
 };

@@ -83,9 +83,10 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
   if (!is_cell && (activation == "TANH" || activation == "SIGN_BIT")) return stays_float("its fused activation has no integer form");
   for (const std::string& pattern : options.keep_float) {
     for (const std::int32_t t : op.outputs) {
-      if (t >= 0 && matches(pattern, graph.tensors[static_cast<std::size_t>(t)].name)) {
-        return stays_float("the user wants it so");
-      }
+      if (t < 0) continue;
+      std::string_view name = graph.tensors[static_cast<std::size_t>(t)].name;
+      if (name.ends_with(kCentredSuffix)) name.remove_suffix(kCentredSuffix.size());
+      if (matches(pattern, name)) return stays_float("the user wants it so");
     }
   }
   return {Treatment::kInteger, rule, {}};

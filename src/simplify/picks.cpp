@@ -24,7 +24,8 @@ std::optional<std::vector<std::int64_t>> begins_of(const Graph& graph, OpId id) 
   return begins;
 }
 
-void become_slice(Graph& graph, OpId id, TensorId x, const std::vector<std::int64_t>& begins, const ir::Shape& sizes) {
+// Shapes by value: references to tensors end with the next one added.
+void become_slice(Graph& graph, OpId id, TensorId x, const std::vector<std::int64_t>& begins, ir::Shape sizes) {
   const std::vector<std::int32_t> narrow(begins.begin(), begins.end());
   graph.become(id, "SLICE", "SliceOptions", {},
                {x, graph.add_ints(narrow), graph.add_ints(std::vector<std::int32_t>(sizes.begin(), sizes.end()))});

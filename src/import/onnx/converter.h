@@ -42,6 +42,7 @@ using GraphRunner = std::function<Result<std::vector<Value>>(const onnx::Graph&,
 // What all nodes of an import share.
 struct Conversion {
   bool pad_selections = false;           // see ImportOptions
+  bool unroll = false;                   // likewise
   std::vector<std::string> size_inputs;  // values on which sizes depend that are known only while the model runs
   bool met_open_size = false;            // a node was refused because a size is known only while the model runs
   std::vector<std::string> notes;        // sentences for the user
@@ -123,6 +124,7 @@ class NodeContext {
     conversion_.notes.push_back(fmt::format("node {} '{}': {}", op(), first_output(), sentence));
   }
   bool pads_selections() const { return conversion_.pad_selections; }
+  bool unrolls() const { return conversion_.unroll; }
 
   Result<std::vector<Value>> run_graph(const onnx::Graph& graph, const std::vector<Value>& inputs) const {
     return run_graph_(graph, inputs);

@@ -30,6 +30,7 @@ class Importer {
   Importer(const onnx::Model& model, const ImportOptions& options, ImportFailure* failure)
       : model_(model), options_(options), failure_(failure) {
     conversion_.pad_selections = options.pad_selections;
+    conversion_.unroll = options.unroll;
     for (const onnx::Function& function : model.functions) functions_[{function.domain, function.name}] = &function;
   }
 

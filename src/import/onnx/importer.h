@@ -32,6 +32,8 @@ struct ImportOptions {
   // NonMaxSuppression: a result of the largest size, unused rows -1, and an output that says how many are used, instead
   // of one whose size depends on the data.
   bool pad_selections = false;
+  // LSTMs step by step, also where one operator would do.
+  bool unroll = false;
 };
 
 struct ImportResult {

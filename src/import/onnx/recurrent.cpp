@@ -223,7 +223,7 @@ std::int64_t operators_per_step(const CellKind& kind, const Direction& d) {
 Result<Sequence> run_direction(NodeContext& ctx, const CellKind& kind, const Direction& d) {
   GraphBuilder& b = ctx.b;
   Sequence result;
-  if (d.steps >= kLeastForOneOperator && kind.gates == 4 && fits_sequence_lstm(ctx, d)) {
+  if (!ctx.unrolls() && d.steps >= kLeastForOneOperator && kind.gates == 4 && fits_sequence_lstm(ctx, d)) {
     result.all = sequence_lstm(b, d);
     result.state = reshape(b, slice_axis(b, result.all, 0, d.steps - 1, 1), {d.batch, d.hidden});
     return result;

@@ -234,7 +234,22 @@ class AttentionCentring {
       if (there[0][i] != there[0][i % length]) return false;
     }
     shift(*before, after, is_value, means, std::span(there[0]).first(length));
+    rename(product.inputs[1], before->outputs[0]);
+    rename(behind, product.outputs[0]);
     return true;
+  }
+
+  // All tensors from `last` back to `first`, with only moves between them: they hold something else now.
+  void rename(std::int32_t last, std::int32_t first) {
+    for (std::int32_t t = last;;) {
+      std::string& name = graph_.tensors[static_cast<std::size_t>(t)].name;
+      if (!name.ends_with(kCentredSuffix)) name += kCentredSuffix;
+      if (t == first) return;
+      const auto& inputs = graph_.operators[static_cast<std::size_t>(index_.producer(t))].inputs;
+      t = *std::find_if(inputs.begin(), inputs.end(), [&](std::int32_t input) {
+        return input >= 0 && tensor(input).type == ir::DataType::kFloat32;
+      });
+    }
   }
 
   // `channels`: for each input of the layer behind, the output of the layer before that it is a mean of.
