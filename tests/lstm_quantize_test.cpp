@@ -207,7 +207,8 @@ TEST(ClearingSteps, TakenOutAndPutBackTheModelIsTheSame) {
   ASSERT_EQ(lstms.size(), 1u);
   EXPECT_EQ(lstms.begin()->second, 3);
   ASSERT_TRUE(quantize::put_back_clearing_steps(model, lstms).ok());
-  const auto one = prepared(before, ops::TfliteRelease::kCurrent), other = prepared(model, ops::TfliteRelease::kCurrent);
+  const auto one = prepared(before, ops::TfliteRelease::kCurrent),
+             other = prepared(model, ops::TfliteRelease::kCurrent);
   const auto sample = [&](std::span<std::byte> bytes) {
     EXPECT_TRUE(Walks(1).read(1, data::input_spec(before, 0), bytes).ok());
   };

@@ -301,8 +301,7 @@ class StepWriter : LstmWriter {
         .set(t::kActivation)
         .set(t::kOddSymmetry, function.is_odd ? 3 : 0);
     sum_of(draft, 2, {repeat(words), repeat(gates)});
-    requantize(draft, held.unit, {function.max, function.min},
-               function.is_odd ? numeric::kLstmCellGateZero : 0);
+    requantize(draft, held.unit, {function.max, function.min}, function.is_odd ? numeric::kLstmCellGateZero : 0);
     return draft;
   }
 

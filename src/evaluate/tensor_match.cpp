@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "quantize/op_rules.h"
+
 namespace reef::evaluate {
 namespace {
 
@@ -37,6 +39,12 @@ class Matcher {
  private:
   const ir::Tensor& result(std::int32_t tensor) const { return to_.tensors[static_cast<std::size_t>(tensor)]; }
 
+  // Than the float model does at that place: the quantizer says so with the name. Its own list knows the float model
+  // that was changed likewise.
+  bool holds_something_else(std::int32_t tensor) const {
+    return result(tensor).name.ends_with(quantize::kCentredSuffix);
+  }
+
   // The same number of elements, and numbers that can be compared with quantized ones.
   bool fits(std::int32_t from, std::int32_t to) const {
     const ir::Tensor& a = from_.tensors[static_cast<std::size_t>(from)];
@@ -51,7 +59,7 @@ class Matcher {
       if (match_.float_of[static_cast<std::size_t>(op.outputs[0])] >= 0) return;
     }
     std::int32_t producer = by_list_or_name(op);
-    if (producer < 0) {
+    if (producer < 0 && !holds_something_else(op.outputs[0])) {
       producer = by_structure(op);
       match_.by_structure += producer >= 0 ? 1 : 0;
     }
@@ -62,7 +70,9 @@ class Matcher {
     is_taken_[static_cast<std::size_t>(producer)] = 1;
     const ir::Operator& original = from_.operators[static_cast<std::size_t>(producer)];
     for (std::size_t i = 0; i < std::min(op.outputs.size(), original.outputs.size()); ++i) {
-      if (op.outputs[i] >= 0 && original.outputs[i] >= 0 && fits(original.outputs[i], op.outputs[i]))
+      const bool is_listed = op.outputs[i] >= 0 && listed_.contains(result(op.outputs[i]).name);
+      if (op.outputs[i] >= 0 && original.outputs[i] >= 0 && fits(original.outputs[i], op.outputs[i]) &&
+          (is_listed || !holds_something_else(op.outputs[i])))
         match_.float_of[static_cast<std::size_t>(op.outputs[i])] = original.outputs[i];
     }
   }

@@ -157,9 +157,9 @@ Result<tiled::LstmLayers> layers_of(const Builder& builder, std::int32_t op, con
     REEF_ASSIGN_OR_RETURN(const std::int32_t weights,
                           builder.operand(op, (is_recurrent ? kRecurrentWeights : kInputWeights) + gate));
     const float weight_scale = builder.source(weights).quantization.scale[0];
-    layer.multipliers.assign(static_cast<std::size_t>(form.cells),
-                             numeric::chip_layer_multiplier(vector.quantization.scale[0], weight_scale,
-                                                            argument(gate).unit));
+    layer.multipliers.assign(
+        static_cast<std::size_t>(form.cells),
+        numeric::chip_layer_multiplier(vector.quantization.scale[0], weight_scale, argument(gate).unit));
     if (layers.has_biases) layer.biases.resize(static_cast<std::size_t>(form.cells));
     layers.words = (layer.shape.input_channels + kWord - 1) / kWord;
     layers.constants.weight_zero_point = layer.weight_zero_point.value_or(0);
@@ -167,8 +167,7 @@ Result<tiled::LstmLayers> layers_of(const Builder& builder, std::int32_t op, con
   REEF_ASSIGN_OR_RETURN(layers.constants.input_zero_point, chip_zero_point(vector));
   // In steps from the zero point, which is that of all gates.
   layers.constants.output_zero_point = argument(0).zero;
-  layers.constants.clamp =
-      numeric::chip_clamp(argument(0).unit, argument(0).zero, numeric::ChipActivation::kNone);
+  layers.constants.clamp = numeric::chip_clamp(argument(0).unit, argument(0).zero, numeric::ChipActivation::kNone);
   return layers;
 }
 

@@ -18,15 +18,15 @@ namespace {
 
 using ir::DataType;
 
-constexpr double kShut = 1'000;         // least sum by which the imported form shuts a gate
-constexpr double kShutAgain = 10'000;   // by which it is shut when the form is made again
-constexpr double kFirstStep = -1;       // sums in the first step, at most; see the header
-constexpr double kFirstOutput = 0.27;   // outputs after it
-constexpr double kLowestSum = -8;       // where the kernel cuts sums off
-constexpr double kMargin = 0.25;        // rounding of the sums themselves, many times over
-constexpr int kMostFeatures = 4096;     // beyond, the inputs are so small beside the recurrent products that 8 bits are
-                                        // not for them
-constexpr int kOne = 64;                // weight 1 of the layer that adds the features: 64 / 64 is exact
+constexpr double kShut = 1'000;        // least sum by which the imported form shuts a gate
+constexpr double kShutAgain = 10'000;  // by which it is shut when the form is made again
+constexpr double kFirstStep = -1;      // sums in the first step, at most; see the header
+constexpr double kFirstOutput = 0.27;  // outputs after it
+constexpr double kLowestSum = -8;      // where the kernel cuts sums off
+constexpr double kMargin = 0.25;       // rounding of the sums themselves, many times over
+constexpr int kMostFeatures = 4096;    // beyond, the inputs are so small beside the recurrent products that 8 bits are
+                                       // not for them
+constexpr int kOne = 64;               // weight 1 of the layer that adds the features: 64 / 64 is exact
 constexpr std::size_t kShutGates[] = {0, 1, 3};
 
 std::string name_of(const ir::Model& model, std::int32_t t) {

@@ -100,8 +100,7 @@ class Maker {
     request.bias = bias;
     request.input_scale = input_scale;
     const std::vector<float> scales = weight_scales(real, request);
-    replace(position, DataType::kInt8, scales[0],
-            [&](float) { return round_weights(real, request.layout, scales); });
+    replace(position, DataType::kInt8, scales[0], [&](float) { return round_weights(real, request.layout, scales); });
     return scales[0];
   }
 

@@ -80,7 +80,8 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
   }
   const std::string_view activation = op.attributes.get_enum("fused_activation_function", "NONE");
   const bool is_cell = rule->kind == RuleKind::kRecurrent;  // whose function is inside
-  if (!is_cell && (activation == "TANH" || activation == "SIGN_BIT")) return stays_float("its fused activation has no integer form");
+  if (!is_cell && (activation == "TANH" || activation == "SIGN_BIT"))
+    return stays_float("its fused activation has no integer form");
   for (const std::string& pattern : options.keep_float) {
     for (const std::int32_t t : op.outputs) {
       if (t < 0) continue;

@@ -199,8 +199,7 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
   }
   if (folded.has_activation_scales()) return as_carried(model, folded, source, options);
   ir::Model changed = folded.model;
-  const ClearedLstms cleared =
-      options.mode == Mode::kInt8 ? take_out_clearing_steps(changed) : ClearedLstms{};
+  const ClearedLstms cleared = options.mode == Mode::kInt8 ? take_out_clearing_steps(changed) : ClearedLstms{};
   if (!options.split_outputs) return calibrated(changed, cleared, source, options);
   const std::vector<std::string> notes = split_outputs(changed);
   REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(changed, cleared, source, options));

@@ -73,8 +73,7 @@ bool gather_as_slice(Graph& graph, OpId id) {
                {piece});
   ir::Attributes attributes;
   attributes.set("new_shape", std::vector<std::int64_t>(to.begin(), to.end()));
-  graph.become(id, "RESHAPE", "ReshapeOptions", std::move(attributes),
-               {piece, graph.add_ints({to.begin(), to.end()})});
+  graph.become(id, "RESHAPE", "ReshapeOptions", std::move(attributes), {piece, graph.add_ints({to.begin(), to.end()})});
   return true;
 }
 

@@ -246,9 +246,8 @@ class AttentionCentring {
       if (!name.ends_with(kCentredSuffix)) name += kCentredSuffix;
       if (t == first) return;
       const auto& inputs = graph_.operators[static_cast<std::size_t>(index_.producer(t))].inputs;
-      t = *std::find_if(inputs.begin(), inputs.end(), [&](std::int32_t input) {
-        return input >= 0 && tensor(input).type == ir::DataType::kFloat32;
-      });
+      t = *std::find_if(inputs.begin(), inputs.end(),
+                        [&](std::int32_t input) { return input >= 0 && tensor(input).type == ir::DataType::kFloat32; });
     }
   }
 

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machine code for the parts that were planned, or for fewer operators until there is some, and who keeps how much of
+// their parameters on the chip.
+#include <algorithm>
+#include <limits>
+
+#include "compiler/compile_run.h"
+#include "formats/darwinn/without_code.h"
+#include "formats/darwinn/writer.h"
+
+namespace reef::compiler {
+
+bool Compilation::refuse_failed(CompiledFile& file) {
+  if (!options_.search && file.attempts.back().is_late) return refuse(timed_out(file.input, options_.timeout_seconds));
+  return refuse({Refusal::Kind::kFailed, file.input,
+                 fmt::format("{}: {}", file.input, file.attempts.back().status.message()),
+                 options_.search ? std::move(file.attempts) : std::vector<Attempt>()});
+}
+
+std::vector<std::int64_t> Compilation::share_memory(const std::vector<CompiledFile>& files,
+                                                    partition::CachePolicy policy) {
+  unshared_bytes_ = 0;
+  if (files.size() == 1) return {-1};
+  std::vector<partition::CacheModel> models;
+  std::vector<std::size_t> owner;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (const partition::Part& part : files[i].plan.partition.parts) {
+      models.push_back(files[i].plan.costs->cache_model(part.ops));
+      owner.push_back(i);
+    }
+  }
+  std::vector<std::int64_t> rooms(files.size());
+  if (models.empty()) return rooms;
+  const std::vector<partition::CacheShare> shares = partition::share_cache(models, policy);
+  for (std::size_t i = 0; i < shares.size(); ++i) rooms[owner[i]] += shares[i].lines * chip::kWideLineBytes;
+  unshared_bytes_ = shares.back().lines_left * chip::kWideLineBytes;
+  return rooms;
+}
+
+std::optional<std::int64_t> Compilation::remaining_bytes(const std::vector<CompiledFile>& files) const {
+  std::int64_t used = 0;
+  for (const CompiledFile& file : files) {
+    for (const CompiledOp& op : file.ops) {
+      if (!op.memory) return std::nullopt;
+      used += op.memory->cached_bytes;
+    }
+  }
+  return std::int64_t{chip::kTiles} * chip_.lowest_scratch_line * chip::kWideLineBytes - used;
+}
+
+bool Compilation::choose(std::int64_t& room, CompiledFile& file, Generated& generated) {
+  const auto length_of = [](const partition::Partition& division) {
+    return static_cast<std::int32_t>(division.parts.empty() ? 0 : division.parts.front().ops.size());
+  };
+  const auto attempt = [&](Result<partition::Partition> division, bool is_whole) -> Result<bool> {
+    if (!division.ok()) return division.status();
+    if (!file.attempts.empty()) attempt_start_ = Clock::now();
+    std::int64_t left = room;
+    ChipMemory chip = chip_;
+    Attempt& tried = file.attempts.emplace_back();
+    tried.ops = is_whole ? static_cast<std::int32_t>(division->ops.size()) : length_of(*division);
+    if (!is_whole) tried.tensors = names_of(*file.plan.model, division->parts);
+    partition::Partition now = std::move(division).value();
+    auto made = generate_or_leave(now, is_whole ? -1 : tried.ops, left, file, chip);
+    tried.is_late = is_late();
+    tried.status = tried.is_late ? timeout() : made.status();
+    if (!tried.status.ok()) return false;
+    file.plan.partition = std::move(now);
+    generated = std::move(made).value();
+    room_after_ = left;
+    chip_after_ = chip;
+    return true;
+  };
+  const partition::Partition whole = file.plan.partition;
+  auto found = options_.search && whole.parts.size() == 1
+                   ? partition::longest_that_compiles(length_of(whole), options_.search_step,
+                                                      [&](std::int32_t count) {
+                                                        const bool is_whole = count == length_of(whole);
+                                                        return is_whole ? attempt(whole, true)
+                                                                        : attempt(shorter(count, file.plan), false);
+                                                      })
+                   : once([&] { return attempt(whole, true); });
+  if (found.ok() && found->ops == 0 && options_.search && whole.parts.size() > 1) {
+    // Several parts are given up for one, and that one shrinks.
+    const auto single = shorter(std::numeric_limits<std::int32_t>::max(), file.plan);
+    found =
+        partition::longest_that_compiles(single.ok() ? length_of(*single) : 0, options_.search_step,
+                                         [&](std::int32_t count) { return attempt(shorter(count, file.plan), false); });
+  }
+  if (!found.ok()) return refuse_request(file.input, found.status().in(file.input).message());
+  if (found->ops == 0) return refuse_failed(file);
+  if (options_.search) attempt_start_ = Clock::now();
+  room = room_after_;
+  chip_ = chip_after_;
+  return true;
+}
+
+Result<partition::Partition> Compilation::shorter(std::int32_t max_ops, const Plan& plan) const {
+  partition::PartitionOptions how = options_.plan.partition;
+  how.max_ops = max_ops;
+  how.explain = false;
+  return partition::partition(*plan.model, plan.assessment, *plan.costs, how);
+}
+
+Result<Generated> Compilation::generate_or_leave(partition::Partition& division, std::int32_t max_ops,
+                                                 std::int64_t& room, CompiledFile& file, ChipMemory& chip) const {
+  while (true) {
+    std::int64_t left = room;
+    ChipMemory filled = chip;
+    std::vector<lower::RefusedOp> refused;
+    auto made = generate(division, left, file.plan, refused, filled);
+    if (refused.empty() || options_.no_code != NoCode::kCpu) {
+      room = left;
+      chip = filled;
+      return made;
+    }
+    for (lower::RefusedOp& op : refused) {
+      partition::leave_without_code(file.plan.assessment, op.op, op.reason);
+      file.without_code.push_back(std::move(op));
+    }
+    if (is_late()) return timeout();
+    REEF_ASSIGN_OR_RETURN(division, shorter(max_ops, file.plan));
+  }
+}
+
+Result<Generated> Compilation::generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,
+                                        std::vector<lower::RefusedOp>& refused, ChipMemory& chip) const {
+  chip.is_shared |= division.parts.size() > 1;
+  const ir::Model& model = *plan.model;
+  const partition::CostModel& costs = *plan.costs;
+  const int runtime = options_.plan.runtime;
+  Generated result;
+  if (division.parts.empty() && room < 0) room = costs.part({}, {}, {}).cache_capacity;
+  for (const partition::Part& part : division.parts) {
+    CompiledOp& op = result.ops.emplace_back();
+    op.part = part;
+    op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
+    darwinn::CustomOptions custom;
+    // What nobody is predicted to need is for whoever turns out to need it.
+    std::vector<lower::RefusedOp> obstacles;
+    auto code =
+        options_.generate({model, part.ops, part.inputs, part.outputs, runtime, caching_token_, chip.is_shared,
+                           op.part.cost.cache_capacity + unshared_bytes_, chip.room, options_.level, &obstacles});
+    op.has_code = code.ok();
+    if (code.ok()) {
+      op.code = std::make_shared<const PartCode>(std::move(code).value());
+      custom.package = op.code->package;
+      op.memory = op.code->memory;
+      if (op.memory) chip.add(*op.memory);
+    } else {
+      if (code.status().code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) {
+        return code.status();
+      }
+      op.why_no_code = code.status().message();
+      if (obstacles.empty()) {
+        for (const std::int32_t each : part.ops) obstacles.push_back({each, op.why_no_code});
+      }
+      refused.insert(refused.end(), obstacles.begin(), obstacles.end());
+      custom.package = darwinn::package_without_code(runtime, maker(), op.why_no_code);
+    }
+    REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
+    result.parts.push_back({part.ops, part.inputs, part.outputs, Bytes(std::move(bytes))});
+    room = std::max<std::int64_t>(0, op.part.cost.cache_capacity - op.part.cost.cache_used);
+  }
+  return result;
+}
+
+std::vector<std::string> Compilation::names_of(const ir::Model& model, const std::vector<partition::Part>& parts) {
+  std::vector<std::string> names;
+  for (const partition::Part& part : parts) {
+    for (const std::int32_t tensor : part.outputs) {
+      names.push_back(model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)].name);
+    }
+  }
+  return names;
+}
+
+}  // namespace reef::compiler

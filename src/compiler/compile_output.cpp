@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled files: put together, tried out on the virtual device, and written all at once.
+#include <filesystem>
+
+#include "base/file.h"
+#include "compiler/compile_run.h"
+#include "compiler/google_text.h"
+#include "formats/darwinn/reader.h"
+#include "formats/tflite/exported_writer.h"
+#include "formats/zip/appended_archive.h"
+
+namespace reef::compiler {
+
+bool Compilation::emit(const Source& source, const Generated& generated, CompiledFile& file) {
+  file.ops = generated.ops;
+  for (std::size_t i = 0; i < file.ops.size(); ++i) {
+    partition::Part& part = file.plan.partition.parts[i];
+    const partition::PartCost& cost = file.ops[i].part.cost;  // with the memory that others have left
+    file.plan.partition.predicted_us += cost.total() - part.cost.total();
+    part.cost = cost;
+    const std::optional<MemoryUse>& memory = file.ops[i].memory;
+    file.cached_bytes += memory ? memory->cached_bytes : cost.cache_used;
+    file.streamed_bytes += memory ? memory->streamed_bytes : cost.streamed_bytes;
+  }
+  emit::EmitOptions how;
+  how.keep_signatures = options_.keep_signatures;
+  how.remarks = remarks_on(file);
+  auto model = emit::compiled_model(*file.plan.model, generated.parts, how);
+  if (!model.ok()) return refuse({Refusal::Kind::kFailed, file.input, model.status().in(file.input).message(), {}});
+  auto data = tflite::write_exported_model(*model);
+  if (!data.ok()) return refuse({Refusal::Kind::kFailed, file.input, data.status().in(file.input).message(), {}});
+  for (std::size_t i = 0; i < file.ops.size(); ++i) {
+    const emit::CompiledPart& part = generated.parts[i];
+    if (!file.ops[i].has_code) continue;
+    unverified_.push_back({emitted_files_, {part.ops, part.inputs, part.outputs}, part.custom_options});
+  }
+  ++emitted_files_;
+  zip::carry_archive(source.file.span(), *data);
+  file.output_bytes = static_cast<std::int64_t>(data->size());
+  pending_.push_back({file.output, std::move(data).value()});
+  const std::string log = log_text(file);
+  pending_.push_back({file.log, std::vector<std::uint8_t>(log.begin(), log.end())});
+  return true;
+}
+
+std::string Compilation::why_not_verified(const CompiledFile& file) const {
+  if (options_.verify == Verify::kNever) return "not asked for";
+  double seconds = 0;
+  bool has_code = false;
+  for (const CompiledOp& op : file.ops) {
+    if (!op.has_code) continue;
+    has_code = true;
+    seconds += estimated_verification_seconds(*file.plan.costs, op.part.ops);
+  }
+  if (!has_code) return "there is no machine code to try";
+  if (options_.verify == Verify::kAlways || seconds <= kQuickSeconds) return "";
+  return fmt::format("it would take about {:.0f} s (estimated); --verify does it", seconds);
+}
+
+bool Compilation::verify_together(std::vector<CompiledFile>& files) {
+  for (CompiledFile& file : files) {
+    file.verified.why_not = why_not_verified(file);
+    file.verified.done = file.verified.why_not.empty();
+  }
+  PartVerifier verifier;
+  const std::uint32_t rounds = unverified_.size() > 1 ? 2 : 1;
+  for (std::uint32_t round = 1; round <= rounds; ++round) {
+    for (const PendingPart& pending : unverified_) {
+      CompiledFile& file = files[pending.file];
+      if (!file.verified.done) continue;
+      if (round == 1) tell("verify", file.input);
+      const Clock::time_point start = Clock::now();
+      const Status status = verify_part(verifier, *file.plan.model, pending, round);
+      file.verified.seconds += milliseconds_since(start) / 1000;
+      file.verified.rests_on_timing = verifier.rests_on_timing();
+      if (status.ok()) continue;
+      if (status.code() != StatusCode::kUnsupported) {
+        return refuse({Refusal::Kind::kFailed,
+                       file.input,
+                       fmt::format("{}: {}. Nothing was written. This is a mistake in Reef: please report it with "
+                                   "the model (--no-verify writes the file nevertheless)",
+                                   file.input, status.message()),
+                       {}});
+      }
+      file.verified.done = false;
+      file.verified.why_not = status.message();
+    }
+  }
+  return true;
+}
+
+Status Compilation::verify_part(PartVerifier& verifier, const ir::Model& model, const PendingPart& pending,
+                                std::uint32_t seed) {
+  REEF_ASSIGN_OR_RETURN(const darwinn::CustomOptions options, darwinn::read_custom_options(pending.custom_options));
+  return verifier.verify(model, pending.part, options.package, seed);
+}
+
+void Compilation::write_files() {
+  std::vector<FileContent> contents;
+  for (const PendingFile& file : pending_) contents.push_back({file.path, file.data});
+  const Status status = reef::write_files(contents);
+  if (!status.ok()) refuse_request("", status.message());
+}
+
+std::vector<std::string> Compilation::remarks_on(const CompiledFile& file) {
+  std::vector<std::string> remarks;
+  for (std::size_t i = 0; i < file.ops.size(); ++i) {
+    if (file.ops[i].has_code) continue;
+    remarks.push_back(
+        fmt::format("{}: Edge TPU op {} has no machine code and cannot run: {}", maker(), i, file.ops[i].why_no_code));
+  }
+  return remarks;
+}
+
+std::string Compilation::path_of(const std::string& stem, std::string_view ending) const {
+  return (std::filesystem::path(options_.out_dir) / fmt::format("{}_edgetpu.{}", stem, ending)).string();
+}
+
+}  // namespace reef::compiler

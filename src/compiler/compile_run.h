@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of the compiler: the state that its stages share. compile.cpp has the course of it, compile_sources.cpp
+// models and their segments, compile_code.cpp machine code and the chip's memory, compile_output.cpp files and their
+// trial.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/version.h"
+#include "compiler/compile.h"
+#include "compiler/verification.h"
+#include "emit/compiled_model.h"
+#include "partition/search.h"
+
+namespace reef::compiler {
+
+using Clock = std::chrono::steady_clock;
+
+inline double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// A model on its way.
+struct Source {
+  std::string given;  // the user's file
+  std::string path;   // the same, or a name for a segment of it
+  std::string stem;   // of the files that are made
+  Bytes file;         // empty for a segment
+  std::int64_t bytes = 0;
+  std::shared_ptr<const ir::Model> model;
+};
+
+// Parts with their code, or without.
+struct Generated {
+  std::vector<CompiledOp> ops;
+  std::vector<emit::CompiledPart> parts;
+};
+
+// Code that is to be tried out.
+struct PendingPart {
+  std::size_t file = 0;  // of those compiled together
+  VerifiedPart part;
+  Bytes custom_options;
+};
+
+// The chip's memory for parameters, as those that share it fill it one after the other.
+struct ChipMemory {
+  bool is_shared = false;
+  schedule::CacheRoom room;
+  std::int32_t lowest_scratch_line = chip::kWideLines;
+
+  void add(const MemoryUse& use) {
+    if (is_shared) room.first_line = use.next_line;
+    lowest_scratch_line = std::min(lowest_scratch_line, use.lowest_scratch_line);
+  }
+};
+
+struct PendingFile {
+  std::string path;
+  std::vector<std::uint8_t> data;
+};
+
+class Compilation {
+ public:
+  explicit Compilation(const CompileOptions& options) : options_(options) {}
+
+  CompileResult run();
+
+ private:
+  // ---- Refusing ----
+
+  bool refuse(Refusal refusal) {
+    result_.refusals.push_back(std::move(refusal));
+    return false;
+  }
+  bool refuse_request(const std::string& model, std::string explanation) {
+    return refuse({Refusal::Kind::kRequest, model, std::move(explanation), {}});
+  }
+  Status timeout() const {
+    return make_error(StatusCode::kResourceExhausted, "{} seconds were not enough", options_.timeout_seconds);
+  }
+  bool refuse_failed(CompiledFile& file);
+  // The time is an attempt's; the first begins with loading and planning.
+  bool is_late() const { return milliseconds_since(attempt_start_) > options_.timeout_seconds * 1000; }
+
+  // ---- The course (compile.cpp) ----
+
+  // Of each file: planning, generating, writing, verifying. What is done again counts once.
+  void tell(std::string_view stage, const std::string& file);
+  bool compile_all();
+  bool check_request();
+  // Models that share the chip's memory.
+  bool compile_together(const std::vector<Source>& sources, const PlanOptions& how);
+
+  // ---- Models (compile_sources.cpp) ----
+
+  bool load(const std::string& path, Source& source);
+  bool plan(const Source& source, const PlanOptions& how, Plan& result);
+  bool plan_one(const Source& source, const PlanOptions& how, CompiledFile& file);
+  bool cut(const Source& source, std::vector<Source>& segments);
+  // Follows from the files, so that the same command gives the same bytes. Never 0, which means "not cached".
+  static std::uint64_t token_of(const std::vector<Source>& sources);
+
+  // ---- Code and the memory for parameters (compile_code.cpp) ----
+
+  // How many bytes of parameters each model may keep on the chip; -1: as many as there is room for, being alone.
+  std::vector<std::int64_t> share_memory(const std::vector<CompiledFile>& files, partition::CachePolicy policy);
+  // Where everything has code: what scratch and parameters leave of the chip's memory.
+  std::optional<std::int64_t> remaining_bytes(const std::vector<CompiledFile>& files) const;
+  // Generates code for what was planned; with -d, for less and less of the model until there is some.
+  bool choose(std::int64_t& room, CompiledFile& file, Generated& generated);
+  // Without a search. The number of operators does not matter then: 0 if they do not compile.
+  static Result<partition::SearchResult> once(const std::function<Result<bool>()>& attempt) {
+    REEF_ASSIGN_OR_RETURN(const bool compiles, attempt());
+    return partition::SearchResult{compiles ? 1 : 0, 1};
+  }
+  // `max_ops` -1: no limit.
+  Result<partition::Partition> shorter(std::int32_t max_ops, const Plan& plan) const;
+  // Operators that there is no code for are left to the CPU, one round after the other: without them, others may end up
+  // in other parts. `max_ops` -1: no limit.
+  Result<Generated> generate_or_leave(partition::Partition& division, std::int32_t max_ops, std::int64_t& room,
+                                      CompiledFile& file, ChipMemory& chip) const;
+  // `refused` gets every operator without code; where the reason lies in no single one, all of the part.
+  Result<Generated> generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,
+                             std::vector<lower::RefusedOp>& refused, ChipMemory& chip) const;
+  static std::vector<std::string> names_of(const ir::Model& model, const std::vector<partition::Part>& parts);
+
+  // ---- Files (compile_output.cpp) ----
+
+  bool emit(const Source& source, const Generated& generated, CompiledFile& file);
+  // Why a file is not tried out; empty: it is.
+  std::string why_not_verified(const CompiledFile& file) const;
+  // All parts on one device, as they share one chip. Several run twice: the later ones must have left alone what the
+  // earlier ones keep there.
+  bool verify_together(std::vector<CompiledFile>& files);
+  static Status verify_part(PartVerifier& verifier, const ir::Model& model, const PendingPart& pending,
+                            std::uint32_t seed);
+  void write_files();
+  static std::string maker() { return fmt::format("reef {}", reef_version()); }
+  // What the file says about itself, where it is not what it seems.
+  static std::vector<std::string> remarks_on(const CompiledFile& file);
+  std::string path_of(const std::string& stem, std::string_view ending) const;
+  std::string output_path(const std::string& stem) const { return path_of(stem, "tflite"); }
+  std::string log_path(const std::string& stem) const { return path_of(stem, "log"); }
+
+  const CompileOptions& options_;
+  CompileResult result_;
+  Clock::time_point start_;          // of what runs under one timer
+  Clock::time_point attempt_start_;  // of what -t limits
+  std::uint64_t caching_token_ = 0;
+  std::int64_t unshared_bytes_ = 0;             // of the chip's memory that no model needs
+  ChipMemory chip_, chip_after_;                // of what is being compiled, and after the last attempt
+  std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
+  std::vector<rewrite::Application> rewrites_;  // of a model that is cut
+  std::vector<PendingPart> unverified_;         // of what is compiled together
+  std::size_t emitted_files_ = 0;               // likewise
+  std::vector<PendingFile> pending_;
+  std::size_t steps_ = 0;  // that progress was told of
+};
+
+}  // namespace reef::compiler
