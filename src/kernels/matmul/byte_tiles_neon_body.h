@@ -19,6 +19,13 @@ template <int kQuads>
 constexpr int kStep = kQuads * kQuad * kGroup;
 
 #if REEF_DOTPROD
+// Four products of group kIndex of a row's 16 elements to each of four sums. In assembler, so that the sums stay where
+// they are: gcc 12 moves what its own function returns to another register.
+template <int kIndex>
+[[gnu::always_inline]] inline void add_dots(int8x16_t w, int8x16_t x, int32x4_t& sums) {
+  asm("sdot %0.4s, %1.16b, %2.4b[%3]" : "+w"(sums) : "w"(w), "w"(x), "i"(kIndex));
+}
+
 // Products of `length` elements of each row with a line of the panel; returns where the panel's next begins.
 template <int kRows, int kQuads, bool>
 [[gnu::always_inline]] inline const std::int8_t* add_line(const RowElement* (&x)[kRows], std::int64_t length,
@@ -32,9 +39,8 @@ template <int kRows, int kQuads, bool>
     for_constants<4 * kQuads>([&](auto i) __attribute__((always_inline)) {
       constexpr int kGroupIndex = decltype(i)::value / kQuads, kQ = decltype(i)::value % kQuads;
       const int8x16_t weights = vld1q_s8(w + i * 16);
-      for_constants<kRows>([&](auto r) __attribute__((always_inline)) {
-        sums[r][kQ] = vdotq_laneq_s32(sums[r][kQ], weights, values[r], kGroupIndex);
-      });
+      for_constants<kRows>(
+          [&](auto r) __attribute__((always_inline)) { add_dots<kGroupIndex>(weights, values[r], sums[r][kQ]); });
     });
   }
   for (; length > 0; length -= kGroup, w += kStep<kQuads>) {
