@@ -11,6 +11,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace reef::kernels {
@@ -32,6 +34,14 @@ constexpr int kLanes = 8;
 #include "kernels/conv/depthwise_wide_body.h"
 }  // namespace
 }  // namespace avx512
+#include "kernels/simd/end_target.h"
+#elif defined(__aarch64__)
+#include "kernels/simd/begin_neon.h"
+namespace neon {
+namespace {
+#include "kernels/conv/depthwise_neon_body.h"
+}  // namespace
+}  // namespace neon
 #include "kernels/simd/end_target.h"
 #endif
 
@@ -110,11 +120,26 @@ void pack_avx2(const ConvShape& s, const std::int16_t* weights, const DepthwiseW
   }
 }
 
+void pack_neon(const ConvShape& s, const std::int16_t* weights, const DepthwiseWeights& packed,
+               std::int64_t first_channel, std::int8_t* to) {
+  for (std::int64_t i = 0; i < s.taps() * kDepthwiseBlock; ++i) {
+    const std::int64_t tap = i / kDepthwiseBlock, slot = i % kDepthwiseBlock;
+    const std::int64_t channel = first_channel + packed.channel_in_block(slot);
+    if (channel >= s.output_channels) continue;
+    const std::int64_t at = (slot / kDepthwiseHalf * s.taps() + tap) * kDepthwiseHalf + slot % kDepthwiseHalf;
+    std::memcpy(to + at * 2, weights + tap * s.output_channels + channel, sizeof(std::int16_t));
+  }
+}
+
 }  // namespace
 
 DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights) {
   DepthwiseWeights result;
   result.is_wide = has_wide_vectors();
+#if defined(__aarch64__)
+  result.is_neon = true;
+  result.second_half = std::clamp<std::int64_t>(s.output_channels - kDepthwiseHalf, 0, kDepthwiseHalf);
+#endif
   const bool is_dilated = s.x.dilation > 1 && s.y.dilation == s.x.dilation && s.x.stride == 1 && s.y.stride == 1;
   const bool is_simple = s.x.dilation == 1 && s.y.dilation == 1 && s.y.stride == s.x.stride && s.x.stride <= 2;
   result.is_three_by_three = result.is_wide && s.y.window == 3 && s.x.window == 3 && (is_simple || is_dilated);
@@ -138,14 +163,18 @@ DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights)
     result.block_begin.push_back(size);
     result.block_summands.push_back(summands);
     const std::int64_t group_bytes = result.is_wide ? result.output_rows * summands * 128 : 256;
-    size += s.x.window * result.row_groups * group_bytes;
+    size += result.is_neon ? s.taps() * kDepthwiseBlock * 2 : s.x.window * result.row_groups * group_bytes;
   }
   result.values.resize(static_cast<std::size_t>(size));
   for (std::int64_t block = 0; block < blocks_of(s); ++block) {
     const auto b = static_cast<std::size_t>(block);
     std::int8_t* to = result.values.data() + result.block_begin[b];
     const std::int64_t summands = result.block_summands[b];
-    if (!result.is_wide) pack_avx2(s, weights, result, block_channel(s, block), to);
+    if (result.is_neon) {
+      pack_neon(s, weights, result, block_channel(s, block), to);
+    } else if (!result.is_wide) {
+      pack_avx2(s, weights, result, block_channel(s, block), to);
+    }
     for (std::int64_t row = 0; result.is_wide && row < result.output_rows; ++row) {
       pack_wide(s, weights, result.row_groups, block_channel(s, block), row, summands,
                 to + row * s.x.window * result.row_groups * summands * 128);
@@ -158,7 +187,7 @@ template <typename T>
 ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weights,
                               const std::shared_ptr<const Requantizer>& exact, const std::int64_t* bias,
                               std::int32_t input_zero_point) {
-  const std::int32_t zero = input_zero_point + (std::is_signed_v<T> ? 128 : 0);
+  const std::int32_t zero = input_zero_point + (std::is_signed_v<T> && !weights.is_neon ? 128 : 0);
   std::vector<ChannelSums> sums;
   for (std::int64_t slot = 0; slot < blocks_of(s) * kDepthwiseBlock; ++slot) {
     const std::int64_t channel =
@@ -202,6 +231,29 @@ void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const
         {columns + row * row_lines, lines, s.x.stride, s.x.dilation, s.x.window, s.y.window, values, 256,
          weights.row_groups, kSigned, &scaling, slot, channel, channels, to + row * row_stride, s.output_channels},
         s.x.output);
+  }
+#elif defined(__aarch64__)
+  const std::int64_t span = span_of(s), first = block_channel(s, block);
+  const std::int64_t done = block * kDepthwiseBlock - first;  // channels that the block before does
+  for (std::int64_t half = 0; half < 2; ++half) {
+    const std::int64_t begin = half == 0 ? 0 : weights.second_half;
+    if (begin + kDepthwiseHalf <= done || (half == 1 && begin == 0)) continue;
+    const std::int64_t channels = std::min(kDepthwiseHalf, s.output_channels - first - begin);
+    const std::int8_t* values = weights.values.data() + weights.block_begin[static_cast<std::size_t>(block)] +
+                                half * s.taps() * kDepthwiseHalf * 2;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      auto* to = reinterpret_cast<std::uint8_t*>(output + row * s.x.output * s.output_channels + first + begin);
+      neon::depthwise_row({columns + row * s.y.stride * span,
+                           s.y.dilation * span,
+                           s.x.stride,
+                           s.x.dilation,
+                           s.x.window,
+                           s.y.window,
+                           values,
+                           {&scaling, block * kDepthwiseBlock + half * kDepthwiseHalf, first + begin, channels, to,
+                            s.output_channels, std::is_signed_v<T>}},
+                          s.x.output);
+    }
   }
 #endif
 }

@@ -7,7 +7,7 @@
 // are interleaved once, and for two rows of outputs where windows have three rows. AVX2 has no such instruction that is
 // exact; there two at a time are widened to 16 bits. Positions outside of the image read from a line of zero points.
 // int8 activations are raised by 128 on the way. Weights less their zero point may need 9 bits: then each of the block
-// is written as a sum of two, or three for 255.
+// is written as a sum of two, or three for 255. 64-bit ARM multiplies 16-bit numbers, 16 channels at a time.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 namespace reef::kernels {
 
 inline constexpr std::int64_t kDepthwiseBlock = 32;  // channels
+inline constexpr std::int64_t kDepthwiseHalf = 16;   // channels that 64-bit ARM does at a time
 
 // Whether the active target has these kernels for this convolution.
 bool has_depthwise_bytes(const ConvShape& s);
@@ -32,9 +33,13 @@ inline std::int64_t block_channel(const ConvShape& s, std::int64_t block) {
 }
 // 64-byte vectors: [block][output row][column of the window][group of 4 rows][summand][64 bytes, twice], channels in
 // order. AVX2: [block][column of the window][group of 4 rows][upper, lower two rows][vector of 32 bytes, four times],
-// 16-bit numbers.
+// 16-bit numbers. 64-bit ARM: [block][half of its channels][row][column][channel], 16-bit numbers.
 struct DepthwiseWeights {
   bool is_wide = false;  // 64-byte vectors
+  bool is_neon = false;  // 64-bit ARM
+  // 64-bit ARM: the channel of a block at which its second half begins. Where there are fewer than 32 channels the
+  // second half does some of the first again; none with 16 or fewer.
+  std::int64_t second_half = kDepthwiseHalf;
   std::int64_t row_groups = 1;
   bool is_three_by_three = false;  // 64-byte vectors, and windows of 3 by 3 that move by 1 or 2
   std::int64_t output_rows = 1;    // that there are weights for; see depthwise_3x3_body.h
@@ -46,6 +51,7 @@ struct DepthwiseWeights {
 
   // Which channel of a block slot `slot` (of 32) is; AVX2 has an order that interleaving gives.
   std::int64_t channel_in_block(std::int64_t slot) const {
+    if (is_neon) return slot < kDepthwiseHalf ? slot : second_half + slot - kDepthwiseHalf;
     return is_wide ? slot : slot % 8 / 4 * 16 + slot / 8 * 4 + slot % 4;
   }
 };

@@ -13,6 +13,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace reef::kernels {
@@ -33,6 +35,14 @@ namespace {
 #include "kernels/elementwise/byte_pairs_wide_body.h"
 }  // namespace
 }  // namespace avx512
+#include "kernels/simd/end_target.h"
+#elif defined(__aarch64__)
+#include "kernels/simd/begin_neon.h"
+namespace neon {
+namespace {
+#include "kernels/elementwise/byte_pairs_neon_body.h"
+}  // namespace
+}  // namespace neon
 #include "kernels/simd/end_target.h"
 #endif
 
@@ -143,6 +153,10 @@ void BytePairs::row(const std::uint8_t* a, std::int64_t a_step, const std::uint8
     return avx512::pairs_row(*this, a + done * a_step, a_step, b + done * b_step, b_step, out + done, count - done);
   } else if (real_.is_fast && target == SimdTarget::kAvx2) {
     return avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
+  }
+#elif defined(__aarch64__)
+  if (real_.is_fast && active_target() != SimdTarget::kBaseline) {
+    return neon::pairs_row(*this, a, a_step, b, b_step, out, count);
   }
 #endif
   for (std::int64_t i = 0; i < count; ++i) out[i] = exact(a[i * a_step], b[i * b_step]);

@@ -7,6 +7,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace reef::kernels {
@@ -19,6 +21,21 @@ namespace {
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
+#elif defined(__aarch64__)
+#include "kernels/simd/begin_neon.h"
+namespace neon {
+namespace {
+#include "kernels/elementwise/fixed_point_rows_neon_body.h"
+}  // namespace
+}  // namespace neon
+#include "kernels/simd/end_target.h"
+#endif
+
+// The code of the targets that have any.
+#if defined(__x86_64__)
+#define REEF_VECTORS avx2
+#elif defined(__aarch64__)
+#define REEF_VECTORS neon
 #endif
 
 namespace {
@@ -32,9 +49,9 @@ std::int32_t finished(const ByteRequantize& q, std::int32_t sum) {
 template <typename T>
 void requantize_row(const ByteRequantize& q, const std::int64_t* sums, std::int64_t count, T* out) {
   std::int64_t done = 0;
-#if defined(__x86_64__)
+#if defined(REEF_VECTORS)
   if (active_target() != SimdTarget::kBaseline) {
-    avx2::requantize_row(q, sums, count, out);
+    REEF_VECTORS::requantize_row(q, sums, count, out);
     done = count - count % 8;
   }
 #endif
@@ -46,9 +63,9 @@ template void requantize_row(const ByteRequantize&, const std::int64_t*, std::in
 void SquaredDifference::row(const std::int8_t* x, std::int64_t x_step, const std::int8_t* y, std::int64_t y_step,
                             std::int8_t* out, std::int64_t count) const {
   std::int64_t done = 0;
-#if defined(__x86_64__)
+#if defined(REEF_VECTORS)
   if (active_target() != SimdTarget::kBaseline && count >= 8) {
-    avx2::squared_differences(*this, x, x_step, y, y_step, out, count);
+    REEF_VECTORS::squared_differences(*this, x, x_step, y, y_step, out, count);
     done = count - count % 8;
   }
 #endif

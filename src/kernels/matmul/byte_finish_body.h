@@ -2,6 +2,8 @@
 // matmul/byte_scaling.h on vectors of 64 bytes, from sums in registers to bytes in memory. No include guard: it is
 // included once per target, see simd/targets.h.
 
+#include "kernels/simd/for_constants_body.h"
+
 constexpr int kWideLanes = 16;
 
 // Which 16-bit halves of two vectors of 16 numbers: the upper ones, the lower ones.
@@ -18,16 +20,6 @@ struct TileColumns {
   static constexpr int kRowsOfWords = kVectors == 1 ? 2 : 1;  // rows of results that fill a vector of 16-bit numbers
   static constexpr bool is_half(int vector) { return kHalf && vector == kVectors - 1; }
 };
-
-// body(0), body(1), ... with numbers that are constants. (gcc unrolls loops within loops too late to keep arrays of
-// vectors that they go through in registers.)
-template <int kCount, int kIndex = 0, typename Body>
-[[gnu::always_inline]] inline void for_constants(const Body& body) {
-  if constexpr (kIndex < kCount) {
-    body(std::integral_constant<int, kIndex>());
-    for_constants<kCount, kIndex + 1>(body);
-  }
-}
 
 struct WideScale {
   __m512 factor, above, below;

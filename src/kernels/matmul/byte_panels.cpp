@@ -10,6 +10,12 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#define REEF_HAS_TILES 1
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#define REEF_HAS_TILES 1
+#else
+#define REEF_HAS_TILES 0
 #endif
 
 namespace reef::kernels {
@@ -37,7 +43,35 @@ namespace {
 }  // namespace
 }  // namespace avx512
 #include "kernels/simd/end_target.h"
+#elif defined(__aarch64__)
+#define REEF_VNNI 0
+#include "kernels/simd/begin_neon.h"
+namespace neon {
+namespace {
+#define REEF_DOTPROD 0
+#include "kernels/matmul/byte_tiles_neon_body.h"
 
+#include "kernels/matmul/byte_rows_body.h"
+#undef REEF_DOTPROD
+}  // namespace
+}  // namespace neon
+#include "kernels/simd/end_target.h"
+
+#include "kernels/simd/begin_dotprod.h"
+namespace dotprod {
+namespace {
+#define REEF_DOTPROD 1
+#include "kernels/matmul/byte_tiles_neon_body.h"
+
+#include "kernels/matmul/byte_rows_body.h"
+#undef REEF_DOTPROD
+}  // namespace
+}  // namespace dotprod
+#include "kernels/simd/end_target.h"
+#undef REEF_VNNI
+#endif
+
+#if REEF_HAS_TILES
 namespace {
 
 constexpr std::int64_t kRowBytes = 24 << 10;    // of rows that stay in the first cache while panels pass by
@@ -106,7 +140,8 @@ struct Convolution {
                       std::min(weights.panel_columns, weights.columns - in_group),
                       reinterpret_cast<std::uint8_t*>(output + pixel * s.output_channels + channel),
                       s.output_channels,
-                      std::is_signed_v<T>};
+                      std::is_signed_v<T>,
+                      weights.has_lowest[static_cast<std::size_t>(group * weights.panels() + p)] != 0};
       const std::int64_t whole = std::min(panel_end, weights.columns / weights.panel_columns) - p;
       std::int64_t alike = 1;  // panels with the same zero point
       while (count == 1 && alike < whole && weights.zero_point(group, p + alike) == zero_point) ++alike;
@@ -201,11 +236,11 @@ struct Convolution {
 bool has_byte_panels() { return active_target() != SimdTarget::kBaseline; }
 
 BytePanels::BytePanels(const ConvShape& s) : target(active_target()), matrices(s.groups), columns(s.group_outputs()) {
-#if defined(__x86_64__)
+#if REEF_HAS_TILES
   lines = reads_lines(s) ? s.y.window : 1;
 #endif
   line_depth = s.depth() / lines;
-  group = target == SimdTarget::kAvx512 ? 4 : 2;
+  group = target == SimdTarget::kAvx512 || target == SimdTarget::kDotprod ? 4 : 2;
   panel_columns = target == SimdTarget::kAvx512 ? 4 * lanes : 2 * lanes;
 }
 
@@ -214,6 +249,7 @@ void BytePanels::pack(const std::function<void(std::int64_t, std::int16_t*)>& ro
   sums.resize(static_cast<std::size_t>(matrices * columns));
   magnitudes.resize(sums.size());
   zero_points.resize(static_cast<std::size_t>(matrices * panels()));
+  has_lowest.resize(zero_points.size());
   std::vector<std::int16_t> rows(static_cast<std::size_t>(panel_columns * depth()));
   for (std::int64_t i = 0; i < matrices * panels(); ++i) {
     const std::int64_t matrix = i / panels(), first = i % panels() * panel_columns;
@@ -236,6 +272,7 @@ void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std:
     for (std::int64_t k = 0; k < line_depth; ++k, ++from) {
       const auto stored = static_cast<std::int8_t>(*from + zero_point(matrix, index));
       to[k / group * step + k % group] = stored;
+      if (stored == -128) has_lowest[static_cast<std::size_t>(matrix * panels() + index)] = 1;
       magnitude += std::abs(*from);
       sum += static_cast<std::uint32_t>(static_cast<std::int32_t>(stored));
     }
@@ -244,13 +281,29 @@ void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std:
   magnitudes[static_cast<std::size_t>(matrix * columns + column)] = static_cast<float>(magnitude);
 }
 
+namespace {
+
+// What a zero counts as in the rows that tiles multiply.
+template <typename T>
+std::int32_t zero_in_rows(SimdTarget target, std::int32_t zero_point) {
+  switch (target) {
+    case SimdTarget::kAvx512:
+      return zero_point + (std::is_signed_v<T> ? 128 : 0);
+    case SimdTarget::kNeon:
+    case SimdTarget::kDotprod:
+      return zero_point - (std::is_signed_v<T> ? 0 : 128);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 template <typename T>
 ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const Requantizer>& exact,
                          const std::int64_t* bias, std::int32_t input_zero_point) {
   const std::int64_t channels = weights.matrices * weights.columns;
-  // What a zero counts as in the rows.
-  const std::int32_t row_zero =
-      weights.target == SimdTarget::kAvx512 ? input_zero_point + (std::is_signed_v<T> ? 128 : 0) : 0;
+  const std::int32_t row_zero = zero_in_rows<T>(weights.target, input_zero_point);
   const std::int32_t row_of_zeros = numeric::wrapping_mul(static_cast<std::int32_t>(weights.depth()), row_zero);
   std::vector<ChannelSums> sums;
   for (std::int64_t i = 0; i < channels; ++i) {
@@ -275,7 +328,7 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
                     [[maybe_unused]] std::int64_t pixel_begin, [[maybe_unused]] std::int64_t pixel_end,
                     [[maybe_unused]] std::int64_t panel_begin, [[maybe_unused]] std::int64_t panel_end,
                     [[maybe_unused]] T* output) {
-#if defined(__x86_64__)
+#if REEF_HAS_TILES
   if (pixel_begin >= pixel_end) return;
   const auto run_with = [&]<typename Work, typename RowElement>(
                             void (*multiply_panel)(const Work&, std::int64_t, std::int64_t), auto multiply_row,
@@ -288,12 +341,15 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
         panel_end, output, multiply_panel,   multiply_row, sum_rows, load_rows, load_lines};
     work.run(pixel_begin, pixel_end);
   };
-  if (weights.target == SimdTarget::kAvx512) {
-    run_with(&avx512::multiply_panel, &avx512::multiply_row, &avx512::sum_rows, &avx512::load_rows<T>,
-             &avx512::load_lines<T>);
-  } else {
-    run_with(&avx2::multiply_panel, &avx2::multiply_row, &avx2::sum_rows, &avx2::load_rows<T>, &avx2::load_lines<T>);
-  }
+#define REEF_RUN_WITH(target)                                                                        \
+  run_with(&target::multiply_panel, &target::multiply_row, &target::sum_rows, &target::load_rows<T>, \
+           &target::load_lines<T>)
+#if defined(__x86_64__)
+  weights.target == SimdTarget::kAvx512 ? REEF_RUN_WITH(avx512) : REEF_RUN_WITH(avx2);
+#else
+  weights.target == SimdTarget::kDotprod ? REEF_RUN_WITH(dotprod) : REEF_RUN_WITH(neon);
+#endif
+#undef REEF_RUN_WITH
 #endif
 }
 

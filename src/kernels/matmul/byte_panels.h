@@ -7,8 +7,9 @@
 // multiplier; only windows with gaps (dilated, or a group of the channels) are copied into rows first. AVX-512 with
 // VNNI multiplies unsigned by signed bytes, four at a time: int8 activations are raised by 128, and what that adds is
 // taken off again with a constant per channel. AVX2 multiplies 16-bit numbers, two at a time; the activations' zero
-// point is subtracted before. uint8 weights are stored less 128; what is left of their zero point is multiplied by the
-// sum of the row. All of this is exact modulo 2^32, which is the arithmetic of the reference.
+// point is subtracted before. 64-bit ARM multiplies signed bytes: uint8 activations are lowered by 128. uint8 weights
+// are stored less 128; what is left of their zero point is multiplied by the sum of the row. All of this is exact
+// modulo 2^32, which is the arithmetic of the reference.
 #pragma once
 
 #include <algorithm>
@@ -36,6 +37,7 @@ struct BytePanels {
   std::int64_t panel_columns = 32;         // of all panels but the last
   AlignedVector<std::int8_t> values;
   std::vector<std::int32_t> zero_points;  // of the values stored here, per panel of all matrices; mostly 0
+  std::vector<std::uint8_t> has_lowest;   // per panel: whether it holds -128, which ARM without dot products minds
   std::vector<std::int32_t> sums;         // per column of all matrices, of the values stored, modulo 2^32
   std::vector<float> magnitudes;          // per column, of |value - zero point|
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tiles multiply: bytes made row elements (VNNI: unsigned; else 16-bit numbers
-// less the zero point), in one of three ways.
+// What tiles multiply: bytes made row elements (VNNI: unsigned; ARM: signed; else 16-bit numbers less the zero point),
+// in one of three ways.
 //   - Lines of the image, with what lies outside of it to the left and right: windows read from these, nothing is
 //     copied twice. For windows without gaps between their columns.
 //   - Rows, one per window, for groups of channels and dilated columns.
@@ -31,6 +31,16 @@ template <typename T>
     // What lies beyond the end is written later, or multiplied by 0.
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(bytes, flip));
   }
+#elif defined(__aarch64__)
+  if constexpr (std::is_signed_v<T>) {
+    std::memcpy(to, from, static_cast<std::size_t>(length));
+  } else {
+    std::int64_t i = 0;
+    for (; i + 16 <= length; i += 16) {
+      vst1q_s8(to + i, vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from + i), vdupq_n_u8(0x80))));
+    }
+    for (; i < length; ++i) to[i] = static_cast<RowElement>(from[i] ^ 0x80);
+  }
 #else
   for (std::int64_t i = 0; i < length; ++i) to[i] = static_cast<std::int16_t>(from[i] - zero_point);
 #endif
@@ -41,6 +51,8 @@ template <typename T>
 [[gnu::noinline]] void load_outside(std::int64_t length, [[maybe_unused]] std::int32_t zero_point, RowElement* to) {
 #if REEF_VNNI
   const std::int32_t element = zero_point + (std::is_signed_v<T> ? 128 : 0);
+#elif defined(__aarch64__)
+  const std::int32_t element = zero_point - (std::is_signed_v<T> ? 0 : 128);
 #else
   const std::int32_t element = 0;
 #endif
@@ -62,6 +74,13 @@ std::int32_t sum_of_line(const RowElement* line, std::int64_t length) {
   }
   const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
   return static_cast<std::int32_t>(_mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))));
+#elif defined(__aarch64__)
+  int32x4_t totals = vdupq_n_s32(0);
+  std::int64_t i = 0;
+  for (; i + 16 <= length; i += 16) totals = vpadalq_s16(totals, vpaddlq_s8(vld1q_s8(line + i)));
+  std::int32_t total = vaddvq_s32(totals);
+  for (; i < length; ++i) total += line[i];
+  return total;
 #else
   std::int32_t total = 0;
   for (std::int64_t i = 0; i < length; ++i) total += line[i];

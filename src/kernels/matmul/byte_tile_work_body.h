@@ -13,4 +13,5 @@ struct TileWork {
   std::uint8_t* output;           // of the first row and the panel's first column
   std::int64_t output_stride;
   bool is_signed;
+  bool has_lowest;  // the panel has weights of -128
 };

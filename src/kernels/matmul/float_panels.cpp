@@ -98,7 +98,7 @@ void convolve_with(const ConvShape& s, const float* input, const FloatPanels& we
 FloatPanels::FloatPanels(std::int64_t matrix_count, std::int64_t column_count, std::int64_t row_count)
     : matrices(matrix_count), columns(column_count), depth(row_count) {
   target = active_target();
-  lanes = target == SimdTarget::kBaseline ? 4 : 8;
+  lanes = target == SimdTarget::kAvx2 || target == SimdTarget::kAvx512 ? 8 : 4;
   panel_columns = target == SimdTarget::kAvx512 ? 4 * lanes : 2 * lanes;
   values.resize(static_cast<std::size_t>(matrices * padded_columns() * depth));
 }

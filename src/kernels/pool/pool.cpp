@@ -11,6 +11,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace reef::kernels {
@@ -43,17 +45,31 @@ Window window_of(const PoolGeometry& g, std::int64_t unit) {
 }
 
 #if defined(__x86_64__)
+#define REEF_VECTORS avx2
+constexpr std::int64_t kPoolBytes = 32;
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 #include "kernels/pool/pool_body.h"
+
+#include "kernels/pool/average_bytes_body.h"
 }  // namespace avx2
+#include "kernels/simd/end_target.h"
+#elif defined(__aarch64__)
+#define REEF_VECTORS neon
+constexpr std::int64_t kPoolBytes = 16;
+#include "kernels/simd/begin_neon.h"
+namespace neon {
+#include "kernels/pool/pool_body.h"
+
+#include "kernels/pool/average_bytes_neon_body.h"
+}  // namespace neon
 #include "kernels/simd/end_target.h"
 #endif
 
 // Whether pools of T have a fast version here; it needs so many channels at least.
 template <typename T>
 [[maybe_unused]] bool has_vectors(const PoolGeometry& g, [[maybe_unused]] std::int64_t fewest_channels) {
-#if defined(__x86_64__)
+#if defined(REEF_VECTORS)
   // The last block of channels must be wide enough, too.
   const std::int64_t last = g.channels % kPoolChannelBlock;
   return sizeof(T) != 2 && active_target() != SimdTarget::kBaseline && g.channels >= fewest_channels &&
@@ -134,12 +150,12 @@ std::int64_t pool_grain(const PoolGeometry& g) {
 template <typename T>
 void average_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
                   std::int64_t last_unit) {
-#if defined(__x86_64__)
+#if defined(REEF_VECTORS)
   if constexpr (sizeof(T) != 2) {
-    constexpr std::int64_t kFewestChannels = sizeof(T) == 1 ? 16 : 8, kManyElements = 1 << 14;
+    constexpr std::int64_t kFewestChannels = sizeof(T) == 1 ? 16 : kPoolBytes / 4, kManyElements = 1 << 14;
     if (has_vectors<T>(g, kFewestChannels) && g.window_height * g.window_width < kManyElements) {
       for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-        avx2::average_of_window(g, window_of(g, unit), input, limits, output);
+        REEF_VECTORS::average_of_window(g, window_of(g, unit), input, limits, output);
       }
       return;
     }
@@ -162,11 +178,11 @@ void average_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T
 template <typename T>
 void max_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
               std::int64_t last_unit) {
-#if defined(__x86_64__)
+#if defined(REEF_VECTORS)
   if constexpr (sizeof(T) != 2) {
-    if (has_vectors<T>(g, 32 / static_cast<std::int64_t>(sizeof(T)))) {
+    if (has_vectors<T>(g, kPoolBytes / static_cast<std::int64_t>(sizeof(T)))) {
       for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-        avx2::max_of_window(g, window_of(g, unit), input, limits, output);
+        REEF_VECTORS::max_of_window(g, window_of(g, unit), input, limits, output);
       }
       return;
     }

@@ -5,8 +5,25 @@
 #include <atomic>
 #include <cstdlib>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace reef::kernels {
 namespace {
+
+#if defined(__aarch64__)
+bool has_dot_products() {
+#if defined(__ARM_FEATURE_DOTPROD)
+  return true;  // the whole build needs them
+#elif defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+  return false;
+#endif
+}
+#endif
 
 SimdTarget best_target() {
   const std::vector<SimdTarget> all = supported_targets();
@@ -33,6 +50,10 @@ std::string_view target_name(SimdTarget target) {
       return "avx2";
     case SimdTarget::kAvx512:
       return "avx512";
+    case SimdTarget::kNeon:
+      return "neon";
+    case SimdTarget::kDotprod:
+      return "dotprod";
   }
   return "";
 }
@@ -45,6 +66,9 @@ std::vector<SimdTarget> supported_targets() {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
     result.push_back(SimdTarget::kAvx512);
   }
+#elif defined(__aarch64__)
+  result.push_back(SimdTarget::kNeon);
+  if (has_dot_products()) result.push_back(SimdTarget::kDotprod);
 #endif
   return result;
 }

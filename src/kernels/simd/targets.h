@@ -16,15 +16,20 @@
 namespace reef::kernels {
 
 enum class SimdTarget {
-  kBaseline,  // 16-byte vectors: SSE2, NEON, or what the compiler makes of them
+  kBaseline,  // 16-byte vectors: SSE2, or what the compiler makes of them
+  // x86-64
   kAvx2,
   kAvx512,  // F, BW, DQ, VL and VNNI
+  // 64-bit ARM. Where a kernel has nothing for these, kBaseline's is meant.
+  kNeon,     // what every one has
+  kDotprod,  // and dot products of bytes (SDOT)
 };
 
 std::string_view target_name(SimdTarget target);
 // Those that this CPU has and this build knows, kBaseline first.
 std::vector<SimdTarget> supported_targets();
-// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "avx2", "avx512").
+// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "avx2", "avx512", "neon",
+// "dotprod"); a name that this CPU does not have changes nothing.
 SimdTarget active_target();
 // Changes it, for tests and benchmarks: weights packed before must not be used after.
 void set_active_target(SimdTarget target);

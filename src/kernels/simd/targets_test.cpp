@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which target is chosen at start. Scripts that run tests on an emulated CPU say in REEF_EXPECTED_TARGET which one they
+// mean: a wrong choice would otherwise pass unseen, since all targets give the same bits.
+#include "kernels/simd/targets.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+namespace reef::kernels {
+namespace {
+
+TEST(SimdTargets, TheBestIsChosenUnlessTheEnvironmentNamesAnother) {
+  const std::vector<SimdTarget> all = supported_targets();
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all.front(), SimdTarget::kBaseline);
+  SimdTarget expected = all.back();
+  if (const char* wanted = std::getenv("REEF_SIMD")) {
+    const auto named = std::find_if(all.begin(), all.end(), [&](SimdTarget t) { return target_name(t) == wanted; });
+    if (named != all.end()) expected = *named;
+  }
+  EXPECT_EQ(target_name(active_target()), target_name(expected));
+  if (const char* meant = std::getenv("REEF_EXPECTED_TARGET")) {
+    EXPECT_EQ(target_name(active_target()), meant);
+  }
+#if defined(__aarch64__)
+  EXPECT_NE(std::find(all.begin(), all.end(), SimdTarget::kNeon), all.end());
+#endif
+}
+
+}  // namespace
+}  // namespace reef::kernels
