@@ -102,10 +102,11 @@ void pack_avx2(const ConvShape& s, const std::int16_t* weights, const DepthwiseW
   for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
     const std::int64_t row = tap / s.x.window, kx = tap % s.x.window;
     for (std::int64_t slot = 0; slot < kDepthwiseBlock; ++slot) {
-      const std::int64_t channel = first_channel + packed.channel_in_block(slot);
-      if (channel >= s.output_channels) continue;
-      std::memcpy(to + (kx * packed.row_groups + row / 4) * 256 + row % 4 / 2 * 128 + slot * 4 + row % 2 * 2,
-                  weights + tap * s.output_channels + channel, sizeof(std::int16_t));
+      const std::int64_t in_block = packed.channel_in_block(slot), half = slot / 16;
+      if (in_block >= packed.block_channels) continue;
+      const std::int64_t at = (half * s.x.window + kx) * packed.row_groups + row / 4;
+      std::memcpy(to + at * 128 + row % 4 / 2 * 64 + slot % 16 * 4 + row % 2 * 2,
+                  weights + tap * s.output_channels + first_channel + in_block, sizeof(std::int16_t));
     }
   }
 }
@@ -120,6 +121,7 @@ DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights)
   result.is_three_by_three = result.is_wide && s.y.window == 3 && s.x.window == 3 && (is_simple || is_dilated);
   result.output_rows = result.is_three_by_three && s.x.stride == 1 ? 2 : 1;
   result.row_groups = (s.y.window + 3) / 4;
+  result.block_channels = std::min(kDepthwiseBlock, s.output_channels);
   result.sums.resize(static_cast<std::size_t>(s.output_channels));
   result.magnitudes.resize(result.sums.size());
   for (std::int64_t i = 0; i < s.taps() * s.output_channels; ++i) {
@@ -137,7 +139,7 @@ DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights)
     }
     result.block_begin.push_back(size);
     result.block_summands.push_back(summands);
-    const std::int64_t group_bytes = result.is_wide ? result.output_rows * summands * 128 : 256;
+    const std::int64_t group_bytes = result.is_wide ? result.output_rows * summands * 128 : result.halves() * 128;
     size += s.x.window * result.row_groups * group_bytes;
   }
   result.values.resize(static_cast<std::size_t>(size));
@@ -158,12 +160,12 @@ template <typename T>
 ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weights,
                               const std::shared_ptr<const Requantizer>& exact, const std::int64_t* bias,
                               std::int32_t input_zero_point) {
-  const std::int32_t zero = input_zero_point + (std::is_signed_v<T> ? 128 : 0);
+  const std::int32_t zero = input_zero_point + (weights.is_wide && std::is_signed_v<T> ? 128 : 0);
   std::vector<ChannelSums> sums;
   for (std::int64_t slot = 0; slot < blocks_of(s) * kDepthwiseBlock; ++slot) {
-    const std::int64_t channel =
-        block_channel(s, slot / kDepthwiseBlock) + weights.channel_in_block(slot % kDepthwiseBlock);
-    if (channel >= s.output_channels) continue;
+    const std::int64_t in_block = weights.channel_in_block(slot % kDepthwiseBlock);
+    if (in_block >= weights.block_channels) continue;
+    const std::int64_t channel = block_channel(s, slot / kDepthwiseBlock) + in_block;
     const auto c = static_cast<std::size_t>(channel);
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[channel] : 0);
     sums.push_back({numeric::wrapping_sub(added, numeric::wrapping_mul(zero, weights.sums[c])),
@@ -197,11 +199,26 @@ void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const
         rows, s.x.output);
     return;
   }
-  for (std::int64_t row = 0; row < rows; ++row) {
-    avx2::depthwise_row(
-        {columns + row * row_lines, lines, s.x.stride, s.x.dilation, s.x.window, s.y.window, values, 256,
-         weights.row_groups, kSigned, &scaling, slot, channel, channels, to + row * row_stride, s.output_channels},
-        s.x.output);
+  for (std::int64_t half = 0; half < weights.halves(); ++half) {
+    const std::int64_t first = weights.half_channel(half);
+    avx2::depthwise_rows({.columns = columns,
+                          .lines = lines,
+                          .row_lines = row_lines,
+                          .stride = s.x.stride,
+                          .dilation = s.x.dilation,
+                          .window = s.x.window,
+                          .window_rows = s.y.window,
+                          .row_groups = weights.row_groups,
+                          .weights = values + half * s.x.window * weights.row_groups * 128,
+                          .is_signed = kSigned,
+                          .scaling = &scaling,
+                          .slot = slot + half * 16,
+                          .channel = channel + first,
+                          .channels = std::min<std::int64_t>(channels, 16),
+                          .output = to + first,
+                          .output_stride = s.output_channels,
+                          .output_row_stride = row_stride},
+                         rows, s.x.output);
   }
 #endif
 }

@@ -19,15 +19,7 @@ struct TileColumns {
   static constexpr bool is_half(int vector) { return kHalf && vector == kVectors - 1; }
 };
 
-// body(0), body(1), ... with numbers that are constants. (gcc unrolls loops within loops too late to keep arrays of
-// vectors that they go through in registers.)
-template <int kCount, int kIndex = 0, typename Body>
-[[gnu::always_inline]] inline void for_constants(const Body& body) {
-  if constexpr (kIndex < kCount) {
-    body(std::integral_constant<int, kIndex>());
-    for_constants<kCount, kIndex + 1>(body);
-  }
-}
+#include "kernels/simd/for_constants_body.h"
 
 struct WideScale {
   __m512 factor, above, below;

@@ -104,6 +104,7 @@ struct Convolution {
                       &scaling,
                       channel,
                       std::min(weights.panel_columns, weights.columns - in_group),
+                      weights.panel_slot(group, p),
                       reinterpret_cast<std::uint8_t*>(output + pixel * s.output_channels + channel),
                       s.output_channels,
                       std::is_signed_v<T>};
@@ -229,7 +230,7 @@ void BytePanels::pack(const std::function<void(std::int64_t, std::int16_t*)>& ro
 void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std::int16_t* from) {
   const std::int64_t index = column / panel_columns, step = width(index) * group;
   std::int8_t* to = values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth() +
-                    column % panel_columns * group;
+                    place_in_panel(column) * group;
   std::uint32_t sum = 0;
   std::int64_t magnitude = 0;
   for (std::int64_t line = 0; line < lines; ++line, to += line_steps() * step) {
@@ -261,11 +262,13 @@ ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const 
     const std::int32_t start =
         numeric::wrapping_add(numeric::wrapping_sub(added, numeric::wrapping_mul(row_zero, weights.sums[c])),
                               numeric::wrapping_mul(row_of_zeros, zero_point));
+    const std::int64_t column = i % weights.columns;
+    const std::int64_t slot =
+        weights.panel_slot(i / weights.columns, column / weights.panel_columns) + weights.place_in_panel(column);
     sums.push_back(
-        {start, 255.0 * static_cast<double>(weights.magnitudes[c]) + std::abs(static_cast<double>(added)), i, i});
+        {start, 255.0 * static_cast<double>(weights.magnitudes[c]) + std::abs(static_cast<double>(added)), i, slot});
   }
-  // Vectors of the last panel may read beyond the last channel.
-  return make_byte_scaling(exact, sums, channels + weights.panel_columns);
+  return make_byte_scaling(exact, sums, weights.slots());
 }
 
 template <typename T>

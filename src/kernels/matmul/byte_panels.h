@@ -57,6 +57,20 @@ struct BytePanels {
   const std::int8_t* panel(std::int64_t matrix, std::int64_t index) const {
     return values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth();
   }
+  // Where a column lies within its panel. AVX2: even columns of a whole panel before the odd ones.
+  std::int64_t place_in_panel(std::int64_t column) const {
+    const std::int64_t place = column % panel_columns;
+    const bool is_in_turn = group == 2 && width(column / panel_columns) == panel_columns;
+    return is_in_turn ? place % 2 * lanes + place / 2 : place;
+  }
+  // Where a panel's scaling begins: it is in the order of the sums in vectors. AVX2: every panel has slots of its own.
+  std::int64_t panel_slot(std::int64_t matrix, std::int64_t index) const {
+    return (group == 2 ? matrix * panels() * panel_columns : matrix * columns) + index * panel_columns;
+  }
+  // More than there are columns: vectors of the last panel may read beyond them.
+  std::int64_t slots() const {
+    return group == 2 ? matrices * panels() * panel_columns : matrices * columns + panel_columns;
+  }
   std::int32_t zero_point(std::int64_t matrix, std::int64_t index) const {
     return zero_points[static_cast<std::size_t>(matrix * panels() + index)];
   }
