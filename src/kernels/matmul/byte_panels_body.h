@@ -55,16 +55,23 @@ void fix_result(const TileWork& work, std::int64_t row, std::int64_t column) {
       exact_byte(*work.scaling->exact, static_cast<std::int32_t>(sum), work.channel + column);
 }
 
-// Places are of one row of 16 columns each, or of two rows of 8 columns in turn.
-template <int kVectors, int kRows, int kCount>
-[[gnu::noinline, gnu::cold]] void fix_tile(const TileWork& work, const Places<kCount>& places) {
+// found(row, column) for the results in doubt. Places are of one row of 16 columns each, or of two rows of 8 columns in
+// turn.
+template <int kVectors, int kRows, int kCount, typename Found>
+void for_each_doubt(const Places<kCount>& places, const Found& found) {
   for (int i = 0; i < kCount; ++i) {
     for (int j = 0; j < 2 * kLanes; ++j) {
       if (places.values[i][j] >= kSurePlaces) continue;
-      const int row = kVectors == 2 ? i : std::min(2 * i + j % 2, kRows - 1), column = kVectors == 2 ? j : j / 2;
-      if (column < work.columns) fix_result<kVectors>(work, row, column);
+      kVectors == 2 ? found(i, j) : found(std::min(2 * i + j % 2, kRows - 1), j / 2);
     }
   }
+}
+
+template <int kVectors, int kRows, int kCount>
+[[gnu::noinline, gnu::cold]] void fix_tile(const TileWork& work, const Places<kCount>& places) {
+  for_each_doubt<kVectors, kRows>(places, [&](int row, int column) {
+    if (column < work.columns) fix_result<kVectors>(work, row, column);
+  });
 }
 
 // 32 bytes: two rows of 16, of which there is at least the first.

@@ -14,4 +14,5 @@ struct TileWork {
   std::uint8_t* output;           // of the first row and the panel's first column
   std::int64_t output_stride;
   bool is_signed;
+  SplitSteps split;  // AVX2, split weights
 };
