@@ -75,10 +75,11 @@ void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<con
                         });
 }
 
-// Rows of the output that make a chunk of some 10 microseconds.
+// Rows of the output that make a chunk of some microseconds.
 std::int64_t byte_row_grain(const ConvShape& s) {
-  constexpr std::int64_t kProducts = 100'000;
-  return std::max<std::int64_t>(kProducts / std::max<std::int64_t>(s.taps() * s.x.output * s.output_channels, 1), 1);
+  const std::int64_t products = kernels::active_target() == kernels::SimdTarget::kAvx512 ? 100'000 : 40'000;
+  const std::int64_t rows = products / std::max<std::int64_t>(s.taps() * s.x.output * s.output_channels, 1);
+  return (rows + 2) / 2 * 2;  // kernels like to have two together
 }
 
 // T: int8_t or uint8_t.
