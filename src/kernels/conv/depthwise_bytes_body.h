@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv/depthwise_bytes.h for AVX2: 16 channels at a time. Bytes become 16-bit numbers as they are loaded; those of two
 // rows of a window are interleaved, and one instruction multiplies them and adds the two products of a channel. Where
-// windows of 3 by 3 move by 1, four rows of the image are interleaved for two rows of outputs: the lower one's weights
-// are those of the upper one, moved by one place. No include guard: it is included between brackets, see
-// simd/targets.h.
+// windows of 3 by 3 move by 1, dilated or not, four rows of the image are interleaved for two rows of outputs: the
+// lower one's weights are those of the upper one, moved by one place. No include guard: it is included between
+// brackets, see simd/targets.h.
 
 #include "kernels/matmul/byte_scaling_body.h"
 
@@ -112,19 +112,20 @@ void fix_result(const HalfWork& work, std::int64_t row, std::int64_t x, int word
 }
 
 template <int kRows, int kPixels>
-[[gnu::noinline, gnu::cold]] void fix_pixels(const HalfWork& work, std::int64_t row, std::int64_t x,
+[[gnu::noinline, gnu::cold]] void fix_pixels(const HalfWork& work, std::int64_t row, std::int64_t x, std::int64_t step,
                                              const Places<kRows * kPixels>& places) {
   for (int i = 0; i < kRows * kPixels; ++i) {
     for (int word = 0; word < 2 * kLanes; ++word) {
-      if (places.values[i][word] < kSurePlaces) fix_result(work, row + i / kPixels, x + i % kPixels, word);
+      if (places.values[i][word] >= kSurePlaces) continue;
+      fix_result(work, row + i / kPixels * step, x + i % kPixels * step, word);
     }
   }
 }
 
-// Sums of kRows rows of kPixels pixels to bytes.
+// Sums of kRows rows of kPixels pixels to bytes; rows and pixels are `step` apart.
 template <int kRows, int kPixels, bool kSigned, bool kPlain, Access kAccess>
 [[gnu::always_inline]] inline void finish_pixels(const HalfWork& work, std::int64_t row, std::int64_t x,
-                                                 const __m256i (&sums)[kRows * kPixels][2]) {
+                                                 std::int64_t step, const __m256i (&sums)[kRows * kPixels][2]) {
   constexpr int kCount = kRows * kPixels;
   const ScaleVectors by[2] = {load_scale(*work.scaling, work.slot), load_scale(*work.scaling, work.slot + kLanes)};
   const ByteLimits limits = load_limits(*work.scaling);
@@ -138,7 +139,7 @@ template <int kRows, int kPixels, bool kSigned, bool kPlain, Access kAccess>
     return results_in_turn(a, b);
   };
   const auto place_of = [&](int index) __attribute__((always_inline)) {
-    return to + index / kPixels * work.output_row_stride + index % kPixels * work.output_stride;
+    return to + step * (index / kPixels * work.output_row_stride + index % kPixels * work.output_stride);
   };
   for_constants<(kCount + 1) / 2>([&](auto pair) __attribute__((always_inline)) {
     constexpr int kFirst = 2 * pair, kSecond = std::min(kFirst + 1, kCount - 1);
@@ -151,7 +152,7 @@ template <int kRows, int kPixels, bool kSigned, bool kPlain, Access kAccess>
       store_channels<kAccess>(_mm256_extracti128_si256(bytes, 1), work.channels, place_of(kSecond));
   });
   if (!places.all_sure()) [[unlikely]]
-    fix_pixels<kRows, kPixels>(work, row, x, places);
+    fix_pixels<kRows, kPixels>(work, row, x, step, places);
 }
 
 template <int kCount>
@@ -161,30 +162,37 @@ template <int kCount>
       [&](auto i) __attribute__((always_inline)) { sums[i / 2][i % 2] = _mm256_loadu_si256(start + i % 2); });
 }
 
-// Windows of 3 by 3 without dilation: kPixels outputs from pixel `x` on, of rows `row` and, if kRows is 2, the next.
-// weights: [row][column of the window].
+// Windows of 3 by 3: kPixels outputs from pixel `x` on, of row `row` and, if kRows is 2, another. kStride: of columns;
+// 0 means 1 with dilation, where outputs that share inputs lie as far apart as these. weights: [row][column of the
+// window].
 template <int kRows, int kPixels, int kStride, bool kSigned, bool kPlain, Access kAccess>
 [[gnu::always_inline]] inline void pixels_3x3(const HalfWork& work, const std::int8_t* const (&weights)[2],
                                               std::int64_t row, std::int64_t x) {
+  constexpr int kMove = std::max(kStride, 1);
+  const std::int64_t step = kStride == 0 ? work.dilation : 1;
   __m256i sums[kRows * kPixels][2];
   load_starts(work, sums);
-  const std::uint8_t* const* column = work.columns + row * work.row_lines + x * kStride;
-  for_constants<(kPixels - 1) * kStride + 3>([&](auto j) __attribute__((always_inline)) {
+  const std::uint8_t* const* column = work.columns + row * work.row_lines + x * kMove;
+  for_constants<(kPixels - 1) * kMove + 3>([&](auto j) __attribute__((always_inline)) {
     __m256i parts[2][2];
-    load_column<kRows + 2, kSigned, kAccess>(work, column + j, parts);
+    load_column<kRows + 2, kSigned, kAccess>(work, column + j * step, parts);
     for_constants<kRows * kPixels>([&](auto i) __attribute__((always_inline)) {
-      constexpr int kRow = i / kPixels, kTap = j - i % kPixels * kStride;
+      constexpr int kRow = i / kPixels, kTap = j - i % kPixels * kMove;
       if constexpr (kTap >= 0 && kTap < 3) add_column(parts, weights[kRow] + kTap * kTapBytes, sums[i]);
     });
   });
-  finish_pixels<kRows, kPixels, kSigned, kPlain, kAccess>(work, row, x, sums);
+  finish_pixels<kRows, kPixels, kSigned, kPlain, kAccess>(work, row, x, step, sums);
 }
 
 template <int kRows, int kStride, bool kSigned, bool kPlain, Access kAccess>
 void rows_3x3(const HalfWork& work, const std::int8_t* const (&weights)[2], std::int64_t row, std::int64_t pixels) {
-  std::int64_t x = 0;
-  for (; x + 2 <= pixels; x += 2) pixels_3x3<kRows, 2, kStride, kSigned, kPlain, kAccess>(work, weights, row, x);
-  if (x < pixels) pixels_3x3<kRows, 1, kStride, kSigned, kPlain, kAccess>(work, weights, row, x);
+  const std::int64_t step = kStride == 0 ? work.dilation : 1;
+  for (std::int64_t phase = 0; phase < std::min(step, pixels); ++phase) {
+    std::int64_t x = phase;
+    for (; x + step < pixels; x += 2 * step)
+      pixels_3x3<kRows, 2, kStride, kSigned, kPlain, kAccess>(work, weights, row, x);
+    if (x < pixels) pixels_3x3<kRows, 1, kStride, kSigned, kPlain, kAccess>(work, weights, row, x);
+  }
 }
 
 // Weights of 3 by 3, moved down by one row: (0, w0), (w1, w2) for (w0, w1), (w2, 0).
@@ -200,24 +208,30 @@ void rows_3x3(const HalfWork& work, const std::int8_t* const (&weights)[2], std:
   }
 }
 
+// All rows; two at a time where they share inputs.
+template <int kStride, bool kSigned, bool kPlain, Access kAccess>
+void all_3x3(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
+  alignas(32) std::int8_t moved[3 * kTapBytes];
+  const std::int8_t* const weights[2] = {work.weights, moved};
+  const std::int64_t step = kStride == 0 ? work.dilation : 1;
+  const bool has_pairs = kStride < 2 && work.lines == step * work.row_lines && rows > step;
+  if (has_pairs) move_weights_down(work.weights, moved);
+  for (std::int64_t phase = 0; phase < std::min(step, rows); ++phase) {
+    std::int64_t row = phase;
+    for (; has_pairs && row + step < rows; row += 2 * step)
+      rows_3x3<2, kStride, kSigned, kPlain, kAccess>(work, weights, row, pixels);
+    for (; row < rows; row += step) rows_3x3<1, kStride, kSigned, kPlain, kAccess>(work, weights, row, pixels);
+  }
+}
+
 template <bool kSigned, bool kPlain, Access kAccess>
 void depthwise_of(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
-  const bool is_simple = work.window_rows == 3 && work.window == 3 && work.dilation == 1 && work.stride <= 2;
-  std::int64_t row = 0;
-  if (is_simple) {
-    alignas(32) std::int8_t moved[3 * kTapBytes];
-    const std::int8_t* const weights[2] = {work.weights, moved};
-    if (work.stride == 1 && work.row_lines == work.lines && rows > 1) {
-      move_weights_down(work.weights, moved);
-      for (; row + 2 <= rows; row += 2) rows_3x3<2, 1, kSigned, kPlain, kAccess>(work, weights, row, pixels);
-    }
-    for (; row < rows; ++row) {
-      work.stride == 1 ? rows_3x3<1, 1, kSigned, kPlain, kAccess>(work, weights, row, pixels)
-                       : rows_3x3<1, 2, kSigned, kPlain, kAccess>(work, weights, row, pixels);
-    }
-    return;
+  if (work.window_rows == 3 && work.window == 3) {
+    if (work.dilation == 1 && work.stride == 1) return all_3x3<1, kSigned, kPlain, kAccess>(work, rows, pixels);
+    if (work.dilation == 1 && work.stride == 2) return all_3x3<2, kSigned, kPlain, kAccess>(work, rows, pixels);
+    if (work.stride == 1) return all_3x3<0, kSigned, kPlain, kAccess>(work, rows, pixels);
   }
-  for (; row < rows; ++row) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t x = 0; x < pixels; ++x) {
       __m256i sums[1][2], parts[2][2];
       load_starts(work, sums);
@@ -228,7 +242,7 @@ void depthwise_of(const HalfWork& work, std::int64_t rows, std::int64_t pixels) 
           add_column(parts, work.weights + (kx * work.row_groups + g) * kTapBytes, sums[0]);
         }
       }
-      finish_pixels<1, 1, kSigned, kPlain, kAccess>(work, row, x, sums);
+      finish_pixels<1, 1, kSigned, kPlain, kAccess>(work, row, x, 1, sums);
     }
   }
 }
