@@ -8,7 +8,7 @@ import os
 import subprocess
 
 PACKAGE = "tfjs-tflite-node@0.0.2"
-QS8, QU8 = 1, 2  # XNNPACK's delegate leaves quantized operators alone unless told
+QS8 = 1  # XNNPACK's delegate leaves int8 operators alone unless told; with uint8 ones it refuses whole models
 
 
 class XnnpackOptions(ctypes.Structure):
@@ -55,7 +55,7 @@ def invoker(c, model, threads, with_xnnpack):
     c.TfLiteInterpreterOptionsSetNumThreads(options, threads)
     if with_xnnpack:
         c.TfLiteInterpreterOptionsAddDelegate(
-            options, c.TfLiteXNNPackDelegateCreate(ctypes.byref(XnnpackOptions(threads, QS8 | QU8))))
+            options, c.TfLiteXNNPackDelegateCreate(ctypes.byref(XnnpackOptions(threads, QS8))))
     loaded = c.TfLiteModelCreateFromFile(str(model).encode())
     interpreter = c.TfLiteInterpreterCreate(loaded, options) if loaded else None
     if not interpreter or c.TfLiteInterpreterAllocateTensors(interpreter) != 0:

@@ -227,7 +227,7 @@ BytePanels::BytePanels(const ConvShape& s) : target(active_target()), matrices(s
 void BytePanels::choose_split(const std::function<void(std::int64_t, std::int16_t*)>& row) {
   constexpr double kOfPairs = 4.3;  // two multiplications, two additions, and their part of widening weights
   constexpr double kExtra = 3.5;
-  constexpr std::int64_t kMostExtras = 8;  // at most one of so many steps: packed weights must not grow
+  constexpr std::int64_t kMostExtras = 10;  // at most one of so many steps: packed weights must not grow
   constexpr std::int64_t kFewestSteps = 4;
   const std::int64_t steps = lines * ((line_depth + kSplitGroup - 1) / kSplitGroup);
   if (target != SimdTarget::kAvx2 || steps < kFewestSteps) return;
