@@ -177,7 +177,7 @@ ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weight
 
 namespace {
 
-// Rows of outputs, a block of their channels. columns: of the first row's first line.
+// 64-byte vectors: rows of outputs, a block of their channels. columns: of the first row's first line.
 template <typename T>
 void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const DepthwiseWeights& weights,
                      [[maybe_unused]] const ByteScaling& scaling, [[maybe_unused]] std::int64_t block,
@@ -192,33 +192,48 @@ void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const
   auto* to = reinterpret_cast<std::uint8_t*>(output + channel);
   const std::int64_t lines = s.y.dilation * span;  // from a row of the window to the next
   const std::int64_t row_lines = s.y.stride * span, row_stride = s.x.output * s.output_channels;
-  if (weights.is_wide) {
-    avx512::depthwise_any(
-        {columns, lines, row_lines, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
-         weights.block_summands[b], kSigned, &scaling, slot, channel, channels, to, s.output_channels, row_stride},
-        rows, s.x.output);
-    return;
-  }
-  for (std::int64_t half = 0; half < weights.halves(); ++half) {
-    const std::int64_t first = weights.half_channel(half);
-    avx2::depthwise_rows({.columns = columns,
-                          .lines = lines,
-                          .row_lines = row_lines,
-                          .stride = s.x.stride,
-                          .dilation = s.x.dilation,
-                          .window = s.x.window,
-                          .window_rows = s.y.window,
-                          .row_groups = weights.row_groups,
-                          .weights = values + half * s.x.window * weights.row_groups * 128,
-                          .is_signed = kSigned,
-                          .scaling = &scaling,
-                          .slot = slot + half * 16,
-                          .channel = channel + first,
-                          .channels = std::min<std::int64_t>(channels, 16),
-                          .output = to + first,
-                          .output_stride = s.output_channels,
-                          .output_row_stride = row_stride},
-                         rows, s.x.output);
+  avx512::depthwise_any(
+      {columns, lines, row_lines, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
+       weights.block_summands[b], kSigned, &scaling, slot, channel, channels, to, s.output_channels, row_stride},
+      rows, s.x.output);
+#endif
+}
+
+// AVX2: rows of outputs, some blocks of their channels. columns: of the first row's first line.
+template <typename T>
+void depthwise_halves([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const DepthwiseWeights& weights,
+                      [[maybe_unused]] const ByteScaling& scaling, [[maybe_unused]] std::int64_t block_begin,
+                      [[maybe_unused]] std::int64_t block_end, [[maybe_unused]] const std::uint8_t* const* columns,
+                      [[maybe_unused]] std::int64_t rows, [[maybe_unused]] T* output) {
+#if defined(__x86_64__)
+  const std::int64_t span = span_of(s), halves = weights.halves();
+  avx2::Works works;
+  for (std::int64_t i = block_begin * halves; i < block_end * halves; ++i) {
+    const std::int64_t block = i / halves, half = i % halves;
+    const std::int64_t channel = block_channel(s, block) + weights.half_channel(half);
+    works.halves[works.count++] = {.columns = columns,
+                                   .lines = s.y.dilation * span,
+                                   .row_lines = s.y.stride * span,
+                                   .stride = s.x.stride,
+                                   .dilation = s.x.dilation,
+                                   .window = s.x.window,
+                                   .window_rows = s.y.window,
+                                   .row_groups = weights.row_groups,
+                                   .weights = weights.values.data() +
+                                              weights.block_begin[static_cast<std::size_t>(block)] +
+                                              half * s.x.window * weights.row_groups * 128,
+                                   .is_signed = std::is_signed_v<T>,
+                                   .scaling = &scaling,
+                                   .slot = block * kDepthwiseBlock + half * 16,
+                                   .channel = channel,
+                                   .channels = std::min<std::int64_t>(weights.block_channels, 16),
+                                   .output = reinterpret_cast<std::uint8_t*>(output + channel),
+                                   .output_stride = s.output_channels,
+                                   .output_row_stride = s.x.output * s.output_channels};
+    if (works.count == avx2::kMostWorks || i + 1 == block_end * halves) {
+      avx2::depthwise_rows(works, rows, s.x.output);
+      works.count = 0;
+    }
   }
 #endif
 }
@@ -318,10 +333,13 @@ void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero
     columns.resize(static_cast<std::size_t>(lines * span));
     find_columns(s, input + batch * s.input_batch_size(), s.y.origin(row % s.y.output), lines, outside.data(),
                  columns.data());
-    for (std::int64_t block = block_begin; block < block_end; ++block) {
-      depthwise_block(s, weights, scaling, block, columns.data(), end - row,
-                      output + row * s.x.output * s.output_channels);
+    T* const to = output + row * s.x.output * s.output_channels;
+    if (!weights.is_wide) {
+      depthwise_halves(s, weights, scaling, block_begin, block_end, columns.data(), end - row, to);
+      continue;
     }
+    for (std::int64_t block = block_begin; block < block_end; ++block)
+      depthwise_block(s, weights, scaling, block, columns.data(), end - row, to);
   }
 }
 

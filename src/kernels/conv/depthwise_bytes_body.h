@@ -189,14 +189,26 @@ template <int kRows, int kPixels, int kStride, bool kSigned, bool kPlain, Access
   finish_pixels<kRows, kPixels, kSigned, kPlain, kAccess>(work, row, x, step, sums);
 }
 
+// Work on neighbouring channels, done side by side: a line of the cache is read once for all of them.
+constexpr int kMostWorks = 4;
+struct Works {
+  HalfWork halves[kMostWorks];
+  int count = 0;
+};
+using Weights3x3 = const std::int8_t* [2];
+
 template <int kRows, int kStride, bool kSigned, bool kPlain, Access kAccess>
-void rows_3x3(const HalfWork& work, const std::int8_t* const (&weights)[2], std::int64_t row, std::int64_t pixels) {
-  const std::int64_t step = kStride == 0 ? work.dilation : 1;
+void rows_3x3(const Works& works, const Weights3x3 (&weights)[kMostWorks], std::int64_t row, std::int64_t pixels) {
+  const std::int64_t step = kStride == 0 ? works.halves[0].dilation : 1;
   for (std::int64_t phase = 0; phase < std::min(step, pixels); ++phase) {
     std::int64_t x = phase;
-    for (; x + step < pixels; x += 2 * step)
-      pixels_3x3<kRows, 2, kStride, kSigned, kPlain, kAccess>(work, weights, row, x);
-    if (x < pixels) pixels_3x3<kRows, 1, kStride, kSigned, kPlain, kAccess>(work, weights, row, x);
+    for (; x + step < pixels; x += 2 * step) {
+      for (int i = 0; i < works.count; ++i)
+        pixels_3x3<kRows, 2, kStride, kSigned, kPlain, kAccess>(works.halves[i], weights[i], row, x);
+    }
+    if (x >= pixels) continue;
+    for (int i = 0; i < works.count; ++i)
+      pixels_3x3<kRows, 1, kStride, kSigned, kPlain, kAccess>(works.halves[i], weights[i], row, x);
   }
 }
 
@@ -215,27 +227,28 @@ void rows_3x3(const HalfWork& work, const std::int8_t* const (&weights)[2], std:
 
 // All rows; two at a time where they share inputs.
 template <int kStride, bool kSigned, bool kPlain, Access kAccess>
-void all_3x3(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
-  alignas(32) std::int8_t moved[3 * kTapBytes];
-  const std::int8_t* const weights[2] = {work.weights, moved};
-  const std::int64_t step = kStride == 0 ? work.dilation : 1;
-  const bool has_pairs = kStride < 2 && work.lines == step * work.row_lines && rows > step;
-  if (has_pairs) move_weights_down(work.weights, moved);
+void all_3x3(const Works& works, std::int64_t rows, std::int64_t pixels) {
+  alignas(32) std::int8_t moved[kMostWorks][3 * kTapBytes];
+  const HalfWork& any = works.halves[0];
+  const std::int64_t step = kStride == 0 ? any.dilation : 1;
+  const bool has_pairs = kStride < 2 && any.lines == step * any.row_lines && rows > step;
+  Weights3x3 weights[kMostWorks] = {};
+  for (int i = 0; i < works.count; ++i) {
+    weights[i][0] = works.halves[i].weights;
+    weights[i][1] = moved[i];
+    if (has_pairs) move_weights_down(works.halves[i].weights, moved[i]);
+  }
   for (std::int64_t phase = 0; phase < std::min(step, rows); ++phase) {
     std::int64_t row = phase;
     for (; has_pairs && row + step < rows; row += 2 * step)
-      rows_3x3<2, kStride, kSigned, kPlain, kAccess>(work, weights, row, pixels);
-    for (; row < rows; row += step) rows_3x3<1, kStride, kSigned, kPlain, kAccess>(work, weights, row, pixels);
+      rows_3x3<2, kStride, kSigned, kPlain, kAccess>(works, weights, row, pixels);
+    for (; row < rows; row += step) rows_3x3<1, kStride, kSigned, kPlain, kAccess>(works, weights, row, pixels);
   }
 }
 
+// Windows of any size.
 template <bool kSigned, bool kPlain, Access kAccess>
-void depthwise_of(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
-  if (work.window_rows == 3 && work.window == 3) {
-    if (work.dilation == 1 && work.stride == 1) return all_3x3<1, kSigned, kPlain, kAccess>(work, rows, pixels);
-    if (work.dilation == 1 && work.stride == 2) return all_3x3<2, kSigned, kPlain, kAccess>(work, rows, pixels);
-    if (work.stride == 1) return all_3x3<0, kSigned, kPlain, kAccess>(work, rows, pixels);
-  }
+void any_window(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t x = 0; x < pixels; ++x) {
       __m256i sums[1][2], parts[2][2];
@@ -252,19 +265,30 @@ void depthwise_of(const HalfWork& work, std::int64_t rows, std::int64_t pixels) 
   }
 }
 
-template <bool kSigned, bool kPlain>
-void depthwise_of(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
-  if (work.channels == kHalf) return depthwise_of<kSigned, kPlain, Access::kWhole>(work, rows, pixels);
-  if (work.channels >= 8) return depthwise_of<kSigned, kPlain, Access::kPieces>(work, rows, pixels);
-  depthwise_of<kSigned, kPlain, Access::kFew>(work, rows, pixels);
+template <bool kSigned, bool kPlain, Access kAccess>
+void depthwise_of(const Works& works, std::int64_t rows, std::int64_t pixels) {
+  const HalfWork& any = works.halves[0];
+  if (any.window_rows == 3 && any.window == 3) {
+    if (any.dilation == 1 && any.stride == 1) return all_3x3<1, kSigned, kPlain, kAccess>(works, rows, pixels);
+    if (any.dilation == 1 && any.stride == 2) return all_3x3<2, kSigned, kPlain, kAccess>(works, rows, pixels);
+    if (any.stride == 1) return all_3x3<0, kSigned, kPlain, kAccess>(works, rows, pixels);
+  }
+  for (int i = 0; i < works.count; ++i) any_window<kSigned, kPlain, kAccess>(works.halves[i], rows, pixels);
 }
 
-void depthwise_rows(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
-  if (work.is_signed) {
-    work.scaling->is_plain ? depthwise_of<true, true>(work, rows, pixels)
-                           : depthwise_of<true, false>(work, rows, pixels);
+template <bool kSigned, bool kPlain>
+void depthwise_of(const Works& works, std::int64_t rows, std::int64_t pixels) {
+  const std::int64_t channels = works.halves[0].channels;  // all have as many
+  if (channels == kHalf) return depthwise_of<kSigned, kPlain, Access::kWhole>(works, rows, pixels);
+  if (channels >= 8) return depthwise_of<kSigned, kPlain, Access::kPieces>(works, rows, pixels);
+  depthwise_of<kSigned, kPlain, Access::kFew>(works, rows, pixels);
+}
+
+void depthwise_rows(const Works& works, std::int64_t rows, std::int64_t pixels) {
+  const bool is_plain = works.halves[0].scaling->is_plain;
+  if (works.halves[0].is_signed) {
+    is_plain ? depthwise_of<true, true>(works, rows, pixels) : depthwise_of<true, false>(works, rows, pixels);
   } else {
-    work.scaling->is_plain ? depthwise_of<false, true>(work, rows, pixels)
-                           : depthwise_of<false, false>(work, rows, pixels);
+    is_plain ? depthwise_of<false, true>(works, rows, pixels) : depthwise_of<false, false>(works, rows, pixels);
   }
 }
