@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-model CPU inference: Reef against TFLite (XNNPACK and builtin kernels) and ONNX Runtime, measured in one run.
+"""Whole-model CPU inference: Reef against TFLite (a current one and 2.9.0, XNNPACK and builtin kernels) and ONNX Runtime,
+measured in one run.
 
 Every round runs each contender after the other on every model, so that a busy machine slows all of them alike. The table
 shows medians and minima over all runs and, per round, Reef's time as a multiple of the contender's (below 1: Reef is
-faster) as median and quartiles. Peers that are not installed, or cannot run a model, are left out with a message.
+faster) as median and quartiles. Peers that are not installed, or cannot run a model, are left out with a message. A
+custom operator at the end of a model that TFLite lacks (posenet's decoder) is cut off for all contenders.
     bench/cpu_inference.py [--rounds N] [--runs N] [--threads N ...] [--reference] [MODEL ...]
 Without models: the shipped ones, and of the collection in $REEF_ZOO those that docs/performance.md speaks of.
 """
@@ -15,7 +17,11 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+
+import tflite29
+from cut_model import without_custom_end
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHIPPED = ["models/reef_creatures_int8.tflite", "models/reef_creatures_float.tflite"]
@@ -80,7 +86,12 @@ def onnx_mobilenet_v1(threads):
     return lambda runs: measure_calls(lambda: session.run(None, picture), runs)
 
 
-def contenders(model, threads, with_reference):
+def tflite_2_9(library, model, threads, with_xnnpack):
+    invoke = tflite29.invoker(library, model, threads, with_xnnpack)
+    return lambda runs: measure_calls(invoke, runs)
+
+
+def contenders(model, threads, with_reference, library):
     found = {"reef": reef(model, threads)}
     if Interpreter is not None:
         kinds = [("TFLite XNNPACK", OpResolverType.AUTO),
@@ -90,9 +101,27 @@ def contenders(model, threads, with_reference):
                 found[name] = litert(model, resolver, threads)
             except (RuntimeError, ValueError) as error:
                 print(f"{name_of(model)}: {name} cannot run it: {str(error).splitlines()[0]}", file=sys.stderr)
+    for name, with_xnnpack in (("TFLite 2.9.0 XNNPACK", True), ("TFLite 2.9.0 builtin", False)) * (library is not None):
+        try:
+            found[name] = tflite_2_9(library, model, threads, with_xnnpack)
+        except ValueError as error:
+            print(f"{name_of(model)}: {name} cannot run it: {error}", file=sys.stderr)
     if onnxruntime is not None and "mobilenet_v1_1.0_224" in name_of(model):
         found["ONNX Runtime int8, same shape"] = onnx_mobilenet_v1(threads)
     return found
+
+
+def cut_models(models, folder):
+    """The same, with those that end in an operator that TFLite lacks replaced."""
+    result = []
+    for model in models:
+        cut = without_custom_end(pathlib.Path(model).read_bytes())
+        if cut is not None:
+            print(f"{name_of(model)}: without its last operator, which TFLite lacks", file=sys.stderr)
+            model = pathlib.Path(folder) / f"{name_of(model)} (cut).tflite"
+            model.write_bytes(cut)
+        result.append(model)
+    return result
 
 
 def measure(programs, rounds, runs):
@@ -131,14 +160,16 @@ def main():
         print("ai-edge-litert is not installed: TFLite is skipped", file=sys.stderr)
     if onnxruntime is None:
         print("onnxruntime or onnx is not installed: ONNX Runtime is skipped", file=sys.stderr)
+    library = tflite29.load(ROOT)
     print(f"measured: {options.rounds} interleaved rounds of {options.runs} runs; load of the machine "
           f"{os.getloadavg()[0]:.1f}\n")
     print("| model | threads | contender | median ms | least ms | reef / contender (quartiles) | of least |\n"
           "| --- | --- | --- | ---: | ---: | --- | --- |")
-    for model in models:
-        for threads in options.threads:
-            medians, minima = measure(contenders(model, threads, options.reference), options.rounds, options.runs)
-            print_rows(model, threads, medians, minima)
+    with tempfile.TemporaryDirectory() as folder:
+        for model in cut_models(models, folder):
+            for threads in options.threads:
+                programs = contenders(model, threads, options.reference, library)
+                print_rows(model, threads, *measure(programs, options.rounds, options.runs))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@
 namespace reef::ops {
 namespace {
 
-constexpr double kFewestProducts = 500'000;  // some 3 microseconds
-constexpr std::int64_t kPixelStep = 24;      // a multiple of all tiles' rows
+// Products of the smallest block: some 3 microseconds.
+double fewest_products() { return kernels::active_target() == kernels::SimdTarget::kAvx512 ? 500'000 : 160'000; }
+constexpr std::int64_t kPixelStep = 24;  // a multiple of all tiles' rows
 
 kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {
   kernels::BytePanels panels(s);
@@ -49,7 +50,7 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
   });
   const kernels::BytePanels like(s);  // sizes alone
   const PanelBlocks blocks =
-      panel_blocks(s, like.panel_columns, like.panels(), block_products(ctx, s, kFewestProducts), kPixelStep);
+      panel_blocks(s, like.panel_columns, like.panels(), block_products(ctx, s, fewest_products()), kPixelStep);
   return [=](RunContext& run) {
     if (s.output_pixels() == 0) return ok_status();
     const auto panels = packed.get(run.input(at.weights));

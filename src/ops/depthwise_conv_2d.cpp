@@ -75,10 +75,16 @@ void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<con
                         });
 }
 
-// Rows of the output that make a chunk of some 10 microseconds.
+// Rows of the output that make a chunk of some microseconds.
 std::int64_t byte_row_grain(const ConvShape& s) {
-  constexpr std::int64_t kProducts = 100'000;
-  return std::max<std::int64_t>(kProducts / std::max<std::int64_t>(s.taps() * s.x.output * s.output_channels, 1), 1);
+  const std::int64_t row_products = std::max<std::int64_t>(s.taps() * s.x.output * s.output_channels, 1);
+  if (kernels::active_target() == kernels::SimdTarget::kAvx512) {
+    constexpr std::int64_t kProducts = 100'000;
+    return std::max<std::int64_t>(kProducts / row_products, 1);
+  }
+  constexpr std::int64_t kProducts = 40'000, kMostTogether = 8;
+  const std::int64_t together = std::min(2 * s.y.dilation, kMostTogether);  // rows that share inputs
+  return (kProducts / row_products / together + 1) * together;
 }
 
 // T: int8_t or uint8_t.

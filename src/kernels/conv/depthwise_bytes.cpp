@@ -112,10 +112,11 @@ void pack_avx2(const ConvShape& s, const std::int16_t* weights, const DepthwiseW
   for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
     const std::int64_t row = tap / s.x.window, kx = tap % s.x.window;
     for (std::int64_t slot = 0; slot < kDepthwiseBlock; ++slot) {
-      const std::int64_t channel = first_channel + packed.channel_in_block(slot);
-      if (channel >= s.output_channels) continue;
-      std::memcpy(to + (kx * packed.row_groups + row / 4) * 256 + row % 4 / 2 * 128 + slot * 4 + row % 2 * 2,
-                  weights + tap * s.output_channels + channel, sizeof(std::int16_t));
+      const std::int64_t in_block = packed.channel_in_block(slot), half = slot / 16;
+      if (in_block >= packed.block_channels) continue;
+      const std::int64_t at = (half * s.x.window + kx) * packed.row_groups + row / 4;
+      std::memcpy(to + at * 128 + row % 4 / 2 * 64 + slot % 16 * 4 + row % 2 * 2,
+                  weights + tap * s.output_channels + first_channel + in_block, sizeof(std::int16_t));
     }
   }
 }
@@ -145,6 +146,7 @@ DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights)
   result.is_three_by_three = result.is_wide && s.y.window == 3 && s.x.window == 3 && (is_simple || is_dilated);
   result.output_rows = result.is_three_by_three && s.x.stride == 1 ? 2 : 1;
   result.row_groups = (s.y.window + 3) / 4;
+  result.block_channels = std::min(kDepthwiseBlock, s.output_channels);
   result.sums.resize(static_cast<std::size_t>(s.output_channels));
   result.magnitudes.resize(result.sums.size());
   for (std::int64_t i = 0; i < s.taps() * s.output_channels; ++i) {
@@ -162,7 +164,7 @@ DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights)
     }
     result.block_begin.push_back(size);
     result.block_summands.push_back(summands);
-    const std::int64_t group_bytes = result.is_wide ? result.output_rows * summands * 128 : 256;
+    const std::int64_t group_bytes = result.is_wide ? result.output_rows * summands * 128 : result.halves() * 128;
     size += result.is_neon ? s.taps() * kDepthwiseBlock * 2 : s.x.window * result.row_groups * group_bytes;
   }
   result.values.resize(static_cast<std::size_t>(size));
@@ -187,12 +189,12 @@ template <typename T>
 ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weights,
                               const std::shared_ptr<const Requantizer>& exact, const std::int64_t* bias,
                               std::int32_t input_zero_point) {
-  const std::int32_t zero = input_zero_point + (std::is_signed_v<T> && !weights.is_neon ? 128 : 0);
+  const std::int32_t zero = input_zero_point + (weights.is_wide && std::is_signed_v<T> ? 128 : 0);
   std::vector<ChannelSums> sums;
   for (std::int64_t slot = 0; slot < blocks_of(s) * kDepthwiseBlock; ++slot) {
-    const std::int64_t channel =
-        block_channel(s, slot / kDepthwiseBlock) + weights.channel_in_block(slot % kDepthwiseBlock);
-    if (channel >= s.output_channels) continue;
+    const std::int64_t in_block = weights.channel_in_block(slot % kDepthwiseBlock);
+    if (in_block >= weights.block_channels) continue;
+    const std::int64_t channel = block_channel(s, slot / kDepthwiseBlock) + in_block;
     const auto c = static_cast<std::size_t>(channel);
     const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[channel] : 0);
     sums.push_back({numeric::wrapping_sub(added, numeric::wrapping_mul(zero, weights.sums[c])),
@@ -204,7 +206,7 @@ ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weight
 
 namespace {
 
-// Rows of outputs, a block of their channels. columns: of the first row's first line.
+// 64-byte vectors, and ARM: rows of outputs, a block of their channels. columns: of the first row's first line.
 template <typename T>
 void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const DepthwiseWeights& weights,
                      [[maybe_unused]] const ByteScaling& scaling, [[maybe_unused]] std::int64_t block,
@@ -219,19 +221,10 @@ void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const
   auto* to = reinterpret_cast<std::uint8_t*>(output + channel);
   const std::int64_t lines = s.y.dilation * span;  // from a row of the window to the next
   const std::int64_t row_lines = s.y.stride * span, row_stride = s.x.output * s.output_channels;
-  if (weights.is_wide) {
-    avx512::depthwise_any(
-        {columns, lines, row_lines, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
-         weights.block_summands[b], kSigned, &scaling, slot, channel, channels, to, s.output_channels, row_stride},
-        rows, s.x.output);
-    return;
-  }
-  for (std::int64_t row = 0; row < rows; ++row) {
-    avx2::depthwise_row(
-        {columns + row * row_lines, lines, s.x.stride, s.x.dilation, s.x.window, s.y.window, values, 256,
-         weights.row_groups, kSigned, &scaling, slot, channel, channels, to + row * row_stride, s.output_channels},
-        s.x.output);
-  }
+  avx512::depthwise_any(
+      {columns, lines, row_lines, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
+       weights.block_summands[b], kSigned, &scaling, slot, channel, channels, to, s.output_channels, row_stride},
+      rows, s.x.output);
 #elif defined(__aarch64__)
   const std::int64_t span = span_of(s), first = block_channel(s, block);
   const std::int64_t done = block * kDepthwiseBlock - first;  // channels that the block before does
@@ -253,6 +246,45 @@ void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const
                            {&scaling, block * kDepthwiseBlock + half * kDepthwiseHalf, first + begin, channels, to,
                             s.output_channels, std::is_signed_v<T>}},
                           s.x.output);
+    }
+  }
+#endif
+}
+
+// AVX2: rows of outputs, some blocks of their channels. columns: of the first row's first line.
+template <typename T>
+void depthwise_halves([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const DepthwiseWeights& weights,
+                      [[maybe_unused]] const ByteScaling& scaling, [[maybe_unused]] std::int64_t block_begin,
+                      [[maybe_unused]] std::int64_t block_end, [[maybe_unused]] const std::uint8_t* const* columns,
+                      [[maybe_unused]] std::int64_t rows, [[maybe_unused]] T* output) {
+#if defined(__x86_64__)
+  const std::int64_t span = span_of(s), halves = weights.halves();
+  avx2::Works works;
+  for (std::int64_t i = block_begin * halves; i < block_end * halves; ++i) {
+    const std::int64_t block = i / halves, half = i % halves;
+    const std::int64_t channel = block_channel(s, block) + weights.half_channel(half);
+    works.halves[works.count++] = {.columns = columns,
+                                   .lines = s.y.dilation * span,
+                                   .row_lines = s.y.stride * span,
+                                   .stride = s.x.stride,
+                                   .dilation = s.x.dilation,
+                                   .window = s.x.window,
+                                   .window_rows = s.y.window,
+                                   .row_groups = weights.row_groups,
+                                   .weights = weights.values.data() +
+                                              weights.block_begin[static_cast<std::size_t>(block)] +
+                                              half * s.x.window * weights.row_groups * 128,
+                                   .is_signed = std::is_signed_v<T>,
+                                   .scaling = &scaling,
+                                   .slot = block * kDepthwiseBlock + half * 16,
+                                   .channel = channel,
+                                   .channels = std::min<std::int64_t>(weights.block_channels, 16),
+                                   .output = reinterpret_cast<std::uint8_t*>(output + channel),
+                                   .output_stride = s.output_channels,
+                                   .output_row_stride = s.x.output * s.output_channels};
+    if (works.count == avx2::kMostWorks || i + 1 == block_end * halves) {
+      avx2::depthwise_rows(works, rows, s.x.output);
+      works.count = 0;
     }
   }
 #endif
@@ -353,10 +385,13 @@ void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero
     columns.resize(static_cast<std::size_t>(lines * span));
     find_columns(s, input + batch * s.input_batch_size(), s.y.origin(row % s.y.output), lines, outside.data(),
                  columns.data());
-    for (std::int64_t block = block_begin; block < block_end; ++block) {
-      depthwise_block(s, weights, scaling, block, columns.data(), end - row,
-                      output + row * s.x.output * s.output_channels);
+    T* const to = output + row * s.x.output * s.output_channels;
+    if (!weights.is_wide && !weights.is_neon) {
+      depthwise_halves(s, weights, scaling, block_begin, block_end, columns.data(), end - row, to);
+      continue;
     }
+    for (std::int64_t block = block_begin; block < block_end; ++block)
+      depthwise_block(s, weights, scaling, block, columns.data(), end - row, to);
   }
 }
 

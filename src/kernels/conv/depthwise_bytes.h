@@ -6,8 +6,8 @@
 // instruction (AVX-512 with VNNI) multiplies four and adds them up per channel; columns that neighbouring windows share
 // are interleaved once, and for two rows of outputs where windows have three rows. AVX2 has no such instruction that is
 // exact; there two at a time are widened to 16 bits. Positions outside of the image read from a line of zero points.
-// int8 activations are raised by 128 on the way. Weights less their zero point may need 9 bits: then each of the block
-// is written as a sum of two, or three for 255. 64-bit ARM multiplies 16-bit numbers, 16 channels at a time.
+// AVX-512: int8 activations are raised by 128 on the way. Weights less their zero point may need 9 bits: then each of
+// the block is written as a sum of two, or three for 255. 64-bit ARM multiplies 16-bit numbers, 16 channels at a time.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ inline std::int64_t block_channel(const ConvShape& s, std::int64_t block) {
   return std::min(block * kDepthwiseBlock, std::max<std::int64_t>(s.output_channels - kDepthwiseBlock, 0));
 }
 // 64-byte vectors: [block][output row][column of the window][group of 4 rows][summand][64 bytes, twice], channels in
-// order. AVX2: [block][column of the window][group of 4 rows][upper, lower two rows][vector of 32 bytes, four times],
-// 16-bit numbers. 64-bit ARM: [block][half of its channels][row][column][channel], 16-bit numbers.
+// order. AVX2: [block][half of it][column of the window][group of 4 rows][upper, lower two rows][vector of 32 bytes,
+// twice], 16-bit numbers. 64-bit ARM: [block][half of its channels][row][column][channel], 16-bit numbers.
 struct DepthwiseWeights {
   bool is_wide = false;  // 64-byte vectors
   bool is_neon = false;  // 64-bit ARM
@@ -49,10 +49,21 @@ struct DepthwiseWeights {
   std::vector<std::int32_t> sums;            // per channel
   std::vector<float> magnitudes;             // per channel
 
-  // Which channel of a block slot `slot` (of 32) is; AVX2 has an order that interleaving gives.
+  std::int64_t block_channels = 0;  // of all blocks
+
+  // AVX2: halves of 16 channels that a block has, and a half's first channel. The second does some of the first again
+  // if there are fewer than 32.
+  std::int64_t halves() const { return block_channels > 16 ? 2 : 1; }
+  std::int64_t half_channel(std::int64_t half) const { return half * (block_channels - 16); }
+  // Which channel of a block slot `slot` (of 32) is; not below block_channels: none. AVX2 has an order that
+  // interleaving gives, and reads 8 to 15 channels as two pieces of 8.
   std::int64_t channel_in_block(std::int64_t slot) const {
     if (is_neon) return slot < kDepthwiseHalf ? slot : second_half + slot - kDepthwiseHalf;
-    return is_wide ? slot : slot % 8 / 4 * 16 + slot / 8 * 4 + slot % 4;
+    if (is_wide) return slot;
+    const std::int64_t half = slot / 16, in_half = slot % 8 / 4 * 8 + slot % 16 / 8 * 4 + slot % 4;
+    if (half >= halves()) return block_channels;
+    const bool is_second_piece = block_channels >= 8 && block_channels < 16 && in_half >= 8;
+    return half_channel(half) + (is_second_piece ? block_channels - 16 : 0) + in_half;
   }
 };
 // weights: [position][channel], zero points subtracted, within [-255, 255].

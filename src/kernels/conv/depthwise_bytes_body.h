@@ -1,183 +1,294 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv/depthwise_bytes.h for AVX2. No include guard: it is included between brackets, see simd/targets.h.
+// conv/depthwise_bytes.h for AVX2: 16 channels at a time. Bytes become 16-bit numbers as they are loaded; those of two
+// rows of a window are interleaved, and one instruction multiplies them and adds the two products of a channel. Where
+// windows of 3 by 3 move by 1, dilated or not, four rows of the image are interleaved for two rows of outputs: the
+// lower one's weights are those of the upper one, moved by one place. No include guard: it is included between
+// brackets, see simd/targets.h.
 
 #include "kernels/matmul/byte_scaling_body.h"
 
-constexpr int kParts = 8;
-constexpr int kPixels = 2;
+constexpr int kHalf = 16;  // channels
+constexpr int kTapBytes =
+    128;  // weights of 16 channels of four rows of a column: [upper, lower two rows][32 bytes, twice]
 
-struct RowWork {
+struct HalfWork {
   // Input bytes of the first channel of the image: [row of the window, 4 * row_groups][column], columns from the first
   // that any window touches.
   const std::uint8_t* const* columns;
-  std::int64_t span;                            // columns of a row
-  std::int64_t stride, dilation, window, rows;  // of the window: columns, rows
-  const std::int8_t* weights;                   // of the block
-  std::int64_t group_bytes, row_groups;
+  std::int64_t lines, row_lines;  // entries from a row of the window to the next; from an output row to the next
+  std::int64_t stride, dilation, window;  // columns
+  std::int64_t window_rows, row_groups;
+  const std::int8_t* weights;
   bool is_signed;
   const ByteScaling* scaling;
-  std::int64_t slot;               // of the block in the scaling
-  std::int64_t channel, channels;  // of the block: first, how many
-  std::uint8_t* output;            // of the row's first pixel and the block's first channel
-  std::int64_t output_stride;
+  std::int64_t slot;               // in the scaling
+  std::int64_t channel, channels;  // first, how many: at most 16
+  std::uint8_t* output;            // of the first row and pixel, and the first channel
+  std::int64_t output_stride, output_row_stride;
 };
 
-// 32 channels of one row; fewer in the last block.
-template <bool kWhole>
-[[gnu::always_inline]] inline __m256i load_row(const RowWork& work, __m256i flip, const std::uint8_t* from) {
-  if constexpr (kWhole) {
-    return _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), flip);
+// How 16 channels' bytes are loaded and stored: as they are; as two pieces of 8, which overlap; or one by one.
+enum class Access { kWhole, kPieces, kFew };
+
+template <bool kSigned, Access kAccess>
+[[gnu::always_inline]] inline __m256i load_channels(const HalfWork& work, const std::uint8_t* image) {
+  const std::uint8_t* const from = image + work.channel;
+  __m128i bytes;
+  if constexpr (kAccess == Access::kWhole) {
+    bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  } else if constexpr (kAccess == Access::kPieces) {
+    bytes = _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)),
+                               _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + work.channels - 8)));
+  } else {
+    alignas(16) std::uint8_t few[kHalf] = {};
+    std::memcpy(few, from, static_cast<std::size_t>(work.channels));
+    bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(few));
   }
-  alignas(32) std::uint8_t bytes[kDepthwiseBlock] = {};
-  std::memcpy(bytes, from, static_cast<std::size_t>(work.channels));
-  return _mm256_xor_si256(_mm256_load_si256(reinterpret_cast<const __m256i*>(bytes)), flip);
+  return kSigned ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
 }
 
-// Four rows of one column, interleaved.
-// kThreeRows: the fourth does not count.
-template <bool kWhole, bool kThreeRows>
-[[gnu::always_inline]] inline void load_column(const RowWork& work, __m256i flip, const std::uint8_t* const* at,
-                                               __m256i (&parts)[kParts]) {
-  const __m256i r0 = load_row<kWhole>(work, flip, at[0] + work.channel),
-                r1 = load_row<kWhole>(work, flip, at[work.span] + work.channel);
-  const __m256i r2 = load_row<kWhole>(work, flip, at[2 * work.span] + work.channel);
-  const __m256i r3 = kThreeRows ? r2 : load_row<kWhole>(work, flip, at[3 * work.span] + work.channel);
-  const __m256i low01 = _mm256_unpacklo_epi8(r0, r1), high01 = _mm256_unpackhi_epi8(r0, r1);
-  const __m256i low23 = _mm256_unpacklo_epi8(r2, r3), high23 = _mm256_unpackhi_epi8(r2, r3);
-  const __m256i zero = _mm256_setzero_si256();
-  parts[0] = _mm256_unpacklo_epi8(low01, zero);
-  parts[1] = _mm256_unpackhi_epi8(low01, zero);
-  parts[2] = _mm256_unpacklo_epi8(high01, zero);
-  parts[3] = _mm256_unpackhi_epi8(high01, zero);
-  parts[4] = _mm256_unpacklo_epi8(low23, zero);
-  parts[5] = _mm256_unpackhi_epi8(low23, zero);
-  parts[6] = _mm256_unpacklo_epi8(high23, zero);
-  parts[7] = _mm256_unpackhi_epi8(high23, zero);
+template <Access kAccess>
+[[gnu::always_inline]] inline void store_channels(__m128i bytes, std::int64_t channels, std::uint8_t* to) {
+  if constexpr (kAccess == Access::kWhole) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+  } else if constexpr (kAccess == Access::kPieces) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), bytes);
+    _mm_storeh_pd(reinterpret_cast<double*>(to + channels - 8), _mm_castsi128_pd(bytes));
+  } else {
+    alignas(16) std::uint8_t few[kHalf];
+    _mm_store_si128(reinterpret_cast<__m128i*>(few), bytes);
+    std::memcpy(to, few, static_cast<std::size_t>(channels));
+  }
 }
 
-[[gnu::always_inline]] inline void add_column(const __m256i (&parts)[kParts], const std::int8_t* weights,
-                                              __m256i* sums) {
+// kRows rows of one column, interleaved: [upper, lower two][channels 0 to 3 and 8 to 11; the others]. A row that is not
+// there counts nothing: its weights are 0.
+template <int kRows, bool kSigned, Access kAccess>
+[[gnu::always_inline]] inline void load_column(const HalfWork& work, const std::uint8_t* const* at,
+                                               __m256i (&parts)[2][2]) {
+  const __m256i r0 = load_channels<kSigned, kAccess>(work, at[0]);
+  const __m256i r1 = load_channels<kSigned, kAccess>(work, at[work.lines]);
+  parts[0][0] = _mm256_unpacklo_epi16(r0, r1);
+  parts[0][1] = _mm256_unpackhi_epi16(r0, r1);
+  const __m256i r2 = load_channels<kSigned, kAccess>(work, at[2 * work.lines]);
+  const __m256i r3 = kRows == 3 ? r2 : load_channels<kSigned, kAccess>(work, at[3 * work.lines]);
+  parts[1][0] = _mm256_unpacklo_epi16(r2, r3);
+  parts[1][1] = _mm256_unpackhi_epi16(r2, r3);
+}
+
+// In assembler, so that every product is added at once: gcc 12 would first compute all of them and keep some in memory.
+[[gnu::always_inline]] inline void add_column(const __m256i (&parts)[2][2], const std::int8_t* weights,
+                                              __m256i (&sums)[2]) {
   const auto* w = reinterpret_cast<const __m256i*>(weights);
-#pragma GCC unroll 4
-  for (int v = 0; v < 4; ++v) {
-    sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(parts[v], _mm256_load_si256(w + v)));
-    sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(parts[v + 4], _mm256_load_si256(w + 4 + v)));
-  }
+  for_constants<4>([&](auto i) __attribute__((always_inline)) {
+    __m256i product;
+    asm("vpmaddwd %[weights], %[values], %[product]\n\t"
+        "vpaddd %[product], %[sums], %[sums]"
+        : [sums] "+x"(sums[i % 2]), [product] "=&x"(product)
+        : [weights] "m"(w[i]), [values] "x"(parts[i / 2][i % 2]));
+  });
 }
 
-// Results that floats cannot tell, by the reference's function.
-void fix_pixel(const RowWork& work, const __m256i* sums, std::uint8_t* to) {
-  for (int v = 0; v < 4; ++v) {
-    const unsigned lanes = unsure_lanes(*work.scaling, sums[v], work.slot + v * kLanes);
-    if (lanes == 0) continue;
-    alignas(32) std::int32_t sum[kLanes];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(sum), sums[v]);
-    for (int i = 0; i < kLanes; ++i) {
-      const std::int64_t channel = i / 4 * 16 + v * 4 + i % 4;
-      if ((lanes >> i & 1) == 0 || channel >= work.channels) continue;
-      to[channel] = exact_byte(*work.scaling->exact, sum[i], work.channel + channel);
+// Which of the 16 channels' bytes word `word` of two vectors taken in turn is.
+inline int byte_of_word(int word) { return word / 8 * 8 + word % 2 * 4 + word % 8 / 2; }
+
+// One result that floats cannot tell: its sum again, then the reference's function.
+void fix_result(const HalfWork& work, std::int64_t row, std::int64_t x, int word) {
+  const int byte = byte_of_word(word);
+  const bool is_second_piece = work.channels < kHalf && work.channels >= 8 && byte >= 8;
+  const std::int64_t channel = is_second_piece ? work.channels - kHalf + byte : byte;
+  if (channel >= work.channels) return;
+  const int in_vectors = word % 2 * kLanes + word / 2;  // which of the 16 sums
+  auto sum = static_cast<std::uint32_t>(work.scaling->start[static_cast<std::size_t>(work.slot + in_vectors)]);
+  for (std::int64_t kx = 0; kx < work.window; ++kx) {
+    for (std::int64_t ky = 0; ky < work.window_rows; ++ky) {
+      const std::uint8_t input = work.columns[row * work.row_lines + ky * work.lines + x * work.stride +
+                                              kx * work.dilation][work.channel + channel];
+      std::int16_t weight;
+      std::memcpy(
+          &weight,
+          work.weights + (kx * work.row_groups + ky / 4) * kTapBytes + ky % 4 / 2 * 64 + in_vectors * 4 + ky % 2 * 2,
+          sizeof weight);
+      sum += static_cast<std::uint32_t>((work.is_signed ? static_cast<std::int8_t>(input) : int{input}) * weight);
+    }
+  }
+  work.output[row * work.output_row_stride + x * work.output_stride + channel] =
+      exact_byte(*work.scaling->exact, static_cast<std::int32_t>(sum), work.channel + channel);
+}
+
+template <int kRows, int kPixels>
+[[gnu::noinline, gnu::cold]] void fix_pixels(const HalfWork& work, std::int64_t row, std::int64_t x, std::int64_t step,
+                                             const Places<kRows * kPixels>& places) {
+  for (int i = 0; i < kRows * kPixels; ++i) {
+    for (int word = 0; word < 2 * kLanes; ++word) {
+      if (places.values[i][word] >= kSurePlaces) continue;
+      fix_result(work, row + i / kPixels * step, x + i % kPixels * step, word);
     }
   }
 }
 
-template <int kCount, bool kWhole, bool kSigned>
-[[gnu::always_inline]] inline void finish_pixels(const RowWork& work, const __m256i (&sums)[kCount][4],
-                                                 std::uint8_t* to) {
+// Sums of kRows rows of kPixels pixels to bytes; rows and pixels are `step` apart.
+template <int kRows, int kPixels, bool kSigned, bool kPlain, Access kAccess>
+[[gnu::always_inline]] inline void finish_pixels(const HalfWork& work, std::int64_t row, std::int64_t x,
+                                                 std::int64_t step, const __m256i (&sums)[kRows * kPixels][2]) {
+  constexpr int kCount = kRows * kPixels;
+  const ScaleVectors by[2] = {load_scale(*work.scaling, work.slot), load_scale(*work.scaling, work.slot + kLanes)};
   const ByteLimits limits = load_limits(*work.scaling);
-  const std::int64_t stride = work.output_stride, channels = work.channels;
-  __m256i least = limits.mask, results[kCount][4];
-#pragma GCC unroll 4
-  for (int v = 0; v < 4; ++v) {
-    const ScaleVectors by = load_scale(*work.scaling, work.slot + v * kLanes);
-#pragma GCC unroll 4
-    for (int p = 0; p < kCount; ++p) {
-      const __m256i scaled = scale(sums[p][v], by);
-      results[p][v] = _mm256_srai_epi32(scaled, kPlaces);
-      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, limits.mask));
-    }
-  }
-#pragma GCC unroll 4
-  for (int p = 0; p < kCount; ++p) {
-    const __m256i bytes = limited_bytes<kSigned>(limits, _mm256_packs_epi32(results[p][0], results[p][1]),
-                                                 _mm256_packs_epi32(results[p][2], results[p][3]));
-    if constexpr (kWhole) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + p * stride), bytes);
-    } else if (channels == 16) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + p * stride), _mm256_castsi256_si128(bytes));
-    } else if (channels == 8) {
-      _mm_storel_epi64(reinterpret_cast<__m128i*>(to + p * stride), _mm256_castsi256_si128(bytes));
-    } else {
-      alignas(32) std::uint8_t all[kDepthwiseBlock];
-      _mm256_store_si256(reinterpret_cast<__m256i*>(all), bytes);
-      std::memcpy(to + p * stride, all, static_cast<std::size_t>(channels));
-    }
-  }
-  if (!all_sure(least)) [[unlikely]] {
-    __m256i kept[kCount][4];
-    std::memcpy(kept, sums, sizeof kept);
-    for (int p = 0; p < kCount; ++p) fix_pixel(work, kept[p], to + p * stride);
-  }
+  const __m256i order = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15,  //
+                                         0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+  std::uint8_t* const to = work.output + row * work.output_row_stride + x * work.output_stride;
+  Places<kCount> places;
+  const auto words_of = [&](auto index) __attribute__((always_inline)) {
+    const __m256i a = scale<kPlain>(sums[index][0], by[0]), b = scale<kPlain>(sums[index][1], by[1]);
+    places.set(index, places_in_turn(a, b));
+    return results_in_turn(a, b);
+  };
+  const auto place_of = [&](int index) __attribute__((always_inline)) {
+    return to + step * (index / kPixels * work.output_row_stride + index % kPixels * work.output_stride);
+  };
+  for_constants<(kCount + 1) / 2>([&](auto pair) __attribute__((always_inline)) {
+    constexpr int kFirst = 2 * pair, kSecond = std::min(kFirst + 1, kCount - 1);
+    const __m256i first = words_of(std::integral_constant<int, kFirst>());
+    const __m256i second = kFirst == kSecond ? first : words_of(std::integral_constant<int, kSecond>());
+    const __m256i packed = _mm256_shuffle_epi8(limited_bytes<kSigned, kPlain>(limits, first, second), order);
+    const __m256i bytes = _mm256_permute4x64_epi64(packed, 0xd8);
+    store_channels<kAccess>(_mm256_castsi256_si128(bytes), work.channels, place_of(kFirst));
+    if constexpr (kFirst != kSecond)
+      store_channels<kAccess>(_mm256_extracti128_si256(bytes, 1), work.channels, place_of(kSecond));
+  });
+  if (!places.all_sure()) [[unlikely]]
+    fix_pixels<kRows, kPixels>(work, row, x, step, places);
 }
 
-// kCount outputs from pixel `x` on. kStride, kWindow: known ones, for loops to be unrolled, or 0; a known stride also
-// means no dilation and one group of rows.
-template <int kCount, int kStride, int kWindow, bool kWhole, bool kThreeRows, bool kSigned>
-void depthwise_pixels(const RowWork& work, std::int64_t x) {
-  const __m256i flip = _mm256_set1_epi8(kSigned ? static_cast<char>(0x80) : 0);
-  __m256i sums[kCount][4];
+template <int kCount>
+[[gnu::always_inline]] inline void load_starts(const HalfWork& work, __m256i (&sums)[kCount][2]) {
   const auto* start = reinterpret_cast<const __m256i*>(work.scaling->start.data() + work.slot);
-#pragma GCC unroll 4
-  for (int v = 0; v < 4; ++v) {
-    const __m256i first = _mm256_loadu_si256(start + v);
-#pragma GCC unroll 4
-    for (int p = 0; p < kCount; ++p) sums[p][v] = first;
-  }
-  __m256i parts[kParts];
-  if constexpr (kStride != 0) {
-    constexpr int kColumns = (kCount - 1) * kStride + kWindow;
-    const std::uint8_t* const* column = work.columns + x * kStride;
-#pragma GCC unroll 16
-    for (int j = 0; j < kColumns; ++j) {
-      load_column<kWhole, kThreeRows>(work, flip, column + j, parts);
-#pragma GCC unroll 4
-      for (int p = 0; p < kCount; ++p) {
-        const int kx = j - p * kStride;
-        if (kx >= 0 && kx < kWindow) add_column(parts, work.weights + kx * work.group_bytes, sums[p]);
-      }
+  for_constants<2 * kCount>(
+      [&](auto i) __attribute__((always_inline)) { sums[i / 2][i % 2] = _mm256_loadu_si256(start + i % 2); });
+}
+
+// Windows of 3 by 3: kPixels outputs from pixel `x` on, of row `row` and, if kRows is 2, another. kStride: of columns;
+// 0 means 1 with dilation, where outputs that share inputs lie as far apart as these. weights: [row][column of the
+// window].
+template <int kRows, int kPixels, int kStride, bool kSigned, bool kPlain, Access kAccess>
+[[gnu::always_inline]] inline void pixels_3x3(const HalfWork& work, const std::int8_t* const (&weights)[2],
+                                              std::int64_t row, std::int64_t x) {
+  constexpr int kMove = std::max(kStride, 1);
+  const std::int64_t step = kStride == 0 ? work.dilation : 1;
+  __m256i sums[kRows * kPixels][2];
+  load_starts(work, sums);
+  const std::uint8_t* const* column = work.columns + row * work.row_lines + x * kMove;
+  for_constants<(kPixels - 1) * kMove + 3>([&](auto j) __attribute__((always_inline)) {
+    __m256i parts[2][2];
+    load_column<kRows + 2, kSigned, kAccess>(work, column + j * step, parts);
+    for_constants<kRows * kPixels>([&](auto i) __attribute__((always_inline)) {
+      constexpr int kRow = i / kPixels, kTap = j - i % kPixels * kMove;
+      if constexpr (kTap >= 0 && kTap < 3) add_column(parts, weights[kRow] + kTap * kTapBytes, sums[i]);
+    });
+  });
+  finish_pixels<kRows, kPixels, kSigned, kPlain, kAccess>(work, row, x, step, sums);
+}
+
+// Work on neighbouring channels, done side by side: a line of the cache is read once for all of them.
+constexpr int kMostWorks = 4;
+struct Works {
+  HalfWork halves[kMostWorks];
+  int count = 0;
+};
+using Weights3x3 = const std::int8_t* [2];
+
+template <int kRows, int kStride, bool kSigned, bool kPlain, Access kAccess>
+void rows_3x3(const Works& works, const Weights3x3 (&weights)[kMostWorks], std::int64_t row, std::int64_t pixels) {
+  const std::int64_t step = kStride == 0 ? works.halves[0].dilation : 1;
+  for (std::int64_t phase = 0; phase < std::min(step, pixels); ++phase) {
+    std::int64_t x = phase;
+    for (; x + step < pixels; x += 2 * step) {
+      for (int i = 0; i < works.count; ++i)
+        pixels_3x3<kRows, 2, kStride, kSigned, kPlain, kAccess>(works.halves[i], weights[i], row, x);
     }
-  } else {
-    static_assert(kCount == 1);
-    for (std::int64_t kx = 0; kx < work.window; ++kx) {
-      const std::uint8_t* const* column = work.columns + x * work.stride + kx * work.dilation;
-      for (std::int64_t g = 0; g < work.row_groups; ++g) {
-        load_column<kWhole, kThreeRows>(work, flip, column + 4 * g * work.span, parts);
-        add_column(parts, work.weights + (kx * work.row_groups + g) * work.group_bytes, sums[0]);
-      }
+    if (x >= pixels) continue;
+    for (int i = 0; i < works.count; ++i)
+      pixels_3x3<kRows, 1, kStride, kSigned, kPlain, kAccess>(works.halves[i], weights[i], row, x);
+  }
+}
+
+// Weights of 3 by 3, moved down by one row: (0, w0), (w1, w2) for (w0, w1), (w2, 0).
+[[gnu::always_inline]] inline void move_weights_down(const std::int8_t* from, std::int8_t* to) {
+  for (int i = 0; i < 3 * kTapBytes; i += kTapBytes) {
+    for (int v = 0; v < 64; v += 32) {
+      const __m256i upper = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + i + v));
+      const __m256i lower = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + i + 64 + v));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to + i + v), _mm256_slli_epi32(upper, 16));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to + i + 64 + v),
+                         _mm256_or_si256(_mm256_srli_epi32(upper, 16), _mm256_slli_epi32(lower, 16)));
     }
   }
-  finish_pixels<kCount, kWhole, kSigned>(work, sums, work.output + x * work.output_stride);
 }
 
-template <int kStride, bool kWhole, bool kSigned>
-void depthwise_3x3(const RowWork& work, std::int64_t pixels) {
-  std::int64_t x = 0;
-  for (; x + kPixels <= pixels; x += kPixels) depthwise_pixels<kPixels, kStride, 3, kWhole, true, kSigned>(work, x);
-  for (; x < pixels; ++x) depthwise_pixels<1, kStride, 3, kWhole, true, kSigned>(work, x);
-}
-
-template <bool kWhole, bool kSigned>
-void depthwise_of(const RowWork& work, std::int64_t pixels) {
-  if (work.rows == 3 && work.dilation == 1 && work.window == 3 && work.stride <= 2) {
-    return work.stride == 1 ? depthwise_3x3<1, kWhole, kSigned>(work, pixels)
-                            : depthwise_3x3<2, kWhole, kSigned>(work, pixels);
+// All rows; two at a time where they share inputs.
+template <int kStride, bool kSigned, bool kPlain, Access kAccess>
+void all_3x3(const Works& works, std::int64_t rows, std::int64_t pixels) {
+  alignas(32) std::int8_t moved[kMostWorks][3 * kTapBytes];
+  const HalfWork& any = works.halves[0];
+  const std::int64_t step = kStride == 0 ? any.dilation : 1;
+  const bool has_pairs = kStride < 2 && any.lines == step * any.row_lines && rows > step;
+  Weights3x3 weights[kMostWorks] = {};
+  for (int i = 0; i < works.count; ++i) {
+    weights[i][0] = works.halves[i].weights;
+    weights[i][1] = moved[i];
+    if (has_pairs) move_weights_down(works.halves[i].weights, moved[i]);
   }
-  for (std::int64_t x = 0; x < pixels; ++x) depthwise_pixels<1, 0, 0, kWhole, false, kSigned>(work, x);
+  for (std::int64_t phase = 0; phase < std::min(step, rows); ++phase) {
+    std::int64_t row = phase;
+    for (; has_pairs && row + step < rows; row += 2 * step)
+      rows_3x3<2, kStride, kSigned, kPlain, kAccess>(works, weights, row, pixels);
+    for (; row < rows; row += step) rows_3x3<1, kStride, kSigned, kPlain, kAccess>(works, weights, row, pixels);
+  }
 }
 
-void depthwise_row(const RowWork& work, std::int64_t pixels) {
-  if (work.channels == kDepthwiseBlock) {
-    work.is_signed ? depthwise_of<true, true>(work, pixels) : depthwise_of<true, false>(work, pixels);
+// Windows of any size.
+template <bool kSigned, bool kPlain, Access kAccess>
+void any_window(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t x = 0; x < pixels; ++x) {
+      __m256i sums[1][2], parts[2][2];
+      load_starts(work, sums);
+      for (std::int64_t kx = 0; kx < work.window; ++kx) {
+        const std::uint8_t* const* column = work.columns + row * work.row_lines + x * work.stride + kx * work.dilation;
+        for (std::int64_t g = 0; g < work.row_groups; ++g) {
+          load_column<4, kSigned, kAccess>(work, column + 4 * g * work.lines, parts);
+          add_column(parts, work.weights + (kx * work.row_groups + g) * kTapBytes, sums[0]);
+        }
+      }
+      finish_pixels<1, 1, kSigned, kPlain, kAccess>(work, row, x, 1, sums);
+    }
+  }
+}
+
+template <bool kSigned, bool kPlain, Access kAccess>
+void depthwise_of(const Works& works, std::int64_t rows, std::int64_t pixels) {
+  const HalfWork& any = works.halves[0];
+  if (any.window_rows == 3 && any.window == 3) {
+    if (any.dilation == 1 && any.stride == 1) return all_3x3<1, kSigned, kPlain, kAccess>(works, rows, pixels);
+    if (any.dilation == 1 && any.stride == 2) return all_3x3<2, kSigned, kPlain, kAccess>(works, rows, pixels);
+    if (any.stride == 1) return all_3x3<0, kSigned, kPlain, kAccess>(works, rows, pixels);
+  }
+  for (int i = 0; i < works.count; ++i) any_window<kSigned, kPlain, kAccess>(works.halves[i], rows, pixels);
+}
+
+template <bool kSigned, bool kPlain>
+void depthwise_of(const Works& works, std::int64_t rows, std::int64_t pixels) {
+  const std::int64_t channels = works.halves[0].channels;  // all have as many
+  if (channels == kHalf) return depthwise_of<kSigned, kPlain, Access::kWhole>(works, rows, pixels);
+  if (channels >= 8) return depthwise_of<kSigned, kPlain, Access::kPieces>(works, rows, pixels);
+  depthwise_of<kSigned, kPlain, Access::kFew>(works, rows, pixels);
+}
+
+void depthwise_rows(const Works& works, std::int64_t rows, std::int64_t pixels) {
+  const bool is_plain = works.halves[0].scaling->is_plain;
+  if (works.halves[0].is_signed) {
+    is_plain ? depthwise_of<true, true>(works, rows, pixels) : depthwise_of<true, false>(works, rows, pixels);
   } else {
-    work.is_signed ? depthwise_of<false, true>(work, pixels) : depthwise_of<false, false>(work, pixels);
+    is_plain ? depthwise_of<false, true>(works, rows, pixels) : depthwise_of<false, false>(works, rows, pixels);
   }
 }

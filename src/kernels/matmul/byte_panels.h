@@ -6,10 +6,11 @@
 // window. Windows are read line by line from lines of the image that were brought into a form that suits the
 // multiplier; only windows with gaps (dilated, or a group of the channels) are copied into rows first. AVX-512 with
 // VNNI multiplies unsigned by signed bytes, four at a time: int8 activations are raised by 128, and what that adds is
-// taken off again with a constant per channel. AVX2 multiplies 16-bit numbers, two at a time; the activations' zero
-// point is subtracted before. 64-bit ARM multiplies signed bytes: uint8 activations are lowered by 128. uint8 weights
-// are stored less 128; what is left of their zero point is multiplied by the sum of the row. All of this is exact
-// modulo 2^32, which is the arithmetic of the reference.
+// taken off again with a constant per channel. AVX2 does the same in 16 bits where weights are small enough for that to
+// be exact (byte_split.h); else it multiplies 16-bit numbers, two at a time, and the activations' zero point is
+// subtracted before. 64-bit ARM multiplies signed bytes: uint8 activations are lowered by 128. uint8 weights are stored
+// less 128; what is left of their zero point is multiplied by the sum of the row. All of this is exact modulo 2^32,
+// which is the arithmetic of the reference.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 
 #include "kernels/conv/conv_shape.h"
 #include "kernels/matmul/byte_scaling.h"
+#include "kernels/matmul/byte_split.h"
 #include "kernels/simd/aligned.h"
 #include "kernels/simd/targets.h"
 
@@ -26,6 +28,14 @@ namespace reef::kernels {
 
 // Whether the active target has these kernels.
 bool has_byte_panels();
+
+// What a panel of split weights has beside its values.
+struct SplitSteps {
+  std::int64_t block_steps = 0;  // that are added up in 16 bits
+  std::int64_t extra_steps = 0;
+  const ExtraStep* extra = nullptr;
+  const std::int8_t* extra_values = nullptr;
+};
 
 // Weights in panels: [matrix][panel][line][line_depth / group][column of the panel][group].
 struct BytePanels {
@@ -36,6 +46,12 @@ struct BytePanels {
   std::int64_t lanes = 8;                  // columns of a vector
   std::int64_t panel_columns = 32;         // of all panels but the last
   AlignedVector<std::int8_t> values;
+  // AVX2, split weights (group is 4): steps of a block, 0 if weights are not split; extra steps of all panels, where
+  // each panel's begin, and their values.
+  std::int64_t block_steps = 0;
+  std::vector<ExtraStep> extra_steps;
+  std::vector<std::int64_t> extra_begins, extra_values_begins;
+  AlignedVector<std::int8_t> extra_values;
   std::vector<std::int32_t> zero_points;  // of the values stored here, per panel of all matrices; mostly 0
   std::vector<std::uint8_t> has_lowest;   // per panel: whether it holds -128, which ARM without dot products minds
   std::vector<std::int32_t> sums;         // per column of all matrices, of the values stored, modulo 2^32
@@ -59,11 +75,36 @@ struct BytePanels {
   const std::int8_t* panel(std::int64_t matrix, std::int64_t index) const {
     return values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth();
   }
+  // Where a column lies within its panel. AVX2: even columns of a whole panel before the odd ones.
+  std::int64_t place_in_panel(std::int64_t column) const {
+    const std::int64_t place = column % panel_columns;
+    const bool is_in_turn = target == SimdTarget::kAvx2 && width(column / panel_columns) == panel_columns;
+    return is_in_turn ? place % 2 * lanes + place / 2 : place;
+  }
+  // Where a panel's scaling begins: it is in the order of the sums in vectors. AVX2: every panel has slots of its own.
+  std::int64_t panel_slot(std::int64_t matrix, std::int64_t index) const {
+    const bool has_own = target == SimdTarget::kAvx2;
+    return (has_own ? matrix * panels() * panel_columns : matrix * columns) + index * panel_columns;
+  }
+  // More than there are columns: vectors of the last panel may read beyond them.
+  std::int64_t slots() const {
+    return target == SimdTarget::kAvx2 ? matrices * panels() * panel_columns : matrices * columns + panel_columns;
+  }
   std::int32_t zero_point(std::int64_t matrix, std::int64_t index) const {
     return zero_points[static_cast<std::size_t>(matrix * panels() + index)];
   }
+  SplitSteps split(std::int64_t matrix, std::int64_t index) const {
+    if (block_steps == 0) return {};
+    const std::int64_t panel = matrix * panels() + index, begin = extra_begins[static_cast<std::size_t>(panel)];
+    const std::int64_t count = extra_begins[static_cast<std::size_t>(panel + 1)] - begin;
+    const std::int64_t before = extra_values_begins[static_cast<std::size_t>(panel)];
+    return {block_steps, count, extra_steps.data() + begin, extra_values.data() + before};
+  }
 
  private:
+  void choose_split(const std::function<void(std::int64_t, std::int16_t*)>& row);
+  void add_split(std::int64_t matrix, std::int64_t index, const std::int16_t* rows);
+  void add_sums(std::int64_t matrix, std::int64_t column, const std::int16_t* from);
   void set_column(std::int64_t matrix, std::int64_t column, const std::int16_t* from);
 };
 

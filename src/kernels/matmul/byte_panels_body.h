@@ -1,168 +1,276 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile loop of matmul/byte_panels.h for AVX2: rows of 16-bit numbers, two products at a time. No include guard: it
-// is included between brackets, see simd/targets.h.
+// The tile loop of matmul/byte_panels.h for AVX2: rows of 16-bit numbers, two products at a time, 8 sums in a vector. A
+// panel of 16 columns has the even ones in its first vector and the odd ones in its second, so that results taken in
+// turn are in order. Sums stay in registers from the first product to the byte; results that floats cannot tell are
+// computed again, alone. No include guard: it is included between brackets, see simd/targets.h.
 
 using RowElement = std::int16_t;
 constexpr int kGroup = 2;
 template <int kVectors>
-constexpr int kTileRows = kVectors == 1 ? 8 : 5;
-
-[[gnu::always_inline]] inline __m256i load_weights(const std::int8_t* from) {
-  return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-}
-[[gnu::always_inline]] inline __m256i add_products(__m256i sums, __m256i x, __m256i w) {
-  return _mm256_add_epi32(sums, _mm256_madd_epi16(x, w));
-}
+constexpr int kTileRows = kVectors == 1 ? 8 : 6;
 
 #include "kernels/matmul/byte_tile_work_body.h"
 
 #include "kernels/matmul/byte_scaling_body.h"
 
-// Results that floats cannot tell, by the reference's function.
-void fix_row(const TileWork& work, const __m256i* sums, int vectors, std::uint8_t* to) {
-  const ByteScaling& scaling = *work.scaling;
-  for (int v = 0; v < vectors; ++v) {
-    const std::int64_t first = work.channel + v * kLanes;
-    const unsigned lanes = unsure_lanes(scaling, sums[v], first);
-    if (lanes == 0) continue;
-    alignas(32) std::int32_t sum[kLanes];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(sum), sums[v]);
-    for (int i = 0; i < kLanes && v * kLanes + i < work.columns; ++i) {
-      if ((lanes >> i & 1) != 0) to[v * kLanes + i] = exact_byte(*scaling.exact, sum[i], first + i);
+template <int kVectors>
+constexpr int kStepBytes = kVectors * kLanes * kGroup;
+
+[[gnu::always_inline]] inline __m256i load_weights(const std::int8_t* from) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+// One pair of a row's elements by one or two vectors of weights. In assembler: 12 sums, two vectors of weights and the
+// two used here are all the registers there are, and gcc 12 would need one more.
+[[gnu::always_inline]] inline void add_products(__m256i& sums0, __m256i& sums1, const RowElement* pair, __m256i w0,
+                                                __m256i w1) {
+  __m256i value, product;
+  asm("vpbroadcastd %[pair], %[value]\n\t"
+      "vpmaddwd %[w0], %[value], %[product]\n\t"
+      "vpmaddwd %[w1], %[value], %[value]\n\t"
+      "vpaddd %[product], %[sums0], %[sums0]\n\t"
+      "vpaddd %[value], %[sums1], %[sums1]"
+      : [sums0] "+x"(sums0), [sums1] "+x"(sums1), [value] "=&x"(value), [product] "=&x"(product)
+      : [pair] "m"(*reinterpret_cast<const RowElement(*)[2]>(pair)), [w0] "x"(w0), [w1] "x"(w1));
+}
+[[gnu::always_inline]] inline void add_products(__m256i& sums, const RowElement* pair, __m256i w) {
+  std::int32_t both;
+  std::memcpy(&both, pair, sizeof both);
+  sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_set1_epi32(both), w));
+}
+
+// One result that floats cannot tell: its sum again, then the reference's function.
+template <int kVectors>
+void fix_result(const TileWork& work, std::int64_t row, std::int64_t column) {
+  const std::int64_t place = kVectors == 2 ? column % 2 * kLanes + column / 2 : column;
+  std::uint32_t sum = static_cast<std::uint32_t>(work.scaling->start[static_cast<std::size_t>(work.slot + place)]) +
+                      static_cast<std::uint32_t>(work.row_terms == nullptr ? 0 : work.row_terms[row]);
+  const std::int8_t* w = work.panel + place * kGroup;
+  for (std::int64_t line = 0; line < work.lines; ++line) {
+    const RowElement* x = work.starts[row] + line * work.line_stride;
+    for (std::int64_t k = 0; k < work.steps; ++k, w += kStepBytes<kVectors>) {
+      for (int i = 0; i < kGroup; ++i) sum += static_cast<std::uint32_t>(x[k * kGroup + i] * w[i]);
+    }
+  }
+  work.output[row * work.output_stride + column] =
+      exact_byte(*work.scaling->exact, static_cast<std::int32_t>(sum), work.channel + column);
+}
+
+// found(row, column) for the results in doubt. Places are of one row of 16 columns each, or of two rows of 8 columns in
+// turn.
+template <int kVectors, int kRows, int kCount, typename Found>
+void for_each_doubt(const Places<kCount>& places, const Found& found) {
+  for (int i = 0; i < kCount; ++i) {
+    for (int j = 0; j < 2 * kLanes; ++j) {
+      if (places.values[i][j] >= kSurePlaces) continue;
+      kVectors == 2 ? found(i, j) : found(std::min(2 * i + j % 2, kRows - 1), j / 2);
     }
   }
 }
 
-// One row's bytes to memory. Masked stores of bytes would take a Zen 4 core longer than all that comes before.
-template <int kVectors, bool kWhole>
-[[gnu::always_inline]] inline void store_row(__m256i bytes, std::int64_t columns, std::uint8_t* to) {
-  const __m128i half = _mm256_castsi256_si128(bytes);
-  if constexpr (!kWhole) {
-    alignas(32) std::uint8_t all[4 * kLanes];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(all), bytes);
-    std::memcpy(to, all, static_cast<std::size_t>(columns));
-  } else if constexpr (kVectors == 4) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
-  } else if constexpr (kVectors == 3) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 2 * kLanes), _mm256_extracti128_si256(bytes, 1));
-  } else if constexpr (kVectors == 2) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
-  } else {
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), half);
-  }
+template <int kVectors, int kRows, int kCount>
+[[gnu::noinline, gnu::cold]] void fix_tile(const TileWork& work, const Places<kCount>& places) {
+  for_each_doubt<kVectors, kRows>(places, [&](int row, int column) {
+    if (column < work.columns) fix_result<kVectors>(work, row, column);
+  });
 }
 
-// kWhole: all columns of the vectors count. Not inlined: gcc would keep the sums of the loop before in memory.
-template <int kRows, int kVectors, bool kSigned, bool kWhole>
-[[gnu::noinline]] void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
-  ScaleVectors by[kVectors];
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) by[v] = load_scale(*work.scaling, work.channel + v * kLanes);
-  const ByteLimits limits = load_limits(*work.scaling);
-  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  std::uint8_t* to = work.output;
-  const std::int64_t stride = work.output_stride, columns = work.columns;
-  __m256i least = limits.mask;  // binary places of all results: the closest to an integer
-  for (int r = 0; r < kRows; ++r, to += stride) {
-    __m256i results[4];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const __m256i scaled = scale(sums[r][v], by[v]);
-      results[v] = _mm256_srai_epi32(scaled, kPlaces);
-      least = _mm256_min_epu32(least, _mm256_and_si256(scaled, limits.mask));
+// 32 bytes: two rows of 16, of which there is at least the first.
+template <bool kHasSecond>
+[[gnu::always_inline]] inline void store_wide_rows(__m256i packed, std::uint8_t* to, std::int64_t stride) {
+  const __m256i bytes = _mm256_permute4x64_epi64(packed, 0xd8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(bytes));
+  if constexpr (kHasSecond)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + stride), _mm256_extracti128_si256(bytes, 1));
+}
+// 32 bytes: kCount rows of 8, of up to four; rows in turn, first columns 0 to 3, then 4 to 7.
+template <int kCount>
+[[gnu::always_inline]] inline void store_narrow_rows(__m256i packed, std::uint8_t* to, std::int64_t stride) {
+  const __m256i apart = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15,  //
+                                         0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+  const __m256i bytes = _mm256_shuffle_epi8(packed, apart);
+  const __m128i left = _mm256_castsi256_si128(bytes), right = _mm256_extracti128_si256(bytes, 1);
+  const __m128i rows[2] = {_mm_unpacklo_epi32(left, right), _mm_unpackhi_epi32(left, right)};
+  for_constants<kCount>([&](auto row) __attribute__((always_inline)) {
+    auto* const at = reinterpret_cast<double*>(to + row * stride);
+    const __m128d two = _mm_castsi128_pd(rows[row / 2]);
+    row % 2 == 0 ? _mm_storel_pd(at, two) : _mm_storeh_pd(at, two);
+  });
+}
+
+// kRows rows of sums to bytes, `stride` apart; all columns of the vectors are written. Calls nothing, and neither may
+// the caller before: sums would lie in memory all the time.
+template <int kRows, int kVectors, bool kSigned, bool kPlain>
+[[gnu::always_inline]] inline auto finish_tile(const ByteScaling& scaling, std::int64_t slot,
+                                               const __m256i (&sums)[kRows][kVectors], std::uint8_t* to,
+                                               std::int64_t stride) {
+  constexpr int kRowsOfWords = 2 / kVectors, kCount = (kRows + kRowsOfWords - 1) / kRowsOfWords;
+  const ScaleVectors by[2] = {load_scale(scaling, slot), load_scale(scaling, slot + (kVectors - 1) * kLanes)};
+  const ByteLimits limits = load_limits(scaling);
+  Places<kCount> places;
+  const auto words_of = [&](auto index) __attribute__((always_inline)) {
+    constexpr int kRow = index * kRowsOfWords, kNext = kVectors == 2 || kRow + 1 >= kRows ? kRow : kRow + 1;
+    const __m256i a = scale<kPlain>(sums[kRow][0], by[0]);
+    const __m256i b = scale<kPlain>(sums[kNext][kVectors - 1], by[1]);
+    places.set(index, places_in_turn(a, b));
+    return results_in_turn(a, b);
+  };
+  for_constants<(kCount + 1) / 2>([&](auto pair) __attribute__((always_inline)) {
+    constexpr int kFirst = 2 * pair, kSecond = std::min(kFirst + 1, kCount - 1);
+    const __m256i first = words_of(std::integral_constant<int, kFirst>());
+    const __m256i second = kFirst == kSecond ? first : words_of(std::integral_constant<int, kSecond>());
+    const __m256i bytes = limited_bytes<kSigned, kPlain>(limits, first, second);
+    std::uint8_t* const at = to + kFirst * kRowsOfWords * stride;
+    if constexpr (kVectors == 2) {
+      store_wide_rows<kFirst != kSecond>(bytes, at, stride);
+    } else {
+      store_narrow_rows<std::min(kRows - kFirst * kRowsOfWords, 4)>(bytes, at, stride);
     }
-#pragma GCC unroll 4
-    for (int v = kVectors; v < 4; ++v) results[v] = results[kVectors - 1];
-    const __m256i low = _mm256_packs_epi32(results[0], results[1]);
-    const __m256i high = kVectors > 2 ? _mm256_packs_epi32(results[2], results[3]) : low;
-    const __m256i bytes = _mm256_permutevar8x32_epi32(limited_bytes<kSigned>(limits, low, high), order);
-    store_row<kVectors, kWhole>(bytes, columns, to);
-  }
-  if (!all_sure(least)) [[unlikely]] {
-    for (int r = 0; r < kRows; ++r) fix_row(work, sums[r], kVectors, work.output + r * work.output_stride);
-  }
+  });
+  return places;
 }
 
-template <int kRows, int kVectors>
-void finish_tile(const TileWork& work, const __m256i (&sums)[kRows][kVectors]) {
-  if (work.columns == kVectors * kLanes) {
-    work.is_signed ? finish_tile<kRows, kVectors, true, true>(work, sums)
-                   : finish_tile<kRows, kVectors, false, true>(work, sums);
-  } else {
-    work.is_signed ? finish_tile<kRows, kVectors, true, false>(work, sums)
-                   : finish_tile<kRows, kVectors, false, false>(work, sums);
-  }
+// The columns that there are, of rows of 16 bytes.
+[[gnu::noinline]] void copy_rows(const std::uint8_t* from, int rows, std::int64_t columns, std::uint8_t* to,
+                                 std::int64_t stride) {
+  for (int r = 0; r < rows; ++r) std::memcpy(to + r * stride, from + r * 16, static_cast<std::size_t>(columns));
 }
 
-template <int kRows, int kVectors>
+template <int kRows, int kVectors, bool kSigned, bool kPlain>
 void multiply_tile(const TileWork& work) {
   __m256i sums[kRows][kVectors];
-  const std::int32_t* start = work.scaling->start.data() + work.channel;
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(start + v * kLanes));
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      sums[r][v] = work.row_terms == nullptr ? first : _mm256_add_epi32(first, _mm256_set1_epi32(work.row_terms[r]));
-    }
-  }
+  const std::int32_t* start = work.scaling->start.data() + work.slot;
   const RowElement* x[kRows];
-  for (int r = 0; r < kRows; ++r) x[r] = work.starts[r];
+  const std::int64_t length = work.steps * kGroup;
+  for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
+    x[row] = work.starts[row] + length;
+    for_constants<kVectors>([&](auto v) __attribute__((always_inline)) {
+      sums[row][v] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(start + v * kLanes));
+      if (work.row_terms != nullptr) {
+        sums[row][v] = _mm256_add_epi32(sums[row][v], _mm256_set1_epi32(work.row_terms[row]));
+      }
+    });
+  });
   const std::int8_t* w = work.panel;
   for (std::int64_t line = 0; line < work.lines; ++line) {
-    const std::int64_t begin = line * work.line_stride, end = begin + work.steps * kGroup;
-    for (std::int64_t at = begin; at < end; at += kGroup, w += kVectors * kLanes * kGroup) {
-      __m256i weights[kVectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) weights[v] = load_weights(w + v * kLanes * kGroup);
-#pragma GCC unroll 12
-      for (int r = 0; r < kRows; ++r) {
-        std::int32_t group;
-        std::memcpy(&group, x[r] + at, sizeof group);
-        const __m256i value = _mm256_set1_epi32(group);
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[r][v] = add_products(sums[r][v], value, weights[v]);
+    for (std::int64_t at = -length; at != 0; at += kGroup, w += kStepBytes<kVectors>) {
+      const __m256i first = load_weights(w);
+      if constexpr (kVectors == 2) {
+        const __m256i second = load_weights(w + kLanes * kGroup);
+        for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
+          add_products(sums[row][0], sums[row][1], x[row] + at, first, second);
+        });
+      } else {
+        for_constants<kRows>([&](auto row)
+                                 __attribute__((always_inline)) { add_products(sums[row][0], x[row] + at, first); });
       }
     }
+    for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] += work.line_stride; });
   }
-  // Copied, so that the sums above can stay in registers: what others see must lie in memory.
-  __m256i finished[kRows][kVectors];
-#pragma GCC unroll 12
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) finished[r][v] = sums[r][v];
-  }
-  finish_tile<kRows, kVectors>(work, finished);
+  const bool is_whole = work.columns == kVectors * kLanes;
+  alignas(32) std::uint8_t part[kRows][2 * kLanes];
+  const auto places = finish_tile<kRows, kVectors, kSigned, kPlain>(
+      *work.scaling, work.slot, sums, is_whole ? work.output : part[0], is_whole ? work.output_stride : 2 * kLanes);
+  if (!is_whole) [[unlikely]]
+    copy_rows(part[0], kRows, work.columns, work.output, work.output_stride);
+  if (!places.all_sure()) [[unlikely]]
+    fix_tile<kVectors, kRows>(work, places);
 }
 
-// All rows: tiles of the usual number of rows, then smaller ones.
-template <int kVectors>
+// All rows: tiles of the usual number of rows, then one smaller.
+template <int kVectors, bool kSigned, bool kPlain>
 void multiply_rows(TileWork work, std::int64_t count) {
-  const auto advance = [&](std::int64_t rows) {
-    work.starts += rows;
-    if (work.row_terms != nullptr) work.row_terms += rows;
-    work.output += rows * work.output_stride;
-    count -= rows;
-  };
-  while (count >= kTileRows<kVectors>) {
-    multiply_tile<kTileRows<kVectors>, kVectors>(work);
-    advance(kTileRows<kVectors>);
+  constexpr int kMost = kTileRows<kVectors>;
+  for (; count >= kMost; count -= kMost) {
+    multiply_tile<kMost, kVectors, kSigned, kPlain>(work);
+    work.starts += kMost;
+    if (work.row_terms != nullptr) work.row_terms += kMost;
+    work.output += kMost * work.output_stride;
   }
-  while (count >= 4) {
-    multiply_tile<4, kVectors>(work);
-    advance(4);
+  for_constants<kMost - 1>([&](auto index) __attribute__((always_inline)) {
+    if (count == index + 1) multiply_tile<index + 1, kVectors, kSigned, kPlain>(work);
+  });
+}
+
+template <int kVectors>
+void multiply_panel(const TileWork& work, std::int64_t count) {
+  if (work.is_signed) {
+    work.scaling->is_plain ? multiply_rows<kVectors, true, true>(work, count)
+                           : multiply_rows<kVectors, true, false>(work, count);
+  } else {
+    work.scaling->is_plain ? multiply_rows<kVectors, false, true>(work, count)
+                           : multiply_rows<kVectors, false, false>(work, count);
   }
-  while (count >= 2) {
-    multiply_tile<2, kVectors>(work);
-    advance(2);
-  }
-  if (count > 0) multiply_tile<1, kVectors>(work);
 }
 
 void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
-  vectors == 1 ? multiply_rows<1>(work, count) : multiply_rows<2>(work, count);
+  vectors == 1 ? multiply_panel<1>(work, count) : multiply_panel<2>(work, count);
 }
 
-// One row by several panels: nothing is better than multiply_panel.
-std::int64_t multiply_row(const TileWork&, std::int64_t) { return 0; }
+// One row by kPanels whole panels: weights are read once, so several streams of them keep the loads busy.
+template <int kPanels, bool kSigned, bool kPlain>
+void multiply_one_row(const TileWork& work) {
+  __m256i sums[kPanels][1][2];
+  const std::int64_t panel_bytes = work.lines * work.steps * kStepBytes<2>;
+  const std::int32_t* start = work.scaling->start.data() + work.slot;
+  const __m256i term = _mm256_set1_epi32(work.row_terms == nullptr ? 0 : work.row_terms[0]);
+  for_constants<2 * kPanels>([&](auto i) __attribute__((always_inline)) {
+    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(start + i * kLanes));
+    sums[i / 2][0][i % 2] = _mm256_add_epi32(first, term);
+  });
+  const std::int8_t* w = work.panel;
+  for (std::int64_t line = 0; line < work.lines; ++line) {
+    const RowElement* x = work.starts[0] + line * work.line_stride;
+    for (std::int64_t k = 0; k < work.steps; ++k, w += kStepBytes<2>) {
+      std::int32_t both;
+      std::memcpy(&both, x + k * kGroup, sizeof both);
+      const __m256i value = _mm256_set1_epi32(both);
+      for_constants<2 * kPanels>([&](auto i) __attribute__((always_inline)) {
+        const __m256i weights = load_weights(w + i / 2 * panel_bytes + i % 2 * kLanes * kGroup);
+        sums[i / 2][0][i % 2] = _mm256_add_epi32(sums[i / 2][0][i % 2], _mm256_madd_epi16(value, weights));
+      });
+    }
+  }
+  for_constants<kPanels>([&](auto p) __attribute__((always_inline)) {
+    const auto places = finish_tile<1, 2, kSigned, kPlain>(*work.scaling, work.slot + p * 2 * kLanes, sums[p],
+                                                           work.output + p * 2 * kLanes, 0);
+    if (!places.all_sure()) [[unlikely]] {
+      TileWork of_panel = work;
+      of_panel.panel += p * panel_bytes;
+      of_panel.slot += p * 2 * kLanes;
+      of_panel.channel += p * 2 * kLanes;
+      of_panel.output += p * 2 * kLanes;
+      fix_tile<2, 1>(of_panel, places);
+    }
+  });
+}
+
+template <bool kSigned, bool kPlain>
+std::int64_t multiply_one_row(TileWork work, std::int64_t panels) {
+  constexpr int kMost = 4;
+  const std::int64_t panel_bytes = work.lines * work.steps * kStepBytes<2>, all = panels;
+  const auto advance = [&](std::int64_t count) {
+    work.panel += count * panel_bytes;
+    work.slot += count * 2 * kLanes;
+    work.channel += count * 2 * kLanes;
+    work.output += count * 2 * kLanes;
+    panels -= count;
+  };
+  while (panels >= kMost) {
+    multiply_one_row<kMost, kSigned, kPlain>(work);
+    advance(kMost);
+  }
+  while (panels >= 2) {
+    multiply_one_row<2, kSigned, kPlain>(work);
+    advance(2);
+  }
+  return all - panels;
+}
+
+// One row by panels of 16 columns, one after the other; returns how many were done.
+std::int64_t multiply_row(const TileWork& work, std::int64_t panels) {
+  const bool is_plain = work.scaling->is_plain;
+  if (work.is_signed) {
+    return is_plain ? multiply_one_row<true, true>(work, panels) : multiply_one_row<true, false>(work, panels);
+  }
+  return is_plain ? multiply_one_row<false, true>(work, panels) : multiply_one_row<false, false>(work, panels);
+}

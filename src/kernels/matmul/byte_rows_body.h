@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tiles multiply: bytes made row elements (VNNI: unsigned; ARM: signed; else 16-bit numbers less the zero point),
-// in one of three ways.
+// What tiles multiply: bytes made row elements (REEF_BYTE_ROWS: unsigned; ARM: signed; else 16-bit numbers less the
+// zero point), in one of three ways.
 //   - Lines of the image, with what lies outside of it to the left and right: windows read from these, nothing is
 //     copied twice. For windows without gaps between their columns.
 //   - Rows, one per window, for groups of channels and dilated columns.
@@ -12,7 +12,7 @@
 template <typename T>
 [[gnu::always_inline]] inline void load_piece(const T* from, std::int64_t length, [[maybe_unused]] const T* end,
                                               [[maybe_unused]] std::int32_t zero_point, RowElement* to) {
-#if REEF_VNNI
+#if REEF_BYTE_ROWS
   const __m256i flip = _mm256_set1_epi8(std::is_signed_v<T> ? static_cast<char>(0x80) : 0);
   std::int64_t i = 0;
   for (; i + 32 <= length; i += 32) {
@@ -24,12 +24,19 @@ template <typename T>
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_xor_si128(bytes, _mm256_castsi256_si128(flip)));
   } else if (i < length) {
+#if REEF_VNNI
     const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
     // Masked loads take longer, masked stores far longer.
     const __m256i bytes = end - from >= i + 32 ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i))
                                                : _mm256_maskz_loadu_epi8(mask, from + i);
     // What lies beyond the end is written later, or multiplied by 0.
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(bytes, flip));
+#else
+    alignas(32) T few[32] = {};
+    if (end - from < i + 32) std::memcpy(few, from + i, static_cast<std::size_t>(length - i));
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(end - from < i + 32 ? few : from + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(bytes, flip));
+#endif
   }
 #elif defined(__aarch64__)
   if constexpr (std::is_signed_v<T>) {
@@ -49,7 +56,7 @@ template <typename T>
 // Positions outside of the image.
 template <typename T>
 [[gnu::noinline]] void load_outside(std::int64_t length, [[maybe_unused]] std::int32_t zero_point, RowElement* to) {
-#if REEF_VNNI
+#if REEF_BYTE_ROWS
   const std::int32_t element = zero_point + (std::is_signed_v<T> ? 128 : 0);
 #elif defined(__aarch64__)
   const std::int32_t element = zero_point - (std::is_signed_v<T> ? 0 : 128);

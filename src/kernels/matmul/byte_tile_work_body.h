@@ -10,8 +10,10 @@ struct TileWork {
   const std::int8_t* panel;
   const ByteScaling* scaling;
   std::int64_t channel, columns;  // first of the panel; how many there are
+  std::int64_t slot;              // of the panel in the scaling; AVX-512: the channel
   std::uint8_t* output;           // of the first row and the panel's first column
   std::int64_t output_stride;
   bool is_signed;
+  SplitSteps split;  // AVX2, split weights
   bool has_lowest;  // the panel has weights of -128
 };
