@@ -53,7 +53,7 @@ template <Access kAccess>
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
   } else if constexpr (kAccess == Access::kPieces) {
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), bytes);
-    _mm_storeh_pd(reinterpret_cast<double*>(to + channels - 8), _mm_castsi128_pd(bytes));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + channels - 8), _mm_unpackhi_epi64(bytes, bytes));
   } else {
     alignas(16) std::uint8_t few[kHalf];
     _mm_store_si128(reinterpret_cast<__m128i*>(few), bytes);

@@ -91,9 +91,8 @@ template <int kCount>
   const __m128i left = _mm256_castsi256_si128(bytes), right = _mm256_extracti128_si256(bytes, 1);
   const __m128i rows[2] = {_mm_unpacklo_epi32(left, right), _mm_unpackhi_epi32(left, right)};
   for_constants<kCount>([&](auto row) __attribute__((always_inline)) {
-    auto* const at = reinterpret_cast<double*>(to + row * stride);
-    const __m128d two = _mm_castsi128_pd(rows[row / 2]);
-    row % 2 == 0 ? _mm_storel_pd(at, two) : _mm_storeh_pd(at, two);
+    const __m128i two = rows[row / 2];
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + row * stride), row % 2 == 0 ? two : _mm_unpackhi_epi64(two, two));
   });
 }
 
