@@ -27,7 +27,7 @@ namespace avx2 {
 namespace {
 #define REEF_LANES 8
 #define REEF_TILE_VECTORS 2
-#define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 5)
+#define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 6)
 #include "kernels/matmul/float_panels_body.h"
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
