@@ -55,26 +55,33 @@ namespace {
 
 namespace {
 
-constexpr std::int64_t kRowsTogether = 48;  // windows whose operands stay in the cache while panels pass by
-constexpr std::int64_t kFewChannels = 4;    // windows over fewer are gathered
-constexpr std::int64_t kWidestPanel = 32;   // columns
+constexpr std::int64_t kRowsTogether = 48;   // windows whose operands stay in the cache while panels pass by
+constexpr std::int64_t kFewChannels = 4;     // windows over fewer are gathered
+constexpr std::int64_t kWidestPanel = 32;    // columns
+constexpr std::int64_t kPanelsTogether = 4;  // for a single row
 
 template <typename Work>
 void convolve_with(const ConvShape& s, const float* input, const FloatPanels& weights, std::int64_t matrix,
                    std::int64_t group, const FloatOutput& finish, std::int64_t pixel_begin, std::int64_t pixel_end,
                    std::int64_t panel_begin, std::int64_t panel_end, float* output,
-                   void (*multiply_panel)(const Work&, std::int64_t, std::int64_t)) {
+                   void (*multiply_panel)(const Work&, std::int64_t, std::int64_t),
+                   void (*multiply_row)(const Work&, std::int64_t)) {
   const std::int64_t together = std::min(kRowsTogether, pixel_end - pixel_begin);
   static thread_local WindowMemory<float> memory;
   WindowRows<float> rows(s, input, 0.0f, kFewChannels, together, memory);
   for (std::int64_t pixel = pixel_begin; pixel < pixel_end; pixel += together) {
     const std::int64_t count = std::min(together, pixel_end - pixel);
     rows.load(pixel, count, group);
-    for (std::int64_t p = panel_begin; p < panel_end; ++p) {
-      const std::int64_t in_group = p * weights.panel_columns,
-                         columns = std::min(weights.panel_columns, weights.columns - in_group);
+    std::int64_t panels = 1;  // at a time
+    for (std::int64_t p = panel_begin; p < panel_end; p += panels) {
+      const std::int64_t in_group = p * weights.panel_columns;
+      const bool has_more =
+          p + kPanelsTogether <= panel_end && in_group + kPanelsTogether * weights.panel_columns <= weights.columns;
+      panels = count == 1 && has_more ? kPanelsTogether : 1;
+      const std::int64_t columns = std::min(panels * weights.panel_columns, weights.columns - in_group);
       const std::int64_t channel = group * weights.columns + in_group;
-      alignas(64) float bias[kWidestPanel] = {};
+      alignas(64) float bias[kPanelsTogether * kWidestPanel];
+      std::fill_n(bias, panels * weights.panel_columns, 0.0f);
       if (finish.bias != nullptr)
         std::memcpy(bias, finish.bias + channel, static_cast<std::size_t>(columns) * sizeof(float));
       const Work work{rows.rows(),
@@ -88,7 +95,11 @@ void convolve_with(const ConvShape& s, const float* input, const FloatPanels& we
                       output + pixel * s.output_channels + channel,
                       s.output_channels,
                       columns};
-      multiply_panel(work, weights.width(p) / weights.lanes, count);
+      if (panels > 1) {
+        multiply_row(work, weights.panel_columns * weights.depth);
+      } else {
+        multiply_panel(work, weights.width(p) / weights.lanes, count);
+      }
     }
   }
 }
@@ -117,15 +128,19 @@ namespace {
 void convolve_matrix(const ConvShape& s, const float* input, const FloatPanels& weights, std::int64_t matrix,
                      std::int64_t group, const FloatOutput& finish, std::int64_t pixel_begin, std::int64_t pixel_end,
                      std::int64_t panel_begin, std::int64_t panel_end, float* output) {
-  const auto run = [&](auto* multiply_panel) {
+  const auto run = [&](auto* multiply_panel, auto* multiply_row) {
     convolve_with(s, input, weights, matrix, group, finish, pixel_begin, pixel_end, panel_begin, panel_end, output,
-                  multiply_panel);
+                  multiply_panel, multiply_row);
   };
 #if defined(__x86_64__)
-  if (weights.target == SimdTarget::kAvx512) return run(&avx512::multiply_panel);
-  if (weights.target == SimdTarget::kAvx2) return run(&avx2::multiply_panel);
+  if (weights.target == SimdTarget::kAvx512) {
+    return run(&avx512::multiply_panel, &avx512::multiply_row<kPanelsTogether>);
+  }
+  if (weights.target == SimdTarget::kAvx2) {
+    return run(&avx2::multiply_panel, &avx2::multiply_row<kPanelsTogether>);
+  }
 #endif
-  run(&baseline::multiply_panel);
+  run(&baseline::multiply_panel, &baseline::multiply_row<kPanelsTogether>);
 }
 
 }  // namespace

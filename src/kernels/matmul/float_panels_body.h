@@ -14,6 +14,43 @@ struct TileWork {
   std::int64_t output_stride, columns;
 };
 
+// Sums of one row to memory, with bias and limits.
+template <int kVectors>
+[[gnu::always_inline]] inline void finish_row(const TileWork& work, const Vec (&sums)[kVectors], float* to) {
+  const Vec lowest = work.lowest - Vec{}, highest = work.highest - Vec{};
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const Vec total = sums[v] + *reinterpret_cast<const Vec*>(work.bias + v * REEF_LANES);
+    const Vec raised = total < lowest ? lowest : total;  // NaN passes both
+    const Vec result = highest < raised ? highest : raised;
+    const std::int64_t left = work.columns - v * REEF_LANES;
+    if (left >= REEF_LANES) {
+      *reinterpret_cast<Vec*>(to + v * REEF_LANES) = result;
+    } else {
+      for (std::int64_t i = 0; i < left; ++i) to[v * REEF_LANES + i] = result[i];
+    }
+  }
+}
+
+// One row by several whole panels, `panel_size` floats apart: sums of one alone would wait for each addition.
+template <int kPanels>
+void multiply_row(const TileWork& work, std::int64_t panel_size) {
+  constexpr int kVectors = REEF_TILE_VECTORS;
+  Vec sums[kPanels * kVectors] = {};
+  const float* w = work.panel;
+  for (std::int64_t run = 0; run < work.runs; ++run) {
+    const float* x = work.rows[run * work.row_capacity];
+    for (std::int64_t k = 0; k < work.length; ++k, w += kVectors * REEF_LANES) {
+      const Vec value = x[k] - Vec{};  // in all lanes
+#pragma GCC unroll 16
+      for (int v = 0; v < kPanels * kVectors; ++v) {
+        sums[v] += value * *reinterpret_cast<const Vec*>(w + v / kVectors * panel_size + v % kVectors * REEF_LANES);
+      }
+    }
+  }
+  finish_row(work, sums, work.output);
+}
+
 template <int kRows, int kVectors>
 void multiply_tile(const TileWork& work) {
   Vec sums[kRows][kVectors] = {};
@@ -33,23 +70,8 @@ void multiply_tile(const TileWork& work) {
       }
     }
   }
-  const Vec lowest = work.lowest - Vec{}, highest = work.highest - Vec{};
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    float* to = work.output + r * work.output_stride;
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      const Vec total = sums[r][v] + *reinterpret_cast<const Vec*>(work.bias + v * REEF_LANES);
-      const Vec raised = total < lowest ? lowest : total;  // NaN passes both
-      const Vec result = highest < raised ? highest : raised;
-      const std::int64_t left = work.columns - v * REEF_LANES;
-      if (left >= REEF_LANES) {
-        *reinterpret_cast<Vec*>(to + v * REEF_LANES) = result;
-      } else {
-        for (std::int64_t i = 0; i < left; ++i) to[v * REEF_LANES + i] = result[i];
-      }
-    }
-  }
+  for (int r = 0; r < kRows; ++r) finish_row(work, sums[r], work.output + r * work.output_stride);
 }
 
 // As many rows as fit, from `row` on; returns how many were done.

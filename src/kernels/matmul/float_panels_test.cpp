@@ -74,6 +74,32 @@ TEST(FloatPanels, EqualTheReferenceOnRandomConvolutions) {
   });
 }
 
+// A single row goes by several panels at a time.
+TEST(FloatPanels, EqualTheReferenceOnSingleRows) {
+  for_each_supported_target([](SimdTarget target) {
+    std::mt19937 random(11);
+    for (const std::int64_t outputs : {1, 15, 31, 63, 64, 65, 96, 127, 128, 130, 256, 300}) {
+      ConvShape s;
+      s.batches = 1;
+      s.input_channels = pick(random, 1, 70);
+      s.output_channels = outputs;
+      s.x = s.y = {1, 1, 1, 1, 1, 0};
+      const Operands at(random, s, outputs * s.depth());
+      PackedColumns columns(1, outputs, s.depth());
+      FloatPanels panels(1, outputs, s.depth());
+      for (std::int64_t o = 0; o < outputs; ++o) {
+        const float* row = at.weights.data() + o * s.depth();
+        panels.set_column(0, o, row, 1);
+        for (std::int64_t k = 0; k < s.depth(); ++k) columns.at(0, o, k) = row[k];
+      }
+      std::vector<float> want(static_cast<std::size_t>(outputs), 7.0f), got = want;
+      convolve_float(s, at.input.data(), columns, at.finish, {0, 0, 1, 0, outputs}, want.data());
+      convolve_panels(s, at.input.data(), panels, 0, at.finish, 0, 1, 0, panels.panels(), got.data());
+      ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ": " << text_of(s);
+    }
+  });
+}
+
 TEST(DepthwiseFloat, EqualsTheReferenceOnRandomConvolutions) {
   for_each_supported_target([](SimdTarget target) {
     std::mt19937 random(8);
