@@ -189,6 +189,26 @@ TEST_P(LstmToIntegers, KeptFloatItStillStartsAnew) {
   }
 }
 
+// Among integers, by the name of its result in the model as given.
+TEST_P(LstmToIntegers, KeptFloatByNameItStillStartsAnew) {
+  const ir::Model model = imported();
+  QuantizeOptions options;
+  options.keep_float = {model.subgraphs[0].tensors[static_cast<std::size_t>(find_lstm(model)->outputs[0])].name};
+  const auto result = quantized(options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const ir::Operator* lstm = find_lstm(result->model);
+  ASSERT_NE(lstm, nullptr);
+  EXPECT_EQ(input_type(result->model, *lstm), ir::DataType::kFloat32);
+  EXPECT_GT(result->conversions, 0);
+  const auto lasting = prepared(result->model, ops::TfliteRelease::kCurrent);
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const auto fresh = prepared(result->model, ops::TfliteRelease::kCurrent);
+    const auto sample = [&](std::span<std::byte> bytes) { fill_noise(bytes, seed); };
+    run(*lasting, [&](std::span<std::byte> bytes) { fill_extremes(bytes, seed); });
+    EXPECT_EQ(run(*lasting, sample), run(*fresh, sample)) << seed;
+  }
+}
+
 TEST_P(LstmToIntegers, WeightsAloneKeepTheirAccuracy) {
   QuantizeOptions options;
   options.mode = Mode::kDynamic;

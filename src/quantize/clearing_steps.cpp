@@ -27,6 +27,7 @@ constexpr double kMargin = 0.25;       // rounding of the sums themselves, many 
 constexpr int kMostFeatures = 4096;    // beyond, the inputs are so small beside the recurrent products that 8 bits are
                                        // not for them
 constexpr int kOne = 64;               // weight 1 of the layer that adds the features: 64 / 64 is exact
+constexpr std::string_view kPaddedName = "/padded";  // of the result with clearing steps, while they are taken out
 constexpr std::size_t kShutGates[] = {0, 1, 3};
 
 std::string name_of(const ir::Model& model, std::int32_t t) {
@@ -144,11 +145,14 @@ class Remover {
     }
     ir::Shape shape = tensor(all).shape;
     shape[0] -= form.steps;
-    const std::int32_t steps = make.tensor(name_of(model_, all) + "/steps", shape);
+    // Users know the LSTM by the name of its result.
+    const std::string name = name_of(model_, all);
+    const std::int32_t steps = make.tensor(name, shape);
+    graph_.tensors[static_cast<std::size_t>(all)].name = name + std::string(kPaddedName);
     lstm.inputs[kLstmInput] = form.x;
     lstm.outputs = {steps};
     graph_.operators.push_back(std::move(lstm));
-    make.pad(steps, all, {form.steps, 0, 0, 0, 0, 0}, name_of(model_, all) + "/padding");
+    make.pad(steps, all, {form.steps, 0, 0, 0, 0, 0}, name + "/padding");
     return steps;
   }
 
@@ -173,6 +177,10 @@ class Restorer {
           return other.type == "PAD" && other.inputs[0] == op.outputs[0];
         });
         const std::int32_t steps = op.outputs[0];
+        if (padding != before.end()) {
+          std::swap(graph_.tensors[static_cast<std::size_t>(steps)].name,
+                    graph_.tensors[static_cast<std::size_t>(padding->outputs[0])].name);
+        }
         // A float LSTM among integers: the PAD is behind a QUANTIZE, and stays.
         op.outputs = {padding != before.end() ? padding->outputs[0] : with_more_steps(steps, found->second)};
         const std::int32_t all = op.outputs[0];
