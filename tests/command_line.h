@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace reef::testing {
@@ -21,7 +22,7 @@ struct Outcome {
 
 inline Outcome reef(const std::string& arguments) {
   Outcome outcome;
-  std::FILE* pipe = ::popen((std::string(REEF_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
+  std::FILE* pipe = ::popen(fmt::format("{} {} 2>&1", REEF_PROGRAM, arguments).c_str(), "r");
   if (pipe == nullptr) return outcome;
   std::array<char, 4096> chunk{};
   for (std::size_t n; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) outcome.text.append(chunk.data(), n);
