@@ -29,8 +29,9 @@ inline constexpr float kLstmFineScale = 1.0f / 16383.5f;  // of i g and of tanh(
 // In which units W x + b and R h are held.
 enum class LstmArguments : std::uint8_t {
   kGoogles,  // of h, as Google's program has them: both saturate near -1 and 1, where the functions are far from flat
-  // Reef's: from -8 to 8 where the logistic function follows, from -4 to 4 where tanh does. What is cut off changes
-  // those by 1/2981 at most, and rounding by a third of the functions' own steps in the mean.
+  // Reef's: from -8 to 8 where the logistic function follows, from -4 to 4 where tanh does. What is cut off of one
+  // argument changes the function by 1/2981 and 1/1491 at most, rounding one by 2 of the function's own steps (at 0,
+  // where it is steepest).
   kWide,
 };
 struct ChipLstmArgument {

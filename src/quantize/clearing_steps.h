@@ -24,6 +24,10 @@
 //      their tanh: 0;
 //   3. in the third step outputs are still 0, and what is left of the cells is less than half a step of theirs: 0.
 // What the third step adds to the cells is the same every time: at most 11 / 32768.
+//
+// This is TFLite's arithmetic. On the chip (numeric/chip_lstm.h) both arguments of a gate saturate at -8 and 8, so that
+// recurrent products of 8 could hold a gate open for ever: there it is tested, not proved. Gates below -6.3 are
+// exactly 0 there, so two steps do what three do here.
 #pragma once
 
 #include <cstdint>

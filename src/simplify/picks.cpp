@@ -25,10 +25,10 @@ std::optional<std::vector<std::int64_t>> begins_of(const Graph& graph, OpId id) 
 }
 
 // Shapes by value: references to tensors end with the next one added.
-void become_slice(Graph& graph, OpId id, TensorId x, const std::vector<std::int64_t>& begins, ir::Shape sizes) {
-  const std::vector<std::int32_t> narrow(begins.begin(), begins.end());
-  graph.become(id, "SLICE", "SliceOptions", {},
-               {x, graph.add_ints(narrow), graph.add_ints(std::vector<std::int32_t>(sizes.begin(), sizes.end()))});
+std::vector<TensorId> slice_operands(Graph& graph, TensorId x, const std::vector<std::int64_t>& begins,
+                                     ir::Shape sizes) {
+  const TensorId begin = graph.add_ints(std::vector<std::int32_t>(begins.begin(), begins.end()));
+  return {x, begin, graph.add_ints(std::vector<std::int32_t>(sizes.begin(), sizes.end()))};
 }
 
 bool join_slices(Graph& graph, OpId id) {
@@ -39,7 +39,9 @@ bool join_slices(Graph& graph, OpId id) {
   auto first = begins_of(graph, before);
   if (!first) return false;
   for (std::size_t axis = 0; axis < first->size(); ++axis) (*first)[axis] += (*begins)[axis];
-  become_slice(graph, id, graph.op(before).inputs[0], *first, graph.shape(graph.op(id).outputs[0]));
+  const TensorId x = graph.op(before).inputs[0];
+  const ir::Shape sizes = graph.shape(graph.op(id).outputs[0]);
+  graph.become(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, *first, sizes));
   return true;
 }
 
@@ -63,14 +65,11 @@ bool gather_as_slice(Graph& graph, OpId id) {
   ir::Shape sizes = from;
   sizes[static_cast<int>(axis)] = static_cast<std::int32_t>(indices->size());
   if (sizes == to) {
-    become_slice(graph, id, x, begins, sizes);
+    graph.become(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, sizes));
     return true;
   }
   const TensorId piece = graph.add_like(x, sizes);
-  const std::vector<std::int32_t> narrow(begins.begin(), begins.end());
-  graph.add_op(id, "SLICE", "SliceOptions", {},
-               {x, graph.add_ints(narrow), graph.add_ints(std::vector<std::int32_t>(sizes.begin(), sizes.end()))},
-               {piece});
+  graph.add_op(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, sizes), {piece});
   ir::Attributes attributes;
   attributes.set("new_shape", std::vector<std::int64_t>(to.begin(), to.end()));
   graph.become(id, "RESHAPE", "ReshapeOptions", std::move(attributes), {piece, graph.add_ints({to.begin(), to.end()})});
