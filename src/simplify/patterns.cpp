@@ -97,6 +97,25 @@ std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId const
   return graph.floats(constant);
 }
 
+std::optional<std::vector<std::int64_t>> slice_begins(const Graph& graph, OpId id) {
+  if (!graph.is(id, "SLICE") || !graph.is_sound(id)) return std::nullopt;
+  const ir::Shape& from = graph.shape(graph.op(id).inputs[0]);
+  const ir::Shape& to = graph.shape(graph.op(id).outputs[0]);
+  auto begins = graph.ints(graph.op(id).inputs[1]);
+  if (!begins || static_cast<int>(begins->size()) != from.rank() || to.rank() != from.rank()) return std::nullopt;
+  for (int axis = 0; axis < from.rank(); ++axis) {
+    const std::int64_t begin = (*begins)[static_cast<std::size_t>(axis)];
+    if (begin < 0 || begin + to[axis] > from[axis]) return std::nullopt;
+  }
+  return begins;
+}
+
+std::vector<TensorId> slice_operands(Graph& graph, TensorId x, const std::vector<std::int64_t>& begins,
+                                     ir::Shape sizes) {
+  const TensorId begin = graph.add_ints(std::vector<std::int32_t>(begins.begin(), begins.end()));
+  return {x, begin, graph.add_ints(std::vector<std::int32_t>(sizes.begin(), sizes.end()))};
+}
+
 AxisPadding same_padding(std::int64_t input, std::int64_t filter, std::int64_t stride, std::int64_t dilation) {
   constexpr std::int64_t kMost = 1 << 20;  // attributes may be any number
   if (stride < 1 || stride > kMost || dilation < 1 || dilation > kMost) return {1, 1};

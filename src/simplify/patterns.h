@@ -46,6 +46,12 @@ TensorId square_root_of(const Graph& graph, TensorId tensor);
 // the other axes; nullopt: it varies along other axes, or would enlarge the result.
 std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId constant, const ir::Shape& shape);
 
+// Begins of a SLICE whose pieces all lie inside, one per axis; nullopt: it is none, or they are not constant.
+std::optional<std::vector<std::int64_t>> slice_begins(const Graph& graph, OpId op);
+// Operands of a SLICE of x. (Sizes by value: references to tensors' shapes end with the next one added.)
+std::vector<TensorId> slice_operands(Graph& graph, TensorId x, const std::vector<std::int64_t>& begins,
+                                     ir::Shape sizes);
+
 // Padding of one axis of a window that ends up at `output` positions.
 struct AxisPadding {
   std::int64_t before = 0, after = 0;

@@ -6,37 +6,17 @@
 #include <vector>
 
 #include "simplify/pass.h"
+#include "simplify/patterns.h"
 
 namespace reef::simplify {
 namespace {
 
-// Begins of a SLICE whose pieces all lie inside.
-std::optional<std::vector<std::int64_t>> begins_of(const Graph& graph, OpId id) {
-  if (!graph.is(id, "SLICE") || !graph.is_sound(id)) return std::nullopt;
-  const ir::Shape& from = graph.shape(graph.op(id).inputs[0]);
-  const ir::Shape& to = graph.shape(graph.op(id).outputs[0]);
-  auto begins = graph.ints(graph.op(id).inputs[1]);
-  if (!begins || static_cast<int>(begins->size()) != from.rank() || to.rank() != from.rank()) return std::nullopt;
-  for (int axis = 0; axis < from.rank(); ++axis) {
-    const std::int64_t begin = (*begins)[static_cast<std::size_t>(axis)];
-    if (begin < 0 || begin + to[axis] > from[axis]) return std::nullopt;
-  }
-  return begins;
-}
-
-// Shapes by value: references to tensors end with the next one added.
-std::vector<TensorId> slice_operands(Graph& graph, TensorId x, const std::vector<std::int64_t>& begins,
-                                     ir::Shape sizes) {
-  const TensorId begin = graph.add_ints(std::vector<std::int32_t>(begins.begin(), begins.end()));
-  return {x, begin, graph.add_ints(std::vector<std::int32_t>(sizes.begin(), sizes.end()))};
-}
-
 bool join_slices(Graph& graph, OpId id) {
-  const auto begins = begins_of(graph, id);
+  const auto begins = slice_begins(graph, id);
   if (!begins) return false;
   const OpId before = graph.producer(graph.op(id).inputs[0]);
   if (before == kNone || !graph.has_one_user(graph.op(id).inputs[0])) return false;
-  auto first = begins_of(graph, before);
+  auto first = slice_begins(graph, before);
   if (!first) return false;
   for (std::size_t axis = 0; axis < first->size(); ++axis) (*first)[axis] += (*begins)[axis];
   const TensorId x = graph.op(before).inputs[0];

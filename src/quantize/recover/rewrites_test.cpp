@@ -187,6 +187,30 @@ TEST(QuantizeRewrites, LayersSubtractTheMeanOfNormalizations) {
   EXPECT_GT(gain_by_rewriting(*model), 0.5);
 }
 
+TEST(QuantizeRewrites, SumsInFrontOfANormalizationLeaveTheirMeansOut) {
+  Network net;
+  const ir::Shape wide{1, kRows, kWidth};
+  const std::int32_t sum = net.add("ADD", "AddOptions", {net.dense(net.x, kWidth), net.floats(wide, 2, 1)}, wide);
+  const std::int32_t normalized = net.normalization(sum);
+  const std::int32_t more = net.add("ADD", "AddOptions", {normalized, net.dense(normalized, kWidth)}, wide);
+  const auto model = net.done(more);
+  ir::Model changed = *model;
+  EXPECT_EQ(fold_centring(changed), 1);  // not by the layer behind it: the sum reads the result as well
+  EXPECT_EQ(count_of(changed, "SUB") + count_of(changed, "SQUARED_DIFFERENCE"), 0);
+  EXPECT_EQ(count_of(changed, "MEAN"), 1);
+  expect_same_outputs(model, changed);
+  EXPECT_GT(gain_by_rewriting(*model), 0.5);
+}
+
+TEST(QuantizeRewrites, SumsThatOthersReadKeepTheirMeans) {
+  Network net;
+  const ir::Shape wide{1, kRows, kWidth};
+  const std::int32_t sum = net.add("ADD", "AddOptions", {net.dense(net.x, kWidth), net.floats(wide, 2, 1)}, wide);
+  const auto model = net.done(net.add("MUL", "MulOptions", {net.normalization(sum), sum}, wide));
+  ir::Model changed = *model;
+  EXPECT_EQ(fold_centring(changed), 0);
+}
+
 TEST(QuantizeRewrites, MeansStayWhereMoreThanLayersRead) {
   Network net;
   const std::int32_t normalized = net.normalization(net.x);
