@@ -135,6 +135,12 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, c
   });
 }
 
+// Rows of the output that make a chunk of some microseconds, and share inputs.
+std::int64_t float_row_grain(const ConvShape& s) {
+  constexpr std::int64_t kProducts = 100'000, kFewest = 4;
+  return std::max(kProducts / std::max<std::int64_t>(s.taps() * s.x.output * s.output_channels, 1), kFewest);
+}
+
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
@@ -143,10 +149,10 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const float* weights = run_ctx.input(1).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
-    for_each_output_block(run_ctx, s, s.output_rows(), products_per_output(s), s.output_channels / s.input_channels,
-                          [&](const kernels::OutputBlock& block) {
-                            kernels::depthwise_convolve_float_fast(s, input, weights, finish, block, output);
-                          });
+    if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
+    run_ctx.parallel_for(s.output_rows(), float_row_grain(s), [&](std::int64_t begin, std::int64_t end) {
+      kernels::depthwise_float_rows(s, input, weights, finish, begin, end, 0, s.output_channels, output);
+    });
     return ok_status();
   });
 }

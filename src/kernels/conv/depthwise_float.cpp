@@ -2,6 +2,7 @@
 #include "kernels/conv/depthwise_float.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/simd/targets.h"
 
@@ -42,23 +43,25 @@ namespace {
 #include "kernels/simd/end_target.h"
 #endif
 
-void depthwise_convolve_float_fast(const ConvShape& s, const float* input, const float* weights,
-                                   const FloatOutput& finish, const OutputBlock& block, float* output) {
+void depthwise_float_rows(const ConvShape& s, const float* input, const float* weights, const FloatOutput& finish,
+                          std::int64_t row_begin, std::int64_t row_end, std::int64_t channel_begin,
+                          std::int64_t channel_end, float* output) {
   constexpr std::int64_t kWidestVector = 8;
-  if (s.output_channels != s.input_channels || block.channel_end - block.channel_begin < kWidestVector) {
-    return depthwise_convolve_float(s, input, weights, finish, block, output);
+  if (s.output_channels != s.input_channels || channel_end - channel_begin < kWidestVector) {
+    for (std::int64_t row = row_begin; row < row_end; ++row) {
+      depthwise_convolve_float(s, input, weights, finish, {row, 0, s.x.output, channel_begin, channel_end}, output);
+    }
+    return;
   }
-  const float* image = input + block.row / s.y.output * s.input_batch_size();
+  const auto run = [&](auto* rows) {
+    rows(s, input, weights, finish, row_begin, row_end, channel_begin, channel_end, output);
+  };
 #if defined(__x86_64__)
   // 64-byte vectors fill whole lines of the cache.
-  if (active_target() == SimdTarget::kAvx512 && block.channel_end - block.channel_begin >= 16) {
-    return avx512::depthwise_block(s, image, weights, finish, block, output);
-  }
-  if (active_target() != SimdTarget::kBaseline) {
-    return avx2::depthwise_block(s, image, weights, finish, block, output);
-  }
+  if (active_target() == SimdTarget::kAvx512 && channel_end - channel_begin >= 16) return run(&avx512::depthwise_rows);
+  if (active_target() != SimdTarget::kBaseline) return run(&avx2::depthwise_rows);
 #endif
-  baseline::depthwise_block(s, image, weights, finish, block, output);
+  run(&baseline::depthwise_rows);
 }
 
 }  // namespace reef::kernels

@@ -45,10 +45,10 @@ struct Inside {
   static constexpr int first = kFirst, last = kLast;
 };
 
-// The same for windows of 3x3: kPixels outputs, kStride pixels apart, of one vector of channels. The weights stay in
-// registers, and an input that several windows share is loaded once. `x` is the window's first position, inside or not.
+// The same for windows of 3x3: kPixels outputs, kStride pixels apart, of one vector of channels. An input that several
+// windows share is loaded once. `x` is the window's first position, inside or not.
 template <int kPixels, int kStride, typename Ys, typename Xs>
-[[gnu::always_inline]] inline void depthwise_tile_3x3(const ConvShape& s, const float* x, const Vec (&w)[9],
+[[gnu::always_inline]] inline void depthwise_tile_3x3(const ConvShape& s, const float* x, const float* w,
                                                       const float* bias, const FloatOutput& finish, float* output) {
   constexpr int kInputs = (kPixels - 1) * kStride + 3;
   Vec sums[kPixels] = {};
@@ -62,8 +62,9 @@ template <int kPixels, int kStride, typename Ys, typename Xs>
     }
 #pragma GCC unroll 3
     for (int kx = Xs::first; kx < Xs::last; ++kx) {
+      const Vec weight = *reinterpret_cast<const Vec*>(w + (3 * ky + kx) * s.output_channels);
 #pragma GCC unroll 8
-      for (int p = 0; p < kPixels; ++p) sums[p] += in[p * kStride + kx] * w[3 * ky + kx];
+      for (int p = 0; p < kPixels; ++p) sums[p] += in[p * kStride + kx] * weight;
     }
   }
   const Vec lowest = finish.lowest - Vec{}, highest = finish.highest - Vec{};
@@ -76,59 +77,61 @@ template <int kPixels, int kStride, typename Ys, typename Xs>
   }
 }
 
-// Outputs [x, x_end) of a row, one vector of channels.
-template <int kStride, typename Ys>
+// Outputs [x, x_end) of a row, kVectors vectors of channels. (All vectors of some pixels before the next pixels: a line
+// of the cache is used whole while it is there.)
+template <int kVectors, int kStride, typename Ys>
 void depthwise_row_3x3(const ConvShape& s, const float* image, const float* weights, const FloatOutput& finish,
                        std::int64_t row, std::int64_t x, std::int64_t x_end, std::int64_t channel, float* output) {
-  using All = Inside<0, 3>;
   const std::int64_t inside = (s.x.input - 3 + s.x.pad_before) / kStride + 1;  // windows from here on reach beyond
   const std::int64_t end = std::min(x_end, inside);
   const float* bias = finish.bias == nullptr ? nullptr : finish.bias + channel;
-  Vec w[9];
-#pragma GCC unroll 9
-  for (int i = 0; i < 9; ++i) w[i] = *reinterpret_cast<const Vec*>(weights + i * s.output_channels + channel);
+  const float* w = weights + channel;
   const float* from = image + (s.y.origin(row % s.y.output) * s.x.input + s.x.origin(x)) * s.input_channels + channel;
   float* to = output + (row * s.x.output + x) * s.output_channels + channel;
-  const auto advance = [&](std::int64_t pixels) {
-    x += pixels;
-    from += pixels * kStride * s.input_channels;
-    to += pixels * s.output_channels;
+  const auto tile = [&]<int kPixels, typename Xs>(std::integral_constant<int, kPixels>, Xs) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors * REEF_LANES; v += REEF_LANES) {
+      depthwise_tile_3x3<kPixels, kStride, Ys, Xs>(s, from + v, w + v, bias == nullptr ? nullptr : bias + v, finish,
+                                                   to + v);
+    }
+    x += kPixels;
+    from += kPixels * kStride * s.input_channels;
+    to += kPixels * s.output_channels;
   };
-  if (x == 0 && s.x.pad_before == 1) {
-    depthwise_tile_3x3<1, kStride, Ys, Inside<1, 3>>(s, from, w, bias, finish, to);
-    advance(1);
-  }
-  for (; x + REEF_PIXELS_3X3 <= end; advance(REEF_PIXELS_3X3)) {
-    depthwise_tile_3x3<REEF_PIXELS_3X3, kStride, Ys, All>(s, from, w, bias, finish, to);
-  }
-  for (; REEF_PIXELS_3X3 > 4 && x + 4 <= end; advance(4)) {
-    depthwise_tile_3x3<4, kStride, Ys, All>(s, from, w, bias, finish, to);
-  }
-  for (; x + 2 <= end; advance(2)) depthwise_tile_3x3<2, kStride, Ys, All>(s, from, w, bias, finish, to);
-  for (; x < end; advance(1)) depthwise_tile_3x3<1, kStride, Ys, All>(s, from, w, bias, finish, to);
-  if (x < x_end) depthwise_tile_3x3<1, kStride, Ys, Inside<0, 2>>(s, from, w, bias, finish, to);
+  constexpr std::integral_constant<int, REEF_PIXELS_3X3> kMost;
+  constexpr std::integral_constant<int, 4> kFour;
+  constexpr std::integral_constant<int, 2> kTwo;
+  constexpr std::integral_constant<int, 1> kOne;
+  constexpr Inside<0, 3> kAll;
+  if (x == 0 && s.x.pad_before == 1) tile(kOne, Inside<1, 3>());
+  while (x + REEF_PIXELS_3X3 <= end) tile(kMost, kAll);
+  while (REEF_PIXELS_3X3 > 4 && x + 4 <= end) tile(kFour, kAll);
+  while (x + 2 <= end) tile(kTwo, kAll);
+  while (x < end) tile(kOne, kAll);
+  if (x < x_end) tile(kOne, Inside<0, 2>());
 }
 
-using Row3x3 = void(const ConvShape&, const float*, const float*, const FloatOutput&, std::int64_t, std::int64_t,
-                    std::int64_t, std::int64_t, float*);
+using RowFunction = void(const ConvShape&, const float*, const float*, const FloatOutput&, std::int64_t, std::int64_t,
+                         std::int64_t, std::int64_t, float*);
 
-template <int kStride>
-Row3x3* row_3x3_of(const TapRange& ys) {
-  if (ys.begin == 0 && ys.end == 3) return &depthwise_row_3x3<kStride, Inside<0, 3>>;
-  if (ys.begin == 1 && ys.end == 3) return &depthwise_row_3x3<kStride, Inside<1, 3>>;
-  if (ys.begin == 0 && ys.end == 2) return &depthwise_row_3x3<kStride, Inside<0, 2>>;
+template <int kVectors, int kStride>
+RowFunction* row_3x3_of(const TapRange& ys) {
+  if (ys.begin == 0 && ys.end == 3) return &depthwise_row_3x3<kVectors, kStride, Inside<0, 3>>;
+  if (ys.begin == 1 && ys.end == 3) return &depthwise_row_3x3<kVectors, kStride, Inside<1, 3>>;
+  if (ys.begin == 0 && ys.end == 2) return &depthwise_row_3x3<kVectors, kStride, Inside<0, 2>>;
   return nullptr;
 }
 
 // For windows of 3x3 that reach beyond the image by one position at most; null: something else.
-inline Row3x3* row_3x3(const ConvShape& s, std::int64_t row) {
+template <int kVectors>
+RowFunction* row_3x3(const ConvShape& s, std::int64_t row) {
   const auto is_usual = [](const ConvAxis& axis) {
     const std::int64_t beyond = axis.origin(axis.output - 1) + 3 - axis.input;
     return axis.window == 3 && axis.dilation == 1 && axis.input >= 3 && axis.pad_before <= 1 && beyond <= 1;
   };
   if (!is_usual(s.x) || !is_usual(s.y) || s.x.stride > 2) return nullptr;
   const TapRange ys = s.y.inside(row % s.y.output);
-  return s.x.stride == 1 ? row_3x3_of<1>(ys) : row_3x3_of<2>(ys);
+  return s.x.stride == 1 ? row_3x3_of<kVectors, 1>(ys) : row_3x3_of<kVectors, 2>(ys);
 }
 
 template <int kVectors>
@@ -156,18 +159,26 @@ void depthwise_row(const ConvShape& s, const float* image, const float* weights,
   }
 }
 
-// One block of at least REEF_LANES channels; each input channel has one output channel.
-void depthwise_block(const ConvShape& s, const float* image, const float* weights, const FloatOutput& finish,
-                     const OutputBlock& block, float* output) {
-  std::int64_t channel = block.channel_begin;
-  Row3x3* const small_window = row_3x3(s, block.row);
-  for (; small_window == nullptr && channel + 2 * REEF_LANES <= block.channel_end; channel += 2 * REEF_LANES) {
-    depthwise_row<2>(s, image, weights, finish, block.row, block.x_begin, block.x_end, channel, output);
+// Rows [row_begin, row_end) of at least REEF_LANES channels; each input channel has one output channel. All rows of
+// some channels before the next channels: the lines that rows share stay in the first cache, which does not hold those
+// of all channels.
+void depthwise_rows(const ConvShape& s, const float* input, const float* weights, const FloatOutput& finish,
+                    std::int64_t row_begin, std::int64_t row_end, std::int64_t channel_begin, std::int64_t channel_end,
+                    float* output) {
+  constexpr int kWide = 2;  // vectors
+  const auto do_rows = [&](std::int64_t channel, auto* small_window, RowFunction* any_window) {
+    for (std::int64_t row = row_begin; row < row_end; ++row) {
+      const float* image = input + row / s.y.output * s.input_batch_size();
+      RowFunction* const special = small_window(s, row);
+      (special != nullptr ? special : any_window)(s, image, weights, finish, row, 0, s.x.output, channel, output);
+    }
+  };
+  std::int64_t channel = channel_begin;
+  for (; channel + kWide * REEF_LANES <= channel_end; channel += kWide * REEF_LANES) {
+    do_rows(channel, &row_3x3<kWide>, &depthwise_row<kWide>);
   }
-  for (; channel < block.channel_end; channel += REEF_LANES) {
+  for (; channel < channel_end; channel += REEF_LANES) {
     // The last vector may compute some channels again.
-    const std::int64_t first = std::min(channel, block.channel_end - REEF_LANES);
-    Row3x3* const do_row = small_window != nullptr ? small_window : &depthwise_row<1>;
-    do_row(s, image, weights, finish, block.row, block.x_begin, block.x_end, first, output);
+    do_rows(std::min(channel, channel_end - REEF_LANES), &row_3x3<1>, &depthwise_row<1>);
   }
 }

@@ -14,20 +14,22 @@ struct TileWork {
   std::int64_t output_stride, columns;
 };
 
-// Sums of one row to memory, with bias and limits.
-template <int kVectors>
-[[gnu::always_inline]] inline void finish_row(const TileWork& work, const Vec (&sums)[kVectors], float* to) {
+// Sums of kRows rows, `stride` floats apart in memory, with bias and limits. What `work` says is read before anything
+// is written, which might change it as far as the compiler knows.
+template <int kRows, int kVectors>
+[[gnu::always_inline]] inline void finish_rows(const TileWork& work, const Vec (&sums)[kRows][kVectors], float* to,
+                                               std::int64_t stride) {
   const Vec lowest = work.lowest - Vec{}, highest = work.highest - Vec{};
+  Vec bias[kVectors];
 #pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) {
-    const Vec total = sums[v] + *reinterpret_cast<const Vec*>(work.bias + v * REEF_LANES);
-    const Vec raised = total < lowest ? lowest : total;  // NaN passes both
-    const Vec result = highest < raised ? highest : raised;
-    const std::int64_t left = work.columns - v * REEF_LANES;
-    if (left >= REEF_LANES) {
-      *reinterpret_cast<Vec*>(to + v * REEF_LANES) = result;
-    } else {
-      for (std::int64_t i = 0; i < left; ++i) to[v * REEF_LANES + i] = result[i];
+  for (int v = 0; v < kVectors; ++v) bias[v] = *reinterpret_cast<const Vec*>(work.bias + v * REEF_LANES);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r, to += stride) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec total = sums[r][v] + bias[v];
+      const Vec raised = total < lowest ? lowest : total;  // NaN passes both
+      *reinterpret_cast<Vec*>(to + v * REEF_LANES) = highest < raised ? highest : raised;
     }
   }
 }
@@ -36,7 +38,7 @@ template <int kVectors>
 template <int kPanels>
 void multiply_row(const TileWork& work, std::int64_t panel_size) {
   constexpr int kVectors = REEF_TILE_VECTORS;
-  Vec sums[kPanels * kVectors] = {};
+  Vec sums[1][kPanels * kVectors] = {};
   const float* w = work.panel;
   for (std::int64_t run = 0; run < work.runs; ++run) {
     const float* x = work.rows[run * work.row_capacity];
@@ -44,20 +46,22 @@ void multiply_row(const TileWork& work, std::int64_t panel_size) {
       const Vec value = x[k] - Vec{};  // in all lanes
 #pragma GCC unroll 16
       for (int v = 0; v < kPanels * kVectors; ++v) {
-        sums[v] += value * *reinterpret_cast<const Vec*>(w + v / kVectors * panel_size + v % kVectors * REEF_LANES);
+        sums[0][v] += value * *reinterpret_cast<const Vec*>(w + v / kVectors * panel_size + v % kVectors * REEF_LANES);
       }
     }
   }
-  finish_row(work, sums, work.output);
+  finish_rows(work, sums, work.output, 0);
 }
 
+// Rows [first, first + kRows).
 template <int kRows, int kVectors>
-void multiply_tile(const TileWork& work) {
+[[gnu::always_inline]] inline void multiply_tile(const TileWork& work, std::int64_t first) {
   Vec sums[kRows][kVectors] = {};
   const float* w = work.panel;
-  for (std::int64_t run = 0; run < work.runs; ++run) {
+  const float* const* rows = work.rows + first;
+  for (std::int64_t run = 0; run < work.runs; ++run, rows += work.row_capacity) {
     const float* x[kRows];
-    for (int r = 0; r < kRows; ++r) x[r] = work.rows[run * work.row_capacity + r];
+    for (int r = 0; r < kRows; ++r) x[r] = rows[r];
     for (std::int64_t k = 0; k < work.length; ++k, w += kVectors * REEF_LANES) {
       Vec weight[kVectors];
 #pragma GCC unroll 8
@@ -70,48 +74,46 @@ void multiply_tile(const TileWork& work) {
       }
     }
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) finish_row(work, sums[r], work.output + r * work.output_stride);
+  // Results of columns that are not there go to `whole` alone. (Without a call: sums would lie in memory for it.)
+  constexpr std::int64_t kWidth = kVectors * REEF_LANES;
+  const bool is_whole = work.columns == kWidth;
+  alignas(64) float whole[kRows * kWidth];
+  float* const output = work.output + first * work.output_stride;
+  finish_rows(work, sums, is_whole ? output : whole, is_whole ? work.output_stride : kWidth);
+  if (is_whole) [[likely]]
+    return;
+  for (int r = 0; r < kRows; ++r) {
+    const auto bytes = static_cast<std::size_t>(work.columns) * sizeof(float);
+    std::memcpy(output + r * work.output_stride, whole + r * kWidth, bytes);
+  }
 }
 
-// As many rows as fit, from `row` on; returns how many were done.
+// As many whole tiles of rows [row, count) as there are; returns the row that follows them.
+template <int kRows, int kVectors>
+[[gnu::noinline]] std::int64_t multiply_tiles(const TileWork& work, std::int64_t row, std::int64_t count) {
+  for (; row + kRows <= count; row += kRows) multiply_tile<kRows, kVectors>(work, row);
+  return row;
+}
+
 template <int kVectors>
-std::int64_t multiply_rows(TileWork work, std::int64_t row, std::int64_t count) {
-  work.rows += row;
-  work.output += row * work.output_stride;
-  if (count - row >= REEF_TILE_ROWS(kVectors)) {
-    multiply_tile<REEF_TILE_ROWS(kVectors), kVectors>(work);
-    return REEF_TILE_ROWS(kVectors);
-  }
-  if (count - row >= 4) {
-    multiply_tile<4, kVectors>(work);
-    return 4;
-  }
-  if (count - row >= 2) {
-    multiply_tile<2, kVectors>(work);
-    return 2;
-  }
-  multiply_tile<1, kVectors>(work);
-  return 1;
+void multiply_rows(const TileWork& work, std::int64_t count) {
+  std::int64_t row = multiply_tiles<REEF_TILE_ROWS(kVectors), kVectors>(work, 0, count);
+  if (count - row >= 4) row = multiply_tiles<4, kVectors>(work, row, count);
+  if (count - row >= 2) row = multiply_tiles<2, kVectors>(work, row, count);
+  multiply_tiles<1, kVectors>(work, row, count);
 }
 
 void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
-  for (std::int64_t row = 0; row < count;) {
-    switch (vectors) {
-      case 1:
-        row += multiply_rows<1>(work, row, count);
-        break;
+  switch (vectors) {
+    case 1:
+      return multiply_rows<1>(work, count);
 #if REEF_TILE_VECTORS > 2
-      case 3:
-        row += multiply_rows<3>(work, row, count);
-        break;
-      case 4:
-        row += multiply_rows<4>(work, row, count);
-        break;
+    case 3:
+      return multiply_rows<3>(work, count);
+    case 4:
+      return multiply_rows<4>(work, count);
 #endif
-      default:
-        row += multiply_rows<2>(work, row, count);
-        break;
-    }
+    default:
+      return multiply_rows<2>(work, count);
   }
 }

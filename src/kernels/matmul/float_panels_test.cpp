@@ -109,14 +109,18 @@ TEST(DepthwiseFloat, EqualsTheReferenceOnRandomConvolutions) {
       s.output_channels = s.input_channels * (pick(random, 0, 5) == 0 ? 2 : 1);
       const Operands at(random, s, s.taps() * s.output_channels);
       std::vector<float> want(static_cast<std::size_t>(s.output_pixels() * s.output_channels), 7.0f), got = want;
-      const std::int64_t cut = pick(random, 1, s.x.output);
       for (std::int64_t row = 0; row < s.output_rows(); ++row) {
         depthwise_convolve_float(s, at.input.data(), at.weights.data(), at.finish,
                                  {row, 0, s.x.output, 0, s.output_channels}, want.data());
-        for (std::int64_t x = 0; x < s.x.output; x += cut) {
-          depthwise_convolve_float_fast(s, at.input.data(), at.weights.data(), at.finish,
-                                        {row, x, std::min(x + cut, s.x.output), 0, s.output_channels}, got.data());
-        }
+      }
+      const std::int64_t cut = pick(random, 1, s.output_rows());
+      const std::int64_t outputs_each = s.output_channels / s.input_channels;
+      const std::int64_t middle = pick(random, 0, s.input_channels) * outputs_each;
+      for (std::int64_t row = 0; row < s.output_rows(); row += cut) {
+        const std::int64_t end = std::min(row + cut, s.output_rows());
+        depthwise_float_rows(s, at.input.data(), at.weights.data(), at.finish, row, end, 0, middle, got.data());
+        depthwise_float_rows(s, at.input.data(), at.weights.data(), at.finish, row, end, middle, s.output_channels,
+                             got.data());
       }
       ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ", trial " << trial << ": " << text_of(s);
     }
@@ -140,8 +144,9 @@ TEST(DepthwiseFloat, EqualsTheReferenceOnWindowsOf3x3) {
         for (std::int64_t row = 0; row < s.output_rows(); ++row) {
           const OutputBlock block{row, 0, s.x.output, 0, s.output_channels};
           depthwise_convolve_float(s, at.input.data(), at.weights.data(), at.finish, block, want.data());
-          depthwise_convolve_float_fast(s, at.input.data(), at.weights.data(), at.finish, block, got.data());
         }
+        depthwise_float_rows(s, at.input.data(), at.weights.data(), at.finish, 0, s.output_rows(), 0, s.output_channels,
+                             got.data());
         ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ": " << text_of(s);
       }
     }
