@@ -31,7 +31,27 @@ void look_out_for(const Happened& happened) {
 
 }  // namespace
 
+// Chunks [begin, end) of a loop that one thread begins with, from the front; others, when they have nothing left of
+// their own, take from the back. Each thread has the same part of every loop, so that what one operator leaves in its
+// core's cache is what it reads in the next.
+struct alignas(64) Share {
+  std::int64_t begin = 0;             // the owner's alone
+  std::atomic<std::int64_t> end{0};   // taken from the back
+  std::atomic<std::int64_t> left{0};  // chunks that nobody has taken
+
+  // A chunk may be taken if one is left; whoever counts it off gets one.
+  bool take() {
+    std::int64_t now = left.load(std::memory_order_relaxed);
+    while (now > 0) {
+      if (left.compare_exchange_weak(now, now - 1, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+};
+
 struct ThreadPool::Impl {
+  explicit Impl(int threads) : shares(static_cast<std::size_t>(threads)) {}
+
   std::vector<std::thread> workers;
   // A loop is begun by opening it and counting it; a worker that sees a new count joins by adding itself to `busy` and
   // then looking whether it is open. The caller closes the loop and then waits until nobody is busy. All of these are
@@ -45,7 +65,7 @@ struct ThreadPool::Impl {
   const FunctionRef<void(std::int64_t, std::int64_t)>* body = nullptr;
   std::int64_t count = 0;
   std::int64_t grain = 1;
-  std::atomic<std::int64_t> next{0};
+  std::vector<Share> shares;  // of the caller, then of each worker
   std::mutex mutex;
   std::exception_ptr failure;  // the first, guarded by mutex
 
@@ -54,22 +74,39 @@ struct ThreadPool::Impl {
 
   bool late() const { return has_deadline && Clock::now() > deadline; }
 
+  // Before the loop is open.
+  void share_out() {
+    const std::int64_t chunks = (count + grain - 1) / grain, threads = static_cast<std::int64_t>(shares.size());
+    std::int64_t begin = 0;
+    for (std::int64_t i = 0; i < threads; ++i) {
+      const std::int64_t size = chunks / threads + (i < chunks % threads ? 1 : 0);
+      Share& share = shares[static_cast<std::size_t>(i)];
+      share.begin = begin;
+      share.end.store(begin + size, std::memory_order_relaxed);
+      share.left.store(size, std::memory_order_relaxed);
+      begin += size;
+    }
+  }
+
+  void run(std::int64_t chunk) const { (*body)(chunk * grain, std::min((chunk + 1) * grain, count)); }
+
   // What a chunk throws ends the loop and reaches the caller of parallel_for, whichever thread it was thrown on.
-  void take_chunks() {
+  void take_chunks(std::size_t thread) {
     try {
-      for (;;) {
-        const std::int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-        if (begin >= count || late()) return;
-        (*body)(begin, std::min(begin + grain, count));
+      Share& own = shares[thread];
+      while (own.take() && !late()) run(own.begin++);
+      for (std::size_t i = 1; i < shares.size(); ++i) {
+        Share& other = shares[(thread + i) % shares.size()];
+        while (other.take() && !late()) run(other.end.fetch_sub(1, std::memory_order_relaxed) - 1);
       }
     } catch (...) {
-      next.store(count, std::memory_order_relaxed);
+      for (Share& share : shares) share.left.store(0, std::memory_order_relaxed);
       std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
     }
   }
 
-  void worker() {
+  void worker(std::size_t thread) {
     for (int seen = 0;;) {
       // Loops come in quick succession while a model runs: looking out for the next is faster than being woken for it.
       look_out_for([&] { return generation.load(std::memory_order_relaxed) != seen; });
@@ -77,14 +114,16 @@ struct ThreadPool::Impl {
       if (stopping) return;
       ++busy;
       seen = generation;
-      if (is_open) take_chunks();
+      if (is_open) take_chunks(thread);
       if (--busy == 0) busy.notify_one();
     }
   }
 };
 
-ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
-  for (int i = 1; i < threads; ++i) impl_->workers.emplace_back([impl = impl_.get()] { impl->worker(); });
+ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>(std::max(threads, 1))) {
+  for (int i = 1; i < threads; ++i) {
+    impl_->workers.emplace_back([impl = impl_.get(), i] { impl->worker(static_cast<std::size_t>(i)); });
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -109,11 +148,11 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
   impl_->body = &body;
   impl_->count = count;
   impl_->grain = grain;
-  impl_->next.store(0, std::memory_order_relaxed);
+  impl_->share_out();
   impl_->is_open = true;
   ++impl_->generation;
   impl_->generation.notify_all();
-  impl_->take_chunks();
+  impl_->take_chunks(0);
   impl_->is_open = false;
   look_out_for([&] { return impl_->busy.load(std::memory_order_relaxed) == 0; });
   for (int busy = impl_->busy; busy != 0; busy = impl_->busy) impl_->busy.wait(busy);

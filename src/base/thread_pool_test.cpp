@@ -2,6 +2,8 @@
 #include "base/thread_pool.h"
 
 #include <atomic>
+#include <chrono>
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,6 +33,39 @@ TEST(ThreadPool, ManySmallLoopsInARow) {
     pool.parallel_for(8, 1, [&](std::int64_t begin, std::int64_t) { sum += static_cast<int>(begin); });
   }
   EXPECT_EQ(sum.load(), 2000 * 28);
+}
+
+// The first chunk lasts until all others are done, so others must do those that its thread would have come to.
+TEST(ThreadPool, ChunksOfABusyThreadAreTakenByOthers) {
+  for (const int threads : {2, 3}) {
+    ThreadPool pool(threads);
+    constexpr int kChunks = 10;
+    for (int busy_chunk : {0, kChunks - 1}) {
+      std::atomic<int> done{0};
+      pool.parallel_for(kChunks, 1, [&](std::int64_t begin, std::int64_t) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (begin == busy_chunk && done < kChunks - 1 && std::chrono::steady_clock::now() < end) {
+        }
+        if (begin != busy_chunk || done == kChunks - 1) ++done;
+      });
+      EXPECT_EQ(done.load(), kChunks) << threads << " threads, chunk " << busy_chunk;
+    }
+  }
+}
+
+TEST(ThreadPool, WhatAChunkThrowsReachesTheCaller) {
+  ThreadPool pool(3);
+  for (int thrower = 0; thrower < 9; ++thrower) {
+    const auto loop = [&] {
+      pool.parallel_for(9, 1, [&](std::int64_t begin, std::int64_t) {
+        if (begin == thrower) throw std::runtime_error("a chunk");
+      });
+    };
+    EXPECT_THROW(loop(), std::runtime_error);
+    std::atomic<int> visits{0};
+    pool.parallel_for(100, 7, [&](std::int64_t begin, std::int64_t end) { visits += static_cast<int>(end - begin); });
+    EXPECT_EQ(visits.load(), 100);
+  }
 }
 
 TEST(ThreadPool, PastTheDeadlineTheRestIsSkipped) {
