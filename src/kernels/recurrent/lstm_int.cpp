@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/recurrent/curve_table.h"
+#include "kernels/recurrent/fixed_curves.h"
 #include "kernels/recurrent/int_vectors.h"
 #include "numeric/fixed_point_math.h"
 
@@ -158,37 +158,7 @@ void project(const LstmInt& lstm, const LstmIntWorkspace& w, std::int8_t* output
   });
 }
 
-template <int kBits>
-void tanh_of(const std::int16_t* values, std::int64_t count, std::int16_t* result) {
-  map_by_table(values, count, result,
-               [](std::int16_t x) { return numeric::tanh(numeric::Fixed<std::int16_t, kBits>{x}).raw; });
-}
-
 }  // namespace
-
-void logistic_q3(std::int16_t* values, std::int64_t count) {
-  map_by_table(values, count, values,
-               [](std::int16_t x) { return numeric::logistic(numeric::Fixed<std::int16_t, 3>{x}).raw; });
-}
-
-void tanh_q15(int integer_bits, const std::int16_t* values, std::int64_t count, std::int16_t* result) {
-  switch (integer_bits) {
-    case 0:
-      return tanh_of<0>(values, count, result);
-    case 1:
-      return tanh_of<1>(values, count, result);
-    case 2:
-      return tanh_of<2>(values, count, result);
-    case 3:
-      return tanh_of<3>(values, count, result);
-    case 4:
-      return tanh_of<4>(values, count, result);
-    case 5:
-      return tanh_of<5>(values, count, result);
-    default:
-      return tanh_of<6>(values, count, result);
-  }
-}
 
 std::int16_t multiply_and_shift(std::int16_t a, std::int16_t b, int shift) {
   return static_cast<std::int16_t>(numeric::rounding_divide_by_power_of_two(a * b, shift));

@@ -56,14 +56,7 @@ struct LstmIntWorkspace {
 void run_lstm_step(const LstmInt& lstm, const LstmIntStep& step, LstmIntWorkspace& workspace,
                    const ParallelFor& parallel_for);
 
-// ---- Shared with the other integer kernels
-// ---------------------------------------------------------------------------
-
-// Q0.15 of the logistic function of Q3.12 numbers, in place.
-void logistic_q3(std::int16_t* values, std::int64_t count);
-// Q0.15 of tanh of numbers with `integer_bits` (0 to 6) integer bits.
-void tanh_q15(int integer_bits, const std::int16_t* values, std::int64_t count, std::int16_t* result);
-// round(a * b / 2^shift) as 16 bits; 0 <= shift <= 31.
+// Shared with the other integer kernels: round(a * b / 2^shift) as 16 bits; 0 <= shift <= 31.
 std::int16_t multiply_and_shift(std::int16_t a, std::int16_t b, int shift);
 
 }  // namespace reef::kernels

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/recurrent/fixed_curves.h"
+
+#include <cstring>
+
+#include "kernels/recurrent/curve_table.h"
+#include "kernels/simd/targets.h"
+#include "numeric/fixed_point_math.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace reef::kernels {
+#if defined(__x86_64__)
+#include "kernels/simd/begin_avx2.h"
+namespace avx2 {
+namespace {
+#define REEF_BYTES 32
+using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
+[[gnu::always_inline]] inline Vec multiply(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(_mm256_mulhrs_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+[[gnu::always_inline]] inline Vec add_saturated(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(_mm256_adds_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+#include "kernels/recurrent/fixed_curves_body.h"
+#undef REEF_BYTES
+}  // namespace
+}  // namespace avx2
+#include "kernels/simd/end_target.h"
+#elif defined(__aarch64__)
+#include "kernels/simd/begin_neon.h"
+namespace neon {
+namespace {
+#define REEF_BYTES 16
+using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
+[[gnu::always_inline]] inline Vec multiply(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(vqrdmulhq_s16(reinterpret_cast<int16x8_t>(a), reinterpret_cast<int16x8_t>(b)));
+}
+[[gnu::always_inline]] inline Vec add_saturated(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(vqaddq_s16(reinterpret_cast<int16x8_t>(a), reinterpret_cast<int16x8_t>(b)));
+}
+#include "kernels/recurrent/fixed_curves_body.h"
+#undef REEF_BYTES
+}  // namespace
+}  // namespace neon
+#include "kernels/simd/end_target.h"
+#endif
+
+namespace {
+
+template <int kBits>
+void tanh_of(const std::int16_t* values, std::int64_t count, std::int16_t* result) {
+#if defined(__x86_64__)
+  if (active_target() != SimdTarget::kBaseline) return avx2::map<avx2::Tanh<kBits>>(values, count, result);
+#elif defined(__aarch64__)
+  if (active_target() != SimdTarget::kBaseline) return neon::map<neon::Tanh<kBits>>(values, count, result);
+#endif
+  map_by_table(values, count, result,
+               [](std::int16_t x) { return numeric::tanh(numeric::Fixed<std::int16_t, kBits>{x}).raw; });
+}
+
+}  // namespace
+
+void logistic_q3(std::int16_t* values, std::int64_t count) {
+#if defined(__x86_64__)
+  if (active_target() != SimdTarget::kBaseline) return avx2::map<avx2::Logistic>(values, count, values);
+#elif defined(__aarch64__)
+  if (active_target() != SimdTarget::kBaseline) return neon::map<neon::Logistic>(values, count, values);
+#endif
+  map_by_table(values, count, values,
+               [](std::int16_t x) { return numeric::logistic(numeric::Fixed<std::int16_t, 3>{x}).raw; });
+}
+
+void tanh_q15(int integer_bits, const std::int16_t* values, std::int64_t count, std::int16_t* result) {
+  switch (integer_bits) {
+    case 0:
+      return tanh_of<0>(values, count, result);
+    case 1:
+      return tanh_of<1>(values, count, result);
+    case 2:
+      return tanh_of<2>(values, count, result);
+    case 3:
+      return tanh_of<3>(values, count, result);
+    case 4:
+      return tanh_of<4>(values, count, result);
+    case 5:
+      return tanh_of<5>(values, count, result);
+    default:
+      return tanh_of<6>(values, count, result);
+  }
+}
+
+}  // namespace reef::kernels
