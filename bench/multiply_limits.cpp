@@ -53,6 +53,18 @@ __attribute__((target("avx2,avx512f,avx512vl,avx512vnni"))) void vnni_bytes() {
   for (__m256i& sum : sums) asm volatile("" ::"m"(sum));
 }
 
+// The same instruction, coded for CPUs without AVX-512.
+__attribute__((target("avx2"))) void avx_vnni_bytes() {
+  __m256i sums[kChains];
+  for (__m256i& sum : sums) asm volatile("vpxor %0, %0, %0" : "=x"(sum));
+  const __m256i x = _mm256_set1_epi8(1);
+  for (std::int64_t i = 0; i < kSteps; ++i) {
+#pragma GCC unroll 12
+    for (int k = 0; k < kChains; ++k) asm volatile("%{vex%} vpdpbusd %1, %1, %0" : "+x"(sums[k]) : "x"(x));
+  }
+  for (__m256i& sum : sums) asm volatile("" ::"m"(sum));
+}
+
 // Pairs of products in sums of 16 bits, as kernels/matmul/byte_split.h has them at best. All in assembler: gcc 12 would
 // keep the sums in memory.
 __attribute__((target("avx2"))) void pairs_of_bytes() {
@@ -95,6 +107,9 @@ MultiplyLimits multiply_limits() {
 #if defined(__x86_64__)
   if (target == kernels::SimdTarget::kAvx512) {
     return {best_rate(steps * kChains * 32, vnni_bytes), best_rate(steps * kChains * 8, avx_floats)};
+  }
+  if (target == kernels::SimdTarget::kAvxVnni) {
+    return {best_rate(steps * kChains * 32, avx_vnni_bytes), best_rate(steps * kChains * 8, avx_floats)};
   }
   if (target == kernels::SimdTarget::kAvx2) {
     return {best_rate(steps * kChains * 32, pairs_of_bytes), best_rate(steps * kChains * 8, avx_floats)};

@@ -54,7 +54,7 @@ void depthwise_convolve_float_fast(const ConvShape& s, const float* input, const
   if (active_target() == SimdTarget::kAvx512 && block.channel_end - block.channel_begin >= 16) {
     return avx512::depthwise_block(s, image, weights, finish, block, output);
   }
-  if (active_target() != SimdTarget::kBaseline) {
+  if (active_includes(SimdTarget::kAvx2)) {
     return avx2::depthwise_block(s, image, weights, finish, block, output);
   }
 #endif

@@ -151,7 +151,7 @@ void BytePairs::row(const std::uint8_t* a, std::int64_t a_step, const std::uint8
     const std::int64_t done = count < 64 ? 0 : avx512::wide_pairs_row(*this, a, a_step, b, b_step, out, count);
     if (done == count) return;
     return avx512::pairs_row(*this, a + done * a_step, a_step, b + done * b_step, b_step, out + done, count - done);
-  } else if (real_.is_fast && target == SimdTarget::kAvx2) {
+  } else if (real_.is_fast && includes(target, SimdTarget::kAvx2)) {
     return avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
   }
 #elif defined(__aarch64__)

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile loop of matmul/byte_panels.h for AVX2: rows of 16-bit numbers, two products at a time, 8 sums in a vector. A
-// panel of 16 columns has the even ones in its first vector and the odd ones in its second, so that results taken in
-// turn are in order. Sums stay in registers from the first product to the byte; results that floats cannot tell are
-// computed again, alone. No include guard: it is included between brackets, see simd/targets.h.
+// The tile loop of matmul/byte_panels.h on vectors of 32 bytes, 8 sums in each: for AVX2 rows of 16-bit numbers, two
+// products at a time; for AVX-VNNI (REEF_DOTS) rows of unsigned bytes, four at a time. A panel of 16 columns has the
+// even ones in its first vector and the odd ones in its second, so that results taken in turn are in order. Sums stay
+// in registers from the first product to the byte; results that floats cannot tell are computed again, alone. No
+// include guard: it is included between brackets, see simd/targets.h.
 
+#if REEF_DOTS
+using RowElement = std::uint8_t;
+constexpr int kGroup = 4;
+#else
 using RowElement = std::int16_t;
 constexpr int kGroup = 2;
+#endif
 template <int kVectors>
 constexpr int kTileRows = kVectors == 1 ? 8 : 6;
 
@@ -16,10 +22,32 @@ constexpr int kTileRows = kVectors == 1 ? 8 : 6;
 template <int kVectors>
 constexpr int kStepBytes = kVectors * kLanes * kGroup;
 
+// A group of a row's elements, for all columns.
+[[gnu::always_inline]] inline __m256i broadcast_group(const RowElement* from) {
+  std::int32_t group;
+  std::memcpy(&group, from, sizeof group);
+  return _mm256_set1_epi32(group);
+}
+#if REEF_DOTS
+[[gnu::always_inline]] inline __m256i load_weights(const std::int8_t* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
+// A group of a row's elements by one or two vectors of weights. In assembler, so that the sums stay where they are: gcc
+// 12 moves what its own function returns to another register.
+[[gnu::always_inline]] inline void add_dots(__m256i& sums, __m256i x, __m256i w) {
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(w));
+}
+[[gnu::always_inline]] inline void add_products(__m256i& sums0, __m256i& sums1, const RowElement* four, __m256i w0,
+                                                __m256i w1) {
+  const __m256i value = broadcast_group(four);
+  add_dots(sums0, value, w0);
+  add_dots(sums1, value, w1);
+}
+#else
 [[gnu::always_inline]] inline __m256i load_weights(const std::int8_t* from) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
-// One pair of a row's elements by one or two vectors of weights. In assembler: 12 sums, two vectors of weights and the
+// A pair of a row's elements by one or two vectors of weights. In assembler: 12 sums, two vectors of weights and the
 // two used here are all the registers there are, and gcc 12 would need one more.
 [[gnu::always_inline]] inline void add_products(__m256i& sums0, __m256i& sums1, const RowElement* pair, __m256i w0,
                                                 __m256i w1) {
@@ -32,11 +60,10 @@ constexpr int kStepBytes = kVectors * kLanes * kGroup;
       : [sums0] "+x"(sums0), [sums1] "+x"(sums1), [value] "=&x"(value), [product] "=&x"(product)
       : [pair] "m"(*reinterpret_cast<const RowElement(*)[2]>(pair)), [w0] "x"(w0), [w1] "x"(w1));
 }
-[[gnu::always_inline]] inline void add_products(__m256i& sums, const RowElement* pair, __m256i w) {
-  std::int32_t both;
-  std::memcpy(&both, pair, sizeof both);
-  sums = _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_set1_epi32(both), w));
+[[gnu::always_inline]] inline void add_dots(__m256i& sums, __m256i x, __m256i w) {
+  sums = _mm256_add_epi32(sums, _mm256_madd_epi16(x, w));
 }
+#endif
 
 // One result that floats cannot tell: its sum again, then the reference's function.
 template <int kVectors>
@@ -159,8 +186,9 @@ void multiply_tile(const TileWork& work) {
           add_products(sums[row][0], sums[row][1], x[row] + at, first, second);
         });
       } else {
-        for_constants<kRows>([&](auto row)
-                                 __attribute__((always_inline)) { add_products(sums[row][0], x[row] + at, first); });
+        for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
+          add_dots(sums[row][0], broadcast_group(x[row] + at), first);
+        });
       }
     }
     for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] += work.line_stride; });
@@ -192,12 +220,10 @@ void multiply_one_row(const TileWork& work) {
   for (std::int64_t line = 0; line < work.lines; ++line) {
     const RowElement* x = work.starts[0] + line * work.line_stride;
     for (std::int64_t k = 0; k < work.steps; ++k, w += kStepBytes<2>) {
-      std::int32_t both;
-      std::memcpy(&both, x + k * kGroup, sizeof both);
-      const __m256i value = _mm256_set1_epi32(both);
+      const __m256i value = broadcast_group(x + k * kGroup);
       for_constants<2 * kPanels>([&](auto i) __attribute__((always_inline)) {
         const __m256i weights = load_weights(w + i / 2 * panel_bytes + i % 2 * kLanes * kGroup);
-        sums[i / 2][0][i % 2] = _mm256_add_epi32(sums[i / 2][0][i % 2], _mm256_madd_epi16(value, weights));
+        add_dots(sums[i / 2][0][i % 2], value, weights);
       });
     }
   }

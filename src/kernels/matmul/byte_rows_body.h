@@ -67,7 +67,7 @@ template <typename T>
 }
 
 std::int32_t sum_of_line(const RowElement* line, std::int64_t length) {
-#if REEF_VNNI
+#if REEF_BYTE_ROWS
   const __m256i zero = _mm256_setzero_si256();
   __m256i total = zero;
   std::int64_t i = 0;
@@ -76,8 +76,15 @@ std::int32_t sum_of_line(const RowElement* line, std::int64_t length) {
         _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(line + i)), zero));
   }
   if (i < length) {
+#if REEF_VNNI
     const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
-    total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_maskz_loadu_epi8(mask, line + i), zero));
+    const __m256i rest = _mm256_maskz_loadu_epi8(mask, line + i);
+#else
+    alignas(32) RowElement few[32] = {};
+    std::memcpy(few, line + i, static_cast<std::size_t>(length - i));
+    const __m256i rest = _mm256_load_si256(reinterpret_cast<const __m256i*>(few));
+#endif
+    total = _mm256_add_epi64(total, _mm256_sad_epu8(rest, zero));
   }
   const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
   return static_cast<std::int32_t>(_mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))));

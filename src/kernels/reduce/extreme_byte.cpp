@@ -71,7 +71,7 @@ template <typename Index>
 void first_extreme_bytes(const std::uint8_t* row, std::int64_t rows, std::int64_t count, bool is_signed, bool want_max,
                          Index* at) {
 #if defined(__x86_64__)
-  if (count >= 16 && count <= 32 && active_target() != SimdTarget::kBaseline) {
+  if (count >= 16 && count <= 32 && active_includes(SimdTarget::kAvx2)) {
     return search_short_rows(row, rows, count, (is_signed ? 0x80 : 0) ^ (want_max ? 0 : 0xFF), at);
   }
 #endif

@@ -211,7 +211,7 @@ void resize_bytes(const ResizeGeometry& g, const T* input, T* output, std::int64
       REEF_RESIZE_ROW(avx512);
       continue;
     }
-    if (active_target() != SimdTarget::kBaseline) {
+    if (active_includes(SimdTarget::kAvx2)) {
       REEF_RESIZE_ROW(avx2);
       continue;
     }

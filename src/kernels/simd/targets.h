@@ -15,22 +15,28 @@
 
 namespace reef::kernels {
 
+// In order: what a CPU runs is whatever comes last. Each x86 target has all that those before it have, and so has each
+// ARM target; where a kernel has no code for a target, that of the next one before is meant.
 enum class SimdTarget {
   kBaseline,  // 16-byte vectors: SSE2, or what the compiler makes of them
   // x86-64
   kAvx2,
-  kAvx512,  // F, BW, DQ, VL and VNNI
-  // 64-bit ARM. Where a kernel has nothing for these, kBaseline's is meant.
+  kAvxVnni,  // AVX2 and products of bytes (VPDPBUSD) on 32-byte vectors
+  kAvx512,   // F, BW, DQ, VL and VNNI
+  // 64-bit ARM
   kNeon,     // what every one has
   kDotprod,  // and dot products of bytes (SDOT)
 };
+// Whether `target` can run code for `needed`, of the same kind of CPU or kBaseline.
+constexpr bool includes(SimdTarget target, SimdTarget needed) { return target >= needed; }
 
 std::string_view target_name(SimdTarget target);
 // Those that this CPU has and this build knows, kBaseline first.
 std::vector<SimdTarget> supported_targets();
-// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "avx2", "avx512", "neon",
-// "dotprod"); a name that this CPU does not have changes nothing.
+// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "avx2", "avxvnni",
+// "avx512", "neon", "dotprod"); a name that this CPU does not have changes nothing.
 SimdTarget active_target();
+inline bool active_includes(SimdTarget needed) { return includes(active_target(), needed); }
 // Changes it, for tests and benchmarks: weights packed before must not be used after.
 void set_active_target(SimdTarget target);
 
