@@ -2,8 +2,9 @@
 #include "kernels/matmul/byte_panels.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
+#include <iterator>
+#include <numeric>
 #include <type_traits>
 
 #include "numeric/fixed_point.h"
@@ -20,25 +21,18 @@
 
 namespace reef::kernels {
 #if defined(__x86_64__)
+#include "kernels/simd/begin_sse4.h"
+namespace sse4 {
+namespace {
+#include "kernels/matmul/byte_panels_of_pairs_body.h"
+}  // namespace
+}  // namespace sse4
+#include "kernels/simd/end_target.h"
+
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
-#define REEF_VNNI 0
-#define REEF_BYTE_ROWS 0
-#define REEF_DOTS 0
-#include "kernels/matmul/byte_panels_body.h"
-#undef REEF_DOTS
-
-#include "kernels/matmul/byte_rows_body.h"
-#undef REEF_BYTE_ROWS
-#define REEF_BYTE_ROWS 1
-namespace split {
-#include "kernels/matmul/byte_split_body.h"
-
-#include "kernels/matmul/byte_rows_body.h"
-}  // namespace split
-#undef REEF_BYTE_ROWS
-#undef REEF_VNNI
+#include "kernels/matmul/byte_panels_of_pairs_body.h"
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
@@ -273,8 +267,9 @@ BytePanels::BytePanels(const ConvShape& s) : target(active_target()), matrices(s
   line_depth = s.depth() / lines;
   const bool is_vnni = target == SimdTarget::kAvxVnni || target == SimdTarget::kAvx512;
   group = is_vnni || target == SimdTarget::kDotprod ? 4 : 2;
+  lanes = target == SimdTarget::kSse4 ? 4 : 8;
   panel_columns = target == SimdTarget::kAvx512 ? 4 * lanes : 2 * lanes;
-  in_turn = target == SimdTarget::kAvx2 || target == SimdTarget::kAvxVnni;
+  in_turn = target == SimdTarget::kSse4 || target == SimdTarget::kAvx2 || target == SimdTarget::kAvxVnni;
 }
 
 template <typename T>
@@ -305,8 +300,10 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
     REEF_RUN_WITH(avx512);
   } else if (weights.target == SimdTarget::kAvxVnni) {
     REEF_RUN_WITH(avxvnni);
-  } else {
+  } else if (weights.target == SimdTarget::kAvx2) {
     weights.block_steps != 0 ? REEF_RUN_WITH(avx2::split) : REEF_RUN_WITH(avx2);
+  } else {
+    weights.block_steps != 0 ? REEF_RUN_WITH(sse4::split) : REEF_RUN_WITH(sse4);
   }
 #else
   weights.target == SimdTarget::kDotprod ? REEF_RUN_WITH(dotprod) : REEF_RUN_WITH(neon);

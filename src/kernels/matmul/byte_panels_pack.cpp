@@ -16,7 +16,8 @@ void BytePanels::choose_split(const std::function<void(std::int64_t, std::int16_
   constexpr std::int64_t kMostExtras = 10;  // at most one of so many steps: packed weights must not grow
   constexpr std::int64_t kFewestSteps = 4;
   const std::int64_t steps = lines * ((line_depth + kSplitGroup - 1) / kSplitGroup);
-  if (target != SimdTarget::kAvx2 || steps < kFewestSteps) return;
+  const bool has_pairs = target == SimdTarget::kSse4 || target == SimdTarget::kAvx2;
+  if (!has_pairs || steps < kFewestSteps) return;
   double least = kOfPairs * static_cast<double>(matrices * panels() * steps);
   std::vector<std::int16_t> rows(static_cast<std::size_t>(panel_columns * depth()));
   for (const std::int64_t block : {8, 4, 2}) {

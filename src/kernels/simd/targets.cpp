@@ -46,6 +46,8 @@ std::string_view target_name(SimdTarget target) {
   switch (target) {
     case SimdTarget::kBaseline:
       return "baseline";
+    case SimdTarget::kSse4:
+      return "sse4";
     case SimdTarget::kAvx2:
       return "avx2";
     case SimdTarget::kAvxVnni:
@@ -63,6 +65,7 @@ std::string_view target_name(SimdTarget target) {
 std::vector<SimdTarget> supported_targets() {
   std::vector<SimdTarget> result{SimdTarget::kBaseline};
 #if defined(__x86_64__)
+  if (__builtin_cpu_supports("sse4.1")) result.push_back(SimdTarget::kSse4);
   if (__builtin_cpu_supports("avx2")) result.push_back(SimdTarget::kAvx2);
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("avxvnni")) result.push_back(SimdTarget::kAvxVnni);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&

@@ -20,6 +20,7 @@ namespace reef::kernels {
 enum class SimdTarget {
   kBaseline,  // 16-byte vectors: SSE2, or what the compiler makes of them
   // x86-64
+  kSse4,  // SSE4.1: 16-byte vectors with byte products and shuffles
   kAvx2,
   kAvxVnni,  // AVX2 and products of bytes (VPDPBUSD) on 32-byte vectors
   kAvx512,   // F, BW, DQ, VL and VNNI
@@ -33,8 +34,8 @@ constexpr bool includes(SimdTarget target, SimdTarget needed) { return target >=
 std::string_view target_name(SimdTarget target);
 // Those that this CPU has and this build knows, kBaseline first.
 std::vector<SimdTarget> supported_targets();
-// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "avx2", "avxvnni",
-// "avx512", "neon", "dotprod"); a name that this CPU does not have changes nothing.
+// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "sse4", "avx2",
+// "avxvnni", "avx512", "neon", "dotprod"); a name that this CPU does not have changes nothing.
 SimdTarget active_target();
 inline bool active_includes(SimdTarget needed) { return includes(active_target(), needed); }
 // Changes it, for tests and benchmarks: weights packed before must not be used after.
