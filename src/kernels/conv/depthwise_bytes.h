@@ -4,11 +4,11 @@
 //
 // 32 channels at a time. Bytes of up to four rows of a window, one below the other, are interleaved, so that one
 // instruction (AVX-512 with VNNI) multiplies four and adds them up per channel; columns that neighbouring windows share
-// are interleaved once, and for two rows of outputs where windows have three rows. AVX2 and
-// SSE4 have no such instruction that is exact; there two at a time are widened to 16 bits. Positions outside of the
-// image read from a line of zero points. AVX-512: int8 activations are raised by 128 on the way. Weights less their
-// zero point may need 9 bits: then each of the block is written as a sum of two, or three for 255. 64-bit ARM
-// multiplies 16-bit numbers, 16 channels at a time.
+// are interleaved once, and for two rows of outputs where windows have three rows. AVX2 and SSE4 have no such
+// instruction that is exact; there two at a time are widened to 16 bits. Positions outside of the image read from a
+// line of zero points. AVX-512: int8 activations are raised by 128 on the way. Weights less their zero point may need 9
+// bits: then each of the block is written as a sum of two, or three for 255. 64-bit ARM multiplies 16-bit numbers, 16
+// channels at a time.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv/depthwise_bytes.h for SSE4 and AVX2: 8 or 16 channels at a time, a part of a block. Bytes become 16-bit numbers as they are loaded; those of two
-// rows of a window are interleaved, and one instruction multiplies them and adds the two products of a channel. Where
-// windows of 3 by 3 move by 1, dilated or not, four rows of the image are interleaved for two rows of outputs: the
-// lower one's weights are those of the upper one, moved by one place. No include guard: it is included between
-// brackets, see simd/targets.h.
+// conv/depthwise_bytes.h for SSE4 and AVX2: 8 or 16 channels at a time, a part of a block. Bytes become 16-bit numbers
+// as they are loaded; those of two rows of a window are interleaved, and one instruction multiplies them and adds the
+// two products of a channel. Where windows of 3 by 3 move by 1, dilated or not, four rows of the image are interleaved
+// for two rows of outputs: the lower one's weights are those of the upper one, moved by one place. No include guard: it
+// is included between brackets, see simd/targets.h.
 
 #include "kernels/matmul/byte_scaling_body.h"
 
@@ -63,8 +63,8 @@ template <Access kAccess>
   }
 }
 
-// kRows rows of one column, interleaved: [upper, lower two][channels 0 to 3 (and 8 to 11); the others]. A row that is not
-// there counts nothing: its weights are 0.
+// kRows rows of one column, interleaved: [upper, lower two][channels 0 to 3 (and 8 to 11); the others]. A row that is
+// not there counts nothing: its weights are 0.
 template <int kRows, bool kSigned, Access kAccess>
 [[gnu::always_inline]] inline void load_column(const PartWork& work, const std::uint8_t* const* at,
                                                Ints (&parts)[2][2]) {
@@ -79,8 +79,7 @@ template <int kRows, bool kSigned, Access kAccess>
 }
 
 // In assembler, so that every product is added at once: gcc 12 would first compute all of them and keep some in memory.
-[[gnu::always_inline]] inline void add_column(const Ints (&parts)[2][2], const std::int8_t* weights,
-                                              Ints (&sums)[2]) {
+[[gnu::always_inline]] inline void add_column(const Ints (&parts)[2][2], const std::int8_t* weights, Ints (&sums)[2]) {
   const auto* w = reinterpret_cast<const Ints*>(weights);
   for_constants<4>([&](auto i) __attribute__((always_inline)) {
     Ints product;
@@ -165,8 +164,9 @@ template <int kRows, int kPixels, bool kSigned, bool kPlain, Access kAccess>
 template <int kCount>
 [[gnu::always_inline]] inline void load_starts(const PartWork& work, Ints (&sums)[kCount][2]) {
   const std::int32_t* const start = work.scaling->start.data() + work.slot;
-  for_constants<2 * kCount>(
-      [&](auto i) __attribute__((always_inline)) { sums[i / 2][i % 2] = load_ints(start + i % 2 * kLanes); });
+  for_constants<2 * kCount>([&](auto i) __attribute__((always_inline)) {
+    sums[i / 2][i % 2] = load_ints(start + i % 2 * kLanes);
+  });
 }
 
 // Windows of 3 by 3: kPixels outputs from pixel `x` on, of row `row` and, if kRows is 2, another. kStride: of columns;

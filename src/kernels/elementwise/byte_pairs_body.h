@@ -23,7 +23,8 @@
   return REEF_MM(cvtps_epi32)(multiply_add(a, REEF_MM(set1_ps)(real.factor_a), second));
 }
 
-// Four vectors of results as bytes. Saturating to 16 and to 8 bits on the way changes nothing: limits lie within 8 bits.
+// Four vectors of results as bytes. Saturating to 16 and to 8 bits on the way changes nothing: limits lie within 8
+// bits.
 [[gnu::always_inline]] inline Ints to_bytes(const BytePairs::Real& real, const Ints* results, __m128i bits) {
   Ints words[2];
   for (int i = 0; i < 2; ++i) {
@@ -31,8 +32,7 @@
     const Ints zero_point = REEF_MM(set1_epi16)(static_cast<std::int16_t>(real.zero_point));
     words[i] = REEF_MM(adds_epi16)(REEF_MM(packs_epi32)(low, high), zero_point);
   }
-  Ints bytes =
-      real.is_signed ? REEF_MM(packs_epi16)(words[0], words[1]) : REEF_MM(packus_epi16)(words[0], words[1]);
+  Ints bytes = real.is_signed ? REEF_MM(packs_epi16)(words[0], words[1]) : REEF_MM(packus_epi16)(words[0], words[1]);
 #if REEF_VECTOR_BYTES == 32
   bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));  // packing works on halves
 #endif

@@ -6,8 +6,8 @@
 // window. Windows are read line by line from lines of the image that were brought into a form that suits the
 // multiplier; only windows with gaps (dilated, or a group of the channels) are copied into rows first. AVX-512 with
 // VNNI multiplies unsigned by signed bytes, four at a time: int8 activations are raised by 128, and what that adds is
-// taken off again with a constant per channel. AVX2 does the same in 16 bits where weights are small enough for that to
-// be exact (byte_split.h); else it multiplies 16-bit numbers, two at a time, and the activations' zero point is
+// taken off again with a constant per channel. AVX2 and SSE4 do the same in 16 bits where weights are small enough for
+// that to be exact (byte_split.h); else they multiply 16-bit numbers, two at a time, and the activations' zero point is
 // subtracted before. AVX-VNNI multiplies as AVX-512 does, on AVX2's vectors. 64-bit ARM multiplies signed bytes: uint8
 // activations are lowered by 128. uint8 weights are stored less 128; what is left of their zero point is multiplied by
 // the sum of the row. All of this is exact modulo 2^32, which is the arithmetic of the reference.
@@ -47,8 +47,8 @@ struct BytePanels {
   std::int64_t panel_columns = 32;         // of all panels but the last
   bool in_turn = false;  // even columns of a whole panel are in its first vector, odd ones in its second
   AlignedVector<std::int8_t> values;
-  // AVX2, split weights (group is 4): steps of a block, 0 if weights are not split; extra steps of all panels, where
-  // each panel's begin, and their values.
+  // SSE4, AVX2: split weights (group is 4): steps of a block, 0 if weights are not split; extra steps of all panels,
+  // where each panel's begin, and their values.
   std::int64_t block_steps = 0;
   std::vector<ExtraStep> extra_steps;
   std::vector<std::int64_t> extra_begins, extra_values_begins;

@@ -29,28 +29,22 @@ constexpr int kStepBytes = kVectors * kLanes * kGroup;
   return REEF_MM(set1_epi32)(group);
 }
 #if REEF_DOTS
-[[gnu::always_inline]] inline Ints load_weights(const std::int8_t* from) {
-  return load_ints(from);
-}
+[[gnu::always_inline]] inline Ints load_weights(const std::int8_t* from) { return load_ints(from); }
 // A group of a row's elements by one or two vectors of weights. In assembler, so that the sums stay where they are: gcc
 // 12 moves what its own function returns to another register.
 [[gnu::always_inline]] inline void add_dots(Ints& sums, Ints x, Ints w) {
   asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(x), "x"(w));
 }
-[[gnu::always_inline]] inline void add_products(Ints& sums0, Ints& sums1, const RowElement* four, Ints w0,
-                                                Ints w1) {
+[[gnu::always_inline]] inline void add_products(Ints& sums0, Ints& sums1, const RowElement* four, Ints w0, Ints w1) {
   const Ints value = broadcast_group(four);
   add_dots(sums0, value, w0);
   add_dots(sums1, value, w1);
 }
 #else
-[[gnu::always_inline]] inline Ints load_weights(const std::int8_t* from) {
-  return widened_bytes<true>(from);
-}
+[[gnu::always_inline]] inline Ints load_weights(const std::int8_t* from) { return widened_bytes<true>(from); }
 // A pair of a row's elements by one or two vectors of weights. In assembler: 12 sums, two vectors of weights and the
 // two used here are all the registers there are, and gcc 12 would need one more.
-[[gnu::always_inline]] inline void add_products(Ints& sums0, Ints& sums1, const RowElement* pair, Ints w0,
-                                                Ints w1) {
+[[gnu::always_inline]] inline void add_products(Ints& sums0, Ints& sums1, const RowElement* pair, Ints w0, Ints w1) {
   Ints value, product;
 #if REEF_VECTOR_BYTES == 32
   asm("vpbroadcastd %[pair], %[value]\n\t"

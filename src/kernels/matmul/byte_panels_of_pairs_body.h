@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile loops of matmul/byte_panels.h for targets that multiply pairs, SSE4 and AVX2: for 16-bit rows, and for rows of
-// bytes and split weights. No include guard: it is included once per target, see simd/targets.h.
+// The tile loops of matmul/byte_panels.h for targets that multiply pairs, SSE4 and AVX2: for 16-bit rows, and for rows
+// of bytes and split weights. No include guard: it is included once per target, see simd/targets.h.
 
 #define REEF_VNNI 0
 #define REEF_DOTS 0

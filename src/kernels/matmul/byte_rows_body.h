@@ -17,7 +17,6 @@ template <typename T>
   std::int64_t i = 0;
   for (; i + kVectorBytes <= length; i += kVectorBytes) store_ints(to + i, load_ints(from + i) ^ flip);
   if (i == length) return;
-  // What lies beyond the end is written later, or multiplied by 0.
 #if REEF_VECTOR_BYTES == 32
   if (length - i <= 16 && end - from >= i + 16) {
     // Fewer bytes cross fewer cache lines.
@@ -35,7 +34,7 @@ template <typename T>
   if (end - from < i + kVectorBytes) std::memcpy(few, from + i, static_cast<std::size_t>(length - i));
   const Ints bytes = load_ints(end - from < i + kVectorBytes ? few : from + i);
 #endif
-  store_ints(to + i, bytes ^ flip);
+  store_ints(to + i, bytes ^ flip);  // what lies beyond the end is written later, or multiplied by 0
 #elif defined(__aarch64__)
   if constexpr (std::is_signed_v<T>) {
     std::memcpy(to, from, static_cast<std::size_t>(length));
@@ -66,10 +65,10 @@ template <typename T>
 
 std::int32_t sum_of_line(const RowElement* line, std::int64_t length) {
 #if REEF_BYTE_ROWS
-  Ints total = no_ints();  // two or four sums of 64 bits
+  Ints total = zero_ints();  // two or four sums of 64 bits
   std::int64_t i = 0;
   for (; i + kVectorBytes <= length; i += kVectorBytes)
-    total = REEF_MM(add_epi64)(total, REEF_MM(sad_epu8)(load_ints(line + i), no_ints()));
+    total = REEF_MM(add_epi64)(total, REEF_MM(sad_epu8)(load_ints(line + i), zero_ints()));
   if (i < length) {
 #if REEF_VNNI
     const Ints rest = _mm256_maskz_loadu_epi8(static_cast<__mmask32>((1u << (length - i)) - 1), line + i);
@@ -78,7 +77,7 @@ std::int32_t sum_of_line(const RowElement* line, std::int64_t length) {
     std::memcpy(few, line + i, static_cast<std::size_t>(length - i));
     const Ints rest = load_ints(few);
 #endif
-    total = REEF_MM(add_epi64)(total, REEF_MM(sad_epu8)(rest, no_ints()));
+    total = REEF_MM(add_epi64)(total, REEF_MM(sad_epu8)(rest, zero_ints()));
   }
   std::int64_t sums[kVectorBytes / 8];
   store_ints(sums, total);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile loop of matmul/byte_panels.h for SSE4 and AVX2 and weights that matmul/byte_split.h has split: rows of unsigned
-// bytes, two products at a time in 16 bits, which are added up in registers for a block of steps and then go to 32
-// bits, in memory. Twice as many products a cycle as with 16-bit rows. No include guard: it is included in a namespace
-// of its own after byte_panels_body.h, whose scaling it uses.
+// The tile loop of matmul/byte_panels.h for SSE4 and AVX2 and weights that matmul/byte_split.h has split: rows of
+// unsigned bytes, two products at a time in 16 bits, which are added up in registers for a block of steps and then go
+// to 32 bits, in memory. Twice as many products a cycle as with 16-bit rows. No include guard: it is included in a
+// namespace of its own after byte_panels_body.h, whose scaling it uses.
 
 using RowElement = std::uint8_t;
 constexpr int kGroup = 4;
@@ -12,15 +12,12 @@ constexpr int kGroup = 4;
 template <int kVectors>
 constexpr int kStepBytes = kVectors * kLanes * kGroup;
 
-[[gnu::always_inline]] inline Ints load_weights(const std::int8_t* from) {
-  return load_ints(from);
-}
+[[gnu::always_inline]] inline Ints load_weights(const std::int8_t* from) { return load_ints(from); }
 
 // Four of a row's elements by two vectors of weights. In assembler: 12 vectors of sums, two of weights and the two used
 // here are all the registers there are. kIsFirst: the sums begin with these products.
 template <bool kIsFirst>
-[[gnu::always_inline]] inline void add_products(Ints& sums0, Ints& sums1, const RowElement* four, Ints w0,
-                                                Ints w1) {
+[[gnu::always_inline]] inline void add_products(Ints& sums0, Ints& sums1, const RowElement* four, Ints w0, Ints w1) {
   const auto& memory = *reinterpret_cast<const RowElement(*)[kGroup]>(four);
 #if REEF_VECTOR_BYTES == 32
   Ints value, product;
@@ -147,8 +144,7 @@ void multiply_tile(const TileWork& work) {
   }
   Ints sums[kRows][kVectors];
   for_constants<kRows * kVectors>([&](auto i) __attribute__((always_inline)) {
-    sums[i / kVectors][i % kVectors] =
-        load_ints(totals[i / kVectors][i % kVectors]);
+    sums[i / kVectors][i % kVectors] = load_ints(totals[i / kVectors][i % kVectors]);
   });
   for (std::int64_t i = 0; i < work.split.extra_steps; ++i) {
     const ExtraStep step = work.split.extra[i];

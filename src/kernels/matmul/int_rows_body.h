@@ -35,7 +35,8 @@ void products_with_4(const std::int16_t* a, std::int64_t a_stride, const std::in
       const Ints y = load_words(b[c] + k, is_half);
 #pragma GCC unroll 2
       for (int r = 0; r < kRows; ++r) {
-        totals[r][c] = REEF_MM(add_epi32)(totals[r][c], REEF_MM(madd_epi16)(load_words(a + r * a_stride + k, is_half), y));
+        totals[r][c] =
+            REEF_MM(add_epi32)(totals[r][c], REEF_MM(madd_epi16)(load_words(a + r * a_stride + k, is_half), y));
       }
     }
   }

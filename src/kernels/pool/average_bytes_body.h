@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Averages of bytes for SSE4 and AVX2, 8 or 16 channels at a time. No include guard: it is included once per target, see
-// simd/targets.h.
+// Averages of bytes for SSE4 and AVX2, 8 or 16 channels at a time. No include guard: it is included once per target,
+// see simd/targets.h.
 
 #include "kernels/simd/vectors_body.h"
 
@@ -24,11 +24,11 @@ void average_of_window(const PoolGeometry& g, const Window& window, const T* inp
   const __m128i low = _mm_set1_epi8(static_cast<char>(limits.low)),
                 high = _mm_set1_epi8(static_cast<char>(limits.high));
   for_each_vector<kAverageChannels>(window.channels, [&](std::int64_t c) {
-    Ints first_sums = no_ints(), last_sums = first_sums;  // of half of the channels each
+    Ints first_sums = zero_ints(), last_sums = first_sums;  // of half of the channels each
     for (std::int64_t y = 0; y < window.rows; ++y) {
       const T* pixel = first + y * g.input_width * g.channels + c;
       for (std::int64_t left = window.columns; left > 0; left -= kMostAtOnce) {
-        Ints sums = no_ints();
+        Ints sums = zero_ints();
         for (std::int64_t x = std::min(left, kMostAtOnce); x > 0; --x, pixel += g.channels) {
           sums = REEF_MM(add_epi16)(sums, widened_bytes<std::is_signed_v<T>>(pixel));
         }
@@ -36,8 +36,8 @@ void average_of_window(const PoolGeometry& g, const Window& window, const T* inp
         last_sums = REEF_MM(add_epi32)(last_sums, REEF_MM(cvtepi16_epi32)(second_half(sums)));
       }
     }
-    const Ints words = packed_in_order(
-        REEF_MM(packs_epi32)(averages(first_sums, count, half), averages(last_sums, count, half)));
+    const Ints words =
+        packed_in_order(REEF_MM(packs_epi32)(averages(first_sums, count, half), averages(last_sums, count, half)));
     const __m128i lower = first_half(words), upper = second_half(words);
     const __m128i results = std::is_signed_v<T> ? _mm_min_epi8(_mm_max_epi8(_mm_packs_epi16(lower, upper), low), high)
                                                 : _mm_min_epu8(_mm_max_epu8(_mm_packus_epi16(lower, upper), low), high);

@@ -15,8 +15,8 @@
 
 namespace reef::kernels {
 
-// In order: what a CPU runs is whatever comes last. Each x86 target has all that those before it have, and so has each
-// ARM target; where a kernel has no code for a target, that of the next one before is meant.
+// In order: a CPU runs whatever it has that comes last. Where a kernel has no code for a target, that of the next one
+// before it is meant.
 enum class SimdTarget {
   kBaseline,  // 16-byte vectors: SSE2, or what the compiler makes of them
   // x86-64
@@ -28,8 +28,11 @@ enum class SimdTarget {
   kNeon,     // what every one has
   kDotprod,  // and dot products of bytes (SDOT)
 };
-// Whether `target` can run code for `needed`, of the same kind of CPU or kBaseline.
-constexpr bool includes(SimdTarget target, SimdTarget needed) { return target >= needed; }
+// Whether `target` can run code for `needed`, of the same kind of CPU or kBaseline: all that comes before it, except
+// that AVX-512 codes AVX-VNNI's instruction in another way.
+constexpr bool includes(SimdTarget target, SimdTarget needed) {
+  return needed == SimdTarget::kAvxVnni ? target == needed : target >= needed;
+}
 
 std::string_view target_name(SimdTarget target);
 // Those that this CPU has and this build knows, kBaseline first.

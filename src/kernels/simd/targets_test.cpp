@@ -32,6 +32,14 @@ TEST(SimdTargets, TheBestIsChosenUnlessTheEnvironmentNamesAnother) {
 #endif
 }
 
+TEST(SimdTargets, IncludeWhatComesBefore) {
+  EXPECT_TRUE(includes(SimdTarget::kAvx512, SimdTarget::kAvx2));
+  EXPECT_TRUE(includes(SimdTarget::kAvxVnni, SimdTarget::kSse4));
+  EXPECT_TRUE(includes(SimdTarget::kSse4, SimdTarget::kSse4));
+  EXPECT_FALSE(includes(SimdTarget::kSse4, SimdTarget::kAvx2));
+  EXPECT_FALSE(includes(SimdTarget::kAvx512, SimdTarget::kAvxVnni));
+}
+
 TEST(SimdTargets, EachHasANameOfItsOwn) {
   std::vector<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(SimdTarget::kDotprod); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Intel's vectors of either length, so that one body serves SSE4 (REEF_VECTOR_BYTES is 16) and AVX2 (32): REEF_MM(f) is
-// _mm_f or _mm256_f. The longer ones' shuffles, packing above all, work on halves of 16 bytes each, so that bodies have a
-// few lines for each length where results are put in order. No include guard: it is included once per target, see
+// _mm_f or _mm256_f. The longer ones' shuffles, packing above all, work on halves of 16 bytes each, so that bodies have
+// a few lines for each length where results are put in order. No include guard: it is included once per target, see
 // simd/targets.h.
 
 #undef REEF_MM
@@ -31,7 +31,7 @@ constexpr int kLanes = kVectorBytes / 4;  // numbers of 32 bits
   _mm_storeu_si128(static_cast<__m128i*>(to), values);
 #endif
 }
-[[gnu::always_inline]] inline Ints no_ints() {
+[[gnu::always_inline]] inline Ints zero_ints() {
 #if REEF_VECTOR_BYTES == 32
   return _mm256_setzero_si256();
 #else
