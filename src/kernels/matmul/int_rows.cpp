@@ -2,7 +2,6 @@
 #include "kernels/matmul/int_rows.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/simd/targets.h"
 
@@ -13,14 +12,6 @@
 namespace reef::kernels {
 
 #if defined(__x86_64__)
-#include "kernels/simd/begin_sse4.h"
-namespace sse4 {
-namespace {
-#include "kernels/matmul/int_rows_body.h"
-}  // namespace
-}  // namespace sse4
-#include "kernels/simd/end_target.h"
-
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
@@ -101,12 +92,10 @@ void add_row_products(const std::int16_t* a, std::int64_t a_stride, std::int64_t
       Row quad[4];  // beyond the last column the last one again, with the result dropped
       for (std::int64_t j = 0; j < 4; ++j) quad[j] = b + (c + std::min(j, width - 1)) * b_stride + k;
 #if defined(__x86_64__)
-      if (active_includes(SimdTarget::kSse4)) {
-        const auto products_of_rows =
-            active_includes(SimdTarget::kAvx2) ? &avx2::products_of_rows : &sse4::products_of_rows;
+      if (active_includes(SimdTarget::kAvx2)) {
         for (std::int64_t r = 0; r < rows; r += 2) {
           std::int32_t products[2][4];
-          products_of_rows(a + r * a_stride + k, a_stride, r + 1 < rows, quad, count, products);
+          avx2::products_of_rows(a + r * a_stride + k, a_stride, r + 1 < rows, quad, count, products);
           for (std::int64_t i = 0; i < std::min<std::int64_t>(2, rows - r); ++i) {
             for (std::int64_t j = 0; j < width; ++j) sums[(r + i) * sums_stride + c + j] += products[i][j];
           }
