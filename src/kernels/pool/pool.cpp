@@ -122,6 +122,9 @@ WindowFunction<T> average_in_vectors() {
   }
   return {};
 }
+#undef REEF_OF_TARGET
+#undef REEF_AVERAGE_OF
+#undef REEF_MAX_OF
 
 // Folds the elements of a window into `accumulators`, one per channel.
 template <typename T, typename Accumulator, typename Combine>
