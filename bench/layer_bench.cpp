@@ -5,7 +5,7 @@
 //
 // Each op's time is the least of RUNS runs (default 200), which a busy machine disturbs little; 0: another op does its
 // work, or there is none. The limits are measured first, by loops that do nothing but multiply and add: bytes (VNNI, or
-// pairs in 16 bits with AVX2, which only layers with small weights can use) and floats.
+// pairs in 16 bits with AVX2 and SSE4, which only layers with small weights can use) and floats.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

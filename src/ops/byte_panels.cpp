@@ -9,7 +9,11 @@ namespace reef::ops {
 namespace {
 
 // Products of the smallest block: some 3 microseconds.
-double fewest_products() { return kernels::active_target() == kernels::SimdTarget::kAvx512 ? 500'000 : 160'000; }
+double fewest_products() {
+  const kernels::SimdTarget target = kernels::active_target();
+  const bool is_vnni = target == kernels::SimdTarget::kAvxVnni || target == kernels::SimdTarget::kAvx512;
+  return is_vnni ? 500'000 : 160'000;
+}
 constexpr std::int64_t kPixelStep = 24;  // a multiple of all tiles' rows
 
 kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {

@@ -90,7 +90,7 @@ SoftmaxByteTable::SoftmaxByteTable(const DifferenceScaling& scaling) {
 
 template <typename In, typename Out>
 bool softmax_bytes(const In* input, Rows rows, const SoftmaxByteTable& table, Out* output) {
-  const bool in_vectors = active_target() != SimdTarget::kBaseline && rows.depth >= kShortRow;
+  const bool in_vectors = active_includes(SimdTarget::kAvx2) && rows.depth >= kShortRow;
   bool fits = true;
   for (std::int64_t r = rows.begin; r < rows.end && rows.depth > 0; ++r) {
     const In* in = input + r * rows.depth;

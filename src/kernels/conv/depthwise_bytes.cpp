@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "numeric/fixed_point.h"
@@ -18,6 +19,14 @@
 namespace reef::kernels {
 
 #if defined(__x86_64__)
+#include "kernels/simd/begin_sse4.h"
+namespace sse4 {
+namespace {
+#include "kernels/conv/depthwise_bytes_body.h"
+}  // namespace
+}  // namespace sse4
+#include "kernels/simd/end_target.h"
+
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
@@ -47,8 +56,6 @@ namespace {
 
 namespace {
 
-std::int64_t blocks_of(const ConvShape& s) { return (s.output_channels + kDepthwiseBlock - 1) / kDepthwiseBlock; }
-
 // Columns that the windows of a row of outputs touch.
 std::int64_t span_of(const ConvShape& s) { return (s.x.output - 1) * s.x.stride + (s.x.window - 1) * s.x.dilation + 1; }
 
@@ -75,133 +82,6 @@ bool has_depthwise_bytes(const ConvShape& s) {
   constexpr std::int64_t kLongest = 1 << 16;  // columns that a row's windows may span
   return active_target() != SimdTarget::kBaseline && s.output_channels == s.input_channels && span_of(s) <= kLongest &&
          s.y.window <= 64 && s.x.window <= 64;
-}
-
-namespace {
-
-bool has_wide_vectors() {
-#if defined(__x86_64__)
-  static const bool has_vbmi = __builtin_cpu_supports("avx512vbmi");
-  return has_vbmi && active_target() == SimdTarget::kAvx512;
-#else
-  return false;
-#endif
-}
-
-std::int64_t summands_of(std::int16_t weight) { return weight > 254 ? 3 : weight < -128 || weight > 127 ? 2 : 1; }
-
-// weights: [position][channel]; one output row's part of a block. `down`: rows of the image above the window.
-void pack_wide(const ConvShape& s, const std::int16_t* weights, std::int64_t row_groups, std::int64_t first_channel,
-               std::int64_t down, std::int64_t summands, std::int8_t* to) {
-  for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
-    const std::int64_t row = tap / s.x.window + down, kx = tap % s.x.window;
-    for (std::int64_t i = 0; i < kDepthwiseBlock && first_channel + i < s.output_channels; ++i) {
-      int rest = weights[tap * s.output_channels + first_channel + i];
-      for (std::int64_t part = 0; part < summands; ++part) {
-        const int summand = std::clamp(rest, -128, 127);
-        to[((kx * row_groups + row / 4) * summands + part) * 4 * kDepthwiseBlock + i * 4 + row % 4] =
-            static_cast<std::int8_t>(summand);
-        rest -= summand;
-      }
-    }
-  }
-}
-
-void pack_avx2(const ConvShape& s, const std::int16_t* weights, const DepthwiseWeights& packed,
-               std::int64_t first_channel, std::int8_t* to) {
-  for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
-    const std::int64_t row = tap / s.x.window, kx = tap % s.x.window;
-    for (std::int64_t slot = 0; slot < kDepthwiseBlock; ++slot) {
-      const std::int64_t in_block = packed.channel_in_block(slot), half = slot / 16;
-      if (in_block >= packed.block_channels) continue;
-      const std::int64_t at = (half * s.x.window + kx) * packed.row_groups + row / 4;
-      std::memcpy(to + at * 128 + row % 4 / 2 * 64 + slot % 16 * 4 + row % 2 * 2,
-                  weights + tap * s.output_channels + first_channel + in_block, sizeof(std::int16_t));
-    }
-  }
-}
-
-void pack_neon(const ConvShape& s, const std::int16_t* weights, const DepthwiseWeights& packed,
-               std::int64_t first_channel, std::int8_t* to) {
-  for (std::int64_t i = 0; i < s.taps() * kDepthwiseBlock; ++i) {
-    const std::int64_t tap = i / kDepthwiseBlock, slot = i % kDepthwiseBlock;
-    const std::int64_t channel = first_channel + packed.channel_in_block(slot);
-    if (channel >= s.output_channels) continue;
-    const std::int64_t at = (slot / kDepthwiseHalf * s.taps() + tap) * kDepthwiseHalf + slot % kDepthwiseHalf;
-    std::memcpy(to + at * 2, weights + tap * s.output_channels + channel, sizeof(std::int16_t));
-  }
-}
-
-}  // namespace
-
-DepthwiseWeights pack_depthwise(const ConvShape& s, const std::int16_t* weights) {
-  DepthwiseWeights result;
-  result.is_wide = has_wide_vectors();
-#if defined(__aarch64__)
-  result.is_neon = true;
-  result.second_half = std::clamp<std::int64_t>(s.output_channels - kDepthwiseHalf, 0, kDepthwiseHalf);
-#endif
-  const bool is_dilated = s.x.dilation > 1 && s.y.dilation == s.x.dilation && s.x.stride == 1 && s.y.stride == 1;
-  const bool is_simple = s.x.dilation == 1 && s.y.dilation == 1 && s.y.stride == s.x.stride && s.x.stride <= 2;
-  result.is_three_by_three = result.is_wide && s.y.window == 3 && s.x.window == 3 && (is_simple || is_dilated);
-  result.output_rows = result.is_three_by_three && s.x.stride == 1 ? 2 : 1;
-  result.row_groups = (s.y.window + 3) / 4;
-  result.block_channels = std::min(kDepthwiseBlock, s.output_channels);
-  result.sums.resize(static_cast<std::size_t>(s.output_channels));
-  result.magnitudes.resize(result.sums.size());
-  for (std::int64_t i = 0; i < s.taps() * s.output_channels; ++i) {
-    const auto channel = static_cast<std::size_t>(i % s.output_channels);
-    result.sums[channel] += weights[i];
-    result.magnitudes[channel] += static_cast<float>(std::abs(weights[i]));
-  }
-  std::int64_t size = 0;
-  for (std::int64_t block = 0; block < blocks_of(s); ++block) {
-    const std::int64_t first = block_channel(s, block), end = std::min(first + kDepthwiseBlock, s.output_channels);
-    std::int64_t summands = 1;
-    for (std::int64_t i = 0; result.is_wide && i < s.taps() * (end - first); ++i) {
-      summands =
-          std::max(summands, summands_of(weights[i / (end - first) * s.output_channels + first + i % (end - first)]));
-    }
-    result.block_begin.push_back(size);
-    result.block_summands.push_back(summands);
-    const std::int64_t group_bytes = result.is_wide ? result.output_rows * summands * 128 : result.halves() * 128;
-    size += result.is_neon ? s.taps() * kDepthwiseBlock * 2 : s.x.window * result.row_groups * group_bytes;
-  }
-  result.values.resize(static_cast<std::size_t>(size));
-  for (std::int64_t block = 0; block < blocks_of(s); ++block) {
-    const auto b = static_cast<std::size_t>(block);
-    std::int8_t* to = result.values.data() + result.block_begin[b];
-    const std::int64_t summands = result.block_summands[b];
-    if (result.is_neon) {
-      pack_neon(s, weights, result, block_channel(s, block), to);
-    } else if (!result.is_wide) {
-      pack_avx2(s, weights, result, block_channel(s, block), to);
-    }
-    for (std::int64_t row = 0; result.is_wide && row < result.output_rows; ++row) {
-      pack_wide(s, weights, result.row_groups, block_channel(s, block), row, summands,
-                to + row * s.x.window * result.row_groups * summands * 128);
-    }
-  }
-  return result;
-}
-
-template <typename T>
-ByteScaling depthwise_scaling(const ConvShape& s, const DepthwiseWeights& weights,
-                              const std::shared_ptr<const Requantizer>& exact, const std::int64_t* bias,
-                              std::int32_t input_zero_point) {
-  const std::int32_t zero = input_zero_point + (weights.is_wide && std::is_signed_v<T> ? 128 : 0);
-  std::vector<ChannelSums> sums;
-  for (std::int64_t slot = 0; slot < blocks_of(s) * kDepthwiseBlock; ++slot) {
-    const std::int64_t in_block = weights.channel_in_block(slot % kDepthwiseBlock);
-    if (in_block >= weights.block_channels) continue;
-    const std::int64_t channel = block_channel(s, slot / kDepthwiseBlock) + in_block;
-    const auto c = static_cast<std::size_t>(channel);
-    const auto added = static_cast<std::int32_t>(bias != nullptr ? bias[channel] : 0);
-    sums.push_back({numeric::wrapping_sub(added, numeric::wrapping_mul(zero, weights.sums[c])),
-                    255.0 * static_cast<double>(weights.magnitudes[c]) + std::abs(static_cast<double>(added)), channel,
-                    slot});
-  }
-  return make_byte_scaling(exact, sums, blocks_of(s) * kDepthwiseBlock);
 }
 
 namespace {
@@ -251,44 +131,44 @@ void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const
 #endif
 }
 
-// AVX2: rows of outputs, some blocks of their channels. columns: of the first row's first line.
-template <typename T>
-void depthwise_halves([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const DepthwiseWeights& weights,
-                      [[maybe_unused]] const ByteScaling& scaling, [[maybe_unused]] std::int64_t block_begin,
-                      [[maybe_unused]] std::int64_t block_end, [[maybe_unused]] const std::uint8_t* const* columns,
-                      [[maybe_unused]] std::int64_t rows, [[maybe_unused]] T* output) {
 #if defined(__x86_64__)
-  const std::int64_t span = span_of(s), halves = weights.halves();
-  avx2::Works works;
-  for (std::int64_t i = block_begin * halves; i < block_end * halves; ++i) {
-    const std::int64_t block = i / halves, half = i % halves;
-    const std::int64_t channel = block_channel(s, block) + weights.half_channel(half);
-    works.halves[works.count++] = {.columns = columns,
-                                   .lines = s.y.dilation * span,
-                                   .row_lines = s.y.stride * span,
-                                   .stride = s.x.stride,
-                                   .dilation = s.x.dilation,
-                                   .window = s.x.window,
-                                   .window_rows = s.y.window,
-                                   .row_groups = weights.row_groups,
-                                   .weights = weights.values.data() +
-                                              weights.block_begin[static_cast<std::size_t>(block)] +
-                                              half * s.x.window * weights.row_groups * 128,
-                                   .is_signed = std::is_signed_v<T>,
-                                   .scaling = &scaling,
-                                   .slot = block * kDepthwiseBlock + half * 16,
-                                   .channel = channel,
-                                   .channels = std::min<std::int64_t>(weights.block_channels, 16),
-                                   .output = reinterpret_cast<std::uint8_t*>(output + channel),
-                                   .output_stride = s.output_channels,
-                                   .output_row_stride = s.x.output * s.output_channels};
-    if (works.count == avx2::kMostWorks || i + 1 == block_end * halves) {
-      avx2::depthwise_rows(works, rows, s.x.output);
+// AVX2, SSE4: rows of outputs, some blocks of their channels. columns: of the first row's first line. Works: some parts
+// of a target; depthwise_rows: its function for them.
+template <typename Works, typename T>
+void depthwise_parts(const ConvShape& s, const DepthwiseWeights& weights, const ByteScaling& scaling,
+                     std::int64_t block_begin, std::int64_t block_end, const std::uint8_t* const* columns,
+                     std::int64_t rows, T* output, void (*depthwise_rows)(const Works&, std::int64_t, std::int64_t)) {
+  const std::int64_t span = span_of(s), parts = weights.parts();
+  Works works;
+  for (std::int64_t i = block_begin * parts; i < block_end * parts; ++i) {
+    const std::int64_t block = i / parts, part = i % parts;
+    const std::int64_t channel = block_channel(s, block) + weights.part_channel(part);
+    works.parts[works.count++] = {.columns = columns,
+                                  .lines = s.y.dilation * span,
+                                  .row_lines = s.y.stride * span,
+                                  .stride = s.x.stride,
+                                  .dilation = s.x.dilation,
+                                  .window = s.x.window,
+                                  .window_rows = s.y.window,
+                                  .row_groups = weights.row_groups,
+                                  .weights = weights.values.data() +
+                                             weights.block_begin[static_cast<std::size_t>(block)] +
+                                             part * s.x.window * weights.row_groups * weights.tap_bytes(),
+                                  .is_signed = std::is_signed_v<T>,
+                                  .scaling = &scaling,
+                                  .slot = block * kDepthwiseBlock + part * weights.part(),
+                                  .channel = channel,
+                                  .channels = std::min(weights.block_channels, weights.part()),
+                                  .output = reinterpret_cast<std::uint8_t*>(output + channel),
+                                  .output_stride = s.output_channels,
+                                  .output_row_stride = s.x.output * s.output_channels};
+    if (works.count == std::ssize(works.parts) || i + 1 == block_end * parts) {
+      depthwise_rows(works, rows, s.x.output);
       works.count = 0;
     }
   }
-#endif
 }
+#endif
 
 }  // namespace
 
@@ -386,20 +266,22 @@ void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero
     find_columns(s, input + batch * s.input_batch_size(), s.y.origin(row % s.y.output), lines, outside.data(),
                  columns.data());
     T* const to = output + row * s.x.output * s.output_channels;
-    if (!weights.is_wide && !weights.is_neon) {
-      depthwise_halves(s, weights, scaling, block_begin, block_end, columns.data(), end - row, to);
+#if defined(__x86_64__)
+    const auto run_parts = [&](auto* depthwise_rows) {
+      depthwise_parts(s, weights, scaling, block_begin, block_end, columns.data(), end - row, to, depthwise_rows);
+    };
+    if (!weights.is_wide) {
+      weights.is_sse4 ? run_parts(&sse4::depthwise_rows) : run_parts(&avx2::depthwise_rows);
       continue;
     }
+#endif
     for (std::int64_t block = block_begin; block < block_end; ++block)
       depthwise_block(s, weights, scaling, block, columns.data(), end - row, to);
   }
 }
 
-#define REEF_DEPTHWISE_BYTES(T)                                                                             \
-  template ByteScaling depthwise_scaling<T>(const ConvShape&, const DepthwiseWeights&,                      \
-                                            const std::shared_ptr<const Requantizer>&, const std::int64_t*, \
-                                            std::int32_t);                                                  \
-  template void depthwise_bytes<T>(const ConvShape&, const T*, std::int32_t, const DepthwiseWeights&,       \
+#define REEF_DEPTHWISE_BYTES(T)                                                                       \
+  template void depthwise_bytes<T>(const ConvShape&, const T*, std::int32_t, const DepthwiseWeights&, \
                                    const ByteScaling&, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*);
 REEF_DEPTHWISE_BYTES(std::int8_t)
 REEF_DEPTHWISE_BYTES(std::uint8_t)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv/depthwise_bytes.h for AVX2: 16 channels at a time. Bytes become 16-bit numbers as they are loaded; those of two
-// rows of a window are interleaved, and one instruction multiplies them and adds the two products of a channel. Where
-// windows of 3 by 3 move by 1, dilated or not, four rows of the image are interleaved for two rows of outputs: the
-// lower one's weights are those of the upper one, moved by one place. No include guard: it is included between
-// brackets, see simd/targets.h.
+// conv/depthwise_bytes.h for SSE4 and AVX2: 8 or 16 channels at a time, a part of a block. Bytes become 16-bit numbers
+// as they are loaded; those of two rows of a window are interleaved, and one instruction multiplies them and adds the
+// two products of a channel. Where windows of 3 by 3 move by 1, dilated or not, four rows of the image are interleaved
+// for two rows of outputs: the lower one's weights are those of the upper one, moved by one place. No include guard: it
+// is included between brackets, see simd/targets.h.
 
 #include "kernels/matmul/byte_scaling_body.h"
 
-constexpr int kHalf = 16;  // channels
-constexpr int kTapBytes =
-    128;  // weights of 16 channels of four rows of a column: [upper, lower two rows][32 bytes, twice]
+constexpr int kPart = kVectorBytes / 2;  // channels
+// Weights of a part's channels of four rows of a column: [upper, lower two rows][vector, twice].
+constexpr int kTapBytes = 4 * kVectorBytes;
 
-struct HalfWork {
+struct PartWork {
   // Input bytes of the first channel of the image: [row of the window, 4 * row_groups][column], columns from the first
   // that any window touches.
   const std::uint8_t* const* columns;
@@ -22,93 +22,98 @@ struct HalfWork {
   bool is_signed;
   const ByteScaling* scaling;
   std::int64_t slot;               // in the scaling
-  std::int64_t channel, channels;  // first, how many: at most 16
+  std::int64_t channel, channels;  // first, how many: at most kPart
   std::uint8_t* output;            // of the first row and pixel, and the first channel
   std::int64_t output_stride, output_row_stride;
 };
 
-// How 16 channels' bytes are loaded and stored: as they are; as two pieces of 8, which overlap; or one by one.
+// How a part's bytes are loaded and stored: as they are; with 16 channels as two pieces of 8, which overlap; or one by
+// one.
 enum class Access { kWhole, kPieces, kFew };
 
 template <bool kSigned, Access kAccess>
-[[gnu::always_inline]] inline __m256i load_channels(const HalfWork& work, const std::uint8_t* image) {
+[[gnu::always_inline]] inline Ints load_channels(const PartWork& work, const std::uint8_t* image) {
   const std::uint8_t* const from = image + work.channel;
-  __m128i bytes;
   if constexpr (kAccess == Access::kWhole) {
-    bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return widened_bytes<kSigned>(from);
   } else if constexpr (kAccess == Access::kPieces) {
-    bytes = _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)),
-                               _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + work.channels - 8)));
+    const __m128i bytes =
+        _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)),
+                           _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + work.channels - 8)));
+    return kSigned ? REEF_MM(cvtepi8_epi16)(bytes) : REEF_MM(cvtepu8_epi16)(bytes);
   } else {
-    alignas(16) std::uint8_t few[kHalf] = {};
+    alignas(16) std::uint8_t few[kPart] = {};
     std::memcpy(few, from, static_cast<std::size_t>(work.channels));
-    bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(few));
+    return widened_bytes<kSigned>(few);
   }
-  return kSigned ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
 }
 
+// The first kPart of 16 bytes.
 template <Access kAccess>
 [[gnu::always_inline]] inline void store_channels(__m128i bytes, std::int64_t channels, std::uint8_t* to) {
   if constexpr (kAccess == Access::kWhole) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
+    store_half(to, bytes);
   } else if constexpr (kAccess == Access::kPieces) {
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), bytes);
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to + channels - 8), _mm_unpackhi_epi64(bytes, bytes));
   } else {
-    alignas(16) std::uint8_t few[kHalf];
+    alignas(16) std::uint8_t few[16];
     _mm_store_si128(reinterpret_cast<__m128i*>(few), bytes);
     std::memcpy(to, few, static_cast<std::size_t>(channels));
   }
 }
 
-// kRows rows of one column, interleaved: [upper, lower two][channels 0 to 3 and 8 to 11; the others]. A row that is not
-// there counts nothing: its weights are 0.
+// kRows rows of one column, interleaved: [upper, lower two][channels 0 to 3 (and 8 to 11); the others]. A row that is
+// not there counts nothing: its weights are 0.
 template <int kRows, bool kSigned, Access kAccess>
-[[gnu::always_inline]] inline void load_column(const HalfWork& work, const std::uint8_t* const* at,
-                                               __m256i (&parts)[2][2]) {
-  const __m256i r0 = load_channels<kSigned, kAccess>(work, at[0]);
-  const __m256i r1 = load_channels<kSigned, kAccess>(work, at[work.lines]);
-  parts[0][0] = _mm256_unpacklo_epi16(r0, r1);
-  parts[0][1] = _mm256_unpackhi_epi16(r0, r1);
-  const __m256i r2 = load_channels<kSigned, kAccess>(work, at[2 * work.lines]);
-  const __m256i r3 = kRows == 3 ? r2 : load_channels<kSigned, kAccess>(work, at[3 * work.lines]);
-  parts[1][0] = _mm256_unpacklo_epi16(r2, r3);
-  parts[1][1] = _mm256_unpackhi_epi16(r2, r3);
+[[gnu::always_inline]] inline void load_column(const PartWork& work, const std::uint8_t* const* at,
+                                               Ints (&parts)[2][2]) {
+  const Ints r0 = load_channels<kSigned, kAccess>(work, at[0]);
+  const Ints r1 = load_channels<kSigned, kAccess>(work, at[work.lines]);
+  parts[0][0] = REEF_MM(unpacklo_epi16)(r0, r1);
+  parts[0][1] = REEF_MM(unpackhi_epi16)(r0, r1);
+  const Ints r2 = load_channels<kSigned, kAccess>(work, at[2 * work.lines]);
+  const Ints r3 = kRows == 3 ? r2 : load_channels<kSigned, kAccess>(work, at[3 * work.lines]);
+  parts[1][0] = REEF_MM(unpacklo_epi16)(r2, r3);
+  parts[1][1] = REEF_MM(unpackhi_epi16)(r2, r3);
 }
 
 // In assembler, so that every product is added at once: gcc 12 would first compute all of them and keep some in memory.
-[[gnu::always_inline]] inline void add_column(const __m256i (&parts)[2][2], const std::int8_t* weights,
-                                              __m256i (&sums)[2]) {
-  const auto* w = reinterpret_cast<const __m256i*>(weights);
+[[gnu::always_inline]] inline void add_column(const Ints (&parts)[2][2], const std::int8_t* weights, Ints (&sums)[2]) {
+  const auto* w = reinterpret_cast<const Ints*>(weights);
   for_constants<4>([&](auto i) __attribute__((always_inline)) {
-    __m256i product;
+    Ints product;
+#if REEF_VECTOR_BYTES == 32
     asm("vpmaddwd %[weights], %[values], %[product]\n\t"
         "vpaddd %[product], %[sums], %[sums]"
+#else
+    asm("movdqa %[values], %[product]\n\t"
+        "pmaddwd %[weights], %[product]\n\t"
+        "paddd %[product], %[sums]"
+#endif
         : [sums] "+x"(sums[i % 2]), [product] "=&x"(product)
         : [weights] "m"(w[i]), [values] "x"(parts[i / 2][i % 2]));
   });
 }
 
-// Which of the 16 channels' bytes word `word` of two vectors taken in turn is.
+// Which of the channels' bytes word `word` of two vectors taken in turn is.
 inline int byte_of_word(int word) { return word / 8 * 8 + word % 2 * 4 + word % 8 / 2; }
 
 // One result that floats cannot tell: its sum again, then the reference's function.
-void fix_result(const HalfWork& work, std::int64_t row, std::int64_t x, int word) {
+void fix_result(const PartWork& work, std::int64_t row, std::int64_t x, int word) {
   const int byte = byte_of_word(word);
-  const bool is_second_piece = work.channels < kHalf && work.channels >= 8 && byte >= 8;
-  const std::int64_t channel = is_second_piece ? work.channels - kHalf + byte : byte;
+  const bool is_second_piece = work.channels < kPart && work.channels >= 8 && byte >= 8;
+  const std::int64_t channel = is_second_piece ? work.channels - kPart + byte : byte;
   if (channel >= work.channels) return;
-  const int in_vectors = word % 2 * kLanes + word / 2;  // which of the 16 sums
+  const int in_vectors = word % 2 * kLanes + word / 2;  // which of the sums
   auto sum = static_cast<std::uint32_t>(work.scaling->start[static_cast<std::size_t>(work.slot + in_vectors)]);
   for (std::int64_t kx = 0; kx < work.window; ++kx) {
     for (std::int64_t ky = 0; ky < work.window_rows; ++ky) {
       const std::uint8_t input = work.columns[row * work.row_lines + ky * work.lines + x * work.stride +
                                               kx * work.dilation][work.channel + channel];
       std::int16_t weight;
-      std::memcpy(
-          &weight,
-          work.weights + (kx * work.row_groups + ky / 4) * kTapBytes + ky % 4 / 2 * 64 + in_vectors * 4 + ky % 2 * 2,
-          sizeof weight);
+      const std::int8_t* const tap = work.weights + (kx * work.row_groups + ky / 4) * kTapBytes;
+      std::memcpy(&weight, tap + ky % 4 / 2 * (kTapBytes / 2) + in_vectors * 4 + ky % 2 * 2, sizeof weight);
       sum += static_cast<std::uint32_t>((work.is_signed ? static_cast<std::int8_t>(input) : int{input}) * weight);
     }
   }
@@ -117,7 +122,7 @@ void fix_result(const HalfWork& work, std::int64_t row, std::int64_t x, int word
 }
 
 template <int kRows, int kPixels>
-[[gnu::noinline, gnu::cold]] void fix_pixels(const HalfWork& work, std::int64_t row, std::int64_t x, std::int64_t step,
+[[gnu::noinline, gnu::cold]] void fix_pixels(const PartWork& work, std::int64_t row, std::int64_t x, std::int64_t step,
                                              const Places<kRows * kPixels>& places) {
   for (int i = 0; i < kRows * kPixels; ++i) {
     for (int word = 0; word < 2 * kLanes; ++word) {
@@ -129,17 +134,15 @@ template <int kRows, int kPixels>
 
 // Sums of kRows rows of kPixels pixels to bytes; rows and pixels are `step` apart.
 template <int kRows, int kPixels, bool kSigned, bool kPlain, Access kAccess>
-[[gnu::always_inline]] inline void finish_pixels(const HalfWork& work, std::int64_t row, std::int64_t x,
-                                                 std::int64_t step, const __m256i (&sums)[kRows * kPixels][2]) {
+[[gnu::always_inline]] inline void finish_pixels(const PartWork& work, std::int64_t row, std::int64_t x,
+                                                 std::int64_t step, const Ints (&sums)[kRows * kPixels][2]) {
   constexpr int kCount = kRows * kPixels;
   const ScaleVectors by[2] = {load_scale(*work.scaling, work.slot), load_scale(*work.scaling, work.slot + kLanes)};
   const ByteLimits limits = load_limits(*work.scaling);
-  const __m256i order = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15,  //
-                                         0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
   std::uint8_t* const to = work.output + row * work.output_row_stride + x * work.output_stride;
   Places<kCount> places;
   const auto words_of = [&](auto index) __attribute__((always_inline)) {
-    const __m256i a = scale<kPlain>(sums[index][0], by[0]), b = scale<kPlain>(sums[index][1], by[1]);
+    const Ints a = scale<kPlain>(sums[index][0], by[0]), b = scale<kPlain>(sums[index][1], by[1]);
     places.set(index, places_in_turn(a, b));
     return results_in_turn(a, b);
   };
@@ -148,38 +151,37 @@ template <int kRows, int kPixels, bool kSigned, bool kPlain, Access kAccess>
   };
   for_constants<(kCount + 1) / 2>([&](auto pair) __attribute__((always_inline)) {
     constexpr int kFirst = 2 * pair, kSecond = std::min(kFirst + 1, kCount - 1);
-    const __m256i first = words_of(std::integral_constant<int, kFirst>());
-    const __m256i second = kFirst == kSecond ? first : words_of(std::integral_constant<int, kSecond>());
-    const __m256i packed = _mm256_shuffle_epi8(limited_bytes<kSigned, kPlain>(limits, first, second), order);
-    const __m256i bytes = _mm256_permute4x64_epi64(packed, 0xd8);
-    store_channels<kAccess>(_mm256_castsi256_si128(bytes), work.channels, place_of(kFirst));
-    if constexpr (kFirst != kSecond)
-      store_channels<kAccess>(_mm256_extracti128_si256(bytes, 1), work.channels, place_of(kSecond));
+    const Ints first = words_of(std::integral_constant<int, kFirst>());
+    const Ints second = kFirst == kSecond ? first : words_of(std::integral_constant<int, kSecond>());
+    const Ints bytes = packed_in_order(turns_undone(limited_bytes<kSigned, kPlain>(limits, first, second)));
+    store_channels<kAccess>(first_half(bytes), work.channels, place_of(kFirst));
+    if constexpr (kFirst != kSecond) store_channels<kAccess>(second_half(bytes), work.channels, place_of(kSecond));
   });
   if (!places.all_sure()) [[unlikely]]
     fix_pixels<kRows, kPixels>(work, row, x, step, places);
 }
 
 template <int kCount>
-[[gnu::always_inline]] inline void load_starts(const HalfWork& work, __m256i (&sums)[kCount][2]) {
-  const auto* start = reinterpret_cast<const __m256i*>(work.scaling->start.data() + work.slot);
-  for_constants<2 * kCount>(
-      [&](auto i) __attribute__((always_inline)) { sums[i / 2][i % 2] = _mm256_loadu_si256(start + i % 2); });
+[[gnu::always_inline]] inline void load_starts(const PartWork& work, Ints (&sums)[kCount][2]) {
+  const std::int32_t* const start = work.scaling->start.data() + work.slot;
+  for_constants<2 * kCount>([&](auto i) __attribute__((always_inline)) {
+    sums[i / 2][i % 2] = load_ints(start + i % 2 * kLanes);
+  });
 }
 
 // Windows of 3 by 3: kPixels outputs from pixel `x` on, of row `row` and, if kRows is 2, another. kStride: of columns;
 // 0 means 1 with dilation, where outputs that share inputs lie as far apart as these. weights: [row][column of the
 // window].
 template <int kRows, int kPixels, int kStride, bool kSigned, bool kPlain, Access kAccess>
-[[gnu::always_inline]] inline void pixels_3x3(const HalfWork& work, const std::int8_t* const (&weights)[2],
+[[gnu::always_inline]] inline void pixels_3x3(const PartWork& work, const std::int8_t* const (&weights)[2],
                                               std::int64_t row, std::int64_t x) {
   constexpr int kMove = std::max(kStride, 1);
   const std::int64_t step = kStride == 0 ? work.dilation : 1;
-  __m256i sums[kRows * kPixels][2];
+  Ints sums[kRows * kPixels][2];
   load_starts(work, sums);
   const std::uint8_t* const* column = work.columns + row * work.row_lines + x * kMove;
   for_constants<(kPixels - 1) * kMove + 3>([&](auto j) __attribute__((always_inline)) {
-    __m256i parts[2][2];
+    Ints parts[2][2];
     load_column<kRows + 2, kSigned, kAccess>(work, column + j * step, parts);
     for_constants<kRows * kPixels>([&](auto i) __attribute__((always_inline)) {
       constexpr int kRow = i / kPixels, kTap = j - i % kPixels * kMove;
@@ -189,38 +191,38 @@ template <int kRows, int kPixels, int kStride, bool kSigned, bool kPlain, Access
   finish_pixels<kRows, kPixels, kSigned, kPlain, kAccess>(work, row, x, step, sums);
 }
 
-// Work on neighbouring channels, done side by side: a line of the cache is read once for all of them.
-constexpr int kMostWorks = 4;
+// Work on neighbouring channels, done side by side: a line of the cache, 64 bytes, is read once for all of them.
+constexpr int kMostWorks = 64 / kPart;
 struct Works {
-  HalfWork halves[kMostWorks];
+  PartWork parts[kMostWorks];
   int count = 0;
 };
 using Weights3x3 = const std::int8_t* [2];
 
 template <int kRows, int kStride, bool kSigned, bool kPlain, Access kAccess>
 void rows_3x3(const Works& works, const Weights3x3 (&weights)[kMostWorks], std::int64_t row, std::int64_t pixels) {
-  const std::int64_t step = kStride == 0 ? works.halves[0].dilation : 1;
+  const std::int64_t step = kStride == 0 ? works.parts[0].dilation : 1;
   for (std::int64_t phase = 0; phase < std::min(step, pixels); ++phase) {
     std::int64_t x = phase;
     for (; x + step < pixels; x += 2 * step) {
       for (int i = 0; i < works.count; ++i)
-        pixels_3x3<kRows, 2, kStride, kSigned, kPlain, kAccess>(works.halves[i], weights[i], row, x);
+        pixels_3x3<kRows, 2, kStride, kSigned, kPlain, kAccess>(works.parts[i], weights[i], row, x);
     }
     if (x >= pixels) continue;
     for (int i = 0; i < works.count; ++i)
-      pixels_3x3<kRows, 1, kStride, kSigned, kPlain, kAccess>(works.halves[i], weights[i], row, x);
+      pixels_3x3<kRows, 1, kStride, kSigned, kPlain, kAccess>(works.parts[i], weights[i], row, x);
   }
 }
 
 // Weights of 3 by 3, moved down by one row: (0, w0), (w1, w2) for (w0, w1), (w2, 0).
 [[gnu::always_inline]] inline void move_weights_down(const std::int8_t* from, std::int8_t* to) {
+  constexpr int kLower = kTapBytes / 2;  // where the lower two rows' are
   for (int i = 0; i < 3 * kTapBytes; i += kTapBytes) {
-    for (int v = 0; v < 64; v += 32) {
-      const __m256i upper = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + i + v));
-      const __m256i lower = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + i + 64 + v));
-      _mm256_store_si256(reinterpret_cast<__m256i*>(to + i + v), _mm256_slli_epi32(upper, 16));
-      _mm256_store_si256(reinterpret_cast<__m256i*>(to + i + 64 + v),
-                         _mm256_or_si256(_mm256_srli_epi32(upper, 16), _mm256_slli_epi32(lower, 16)));
+    for (int v = 0; v < kLower; v += kVectorBytes) {
+      const Ints upper = load_ints(from + i + v);
+      const Ints lower = load_ints(from + i + kLower + v);
+      store_ints(to + i + v, REEF_MM(slli_epi32)(upper, 16));
+      store_ints(to + i + kLower + v, REEF_MM(srli_epi32)(upper, 16) | REEF_MM(slli_epi32)(lower, 16));
     }
   }
 }
@@ -229,14 +231,14 @@ void rows_3x3(const Works& works, const Weights3x3 (&weights)[kMostWorks], std::
 template <int kStride, bool kSigned, bool kPlain, Access kAccess>
 void all_3x3(const Works& works, std::int64_t rows, std::int64_t pixels) {
   alignas(32) std::int8_t moved[kMostWorks][3 * kTapBytes];
-  const HalfWork& any = works.halves[0];
+  const PartWork& any = works.parts[0];
   const std::int64_t step = kStride == 0 ? any.dilation : 1;
   const bool has_pairs = kStride < 2 && any.lines == step * any.row_lines && rows > step;
   Weights3x3 weights[kMostWorks] = {};
   for (int i = 0; i < works.count; ++i) {
-    weights[i][0] = works.halves[i].weights;
+    weights[i][0] = works.parts[i].weights;
     weights[i][1] = moved[i];
-    if (has_pairs) move_weights_down(works.halves[i].weights, moved[i]);
+    if (has_pairs) move_weights_down(works.parts[i].weights, moved[i]);
   }
   for (std::int64_t phase = 0; phase < std::min(step, rows); ++phase) {
     std::int64_t row = phase;
@@ -248,10 +250,10 @@ void all_3x3(const Works& works, std::int64_t rows, std::int64_t pixels) {
 
 // Windows of any size.
 template <bool kSigned, bool kPlain, Access kAccess>
-void any_window(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
+void any_window(const PartWork& work, std::int64_t rows, std::int64_t pixels) {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t x = 0; x < pixels; ++x) {
-      __m256i sums[1][2], parts[2][2];
+      Ints sums[1][2], parts[2][2];
       load_starts(work, sums);
       for (std::int64_t kx = 0; kx < work.window; ++kx) {
         const std::uint8_t* const* column = work.columns + row * work.row_lines + x * work.stride + kx * work.dilation;
@@ -267,26 +269,28 @@ void any_window(const HalfWork& work, std::int64_t rows, std::int64_t pixels) {
 
 template <bool kSigned, bool kPlain, Access kAccess>
 void depthwise_of(const Works& works, std::int64_t rows, std::int64_t pixels) {
-  const HalfWork& any = works.halves[0];
+  const PartWork& any = works.parts[0];
   if (any.window_rows == 3 && any.window == 3) {
     if (any.dilation == 1 && any.stride == 1) return all_3x3<1, kSigned, kPlain, kAccess>(works, rows, pixels);
     if (any.dilation == 1 && any.stride == 2) return all_3x3<2, kSigned, kPlain, kAccess>(works, rows, pixels);
     if (any.stride == 1) return all_3x3<0, kSigned, kPlain, kAccess>(works, rows, pixels);
   }
-  for (int i = 0; i < works.count; ++i) any_window<kSigned, kPlain, kAccess>(works.halves[i], rows, pixels);
+  for (int i = 0; i < works.count; ++i) any_window<kSigned, kPlain, kAccess>(works.parts[i], rows, pixels);
 }
 
 template <bool kSigned, bool kPlain>
 void depthwise_of(const Works& works, std::int64_t rows, std::int64_t pixels) {
-  const std::int64_t channels = works.halves[0].channels;  // all have as many
-  if (channels == kHalf) return depthwise_of<kSigned, kPlain, Access::kWhole>(works, rows, pixels);
+  const std::int64_t channels = works.parts[0].channels;  // all have as many
+  if (channels == kPart) return depthwise_of<kSigned, kPlain, Access::kWhole>(works, rows, pixels);
+#if REEF_VECTOR_BYTES == 32
   if (channels >= 8) return depthwise_of<kSigned, kPlain, Access::kPieces>(works, rows, pixels);
+#endif
   depthwise_of<kSigned, kPlain, Access::kFew>(works, rows, pixels);
 }
 
 void depthwise_rows(const Works& works, std::int64_t rows, std::int64_t pixels) {
-  const bool is_plain = works.halves[0].scaling->is_plain;
-  if (works.halves[0].is_signed) {
+  const bool is_plain = works.parts[0].scaling->is_plain;
+  if (works.parts[0].is_signed) {
     is_plain ? depthwise_of<true, true>(works, rows, pixels) : depthwise_of<true, false>(works, rows, pixels);
   } else {
     is_plain ? depthwise_of<false, true>(works, rows, pixels) : depthwise_of<false, false>(works, rows, pixels);

@@ -59,7 +59,7 @@ void depthwise_float_rows(const ConvShape& s, const float* input, const float* w
 #if defined(__x86_64__)
   // 64-byte vectors fill whole lines of the cache.
   if (active_target() == SimdTarget::kAvx512 && channel_end - channel_begin >= 16) return run(&avx512::depthwise_rows);
-  if (active_target() != SimdTarget::kBaseline) return run(&avx2::depthwise_rows);
+  if (active_includes(SimdTarget::kAvx2)) return run(&avx2::depthwise_rows);
 #endif
   run(&baseline::depthwise_rows);
 }

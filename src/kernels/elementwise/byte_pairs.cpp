@@ -20,6 +20,14 @@
 namespace reef::kernels {
 
 #if defined(__x86_64__)
+#include "kernels/simd/begin_sse4.h"
+namespace sse4 {
+namespace {
+#include "kernels/elementwise/byte_pairs_body.h"
+}  // namespace
+}  // namespace sse4
+#include "kernels/simd/end_target.h"
+
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
@@ -61,7 +69,8 @@ bool is_regular(numeric::Multiplier m) { return m.shift <= 0 && m.shift >= -31; 
 }  // namespace
 
 // `largest`: of the absolute values that are added up; `off`: how far the reference's roundings may lead from the real
-// number. Float operations are off by 2^-24 of a value each; four of them matter. Half a unit is for rounding to units.
+// number. Float operations are off by 2^-24 of a value each; four of them matter, without fused multiply-adds: factors,
+// products, and two additions. Half a unit is for rounding to units.
 void BytePairs::choose_bits(double largest, double off) {
   real_.bits = 14;
   while (real_.bits >= 5 && std::ldexp(largest, real_.bits) >= 2147483647.0) --real_.bits;
@@ -151,8 +160,10 @@ void BytePairs::row(const std::uint8_t* a, std::int64_t a_step, const std::uint8
     const std::int64_t done = count < 64 ? 0 : avx512::wide_pairs_row(*this, a, a_step, b, b_step, out, count);
     if (done == count) return;
     return avx512::pairs_row(*this, a + done * a_step, a_step, b + done * b_step, b_step, out + done, count - done);
-  } else if (real_.is_fast && target == SimdTarget::kAvx2) {
+  } else if (real_.is_fast && includes(target, SimdTarget::kAvx2)) {
     return avx2::pairs_row(*this, a, a_step, b, b_step, out, count);
+  } else if (real_.is_fast && target == SimdTarget::kSse4) {
+    return sse4::pairs_row(*this, a, a_step, b, b_step, out, count);
   }
 #elif defined(__aarch64__)
   if (real_.is_fast && active_target() != SimdTarget::kBaseline) {

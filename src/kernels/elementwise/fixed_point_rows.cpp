@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/elementwise/fixed_point_rows.h"
 
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/simd/targets.h"
@@ -14,6 +15,14 @@
 namespace reef::kernels {
 
 #if defined(__x86_64__)
+#include "kernels/simd/begin_sse4.h"
+namespace sse4 {
+namespace {
+#include "kernels/elementwise/fixed_point_rows_body.h"
+}  // namespace
+}  // namespace sse4
+#include "kernels/simd/end_target.h"
+
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
@@ -31,11 +40,11 @@ namespace {
 #include "kernels/simd/end_target.h"
 #endif
 
-// The code of the targets that have any.
+// A call of the active target's code, if it has any.
 #if defined(__x86_64__)
-#define REEF_VECTORS avx2
+#define REEF_IN_VECTORS(call) active_includes(SimdTarget::kAvx2) ? avx2::call : sse4::call
 #elif defined(__aarch64__)
-#define REEF_VECTORS neon
+#define REEF_IN_VECTORS(call) neon::call
 #endif
 
 namespace {
@@ -49,9 +58,9 @@ std::int32_t finished(const ByteRequantize& q, std::int32_t sum) {
 template <typename T>
 void requantize_row(const ByteRequantize& q, const std::int64_t* sums, std::int64_t count, T* out) {
   std::int64_t done = 0;
-#if defined(REEF_VECTORS)
+#if defined(REEF_IN_VECTORS)
   if (active_target() != SimdTarget::kBaseline) {
-    REEF_VECTORS::requantize_row(q, sums, count, out);
+    REEF_IN_VECTORS(requantize_row(q, sums, count, out));
     done = count - count % 8;
   }
 #endif
@@ -63,9 +72,9 @@ template void requantize_row(const ByteRequantize&, const std::int64_t*, std::in
 void SquaredDifference::row(const std::int8_t* x, std::int64_t x_step, const std::int8_t* y, std::int64_t y_step,
                             std::int8_t* out, std::int64_t count) const {
   std::int64_t done = 0;
-#if defined(REEF_VECTORS)
+#if defined(REEF_IN_VECTORS)
   if (active_target() != SimdTarget::kBaseline && count >= 8) {
-    REEF_VECTORS::squared_differences(*this, x, x_step, y, y_step, out, count);
+    REEF_IN_VECTORS(squared_differences(*this, x, x_step, y, y_step, out, count));
     done = count - count % 8;
   }
 #endif

@@ -78,14 +78,14 @@ namespace {
 
 // What of the active target is meant.
 #if defined(__x86_64__)
-#define REEF_OF_TARGET(function)                                  \
-  (active_target() == SimdTarget::kBaseline ? &baseline::function \
-   : active_target() == SimdTarget::kAvx2   ? &avx2::function     \
-                                            : &avx512::function)
-#define REEF_MAP_FLOATS(Function)                                                       \
-  (active_target() == SimdTarget::kBaseline ? &baseline::map_floats<baseline::Function> \
-   : active_target() == SimdTarget::kAvx2   ? &avx2::map_floats<avx2::Function>         \
-                                            : &avx512::map_floats<avx512::Function>)(in, count, out)
+#define REEF_OF_TARGET(function)                            \
+  (active_includes(SimdTarget::kAvx512) ? &avx512::function \
+   : active_includes(SimdTarget::kAvx2) ? &avx2::function   \
+                                        : &baseline::function)
+#define REEF_MAP_FLOATS(Function)                                               \
+  (active_includes(SimdTarget::kAvx512) ? &avx512::map_floats<avx512::Function> \
+   : active_includes(SimdTarget::kAvx2) ? &avx2::map_floats<avx2::Function>     \
+                                        : &baseline::map_floats<baseline::Function>)(in, count, out)
 #else
 #define REEF_OF_TARGET(function) (&baseline::function)
 #define REEF_MAP_FLOATS(Function) baseline::map_floats<baseline::Function>(in, count, out)

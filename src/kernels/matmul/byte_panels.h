@@ -6,11 +6,11 @@
 // window. Windows are read line by line from lines of the image that were brought into a form that suits the
 // multiplier; only windows with gaps (dilated, or a group of the channels) are copied into rows first. AVX-512 with
 // VNNI multiplies unsigned by signed bytes, four at a time: int8 activations are raised by 128, and what that adds is
-// taken off again with a constant per channel. AVX2 does the same in 16 bits where weights are small enough for that to
-// be exact (byte_split.h); else it multiplies 16-bit numbers, two at a time, and the activations' zero point is
-// subtracted before. 64-bit ARM multiplies signed bytes: uint8 activations are lowered by 128. uint8 weights are stored
-// less 128; what is left of their zero point is multiplied by the sum of the row. All of this is exact modulo 2^32,
-// which is the arithmetic of the reference.
+// taken off again with a constant per channel. AVX2 and SSE4 do the same in 16 bits where weights are small enough for
+// that to be exact (byte_split.h); else they multiply 16-bit numbers, two at a time, and the activations' zero point is
+// subtracted before. AVX-VNNI multiplies as AVX-512 does, on AVX2's vectors. 64-bit ARM multiplies signed bytes: uint8
+// activations are lowered by 128. uint8 weights are stored less 128; what is left of their zero point is multiplied by
+// the sum of the row. All of this is exact modulo 2^32, which is the arithmetic of the reference.
 #pragma once
 
 #include <algorithm>
@@ -45,9 +45,10 @@ struct BytePanels {
   std::int64_t group = 4;                  // products that one instruction adds up
   std::int64_t lanes = 8;                  // columns of a vector
   std::int64_t panel_columns = 32;         // of all panels but the last
+  bool in_turn = false;  // even columns of a whole panel are in its first vector, odd ones in its second
   AlignedVector<std::int8_t> values;
-  // AVX2, split weights (group is 4): steps of a block, 0 if weights are not split; extra steps of all panels, where
-  // each panel's begin, and their values.
+  // SSE4, AVX2: split weights (group is 4): steps of a block, 0 if weights are not split; extra steps of all panels,
+  // where each panel's begin, and their values.
   std::int64_t block_steps = 0;
   std::vector<ExtraStep> extra_steps;
   std::vector<std::int64_t> extra_begins, extra_values_begins;
@@ -75,20 +76,20 @@ struct BytePanels {
   const std::int8_t* panel(std::int64_t matrix, std::int64_t index) const {
     return values.data() + (matrix * padded_columns() + index * panel_columns) * padded_depth();
   }
-  // Where a column lies within its panel. AVX2: even columns of a whole panel before the odd ones.
+  // Where a column lies within its panel.
   std::int64_t place_in_panel(std::int64_t column) const {
     const std::int64_t place = column % panel_columns;
-    const bool is_in_turn = target == SimdTarget::kAvx2 && width(column / panel_columns) == panel_columns;
+    const bool is_in_turn = in_turn && width(column / panel_columns) == panel_columns;
     return is_in_turn ? place % 2 * lanes + place / 2 : place;
   }
-  // Where a panel's scaling begins: it is in the order of the sums in vectors. AVX2: every panel has slots of its own.
+  // Where a panel's scaling begins: it is in the order of the sums in vectors. In turn: every panel has slots of its
+  // own.
   std::int64_t panel_slot(std::int64_t matrix, std::int64_t index) const {
-    const bool has_own = target == SimdTarget::kAvx2;
-    return (has_own ? matrix * panels() * panel_columns : matrix * columns) + index * panel_columns;
+    return (in_turn ? matrix * panels() * panel_columns : matrix * columns) + index * panel_columns;
   }
   // More than there are columns: vectors of the last panel may read beyond them.
   std::int64_t slots() const {
-    return target == SimdTarget::kAvx2 ? matrices * panels() * panel_columns : matrices * columns + panel_columns;
+    return in_turn ? matrices * panels() * panel_columns : matrices * columns + panel_columns;
   }
   std::int32_t zero_point(std::int64_t matrix, std::int64_t index) const {
     return zero_points[static_cast<std::size_t>(matrix * panels() + index)];

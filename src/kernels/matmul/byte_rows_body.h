@@ -13,31 +13,28 @@ template <typename T>
 [[gnu::always_inline]] inline void load_piece(const T* from, std::int64_t length, [[maybe_unused]] const T* end,
                                               [[maybe_unused]] std::int32_t zero_point, RowElement* to) {
 #if REEF_BYTE_ROWS
-  const __m256i flip = _mm256_set1_epi8(std::is_signed_v<T> ? static_cast<char>(0x80) : 0);
+  const Ints flip = REEF_MM(set1_epi8)(std::is_signed_v<T> ? static_cast<char>(0x80) : 0);
   std::int64_t i = 0;
-  for (; i + 32 <= length; i += 32) {
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(bytes, flip));
-  }
-  if (i < length && length - i <= 16 && end - from >= i + 16) {
+  for (; i + kVectorBytes <= length; i += kVectorBytes) store_ints(to + i, load_ints(from + i) ^ flip);
+  if (i == length) return;
+#if REEF_VECTOR_BYTES == 32
+  if (length - i <= 16 && end - from >= i + 16) {
     // Fewer bytes cross fewer cache lines.
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_xor_si128(bytes, _mm256_castsi256_si128(flip)));
-  } else if (i < length) {
-#if REEF_VNNI
-    const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
-    // Masked loads take longer, masked stores far longer.
-    const __m256i bytes = end - from >= i + 32 ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i))
-                                               : _mm256_maskz_loadu_epi8(mask, from + i);
-    // What lies beyond the end is written later, or multiplied by 0.
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(bytes, flip));
-#else
-    alignas(32) T few[32] = {};
-    if (end - from < i + 32) std::memcpy(few, from + i, static_cast<std::size_t>(length - i));
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(end - from < i + 32 ? few : from + i));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(bytes, flip));
-#endif
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), bytes ^ _mm256_castsi256_si128(flip));
+    return;
   }
+#endif
+#if REEF_VNNI
+  const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
+  // Masked loads take longer, masked stores far longer.
+  const Ints bytes = end - from >= i + 32 ? load_ints(from + i) : _mm256_maskz_loadu_epi8(mask, from + i);
+#else
+  alignas(kVectorBytes) T few[kVectorBytes] = {};
+  if (end - from < i + kVectorBytes) std::memcpy(few, from + i, static_cast<std::size_t>(length - i));
+  const Ints bytes = load_ints(end - from < i + kVectorBytes ? few : from + i);
+#endif
+  store_ints(to + i, bytes ^ flip);  // what lies beyond the end is written later, or multiplied by 0
 #elif defined(__aarch64__)
   if constexpr (std::is_signed_v<T>) {
     std::memcpy(to, from, static_cast<std::size_t>(length));
@@ -67,20 +64,24 @@ template <typename T>
 }
 
 std::int32_t sum_of_line(const RowElement* line, std::int64_t length) {
-#if REEF_VNNI
-  const __m256i zero = _mm256_setzero_si256();
-  __m256i total = zero;
+#if REEF_BYTE_ROWS
+  Ints total = zero_ints();  // two or four sums of 64 bits
   std::int64_t i = 0;
-  for (; i + 32 <= length; i += 32) {
-    total =
-        _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(line + i)), zero));
-  }
+  for (; i + kVectorBytes <= length; i += kVectorBytes)
+    total = REEF_MM(add_epi64)(total, REEF_MM(sad_epu8)(load_ints(line + i), zero_ints()));
   if (i < length) {
-    const auto mask = static_cast<__mmask32>((1u << (length - i)) - 1);
-    total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_maskz_loadu_epi8(mask, line + i), zero));
+#if REEF_VNNI
+    const Ints rest = _mm256_maskz_loadu_epi8(static_cast<__mmask32>((1u << (length - i)) - 1), line + i);
+#else
+    alignas(kVectorBytes) RowElement few[kVectorBytes] = {};
+    std::memcpy(few, line + i, static_cast<std::size_t>(length - i));
+    const Ints rest = load_ints(few);
+#endif
+    total = REEF_MM(add_epi64)(total, REEF_MM(sad_epu8)(rest, zero_ints()));
   }
-  const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
-  return static_cast<std::int32_t>(_mm_cvtsi128_si64(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half))));
+  std::int64_t sums[kVectorBytes / 8];
+  store_ints(sums, total);
+  return static_cast<std::int32_t>(std::accumulate(std::begin(sums), std::end(sums), std::int64_t{0}));
 #elif defined(__aarch64__)
   int32x4_t totals = vdupq_n_s32(0);
   std::int64_t i = 0;

@@ -8,8 +8,9 @@
 // of that many places. How far off can that be? Only products of at most 256 count; larger ones are beyond an 8-bit
 // output's range, and beyond 2^15 they are cut off. With 16 places 256 are 2^24 units: rounding the factor to a float
 // moves them by 1 unit at most, rounding the sum (of 2^24 or more) by 1, the constant by 1/2, the result and its
-// integer by 3/4: less than kSlack. So what lies 2 * kSlack units or more above an integer lies above it for sure; for
-// the others, one number in 8,000, the reference's function decides.
+// integer by 3/4; without a fused multiply-add (SSE4) the product is rounded, too, by 1/2 where it is below 256: less
+// than kSlack in all. So what lies 2 * kSlack units or more above an integer lies above it for sure; for the others,
+// one number in 8,000, the reference's function decides.
 //
 // 16 places: result and places are the halves of a 32-bit number, where AVX-512 gets at them with one instruction each.
 #pragma once

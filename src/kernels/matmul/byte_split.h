@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights as signed bytes whose products AVX2 adds up exactly in 16 bits.
+// Weights as signed bytes whose products AVX2 and SSE4 add up exactly in 16 bits.
 //
 // vpmaddubsw multiplies unsigned by signed bytes and adds two products with saturation: inexact for weights in general,
 // but exact if the positive ones of the two add up to at most 128 and the negative ones to at least -128, because 255 *

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile loop of matmul/byte_panels.h for AVX2 and weights that matmul/byte_split.h has split: rows of unsigned
-// bytes, two products at a time in 16 bits, which are added up in registers for a block of steps and then go to 32
-// bits, in memory. Twice as many products a cycle as with 16-bit rows. No include guard: it is included in a namespace
-// of its own after byte_panels_body.h, whose scaling it uses.
+// The tile loop of matmul/byte_panels.h for SSE4 and AVX2 and weights that matmul/byte_split.h has split: rows of
+// unsigned bytes, two products at a time in 16 bits, which are added up in registers for a block of steps and then go
+// to 32 bits, in memory. Twice as many products a cycle as with 16-bit rows. No include guard: it is included in a
+// namespace of its own after byte_panels_body.h, whose scaling it uses.
 
 using RowElement = std::uint8_t;
 constexpr int kGroup = 4;
@@ -12,17 +12,15 @@ constexpr int kGroup = 4;
 template <int kVectors>
 constexpr int kStepBytes = kVectors * kLanes * kGroup;
 
-[[gnu::always_inline]] inline __m256i load_weights(const std::int8_t* from) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-}
+[[gnu::always_inline]] inline Ints load_weights(const std::int8_t* from) { return load_ints(from); }
 
 // Four of a row's elements by two vectors of weights. In assembler: 12 vectors of sums, two of weights and the two used
 // here are all the registers there are. kIsFirst: the sums begin with these products.
 template <bool kIsFirst>
-[[gnu::always_inline]] inline void add_products(__m256i& sums0, __m256i& sums1, const RowElement* four, __m256i w0,
-                                                __m256i w1) {
+[[gnu::always_inline]] inline void add_products(Ints& sums0, Ints& sums1, const RowElement* four, Ints w0, Ints w1) {
   const auto& memory = *reinterpret_cast<const RowElement(*)[kGroup]>(four);
-  __m256i value, product;
+#if REEF_VECTOR_BYTES == 32
+  Ints value, product;
   if constexpr (kIsFirst) {
     asm("vpbroadcastd %[four], %[value]\n\t"
         "vpmaddubsw %[w0], %[value], %[sums0]\n\t"
@@ -38,30 +36,52 @@ template <bool kIsFirst>
         : [sums0] "+x"(sums0), [sums1] "+x"(sums1), [value] "=&x"(value), [product] "=&x"(product)
         : [four] "m"(memory), [w0] "x"(w0), [w1] "x"(w1));
   }
+#else
+  if constexpr (kIsFirst) {
+    asm("movd %[four], %[sums1]\n\t"
+        "pshufd $0, %[sums1], %[sums1]\n\t"
+        "movdqa %[sums1], %[sums0]\n\t"
+        "pmaddubsw %[w0], %[sums0]\n\t"
+        "pmaddubsw %[w1], %[sums1]"
+        : [sums0] "=&x"(sums0), [sums1] "=&x"(sums1)
+        : [four] "m"(memory), [w0] "x"(w0), [w1] "x"(w1));
+  } else {
+    Ints value, product;
+    asm("movd %[four], %[value]\n\t"
+        "pshufd $0, %[value], %[value]\n\t"
+        "movdqa %[value], %[product]\n\t"
+        "pmaddubsw %[w0], %[product]\n\t"
+        "pmaddubsw %[w1], %[value]\n\t"
+        "paddw %[product], %[sums0]\n\t"
+        "paddw %[value], %[sums1]"
+        : [sums0] "+x"(sums0), [sums1] "+x"(sums1), [value] "=&x"(value), [product] "=&x"(product)
+        : [four] "m"(memory), [w0] "x"(w0), [w1] "x"(w1));
+  }
+#endif
 }
-[[gnu::always_inline]] inline __m256i products_of(const RowElement* four, __m256i w) {
+[[gnu::always_inline]] inline Ints products_of(const RowElement* four, Ints w) {
   std::int32_t all;
   std::memcpy(&all, four, sizeof all);
-  return _mm256_maddubs_epi16(_mm256_set1_epi32(all), w);
+  return REEF_MM(maddubs_epi16)(REEF_MM(set1_epi32)(all), w);
 }
-[[gnu::always_inline]] inline __m256i add_words(__m256i sums, __m256i words) {
-  return _mm256_add_epi32(sums, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+[[gnu::always_inline]] inline Ints add_words(Ints sums, Ints words) {
+  return REEF_MM(add_epi32)(sums, REEF_MM(madd_epi16)(words, REEF_MM(set1_epi16)(1)));
 }
 
 // One step of all rows, from element `at` on.
 template <bool kIsFirst, int kRows, int kVectors>
 [[gnu::always_inline]] inline void add_step(const RowElement* const (&x)[kRows], std::int64_t at, const std::int8_t* w,
-                                            __m256i (&words)[kRows][kVectors]) {
-  const __m256i first = load_weights(w);
+                                            Ints (&words)[kRows][kVectors]) {
+  const Ints first = load_weights(w);
   if constexpr (kVectors == 2) {
-    const __m256i second = load_weights(w + kLanes * kGroup);
+    const Ints second = load_weights(w + kLanes * kGroup);
     for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
       add_products<kIsFirst>(words[row][0], words[row][1], x[row] + at, first, second);
     });
   } else {
     for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
-      const __m256i products = products_of(x[row] + at, first);
-      words[row][0] = kIsFirst ? products : _mm256_add_epi16(words[row][0], products);
+      const Ints products = products_of(x[row] + at, first);
+      words[row][0] = kIsFirst ? products : REEF_MM(add_epi16)(words[row][0], products);
     });
   }
 }
@@ -109,30 +129,29 @@ void multiply_tile(const TileWork& work) {
   for (std::int64_t line = 0; line < work.lines; ++line) {
     for (std::int64_t k = 0, end = 0; k < work.steps; k = end) {
       end = std::min(k + work.split.block_steps, work.steps);
-      __m256i words[kRows][kVectors];
+      Ints words[kRows][kVectors];
       add_step<true>(x, k * kGroup, w, words);
       w += kStepBytes<kVectors>;
       for (std::int64_t at = (k + 1) * kGroup; at < end * kGroup; at += kGroup, w += kStepBytes<kVectors>)
         add_step<false>(x, at, w, words);
       for_constants<kRows * kVectors>([&](auto i) __attribute__((always_inline)) {
-        auto* const total = reinterpret_cast<__m256i*>(totals[i / kVectors][i % kVectors]);
-        _mm256_store_si256(total, add_words(_mm256_load_si256(total), words[i / kVectors][i % kVectors]));
+        std::int32_t* const total = totals[i / kVectors][i % kVectors];
+        store_ints(total, add_words(load_ints(total), words[i / kVectors][i % kVectors]));
       });
       asm volatile("" : : "r"(totals) : "memory");  // they stay there
     }
     for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] += work.line_stride; });
   }
-  __m256i sums[kRows][kVectors];
+  Ints sums[kRows][kVectors];
   for_constants<kRows * kVectors>([&](auto i) __attribute__((always_inline)) {
-    sums[i / kVectors][i % kVectors] =
-        _mm256_load_si256(reinterpret_cast<const __m256i*>(totals[i / kVectors][i % kVectors]));
+    sums[i / kVectors][i % kVectors] = load_ints(totals[i / kVectors][i % kVectors]);
   });
   for (std::int64_t i = 0; i < work.split.extra_steps; ++i) {
     const ExtraStep step = work.split.extra[i];
     const std::int8_t* extra = work.split.extra_values + i * kStepBytes<kVectors>;
     for_constants<kRows * kVectors>([&](auto j) __attribute__((always_inline)) {
       const RowElement* four = work.starts[j / kVectors] + step.line * work.line_stride + step.step * kGroup;
-      __m256i& sum = sums[j / kVectors][j % kVectors];
+      Ints& sum = sums[j / kVectors][j % kVectors];
       sum = add_words(sum, products_of(four, load_weights(extra + j % kVectors * kLanes * kGroup)));
     });
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A panel by all rows, for AVX2 in either form of the weights (byte_panels_body.h, byte_split_body.h): what surrounds
-// multiply_tile. No include guard: it is included once per form, behind its multiply_tile.
+// A panel by all rows, for SSE4 and AVX2 in either form of the weights (byte_panels_body.h, byte_split_body.h): what
+// surrounds multiply_tile. No include guard: it is included once per form, behind its multiply_tile.
 
 // All rows: tiles of the usual number of rows, then one smaller.
 template <int kVectors, bool kSigned, bool kPlain>

@@ -14,6 +14,6 @@ struct TileWork {
   std::uint8_t* output;           // of the first row and the panel's first column
   std::int64_t output_stride;
   bool is_signed;
-  SplitSteps split;  // AVX2, split weights
-  bool has_lowest;  // the panel has weights of -128
+  SplitSteps split;  // SSE4, AVX2: split weights
+  bool has_lowest;   // the panel has weights of -128
 };

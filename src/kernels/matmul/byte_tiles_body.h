@@ -5,7 +5,10 @@
 
 using RowElement = std::uint8_t;
 constexpr int kGroup = 4;
-constexpr int kLanes = 8;  // columns come in multiples of this
+
+#include "kernels/simd/vectors_body.h"
+
+static_assert(kLanes == 8);  // columns come in multiples of this
 
 #include "kernels/matmul/byte_tile_work_body.h"
 

@@ -109,7 +109,9 @@ void convolve_with(const ConvShape& s, const float* input, const FloatPanels& we
 FloatPanels::FloatPanels(std::int64_t matrix_count, std::int64_t column_count, std::int64_t row_count)
     : matrices(matrix_count), columns(column_count), depth(row_count) {
   target = active_target();
-  lanes = target == SimdTarget::kAvx2 || target == SimdTarget::kAvx512 ? 8 : 4;
+#if defined(__x86_64__)
+  lanes = includes(target, SimdTarget::kAvx2) ? 8 : 4;
+#endif
   panel_columns = target == SimdTarget::kAvx512 ? 4 * lanes : 2 * lanes;
   values.resize(static_cast<std::size_t>(matrices * padded_columns() * depth));
 }
@@ -136,7 +138,7 @@ void convolve_matrix(const ConvShape& s, const float* input, const FloatPanels& 
   if (weights.target == SimdTarget::kAvx512) {
     return run(&avx512::multiply_panel, &avx512::multiply_row<kPanelsTogether>);
   }
-  if (weights.target == SimdTarget::kAvx2) {
+  if (includes(weights.target, SimdTarget::kAvx2)) {
     return run(&avx2::multiply_panel, &avx2::multiply_row<kPanelsTogether>);
   }
 #endif

@@ -9,15 +9,17 @@
   return vcvtq_s32_f32(vdivq_f32(vcvtq_f32_s32(away), count));
 }
 
+constexpr std::int64_t kAverageChannels = 16;  // at a time
+
 // T: int8_t or uint8_t. Fewer than 2^14 elements in a window.
 template <typename T>
 void average_of_window(const PoolGeometry& g, const Window& window, const T* input, PoolLimits<T> limits, T* output) {
   constexpr bool kSigned = std::is_signed_v<T>;
-  constexpr std::int64_t kLanes = 16, kMostAtOnce = 120;  // what 16 bits hold the sum of
+  constexpr std::int64_t kMostAtOnce = 120;  // what 16 bits hold the sum of
   const T* first = input + window.input_offset;
   const float32x4_t count = vdupq_n_f32(static_cast<float>(window.count()));
   const int32x4_t half = vdupq_n_s32(static_cast<std::int32_t>(window.count() / 2));
-  for_each_vector<kLanes>(window.channels, [&](std::int64_t c) {
+  for_each_vector<kAverageChannels>(window.channels, [&](std::int64_t c) {
     int32x4_t sums[4] = {};
     for (std::int64_t y = 0; y < window.rows; ++y) {
       const T* pixel = first + y * g.input_width * g.channels + c;

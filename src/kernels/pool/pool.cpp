@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -45,20 +46,27 @@ Window window_of(const PoolGeometry& g, std::int64_t unit) {
 }
 
 #if defined(__x86_64__)
-#define REEF_VECTORS avx2
-constexpr std::int64_t kPoolBytes = 32;
+#include "kernels/simd/begin_sse4.h"
+namespace sse4 {
+constexpr std::int64_t kPoolBytes = 16;
+#include "kernels/pool/pool_body.h"
+
+#include "kernels/pool/average_bytes_body.h"
+}  // namespace sse4
+#include "kernels/simd/end_target.h"
+
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
+constexpr std::int64_t kPoolBytes = 32;
 #include "kernels/pool/pool_body.h"
 
 #include "kernels/pool/average_bytes_body.h"
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
 #elif defined(__aarch64__)
-#define REEF_VECTORS neon
-constexpr std::int64_t kPoolBytes = 16;
 #include "kernels/simd/begin_neon.h"
 namespace neon {
+constexpr std::int64_t kPoolBytes = 16;
 #include "kernels/pool/pool_body.h"
 
 #include "kernels/pool/average_bytes_neon_body.h"
@@ -66,18 +74,57 @@ namespace neon {
 #include "kernels/simd/end_target.h"
 #endif
 
-// Whether pools of T have a fast version here; it needs so many channels at least.
+// What the active target does in vectors: a window of some channels at least. Null: nothing.
 template <typename T>
-[[maybe_unused]] bool has_vectors(const PoolGeometry& g, [[maybe_unused]] std::int64_t fewest_channels) {
-#if defined(REEF_VECTORS)
-  // The last block of channels must be wide enough, too.
-  const std::int64_t last = g.channels % kPoolChannelBlock;
-  return sizeof(T) != 2 && active_target() != SimdTarget::kBaseline && g.channels >= fewest_channels &&
-         (last == 0 || last >= fewest_channels);
+struct WindowFunction {
+  void (*function)(const PoolGeometry&, const Window&, const T*, PoolLimits<T>, T*) = nullptr;
+  std::int64_t fewest_channels = 0;
+
+  // Units [first_unit, last_unit), if there are enough channels: the last block of them must be wide enough, too.
+  // Returns whether it has been done.
+  bool operator()(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
+                  std::int64_t last_unit) const {
+    const std::int64_t last = g.channels % kPoolChannelBlock;
+    if (function == nullptr || g.channels < fewest_channels || (last != 0 && last < fewest_channels)) return false;
+    for (std::int64_t unit = first_unit; unit < last_unit; ++unit)
+      function(g, window_of(g, unit), input, limits, output);
+    return true;
+  }
+};
+
+#define REEF_MAX_OF(target) \
+  { &target::max_of_window<T>, target::kPoolBytes / static_cast<std::int64_t>(sizeof(T)) }
+#define REEF_AVERAGE_OF(target) \
+  { &target::average_of_window, sizeof(T) == 1 ? target::kAverageChannels : target::kPoolBytes / 4 }
+#if defined(__x86_64__)
+#define REEF_OF_TARGET(of)                                 \
+  if (active_includes(SimdTarget::kAvx2)) return of(avx2); \
+  if (active_includes(SimdTarget::kSse4)) return of(sse4)
+#elif defined(__aarch64__)
+#define REEF_OF_TARGET(of) \
+  if (active_includes(SimdTarget::kNeon)) return of(neon)
 #else
-  return false;
+#define REEF_OF_TARGET(of)
 #endif
+
+template <typename T>
+WindowFunction<T> max_in_vectors() {
+  if constexpr (sizeof(T) != 2) {
+    REEF_OF_TARGET(REEF_MAX_OF);
+  }
+  return {};
 }
+
+template <typename T>
+WindowFunction<T> average_in_vectors() {
+  if constexpr (sizeof(T) != 2) {
+    REEF_OF_TARGET(REEF_AVERAGE_OF);
+  }
+  return {};
+}
+#undef REEF_OF_TARGET
+#undef REEF_AVERAGE_OF
+#undef REEF_MAX_OF
 
 // Folds the elements of a window into `accumulators`, one per channel.
 template <typename T, typename Accumulator, typename Combine>
@@ -150,17 +197,11 @@ std::int64_t pool_grain(const PoolGeometry& g) {
 template <typename T>
 void average_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
                   std::int64_t last_unit) {
-#if defined(REEF_VECTORS)
-  if constexpr (sizeof(T) != 2) {
-    constexpr std::int64_t kFewestChannels = sizeof(T) == 1 ? 16 : kPoolBytes / 4, kManyElements = 1 << 14;
-    if (has_vectors<T>(g, kFewestChannels) && g.window_height * g.window_width < kManyElements) {
-      for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-        REEF_VECTORS::average_of_window(g, window_of(g, unit), input, limits, output);
-      }
-      return;
-    }
+  constexpr std::int64_t kManyElements = 1 << 14;
+  if (g.window_height * g.window_width < kManyElements &&
+      average_in_vectors<T>()(g, input, limits, output, first_unit, last_unit)) {
+    return;
   }
-#endif
   if constexpr (std::is_same_v<T, float>) {
     average_pool_float(g, input, limits, output, first_unit, last_unit);
   } else {
@@ -178,16 +219,7 @@ void average_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T
 template <typename T>
 void max_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
               std::int64_t last_unit) {
-#if defined(REEF_VECTORS)
-  if constexpr (sizeof(T) != 2) {
-    if (has_vectors<T>(g, kPoolBytes / static_cast<std::int64_t>(sizeof(T)))) {
-      for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-        REEF_VECTORS::max_of_window(g, window_of(g, unit), input, limits, output);
-      }
-      return;
-    }
-  }
-#endif
+  if (max_in_vectors<T>()(g, input, limits, output, first_unit, last_unit)) return;
   for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
     const Window window = window_of(g, unit);
     T* to = output + window.output_offset;

@@ -15,6 +15,23 @@
 
 namespace reef::kernels {
 #if defined(__x86_64__)
+#include "kernels/simd/begin_sse4.h"
+namespace sse4 {
+namespace {
+#define REEF_BYTES 16
+using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
+[[gnu::always_inline]] inline Vec multiply(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(_mm_mulhrs_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+}
+[[gnu::always_inline]] inline Vec add_saturated(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(_mm_adds_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+}
+#include "kernels/recurrent/fixed_curves_body.h"
+#undef REEF_BYTES
+}  // namespace
+}  // namespace sse4
+#include "kernels/simd/end_target.h"
+
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
@@ -52,28 +69,35 @@ using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
 
 namespace {
 
+// What the active target has for a curve: the one of this name in its namespace, else the table.
+#if defined(__x86_64__)
+#define REEF_MAP(...)                                                                                 \
+  if (active_includes(SimdTarget::kAvx2)) return avx2::map<avx2::__VA_ARGS__>(values, count, result); \
+  if (active_includes(SimdTarget::kSse4)) return sse4::map<sse4::__VA_ARGS__>(values, count, result)
+#elif defined(__aarch64__)
+#define REEF_MAP(...) \
+  if (active_includes(SimdTarget::kNeon)) return neon::map<neon::__VA_ARGS__>(values, count, result)
+#else
+#define REEF_MAP(...) static_cast<void>(0)
+#endif
+
 template <int kBits>
 void tanh_of(const std::int16_t* values, std::int64_t count, std::int16_t* result) {
-#if defined(__x86_64__)
-  if (active_target() != SimdTarget::kBaseline) return avx2::map<avx2::Tanh<kBits>>(values, count, result);
-#elif defined(__aarch64__)
-  if (active_target() != SimdTarget::kBaseline) return neon::map<neon::Tanh<kBits>>(values, count, result);
-#endif
+  REEF_MAP(Tanh<kBits>);
   map_by_table(values, count, result,
                [](std::int16_t x) { return numeric::tanh(numeric::Fixed<std::int16_t, kBits>{x}).raw; });
 }
 
-}  // namespace
-
-void logistic_q3(std::int16_t* values, std::int64_t count) {
-#if defined(__x86_64__)
-  if (active_target() != SimdTarget::kBaseline) return avx2::map<avx2::Logistic>(values, count, values);
-#elif defined(__aarch64__)
-  if (active_target() != SimdTarget::kBaseline) return neon::map<neon::Logistic>(values, count, values);
-#endif
-  map_by_table(values, count, values,
+void logistic_of(const std::int16_t* values, std::int64_t count, std::int16_t* result) {
+  REEF_MAP(Logistic);
+  map_by_table(values, count, result,
                [](std::int16_t x) { return numeric::logistic(numeric::Fixed<std::int16_t, 3>{x}).raw; });
 }
+#undef REEF_MAP
+
+}  // namespace
+
+void logistic_q3(std::int16_t* values, std::int64_t count) { logistic_of(values, count, values); }
 
 void tanh_q15(int integer_bits, const std::int16_t* values, std::int64_t count, std::int16_t* result) {
   switch (integer_bits) {

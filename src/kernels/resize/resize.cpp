@@ -141,10 +141,32 @@ namespace {
 }  // namespace baseline
 
 #if defined(__x86_64__)
+#include "kernels/simd/begin_sse4.h"
+namespace sse4 {
+namespace {
+#define REEF_LANES 4
+// gcc takes such conversions apart, number by number.
+[[gnu::always_inline]] inline void store_four(__m128i bytes, void* out) {
+  const std::int32_t four = _mm_cvtsi128_si32(bytes);
+  std::memcpy(out, &four, sizeof four);
+}
+#define REEF_STORE_UINT8(vector, out)               \
+  const __m128i numbers = _mm_cvttps_epi32(vector); \
+  store_four(_mm_packus_epi16(_mm_packs_epi32(numbers, numbers), numbers), out)
+#define REEF_STORE_INT8(vector, out)                      \
+  const auto numbers = reinterpret_cast<__m128i>(vector); \
+  store_four(_mm_packs_epi16(_mm_packs_epi32(numbers, numbers), numbers), out)
+#include "kernels/resize/bilinear_row_body.h"
+#undef REEF_LANES
+#undef REEF_STORE_UINT8
+#undef REEF_STORE_INT8
+}  // namespace
+}  // namespace sse4
+#include "kernels/simd/end_target.h"
+
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
-// gcc takes such conversions apart, number by number.
 [[gnu::always_inline]] inline __m128i packed_words(__m256i numbers) {
   return _mm_packs_epi32(_mm256_castsi256_si128(numbers), _mm256_extracti128_si256(numbers, 1));
 }
@@ -211,8 +233,12 @@ void resize_bytes(const ResizeGeometry& g, const T* input, T* output, std::int64
       REEF_RESIZE_ROW(avx512);
       continue;
     }
-    if (active_target() != SimdTarget::kBaseline) {
+    if (active_includes(SimdTarget::kAvx2)) {
       REEF_RESIZE_ROW(avx2);
+      continue;
+    }
+    if (active_includes(SimdTarget::kSse4)) {
+      REEF_RESIZE_ROW(sse4);
       continue;
     }
 #endif

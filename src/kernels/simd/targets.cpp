@@ -46,8 +46,12 @@ std::string_view target_name(SimdTarget target) {
   switch (target) {
     case SimdTarget::kBaseline:
       return "baseline";
+    case SimdTarget::kSse4:
+      return "sse4";
     case SimdTarget::kAvx2:
       return "avx2";
+    case SimdTarget::kAvxVnni:
+      return "avxvnni";
     case SimdTarget::kAvx512:
       return "avx512";
     case SimdTarget::kNeon:
@@ -61,7 +65,9 @@ std::string_view target_name(SimdTarget target) {
 std::vector<SimdTarget> supported_targets() {
   std::vector<SimdTarget> result{SimdTarget::kBaseline};
 #if defined(__x86_64__)
+  if (__builtin_cpu_supports("sse4.1")) result.push_back(SimdTarget::kSse4);
   if (__builtin_cpu_supports("avx2")) result.push_back(SimdTarget::kAvx2);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("avxvnni")) result.push_back(SimdTarget::kAvxVnni);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
     result.push_back(SimdTarget::kAvx512);

@@ -15,22 +15,32 @@
 
 namespace reef::kernels {
 
+// In order: a CPU runs whatever it has that comes last. Where a kernel has no code for a target, that of the next one
+// before it is meant.
 enum class SimdTarget {
   kBaseline,  // 16-byte vectors: SSE2, or what the compiler makes of them
   // x86-64
+  kSse4,  // SSE4.1: 16-byte vectors with byte products and shuffles
   kAvx2,
-  kAvx512,  // F, BW, DQ, VL and VNNI
-  // 64-bit ARM. Where a kernel has nothing for these, kBaseline's is meant.
+  kAvxVnni,  // AVX2 and products of bytes (VPDPBUSD) on 32-byte vectors
+  kAvx512,   // F, BW, DQ, VL and VNNI
+  // 64-bit ARM
   kNeon,     // what every one has
   kDotprod,  // and dot products of bytes (SDOT)
 };
+// Whether `target` can run code for `needed`, of the same kind of CPU or kBaseline: all that comes before it, except
+// that AVX-512 codes AVX-VNNI's instruction in another way.
+constexpr bool includes(SimdTarget target, SimdTarget needed) {
+  return needed == SimdTarget::kAvxVnni ? target == needed : target >= needed;
+}
 
 std::string_view target_name(SimdTarget target);
 // Those that this CPU has and this build knows, kBaseline first.
 std::vector<SimdTarget> supported_targets();
-// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "avx2", "avx512", "neon",
-// "dotprod"); a name that this CPU does not have changes nothing.
+// The one in use: the best, or what the environment variable REEF_SIMD names ("baseline", "sse4", "avx2",
+// "avxvnni", "avx512", "neon", "dotprod"); a name that this CPU does not have changes nothing.
 SimdTarget active_target();
+inline bool active_includes(SimdTarget needed) { return includes(active_target(), needed); }
 // Changes it, for tests and benchmarks: weights packed before must not be used after.
 void set_active_target(SimdTarget target);
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -24,9 +26,27 @@ TEST(SimdTargets, TheBestIsChosenUnlessTheEnvironmentNamesAnother) {
   if (const char* meant = std::getenv("REEF_EXPECTED_TARGET")) {
     EXPECT_EQ(target_name(active_target()), meant);
   }
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));  // see includes()
 #if defined(__aarch64__)
   EXPECT_NE(std::find(all.begin(), all.end(), SimdTarget::kNeon), all.end());
 #endif
+}
+
+TEST(SimdTargets, IncludeWhatComesBefore) {
+  EXPECT_TRUE(includes(SimdTarget::kAvx512, SimdTarget::kAvx2));
+  EXPECT_TRUE(includes(SimdTarget::kAvxVnni, SimdTarget::kSse4));
+  EXPECT_TRUE(includes(SimdTarget::kSse4, SimdTarget::kSse4));
+  EXPECT_FALSE(includes(SimdTarget::kSse4, SimdTarget::kAvx2));
+  EXPECT_FALSE(includes(SimdTarget::kAvx512, SimdTarget::kAvxVnni));
+}
+
+TEST(SimdTargets, EachHasANameOfItsOwn) {
+  std::vector<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(SimdTarget::kDotprod); ++i) {
+    names.push_back(target_name(static_cast<SimdTarget>(i)));
+    EXPECT_NE(names.back(), "");
+    EXPECT_EQ(std::count(names.begin(), names.end(), names.back()), 1);
+  }
 }
 
 }  // namespace
