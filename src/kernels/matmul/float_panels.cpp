@@ -39,8 +39,8 @@ namespace {
 #include "kernels/simd/begin_avx512.h"
 namespace avx512 {
 namespace {
-// Vectors of 32 bytes in 32 registers: a value broadcast into 64 bytes takes a Zen 4 core's multiplier for a cycle,
-// into 32 bytes it takes nothing (45 and 56 GMAC/s, measured).
+// AMD: vectors of 32 bytes in 32 registers. A value broadcast into 64 bytes takes a Zen 4 core's multiplier for a
+// cycle, into 32 bytes it takes nothing (45 and 56 GMAC/s, measured).
 #define REEF_LANES 8
 #define REEF_TILE_VECTORS 4
 #define REEF_TILE_ROWS(vectors) ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6)
@@ -50,6 +50,19 @@ namespace {
 #undef REEF_TILE_ROWS
 }  // namespace
 }  // namespace avx512
+
+namespace avx512_wide {
+namespace {
+// Intel: its cores add and multiply as many vectors of 64 bytes a cycle as of 32.
+#define REEF_LANES 16
+#define REEF_TILE_VECTORS 2
+#define REEF_TILE_ROWS(vectors) 12
+#include "kernels/matmul/float_panels_body.h"
+#undef REEF_LANES
+#undef REEF_TILE_VECTORS
+#undef REEF_TILE_ROWS
+}  // namespace
+}  // namespace avx512_wide
 #include "kernels/simd/end_target.h"
 #endif
 
@@ -104,15 +117,23 @@ void convolve_with(const ConvShape& s, const float* input, const FloatPanels& we
   }
 }
 
+// Floats of a vector of the target's code.
+std::int64_t lanes_of([[maybe_unused]] SimdTarget target) {
+#if defined(__x86_64__)
+  static const bool is_intel = __builtin_cpu_is("intel") != 0;
+  if (target == SimdTarget::kAvx512 && is_intel) return 16;
+  if (includes(target, SimdTarget::kAvx2)) return 8;
+#endif
+  return 4;
+}
+
 }  // namespace
 
 FloatPanels::FloatPanels(std::int64_t matrix_count, std::int64_t column_count, std::int64_t row_count)
     : matrices(matrix_count), columns(column_count), depth(row_count) {
   target = active_target();
-#if defined(__x86_64__)
-  lanes = includes(target, SimdTarget::kAvx2) ? 8 : 4;
-#endif
-  panel_columns = target == SimdTarget::kAvx512 ? 4 * lanes : 2 * lanes;
+  lanes = lanes_of(target);
+  panel_columns = target == SimdTarget::kAvx512 ? kWidestPanel : 2 * lanes;
   values.resize(static_cast<std::size_t>(matrices * padded_columns() * depth));
 }
 
@@ -135,6 +156,9 @@ void convolve_matrix(const ConvShape& s, const float* input, const FloatPanels& 
                   multiply_panel, multiply_row);
   };
 #if defined(__x86_64__)
+  if (weights.target == SimdTarget::kAvx512 && weights.lanes == 16) {
+    return run(&avx512_wide::multiply_panel, &avx512_wide::multiply_row<kPanelsTogether>);
+  }
   if (weights.target == SimdTarget::kAvx512) {
     return run(&avx512::multiply_panel, &avx512::multiply_row<kPanelsTogether>);
   }
