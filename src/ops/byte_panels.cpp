@@ -53,8 +53,7 @@ Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s
     return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
   });
   const kernels::BytePanels like(s);  // sizes alone
-  const PanelBlocks blocks =
-      panel_blocks(s, like.panel_columns, like.panels(), block_products(ctx, s, fewest_products()), kPixelStep);
+  const PanelBlocks blocks = panel_blocks(ctx, s, like.panels(), fewest_products(), kPixelStep);
   return [=](RunContext& run) {
     if (s.output_pixels() == 0) return ok_status();
     const auto panels = packed.get(run.input(at.weights));

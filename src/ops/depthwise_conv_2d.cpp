@@ -16,6 +16,7 @@
 #include "ops/chip_rules.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
+#include "ops/panel_blocks.h"
 
 namespace reef::ops {
 namespace {
@@ -75,16 +76,16 @@ void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<con
                         });
 }
 
-// Rows of the output that make a chunk of some microseconds.
-std::int64_t byte_row_grain(const ConvShape& s) {
-  const std::int64_t row_products = std::max<std::int64_t>(s.taps() * s.x.output * s.output_channels, 1);
-  if (kernels::active_target() == kernels::SimdTarget::kAvx512) {
-    constexpr std::int64_t kProducts = 100'000;
-    return std::max<std::int64_t>(kProducts / row_products, 1);
-  }
-  constexpr std::int64_t kProducts = 40'000, kMostTogether = 8;
-  const std::int64_t together = std::min(2 * s.y.dilation, kMostTogether);  // rows that share inputs
-  return (kProducts / row_products / together + 1) * together;
+// body(row_begin, row_end) for all rows of the output, on all threads. `least`: products of a part, some microseconds.
+template <typename Body>
+void for_each_part_of_rows(const RunContext& ctx, const ConvShape& s, double least, std::int64_t together,
+                           const Body& body) {
+  const std::int64_t rows = s.output_rows();
+  const double products = static_cast<double>(s.taps() * s.x.output) * static_cast<double>(s.output_channels);
+  const std::int64_t parts = parts_of_rows(ctx, rows, products, least, together);
+  ctx.parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) body(part_begin(i, parts, rows), part_begin(i + 1, parts, rows));
+  });
 }
 
 // T: int8_t or uint8_t.
@@ -107,7 +108,9 @@ Kernel byte_kernel(const PrepareContext& ctx, const ConvShape& s, const kernels:
     const T* input = run_ctx.input(0).values<T>().data();
     T* output = run_ctx.output(0).mutable_values<T>().data();
     const std::int64_t blocks = (s.output_channels + kernels::kDepthwiseBlock - 1) / kernels::kDepthwiseBlock;
-    run_ctx.parallel_for(s.output_rows(), byte_row_grain(s), [&](std::int64_t begin, std::int64_t end) {
+    const double least = kernels::active_target() == kernels::SimdTarget::kAvx512 ? 100'000 : 40'000;
+    const std::int64_t together = std::min<std::int64_t>(2 * s.y.dilation, 8);  // rows that share inputs
+    for_each_part_of_rows(run_ctx, s, least, together, [&](std::int64_t begin, std::int64_t end) {
       kernels::depthwise_bytes<T>(s, input, input_zero_point, *weights, *scale, begin, end, 0, blocks, output);
     });
     return ok_status();
@@ -135,12 +138,6 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, c
   });
 }
 
-// Rows of the output that make a chunk of some microseconds, and share inputs.
-std::int64_t float_row_grain(const ConvShape& s) {
-  constexpr std::int64_t kProducts = 100'000, kFewest = 4;
-  return std::max(kProducts / std::max<std::int64_t>(s.taps() * s.x.output * s.output_channels, 1), kFewest);
-}
-
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
@@ -150,7 +147,9 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
     if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
-    run_ctx.parallel_for(s.output_rows(), float_row_grain(s), [&](std::int64_t begin, std::int64_t end) {
+    constexpr double kLeast = 60'000;
+    constexpr std::int64_t kTogether = 2;
+    for_each_part_of_rows(run_ctx, s, kLeast, kTogether, [&](std::int64_t begin, std::int64_t end) {
       kernels::depthwise_float_rows(s, input, weights, finish, begin, end, 0, s.output_channels, output);
     });
     return ok_status();

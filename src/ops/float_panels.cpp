@@ -46,8 +46,7 @@ void run_float_convolution(const RunContext& ctx, const kernels::ConvShape& s, c
                                  });
   }
   const kernels::FloatPanels& panels = weights.panels;
-  const PanelBlocks blocks =
-      panel_blocks(s, panels.panel_columns, panels.panels(), block_products(ctx, s, kFewestProducts), kPixelStep);
+  const PanelBlocks blocks = panel_blocks(ctx, s, panels.panels(), kFewestProducts, kPixelStep);
   for_each_panel_block(ctx, s, panels.panels(), blocks,
                        [&](std::int64_t group, std::int64_t pixel_begin, std::int64_t pixel_end,
                            std::int64_t panel_begin, std::int64_t panel_end) {

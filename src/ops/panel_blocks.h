@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the output of a convolution with packed weights (kernels/matmul/*_panels.h) is shared out among threads.
+// How outputs of convolutions are shared out among threads. No output depends on it: each is computed within one part.
 #pragma once
 
 #include <algorithm>
@@ -10,40 +10,48 @@
 
 namespace reef::ops {
 
-// Sizes of the blocks. No output depends on them: each is computed within one.
-struct PanelBlocks {
-  std::int64_t pixels = 1, panels = 1;              // of one block
-  std::int64_t pixel_blocks = 0, panel_blocks = 0;  // how many there are, per group
-};
-
-// How many products make a block: a few blocks for each thread, none of less than `least` (some microseconds), and none
-// that a time limit could not stop soon.
-inline double block_products(const OpContext& ctx, const kernels::ConvShape& s, double least) {
-  constexpr double kMost = 32e6;
-  constexpr int kBlocksPerThread = 6;
-  const int threads = ctx.environment()->threads().threads();
-  if (threads == 1) return kMost;
-  const double all =
-      static_cast<double>(s.output_pixels()) * static_cast<double>(s.depth()) * static_cast<double>(s.output_channels);
-  return std::clamp(all / (kBlocksPerThread * threads), least, kMost);
+// How many parts make `products` of work: a few for each thread and as many for one as for another, none of less than
+// `least` products (some microseconds), and none that a time limit could not stop soon.
+inline std::int64_t parts_of(const OpContext& ctx, double products, double least) {
+  constexpr double kMost = 32e6;  // products
+  constexpr std::int64_t kPartsPerThread = 4;
+  const std::int64_t threads = ctx.environment()->threads().threads();
+  const auto fewest = static_cast<std::int64_t>(std::min(products / kMost, 1e6)) + 1;
+  if (threads == 1) return fewest;
+  const auto worthwhile = static_cast<std::int64_t>(std::min(products / least, 1e6));
+  if (worthwhile < threads) return fewest;
+  return std::max(std::min(worthwhile / threads, kPartsPerThread), (fewest + threads - 1) / threads) * threads;
 }
 
-// `products`: how many make a block; `pixel_step`: pixels a kernel likes to have together.
-inline PanelBlocks panel_blocks(const kernels::ConvShape& s, std::int64_t panel_columns, std::int64_t panels,
-                                double products, std::int64_t pixel_step) {
-  const double depth = static_cast<double>(std::max<std::int64_t>(s.depth(), 1));
-  const double wanted = std::min(products / (depth * static_cast<double>(s.group_outputs())), 1e9);
+// Where part `i` of `parts` of [0, count) begins: at multiples of `step`, as even as these allow.
+inline std::int64_t part_begin(std::int64_t i, std::int64_t parts, std::int64_t count, std::int64_t step = 1) {
+  return i == parts ? count : (i * count / parts + step / 2) / step * step;
+}
+
+// Parts of `count` rows, of which a kernel likes to have `step` together, that are `products` of work each.
+inline std::int64_t parts_of_rows(const OpContext& ctx, std::int64_t count, double products, double least,
+                                  std::int64_t step) {
+  const std::int64_t threads = ctx.environment()->threads().threads();
+  const std::int64_t most = std::max<std::int64_t>((count + step / 2) / step, 1);
+  const std::int64_t parts = std::min(parts_of(ctx, products * static_cast<double>(count), least), most);
+  return parts > threads ? parts / threads * threads : parts;
+}
+
+struct PanelBlocks {
+  std::int64_t pixel_blocks = 0, panel_blocks = 0;  // per group
+  std::int64_t pixel_step = 1;                      // pixels a kernel likes to have together
+};
+
+// Of a convolution with packed weights (kernels/matmul/*_panels.h). By pixels as far as there are enough of them: then
+// threads read what they wrote in the layer before. Few pixels, many products each: panels are shared out as well.
+inline PanelBlocks panel_blocks(const OpContext& ctx, const kernels::ConvShape& s, std::int64_t panels, double least,
+                                std::int64_t pixel_step) {
+  const double each = static_cast<double>(s.depth()) * static_cast<double>(s.group_outputs());  // products of a pixel
   PanelBlocks result;
-  const std::int64_t most = std::max<std::int64_t>(static_cast<std::int64_t>(wanted) / pixel_step, 1) * pixel_step;
-  // All of one size, as far as steps allow: threads that share them end together.
-  const std::int64_t pixels = std::max<std::int64_t>(s.output_pixels(), 1), blocks = (pixels + most - 1) / most;
-  result.pixels = ((pixels + blocks - 1) / blocks + pixel_step - 1) / pixel_step * pixel_step;
-  result.pixel_blocks = (s.output_pixels() + result.pixels - 1) / result.pixels;
-  // Few pixels, many products each: panels are shared out as well.
-  const double per_panel = static_cast<double>(std::min(result.pixels, s.output_pixels())) * depth *
-                           static_cast<double>(std::min(panel_columns, s.group_outputs()));
-  result.panels = std::max<std::int64_t>(static_cast<std::int64_t>(products / per_panel), 1);
-  result.panel_blocks = (panels + result.panels - 1) / result.panels;
+  result.pixel_step = pixel_step;
+  result.pixel_blocks = parts_of_rows(ctx, s.output_pixels(), each, least, pixel_step);
+  const std::int64_t parts = parts_of(ctx, each * static_cast<double>(s.output_pixels()), least);
+  result.panel_blocks = std::min((parts + result.pixel_blocks - 1) / result.pixel_blocks, panels);
   return result;
 }
 
@@ -55,10 +63,12 @@ void for_each_panel_block(const RunContext& ctx, const kernels::ConvShape& s, st
   if (count == 1) return body(0, 0, s.output_pixels(), 0, panels);  // small layers: every nanosecond counts
   ctx.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t panel = i % blocks.panel_blocks * blocks.panels;
-      const std::int64_t pixel = i / blocks.panel_blocks % blocks.pixel_blocks * blocks.pixels;
-      body(i / blocks.panel_blocks / blocks.pixel_blocks, pixel, std::min(pixel + blocks.pixels, s.output_pixels()),
-           panel, std::min(panel + blocks.panels, panels));
+      const std::int64_t panel = i % blocks.panel_blocks, pixel = i / blocks.panel_blocks % blocks.pixel_blocks;
+      const auto pixel_at = [&](std::int64_t block) {
+        return part_begin(block, blocks.pixel_blocks, s.output_pixels(), blocks.pixel_step);
+      };
+      body(i / blocks.panel_blocks / blocks.pixel_blocks, pixel_at(pixel), pixel_at(pixel + 1),
+           part_begin(panel, blocks.panel_blocks, panels), part_begin(panel + 1, blocks.panel_blocks, panels));
     }
   });
 }
