@@ -79,21 +79,23 @@ template <int kRows, bool kSigned, Access kAccess>
 }
 
 // In assembler, so that every product is added at once: gcc 12 would first compute all of them and keep some in memory.
+[[gnu::always_inline]] inline void add_products(Ints values, const Ints& weights, Ints& sums) {
+  Ints product;
+#if REEF_VECTOR_BYTES == 32
+  asm("vpmaddwd %[weights], %[values], %[product]\n\t"
+      "vpaddd %[product], %[sums], %[sums]"
+#else
+  asm("movdqa %[values], %[product]\n\t"
+      "pmaddwd %[weights], %[product]\n\t"
+      "paddd %[product], %[sums]"
+#endif
+      : [sums] "+x"(sums), [product] "=&x"(product)
+      : [weights] "m"(weights), [values] "x"(values));
+}
 [[gnu::always_inline]] inline void add_column(const Ints (&parts)[2][2], const std::int8_t* weights, Ints (&sums)[2]) {
   const auto* w = reinterpret_cast<const Ints*>(weights);
-  for_constants<4>([&](auto i) __attribute__((always_inline)) {
-    Ints product;
-#if REEF_VECTOR_BYTES == 32
-    asm("vpmaddwd %[weights], %[values], %[product]\n\t"
-        "vpaddd %[product], %[sums], %[sums]"
-#else
-    asm("movdqa %[values], %[product]\n\t"
-        "pmaddwd %[weights], %[product]\n\t"
-        "paddd %[product], %[sums]"
-#endif
-        : [sums] "+x"(sums[i % 2]), [product] "=&x"(product)
-        : [weights] "m"(w[i]), [values] "x"(parts[i / 2][i % 2]));
-  });
+  for_constants<4>([&](auto i)
+                       __attribute__((always_inline)) { add_products(parts[i / 2][i % 2], w[i], sums[i % 2]); });
 }
 
 // Which of the channels' bytes word `word` of two vectors taken in turn is.

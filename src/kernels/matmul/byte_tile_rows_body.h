@@ -18,7 +18,7 @@ void multiply_rows(TileWork work, std::int64_t count) {
 }
 
 template <int kVectors>
-void multiply_panel(const TileWork& work, std::int64_t count) {
+void multiply_panel_of(const TileWork& work, std::int64_t count) {
   if (work.is_signed) {
     work.scaling->is_plain ? multiply_rows<kVectors, true, true>(work, count)
                            : multiply_rows<kVectors, true, false>(work, count);
@@ -29,5 +29,5 @@ void multiply_panel(const TileWork& work, std::int64_t count) {
 }
 
 void multiply_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
-  vectors == 1 ? multiply_panel<1>(work, count) : multiply_panel<2>(work, count);
+  vectors == 1 ? multiply_panel_of<1>(work, count) : multiply_panel_of<2>(work, count);
 }

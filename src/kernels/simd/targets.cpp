@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdlib>
 
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -13,7 +15,13 @@
 namespace reef::kernels {
 namespace {
 
-#if defined(__aarch64__)
+#if defined(__x86_64__)
+// Leaf 7, subleaf 1, bit 4 of EAX; clang 14's __builtin_cpu_supports does not know the name.
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
+}
+#elif defined(__aarch64__)
 bool has_dot_products() {
 #if defined(__ARM_FEATURE_DOTPROD)
   return true;  // the whole build needs them
@@ -67,7 +75,7 @@ std::vector<SimdTarget> supported_targets() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("sse4.1")) result.push_back(SimdTarget::kSse4);
   if (__builtin_cpu_supports("avx2")) result.push_back(SimdTarget::kAvx2);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("avxvnni")) result.push_back(SimdTarget::kAvxVnni);
+  if (__builtin_cpu_supports("avx2") && has_avx_vnni()) result.push_back(SimdTarget::kAvxVnni);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
     result.push_back(SimdTarget::kAvx512);
