@@ -10,15 +10,15 @@
 
 namespace reef::ops {
 
-// How many parts make `products` of work: a few for each thread and as many for one as for another, none of less than
-// `least` products (some microseconds), and none that a time limit could not stop soon.
+// How many parts make `products` of work: a few for each thread and as many for one as for another, of about `least`
+// products (some microseconds) at least, and none that a time limit could not stop soon.
 inline std::int64_t parts_of(const OpContext& ctx, double products, double least) {
   constexpr double kMost = 32e6;  // products
   constexpr std::int64_t kPartsPerThread = 4;
   const std::int64_t threads = ctx.environment()->threads().threads();
   const auto fewest = static_cast<std::int64_t>(std::min(products / kMost, 1e6)) + 1;
   if (threads == 1) return fewest;
-  const auto worthwhile = static_cast<std::int64_t>(std::min(products / least, 1e6));
+  const auto worthwhile = static_cast<std::int64_t>(std::min(products / least + 0.5, 1e6));
   if (worthwhile < threads) return fewest;
   return std::max(std::min(worthwhile / threads, kPartsPerThread), (fewest + threads - 1) / threads) * threads;
 }
