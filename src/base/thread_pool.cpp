@@ -29,8 +29,6 @@ void look_out_for(const Happened& happened) {
   }
 }
 
-}  // namespace
-
 // Chunks [begin, end) of a loop that one thread begins with, from the front; others, when they have nothing left of
 // their own, take from the back. Each thread has the same part of every loop, so that what one operator leaves in its
 // core's cache is what it reads in the next.
@@ -48,6 +46,8 @@ struct alignas(64) Share {
     return false;
   }
 };
+
+}  // namespace
 
 struct ThreadPool::Impl {
   explicit Impl(int threads) : shares(static_cast<std::size_t>(threads)) {}

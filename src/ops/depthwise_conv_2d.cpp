@@ -76,15 +76,21 @@ void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<con
                         });
 }
 
-// body(row_begin, row_end) for all rows of the output, on all threads. `least`: products of a part, some microseconds.
+// body(row_begin, row_end, block_begin, block_end) for the whole output, on all threads; `blocks`: of channels, each of
+// which may be computed by itself. `least`: products of a part, some microseconds; `together`: rows that share inputs.
 template <typename Body>
-void for_each_part_of_rows(const RunContext& ctx, const ConvShape& s, double least, std::int64_t together,
-                           const Body& body) {
+void for_each_part(const RunContext& ctx, const ConvShape& s, double least, std::int64_t together, std::int64_t blocks,
+                   const Body& body) {
   const std::int64_t rows = s.output_rows();
   const double products = static_cast<double>(s.taps() * s.x.output) * static_cast<double>(s.output_channels);
-  const std::int64_t parts = parts_of_rows(ctx, rows, products, least, together);
-  ctx.parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) body(part_begin(i, parts, rows), part_begin(i + 1, parts, rows));
+  const TwoWayParts parts =
+      two_way_parts(ctx.environment()->threads().threads(), rows, products, least, together, blocks);
+  ctx.parallel_for(parts.of_rows * parts.of_columns, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i / parts.of_columns, block = i % parts.of_columns;
+      body(part_begin(row, parts.of_rows, rows), part_begin(row + 1, parts.of_rows, rows),
+           part_begin(block, parts.of_columns, blocks), part_begin(block + 1, parts.of_columns, blocks));
+    }
   });
 }
 
@@ -109,10 +115,11 @@ Kernel byte_kernel(const PrepareContext& ctx, const ConvShape& s, const kernels:
     T* output = run_ctx.output(0).mutable_values<T>().data();
     const std::int64_t blocks = (s.output_channels + kernels::kDepthwiseBlock - 1) / kernels::kDepthwiseBlock;
     const double least = kernels::active_target() == kernels::SimdTarget::kAvx512 ? 100'000 : 40'000;
-    const std::int64_t together = std::min<std::int64_t>(2 * s.y.dilation, 8);  // rows that share inputs
-    for_each_part_of_rows(run_ctx, s, least, together, [&](std::int64_t begin, std::int64_t end) {
-      kernels::depthwise_bytes<T>(s, input, input_zero_point, *weights, *scale, begin, end, 0, blocks, output);
-    });
+    const std::int64_t together = std::min<std::int64_t>(2 * s.y.dilation, 8);
+    for_each_part(
+        run_ctx, s, least, together, 1, [&](std::int64_t begin, std::int64_t end, std::int64_t, std::int64_t) {
+          kernels::depthwise_bytes<T>(s, input, input_zero_point, *weights, *scale, begin, end, 0, blocks, output);
+        });
     return ok_status();
   };
 }
@@ -148,10 +155,16 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
     const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
     if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
     constexpr double kLeast = 60'000;
-    constexpr std::int64_t kTogether = 2;
-    for_each_part_of_rows(run_ctx, s, kLeast, kTogether, [&](std::int64_t begin, std::int64_t end) {
-      kernels::depthwise_float_rows(s, input, weights, finish, begin, end, 0, s.output_channels, output);
-    });
+    constexpr std::int64_t kTogether = 2, kBlock = 32;  // rows; channels
+    // Channels with several outputs stay together: the reference computes them.
+    const std::int64_t blocks =
+        s.output_channels == s.input_channels ? std::max<std::int64_t>(s.output_channels / kBlock, 1) : 1;
+    const auto channel = [&](std::int64_t block) { return block == blocks ? s.output_channels : block * kBlock; };
+    for_each_part(run_ctx, s, kLeast, kTogether, blocks,
+                  [&](std::int64_t row_begin, std::int64_t row_end, std::int64_t first, std::int64_t last) {
+                    kernels::depthwise_float_rows(s, input, weights, finish, row_begin, row_end, channel(first),
+                                                  channel(last), output);
+                  });
     return ok_status();
   });
 }

@@ -12,14 +12,13 @@ namespace reef::ops {
 
 // How many parts make `products` of work: a few for each thread and as many for one as for another, of about `least`
 // products (some microseconds) at least, and none that a time limit could not stop soon.
-inline std::int64_t parts_of(const OpContext& ctx, double products, double least) {
+inline std::int64_t parts_of(std::int64_t threads, double products, double least) {
   constexpr double kMost = 32e6;  // products
   constexpr std::int64_t kPartsPerThread = 4;
-  const std::int64_t threads = ctx.environment()->threads().threads();
   const auto fewest = static_cast<std::int64_t>(std::min(products / kMost, 1e6)) + 1;
   if (threads == 1) return fewest;
   const auto worthwhile = static_cast<std::int64_t>(std::min(products / least + 0.5, 1e6));
-  if (worthwhile < threads) return fewest;
+  if (worthwhile < threads) return std::max(worthwhile, fewest);  // some threads have nothing to do
   return std::max(std::min(worthwhile / threads, kPartsPerThread), (fewest + threads - 1) / threads) * threads;
 }
 
@@ -29,30 +28,36 @@ inline std::int64_t part_begin(std::int64_t i, std::int64_t parts, std::int64_t 
 }
 
 // Parts of `count` rows, of which a kernel likes to have `step` together, that are `products` of work each.
-inline std::int64_t parts_of_rows(const OpContext& ctx, std::int64_t count, double products, double least,
+inline std::int64_t parts_of_rows(std::int64_t threads, std::int64_t count, double products, double least,
                                   std::int64_t step) {
-  const std::int64_t threads = ctx.environment()->threads().threads();
   const std::int64_t most = std::max<std::int64_t>((count + step / 2) / step, 1);
-  const std::int64_t parts = std::min(parts_of(ctx, products * static_cast<double>(count), least), most);
+  const std::int64_t parts = std::min(parts_of(threads, products * static_cast<double>(count), least), most);
   return parts > threads ? parts / threads * threads : parts;
 }
 
+// Parts by rows as far as there are enough of them: then threads read what they wrote in the layer before. Few rows,
+// many products each: `columns` are shared out as well. Arguments as above.
+struct TwoWayParts {
+  std::int64_t of_rows = 0, of_columns = 0;
+};
+inline TwoWayParts two_way_parts(std::int64_t threads, std::int64_t rows, double products, double least,
+                                 std::int64_t step, std::int64_t columns) {
+  const std::int64_t of_rows = parts_of_rows(threads, rows, products, least, step);
+  const std::int64_t all = parts_of(threads, products * static_cast<double>(rows), least);
+  return {of_rows, std::min((all + of_rows - 1) / of_rows, columns)};
+}
+
+// Of a convolution with packed weights (kernels/matmul/*_panels.h): by pixels, then by panels.
 struct PanelBlocks {
   std::int64_t pixel_blocks = 0, panel_blocks = 0;  // per group
   std::int64_t pixel_step = 1;                      // pixels a kernel likes to have together
 };
-
-// Of a convolution with packed weights (kernels/matmul/*_panels.h). By pixels as far as there are enough of them: then
-// threads read what they wrote in the layer before. Few pixels, many products each: panels are shared out as well.
 inline PanelBlocks panel_blocks(const OpContext& ctx, const kernels::ConvShape& s, std::int64_t panels, double least,
                                 std::int64_t pixel_step) {
   const double each = static_cast<double>(s.depth()) * static_cast<double>(s.group_outputs());  // products of a pixel
-  PanelBlocks result;
-  result.pixel_step = pixel_step;
-  result.pixel_blocks = parts_of_rows(ctx, s.output_pixels(), each, least, pixel_step);
-  const std::int64_t parts = parts_of(ctx, each * static_cast<double>(s.output_pixels()), least);
-  result.panel_blocks = std::min((parts + result.pixel_blocks - 1) / result.pixel_blocks, panels);
-  return result;
+  const TwoWayParts parts =
+      two_way_parts(ctx.environment()->threads().threads(), s.output_pixels(), each, least, pixel_step, panels);
+  return {parts.of_rows, parts.of_columns, pixel_step};
 }
 
 // body(group, pixel_begin, pixel_end, panel_begin, panel_end) for the whole output, on all threads.

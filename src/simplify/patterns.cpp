@@ -97,6 +97,10 @@ std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId const
   return graph.floats(constant);
 }
 
+bool same_numbers(const Graph& graph, TensorId a, TensorId b) {
+  return graph.tensor(a).type == graph.tensor(b).type && graph.tensor(a).quantization == graph.tensor(b).quantization;
+}
+
 std::optional<std::vector<std::int64_t>> slice_begins(const Graph& graph, OpId id) {
   if (!graph.is(id, "SLICE") || !graph.is_sound(id)) return std::nullopt;
   const ir::Shape& from = graph.shape(graph.op(id).inputs[0]);

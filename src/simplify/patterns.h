@@ -46,6 +46,9 @@ TensorId square_root_of(const Graph& graph, TensorId tensor);
 // the other axes; nullopt: it varies along other axes, or would enlarge the result.
 std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId constant, const ir::Shape& shape);
 
+// Elements of one mean what those of the other do.
+bool same_numbers(const Graph& graph, TensorId a, TensorId b);
+
 // Begins of a SLICE whose pieces all lie inside, one per axis; nullopt: it is none, or they are not constant.
 std::optional<std::vector<std::int64_t>> slice_begins(const Graph& graph, OpId op);
 // Operands of a SLICE of x. (Sizes by value: references to tensors' shapes end with the next one added.)

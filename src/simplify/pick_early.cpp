@@ -177,10 +177,6 @@ class Operator {
   const Part& part_;
 };
 
-bool same_numbers(const Graph& graph, TensorId a, TensorId b) {
-  return graph.tensor(a).type == graph.tensor(b).type && graph.tensor(a).quantization == graph.tensor(b).quantization;
-}
-
 // The part of a tensor: itself, a SLICE of it that is there already, or a new one.
 TensorId cut(Graph& graph, OpId near, TensorId x, const Part& part) {
   if (part.sizes == graph.shape(x)) return x;
@@ -231,13 +227,11 @@ bool at(Graph& graph, OpId slice) {
   }
   for (std::size_t i = 0; i < needs->size(); ++i) inputs[i] = cut(graph, maker, inputs[i], (*needs)[i]);
   graph.remove(slice);
-  graph.set_outputs(maker, {z});
   if (graph.is(maker, "RESHAPE")) {
-    ir::Attributes attributes;
-    attributes.set("new_shape", std::vector<std::int64_t>(part.sizes.begin(), part.sizes.end()));
-    const TensorId shape = graph.add_ints({part.sizes.begin(), part.sizes.end()});
-    graph.become(maker, "RESHAPE", "ReshapeOptions", std::move(attributes), {inputs[0], shape});
+    graph.remove(maker);
+    graph.reshape(maker, inputs[0], part.sizes, z);
   } else {
+    graph.set_outputs(maker, {z});
     graph.set_inputs(maker, std::move(inputs));
   }
   return true;

@@ -50,9 +50,8 @@ bool gather_as_slice(Graph& graph, OpId id) {
   }
   const TensorId piece = graph.add_like(x, sizes);
   graph.add_op(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, sizes), {piece});
-  ir::Attributes attributes;
-  attributes.set("new_shape", std::vector<std::int64_t>(to.begin(), to.end()));
-  graph.become(id, "RESHAPE", "ReshapeOptions", std::move(attributes), {piece, graph.add_ints({to.begin(), to.end()})});
+  graph.remove(id);
+  graph.reshape(id, piece, to, result);
   return true;
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "simplify/layout_rules.h"
 #include "simplify/pass.h"
+#include "simplify/patterns.h"
 
 namespace reef::simplify {
 namespace {
@@ -17,37 +17,32 @@ struct Cut {
 };
 
 std::optional<Cut> cut_of(const Graph& graph, OpId id) {
-  if (!graph.is_sound(id) || !graph.is(id, "SLICE")) return std::nullopt;
-  const ir::Operator& op = graph.op(id);
-  const ir::Shape& from = graph.shape(op.inputs[0]);
-  const ir::Shape& to = graph.shape(op.outputs[0]);
-  const auto begins = graph.ints(op.inputs[1]);
-  if (!begins || static_cast<int>(begins->size()) != from.rank() || to.rank() != from.rank()) return std::nullopt;
+  const auto begins = slice_begins(graph, id);
+  if (!begins) return std::nullopt;
+  const ir::Shape& from = graph.shape(graph.op(id).inputs[0]);
+  const ir::Shape& to = graph.shape(graph.op(id).outputs[0]);
   std::optional<Cut> cut;
   for (int axis = 0; axis < from.rank(); ++axis) {
     const std::int64_t begin = (*begins)[static_cast<std::size_t>(axis)];
     if (begin == 0 && to[axis] == from[axis]) continue;
-    if (cut || begin < 0 || begin + to[axis] > from[axis]) return std::nullopt;
+    if (cut) return std::nullopt;
     cut = Cut{axis, static_cast<std::int32_t>(begin), to[axis]};
   }
   return cut;
-}
-
-bool same_numbers(const ir::Tensor& a, const ir::Tensor& b) {
-  return a.type == b.type && a.quantization == b.quantization && !a.quantization.is_per_axis();
 }
 
 bool at(Graph& graph, OpId id) {
   const auto first = cut_of(graph, id);
   if (!first || first->begin != 0 || first->axis == 0) return false;
   const TensorId x = graph.op(id).inputs[0];
+  if (graph.tensor(x).quantization.is_per_axis()) return false;
   const std::int32_t size = graph.shape(x)[first->axis];
   if (first->size < 1 || size % first->size != 0) return false;
   std::map<std::int32_t, OpId> pieces;  // by beginning
   for (const OpId user : graph.users(x)) {
     const auto cut = cut_of(graph, user);
     if (!cut || cut->axis != first->axis || cut->size != first->size || cut->begin % cut->size != 0) continue;
-    if (!same_numbers(graph.tensor(x), graph.tensor(graph.op(user).outputs[0]))) continue;
+    if (!same_numbers(graph, x, graph.op(user).outputs[0])) continue;
     pieces.emplace(cut->begin, user);
   }
   const std::int32_t count = size / first->size;

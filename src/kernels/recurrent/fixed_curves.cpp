@@ -18,16 +18,7 @@ namespace reef::kernels {
 #include "kernels/simd/begin_sse4.h"
 namespace sse4 {
 namespace {
-#define REEF_BYTES 16
-using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
-[[gnu::always_inline]] inline Vec multiply(Vec a, Vec b) {
-  return reinterpret_cast<Vec>(_mm_mulhrs_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
-}
-[[gnu::always_inline]] inline Vec add_saturated(Vec a, Vec b) {
-  return reinterpret_cast<Vec>(_mm_adds_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
-}
 #include "kernels/recurrent/fixed_curves_body.h"
-#undef REEF_BYTES
 }  // namespace
 }  // namespace sse4
 #include "kernels/simd/end_target.h"
@@ -35,16 +26,7 @@ using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
 #include "kernels/simd/begin_avx2.h"
 namespace avx2 {
 namespace {
-#define REEF_BYTES 32
-using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
-[[gnu::always_inline]] inline Vec multiply(Vec a, Vec b) {
-  return reinterpret_cast<Vec>(_mm256_mulhrs_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
-}
-[[gnu::always_inline]] inline Vec add_saturated(Vec a, Vec b) {
-  return reinterpret_cast<Vec>(_mm256_adds_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
-}
 #include "kernels/recurrent/fixed_curves_body.h"
-#undef REEF_BYTES
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
@@ -52,16 +34,8 @@ using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
 #include "kernels/simd/begin_neon.h"
 namespace neon {
 namespace {
-#define REEF_BYTES 16
-using Vec [[gnu::vector_size(REEF_BYTES)]] = std::int16_t;
-[[gnu::always_inline]] inline Vec multiply(Vec a, Vec b) {
-  return reinterpret_cast<Vec>(vqrdmulhq_s16(reinterpret_cast<int16x8_t>(a), reinterpret_cast<int16x8_t>(b)));
-}
-[[gnu::always_inline]] inline Vec add_saturated(Vec a, Vec b) {
-  return reinterpret_cast<Vec>(vqaddq_s16(reinterpret_cast<int16x8_t>(a), reinterpret_cast<int16x8_t>(b)));
-}
+#define REEF_VECTOR_BYTES 16
 #include "kernels/recurrent/fixed_curves_body.h"
-#undef REEF_BYTES
 }  // namespace
 }  // namespace neon
 #include "kernels/simd/end_target.h"

@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// numeric/fixed_point_math.h's logistic and tanh on vectors of 16-bit numbers, step by step. REEF_BYTES: of a vector.
-// Before it is included: `multiply` (round(a * b / 2^15), halves up) and `add_saturated` on Vec, which no operator
-// does. No include guard: it is included once per target, see simd/targets.h.
+// numeric/fixed_point_math.h's logistic and tanh on vectors of 16-bit numbers, step by step. No include guard: it is
+// included once per target, see simd/targets.h.
 //
 // The scalar functions' saturation of -1 times -1 is left out: no such product comes up, as the test over all numbers
 // shows.
 
-constexpr std::int64_t kLanes = REEF_BYTES / 2;
+using Vec [[gnu::vector_size(REEF_VECTOR_BYTES)]] = std::int16_t;
+constexpr std::int64_t kNumbers = REEF_VECTOR_BYTES / 2;
+
+// What no operator does: round(a * b / 2^15), halves up; and sums that stop at the ends of the range.
+#if defined(__x86_64__)
+#include "kernels/simd/vectors_body.h"
+
+[[gnu::always_inline]] inline Vec multiply(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(REEF_MM(mulhrs_epi16)(reinterpret_cast<Ints>(a), reinterpret_cast<Ints>(b)));
+}
+[[gnu::always_inline]] inline Vec add_saturated(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(REEF_MM(adds_epi16)(reinterpret_cast<Ints>(a), reinterpret_cast<Ints>(b)));
+}
+#else
+[[gnu::always_inline]] inline Vec multiply(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(vqrdmulhq_s16(reinterpret_cast<int16x8_t>(a), reinterpret_cast<int16x8_t>(b)));
+}
+[[gnu::always_inline]] inline Vec add_saturated(Vec a, Vec b) {
+  return reinterpret_cast<Vec>(vqaddq_s16(reinterpret_cast<int16x8_t>(a), reinterpret_cast<int16x8_t>(b)));
+}
+#endif
 
 // A constant as numeric::Fixed<int16_t, ...>::constant makes it, from 32 bits.
 template <std::int32_t kRaw32>
@@ -58,7 +77,7 @@ template <int kBits>
 
 // 2 / (1 + a) for a in [0, 1], two integer bits.
 [[gnu::always_inline]] inline Vec two_over_one_plus(Vec a) {
-  using Unsigned [[gnu::vector_size(REEF_BYTES)]] = std::uint16_t;
+  using Unsigned [[gnu::vector_size(REEF_VECTOR_BYTES)]] = std::uint16_t;
   const Vec half_denominator = reinterpret_cast<Vec>((reinterpret_cast<Unsigned>(a) + std::uint16_t{1 << 15}) >> 1);
   Vec x = constant<1515870810>() + multiply(half_denominator, constant<-1010580540>());
   for (int i = 0; i < 3; ++i) {
@@ -92,7 +111,7 @@ template <typename Curve>
 void map(const std::int16_t* values, std::int64_t count, std::int16_t* result) {
   std::int64_t i = 0;
   Vec x;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kNumbers <= count; i += kNumbers) {
     std::memcpy(&x, values + i, sizeof x);
     x = Curve::of(x);
     std::memcpy(result + i, &x, sizeof x);

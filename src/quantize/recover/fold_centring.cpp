@@ -144,8 +144,7 @@ class Finder {
       const ir::Operator& op = graph_.operators[static_cast<std::size_t>(reader)];
       if ((op.type != "FULLY_CONNECTED" && op.type != "CONV_2D") || op.inputs[0] != t) return std::nullopt;
       const std::int32_t weights = op.inputs[1];
-      if (weights < 0 || !is_float_constant(model_, tensor(weights))) return std::nullopt;
-      if (index_.consumers(weights).size() != 1 || tensor(weights).shape.rank() < 2) return std::nullopt;
+      if (!is_own_constant(weights) || tensor(weights).shape.rank() < 2) return std::nullopt;
       if (tensor(weights).shape.last() != tensor(t).shape.last()) return std::nullopt;
       layers.push_back(static_cast<std::size_t>(reader));
     }
