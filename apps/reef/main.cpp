@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <string>
 
 #include "commands.h"
+#include "kernels/simd/targets.h"
 
 namespace {
 
@@ -45,6 +47,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  if (const std::string problem = reef::kernels::unmet_request(); !problem.empty()) {
+    std::fprintf(stderr, "reef: note: %s\n", problem.c_str());
   }
   const reef::Status status = action();
   if (status.ok()) return 0;

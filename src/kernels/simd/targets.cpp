@@ -89,6 +89,17 @@ std::vector<SimdTarget> supported_targets() {
 
 SimdTarget active_target() { return current().load(std::memory_order_relaxed); }
 
+std::string unmet_request() {
+  const char* const wanted = std::getenv("REEF_SIMD");
+  if (wanted == nullptr) return "";
+  std::string known;
+  for (const SimdTarget target : supported_targets()) {
+    if (target_name(target) == wanted) return "";
+    known.append(known.empty() ? "" : ", ").append(target_name(target));
+  }
+  return std::string("REEF_SIMD=") + wanted + " has no effect: this CPU and build have " + known;
+}
+
 void set_active_target(SimdTarget target) { current().store(target, std::memory_order_relaxed); }
 
 }  // namespace reef::kernels

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,17 @@ TEST(SimdTargets, TheBestIsChosenUnlessTheEnvironmentNamesAnother) {
 #if defined(__aarch64__)
   EXPECT_NE(std::find(all.begin(), all.end(), SimdTarget::kNeon), all.end());
 #endif
+}
+
+TEST(SimdTargets, ANameThatIsNotThereIsSaid) {
+  const char* const before = std::getenv("REEF_SIMD");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("REEF_SIMD", "ssse3", 1);
+  EXPECT_NE(unmet_request().find("REEF_SIMD=ssse3 has no effect"), std::string::npos);
+  EXPECT_NE(unmet_request().find("baseline"), std::string::npos);
+  ::setenv("REEF_SIMD", "baseline", 1);
+  EXPECT_EQ(unmet_request(), "");
+  before == nullptr ? ::unsetenv("REEF_SIMD") : ::setenv("REEF_SIMD", kept.c_str(), 1);
 }
 
 TEST(SimdTargets, IncludeWhatComesBefore) {
