@@ -42,7 +42,8 @@ class Matcher {
   // Than the float model does at that place: the quantizer says so with the name. Its own list knows the float model
   // that was changed likewise.
   bool holds_something_else(std::int32_t tensor) const {
-    return result(tensor).name.ends_with(quantize::kCentredSuffix);
+    const std::string& name = result(tensor).name;
+    return quantize::without_suffixes(name).size() < name.size();
   }
 
   // The same number of elements, and numbers that can be compared with quantized ones.

@@ -38,17 +38,25 @@ struct Worker {
   }
 };
 
-// Channels of the tensors that layers read; 0: statistics of each channel are of no use.
+// Channels of the tensors that layers read or that are parts of residual streams; 0: statistics of each channel are of
+// no use.
 std::vector<std::int32_t> observed_channels(const ir::Subgraph& graph) {
   std::vector<std::int32_t> result(graph.tensors.size(), 0);
-  for (const ir::Operator& op : graph.operators) {
-    const OpRule* rule = rule_of(op.type);
-    if (rule == nullptr || rule->kind != RuleKind::kWeighted) continue;
-    if (static_cast<int>(op.inputs.size()) <= rule->input) continue;
-    const std::int32_t t = op.inputs[static_cast<std::size_t>(rule->input)];
-    if (t < 0) continue;
+  const auto observe = [&](std::int32_t t) {
+    if (t < 0) return;
     const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(t)].shape;
     if (shape.rank() >= 2 && shape.last() <= kMostChannels) result[static_cast<std::size_t>(t)] = shape.last();
+  };
+  for (const ir::Operator& op : graph.operators) {
+    const OpRule* rule = rule_of(op.type);
+    if (rule == nullptr) continue;
+    const bool is_layer = rule->kind == RuleKind::kWeighted;
+    if (is_layer && static_cast<int>(op.inputs.size()) > rule->input) {
+      observe(op.inputs[static_cast<std::size_t>(rule->input)]);
+    }
+    static constexpr std::string_view kInStreams[] = {"ADD", "SUB", "MUL", "RELU", "LEAKY_RELU", "GATHER"};
+    if (!is_layer && std::find(std::begin(kInStreams), std::end(kInStreams), op.type) == std::end(kInStreams)) continue;
+    std::for_each(op.outputs.begin(), op.outputs.end(), observe);
   }
   return result;
 }

@@ -34,15 +34,6 @@ std::string name_of(const ir::Model& model, std::int32_t t) {
   return model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name;
 }
 
-// Constant integers, little-endian as files have them.
-template <typename T>
-std::vector<T> int_values(const ir::Model& model, const ir::Tensor& tensor) {
-  const auto& data = ir::constant_data(model, tensor);
-  std::vector<T> result(data.size() / sizeof(T));
-  if (!result.empty()) std::memcpy(result.data(), data.data(), result.size() * sizeof(T));
-  return result;
-}
-
 // ---- Taking out ----
 
 // An LSTM with clearing steps, as imported.

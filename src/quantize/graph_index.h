@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,14 @@ void drop_unread(ir::Model& model);
 bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor);
 // Copies: the bytes in a file need not be aligned. Precondition: is_float_constant.
 std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor);
+// Constant integers, little-endian as files have them; none where the file does not hold them.
+template <typename T>
+std::vector<T> int_values(const ir::Model& model, const ir::Tensor& tensor) {
+  const auto& data = ir::constant_data(model, tensor);
+  std::vector<T> result(data.size() / sizeof(T));
+  if (!result.empty()) std::memcpy(result.data(), data.data(), result.size() * sizeof(T));
+  return result;
+}
 // Gives the tensor a new buffer with these bytes.
 void set_constant(ir::Model& model, ir::Tensor& tensor, std::span<const std::uint8_t> bytes);
 template <typename T>

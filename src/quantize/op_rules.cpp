@@ -85,8 +85,7 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
   for (const std::string& pattern : options.keep_float) {
     for (const std::int32_t t : op.outputs) {
       if (t < 0) continue;
-      std::string_view name = graph.tensors[static_cast<std::size_t>(t)].name;
-      if (name.ends_with(kCentredSuffix)) name.remove_suffix(kCentredSuffix.size());
+      const std::string_view name = without_suffixes(graph.tensors[static_cast<std::size_t>(t)].name);
       if (matches(pattern, name)) return stays_float("the user wants it so");
     }
   }
@@ -131,6 +130,18 @@ const OpRule* rule_of(std::string_view type) {
     if (rule.type == type) return &rule;
   }
   return nullptr;
+}
+
+std::string_view without_suffixes(std::string_view name) {
+  for (;;) {
+    if (name.ends_with(kCentredSuffix)) {
+      name.remove_suffix(kCentredSuffix.size());
+    } else if (name.ends_with(kEqualizedSuffix)) {
+      name.remove_suffix(kEqualizedSuffix.size());
+    } else {
+      return name;
+    }
+  }
 }
 
 bool matches(std::string_view pattern, std::string_view name) {

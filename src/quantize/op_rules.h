@@ -60,9 +60,10 @@ std::vector<Decision> decide(const ir::Model& model, const QuantizeOptions& opti
 // Fails if options.keep_float has a name that no operator's result has.
 Status check_names(const ir::Model& model, const QuantizeOptions& options);
 
-// End of the names of tensors that hold something else than in the float model, though the outputs are the same: who
-// compares the models must not take one for the other. Patterns of users are for the name without it.
-inline constexpr std::string_view kCentredSuffix = "_centred";
+// Ends of the names of tensors that hold something else than in the float model, though the outputs are the same: who
+// compares the models must not take one for the other. Patterns of users are for the name without them.
+inline constexpr std::string_view kCentredSuffix = "_centred", kEqualizedSuffix = "_equalized";
+std::string_view without_suffixes(std::string_view name);
 
 // `name` matches `pattern`, in which * stands for anything.
 bool matches(std::string_view pattern, std::string_view name);

@@ -51,7 +51,10 @@ Status recover(Session& session) {
     REEF_RETURN_IF_ERROR(affine_layers(session));
     REEF_RETURN_IF_ERROR(centre_attention(session));
   }
-  if (options.equalize != Choice::kOff) REEF_RETURN_IF_ERROR(equalize(session));
+  if (options.equalize != Choice::kOff) {
+    REEF_RETURN_IF_ERROR(equalize_streams(session));
+    REEF_RETURN_IF_ERROR(equalize(session));
+  }
   if (options.automatic_ranges) REEF_RETURN_IF_ERROR(choose_ranges(session));
   if (options.keep_sensitive_float != Choice::kOff && !options.full_integer) {
     REEF_RETURN_IF_ERROR(keep_sensitive_float(session));

@@ -167,7 +167,7 @@ Status Session::accept(State candidate, std::string what, double loss_db) {
   return decide(std::move(candidate), {std::move(what), error, gain.db > -loss_db, gain});
 }
 
-Status Session::consider_rewritten(ir::Model model, std::string what) {
+Status Session::consider_rewritten(ir::Model model, std::string what, Proof proof) {
   State state = best_;
   const RangeRequest usual = state.requests.at(0);
   state.requests.resize(model.subgraphs[0].tensors.size(), usual);
@@ -175,7 +175,7 @@ Status Session::consider_rewritten(ir::Model model, std::string what) {
   REEF_ASSIGN_OR_RETURN(auto calibration, observe(state.model, "calibrating the rewritten model"));
   state.set_calibration(std::move(calibration));
   state.refresh(options_);
-  return consider(std::move(state), std::move(what), Proof::kNotWorse);
+  return consider(std::move(state), std::move(what), proof);
 }
 
 }  // namespace reef::quantize

@@ -68,7 +68,7 @@ class Session {
   // Makes it the best if it is worse by `loss_db` at most.
   Status accept(State candidate, std::string what, double loss_db);
   // Considers a model that computes the same as the best one's in another way: its tensors keep their numbers.
-  Status consider_rewritten(ir::Model model, std::string what);
+  Status consider_rewritten(ir::Model model, std::string what, Proof proof = Proof::kNotWorse);
   // What the best gives on the samples measured with, and what the float model does: [sample][output][element]. Of an
   // output, tensor compared(o) of the state's model is looked at.
   Result<Outputs> best_outputs() { return outputs_of(best_, measured_); }
@@ -115,6 +115,7 @@ Status affine_layers(Session& session);
 Status centre_attention(Session& session);
 Status choose_ranges(Session& session);
 Status equalize(Session& session);
+Status equalize_streams(Session& session);
 Status correct_biases(Session& session);
 Status correct_outputs(Session& session);
 Status clip_weights(Session& session);

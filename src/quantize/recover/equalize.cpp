@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "quantize/graph_index.h"
+#include "quantize/op_rules.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
 
@@ -128,6 +129,7 @@ class Equalizer {
     }
     if (a.inputs.size() > 2 && a.inputs[2] >= 0) change(a.inputs[2], innermost, true);
     change(b.inputs[1], innermost, false);
+    graph_.tensors[static_cast<std::size_t>(a.outputs[0])].name += kEqualizedSuffix;
   }
 
   ir::Model& model_;
@@ -149,7 +151,8 @@ Status equalize(Session& session) {
   REEF_ASSIGN_OR_RETURN(auto calibration, session.observe(state.model, "calibrating the equalized model"));
   state.set_calibration(std::move(calibration));
   state.refresh(session.options());
-  return session.consider(std::move(state), fmt::format("equalization of {} pairs of layers", pairs));
+  return session.consider(std::move(state),
+                          fmt::format("equalization of {} pair{} of layers", pairs, pairs == 1 ? "" : "s"));
 }
 
 }  // namespace reef::quantize

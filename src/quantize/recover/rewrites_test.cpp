@@ -319,6 +319,112 @@ TEST(QuantizeRewrites, GainsComeWithTheirStandardError) {
   EXPECT_EQ(gain_of(before, before).standard_error, 0);
 }
 
+// A stream x + f(x) that two layers write to, with a few channels far louder than the others.
+struct Block {
+  explicit Block(Network& net) {
+    const ir::Shape wide{1, kRows, kWidth};
+    first = net.dense(net.x, kWidth);
+    loud(net, net.last());
+    second = net.dense(net.normalization(first), kWidth);
+    loud(net, net.last());
+    sum = net.add("ADD", "AddOptions", {first, second}, wide);
+  }
+  static void loud(Network& net, const ir::Operator& layer) {
+    for (const std::int32_t t : {layer.inputs[1], layer.inputs[2]}) {
+      ir::Tensor& tensor = net.graph().tensors[static_cast<std::size_t>(t)];
+      std::vector<float> values = float_values(net.model, tensor);
+      const std::size_t row = values.size() / kWidth;
+      for (std::size_t k = 0; k < 2 * row; ++k) values[k] *= 30;
+      set_constant(net.model, tensor, values);
+    }
+  }
+  std::int32_t first = -1, second = -1, sum = -1;
+};
+
+double equalized_gain(const ir::Model& model) {
+  QuantizeOptions options;
+  options.input_type = IoType::kFloat32;
+  options.automatic_ranges = false;
+  options.full_integer = true;
+  options.correct_biases = Choice::kOff;
+  const Normal samples;
+  const auto on = quantize(model, &samples, options);
+  options.equalize = Choice::kOff;
+  const auto off = quantize(model, &samples, options);
+  EXPECT_TRUE(on.ok() && off.ok()) << on.status().message() << off.status().message();
+  return on->error->mean_sqnr_db - off->error->mean_sqnr_db;
+}
+
+TEST(QuantizeRewrites, ResidualStreamsAreEqualized) {
+  Network net;
+  const Block block(net);
+  // The layer behind looks at the quiet channels as much as at the loud ones.
+  const std::int32_t output = net.dense(net.normalization(block.sum), 10);
+  ir::Tensor& weights = net.graph().tensors[static_cast<std::size_t>(net.last().inputs[1])];
+  std::vector<float> values = float_values(net.model, weights);
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] *= k % kWidth < 2 ? 1 / 30.0f : 1;
+  set_constant(net.model, weights, values);
+  const auto model = net.done(output);
+  const Normal samples;
+  const auto seen = calibrate(model, samples, kSamples, {});
+  ASSERT_TRUE(seen.ok());
+  ir::Model changed = *model;
+  EXPECT_EQ(equalize_streams(changed, *seen), 1);
+  expect_same_outputs(model, changed);
+  // The normalizations' readers of the stream get it as it was: one product for each of two tensors.
+  EXPECT_EQ(count_of(changed, "MUL"), count_of(*model, "MUL") + 2);
+  const auto again = calibrate(std::make_shared<const ir::Model>(changed), samples, kSamples, {});
+  ASSERT_TRUE(again.ok());
+  for (const std::int32_t t : {block.first, block.second, block.sum}) {
+    const auto quietest = [&](const Calibration& c) {
+      const TensorStatistics& all = c.tensors[static_cast<std::size_t>(t)];
+      float least = std::numeric_limits<float>::infinity();
+      for (std::size_t i = 0; i < kWidth; ++i) {
+        least = std::min(least, std::max(-all.channels.min[i], all.channels.max[i]));
+      }
+      return least / std::max(-all.min, all.max);
+    };
+    EXPECT_GT(quietest(*again), 3 * quietest(*seen)) << t;
+    const TensorStatistics &before = seen->tensors[static_cast<std::size_t>(t)],
+                           &after = again->tensors[static_cast<std::size_t>(t)];
+    EXPECT_LE(std::max(-after.min, after.max), 1.0001f * std::max(-before.min, before.max));  // no step grows
+  }
+  EXPECT_GT(equalized_gain(*model), 3);
+}
+
+TEST(QuantizeRewrites, StreamsThatTheModelGivesOutStay) {
+  Network net;
+  const Block block(net);
+  const auto model = net.done(block.sum);
+  const auto seen = calibrate(model, Normal(), kSamples, {});
+  ASSERT_TRUE(seen.ok());
+  ir::Model changed = *model;
+  EXPECT_EQ(equalize_streams(changed, *seen), 0);
+  EXPECT_EQ(changed.subgraphs[0].operators, model->subgraphs[0].operators);
+}
+
+// The mean over rows keeps channels, and a dense layer may read several rows at once: nobody needs a copy.
+TEST(QuantizeRewrites, StreamsGoThroughMeansOverPlacesAndMovedAxes) {
+  Network net;
+  const ir::Shape wide{1, kRows, kWidth};
+  const std::int32_t first = net.dense(net.x, kWidth);
+  Block::loud(net, net.last());
+  const std::int32_t second = net.dense(first, kWidth);
+  Block::loud(net, net.last());
+  const std::int32_t sum = net.add("ADD", "AddOptions", {first, second}, wide);
+  const std::int32_t turned = net.transpose(net.reshape(sum, {2, kRows / 2, kWidth}), {1, 0, 2});
+  const std::int32_t mean = net.add("MEAN", "ReducerOptions", {turned, net.ints({0})}, {2, kWidth});
+  const std::int32_t weights = net.floats({10, 2 * kWidth}, 0, 0.3f), bias = net.floats({10}, 0, 0.3f);
+  const std::int32_t output = net.add("FULLY_CONNECTED", "FullyConnectedOptions", {mean, weights, bias}, {1, 10});
+  const auto model = net.done(output);
+  const auto seen = calibrate(model, Normal(), kSamples, {});
+  ASSERT_TRUE(seen.ok());
+  ir::Model changed = *model;
+  EXPECT_EQ(equalize_streams(changed, *seen), 1);
+  EXPECT_EQ(changed.subgraphs[0].operators.size(), model->subgraphs[0].operators.size());
+  expect_same_outputs(model, changed);
+}
+
 // Numbers of the first four rows of a table.
 class FirstRows : public data::SampleSource {
  public:

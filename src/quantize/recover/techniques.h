@@ -14,6 +14,9 @@ namespace reef::quantize {
 // Divides channels between pairs of layers (equalize.cpp); what the model computes stays the same. How many pairs.
 int equalize_layers(ir::Model& model, const Calibration& calibration);
 
+// Divides the channels of residual streams (equalize_streams.cpp); what the model computes stays the same. How many.
+int equalize_streams(ir::Model& model, const Calibration& calibration);
+
 // The following change how a model computes, not what (each file says how); they return in how many places. Tensors
 // keep their numbers, new ones come behind them.
 int fold_centring(ir::Model& model);
