@@ -7,7 +7,7 @@ Every round runs each contender after the other on every model, so that a busy m
 shows medians and minima over all runs and, per round, Reef's time as a multiple of the contender's (below 1: Reef is
 faster) as median and quartiles. Peers that are not installed, or cannot run a model, are left out with a message. A
 custom operator at the end of a model that TFLite lacks (posenet's decoder) is cut off for all contenders.
-    bench/cpu_inference.py [--rounds N] [--runs N] [--threads N ...] [--reference] [MODEL ...]
+    bench/cpu_inference.py [--rounds N] [--runs N] [--threads N ...] [--reference] [--fused-floats] [MODEL ...]
 Without models: the shipped ones, and of the collection in $REEF_ZOO those that docs/performance.md speaks of.
 """
 import argparse
@@ -59,9 +59,10 @@ def measure_calls(call, runs):
     return statistics.median(times), min(times)
 
 
-def reef(model, threads):
+def reef(model, threads, more):
     def run(runs):
         command = [str(ROOT / "build/reef"), "run", str(model), "--bench", str(runs), "--threads", str(threads), "--json"]
+        command += more
         result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["time"]
         return result["median_ms"], result["min_ms"]
     return run
@@ -91,8 +92,9 @@ def tflite_2_9(library, model, threads, with_xnnpack):
     return lambda runs: measure_calls(invoke, runs)
 
 
-def contenders(model, threads, with_reference, library):
-    found = {"reef": reef(model, threads)}
+def contenders(model, threads, options, library):
+    with_reference = options.reference
+    found = {"reef": reef(model, threads, ["--fused-floats"] * options.fused_floats)}
     if Interpreter is not None:
         kinds = [("TFLite XNNPACK", OpResolverType.AUTO),
                  ("TFLite builtin", OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)]
@@ -151,6 +153,7 @@ def main():
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--reference", action="store_true", help="also TFLite's reference kernels")
+    parser.add_argument("--fused-floats", action="store_true", help="Reef adds float products with one rounding")
     options = parser.parse_args()
     models = options.models or [str(ROOT / m) for m in SHIPPED]
     zoo = pathlib.Path(os.environ.get("REEF_ZOO", ROOT / "../shared/zoo"))
@@ -162,13 +165,13 @@ def main():
         print("onnxruntime or onnx is not installed: ONNX Runtime is skipped", file=sys.stderr)
     library = tflite29.load(ROOT)
     print(f"measured: {options.rounds} interleaved rounds of {options.runs} runs; load of the machine "
-          f"{os.getloadavg()[0]:.1f}\n")
+          f"{os.getloadavg()[0]:.1f}{'; reef run --fused-floats' * options.fused_floats}\n")
     print("| model | threads | contender | median ms | least ms | reef / contender (quartiles) | of least |\n"
           "| --- | --- | --- | ---: | ---: | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         for model in cut_models(models, folder):
             for threads in options.threads:
-                programs = contenders(model, threads, options.reference, library)
+                programs = contenders(model, threads, options, library)
                 print_rows(model, threads, *measure(programs, options.rounds, options.runs))
 
 

@@ -36,6 +36,7 @@ struct RunOptions {
   double time_limit = 0;
   double memory_limit_gib = 4;
   std::string tflite_release = "2.9";
+  bool fused_floats = false;
   bool json = false;
 };
 

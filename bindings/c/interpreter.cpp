@@ -75,6 +75,7 @@ cpu::InterpreterOptions interpreter_options(const reef_options& options, const r
   result.time_limit_seconds = options.time_limit_seconds;
   result.max_memory_bytes = options.max_memory_bytes > 0 ? options.max_memory_bytes : kDefaultMemory;
   result.tflite_release = options.tflite_2_9 != 0 ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
+  result.float_sums = options.fused_floats != 0 ? ops::FloatSums::kFused : ops::FloatSums::kAsTflite;
   if (handle.device != nullptr) result.foreign_ops.push_back(runtime::edge_tpu_op(handle.device));
   return result;
 }

@@ -164,6 +164,8 @@ typedef struct reef_options {
   int32_t preserve_all_tensors; /* 1: reef_interpreter_tensor has the values of all tensors; takes more memory */
   double time_limit_seconds;    /* for each prepare and invoke; 0: none */
   int64_t max_memory_bytes;     /* for tensors; 0: 4 GiB */
+  int32_t fused_floats; /* 1: float products are added with one rounding: faster on most CPUs, not TFLite's bits */
+  int32_t reserved[3];  /* 0 */
 } reef_options;
 REEF_API void reef_options_init(reef_options* options);
 

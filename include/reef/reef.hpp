@@ -171,6 +171,7 @@ struct Options {
   bool tflite_2_9 = false;
   bool preserve_all_tensors = false;  // tensor() has the values of all tensors; takes more memory
   double time_limit_seconds = 0;
+  bool fused_floats = false;  // float products are added with one rounding: faster on most CPUs, not TFLite's bits
 };
 
 class Interpreter {
@@ -185,6 +186,7 @@ class Interpreter {
     c_options.tflite_2_9 = options.tflite_2_9 ? 1 : 0;
     c_options.preserve_all_tensors = options.preserve_all_tensors ? 1 : 0;
     c_options.time_limit_seconds = options.time_limit_seconds;
+    c_options.fused_floats = options.fused_floats ? 1 : 0;
     reef_interpreter* handle = nullptr;
     if (const Error error = detail::error_of(reef_interpreter_create(model.c(), &c_options, &handle))) return error;
     Interpreter interpreter(handle);

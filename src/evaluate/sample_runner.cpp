@@ -29,6 +29,7 @@ Result<std::unique_ptr<cpu::Interpreter>> make_interpreter(const std::shared_ptr
                                                            const RunnerOptions& options) {
   cpu::InterpreterOptions settings;
   settings.tflite_release = options.tflite_release;
+  settings.float_sums = options.float_sums;
   if (options.on_device) settings.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>()));
   REEF_ASSIGN_OR_RETURN(auto interpreter, cpu::Interpreter::create(model, settings));
   REEF_RETURN_IF_ERROR(interpreter->prepare());

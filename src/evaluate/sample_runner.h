@@ -18,6 +18,7 @@ struct RunnerOptions {
   int threads = 1;
   bool on_device = false;  // Edge TPU ops on a virtual device; else a model that has them is refused
   ops::TfliteRelease tflite_release = ops::TfliteRelease::kCurrent;
+  ops::FloatSums float_sums = ops::FloatSums::kAsTflite;
   // Told after every sample how many are done; one call at a time.
   std::function<void(std::int64_t done, std::int64_t all)> progress;
 };

@@ -222,7 +222,8 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const Product& p) {
     const float* x = rows_of_x(p, run_ctx.input(0), storage);
     float* output = run_ctx.output(0).mutable_values<float>().data();
     constexpr float kNoLimit = std::numeric_limits<float>::infinity();
-    const kernels::FloatOutput finish{nullptr, -kNoLimit, kNoLimit};
+    const bool may_fuse = run_ctx.environment()->float_sums() == FloatSums::kFused;
+    const kernels::FloatOutput finish{nullptr, -kNoLimit, kNoLimit, may_fuse};
     const kernels::ConvShape s = product_shape(p.rows, p.columns, p.depth);
     const std::int64_t tiles = (p.rows + kFloatRowTile - 1) / kFloatRowTile;
     run_ctx.parallel_for(

@@ -54,7 +54,8 @@ bool sums_wrap(const OpContext& ctx, const Tensor* bias);
 
 // A float bias and the fused activation, for this run.
 inline kernels::FloatOutput float_output(const OpContext& ctx, int bias_index, FloatRange range) {
-  return {float_bias(ctx, bias_index), range.min, range.max};
+  const bool may_fuse = ctx.environment() != nullptr && ctx.environment()->float_sums() == FloatSums::kFused;
+  return {float_bias(ctx, bias_index), range.min, range.max, may_fuse};
 }
 
 // sink(pixel, first_channel, sums, count) that requantizes into ctx's output.

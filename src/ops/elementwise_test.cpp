@@ -21,6 +21,7 @@ class TestEnvironment : public Environment {
  public:
   ThreadPool& threads() override { return threads_; }
   TfliteRelease tflite_release() const override { return TfliteRelease::k2_9; }
+  FloatSums float_sums() const override { return FloatSums::kAsTflite; }
   std::int32_t variable_handle(std::string_view, std::string_view) override { return 0; }
   std::map<std::int32_t, OwnedTensor>& variables() override { return variables_; }
   Status run_subgraph(std::int32_t, std::span<const Tensor* const>, std::vector<OwnedTensor>&) override {

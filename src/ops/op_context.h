@@ -69,12 +69,20 @@ enum class TfliteRelease {
   kCurrent,  // LiteRT 2.3
 };
 
+// How sums of float products (convolutions, dense layers, matrix products) are rounded.
+enum class FloatSums {
+  kAsTflite,  // every product and every sum, in the reference kernels' order: their bits, on every machine
+  kFused,     // a product added is rounded once, where the CPU has an instruction for that: faster, nearer to the true
+              // sum, and on another kind of CPU other bits
+};
+
 // What lives beside the graph while it runs. Implemented by the interpreter.
 class Environment {
  public:
   virtual ~Environment() = default;
   virtual ThreadPool& threads() = 0;
   virtual TfliteRelease tflite_release() const = 0;
+  virtual FloatSums float_sums() const = 0;
   // Variables by handle; handles are made from (container, shared_name) by VAR_HANDLE.
   virtual std::int32_t variable_handle(std::string_view container, std::string_view shared_name) = 0;
   virtual std::map<std::int32_t, OwnedTensor>& variables() = 0;

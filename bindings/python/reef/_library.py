@@ -53,7 +53,7 @@ class DeviceInfo(Structure):
 class Options(Structure):
     _fields_ = [("struct_size", c_size_t), ("device", c_char_p), ("threads", c_int32), ("profile", c_int32),
                 ("tflite_2_9", c_int32), ("preserve_all_tensors", c_int32), ("time_limit_seconds", c_double),
-                ("max_memory_bytes", c_int64)]
+                ("max_memory_bytes", c_int64), ("fused_floats", c_int32), ("reserved", c_int32 * 3)]
 
 
 class OpProfile(Structure):

@@ -121,6 +121,7 @@ class Interpreter:
       profile: measure every operator; see profile().
       tflite_release: "current" or "2.9": whose kernels to equal where releases differ.
       time_limit: seconds that an invocation may take; 0: any.
+      fused_floats: add float products with one rounding: faster on most CPUs, not TFLite's bits.
     Other arguments of tflite_runtime's are taken without effect.
     """
 
@@ -132,7 +133,8 @@ class Interpreter:
                  experimental_compress_quantization_zero_points: bool = False,
                  experimental_disable_delegate_node_fusion: bool = False,
                  experimental_force_delegate_node_profiling: bool = False, *, device: Optional[str] = None,
-                 profile: bool = False, tflite_release: str = "current", time_limit: float = 0.0):
+                 profile: bool = False, tflite_release: str = "current", time_limit: float = 0.0,
+                 fused_floats: bool = False):
         if model_path is None and model_content is None:
             raise ValueError("`model_path` or `model_content` must be specified.")
         if model_path is not None and model_content is not None:
@@ -153,6 +155,7 @@ class Interpreter:
         options.profile, options.tflite_2_9 = int(profile), int(tflite_release == "2.9")
         options.preserve_all_tensors = int(experimental_preserve_all_tensors)
         options.time_limit_seconds = time_limit
+        options.fused_floats = int(fused_floats)
         value = ctypes.c_void_p()
         check(lib.reef_interpreter_create(self._model.handle.value, byref(options), byref(value)))
         self._handle = _library.Handle(value, lib.reef_interpreter_free)

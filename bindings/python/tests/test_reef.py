@@ -189,6 +189,13 @@ class InterpreterTest(CompiledModels):
         self.assertIn("CONV_2D", {entry.op for entry in profile})
         self.assertTrue(all(entry.calls == 3 for entry in profile))
 
+    def test_fused_floats(self):
+        shape = started(FLOATS).get_input_details()[0]["shape"]
+        picture = generated(1, shape).astype(np.float32) / 255
+        exact, fused = (run(started(FLOATS, fused_floats=f), picture).copy() for f in (False, True))
+        np.testing.assert_allclose(fused, exact, atol=1e-5)
+        np.testing.assert_array_equal(fused, run(started(FLOATS, fused_floats=True, num_threads=2), picture))
+
     def test_other_threads_run_meanwhile(self):
         interpreter, ticks, done = started(self.compiled[SEGMENTER]), [], threading.Event()
 

@@ -78,6 +78,7 @@ class Interpreter::Impl : public ops::Environment {
   // ops::Environment
   ThreadPool& threads() override { return pool_; }
   ops::TfliteRelease tflite_release() const override { return options_.tflite_release; }
+  ops::FloatSums float_sums() const override { return options_.float_sums; }
   std::int32_t variable_handle(std::string_view container, std::string_view shared_name) override {
     const auto key = std::pair(std::string(container), std::string(shared_name));
     return handles_.emplace(key, static_cast<std::int32_t>(handles_.size())).first->second;

@@ -45,6 +45,7 @@ struct InterpreterOptions {
   bool profile = false;                                   // measure each op
   bool keeps_all_tensors = false;                         // tensor() has every value after invoke; takes more memory
   ops::TfliteRelease tflite_release = ops::TfliteRelease::k2_9;
+  ops::FloatSums float_sums = ops::FloatSums::kAsTflite;
   std::vector<ForeignOp> foreign_ops;
   // Told of every op right after it ran, while its operands are still in memory; ops computed once at prepare are not
   // seen. It may change the outputs' values, which later ops then read. An error ends the run with that error.

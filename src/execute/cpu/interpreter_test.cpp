@@ -3,10 +3,13 @@
 #include "execute/cpu/interpreter.h"
 
 #include <cstring>
+#include <random>
 
 #include <gtest/gtest.h>
 
+#include "formats/tflite/reader.h"
 #include "ir/verify.h"
+#include "kernels/simd/targets.h"
 #include "small_models.h"
 
 namespace reef::cpu {
@@ -112,6 +115,38 @@ TEST(Interpreter, AnObserverSeesEveryOpAndMayChangeWhatItMade) {
   EXPECT_EQ(seen, (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ((*interpreter)->output(0).values<float>()[0], 3);
   EXPECT_EQ((*interpreter)->output(0).values<float>()[1], 7);
+}
+
+// Scores of the shipped network for one picture of noise.
+std::vector<float> scores(ops::FloatSums sums, int threads) {
+  auto model = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_float.tflite");
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  InterpreterOptions options;
+  options.float_sums = sums;
+  options.threads = threads;
+  auto interpreter = Interpreter::create(std::make_shared<const ir::Model>(std::move(*model)), options);
+  EXPECT_TRUE(interpreter.ok() && (*interpreter)->prepare().ok());
+  std::mt19937 random(1);
+  const std::span<std::byte> input = (*interpreter)->input_bytes(0);
+  for (std::size_t i = 0; i < input.size(); i += sizeof(float)) {
+    const float value = static_cast<float>(random() % 256) / 255;
+    std::memcpy(input.data() + i, &value, sizeof value);
+  }
+  EXPECT_TRUE((*interpreter)->invoke().ok());
+  const std::span<const float> result = (*interpreter)->output(0).values<float>();
+  return {result.begin(), result.end()};
+}
+
+TEST(Interpreter, FusedSumsAreNearAndTheSameForAnyNumberOfThreads) {
+  const std::vector<float> rounded = scores(ops::FloatSums::kAsTflite, 1), fused = scores(ops::FloatSums::kFused, 1);
+  EXPECT_EQ(fused, scores(ops::FloatSums::kFused, 3));
+  ASSERT_EQ(fused.size(), rounded.size());
+  for (std::size_t i = 0; i < fused.size(); ++i) EXPECT_NEAR(fused[i], rounded[i], 1e-5) << i;
+#if defined(__aarch64__)
+  EXPECT_NE(fused, rounded);
+#elif defined(__x86_64__)
+  EXPECT_EQ(fused != rounded, kernels::active_includes(kernels::SimdTarget::kAvx2));
+#endif
 }
 
 }  // namespace

@@ -227,6 +227,7 @@ Result<kernels::ByteTable> table_of(const std::vector<SubgraphRunner::OpState*>&
   model->subgraphs.push_back(std::move(graph));
   InterpreterOptions each;
   each.tflite_release = options.tflite_release;
+  each.float_sums = options.float_sums;
   each.one_by_one = true;
   REEF_ASSIGN_OR_RETURN(const auto interpreter, Interpreter::create(std::move(model), each));
   REEF_RETURN_IF_ERROR(interpreter->prepare());

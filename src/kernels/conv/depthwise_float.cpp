@@ -6,40 +6,40 @@
 
 #include "kernels/simd/targets.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 namespace reef::kernels {
-namespace baseline {
-namespace {
 #define REEF_LANES 4
 #define REEF_PIXELS_3X3 4
-#include "kernels/conv/depthwise_float_body.h"
+namespace baseline {
+#include "kernels/conv/depthwise_float_forms_body.h"
+}
 #undef REEF_LANES
 #undef REEF_PIXELS_3X3
-}  // namespace
-}  // namespace baseline
 
 #if defined(__x86_64__)
 #include "kernels/simd/begin_avx2.h"
-namespace avx2 {
-namespace {
 #define REEF_LANES 8
 #define REEF_PIXELS_3X3 4
-#include "kernels/conv/depthwise_float_body.h"
+namespace avx2 {
+#include "kernels/conv/depthwise_float_forms_body.h"
+}
 #undef REEF_LANES
 #undef REEF_PIXELS_3X3
-}  // namespace
-}  // namespace avx2
 #include "kernels/simd/end_target.h"
 
 #include "kernels/simd/begin_avx512.h"
-namespace avx512 {
-namespace {
 #define REEF_LANES 16
 #define REEF_PIXELS_3X3 8
-#include "kernels/conv/depthwise_float_body.h"
+namespace avx512 {
+#include "kernels/conv/depthwise_float_forms_body.h"
+}
 #undef REEF_LANES
 #undef REEF_PIXELS_3X3
-}  // namespace
-}  // namespace avx512
 #include "kernels/simd/end_target.h"
 #endif
 
@@ -58,10 +58,16 @@ void depthwise_float_rows(const ConvShape& s, const float* input, const float* w
   };
 #if defined(__x86_64__)
   // 64-byte vectors fill whole lines of the cache.
-  if (active_target() == SimdTarget::kAvx512 && channel_end - channel_begin >= 16) return run(&avx512::depthwise_rows);
-  if (active_includes(SimdTarget::kAvx2)) return run(&avx2::depthwise_rows);
+  if (active_target() == SimdTarget::kAvx512 && channel_end - channel_begin >= 16) {
+    return run(finish.may_fuse ? &avx512::fused::depthwise_rows : &avx512::rounded::depthwise_rows);
+  }
+  if (active_includes(SimdTarget::kAvx2)) {
+    return run(finish.may_fuse ? &avx2::fused::depthwise_rows : &avx2::rounded::depthwise_rows);
+  }
+#elif defined(__aarch64__)
+  if (finish.may_fuse) return run(&baseline::fused::depthwise_rows);
 #endif
-  run(&baseline::depthwise_rows);
+  run(&baseline::rounded::depthwise_rows);
 }
 
 }  // namespace reef::kernels

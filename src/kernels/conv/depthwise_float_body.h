@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolution on floats for one target: REEF_LANES floats a vector. Same order of additions, and so the same
-// bits, as depthwise_convolve_float. No include guard: it is included once per target, see simd/targets.h.
+// bits, as depthwise_convolve_float, unless REEF_FUSED. No include guard: it is included once per target, see
+// simd/targets.h.
 
-using Vec [[gnu::vector_size(REEF_LANES * 4), gnu::aligned(4), gnu::may_alias]] = float;
+#include "kernels/simd/float_vectors_body.h"
 
 // kPixels outputs, `step` input elements apart, times kVectors vectors of channels. `x` and `w` point to the first
 // position of the window that lies inside the image.
@@ -22,7 +23,8 @@ void depthwise_tile(const ConvShape& s, const float* x, std::int64_t step, const
       for (int p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) {
-          sums[p][v] += *reinterpret_cast<const Vec*>(x + kx * column + p * step + v * REEF_LANES) * weight[v];
+          add_product(sums[p][v], *reinterpret_cast<const Vec*>(x + kx * column + p * step + v * REEF_LANES),
+                      weight[v]);
         }
       }
     }
@@ -64,7 +66,7 @@ template <int kPixels, int kStride, typename Ys, typename Xs>
     for (int kx = Xs::first; kx < Xs::last; ++kx) {
       const Vec weight = *reinterpret_cast<const Vec*>(w + (3 * ky + kx) * s.output_channels);
 #pragma GCC unroll 8
-      for (int p = 0; p < kPixels; ++p) sums[p] += in[p * kStride + kx] * weight;
+      for (int p = 0; p < kPixels; ++p) add_product(sums[p], in[p * kStride + kx], weight);
     }
   }
   const Vec lowest = finish.lowest - Vec{}, highest = finish.highest - Vec{};

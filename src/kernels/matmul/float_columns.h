@@ -69,6 +69,9 @@ struct FloatSums {
 struct FloatOutput {
   const float* bias = nullptr;  // null: none
   float lowest = 0, highest = 0;
+  // The fast kernels may add products that were not rounded first, in one instruction, where the CPU has one: not the
+  // reference's bits, nearer to the true sum.
+  bool may_fuse = false;
 
   float operator()(float sum, std::int64_t channel) const {
     const float total = sum + (bias != nullptr ? bias[channel] : 0.0f);

@@ -8,61 +8,59 @@
 #include "kernels/conv/window_rows.h"
 #include "kernels/simd/targets.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 namespace reef::kernels {
-namespace baseline {
-namespace {
 #define REEF_LANES 4
 #define REEF_TILE_VECTORS 2
 #define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 5)
-#include "kernels/matmul/float_panels_body.h"
+namespace baseline {
+#include "kernels/matmul/float_panels_forms_body.h"
+}
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
 #undef REEF_TILE_ROWS
-}  // namespace
-}  // namespace baseline
 
 #if defined(__x86_64__)
 #include "kernels/simd/begin_avx2.h"
-namespace avx2 {
-namespace {
 #define REEF_LANES 8
 #define REEF_TILE_VECTORS 2
 #define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 6)
-#include "kernels/matmul/float_panels_body.h"
+namespace avx2 {
+#include "kernels/matmul/float_panels_forms_body.h"
+}
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
 #undef REEF_TILE_ROWS
-}  // namespace
-}  // namespace avx2
 #include "kernels/simd/end_target.h"
 
 #include "kernels/simd/begin_avx512.h"
-namespace avx512 {
-namespace {
 // AMD: vectors of 32 bytes in 32 registers. A value broadcast into 64 bytes takes a Zen 4 core's multiplier for a
 // cycle, into 32 bytes it takes nothing (45 and 56 GMAC/s, measured).
 #define REEF_LANES 8
 #define REEF_TILE_VECTORS 4
 #define REEF_TILE_ROWS(vectors) ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6)
-#include "kernels/matmul/float_panels_body.h"
+namespace avx512 {
+#include "kernels/matmul/float_panels_forms_body.h"
+}
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
 #undef REEF_TILE_ROWS
-}  // namespace
-}  // namespace avx512
 
-namespace avx512_wide {
-namespace {
 // Intel: its cores add and multiply as many vectors of 64 bytes a cycle as of 32.
 #define REEF_LANES 16
 #define REEF_TILE_VECTORS 2
 #define REEF_TILE_ROWS(vectors) 12
-#include "kernels/matmul/float_panels_body.h"
+namespace avx512_wide {
+#include "kernels/matmul/float_panels_forms_body.h"
+}
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
 #undef REEF_TILE_ROWS
-}  // namespace
-}  // namespace avx512_wide
 #include "kernels/simd/end_target.h"
 #endif
 
@@ -151,22 +149,28 @@ namespace {
 void convolve_matrix(const ConvShape& s, const float* input, const FloatPanels& weights, std::int64_t matrix,
                      std::int64_t group, const FloatOutput& finish, std::int64_t pixel_begin, std::int64_t pixel_end,
                      std::int64_t panel_begin, std::int64_t panel_end, float* output) {
+  constexpr std::int64_t kTogether = kPanelsTogether;
   const auto run = [&](auto* multiply_panel, auto* multiply_row) {
     convolve_with(s, input, weights, matrix, group, finish, pixel_begin, pixel_end, panel_begin, panel_end, output,
                   multiply_panel, multiply_row);
   };
 #if defined(__x86_64__)
   if (weights.target == SimdTarget::kAvx512 && weights.lanes == 16) {
-    return run(&avx512_wide::multiply_panel, &avx512_wide::multiply_row<kPanelsTogether>);
+    if (finish.may_fuse) return run(&avx512_wide::fused::multiply_panel, &avx512_wide::fused::multiply_row<kTogether>);
+    return run(&avx512_wide::rounded::multiply_panel, &avx512_wide::rounded::multiply_row<kTogether>);
   }
   if (weights.target == SimdTarget::kAvx512) {
-    return run(&avx512::multiply_panel, &avx512::multiply_row<kPanelsTogether>);
+    if (finish.may_fuse) return run(&avx512::fused::multiply_panel, &avx512::fused::multiply_row<kTogether>);
+    return run(&avx512::rounded::multiply_panel, &avx512::rounded::multiply_row<kTogether>);
   }
   if (includes(weights.target, SimdTarget::kAvx2)) {
-    return run(&avx2::multiply_panel, &avx2::multiply_row<kPanelsTogether>);
+    if (finish.may_fuse) return run(&avx2::fused::multiply_panel, &avx2::fused::multiply_row<kTogether>);
+    return run(&avx2::rounded::multiply_panel, &avx2::rounded::multiply_row<kTogether>);
   }
+#elif defined(__aarch64__)
+  if (finish.may_fuse) return run(&baseline::fused::multiply_panel, &baseline::fused::multiply_row<kTogether>);
 #endif
-  run(&baseline::multiply_panel, &baseline::multiply_row<kPanelsTogether>);
+  run(&baseline::rounded::multiply_panel, &baseline::rounded::multiply_row<kTogether>);
 }
 
 }  // namespace

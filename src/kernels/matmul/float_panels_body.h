@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tile loop of matmul/float_panels.h for one target: REEF_LANES floats a vector, REEF_TILE_ROWS(vectors) rows a
-// tile. No include guard: it is included once per target, see simd/targets.h.
+// tile, fused multiply-adds if REEF_FUSED. No include guard: it is included once per target, see simd/targets.h.
 
-using Vec [[gnu::vector_size(REEF_LANES * 4), gnu::aligned(4), gnu::may_alias]] = float;
+#include "kernels/simd/float_vectors_body.h"
 
 struct TileWork {
   const float* const* rows;  // [run][row], row_capacity apart
@@ -46,7 +46,8 @@ void multiply_row(const TileWork& work, std::int64_t panel_size) {
       const Vec value = x[k] - Vec{};  // in all lanes
 #pragma GCC unroll 16
       for (int v = 0; v < kPanels * kVectors; ++v) {
-        sums[0][v] += value * *reinterpret_cast<const Vec*>(w + v / kVectors * panel_size + v % kVectors * REEF_LANES);
+        add_product(sums[0][v], value,
+                    *reinterpret_cast<const Vec*>(w + v / kVectors * panel_size + v % kVectors * REEF_LANES));
       }
     }
   }
@@ -70,7 +71,7 @@ template <int kRows, int kVectors>
       for (int r = 0; r < kRows; ++r) {
         const Vec value = x[r][k] - Vec{};  // in all lanes
 #pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) sums[r][v] += value * weight[v];
+        for (int v = 0; v < kVectors; ++v) add_product(sums[r][v], value, weight[v]);
       }
     }
   }

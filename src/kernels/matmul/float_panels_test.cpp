@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fast float convolutions against the reference ones over random shapes, on every target: equal to the bit. (That the
-// reference equals TFLite's is shown by tests/vectors.)
+// reference equals TFLite's is shown by tests/vectors.) Fused sums against the C library's fma, likewise.
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -149,6 +150,98 @@ TEST(DepthwiseFloat, EqualsTheReferenceOnWindowsOf3x3) {
                              got.data());
         ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ": " << text_of(s);
       }
+    }
+  });
+}
+
+// Sums of one output with one rounding for each product that is added; `weight(tap, c)` for c of `channels` channels
+// from `first` on.
+template <typename Weight>
+float fused_sum(const ConvShape& s, const std::vector<float>& input, std::int64_t pixel, std::int64_t first,
+                std::int64_t channels, const Weight& weight) {
+  const std::int64_t out_x = pixel % s.x.output, row = pixel / s.x.output;
+  const std::int64_t out_y = row % s.y.output, batch = row / s.y.output;
+  float sum = 0;
+  for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
+    const std::int64_t y = s.y.origin(out_y) + tap / s.x.window * s.y.dilation;
+    const std::int64_t x = s.x.origin(out_x) + tap % s.x.window * s.x.dilation;
+    if (y < 0 || y >= s.y.input || x < 0 || x >= s.x.input) continue;
+    const std::int64_t at = batch * s.input_batch_size() + (y * s.x.input + x) * s.input_channels + first;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      sum = std::fma(input[static_cast<std::size_t>(at + c)], weight(tap, c), sum);
+    }
+  }
+  return sum;
+}
+
+bool can_fuse([[maybe_unused]] SimdTarget target) {
+#if defined(__aarch64__)
+  return true;
+#else
+  return includes(target, SimdTarget::kAvx2);
+#endif
+}
+
+TEST(FloatPanels, FusedSumsAreRoundedOnceForEachProduct) {
+  for_each_supported_target([](SimdTarget target) {
+    if (!can_fuse(target)) return;
+    std::mt19937 random(17);
+    int differ = 0;  // from those with two roundings
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const ConvShape s = random_conv(random);
+      Operands at(random, s, s.output_channels * s.depth());
+      FloatPanels panels(s.groups, s.group_outputs(), s.depth());
+      for (std::int64_t o = 0; o < s.output_channels; ++o) {
+        panels.set_column(o / s.group_outputs(), o % s.group_outputs(), at.weights.data() + o * s.depth(), 1);
+      }
+      const std::int64_t channels = s.input_channels / s.groups;
+      std::vector<float> want(static_cast<std::size_t>(s.output_pixels() * s.output_channels)), got = want,
+                                                                                                twice = want;
+      for (std::int64_t i = 0; i < s.output_pixels() * s.output_channels; ++i) {
+        const std::int64_t o = i % s.output_channels;
+        const float sum = fused_sum(s, at.input, i / s.output_channels, o / s.group_outputs() * channels, channels,
+                                    [&](std::int64_t tap, std::int64_t c) {
+                                      const std::int64_t k = o * s.depth() + tap * channels + c;
+                                      return at.weights[static_cast<std::size_t>(k)];
+                                    });
+        want[static_cast<std::size_t>(i)] = at.finish(sum, o);
+      }
+      for (std::int64_t group = 0; group < s.groups; ++group) {
+        at.finish.may_fuse = false;
+        convolve_panels(s, at.input.data(), panels, group, at.finish, 0, s.output_pixels(), 0, panels.panels(),
+                        twice.data());
+        at.finish.may_fuse = true;
+        convolve_panels(s, at.input.data(), panels, group, at.finish, 0, s.output_pixels(), 0, panels.panels(),
+                        got.data());
+      }
+      ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ", trial " << trial << ": " << text_of(s);
+      differ += same_bits(twice, got) ? 0 : 1;
+    }
+    EXPECT_GT(differ, kTrials / 2) << target_name(target);
+  });
+}
+
+TEST(DepthwiseFloat, FusedSumsAreRoundedOnceForEachProduct) {
+  for_each_supported_target([](SimdTarget target) {
+    if (!can_fuse(target)) return;
+    std::mt19937 random(18);
+    for (int trial = 0; trial < kTrials; ++trial) {
+      ConvShape s = random_conv(random);
+      s.groups = 1;
+      s.output_channels = s.input_channels = pick(random, 8, 40);  // fewer go to the reference
+      Operands at(random, s, s.taps() * s.output_channels);
+      at.finish.may_fuse = true;
+      std::vector<float> want(static_cast<std::size_t>(s.output_pixels() * s.output_channels)), got = want;
+      for (std::int64_t i = 0; i < s.output_pixels() * s.output_channels; ++i) {
+        const std::int64_t o = i % s.output_channels;
+        const float sum = fused_sum(s, at.input, i / s.output_channels, o, 1, [&](std::int64_t tap, std::int64_t) {
+          return at.weights[static_cast<std::size_t>(tap * s.output_channels + o)];
+        });
+        want[static_cast<std::size_t>(i)] = at.finish(sum, o);
+      }
+      depthwise_float_rows(s, at.input.data(), at.weights.data(), at.finish, 0, s.output_rows(), 0, s.output_channels,
+                           got.data());
+      ASSERT_TRUE(same_bits(want, got)) << target_name(target) << ", trial " << trial << ": " << text_of(s);
     }
   });
 }
