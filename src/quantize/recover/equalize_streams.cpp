@@ -7,8 +7,8 @@
 //
 //   what writes to the stream: the rows of a layer's weights and its bias, the columns of a table of embeddings and
 //     constants are divided by s;
-//   what keeps channels apart carries s on: sums, moves, pooling, ReLU, a product with one number for each row (the
-//     end of a normalization);
+//   what keeps channels apart carries s on: sums, moves, zeros around, pooling, resizing, ReLU, a product with one
+//     number for each row (the end of a normalization);
 //   layers that read it: the columns of their weights are multiplied by s;
 //   whoever else reads it (the variance of a normalization) gets the values as they were, by one MUL with s.
 //
@@ -108,8 +108,18 @@ class StreamFinder {
  private:
   // Of an operator with one operand, whose last dimension is as long as that of the result: whether it is the same one.
   bool keeps_channels(const ir::Operator& op) const {
-    static constexpr std::string_view kAlways[] = {"RELU",    "LEAKY_RELU", "MAX_POOL_2D", "AVERAGE_POOL_2D",
-                                                   "RESHAPE", "SLICE",      "SQUEEZE",     "EXPAND_DIMS"};
+    static constexpr std::string_view kAlways[] = {"RELU",
+                                                   "LEAKY_RELU",
+                                                   "MAX_POOL_2D",
+                                                   "AVERAGE_POOL_2D",
+                                                   "PAD",
+                                                   "RESIZE_BILINEAR",
+                                                   "RESIZE_NEAREST_NEIGHBOR",
+                                                   "SLICE",
+                                                   "RESHAPE",
+                                                   "SQUEEZE",
+                                                   "EXPAND_DIMS",
+                                                   "MIRROR_PAD"};
     if (std::find(std::begin(kAlways), std::end(kAlways), op.type) != std::end(kAlways)) return true;
     if ((op.type != "MEAN" && op.type != "TRANSPOSE") || op.inputs.size() != 2 || op.inputs[1] < 0) return false;
     if (tensor(op.inputs[1]).type != ir::DataType::kInt32) return false;

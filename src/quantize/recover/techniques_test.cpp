@@ -63,6 +63,22 @@ TEST(QuantizeTechniques, EqualizationDoesNotChangeWhatIsComputed) {
   EXPECT_LT(spread(*again), spread(*calibration));
 }
 
+TEST(QuantizeTechniques, EqualizedStreamsComputeTheSame) {
+  auto loaded = tflite::load_model(REEF_SOURCE_DIR "/models/reef_creatures_float.tflite");
+  ASSERT_TRUE(loaded.ok());
+  const auto model = std::make_shared<const ir::Model>(std::move(loaded).value());
+  const Noise noise;
+  const std::vector<std::int64_t> samples = {0, 1, 2, 3, 4, 5};
+  const auto calibration = calibrate(model, noise, samples, {});
+  ASSERT_TRUE(calibration.ok());
+  auto equalized = std::make_shared<ir::Model>(*model);
+  EXPECT_EQ(equalize_streams(*equalized, *calibration), 2);
+  const auto before = run_outputs(model, noise, samples, {});
+  const auto after = run_outputs(equalized, noise, samples, {});
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_GT(compare_outputs(*before, *after).mean_sqnr_db, 90);
+}
+
 TEST(QuantizeTechniques, AdaptiveRoundingLowersTheErrorOfOutputs) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 1);
