@@ -22,6 +22,8 @@ void add_layer(ComparePlan& plan, LayerPlace place, const TensorMatch& match) {
   const ir::Tensor& tensor = plan.quantized->subgraphs[0].tensors[static_cast<std::size_t>(place.tensor)];
   place.original = match.float_of[static_cast<std::size_t>(place.tensor)];
   place.range = Representable::of(tensor.type, tensor.quantization);
+  if (const auto scaled = match.factors_of.find(place.tensor); scaled != match.factors_of.end())
+    place.factors = scaled->second;
   if (place.original < 0 || !can_be_compared(tensor, place.range)) return;
   if (place.op < 0 && !place.range.is_quantized) return;  // a float input is the float model's
   std::int32_t& first = plan.first_layer_of[static_cast<std::size_t>(place.original)];
@@ -147,6 +149,13 @@ double effect_of(const std::vector<ErrorSums>& points) {
   return std::isfinite(mean) ? mean : std::numeric_limits<double>::max();
 }
 
+// Its weights are not the float model's: they carry factors of what it reads or writes.
+bool touches_equalized(const ir::Operator& op, const TensorMatch& match) {
+  const auto is_scaled = [&](std::int32_t t) { return match.factors_of.contains(t); };
+  return std::any_of(op.inputs.begin(), op.inputs.end(), is_scaled) ||
+         std::any_of(op.outputs.begin(), op.outputs.end(), is_scaled);
+}
+
 bool becomes_output(const ir::Subgraph& graph, std::int32_t tensor) {
   const auto is_output = [&](std::int32_t number) {
     return std::find(graph.outputs.begin(), graph.outputs.end(), number) != graph.outputs.end();
@@ -211,7 +220,8 @@ Result<Comparison> compare(const std::shared_ptr<const ir::Model>& float_model,
   REEF_ASSIGN_OR_RETURN(CompareSums sums, run_all(plan, source, result.effect_samples, options));
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     LayerReport layer = report_of(plan.layers[i], sums.layers[i], plan);
-    if (layer.op >= 0)
+    if (layer.op >= 0 &&
+        !touches_equalized(quantized->subgraphs[0].operators[static_cast<std::size_t>(layer.op)], result.match))
       layer.weights = compare_weights(*float_model, *quantized, result.match, layer.op, plan.layers[i].original);
     result.layers.push_back(std::move(layer));
   }

@@ -9,6 +9,8 @@
 
 #include "data/dataset.h"
 #include "formats/tflite/reader.h"
+#include "quantize/equalization.h"
+#include "quantize/quantize.h"
 
 namespace reef::evaluate {
 namespace {
@@ -188,7 +190,39 @@ TEST_F(CompareTest, ThreadsDoNotMatter) {
   EXPECT_EQ(comparison_html(one, "a", "b"), comparison_html(four, "a", "b"));
 }
 
-// Names that say nothing: everything is found by structure; a quantizer's list is believed.
+// Channels of a tensor that the quantizer equalized are the float model's divided by factors, which the model keeps.
+TEST_F(CompareTest, EqualizedTensorsAreComparedChannelByChannel) {
+  quantize::QuantizeOptions options;
+  options.automatic_ranges = false;
+  options.correct_biases = quantize::Choice::kOff;
+  const auto made = quantize::quantize(*float_, data_.get(), options);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const quantize::NamedFactors factors = quantize::stored_equalization(made->model);
+  ASSERT_GT(factors.size(), 4u);
+  const Comparison whole = comparison(std::make_shared<const ir::Model>(made->model));
+  EXPECT_TRUE(whole.match.unmatched.empty());
+  EXPECT_EQ(whole.match.factors_of.size(), factors.size());
+  for (const LayerReport& layer : whole.layers) {
+    EXPECT_GT(layer.own.sqnr_db(), 25) << layer.name;
+    for (const std::string& advice : layer.advice) EXPECT_EQ(advice.find("weights"), std::string::npos) << advice;
+  }
+  // Without the factors there is nothing to compare.
+  ir::Model forgotten = made->model;
+  forgotten.metadata.clear();
+  EXPECT_EQ(match_tensors(*float_, forgotten)->unmatched.size(), factors.size());
+  // And damage is found in an equalized layer, too.
+  for (std::size_t i = 0; i < made->model.subgraphs[0].operators.size(); ++i) {
+    const ir::Operator& layer = made->model.subgraphs[0].operators[i];
+    const ir::Tensor& result = made->model.subgraphs[0].tensors[static_cast<std::size_t>(layer.outputs[0])];
+    if (layer.type != "CONV_2D" || !factors.contains(result.name)) continue;
+    ir::Model damaged = made->model;
+    change_constant<std::int8_t>(damaged, tensor(damaged, layer.inputs[1]),
+                                 [](std::size_t k, double value) { return k % 3 == 0 ? -value : value; });
+    expect_first(damaged, static_cast<std::int32_t>(i), "every third weight has the other sign");
+    break;
+  }
+}
+
 // The quantizer moves what attention averages; the float model's values would be no measure for it.
 TEST_F(CompareTest, TensorsThatHoldSomethingElseAreLeftOut) {
   ir::Model changed = *int8_;
@@ -200,6 +234,7 @@ TEST_F(CompareTest, TensorsThatHoldSomethingElseAreLeftOut) {
   EXPECT_EQ(found->unmatched.size(), 1u);
 }
 
+// Names that say nothing: everything is found by structure; a quantizer's list is believed.
 TEST_F(CompareTest, TensorsAreMatchedWithoutNames) {
   ir::Model nameless = *int8_;
   for (std::size_t i = 0; i < nameless.subgraphs[0].tensors.size(); ++i)

@@ -97,8 +97,11 @@ Status CompareWorker::after_float_op(const cpu::OpRun& run) {
     if (float_mode_ == FloatMode::kOnQuantized) {
       on_quantized_[number].assign(values.begin(), values.end());
       if (layer < 0) continue;
-      const Representable& range = plan_.layers[static_cast<std::size_t>(layer)].range;
-      for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(range.nearest(right_[number][k]));
+      const LayerPlace& place = plan_.layers[static_cast<std::size_t>(layer)];
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        const double factor = place.factor(k);
+        values[k] = static_cast<float>(factor * place.range.nearest(right_[number][k] / factor));
+      }
       continue;
     }
     if (plan_.layers[error_layer_].original == run.op->outputs[i]) {
@@ -116,15 +119,20 @@ Status CompareWorker::after_float_op(const cpu::OpRun& run) {
 Status CompareWorker::look_at_result(std::size_t layer, const cpu::OpRun& run, ops::Tensor& tensor) {
   const LayerPlace& place = plan_.layers[layer];
   const std::vector<float>& right = right_[static_cast<std::size_t>(place.original)];
-  REEF_ASSIGN_OR_RETURN(const std::vector<double> values, real_values(tensor));
+  REEF_ASSIGN_OR_RETURN(std::vector<double> values, real_values(tensor));
   if (right.size() != values.size()) return ok_status();  // computed once at prepare
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] *= place.factor(k);
   LayerSums& sums = sums_->layers[layer];
   if (quantized_mode_ == QuantizedMode::kPlain) {
-    sums.values.add(right, channels_of(tensor.shape));
+    std::vector<float> held = right;  // as the quantized model would hold it
+    for (std::size_t k = 0; k < held.size() && !place.factors.empty(); ++k) {
+      held[k] = static_cast<float>(held[k] / place.factor(k));
+    }
+    sums.values.add(held, channels_of(tensor.shape));
     for (std::size_t k = 0; k < values.size(); ++k) {
       sums.cumulative.add(values[k], right[k]);
       if (place.range.is_quantized) {
-        const double code = place.range.code_of(values[k]);
+        const double code = place.range.code_of(values[k] / place.factor(k));
         sums.at_ends += code <= place.range.least_code || code >= place.range.most_code ? 1 : 0;
       }
     }
@@ -133,6 +141,7 @@ Status CompareWorker::look_at_result(std::size_t layer, const cpu::OpRun& run, o
   std::vector<double> expected;
   if (place.is_conversion && run.inputs.size() == 1 && run.inputs[0] != nullptr) {
     REEF_ASSIGN_OR_RETURN(expected, real_values(*run.inputs[0]));
+    for (std::size_t k = 0; k < expected.size(); ++k) expected[k] *= place.factor(k);
   } else {
     const std::vector<float>& made = on_quantized_[static_cast<std::size_t>(place.original)];
     expected.assign(made.begin(), made.end());
@@ -142,7 +151,7 @@ Status CompareWorker::look_at_result(std::size_t layer, const cpu::OpRun& run, o
   for (std::size_t k = 0; k < values.size(); ++k) {
     sums.own.add(values[k], expected[k]);
     own_error_[layer][k] = static_cast<float>(values[k] - expected[k]);
-    store(right[k], place.range, tensor, k);
+    store(right[k] / place.factor(k), place.range, tensor, k);
   }
   return ok_status();
 }

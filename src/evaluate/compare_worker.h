@@ -28,6 +28,9 @@ struct LayerPlace {
   std::int32_t original = -1;  // of the float model
   bool is_conversion = false;
   Representable range;
+  std::vector<float> factors;  // of channels: what the quantized model holds times them is the float model's; empty: 1
+
+  double factor(std::size_t i) const { return factors.empty() ? 1.0 : factors[i % factors.size()]; }
 };
 
 struct LayerSums {

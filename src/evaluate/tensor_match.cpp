@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "quantize/equalization.h"
 #include "quantize/op_rules.h"
 
 namespace reef::evaluate {
@@ -23,6 +24,7 @@ class Matcher {
         by_name_[from_.tensors[static_cast<std::size_t>(tensor)].name] = tensor;
       }
     }
+    equalized_ = quantize::stored_equalization(quantized);
     for (const NamePair& pair : names) {
       if (const auto found = by_name_.find(pair.float_name); found != by_name_.end())
         listed_[pair.quantized_name] = found->second;
@@ -43,7 +45,19 @@ class Matcher {
   // that was changed likewise.
   bool holds_something_else(std::int32_t tensor) const {
     const std::string& name = result(tensor).name;
-    return quantize::without_suffixes(name).size() < name.size();
+    return quantize::without_suffixes(name).size() < name.size() && factors(tensor) == nullptr;
+  }
+
+  // Of a tensor that only differs from the float model's by them; null: there are none.
+  const std::vector<float>* factors(std::int32_t tensor) const {
+    const ir::Tensor& mine = result(tensor);
+    const auto found = equalized_.find(mine.name);
+    if (found == equalized_.end() || listed_.contains(mine.name)) return nullptr;
+    const bool is_scaled = mine.name.ends_with(quantize::kEqualizedSuffix) && mine.shape.rank() > 0 &&
+                           static_cast<std::size_t>(mine.shape.last()) == found->second.size();
+    const std::string_view before =
+        std::string_view(mine.name).substr(0, mine.name.size() - quantize::kEqualizedSuffix.size());
+    return is_scaled && before == quantize::without_suffixes(mine.name) ? &found->second : nullptr;
   }
 
   // The same number of elements, and numbers that can be compared with quantized ones.
@@ -57,6 +71,8 @@ class Matcher {
     if (is_conversion(op) && op.inputs.size() == 1 && op.inputs[0] >= 0) {
       match_.float_of[static_cast<std::size_t>(op.outputs[0])] =
           match_.float_of[static_cast<std::size_t>(op.inputs[0])];
+      if (const auto scaled = match_.factors_of.find(op.inputs[0]); scaled != match_.factors_of.end())
+        match_.factors_of[op.outputs[0]] = scaled->second;
       if (match_.float_of[static_cast<std::size_t>(op.outputs[0])] >= 0) return;
     }
     std::int32_t producer = by_list_or_name(op);
@@ -75,6 +91,8 @@ class Matcher {
       if (op.outputs[i] >= 0 && original.outputs[i] >= 0 && fits(original.outputs[i], op.outputs[i]) &&
           (is_listed || !holds_something_else(op.outputs[i])))
         match_.float_of[static_cast<std::size_t>(op.outputs[i])] = original.outputs[i];
+      if (const std::vector<float>* scaled = op.outputs[i] < 0 ? nullptr : factors(op.outputs[i]); scaled != nullptr)
+        match_.factors_of[op.outputs[i]] = *scaled;
     }
   }
 
@@ -84,7 +102,8 @@ class Matcher {
       ++match_.by_list;
       return producer(found->second);
     }
-    const auto found = by_name_.find(name);
+    const bool is_scaled = factors(op.outputs[0]) != nullptr;
+    const auto found = by_name_.find(is_scaled ? std::string(quantize::without_suffixes(name)) : name);
     if (found == by_name_.end() || !fits(found->second, op.outputs[0])) return -1;
     const std::int32_t original = producer(found->second);
     const ir::Operator& other = from_.operators[static_cast<std::size_t>(original)];
@@ -130,6 +149,7 @@ class Matcher {
   const ir::Subgraph& from_;
   const ir::Subgraph& to_;
   std::map<std::string, std::int32_t> by_name_, listed_;
+  quantize::NamedFactors equalized_;
   std::vector<char> is_taken_;
   TensorMatch match_;
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,10 @@ struct NamePair {
 };
 
 struct TensorMatch {
-  std::vector<std::int32_t> float_of;     // for each tensor of the quantized model's first graph; -1: none
+  std::vector<std::int32_t> float_of;  // for each tensor of the quantized model's first graph; -1: none
+  // Of those tensors of the quantized model that were equalized: a value times its channel's factor (the last
+  // dimension) is the float model's.
+  std::map<std::int32_t, std::vector<float>> factors_of;
   std::vector<std::int32_t> producer_of;  // for each tensor of the float model's first graph: operator; -1: none
   int by_list = 0, by_name = 0, by_structure = 0;
   std::vector<std::string> unmatched;  // results of the quantized model that stand for nothing in the float model

@@ -89,6 +89,12 @@ Status finish(const State& state, const QuantizeOptions& options, QuantizeResult
     if (made.tensor_of[t] < 0) continue;
     result.names.push_back({from.tensors[t].name, to.tensors[static_cast<std::size_t>(made.tensor_of[t])].name});
   }
+  NamedFactors equalized;
+  for (const auto& [t, factors] : state.factors) {
+    const std::int32_t there = made.tensor_of[static_cast<std::size_t>(t)];
+    if (there >= 0) equalized[to.tensors[static_cast<std::size_t>(there)].name] = factors;
+  }
+  store_equalization(equalized, made.model);
   result.integer_ops = made.integer_ops;
   result.conversions = made.quantize_ops;
   result.model = std::move(made.model);

@@ -167,8 +167,9 @@ Status Session::accept(State candidate, std::string what, double loss_db) {
   return decide(std::move(candidate), {std::move(what), error, gain.db > -loss_db, gain});
 }
 
-Status Session::consider_rewritten(ir::Model model, std::string what, Proof proof) {
+Status Session::consider_rewritten(ir::Model model, std::string what, Proof proof, const ChannelFactors& factors) {
   State state = best_;
+  state.factors.insert(factors.begin(), factors.end());
   const RangeRequest usual = state.requests.at(0);
   state.requests.resize(model.subgraphs[0].tensors.size(), usual);
   state.model = state.float_model = std::make_shared<const ir::Model>(std::move(model));

@@ -15,6 +15,7 @@
 #include "data/sample_source.h"
 #include "ir/model.h"
 #include "quantize/calibrate.h"
+#include "quantize/equalization.h"
 #include "quantize/measure.h"
 #include "quantize/options.h"
 #include "quantize/quantize.h"
@@ -30,6 +31,7 @@ struct State {
   Plan plan;
   std::vector<RangeRequest> requests;    // per tensor: how its range is taken
   std::vector<std::int32_t> keep_float;  // operators, by number
+  ChannelFactors factors;                // of equalized tensors
 
   // Ranges of this calibration that were computed already.
   using RangeKey = std::tuple<std::size_t, RangeMethod, double>;
@@ -68,7 +70,9 @@ class Session {
   // Makes it the best if it is worse by `loss_db` at most.
   Status accept(State candidate, std::string what, double loss_db);
   // Considers a model that computes the same as the best one's in another way: its tensors keep their numbers.
-  Status consider_rewritten(ir::Model model, std::string what, Proof proof = Proof::kNotWorse);
+  // `factors`: of tensors that are equalized by that.
+  Status consider_rewritten(ir::Model model, std::string what, Proof proof = Proof::kNotWorse,
+                            const ChannelFactors& factors = {});
   // What the best gives on the samples measured with, and what the float model does: [sample][output][element]. Of an
   // output, tensor compared(o) of the state's model is looked at.
   Result<Outputs> best_outputs() { return outputs_of(best_, measured_); }

@@ -35,8 +35,8 @@ struct Pair {
 
 class Equalizer {
  public:
-  Equalizer(ir::Model& model, const Calibration& calibration)
-      : model_(model), graph_(model.subgraphs[0]), index_(model), calibration_(calibration) {}
+  Equalizer(ir::Model& model, const Calibration& calibration, ChannelFactors& factors)
+      : model_(model), graph_(model.subgraphs[0]), index_(model), calibration_(calibration), factors_(factors) {}
 
   int run() {
     int count = 0;
@@ -130,22 +130,26 @@ class Equalizer {
     if (a.inputs.size() > 2 && a.inputs[2] >= 0) change(a.inputs[2], innermost, true);
     change(b.inputs[1], innermost, false);
     graph_.tensors[static_cast<std::size_t>(a.outputs[0])].name += kEqualizedSuffix;
+    factors_[a.outputs[0]] = factor;
   }
 
   ir::Model& model_;
   ir::Subgraph& graph_;
   GraphIndex index_;
   const Calibration& calibration_;
+  ChannelFactors& factors_;
 };
 
 }  // namespace
 
-int equalize_layers(ir::Model& model, const Calibration& calibration) { return Equalizer(model, calibration).run(); }
+int equalize_layers(ir::Model& model, const Calibration& calibration, ChannelFactors& factors) {
+  return Equalizer(model, calibration, factors).run();
+}
 
 Status equalize(Session& session) {
   State state = session.best();
   ir::Model model = *state.model;
-  const int pairs = equalize_layers(model, *state.calibration);
+  const int pairs = equalize_layers(model, *state.calibration, state.factors);
   if (pairs == 0) return ok_status();
   state.model = state.float_model = std::make_shared<const ir::Model>(std::move(model));
   REEF_ASSIGN_OR_RETURN(auto calibration, session.observe(state.model, "calibrating the equalized model"));

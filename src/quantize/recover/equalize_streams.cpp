@@ -219,8 +219,8 @@ class StreamFinder {
 
 class StreamScaler {
  public:
-  StreamScaler(ir::Model& model, const Calibration& calibration)
-      : model_(model), graph_(model.subgraphs[0]), calibration_(calibration) {}
+  StreamScaler(ir::Model& model, const Calibration& calibration, ChannelFactors& factors)
+      : model_(model), graph_(model.subgraphs[0]), calibration_(calibration), factors_(factors) {}
 
   int run() {
     std::vector<Stream> streams;
@@ -237,6 +237,7 @@ class StreamScaler {
       for (const Reader& reader : stream.unable) give_as_it_was(reader, factors);
       for (const std::int32_t t : stream.members) {
         graph_.tensors[static_cast<std::size_t>(t)].name += kEqualizedSuffix;
+        factors_[t] = factors;
       }
       ++count;
     }
@@ -308,25 +309,27 @@ class StreamScaler {
   ir::Model& model_;
   ir::Subgraph& graph_;
   const Calibration& calibration_;
+  ChannelFactors& factors_;
   std::map<std::int32_t, std::int32_t> copies_;  // of members, as they were
 };
 
 }  // namespace
 
-int equalize_streams(ir::Model& model, const Calibration& calibration) {
-  return StreamScaler(model, calibration).run();
+int equalize_streams(ir::Model& model, const Calibration& calibration, ChannelFactors& factors) {
+  return StreamScaler(model, calibration, factors).run();
 }
 
 Status equalize_streams(Session& session) {
   ir::Model model = *session.best().model;
   const std::size_t operators = model.subgraphs[0].operators.size();
-  const int count = equalize_streams(model, *session.best().calibration);
+  ChannelFactors factors;
+  const int count = equalize_streams(model, *session.best().calibration, factors);
   if (count == 0) return ok_status();
   // Operators more must be worth it.
   const bool is_free = model.subgraphs[0].operators.size() == operators;
   return session.consider_rewritten(std::move(model),
                                     fmt::format("equalization of {} residual stream{}", count, count == 1 ? "" : "s"),
-                                    is_free ? Session::Proof::kNotWorse : Session::Proof::kBetter);
+                                    is_free ? Session::Proof::kNotWorse : Session::Proof::kBetter, factors);
 }
 
 }  // namespace reef::quantize

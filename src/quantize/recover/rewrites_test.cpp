@@ -369,7 +369,8 @@ TEST(QuantizeRewrites, ResidualStreamsAreEqualized) {
   const auto seen = calibrate(model, samples, kSamples, {});
   ASSERT_TRUE(seen.ok());
   ir::Model changed = *model;
-  EXPECT_EQ(equalize_streams(changed, *seen), 1);
+  ChannelFactors factors;
+  EXPECT_EQ(equalize_streams(changed, *seen, factors), 1);
   expect_same_outputs(model, changed);
   // The normalizations' readers of the stream get it as it was: one product for each of two tensors.
   EXPECT_EQ(count_of(changed, "MUL"), count_of(*model, "MUL") + 2);
@@ -399,7 +400,8 @@ TEST(QuantizeRewrites, StreamsThatTheModelGivesOutStay) {
   const auto seen = calibrate(model, Normal(), kSamples, {});
   ASSERT_TRUE(seen.ok());
   ir::Model changed = *model;
-  EXPECT_EQ(equalize_streams(changed, *seen), 0);
+  ChannelFactors factors;
+  EXPECT_EQ(equalize_streams(changed, *seen, factors), 0);
   EXPECT_EQ(changed.subgraphs[0].operators, model->subgraphs[0].operators);
 }
 
@@ -420,7 +422,8 @@ TEST(QuantizeRewrites, StreamsGoThroughMeansOverPlacesAndMovedAxes) {
   const auto seen = calibrate(model, Normal(), kSamples, {});
   ASSERT_TRUE(seen.ok());
   ir::Model changed = *model;
-  EXPECT_EQ(equalize_streams(changed, *seen), 1);
+  ChannelFactors factors;
+  EXPECT_EQ(equalize_streams(changed, *seen, factors), 1);
   EXPECT_EQ(changed.subgraphs[0].operators.size(), model->subgraphs[0].operators.size());
   expect_same_outputs(model, changed);
 }

@@ -8,14 +8,14 @@
 #include "base/status.h"
 #include "ir/model.h"
 #include "quantize/calibrate.h"
+#include "quantize/equalization.h"
 
 namespace reef::quantize {
 
-// Divides channels between pairs of layers (equalize.cpp); what the model computes stays the same. How many pairs.
-int equalize_layers(ir::Model& model, const Calibration& calibration);
-
-// Divides the channels of residual streams (equalize_streams.cpp); what the model computes stays the same. How many.
-int equalize_streams(ir::Model& model, const Calibration& calibration);
+// Divides channels between pairs of layers (equalize.cpp) or of residual streams (equalize_streams.cpp); what the model
+// computes stays the same. How many; `factors` gets what channels were divided by.
+int equalize_layers(ir::Model& model, const Calibration& calibration, ChannelFactors& factors);
+int equalize_streams(ir::Model& model, const Calibration& calibration, ChannelFactors& factors);
 
 // The following change how a model computes, not what (each file says how); they return in how many places. Tensors
 // keep their numbers, new ones come behind them.

@@ -35,7 +35,8 @@ TEST(QuantizeTechniques, EqualizationDoesNotChangeWhatIsComputed) {
   const auto calibration = calibrate(model, noise, samples, {});
   ASSERT_TRUE(calibration.ok());
   auto equalized = std::make_shared<ir::Model>(*model);
-  EXPECT_GT(equalize_layers(*equalized, *calibration), 3);
+  ChannelFactors factors;
+  EXPECT_GT(equalize_layers(*equalized, *calibration, factors), 3);
   const auto before = run_outputs(model, noise, samples, {});
   const auto after = run_outputs(equalized, noise, samples, {});
   ASSERT_TRUE(before.ok() && after.ok());
@@ -72,7 +73,8 @@ TEST(QuantizeTechniques, EqualizedStreamsComputeTheSame) {
   const auto calibration = calibrate(model, noise, samples, {});
   ASSERT_TRUE(calibration.ok());
   auto equalized = std::make_shared<ir::Model>(*model);
-  EXPECT_EQ(equalize_streams(*equalized, *calibration), 2);
+  ChannelFactors factors;
+  EXPECT_EQ(equalize_streams(*equalized, *calibration, factors), 2);
   const auto before = run_outputs(model, noise, samples, {});
   const auto after = run_outputs(equalized, noise, samples, {});
   ASSERT_TRUE(before.ok() && after.ok());

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/equalization.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace reef::quantize {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool is_usable(const std::vector<float>& factors) {
+  return !factors.empty() &&
+         std::all_of(factors.begin(), factors.end(), [](float f) { return std::isfinite(f) && f > 0; });
+}
+
+std::vector<std::vector<float>> lists_of(const Json& json) {
+  std::vector<std::vector<float>> result;
+  if (!json.is_array()) return result;
+  for (const Json& list : json) {
+    std::vector<float>& factors = result.emplace_back();
+    if (!list.is_array()) continue;
+    for (const Json& value : list) factors.push_back(value.is_number() ? value.get<float>() : 0.0f);
+  }
+  return result;
+}
+
+}  // namespace
+
+void store_equalization(const NamedFactors& factors, ir::Model& model) {
+  if (factors.empty()) return;
+  std::map<std::vector<float>, std::size_t> numbers;  // tensors of a stream have the same
+  std::string lists;
+  Json tensors = Json::object();
+  for (const auto& [name, values] : factors) {
+    const auto [found, is_new] = numbers.try_emplace(values, numbers.size());
+    if (is_new) lists += fmt::format("{}[{:.4g}]", lists.empty() ? "" : ",", fmt::join(values, ","));
+    tensors[name] = found->second;
+  }
+  const std::string json = fmt::format(R"({{"factors":[{}],"tensors":{}}})", lists,
+                                       tensors.dump(-1, ' ', false, Json::error_handler_t::replace));
+  ir::Buffer buffer;
+  buffer.data = Bytes(std::vector<std::uint8_t>(json.begin(), json.end()));
+  std::erase_if(model.metadata, [](const ir::Metadata& entry) { return entry.name == kEqualizationMetadata; });
+  if (model.buffers.empty()) model.buffers.emplace_back();
+  model.metadata.push_back({std::string(kEqualizationMetadata), static_cast<std::int32_t>(model.buffers.size())});
+  model.buffers.push_back(std::move(buffer));
+}
+
+NamedFactors stored_equalization(const ir::Model& model) {
+  NamedFactors result;
+  for (const ir::Metadata& entry : model.metadata) {
+    if (entry.name != kEqualizationMetadata) continue;
+    if (entry.buffer < 0 || static_cast<std::size_t>(entry.buffer) >= model.buffers.size()) continue;
+    const Bytes& data = model.buffers[static_cast<std::size_t>(entry.buffer)].data;
+    const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
+    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("factors") || !json.contains("tensors") || !json["tensors"].is_object()) {
+      continue;
+    }
+    const std::vector<std::vector<float>> lists = lists_of(json["factors"]);
+    for (const auto& [name, number] : json["tensors"].items()) {
+      if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= lists.size()) continue;
+      const std::vector<float>& factors = lists[number.get<std::size_t>()];
+      if (is_usable(factors)) result[name] = factors;
+    }
+  }
+  return result;
+}
+
+}  // namespace reef::quantize
