@@ -461,6 +461,43 @@ TEST(QuantizeRewrites, TablesAreHeldWholeAlsoWhereNoSampleLooked) {
   EXPECT_GE(scale.scale[0] * static_cast<float>(127 - scale.zero_point[0]), 49.5f);
 }
 
+// TFLite cannot compare numbers that have scale 1, which is what a constant 0 would get, and pixels do.
+TEST(QuantizeRewrites, ComparisonsHaveScalesThatTfliteTakes) {
+  class Pixels : public data::SampleSource {
+   public:
+    std::int64_t size() const override { return 40; }
+    Status read(std::int64_t sample, const data::InputSpec& input, std::span<std::byte> target) const override {
+      for (std::int64_t i = 0; i < input.shape.elements(); ++i) {
+        const auto v = static_cast<float>((sample * 7 + i) % 256);
+        std::memcpy(target.data() + i * 4, &v, 4);
+      }
+      return ok_status();
+    }
+  };
+  const Pixels samples;
+  for (const float limit : {0.0f, 100.0f}) {
+    Network net;
+    const std::int32_t constant = net.floats({1}, limit, 0);
+    const ir::Shape wide{1, kRows, kWidth};
+    const std::int32_t above = net.add("RELU", "", {net.x}, wide);
+    const std::int32_t is_bright = net.add("GREATER", "GreaterOptions", {above, constant}, wide);
+    net.graph().tensors[static_cast<std::size_t>(is_bright)].type = ir::DataType::kBool;
+    const auto model = net.done(is_bright);
+    QuantizeOptions options;
+    options.input_type = IoType::kFloat32;
+    options.full_integer = true;
+    options.automatic_ranges = false;
+    const auto result = quantize(*model, &samples, options);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    for (const ir::Operator& op : result->model.subgraphs[0].operators) {
+      if (op.type != "GREATER") continue;
+      for (const std::int32_t t : op.inputs) {
+        EXPECT_NE(result->model.subgraphs[0].tensors[static_cast<std::size_t>(t)].quantization.scale[0], 1.0f);
+      }
+    }
+  }
+}
+
 TEST(QuantizeRewrites, WorkIsCounted) {
   Network net;
   const auto model = net.done(net.dense(net.x, 10));
