@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/preprocess.h"
+#include "ir/metadata.h"
 
 namespace reef::data {
 namespace {
@@ -87,33 +88,16 @@ Result<Preprocess> preprocess_from_json(std::string_view text) {
 }
 
 void store_preprocess(const Preprocess& preprocess, ir::Model& model) {
-  const std::string json = to_json(preprocess);
-  ir::Buffer buffer;
-  buffer.data = Bytes(std::vector<std::uint8_t>(json.begin(), json.end()));
-  for (const ir::Metadata& entry : model.metadata) {
-    if (entry.name == kPreprocessMetadata) {
-      model.buffers[static_cast<std::size_t>(entry.buffer)] = std::move(buffer);
-      return;
-    }
-  }
-  if (model.buffers.empty()) model.buffers.emplace_back();
-  model.metadata.push_back({std::string(kPreprocessMetadata), static_cast<std::int32_t>(model.buffers.size())});
-  model.buffers.push_back(std::move(buffer));
+  ir::set_metadata(model, kPreprocessMetadata, to_json(preprocess));
 }
 
 Result<std::optional<Preprocess>> stored_preprocess(const ir::Model& model) {
-  for (const ir::Metadata& entry : model.metadata) {
-    if (entry.name != kPreprocessMetadata) continue;
-    REEF_REQUIRE(entry.buffer >= 0 && static_cast<std::size_t>(entry.buffer) < model.buffers.size(),
-                 "the metadata '{}' has no data", kPreprocessMetadata);
-    const Bytes& data = model.buffers[static_cast<std::size_t>(entry.buffer)].data;
-    auto read = preprocess_from_json({reinterpret_cast<const char*>(data.data()), data.size()});
-    if (!read.ok())
-      return read.status().in(
-          fmt::format("the model's metadata '{}' (--preprocess goes without)", kPreprocessMetadata));
-    return std::optional<Preprocess>(*read);
-  }
-  return std::optional<Preprocess>();
+  const Bytes* const data = ir::find_metadata(model, kPreprocessMetadata);
+  if (data == nullptr) return std::optional<Preprocess>();
+  auto read = preprocess_from_json({reinterpret_cast<const char*>(data->data()), data->size()});
+  if (!read.ok())
+    return read.status().in(fmt::format("the model's metadata '{}' (--preprocess goes without)", kPreprocessMetadata));
+  return std::optional<Preprocess>(*read);
 }
 
 }  // namespace reef::data

@@ -124,11 +124,11 @@ Status CompareWorker::look_at_result(std::size_t layer, const cpu::OpRun& run, o
   for (std::size_t k = 0; k < values.size(); ++k) values[k] *= place.factor(k);
   LayerSums& sums = sums_->layers[layer];
   if (quantized_mode_ == QuantizedMode::kPlain) {
-    std::vector<float> held = right;  // as the quantized model would hold it
-    for (std::size_t k = 0; k < held.size() && !place.factors.empty(); ++k) {
-      held[k] = static_cast<float>(held[k] / place.factor(k));
+    std::vector<float> held;  // what the quantized model would hold of equalized channels
+    for (std::size_t k = 0; k < right.size() && !place.factors.empty(); ++k) {
+      held.push_back(static_cast<float>(right[k] / place.factor(k)));
     }
-    sums.values.add(held, channels_of(tensor.shape));
+    sums.values.add(place.factors.empty() ? right : held, channels_of(tensor.shape));
     for (std::size_t k = 0; k < values.size(); ++k) {
       sums.cumulative.add(values[k], right[k]);
       if (place.range.is_quantized) {

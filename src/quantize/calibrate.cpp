@@ -54,7 +54,7 @@ std::vector<std::int32_t> observed_channels(const ir::Subgraph& graph) {
     if (is_layer && static_cast<int>(op.inputs.size()) > rule->input) {
       observe(op.inputs[static_cast<std::size_t>(rule->input)]);
     }
-    static constexpr std::string_view kInStreams[] = {"ADD", "SUB", "MUL", "RELU", "LEAKY_RELU", "GATHER"};
+    static constexpr std::string_view kInStreams[] = {"ADD", "SUB", "MUL", "RELU", "LEAKY_RELU", "MEAN", "GATHER"};
     if (!is_layer && std::find(std::begin(kInStreams), std::end(kInStreams), op.type) == std::end(kInStreams)) continue;
     std::for_each(op.outputs.begin(), op.outputs.end(), observe);
   }

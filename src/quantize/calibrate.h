@@ -23,7 +23,7 @@ namespace reef::quantize {
 
 struct Calibration {
   // Of the first subgraph. Constants and what was never computed: not seen(). Statistics of channels: of what layers
-  // read.
+  // read and write, and of what else has a scale of its own in a residual stream (recover/equalize_streams.cpp).
   std::vector<TensorStatistics> tensors;
   std::int64_t samples = 0;
   std::int64_t repeated_samples = 0;  // inputs that equal those of the sample before, to the bit

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "ir/metadata.h"
+
 namespace reef::quantize {
 namespace {
 
@@ -42,31 +44,22 @@ void store_equalization(const NamedFactors& factors, ir::Model& model) {
   }
   const std::string json = fmt::format(R"({{"factors":[{}],"tensors":{}}})", lists,
                                        tensors.dump(-1, ' ', false, Json::error_handler_t::replace));
-  ir::Buffer buffer;
-  buffer.data = Bytes(std::vector<std::uint8_t>(json.begin(), json.end()));
-  std::erase_if(model.metadata, [](const ir::Metadata& entry) { return entry.name == kEqualizationMetadata; });
-  if (model.buffers.empty()) model.buffers.emplace_back();
-  model.metadata.push_back({std::string(kEqualizationMetadata), static_cast<std::int32_t>(model.buffers.size())});
-  model.buffers.push_back(std::move(buffer));
+  ir::set_metadata(model, kEqualizationMetadata, json);
 }
 
 NamedFactors stored_equalization(const ir::Model& model) {
   NamedFactors result;
-  for (const ir::Metadata& entry : model.metadata) {
-    if (entry.name != kEqualizationMetadata) continue;
-    if (entry.buffer < 0 || static_cast<std::size_t>(entry.buffer) >= model.buffers.size()) continue;
-    const Bytes& data = model.buffers[static_cast<std::size_t>(entry.buffer)].data;
-    const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
-    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || !json.contains("factors") || !json.contains("tensors") || !json["tensors"].is_object()) {
-      continue;
-    }
-    const std::vector<std::vector<float>> lists = lists_of(json["factors"]);
-    for (const auto& [name, number] : json["tensors"].items()) {
-      if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= lists.size()) continue;
-      const std::vector<float>& factors = lists[number.get<std::size_t>()];
-      if (is_usable(factors)) result[name] = factors;
-    }
+  const Bytes* const data = ir::find_metadata(model, kEqualizationMetadata);
+  if (data == nullptr) return result;
+  const std::string_view text(reinterpret_cast<const char*>(data->data()), data->size());
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("factors") || !json.contains("tensors")) return result;
+  if (!json["tensors"].is_object()) return result;
+  const std::vector<std::vector<float>> lists = lists_of(json["factors"]);
+  for (const auto& [name, number] : json["tensors"].items()) {
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= lists.size()) continue;
+    const std::vector<float>& factors = lists[number.get<std::size_t>()];
+    if (is_usable(factors)) result[name] = factors;
   }
   return result;
 }

@@ -56,6 +56,11 @@ bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor) {
   return tensor.type == ir::DataType::kFloat32 && !tensor.is_variable && !ir::constant_data(model, tensor).empty();
 }
 
+bool is_own_constant(const ir::Model& model, const GraphIndex& index, std::int32_t tensor) {
+  return tensor >= 0 && is_float_constant(model, model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)]) &&
+         index.has_one_use(tensor);
+}
+
 std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor) {
   const Bytes& data = ir::constant_data(model, tensor);
   std::vector<float> values(data.size() / sizeof(float));

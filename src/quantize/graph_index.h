@@ -37,6 +37,8 @@ void drop_unread(ir::Model& model);
 
 // The file holds its float32 values.
 bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor);
+// Such a one that a single operator reads and nobody outside sees: it may be changed with that operator.
+bool is_own_constant(const ir::Model& model, const GraphIndex& index, std::int32_t tensor);
 // Copies: the bytes in a file need not be aligned. Precondition: is_float_constant.
 std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor);
 // Constant integers, little-endian as files have them; none where the file does not hold them.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr OpRule kRules[] = {
 #define FREE(type, version8, version16) {#type, RuleKind::kFree, version8, version16, {}, {}, 0, -1, -1, 0},
+#define COMPARED(type, version8) {#type, RuleKind::kFree, version8, 0, {}, {}, 0, -1, -1, 0, true},
 #define SAME(type, version8, version16) {#type, RuleKind::kSameScale, version8, version16, {}, {}, 0, -1, -1, 0},
 #define UNIT(type, version8, version16, scale8, zero8, scale16) \
   {#type, RuleKind::kUnit, version8, version16, {scale8, zero8}, {scale16, 0}, 0, -1, -1, 0},
@@ -22,6 +23,7 @@ constexpr OpRule kRules[] = {
 #include "quantize/op_rules.def"
 #undef RECURRENT
 #undef FREE
+#undef COMPARED
 #undef SAME
 #undef UNIT
 #undef WEIGHTED

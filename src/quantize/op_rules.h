@@ -29,6 +29,7 @@ struct OpRule {
   int version8 = 0, version16 = 0;                           // 0: no such kernel
   Affine unit8, unit16;                                      // kUnit: of the result
   int input = 0, weights = -1, bias = -1, channel_axis = 0;  // kWeighted: positions among the inputs
+  bool compares = false;                                     // no operand may have scale 1
 
   // Whether input `position` is an activation, not weights, bias or state.
   bool is_activation(int position) const {

@@ -180,15 +180,10 @@ class Groups {
         scales.edges[edge] = *group;
         ++scales.requantizations;
       }
-      if (compares(op)) avoid_scale_1(edge, t, scales);
+      if (rule.compares) avoid_scale_1(edge, t, scales);
     }
   }
 
-  static bool compares(const ir::Operator& op) {
-    static constexpr std::string_view kTypes[] = {"EQUAL",         "NOT_EQUAL", "LESS",
-                                                  "GREATER_EQUAL", "GREATER",   "LESS_EQUAL"};
-    return std::find(std::begin(kTypes), std::end(kTypes), op.type) != std::end(kTypes);
-  }
   // TFLite's comparisons take every scale but 1 (ops/comparison.cpp), which a constant 0 has, or pixels from 0 to 255.
   void avoid_scale_1(const std::pair<std::int32_t, int>& edge, std::int32_t t, Scales& scales) const {
     const auto found = scales.edges.find(edge);

@@ -12,11 +12,13 @@
 #include <arm_neon.h>
 #endif
 
+#define REEF_BODY "kernels/conv/depthwise_float_body.h"
+
 namespace reef::kernels {
 #define REEF_LANES 4
 #define REEF_PIXELS_3X3 4
 namespace baseline {
-#include "kernels/conv/depthwise_float_forms_body.h"
+#include "kernels/simd/float_forms_body.h"
 }
 #undef REEF_LANES
 #undef REEF_PIXELS_3X3
@@ -26,7 +28,7 @@ namespace baseline {
 #define REEF_LANES 8
 #define REEF_PIXELS_3X3 4
 namespace avx2 {
-#include "kernels/conv/depthwise_float_forms_body.h"
+#include "kernels/simd/float_forms_body.h"
 }
 #undef REEF_LANES
 #undef REEF_PIXELS_3X3
@@ -36,7 +38,7 @@ namespace avx2 {
 #define REEF_LANES 16
 #define REEF_PIXELS_3X3 8
 namespace avx512 {
-#include "kernels/conv/depthwise_float_forms_body.h"
+#include "kernels/simd/float_forms_body.h"
 }
 #undef REEF_LANES
 #undef REEF_PIXELS_3X3

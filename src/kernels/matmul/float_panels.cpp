@@ -14,12 +14,14 @@
 #include <arm_neon.h>
 #endif
 
+#define REEF_BODY "kernels/matmul/float_panels_body.h"
+
 namespace reef::kernels {
 #define REEF_LANES 4
 #define REEF_TILE_VECTORS 2
 #define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 5)
 namespace baseline {
-#include "kernels/matmul/float_panels_forms_body.h"
+#include "kernels/simd/float_forms_body.h"
 }
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
@@ -31,7 +33,7 @@ namespace baseline {
 #define REEF_TILE_VECTORS 2
 #define REEF_TILE_ROWS(vectors) ((vectors) == 1 ? 8 : 6)
 namespace avx2 {
-#include "kernels/matmul/float_panels_forms_body.h"
+#include "kernels/simd/float_forms_body.h"
 }
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
@@ -45,7 +47,7 @@ namespace avx2 {
 #define REEF_TILE_VECTORS 4
 #define REEF_TILE_ROWS(vectors) ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6)
 namespace avx512 {
-#include "kernels/matmul/float_panels_forms_body.h"
+#include "kernels/simd/float_forms_body.h"
 }
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS
@@ -56,7 +58,7 @@ namespace avx512 {
 #define REEF_TILE_VECTORS 2
 #define REEF_TILE_ROWS(vectors) 12
 namespace avx512_wide {
-#include "kernels/matmul/float_panels_forms_body.h"
+#include "kernels/simd/float_forms_body.h"
 }
 #undef REEF_LANES
 #undef REEF_TILE_VECTORS

@@ -41,11 +41,7 @@ bool only_moves(const ir::Operator& op) {
 bool is_plain_dense(const ir::Model& model, const GraphIndex& index, const ir::Operator& op) {
   if (op.type != "FULLY_CONNECTED" || op.inputs.size() < 3 || op.inputs[1] < 0 || op.inputs[2] < 0) return false;
   if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return false;
-  const auto is_own = [&](std::int32_t t) {
-    return is_float_constant(model, model.subgraphs[0].tensors[static_cast<std::size_t>(t)]) &&
-           index.consumers(t).size() == 1;
-  };
-  return is_own(op.inputs[1]) && is_own(op.inputs[2]);
+  return is_own_constant(model, index, op.inputs[1]) && is_own_constant(model, index, op.inputs[2]);
 }
 
 // Values of `targets` when tensor `from` holds `values` and only operators that move elements run.

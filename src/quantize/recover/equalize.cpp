@@ -48,9 +48,7 @@ class Equalizer {
 
  private:
   const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
-  bool owns_constant(std::int32_t t) const {
-    return t >= 0 && is_float_constant(model_, tensor(t)) && index_.consumers(t).size() == 1;
-  }
+  bool owns_constant(std::int32_t t) const { return is_own_constant(model_, index_, t); }
 
   std::optional<Pair> pair_from(std::size_t number) const {
     const ir::Operator& a = graph_.operators[number];
@@ -147,16 +145,13 @@ int equalize_layers(ir::Model& model, const Calibration& calibration, ChannelFac
 }
 
 Status equalize(Session& session) {
-  State state = session.best();
-  ir::Model model = *state.model;
-  const int pairs = equalize_layers(model, *state.calibration, state.factors);
+  ir::Model model = *session.best().model;
+  ChannelFactors factors;
+  const int pairs = equalize_layers(model, *session.best().calibration, factors);
   if (pairs == 0) return ok_status();
-  state.model = state.float_model = std::make_shared<const ir::Model>(std::move(model));
-  REEF_ASSIGN_OR_RETURN(auto calibration, session.observe(state.model, "calibrating the equalized model"));
-  state.set_calibration(std::move(calibration));
-  state.refresh(session.options());
-  return session.consider(std::move(state),
-                          fmt::format("equalization of {} pair{} of layers", pairs, pairs == 1 ? "" : "s"));
+  return session.consider_rewritten(std::move(model),
+                                    fmt::format("equalization of {} pair{} of layers", pairs, pairs == 1 ? "" : "s"),
+                                    Session::Proof::kBetter, factors);
 }
 
 }  // namespace reef::quantize

@@ -136,9 +136,7 @@ class StreamFinder {
     return tensor(t).shape.last();
   }
   bool is_one_per_row(std::int32_t t) const { return t >= 0 && (tensor(t).shape.rank() == 0 || width_of(t) == 1); }
-  bool is_own_constant(std::int32_t t) const {
-    return t >= 0 && is_float_constant(model_, tensor(t)) && index_.consumers(t).size() == 1 && !index_.is_output(t);
-  }
+  bool is_own_constant(std::int32_t t) const { return quantize::is_own_constant(model_, index_, t); }
 
   std::int32_t root(std::int32_t t) {
     while (group_[static_cast<std::size_t>(t)] != t) {

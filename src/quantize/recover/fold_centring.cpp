@@ -91,10 +91,7 @@ class Finder {
   bool is_centring(const ir::Operator& sub) const {
     return sub.type == "SUB" && !is_activated(sub) && is_mean_of(sub.inputs[1], sub.inputs[0]);
   }
-  // Constants that are this model's alone may be changed.
-  bool is_own_constant(std::int32_t t) const {
-    return t >= 0 && is_float_constant(model_, tensor(t)) && index_.consumers(t).size() == 1 && !index_.is_output(t);
-  }
+  bool is_own_constant(std::int32_t t) const { return quantize::is_own_constant(model_, index_, t); }
 
   // The constants that `t`, with rows of this width, is a sum of, each times something that its other axes give.
   bool collect(std::int32_t t, std::int32_t width, Sources& sources) const {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// depthwise_float_body.h in both forms, as far as the target has both. No include guard: it is included once per
-// target, see simd/targets.h.
+// REEF_BODY, a file's name, in both forms of adding a product (float_vectors_body.h), as far as the target has both. No
+// include guard: it is included once per target, see simd/targets.h.
 
 namespace rounded {
 namespace {
 #define REEF_FUSED 0
-#include "kernels/conv/depthwise_float_body.h"
+#include REEF_BODY
 #undef REEF_FUSED
 }  // namespace
 }  // namespace rounded
@@ -14,7 +14,7 @@ namespace {
 namespace fused {
 namespace {
 #define REEF_FUSED 1
-#include "kernels/conv/depthwise_float_body.h"
+#include REEF_BODY
 #undef REEF_FUSED
 }  // namespace
 }  // namespace fused
