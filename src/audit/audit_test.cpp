@@ -262,6 +262,29 @@ branch to L40 if p0
   EXPECT_NE(other.not_covered[0].find("depends on data"), std::string::npos);
 }
 
+// Three stores from word `first` on, then a load that is out of bounds unless the address is known to be six further.
+AuditReport audited_with_stepping_stores(int first) {
+  const std::string stores = fmt::format(R"(
+scalar r8 = mov {}
+repeat 3 {{
+  scalar store [r8 += 2] = r8
+}}
+scalar p0 = eq r8, {}
+branch to L60 if p0
+scalar r9 = load [r8]
+L60:
+)",
+                                         first, first + 6);
+  return audited(joined({kAskForEightBytes, stores, kFillTwoWords, kFence, kPackLine, kFence, kSendLineAndEnd}));
+}
+
+TEST(Audit, StoresThatStepTheirAddressesAreFollowed) {
+  const AuditReport fits = audited_with_stepping_stores(4091);
+  EXPECT_TRUE(fits.is_sound() && fits.complete) << to_text(fits);
+  expect_finding(audited_with_stepping_stores(4092), FindingKind::kAddress,
+                 {"stores to word 4096 of scalar memory, which has 4096"});
+}
+
 TEST(Audit, EndsWithinItsSteps) {
   const std::string text = joined({kAskForEightBytes, R"(
 mesh_north tiles=all fill fill_value=1

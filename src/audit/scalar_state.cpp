@@ -107,7 +107,8 @@ ScalarValue ScalarState::calculate(const isa::Instruction& bundle) const {
   return calculated(static_cast<b::Alu>(alu), registers_[bundle.bits(b::kAluSource)], y);
 }
 
-void ScalarState::store(const isa::Instruction& bundle, BundleEffects& effects) {
+void ScalarState::store(const isa::Instruction& bundle, bool is_certain, std::array<ScalarValue, 32>& registers,
+                        BundleEffects& effects) {
   const ScalarValue value = registers_[bundle.bits(b::kStoreSource)];
   const std::uint32_t address = bundle.bits(b::kStoreAddress);
   const auto kind = static_cast<b::Store>(bundle.bits(b::kStore));
@@ -115,8 +116,13 @@ void ScalarState::store(const isa::Instruction& bundle, BundleEffects& effects) 
     case b::Store::kNone:
       return;
     case b::Store::kAddress:
-    case b::Store::kRegister: {
+    case b::Store::kRegister:
+    case b::Store::kRegisterStep: {
       const ScalarValue word = kind == b::Store::kAddress ? ScalarValue::of(address) : registers_[address & 31];
+      if (kind == b::Store::kRegisterStep) {
+        auto& pointer = registers[address & 31];
+        pointer = is_certain ? calculated(b::Alu::kAdd, pointer, ScalarValue::of(address >> 5)) : ScalarValue{};
+      }
       if (!word.is_known()) return std::fill(memory_.begin(), memory_.end(), ScalarValue{});
       if (word.bits >= kMemoryWords) {
         effects.error = fmt::format("stores to word {} of scalar memory, which has {}", word.bits, kMemoryWords);
@@ -173,7 +179,7 @@ BundleEffects ScalarState::execute(const isa::Instruction& bundle) {
     }
   }
   if (bundle.bits(b::kMath) != 0) registers[bundle.bits(b::kMathDest)] = {};
-  store(bundle, effects);
+  store(bundle, is_certain, registers, effects);
   const std::uint32_t alu = bundle.bits(b::kAlu);
   if (alu != 0) {
     const ScalarValue result = is_certain ? calculate(bundle) : ScalarValue{};

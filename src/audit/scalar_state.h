@@ -48,7 +48,8 @@ class ScalarState {
 
  private:
   ScalarValue calculate(const isa::Instruction& bundle) const;
-  void store(const isa::Instruction& bundle, BundleEffects& effects);
+  void store(const isa::Instruction& bundle, bool is_certain, std::array<ScalarValue, 32>& registers,
+             BundleEffects& effects);
 
   std::array<ScalarValue, 32> registers_;
   std::array<ScalarValue, 32> predicates_;

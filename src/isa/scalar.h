@@ -60,9 +60,18 @@ inline constexpr std::string_view kDescriptorWords[] = {"address_lo", "address_h
 enum class DescriptorTag : std::uint8_t { kInput = 1, kParameters = 2, kOutput = 3, kInterrupt = 4 };
 inline constexpr std::string_view kDescriptorTags[] = {"", "input", "parameters", "output", "interrupt"};
 
-enum class Store : std::uint8_t { kNone = 0, kAddress = 2, kRegister = 4, kPush = 8, kDescriptor = 10, kIssue = 12 };
-inline constexpr std::string_view kStoreNames[] = {"none", "", "store_address", "", "store_register", "", "", "",
-                                                   "push", "", "descriptor",    "", "issue"};
+enum class Store : std::uint8_t {
+  kNone = 0,
+  kAddress = 2,
+  kRegister = 4,
+  kRegisterStep = 6,
+  kPush = 8,
+  kDescriptor = 10,
+  kIssue = 12
+};
+inline constexpr std::string_view kStoreNames[] = {
+    "none", "", "store_address", "", "store_register", "", "store_register_step", "",
+    "push", "", "descriptor",    "", "issue"};
 inline constexpr std::string_view kMathNames[] = {"none", "", "reciprocal", "exp2"};
 
 inline constexpr Field kLoad = with_values(
@@ -77,12 +86,15 @@ inline constexpr Field kLoadAddress =
     field("load_address", 19, 12, Kind::kUnsigned, "word", "word address, or register and step", Evidence::kInferred);
 inline constexpr Field kStore =
     with_values(field("store", 31, 5, Kind::kEnum, "",
-                      "store slot: 2 to memory word store_address, 4 to the address in a register, 8 to the host's "
-                      "output queue, 10 to a word of the DMA descriptor, 12 issues the descriptor",
+                      "store slot: 2 to memory word store_address, 4 to the address in the register "
+                      "store_address[0:5], 6 the same and then adds store_address[5:12] to that register (the twin of "
+                      "load 3), 8 to the host's output queue, 10 to a word of the DMA descriptor, 12 issues the "
+                      "descriptor",
                       Evidence::kInferred),
                 kStoreNames);
-inline constexpr Field kStoreAddress = field("store_address", 36, 12, Kind::kUnsigned, "word",
-                                             "word address, register, or descriptor word", Evidence::kInferred);
+inline constexpr Field kStoreAddress =
+    field("store_address", 36, 12, Kind::kUnsigned, "word", "word address, register and step, or descriptor word",
+          Evidence::kInferred);
 inline constexpr Field kStoreSource =
     field("store_source", 49, 5, Kind::kUnsigned, "register", "what is stored", Evidence::kPublished);
 inline constexpr Field kAlu =

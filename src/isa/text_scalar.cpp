@@ -71,6 +71,8 @@ SlotText store_slot(const Instruction& in) {
     case Store::kRegister:
       if (address >= kRegisters) return {"", true};
       return {fmt::format("store [r{}] = r{}", address, source), false};
+    case Store::kRegisterStep:
+      return {fmt::format("store [r{} += {}] = r{}", address % kRegisters, address / kRegisters, source), false};
     case Store::kPush:
       if (address != 0) return {"", true};
       return {fmt::format("push r{}", source), false};
@@ -206,40 +208,44 @@ class BundleReader {
     return instruction_.set(kAluOperand, second);
   }
 
-  Status load(std::uint32_t dest) {
-    REEF_RETURN_IF_ERROR(claim(kLoadSlot));
-    REEF_RETURN_IF_ERROR(line_.expect("["));
-    Load kind = Load::kAddress;
+  // "[word]", "[rN]" or "[rN += step]", with the bits that loads and stores have for it alike.
+  struct Place {
+    enum Kind { kWord, kInRegister, kInRegisterStep } kind = kWord;
     std::int64_t address = 0;
+  };
+  Result<Place> bracketed_place() {
+    static_assert(kLoadAddress.width == kStoreAddress.width);
+    REEF_RETURN_IF_ERROR(line_.expect("["));
+    Place place;
     if (is_operand('r')) {
-      REEF_ASSIGN_OR_RETURN(address, operand('r'));
-      kind = line_.accept("+=") ? Load::kRegisterStep : Load::kRegister;
-      if (kind == Load::kRegisterStep) {
-        REEF_ASSIGN_OR_RETURN(const std::int64_t step, line_.number("a step", 0, 127));
-        address += step * kRegisters;
+      REEF_ASSIGN_OR_RETURN(place.address, operand('r'));
+      place.kind = line_.accept("+=") ? Place::kInRegisterStep : Place::kInRegister;
+      if (place.kind == Place::kInRegisterStep) {
+        REEF_ASSIGN_OR_RETURN(const std::int64_t step, line_.number("a step", 0, kLoadAddress.mask() / kRegisters));
+        place.address += step * kRegisters;
       }
     } else {
-      REEF_ASSIGN_OR_RETURN(address, line_.number("a register or a word address", 0, kLoadAddress.mask()));
+      REEF_ASSIGN_OR_RETURN(place.address, line_.number("a register or a word address", 0, kLoadAddress.mask()));
     }
     REEF_RETURN_IF_ERROR(line_.expect("]"));
-    REEF_RETURN_IF_ERROR(instruction_.set(kLoad, static_cast<std::int64_t>(kind)));
+    return place;
+  }
+
+  Status load(std::uint32_t dest) {
+    REEF_RETURN_IF_ERROR(claim(kLoadSlot));
+    REEF_ASSIGN_OR_RETURN(const Place place, bracketed_place());
+    constexpr Load kKinds[] = {Load::kAddress, Load::kRegister, Load::kRegisterStep};
+    REEF_RETURN_IF_ERROR(instruction_.set(kLoad, static_cast<std::int64_t>(kKinds[place.kind])));
     REEF_RETURN_IF_ERROR(instruction_.set(kLoadDest, dest));
-    return instruction_.set(kLoadAddress, address);
+    return instruction_.set(kLoadAddress, place.address);
   }
 
   Status store() {
     REEF_RETURN_IF_ERROR(claim(kStoreSlot));
-    REEF_RETURN_IF_ERROR(line_.expect("["));
-    const bool in_register = is_operand('r');
-    std::int64_t address = 0;
-    if (in_register) {
-      REEF_ASSIGN_OR_RETURN(address, operand('r'));
-    } else {
-      REEF_ASSIGN_OR_RETURN(address, line_.number("a register or a word address", 0, kStoreAddress.mask()));
-    }
-    REEF_RETURN_IF_ERROR(line_.expect("]"));
+    REEF_ASSIGN_OR_RETURN(const Place place, bracketed_place());
     REEF_RETURN_IF_ERROR(line_.expect("="));
-    return store_from(in_register ? Store::kRegister : Store::kAddress, address);
+    constexpr Store kKinds[] = {Store::kAddress, Store::kRegister, Store::kRegisterStep};
+    return store_from(kKinds[place.kind], place.address);
   }
 
   Status descriptor() {

@@ -139,6 +139,7 @@ TEST(IsaText, ControlFlowAndBundles) {
       "  scalar r9 = fmul r9, 0.15772785\n"
       "  if !p1 scalar r10 = exp2 r10\n"
       "}\n"
+      "scalar r6 = load [r7 += 1] | store [r8 += 127] = r6\n"
       "scalar p0 = lt r5, 16384\n"
       "branch to L1 if p0\n"
       "halt code=16\n"
@@ -146,10 +147,12 @@ TEST(IsaText, ControlFlowAndBundles) {
   const auto program = assemble(text);
   ASSERT_TRUE(program.ok()) << program.status().message();
   EXPECT_EQ(disassemble(*program, {.comments = false}), text);
-  EXPECT_EQ((*program)[0].get(control::kStartLength), 7 * 128);
+  EXPECT_EQ((*program)[0].get(control::kStartLength), 8 * 128);
   EXPECT_EQ((*program)[2].get(control::kRepeatRows), 2);
-  EXPECT_EQ((*program)[6].get(control::kBranchOffset), -5);
-  EXPECT_EQ((*program)[8].get(control::kEndLength), 128);
+  EXPECT_EQ((*program)[5].bits(bundle::kStore), static_cast<std::uint32_t>(bundle::Store::kRegisterStep));
+  EXPECT_EQ((*program)[5].bits(bundle::kStoreAddress), 127u << 5 | 8u);
+  EXPECT_EQ((*program)[7].get(control::kBranchOffset), -6);
+  EXPECT_EQ((*program)[9].get(control::kEndLength), 128);
 }
 
 TEST(IsaText, SequenceNumbersCountOn) {
@@ -219,6 +222,7 @@ TEST(IsaText, ComplaintsNamePlaceAndExpectation) {
       {"scalar r32 = mov 1", "line 1, column 8: expected r0 to r31, found 'r32'"},
       {"scalar r1 = mov 1 | r2 = mov 2",
        "line 1, column 26: expected another kind of slot: a bundle has one arithmetic"},
+      {"scalar store [r1 += 128] = r2", "line 1, column 21: expected a step"},
       {"scalar r1 = blend r2", "line 1, column 13: expected an operation"},
       {"branch to nowhere", "line 1, column 11: expected a label of this program, 'nowhere' is none"},
       {"a:\na:", "line 2, column 1: expected a new label"},

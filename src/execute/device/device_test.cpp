@@ -198,6 +198,37 @@ TEST(Device, EndlessLoopsEnd) {
                  options);
 }
 
+// Programs with outputs in FIFO mode move what a descriptor left over to the beginning of scalar memory: the loads and
+// stores of that loop step their own addresses.
+constexpr std::string_view kMoveWords = R"(
+scalar r5 = mov 100
+scalar r6 = mov 0x04030201
+scalar store [r5 += 3] = r6
+scalar r6 = mov 0x08070605
+scalar store [r5 += 1] = r6
+scalar r7 = mov 100
+scalar r8 = mov 4
+repeat 2 {
+  scalar r6 = load [r7 += 3]
+  scalar nop
+  scalar store [r8 += 1] = r6
+}
+scalar r6 = load [5]
+scalar r5 = add r5, r8
+scalar push r5
+scalar push r6
+halt code=16
+end
+)";
+
+TEST(Device, StoresStepTheirAddresses) {
+  const auto result = run(joined({kAskForOutput, kMoveWords}));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{104 + 6, 0, 0, 0, 5, 6, 7, 8}));
+  expect_failure(joined({kAskForOutput, "scalar r5 = mov 4096\nscalar store [r5 += 1] = r5\n", "halt code=16\nend\n"}),
+                 {"the store is to word 4096"});
+}
+
 TEST(Device, TransfersMustHitABuffer) {
   expect_failure(R"(
 start

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bundle's slots act together: all read the registers as they were before it. Which of several slots wins when they
-// write one register is not known (no program does it); here the last of load, math, arithmetic.
+// write one register is not known (no program does it); here the last of load, math, store (its step), arithmetic.
 #include "execute/device/scalar_core.h"
 
 #include <algorithm>
@@ -113,7 +113,8 @@ void ScalarCore::compute(const isa::Instruction& bundle, std::array<std::uint32_
   }
 }
 
-Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request) {
+Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request,
+                         std::array<std::uint32_t, 32>& registers) {
   const std::uint32_t value = registers_[bundle.bits(b::kStoreSource)];
   const std::uint32_t address = bundle.bits(b::kStoreAddress);
   switch (static_cast<b::Store>(bundle.bits(b::kStore))) {
@@ -122,10 +123,13 @@ Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host, std::
     case b::Store::kAddress:
       memory_[address % kMemoryWords] = value;
       return ok_status();
-    case b::Store::kRegister: {
+    case b::Store::kRegister:
+    case b::Store::kRegisterStep: {
       const std::uint32_t word = registers_[address & 31];
       REEF_REQUIRE(word < kMemoryWords, "scalar memory has {} words, the store is to word {}", kMemoryWords, word);
       memory_[word] = value;
+      const bool steps = static_cast<b::Store>(bundle.bits(b::kStore)) == b::Store::kRegisterStep;
+      if (steps) registers[address & 31] += address >> 5;
       return ok_status();
     }
     case b::Store::kPush: {
@@ -165,7 +169,7 @@ Status ScalarCore::execute(const isa::Instruction& bundle, HostMemory& host, std
     const float x = as_float(registers_[bundle.bits(b::kMathSource)]);
     registers[bundle.bits(b::kMathDest)] = as_bits(math == 2 ? 1.0f / x : std::exp2(x));
   }
-  REEF_RETURN_IF_ERROR(store(bundle, host, request));
+  REEF_RETURN_IF_ERROR(store(bundle, host, request, registers));
   compute(bundle, registers, predicates);
   registers_ = registers;
   predicates_ = predicates;

@@ -103,7 +103,9 @@ class ScalarCore {
   std::vector<std::uint32_t>& memory() { return memory_; }
 
  private:
-  Status store(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request);
+  // `registers`: as they will be after the bundle.
+  Status store(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request,
+               std::array<std::uint32_t, 32>& registers);
   void compute(const isa::Instruction& bundle, std::array<std::uint32_t, 32>& registers,
                std::array<std::uint8_t, 32>& predicates) const;
 
