@@ -108,7 +108,7 @@ class Collector {
   }
 
   NestShape shape(const NestFields& fields) const {
-    auto result = isa::nest_shape(instruction_.read_nest(fields), fields.dims);
+    auto result = isa::nest_shape(instruction_.read_nest(fields), fields.dims, isa::clipped_dim(instruction_, fields));
     return result.ok() ? *result : NestShape{};
   }
 
@@ -121,8 +121,8 @@ class Collector {
   void nest(std::size_t number_of_nest, const NestFields& fields, const NestUse& use) {
     const NestShape walked = shape(fields);
     for (std::size_t k = 0; k < fields.dims && use.steps; ++k) {
-      const bool is_replaced =
-          k == 0 && walked.clip_dim > 0 && walked.count[static_cast<std::size_t>(walked.clip_dim)] == 1;
+      const bool is_replaced = static_cast<int>(k) == walked.clip_inner && walked.clip_dim > 0 &&
+                               walked.count[static_cast<std::size_t>(walked.clip_dim)] == 1;
       if (!is_replaced) number(fields.limit[k], Touches::kLoopCount);
       if (fields.has_addresses && use.addresses && walked.count[k] > 1) number(fields.delta[k], Touches::kAddress);
     }

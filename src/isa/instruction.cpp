@@ -30,15 +30,15 @@ int Nest::significant_dims() const {
   return count;
 }
 
-std::optional<std::int64_t> Nest::steps() const {
-  unsigned __int128 passes = 1;  // of dimension 0
-  for (int k = 1; k < kMaxDims; ++k) {
-    passes *= dims[k].count;
+std::optional<std::int64_t> Nest::steps(int clip_inner) const {
+  unsigned __int128 passes = 1;  // of all dimensions but the one that is clipped
+  for (int k = 0; k < kMaxDims; ++k) {
+    if (k != clip_inner) passes *= dims[k].count;
     if (passes >> 80 != 0) return std::nullopt;
   }
-  const bool clips = clip_dim > 0 && clip_dim < kMaxDims;
+  const bool clips = clip_dim > 0 && clip_dim < kMaxDims && static_cast<int>(clip_dim) != clip_inner;
   const unsigned __int128 clipped = clips ? passes / dims[clip_dim].count : 0;
-  const unsigned __int128 all = (passes - clipped) * dims[0].count + clipped * clip_steps;
+  const unsigned __int128 all = (passes - clipped) * dims[clip_inner].count + clipped * clip_steps;
   if (all > static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
   return static_cast<std::int64_t>(all);
 }

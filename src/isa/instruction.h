@@ -25,16 +25,17 @@ struct Nest {
   std::array<Dim, kMaxDims> dims;  // dimensions that the hardware nest does not have stay {0, 1, false}
   std::uint32_t buffer_level = 0;
   std::int64_t buffer_stride = 0;
-  // While dimension clip_dim is at its last index, dimension 0 runs clip_steps steps, mostly fewer but
-  // sometimes more than dims[0].count. clip_dim 0 is no clip.
+  // While dimension clip_dim is at its last index, dimension 0 runs clip_steps steps, mostly fewer but sometimes more
+  // than dims[0].count. clip_dim 0 is no clip. Where narrow_to_wide transposes, it is dimension 1 that runs clip_steps
+  // steps.
   std::uint32_t clip_steps = 1;
   std::uint32_t clip_dim = 0;
-  std::int32_t clip_deficit = 0;  // (dims[0].count - clip_steps) * dims[0].stride
+  std::int32_t clip_deficit = 0;  // (count - clip_steps) * stride of the dimension that is clipped
 
   // Dimensions up to the last that is not {stride 0, count 1, unused}.
   int significant_dims() const;
   // Steps of the whole nest, clip included; nothing where that is more than 2^63 - 1.
-  std::optional<std::int64_t> steps() const;
+  std::optional<std::int64_t> steps(int clip_inner = 0) const;
   bool operator==(const Nest&) const = default;
 };
 

@@ -242,13 +242,14 @@ constexpr NestFields nest(const NestShape& shape) {
   }
   fields.clip_limit =
       at.next("clip_limit", shape.limit_width, Kind::kUnsigned, "steps - 1",
-              "clip: last index of dimension 0 while the clip dimension is at its last index", Evidence::kExecuted);
-  fields.clip_dim =
-      at.next("clip_dim", shape.level_width, Kind::kUnsigned, "dimension",
-              "clip: the dimension whose last index shortens dimension 0; 0 is no clip", Evidence::kExecuted);
+              "clip: last index of dimension 0 (in transpose mode of dimension 1) while the clip dimension is at its "
+              "last index",
+              Evidence::kExecuted);
+  fields.clip_dim = at.next("clip_dim", shape.level_width, Kind::kUnsigned, "dimension",
+                            "clip: the dimension at whose last index the clip acts; 0 is no clip", Evidence::kExecuted);
   fields.clip_deficit = at.next("clip_deficit", shape.limit_width, Kind::kSigned, unit,
-                                "clip: (steps of dimension 0 - clipped steps) * stride of dimension 0; negative where "
-                                "the clip makes dimension 0 longer",
+                                "clip: (steps - clipped steps) * stride of the dimension that is clipped; negative "
+                                "where the clip makes it longer. It tells which dimension is meant",
                                 Evidence::kObserved);
   return fields;
 }

@@ -9,12 +9,13 @@ constexpr std::int64_t kMaxPositions = std::int64_t{1} << 32;
 
 }  // namespace
 
-Result<NestShape> nest_shape(const Nest& nest, int dims) {
+Result<NestShape> nest_shape(const Nest& nest, int dims, int clip_inner) {
   NestShape shape;
   shape.dims = dims;
   shape.base = nest.base;
   shape.clip_dim = static_cast<int>(nest.clip_dim) < dims ? static_cast<int>(nest.clip_dim) : 0;
   shape.clip_steps = shape.clip_dim == 0 ? 1 : nest.clip_steps;
+  shape.clip_inner = shape.clip_dim == 0 ? 0 : clip_inner;
   shape.pass_lengths[0] = 1;
   for (int k = 0; k < dims; ++k) {
     const auto d = static_cast<std::size_t>(k);
@@ -25,7 +26,12 @@ Result<NestShape> nest_shape(const Nest& nest, int dims) {
   }
   shape.buffer_level = static_cast<int>(nest.buffer_level);
   shape.buffer_stride = nest.buffer_stride;
-  shape.steps = nest.steps().value_or(0);
+  shape.steps = nest.steps(shape.clip_inner).value_or(0);
+  if (shape.clip_inner == 1) {
+    REEF_REQUIRE(shape.clip_dim > 1 && shape.clip_steps <= shape.count[1],
+                 "clip of dimension 1 to {} steps, which has {}, at the end of dimension {}", shape.clip_steps,
+                 shape.count[1], shape.clip_dim);
+  }
   return shape;
 }
 
@@ -49,7 +55,8 @@ void NestCursor::carry() {
     const auto d = static_cast<std::size_t>(k);
     ++at_[d];
     offset_ += shape_->stride[d];
-    if (at_[d] < shape_->count[d]) return;
+    if (at_[d] < limit_of(k)) return;
+    position_ += (shape_->count[d] - at_[d]) * shape_->pass_lengths[d];  // what the clip leaves out
     offset_ -= static_cast<std::uint64_t>(at_[d]) * shape_->stride[d];
     at_[d] = 0;
   }

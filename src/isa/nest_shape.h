@@ -21,8 +21,10 @@ struct NestShape {
   std::array<std::uint64_t, kMaxDims> stride{};  // modulo 2^64: foreign strides may be anything
   std::array<std::int64_t, kMaxDims> count{};
   std::array<std::int64_t, kMaxDims + 1> pass_lengths{};  // of level L
-  // While dimension clip_dim is at its last index, dimension 0 makes so many steps: fewer than its count, or more.
+  // While dimension clip_dim is at its last index, dimension clip_inner makes clip_steps steps. Dimension 0 makes fewer
+  // than its count, or more; dimension 1 makes fewer.
   int clip_dim = 0;  // 0: no clip
+  int clip_inner = 0;
   std::int64_t clip_steps = 1;
   int buffer_level = 0;
   std::int64_t buffer_stride = 0;
@@ -32,7 +34,9 @@ struct NestShape {
   std::int64_t unclipped_size() const { return pass_length(dims); }
   // Of the last step that is really made.
   std::int64_t last_position() const {
-    return unclipped_size() - count[0] + (clip_dim > 0 ? clip_steps : count[0]) - 1;
+    if (clip_dim == 0) return unclipped_size() - 1;
+    const auto inner = static_cast<std::size_t>(clip_inner);
+    return unclipped_size() - (count[inner] - clip_steps) * pass_lengths[inner] - 1;
   }
   // Positions end here. A last run that is longer than the others belongs to the last pass of every level but 0.
   std::int64_t size() const { return std::max(unclipped_size(), last_position() + 1); }
@@ -49,8 +53,9 @@ struct NestShape {
   std::int64_t buffer_passes() const { return buffer_stride == 0 ? 0 : passes(buffer_level); }
 };
 
-// Refuses nests of more positions than any program could walk.
-Result<NestShape> nest_shape(const Nest& nest, int dims);
+// `clip_inner`: the dimension that a clip shortens, 0 or 1. Refuses nests of more positions than any program could
+// walk, and clips of dimension 1 that no program has: ones that lengthen it, and ones at its own last index.
+Result<NestShape> nest_shape(const Nest& nest, int dims, int clip_inner = 0);
 
 // Stands on a step of a nest.
 class NestCursor {
@@ -82,10 +87,7 @@ class NestCursor {
     if (shape_->buffer_stride != 0) toggle();
   }
   std::int64_t index(int dim) const { return at_[static_cast<std::size_t>(dim)]; }
-  bool at_last(int dim) const {
-    return at_[static_cast<std::size_t>(dim)] + 1 >=
-           (dim == 0 ? limit() : shape_->count[static_cast<std::size_t>(dim)]);
-  }
+  bool at_last(int dim) const { return at_[static_cast<std::size_t>(dim)] + 1 >= limit_of(dim); }
   bool begins_pass(int level) const {
     for (int k = 0; k < std::min(level, shape_->dims); ++k) {
       if (at_[static_cast<std::size_t>(k)] != 0) return false;
@@ -98,10 +100,12 @@ class NestCursor {
   std::int64_t buffer_passes() const { return shape_->buffer_passes(); }
 
  private:
-  std::int64_t limit() const {
-    if (shape_->clip_dim == 0) return shape_->count[0];
+  std::int64_t limit() const { return limit_of(0); }
+  std::int64_t limit_of(int dim) const {
+    const std::int64_t count = shape_->count[static_cast<std::size_t>(dim)];
+    if (shape_->clip_dim == 0 || shape_->clip_inner != dim) return count;
     const auto clip = static_cast<std::size_t>(shape_->clip_dim);
-    return at_[clip] + 1 == shape_->count[clip] ? shape_->clip_steps : shape_->count[0];
+    return at_[clip] + 1 == shape_->count[clip] ? shape_->clip_steps : count;
   }
   void carry();
   void toggle() {

@@ -14,7 +14,7 @@ struct Step {
 };
 
 // The definition, written out: all index combinations, clipped ones left out.
-std::vector<Step> expected_steps(const Nest& nest, int dims, std::uint32_t phase) {
+std::vector<Step> expected_steps(const Nest& nest, int dims, std::uint32_t phase, std::size_t clip_inner) {
   std::vector<Step> steps;
   std::int64_t total = 1, buffer_steps = 1;
   for (int k = 0; k < dims; ++k) {
@@ -31,7 +31,7 @@ std::vector<Step> expected_steps(const Nest& nest, int dims, std::uint32_t phase
       address += at.back() * dim.stride;
     }
     const std::size_t clip = nest.clip_dim;
-    if (clip != 0 && at[clip] + 1 == nest.dims[clip].count && at[0] >= nest.clip_steps) continue;
+    if (clip != 0 && at[clip] + 1 == nest.dims[clip].count && at[clip_inner] >= nest.clip_steps) continue;
     if (((index / buffer_steps + phase) & 1) != 0) address += nest.buffer_stride;
     steps.push_back({address, index});
   }
@@ -48,18 +48,20 @@ TEST(NestCursor, VisitsWhatTheDefinitionSays) {
       nest.dims[static_cast<std::size_t>(k)] = {static_cast<std::int64_t>(random() % 41) - 20,
                                                 1 + static_cast<std::uint32_t>(random() % 5), true};
     }
+    int clip_inner = 0;
     if (dims > 1 && random() % 2 == 0) {
-      nest.clip_dim = 1 + random() % static_cast<unsigned>(dims - 1);
-      nest.clip_steps = 1 + random() % nest.dims[0].count;
+      clip_inner = dims > 2 && random() % 2 == 0 ? 1 : 0;
+      nest.clip_dim = 1 + static_cast<unsigned>(clip_inner) + random() % static_cast<unsigned>(dims - 1 - clip_inner);
+      nest.clip_steps = 1 + random() % nest.dims[static_cast<std::size_t>(clip_inner)].count;
     }
     if (random() % 2 == 0) {
       nest.buffer_stride = 1000;
       nest.buffer_level = random() % static_cast<unsigned>(dims + 1);
     }
     const std::uint32_t phase = random() % 2;
-    const auto shape = nest_shape(nest, dims);
+    const auto shape = nest_shape(nest, dims, clip_inner);
     ASSERT_TRUE(shape.ok());
-    const std::vector<Step> expected = expected_steps(nest, dims, phase);
+    const std::vector<Step> expected = expected_steps(nest, dims, phase, static_cast<std::size_t>(clip_inner));
     ASSERT_EQ(shape->steps, static_cast<std::int64_t>(expected.size()));
     NestCursor walk(*shape, phase);
     std::vector<int> ended(static_cast<std::size_t>(dims + 1));
@@ -144,6 +146,16 @@ TEST(NestCursor, RefusesWhatCannotBeWalked) {
   Nest nest;
   for (auto& dim : nest.dims) dim = {1, 1u << 18, true};
   EXPECT_FALSE(nest_shape(nest, 8).ok());
+  nest = {};
+  nest.dims[0] = nest.dims[1] = nest.dims[2] = {1, 4, true};
+  nest.clip_steps = 5;
+  nest.clip_dim = 2;
+  EXPECT_TRUE(nest_shape(nest, 3).ok());
+  EXPECT_FALSE(nest_shape(nest, 3, 1).ok());  // would lengthen dimension 1
+  nest.clip_steps = 3;
+  EXPECT_TRUE(nest_shape(nest, 3, 1).ok());
+  nest.clip_dim = 1;
+  EXPECT_FALSE(nest_shape(nest, 3, 1).ok());  // at its own last index
 }
 
 }  // namespace

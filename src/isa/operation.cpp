@@ -46,7 +46,7 @@ Signal signal_of(const Instruction& instruction, const ProducerFields& fields) {
 }
 
 Result<NestShape> shape_of(const Instruction& instruction, const NestFields& fields) {
-  auto shape = nest_shape(instruction.read_nest(fields), fields.dims);
+  auto shape = nest_shape(instruction.read_nest(fields), fields.dims, clipped_dim(instruction, fields));
   if (!shape.ok()) return shape.status().in(fields.name);
   return shape;
 }
@@ -348,6 +348,13 @@ Result<OperationCode> code_of(const Instruction& i) {
 }
 
 }  // namespace
+
+int clipped_dim(const Instruction& instruction, const NestFields& nest) {
+  return instruction.opcode() == Opcode::kNarrowToWide && nest.name == movers::kToWideIn.name &&
+                 instruction.test(movers::kTranspose)
+             ? 1
+             : 0;
+}
 
 bool TensorOperation::is_plain_copy() const {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -229,6 +229,24 @@ TEST(Device, StoresStepTheirAddresses) {
                  {"the store is to word 4096"});
 }
 
+// Four pixels of two words: byte c of pixel p goes to byte p of cell c. The clip takes the second word of every pixel
+// away in the last line, and no pixel. (A clip of dimension 0 would leave one pixel of two words.)
+TEST(Device, AClipInTransposeModeTakesWordsAwayNotPixels) {
+  std::string fills;
+  for (int pixel = 0; pixel < 4; ++pixel) {
+    fills += fmt::format("mesh_north tiles=0 fill fill_value=0x{0}3{0}2{0}1{0}0\n", pixel + 1);
+    fills += fmt::format("  out narrow word {}: for x2 +8, for x2 +1\n", 2 * pixel);
+  }
+  const auto result = run(joined({kAskForOutput, fills, kFence, R"(
+narrow_to_wide tiles=0 line_level=2 transpose
+  in narrow word 0: for x4 +2, for x2 +1, for x2 +8, clip dim 2 to x1 short 1
+  out wide line 4: for x2 +1
+)",
+                                  kSendLine}));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{0x10, 0x20, 0x30, 0x40, 0x11, 0x21, 0x31, 0x41}));
+}
+
 TEST(Device, TransfersMustHitABuffer) {
   expect_failure(R"(
 start
