@@ -5,9 +5,9 @@
 // start, which is one pixel before those that the tile owns. A tile's first output is twice its first pixel, or one
 // before that where rows or columns do not divide by the tiles; the phase is less by two then.
 //
-// How it is known: fields as in Google's programs (ops.md 5, codegen_ops.md 3), where only the factor two occurs:
-// nearest neighbours with and without half pixels, bilinear with half pixels. Bilinear without them is the same rule
-// with the phase that it gives; no program shows it.
+// How it is known: fields as in Google's programs: nearest neighbours with and without half pixels, bilinear with half
+// pixels, all by two. Bilinear without half pixels occurs by four and eight with phase 0 (docs/hardware/isa.md); by two
+// it is the same rule with the phase that it gives.
 #include "emit/blocks.h"
 #include "isa/tensor_op.h"
 
@@ -72,11 +72,11 @@ Draft work_of(const tiled::Resample& step, const TiledTensor& from, const TiledT
       .set(r::kXDim, 2)
       .set(r::kXNearest, !step.bilinear)
       .set(r::kXPhase, phase(step, to.columns, column))
-      .set(r::kXFactor, kResampleFactor)
+      .set(r::kXStep, r::kStepsPerPixel / kResampleFactor)
       .set(r::kYDim, 3)
       .set(r::kYNearest, !step.bilinear)
       .set(r::kYPhase, phase(step, to.rows, row))
-      .set(r::kYFactor, kResampleFactor)
+      .set(r::kYStep, r::kStepsPerPixel / kResampleFactor)
       .set(r::kPixelStride, pitch)
       .set(r::kRowStride, row_bytes)
       .set(r::kSelect, !step.bilinear);

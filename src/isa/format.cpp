@@ -37,8 +37,8 @@ static_assert(kTensorFields.tiles(17 * kRowBits));
 constexpr auto resample_fields() {
   using namespace tensor_op::resample;
   return FieldList::of(tensor_common().fields(), kXDim, raw("raw_1983", 1983, 1), kXNearest, raw("raw_1985", 1985, 4),
-                       kXPhase, kXFactor, raw("raw_2005", 2005, 8), kYDim, raw("raw_2015", 2015, 1), kYNearest,
-                       raw("raw_2017", 2017, 4), kYPhase, kYFactor, raw("raw_2037", 2037, 8), kPixelStride, kRowStride,
+                       kXPhase, kXStep, raw("raw_2005", 2005, 8), kYDim, raw("raw_2015", 2015, 1), kYNearest,
+                       raw("raw_2017", 2017, 4), kYPhase, kYStep, raw("raw_2037", 2037, 8), kPixelStride, kRowStride,
                        kSelect);
 }
 constexpr auto kResampleFields = resample_fields();

@@ -116,13 +116,26 @@ void read_result(const Instruction& i, TensorOperation& code) {
   code.max = i.get_float(t::kMax);
 }
 
+// Steps that are no fraction 1 / factor have not been seen; neither have phases with another factor than 2.
+Result<ResampleAxis> read_axis(const Instruction& i, const Field& dim, const Field& nearest, const Field& phase,
+                               const Field& step) {
+  namespace r = tensor_op::resample;
+  ResampleAxis axis{.dim = static_cast<int>(i.bits(dim)),
+                    .nearest = i.test(nearest),
+                    .phase = static_cast<std::int32_t>(i.bits(phase))};
+  const auto distance = static_cast<std::int32_t>(i.bits(step));
+  REEF_REQUIRE(distance > 0 && r::kStepsPerPixel % distance == 0,
+               "it resamples in steps of {}/{} pixel; known are fractions 1/factor", distance, r::kStepsPerPixel);
+  axis.factor = r::kStepsPerPixel / distance;
+  REEF_REQUIRE(axis.phase == 0 || axis.factor == 2,
+               "it resamples by {} with phase {}, whose unit is known for factor 2 only", axis.factor, axis.phase);
+  return axis;
+}
+
 Status read_resampling(const Instruction& i, TensorOperation& code) {
   namespace r = tensor_op::resample;
-  code.x = {static_cast<int>(i.bits(r::kXDim)), i.test(r::kXNearest), static_cast<std::int32_t>(i.bits(r::kXPhase)),
-            static_cast<std::int32_t>(i.bits(r::kXFactor))};
-  code.y = {static_cast<int>(i.bits(r::kYDim)), i.test(r::kYNearest), static_cast<std::int32_t>(i.bits(r::kYPhase)),
-            static_cast<std::int32_t>(i.bits(r::kYFactor))};
-  REEF_REQUIRE(code.x.factor > 0 && code.y.factor > 0, "it resamples by a factor of 0");
+  REEF_ASSIGN_OR_RETURN(code.x, read_axis(i, r::kXDim, r::kXNearest, r::kXPhase, r::kXStep));
+  REEF_ASSIGN_OR_RETURN(code.y, read_axis(i, r::kYDim, r::kYNearest, r::kYPhase, r::kYStep));
   code.pixel_stride = static_cast<std::int32_t>(i.get(r::kPixelStride));
   code.row_stride = static_cast<std::int32_t>(i.bits(r::kRowStride));
   return ok_status();

@@ -41,7 +41,7 @@ struct Signal {
 struct ResampleAxis {
   int dim = 0;  // of the loops
   bool nearest = false;
-  std::int32_t phase = 0, factor = 1;  // source coordinate of output i: (phase + 2 * i) / (2 * factor)
+  std::int32_t phase = 0, factor = 1;  // source coordinate of output i: (phase + 2 * i) / (2 * factor) pixels
 };
 
 struct TensorOperation {

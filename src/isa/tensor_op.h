@@ -156,22 +156,28 @@ constexpr Field axis_nearest(std::string_view group, int bit) {
   return axis_field(group, "nearest", bit + 3, 1, Kind::kFlag, "", "1: nearest neighbour, 0: bilinear",
                     Evidence::kExecuted);
 }
+// Sixteen bits hold step and phase. Seen: 0x0200 to 0x0203 (factor 2), 0x0100 (4) and 0x0080 (8).
 constexpr Field axis_phase(std::string_view group, int bit) {
-  return axis_field(group, "phase", bit + 8, 8, Kind::kUnsigned, "1 / (2 * factor) pixels",
-                    "source coordinate of output i is (phase + 2 * i) / (2 * factor)", Evidence::kExecuted);
+  return axis_field(
+      group, "phase", bit + 8, 3, Kind::kUnsigned, "1 / (2 * factor) pixels",
+      "source coordinate of output 0. The unit is executed for factor 2; with other factors only 0 occurs",
+      Evidence::kExecuted);
 }
-constexpr Field axis_factor(std::string_view group, int bit) {
-  return axis_field(group, "factor", bit + 16, 8, Kind::kUnsigned, "", "enlargement; only 2 occurs",
+constexpr Field axis_step(std::string_view group, int bit) {
+  return axis_field(group, "step", bit + 11, 13, Kind::kUnsigned, "1/128 pixel",
+                    "how much further the source coordinate of the next output is: 64, 32 and 16 enlarge by 2, 4 and 8 "
+                    "(together with the phase a number of 16 bits in 1/1024 pixel)",
                     Evidence::kExecuted);
 }
+inline constexpr std::int32_t kStepsPerPixel = 128;
 inline constexpr Field kXDim = axis_dim("x", 1981);
 inline constexpr Field kXNearest = axis_nearest("x", 1981);
 inline constexpr Field kXPhase = axis_phase("x", 1981);
-inline constexpr Field kXFactor = axis_factor("x", 1981);
+inline constexpr Field kXStep = axis_step("x", 1981);
 inline constexpr Field kYDim = axis_dim("y", 2013);
 inline constexpr Field kYNearest = axis_nearest("y", 2013);
 inline constexpr Field kYPhase = axis_phase("y", 2013);
-inline constexpr Field kYFactor = axis_factor("y", 2013);
+inline constexpr Field kYStep = axis_step("y", 2013);
 inline constexpr Field kPixelStride =
     field("pixel_stride", 2045, 32, Kind::kSigned, "B", "distance of source pixels along x", Evidence::kExecuted);
 inline constexpr Field kRowStride =

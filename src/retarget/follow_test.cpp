@@ -116,7 +116,7 @@ TEST(Follow, ResamplingReadsAllItsPixels) {
   ASSERT_TRUE(code.write_nest(t::kPsum, loops).ok());
   b.nest(t::kOut, 256, 16);
   b.set(t::kCells, 4).set(t::resample::kXNearest, 1).set(t::resample::kYNearest, 1);
-  b.set(t::resample::kXFactor, 2).set(t::resample::kYFactor, 2);
+  b.set(t::resample::kXStep, 64).set(t::resample::kYStep, 64);  // by two
   b.set(t::resample::kPixelStride, 4).set(t::resample::kRowStride, 8);
   const auto trace = follow_program(b);
   ASSERT_TRUE(trace.ok()) << trace.status().message();

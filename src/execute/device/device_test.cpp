@@ -247,6 +247,51 @@ narrow_to_wide tiles=0 line_level=2 transpose
   EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{0x10, 0x20, 0x30, 0x40, 0x11, 0x21, 0x31, 0x41}));
 }
 
+// Two pixels of 0x00 and 0x80 (and a row of the same below) become four or more between them; the two outputs at
+// `first` and `first` + `distance` are sent.
+Result<std::vector<std::vector<std::uint8_t>>> run_resampling(int step, int phase, int first, int distance) {
+  const std::string resample = fmt::format(R"(
+mesh_north tiles=0 fill fill_value=0
+  out narrow word 0: for x2 +2
+mesh_south tiles=0 fill fill_value=0x80808080
+  out narrow word 1: for x2 +2
+tile_fence tiles=all drain=all
+resample tiles=0
+  loops x2, x2, x8, x1, x1, x1
+  in narrow byte 0: for x2 +4, for x2 +8, rep x8
+  out narrow byte 64: for x1 +4, for x8 +4
+  psum wide quarter 0: rep x4, rep x8
+  set accumulate_inside param_16_bit lanes_off=6 scaling_level=5 reduce_dims=dim_0,dim_1 cells=4 last_cells=4
+  set psum_group psum_group_level=1 scale=6.103515625e-05 x.dim=2 x.step={0} x.phase={1} y.dim=3 y.step={0}
+  set pixel_stride=4 row_stride=8
+tile_fence tiles=all drain=all
+narrow_to_wide tiles=0 line_level=1
+  in narrow word {2}: for x2 +{3}
+  out wide line 5: for x1 +1
+)",
+                                           step, phase, 16 + first, distance);
+  return run(joined({kAskForOutput, resample, kSendLine}));
+}
+
+TEST(Device, ResamplesByTwoFourAndEight) {
+  struct Case {
+    int step, phase, first, distance;
+    std::uint8_t a, b;
+  };
+  // Of 0x80: at 1/2, phase 1 at 1/4 and 3/4; at 1/4 and 3/4; at 1/8 and 5/8 pixel.
+  const Case cases[] = {
+      {64, 0, 0, 1, 0x00, 0x40}, {64, 1, 0, 1, 0x20, 0x60}, {32, 0, 1, 2, 0x20, 0x60}, {16, 0, 1, 4, 0x10, 0x50}};
+  for (const Case& c : cases) {
+    const auto result = run_resampling(c.step, c.phase, c.first, c.distance);
+    ASSERT_TRUE(result.ok()) << c.step << ": " << result.status().message();
+    EXPECT_EQ((*result)[0], (std::vector<std::uint8_t>{c.a, c.a, c.a, c.a, c.b, c.b, c.b, c.b})) << c.step;
+  }
+  // Nobody has seen these.
+  EXPECT_FALSE(run_resampling(0, 0, 0, 1).ok());
+  EXPECT_FALSE(run_resampling(48, 0, 0, 1).ok());
+  EXPECT_FALSE(run_resampling(32, 1, 0, 1).ok());
+}
+
 TEST(Device, TransfersMustHitABuffer) {
   expect_failure(R"(
 start
