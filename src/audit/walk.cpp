@@ -70,7 +70,7 @@ Walk::Walk(Findings& findings, Statistics& statistics, const AuditOptions& optio
   static constexpr std::array<std::string_view, 3> kNames = {
       "unit of the parameter FIFO", "unit of the activation FIFO", "word of the loop-back FIFO"};
   static constexpr std::array<std::int64_t, 3> kUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
-                                                         chip::kLoopBackFifoWords};
+                                                         chip::kLoopBackBufferWords};
   static constexpr std::array<std::int64_t, 3> kBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes,
                                                          4};
   for (std::size_t i = 0; i < fifos_.size(); ++i) {

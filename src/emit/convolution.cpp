@@ -355,7 +355,7 @@ class LayerWriter {
     LoopNest loop_back(0, {step(1, kLineWords), repeat(piece.lines)});
     writer_.add(Draft(Opcode::kOutfeed)
                     .nest(q::kOutfeedOut, loop_back.swap(1, kLineWords))
-                    .wait(ScalarCounter::kLoopbackPop, {0, popped + 1 - chip::kLoopBackFifoWords, 1})
+                    .wait(ScalarCounter::kLoopbackPop, {0, popped + 1 - chip::kLoopBackWindowWords, 1})
                     .signal(q::kSignalOutfeed, 0)
                     .set(q::kOutfeedLineWords, kLineWords));
     std::vector<Dim> lines = {step(1, 1)};

@@ -2,7 +2,7 @@
 // Opcodes 25, 26 and 27: between the host, the buffers of the scalar core, and the ring.
 //
 // The buffers are addressed, not queues: parameters 2048 units of 64 bytes, activations 32768 units of 8 bytes,
-// loop-back 128 units of 4 bytes; addresses wrap. What may be overwritten is decided by the watchers alone.
+// loop-back units of 4 bytes; addresses wrap. What may be overwritten is decided by the watchers alone.
 #pragma once
 
 #include "isa/layout.h"

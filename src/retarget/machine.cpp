@@ -230,7 +230,9 @@ Status Machine::run(const Job& job) {
       tiles_.back()->number = t;
     }
   }
-  constexpr std::array<std::size_t, 3> kBufferBytes = {2048 * 64, 32768 * 8, 128 * 4};
+  constexpr std::array<std::size_t, 3> kBufferBytes = {chip::kParameterFifoUnits * chip::kParameterFifoUnitBytes,
+                                                       chip::kActivationFifoUnits * chip::kActivationFifoUnitBytes,
+                                                       chip::kLoopBackBufferWords * 4};
   for (std::size_t k = 0; k < buffers_.size(); ++k) buffers_[k].assign(kBufferBytes[k], 0);
   next_ = next_transfer_ = sent_at_ = outgoing_at_ = 0;
   parameters_fed_ = transfer_at_ = 0;

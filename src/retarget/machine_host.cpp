@@ -11,6 +11,11 @@ namespace {
 constexpr std::size_t kMaxSentBytes = std::size_t{1} << 26;     // more than any network's outputs
 constexpr std::array<std::int64_t, 3> kUnitBytes = {64, 8, 4};  // parameters, activations, loop-back
 
+// Addresses wrap.
+std::int64_t unit_at(const isa::NestCursor& walk, std::int64_t units) {
+  return (walk.address() % units + units) % units;
+}
+
 bool uses_scratch(const std::vector<HostTransfer>& transfers) {
   return std::any_of(transfers.begin(), transfers.end(), [](const HostTransfer& transfer) {
     return transfer.kind == HostTransfer::Kind::kScratchRead || transfer.kind == HostTransfer::Kind::kScratchWrite;
@@ -86,7 +91,7 @@ Result<bool> Machine::run_infeed() {
         activations_.insert(activations_.end(), static_cast<std::size_t>(unit_bytes), last_sent_);
       }
       if (!code.activations && parameters_fed_ >= job_->parameter_bytes) return moved;
-      const std::int64_t at = (code.out.base + running.walk.position()) % units * unit_bytes;
+      const std::int64_t at = unit_at(running.walk, units) * unit_bytes;
       for (std::int64_t k = 0; k < unit_bytes; ++k) {
         buffer[static_cast<std::size_t>(at + k)] = next_host_byte(code.activations);
       }
@@ -123,7 +128,7 @@ Result<bool> Machine::run_pop() {
     const auto units = static_cast<std::int64_t>(buffer.size()) / unit_bytes;
     while (!running.walk.done()) {
       if (!may_step(code.waits, running.walk, scalar_counters_)) return moved;
-      const std::int64_t at = (code.in.base + running.walk.position()) % units * unit_bytes;
+      const std::int64_t at = unit_at(running.walk, units) * unit_bytes;
       running.buffer.insert(running.buffer.end(), buffer.begin() + at, buffer.begin() + at + unit_bytes);
       running.walk.advance();
       const auto line_bytes = static_cast<std::size_t>(code.line_bytes);
@@ -166,7 +171,7 @@ Result<bool> Machine::run_outfeed() {
       if (code.loop_back) {
         std::vector<Tag>& buffer = buffers_[2];
         const auto units = static_cast<std::int64_t>(buffer.size()) / 4;
-        std::copy_n(first, 4, buffer.begin() + (code.out.base + running.walk.position()) % units * 4);
+        std::copy_n(first, 4, buffer.begin() + unit_at(running.walk, units) * 4);
       } else {
         if (sent_.size() > kMaxSentBytes) {
           return make_error(StatusCode::kResourceExhausted, "more than {} bytes are sent to the host", kMaxSentBytes);

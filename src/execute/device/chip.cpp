@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
 
 constexpr std::array<std::size_t, 3> kBufferUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
-                                                     chip::kLoopBackFifoWords};
+                                                     chip::kLoopBackBufferWords};
 constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
 
 }  // namespace

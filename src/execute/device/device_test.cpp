@@ -292,6 +292,53 @@ TEST(Device, ResamplesByTwoFourAndEight) {
   EXPECT_FALSE(run_resampling(32, 1, 0, 1).ok());
 }
 
+// Six lines of tile 0 go through the loop-back buffer of the scalar core to tile 1. They are popped only when all are
+// there: two halves of 192 words, as a public program has them.
+TEST(Device, TheLoopBackBufferHoldsTwoHalvesOf192Words) {
+  constexpr int kLines = 6;
+  std::string lines;
+  for (int i = 0; i < kLines; ++i) {
+    lines += fmt::format(R"(
+mesh_north tiles=0 fill fill_value=0x{0:02x}{0:02x}{0:02x}{0:02x}
+  out narrow word 0: for x64 +1
+tile_fence tiles=all drain=all
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 0: for x64 +1
+  out wide line {1}: for x1 +1
+tile_fence tiles=all drain=all
+)",
+                         i + 1, 20 + i);
+  }
+  constexpr std::string_view kLoop = R"(
+pop source=loopback to_tiles=1 line_words=64
+  in buffer unit 0: for x192 +1, rep x2, swap +192 each level 1
+  wait RING_OUTFEED >= 384 + 0*pass(level 2)
+outfeed line_words=64 target=buffer
+  out buffer unit 0: for x192 +1, rep x2, swap +192 each level 1
+  wait LOOPBACK_POP >= -383 + 1*pass(level 0)
+  signal RING_OUTFEED each level 0
+ring_send tiles=0 channel=a to_scalar
+  in wide line 20: for x6 +1
+ring_receive_a tiles=1
+  out wide line 30: for x6 +1
+tile_fence tiles=all drain=all
+)";
+  for (int i = 0; i < kLines; ++i) {
+    const std::string send = fmt::format(R"(
+outfeed line_words=64 target=host
+  out buffer unit 0: for x1 +1
+ring_send tiles=1 channel=a to_scalar
+  in wide line {}: for x1 +1
+halt code=16
+end
+)",
+                                         30 + i);
+    const auto result = run(joined({kAskForOutput, lines, kLoop, send}));
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_EQ((*result)[0], std::vector<std::uint8_t>(8, static_cast<std::uint8_t>(i + 1))) << i;
+  }
+}
+
 TEST(Device, TransfersMustHitABuffer) {
   expect_failure(R"(
 start

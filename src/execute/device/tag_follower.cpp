@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
 constexpr std::array<std::size_t, 3> kUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
-                                               chip::kLoopBackFifoWords};
+                                               chip::kLoopBackBufferWords};
 
 template <typename T>
 T take_front(std::deque<T>& queue) {
@@ -220,7 +220,7 @@ void TagFollower::outfeed(const Move& move) {
   if (op.unit_bytes == 8) {
     put(tags, 8);
   } else if (op.loop_back) {
-    std::copy_n(tags, 4, fifos_[2].begin() + move.target % chip::kLoopBackFifoWords * 4);
+    std::copy_n(tags, 4, fifos_[2].begin() + move.target % chip::kLoopBackBufferWords * 4);
   }
   to_scalar_byte_ += static_cast<std::size_t>(op.unit_bytes);
   if (to_scalar_byte_ < kLineBytes) return;

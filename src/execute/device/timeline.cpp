@@ -52,7 +52,7 @@ void Timeline::begins(const Program& program, const Chip& chip) {
     const std::vector<int> pop = {kFirstHostAgent + static_cast<int>(HostUnitId::kPop)};
     fifos_[0] = std::make_unique<AccessLog>("parameter FIFO, unit", chip::kParameterFifoUnits, pop);
     fifos_[1] = std::make_unique<AccessLog>("activation FIFO, unit", chip::kActivationFifoUnits, pop);
-    fifos_[2] = std::make_unique<AccessLog>("loop-back FIFO, word", chip::kLoopBackFifoWords, pop);
+    fifos_[2] = std::make_unique<AccessLog>("loop-back FIFO, word", chip::kLoopBackBufferWords, pop);
   }
   for (std::size_t k = 0; k < scalar_counters_.size(); ++k) scalar_counters_[k].begin(chip.scalar_counters()[k]);
   to_scalar_.clear();
