@@ -8,7 +8,7 @@
 namespace reef::testing {
 namespace {
 
-constexpr std::uint32_t kAllTiles = (1u << chip::kTiles) - 1, kAllUnits = (1u << chip::kTileUnits) - 1;
+constexpr std::uint32_t kAllTiles = (1u << chip::kTiles) - 1;
 constexpr int kScalarCore = chip::kTiles;
 
 bool is_on(std::uint32_t tiles, int tile) { return (tiles >> tile & 1) != 0; }
@@ -202,7 +202,9 @@ void ProgramUse::note_buffers(std::size_t index, const isa::Operation& operation
   const auto* fence = std::get_if<isa::TileFence>(&code);
   for (std::size_t t = 0; t < phases_.size(); ++t) {
     if (!is_on(tiles_[index], static_cast<int>(t))) continue;
-    if (fence != nullptr && fence->drain == kAllUnits) phases_[t] = {};
+    for (std::size_t u = 0; fence != nullptr && u < phases_[t].size(); ++u) {
+      if ((fence->restarts() >> u & 1) != 0) phases_[t][u] = {};
+    }
     for (std::size_t n = 0; n < nests.size(); ++n) {
       if (nests[n] == nullptr) continue;
       std::int64_t& phase = phases_[t][static_cast<std::size_t>(isa::info(operation.opcode).unit)][n];

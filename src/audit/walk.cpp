@@ -9,7 +9,6 @@
 namespace reef::audit {
 namespace {
 
-constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
 // More than any compiled program has waiting.
 constexpr std::size_t kMostQueued = 1 << 12;
 
@@ -320,12 +319,10 @@ bool Walk::fence_passes(TileState& tile, const Job& job, const isa::TileFence& f
     if (worker.receiver != nullptr) dispatcher.learn(*worker.receiver);
   }
   dispatcher.tick();
-  // Only a fence for all units restarts the double buffers.
-  if (fence.drain == kAllTileUnits) {
-    for (Worker& worker : tile.workers) {
-      worker.phases = {};
-      worker.phases_are_old = false;
-    }
+  for (std::size_t u = 0; u < tile.workers.size(); ++u) {
+    if ((fence.restarts() >> u & 1) == 0) continue;
+    tile.workers[u].phases = {};
+    tile.workers[u].phases_are_old = false;
   }
   for (std::size_t k = 0; k < tile.counters.size(); ++k) {
     if ((fence.reset >> k & 1) != 0)

@@ -82,7 +82,7 @@ struct Worker {
   Gate first_gate, second_gate;
   PassCount first_passes, second_passes;
   BufferPhases phases;
-  bool phases_are_old = true;  // from before the program: no fence for all units has restarted them
+  bool phases_are_old = true;  // from before the program: no fence has restarted them
   bool uses_old_phases = false;
   BufferPhases initial_phases;
   std::int64_t results = 0;  // of a tensor instruction

@@ -27,11 +27,12 @@ inline constexpr Field kReset = with_values(
     kTileCounterNames);
 inline constexpr Field kResetTo =
     field("reset_to", 63, 16, Kind::kSigned, "count", "the new value", Evidence::kExecuted);
-inline constexpr Field kDrain =
-    with_values(field("drain", 79, 10, Kind::kMask, "units",
-                      "units that must be idle with empty queues. All ten together also restart the double buffers",
-                      Evidence::kExecuted),
-                kUnitNames);
+inline constexpr Field kDrain = with_values(
+    field("drain", 79, 10, Kind::kMask, "units",
+          "units that must be idle with empty queues. Their double buffers start over, but for a fence of the "
+          "tensor unit alone",
+          Evidence::kExecuted),
+    kUnitNames);
 // In all 33 fences that use these, the threshold is the one that the scalar fence just before waits for.
 inline constexpr Field kAwaitProducerA =
     flag("await_ring_producer_a", 89, "first waits until RING_PRODUCER_A has reached await_count", Evidence::kInferred);

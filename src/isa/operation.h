@@ -132,6 +132,10 @@ struct TileFence {
   bool notify = false;
   bool await_producer_a = false, await_producer_b = false;
   std::int32_t await_count = 0;
+
+  // Units whose double buffers start over: those that it drains. A fence of the tensor unit alone restarts nothing.
+  std::uint32_t restarts() const { return drain == kTensorUnitOnly ? 0 : drain; }
+  static constexpr std::uint32_t kTensorUnitOnly = 1;
 };
 
 struct ScalarFence {

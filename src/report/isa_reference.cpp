@@ -64,7 +64,8 @@ ones start over, so
 - **Level** L means one complete pass of dimensions 0 to L - 1; level 0 is every step. Waits, signals and double buffers
   all use it.
 - **Double buffer**: buffer_stride is added to the address in every second pass of level buffer_level. The phase goes on
-  from instruction to instruction and starts over at a tile fence that drains all ten units.
+  from instruction to instruction and starts over at a tile fence that drains the unit, unless it drains the tensor unit
+  alone.
 - **Clip**: while dimension clip_dim is at its last index, dimension 0 makes clip_limit + 1 steps. In the source of a
   `narrow_to_wide` with `transpose` it is dimension 1 that does (dimension 0 is the four pixels that are transposed).
 - **Addresses** count bytes or words (4 bytes) of narrow memory; lines (256 bytes) of wide memory, or quarters of them (quarter

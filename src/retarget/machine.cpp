@@ -122,9 +122,8 @@ bool Machine::dispatch(Tile& tile) {
     const isa::Operation& instruction = job_->program[index];
     if (const auto* fence = std::get_if<isa::TileFence>(&instruction.code)) {
       if (!tile_is_idle(tile, fence->drain)) return moved;
-      // Only a fence for all units restarts the double buffers (docs/hardware/isa.md).
-      if (fence->drain == kAllTileUnits) {
-        for (Unit& unit : tile.units) unit.phase = {};
+      for (std::size_t u = 0; u < tile.units.size(); ++u) {
+        if ((fence->restarts() >> u & 1) != 0) tile.units[u].phase = {};
       }
       for (int k = 0; k < isa::kTileCounterCount; ++k) {
         if ((fence->reset >> k & 1) != 0) {

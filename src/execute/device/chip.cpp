@@ -16,8 +16,6 @@
 namespace reef::device {
 namespace {
 
-constexpr std::uint32_t kAllTileUnits = (1u << chip::kTileUnits) - 1;
-
 constexpr std::array<std::size_t, 3> kBufferUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
                                                      chip::kLoopBackBufferWords};
 constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
@@ -193,9 +191,8 @@ bool Chip::dispatch(Tile& tile) {
       if (fence->await_producer_b &&
           !isa::has_reached(tile.counters[producer + 1], static_cast<std::uint32_t>(fence->await_count)))
         return moved;
-      // Only a fence for all units restarts the double buffers.
-      if (fence->drain == kAllTileUnits) {
-        for (Unit& unit : tile.units) unit.phases = {};
+      for (std::size_t u = 0; u < tile.units.size(); ++u) {
+        if ((fence->restarts() >> u & 1) != 0) tile.units[u].phases = {};
       }
       for (std::size_t k = 0; k < tile.counters.size(); ++k) {
         if ((fence->reset >> k & 1) == 0) continue;

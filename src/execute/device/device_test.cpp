@@ -339,6 +339,38 @@ end
   }
 }
 
+// Two instructions with a double buffer pack a line each, with a fence between them. Line 5 holds the second one's
+// words where the fence has restarted the buffers, the first one's where they went on to line 6.
+TEST(Device, FencesRestartTheDoubleBuffersOfTheUnitsTheyDrain) {
+  const auto fill_and_pack = [](int byte) {
+    return fmt::format(R"(
+mesh_south tiles=0 fill fill_value=0x{0:02x}{0:02x}{0:02x}{0:02x}
+  out narrow word 0: for x2 +1
+  signal MESH_N_IN each level 1
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 0: for x2 +1
+  out wide line 5: for x1 +1, swap +1 each level 0
+  wait MESH_N_IN >= {1} + 0*pass(level 1) on in
+  signal NARROW_TO_WIDE each level 0
+)",
+                       byte, byte);
+  };
+  // Holds the second fill until the first line is packed, and restarts nothing that is looked at.
+  constexpr std::string_view kHold = "tile_fence tiles=0 drain=mesh_south\n";
+  const auto line_5_after = [&](std::string_view drain) {
+    const std::string fence = fmt::format("tile_fence tiles=0 drain={}\n", drain);
+    const auto result = run(joined({kAskForOutput, "tile_fence tiles=all drain=all reset=all\n", fill_and_pack(1),
+                                    kHold, fence, fill_and_pack(2), kSendLine}));
+    EXPECT_TRUE(result.ok()) << drain << ": " << result.status().message();
+    return result.ok() ? (*result)[0][0] : 0;
+  };
+  EXPECT_EQ(line_5_after("all"), 2);
+  EXPECT_EQ(line_5_after("narrow_to_wide"), 2);
+  EXPECT_EQ(line_5_after("tensor,narrow_to_wide"), 2);
+  EXPECT_EQ(line_5_after("mesh_south,mesh_west,mesh_north,mesh_east"), 1);
+  EXPECT_EQ(line_5_after("tensor"), 1);
+}
+
 TEST(Device, TransfersMustHitABuffer) {
   expect_failure(R"(
 start
