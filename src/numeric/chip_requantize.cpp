@@ -40,8 +40,8 @@ float chip_constant_product_multiplier(float input_scale, float constant_scale, 
 std::optional<std::int32_t> chip_constant_bias(std::int32_t constant_minus_zero_point, float constant_scale,
                                                float input_scale) {
   if (!is_scale(constant_scale) || !is_scale(input_scale)) return std::nullopt;
-  const float real = static_cast<float>(constant_minus_zero_point) * constant_scale;
-  const double units = std::nearbyint(static_cast<double>(real / input_scale));
+  const double real = constant_minus_zero_point * static_cast<double>(constant_scale);
+  const double units = std::nearbyint(real / static_cast<double>(input_scale));
   if (!(std::fabs(units) < 2147483648.0)) return std::nullopt;
   return static_cast<std::int32_t>(units);
 }

@@ -47,8 +47,10 @@ float chip_product_multiplier(float a_scale, float b_scale, float output_scale);
 float chip_constant_product_multiplier(float input_scale, float constant_scale, std::int32_t constant_minus_zero_point,
                                        float output_scale);
 
-// A constant added per channel, in units of the input's scale: the bias that stands for (q - zero_point) * s_const.
-// Halves to even. Returns nullopt when it does not fit 32 bits or a scale is not a positive number.
+// A constant added per channel, in units of the input's scale: the bias that stands for (q - zero_point) * s_const. It
+// is the one constant that is not computed in float32: MoveNet subtracts 255 * 0.003921569 from values of scale
+// 0.007843138, which is 127.5 and became 128, while the product rounded to float32 gives 127.49999 and 127. Halves to
+// even. Returns nullopt when it does not fit 32 bits or a scale is not a positive number.
 std::optional<std::int32_t> chip_constant_bias(std::int32_t constant_minus_zero_point, float constant_scale,
                                                float input_scale);
 

@@ -68,6 +68,17 @@ TEST(ChipRequantize, ConstantsPerChannelOfGooglePackages) {
   EXPECT_EQ(chip_constant_bias(145 - 255, 0x1.34f364p-9f, 0x1.61c13ap-4f), -3);
 }
 
+TEST(ChipRequantize, ConstantBiasIsNotRoundedToFloatOnTheWay) {
+  // movenet_single_pose_lightning, op 4 (SUB): 255 * s / (2 * s)
+  EXPECT_EQ(chip_constant_bias(255, 0.003921569f, 0.007843138f), 128);
+  EXPECT_EQ(chip_constant_bias(-255, 0.003921569f, 0.007843138f), -128);
+  // Every half is a half, whatever the scale's last bits: to even.
+  for (int i = 0; i < 1000; ++i) {
+    const float scale = 0.001f + 0.0000123f * static_cast<float>(i);
+    EXPECT_EQ(chip_constant_bias(2 * i + 1, scale, 2 * scale), i + i % 2) << scale;
+  }
+}
+
 TEST(ChipRequantize, ConstantBiasOutOfRangeIsRefused) {
   EXPECT_FALSE(chip_constant_bias(255, 1.0f, 1e-9f).has_value());
   EXPECT_FALSE(chip_constant_bias(255, kNaN, 1.0f).has_value());
