@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// PosenetDecoderOp, Coral's custom op at the end of its PoseNet models: people from heat maps and offsets.
+// PosenetDecoderOp, Coral's custom op at the end of its PoseNet and BodyPix models: people from heat maps and offsets.
+// BodyPix gives it a fourth input, long-range offsets, and takes a fifth output from it: a mask for each person.
 // Not guaranteed: the order of people or key points with exactly equal scores, which is the C++ library's.
 #include "kernels/posenet/decode_poses.h"
+#include "kernels/posenet/instance_masks.h"
 #include "ops/checks.h"
 #include "ops/flex_options.h"
 #include "ops/op_def.h"
@@ -12,8 +14,8 @@ namespace {
 using kernels::kPoseEdges;
 using kernels::kPoseKeypoints;
 
-constexpr int kHeatmaps = 0, kShortOffsets = 1, kMidOffsets = 2;
-constexpr int kKeypoints = 0, kKeypointScores = 1, kPoseScores = 2, kPoseCount = 3;
+constexpr int kHeatmaps = 0, kShortOffsets = 1, kMidOffsets = 2, kLongOffsets = 3;
+constexpr int kKeypoints = 0, kKeypointScores = 1, kPoseScores = 2, kPoseCount = 3, kMasks = 4;
 
 constexpr AttributeDoc kAttributes[] = {
     {"max_detections", "people at most"},
@@ -22,6 +24,8 @@ constexpr AttributeDoc kAttributes[] = {
     {"nms_radius", "pixels within which two key points of a kind are taken for one"},
 };
 constexpr std::string_view kTypes[] = {"uint8", "float32"};
+// Rows and columns of a mask: whatever the size of the long-range offsets, Coral's op says this.
+constexpr std::int32_t kMaskSize = 33;
 // Cells along an axis: positions are floats, which hold every whole number up to here.
 constexpr std::int32_t kMaxCells = 1 << 24;
 
@@ -51,6 +55,11 @@ Status infer(InferContext& ctx) {
   ctx.set_output_shape(kKeypointScores, {1, people, kPoseKeypoints});
   ctx.set_output_shape(kPoseScores, {1, people});
   ctx.set_output_shape(kPoseCount, {1});
+  const bool has_masks = ctx.output_count() > kMasks;
+  REEF_REQUIRE((ctx.input_count() > kLongOffsets) == has_masks,
+               "it has {} inputs and {} outputs; 3 and 4, or with masks 4 and 5 are needed", ctx.input_count(),
+               ctx.output_count());
+  if (has_masks) ctx.set_output_shape(kMasks, {1, people, kMaskSize, kMaskSize});
   return ok_status();
 }
 
@@ -86,31 +95,50 @@ void write_poses(const std::vector<kernels::Pose>& poses, float stride, RunConte
   run.output(kPoseCount).mutable_values<float>()[0] = static_cast<float>(poses.size());
 }
 
+// Checks a field's shape and type. `cells`: of the fields that must have the same rows and columns.
+Result<QuantParams> field_quantization(const Tensor& tensor, int number, const Shape& cells, std::int32_t channels) {
+  REEF_RETURN_IF_ERROR(require_type(tensor, "input", {DataType::kUInt8, DataType::kFloat32}));
+  REEF_RETURN_IF_ERROR(require_rank(tensor, "input", 4, 4));
+  REEF_REQUIRE(tensor.shape == Shape({1, cells[1], cells[2], channels}),
+               "input {} has shape {}; [1, {}, {}, {}] is needed", number, tensor.shape.to_string(), cells[1], cells[2],
+               channels);
+  REEF_REQUIRE(cells[1] <= kMaxCells && cells[2] <= kMaxCells,
+               "input {} has shape {}; at most {} rows and columns are supported", number, tensor.shape.to_string(),
+               kMaxCells);
+  if (tensor.type != DataType::kUInt8) return QuantParams{};
+  return per_tensor_quantization(tensor, "input");
+}
+
+void write_masks(const std::vector<kernels::Pose>& poses, QuantParams quantization, float stride, float inverse_stride,
+                 RunContext& run) {
+  const Tensor& input = run.input(kLongOffsets);
+  const kernels::LongOffsets offsets{input.shape[1], input.shape[2], real_values(input, quantization, inverse_stride)};
+  const ThreadPool& threads = run.environment()->threads();
+  kernels::decode_instance_masks(offsets, poses, stride, run.output(kMasks).mutable_values<float>(),
+                                 [&threads] { return threads.past_deadline(); });
+}
+
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_ASSIGN_OR_RETURN(const Settings settings, settings_of(ctx));
-  const Shape& cells = ctx.input(kHeatmaps).shape;
+  const bool has_masks = ctx.input_count() > kLongOffsets;
   REEF_RETURN_IF_ERROR(require_rank(ctx.input(kHeatmaps), "input", 4, 4));
-  REEF_REQUIRE(cells[1] <= kMaxCells && cells[2] <= kMaxCells,
-               "heat maps have shape {}; at most {} rows and columns are "
-               "supported",
-               cells.to_string(), kMaxCells);
-  QuantParams quantization[3];
+  QuantParams quantization[4];
   for (const auto& [i, channels] : {std::pair{kHeatmaps, kPoseKeypoints}, std::pair{kShortOffsets, 2 * kPoseKeypoints},
                                     std::pair{kMidOffsets, 4 * kPoseEdges}}) {
-    const Tensor& tensor = ctx.input(i);
-    REEF_RETURN_IF_ERROR(require_type(tensor, "input", {DataType::kUInt8, DataType::kFloat32}));
-    REEF_RETURN_IF_ERROR(require_rank(tensor, "input", 4, 4));
-    REEF_REQUIRE(tensor.shape == Shape({1, cells[1], cells[2], channels}),
-                 "input {} has shape {}; [1, {}, {}, {}] is needed", i, tensor.shape.to_string(), cells[1], cells[2],
-                 channels);
-    if (tensor.type == DataType::kUInt8) {
-      REEF_ASSIGN_OR_RETURN(quantization[i], per_tensor_quantization(tensor, "input"));
-    }
+    REEF_ASSIGN_OR_RETURN(quantization[i], field_quantization(ctx.input(i), i, ctx.input(kHeatmaps).shape, channels));
+  }
+  if (has_masks) {
+    REEF_RETURN_IF_ERROR(require_rank(ctx.input(kLongOffsets), "input", 4, 4));
+    const Shape& cells = ctx.input(kLongOffsets).shape;
+    REEF_ASSIGN_OR_RETURN(quantization[kLongOffsets],
+                          field_quantization(ctx.input(kLongOffsets), kLongOffsets, cells, 2 * kPoseKeypoints));
+    REEF_REQUIRE(cells[1] > 0 && cells[2] > 0, "input {} has shape {}", kLongOffsets, cells.to_string());
   }
   for (int i = 0; i < ctx.output_count(); ++i) {
     REEF_RETURN_IF_ERROR(require_type(ctx.output(i), "output", {DataType::kFloat32}));
   }
-  return Kernel([=, heat = quantization[0], near = quantization[1], far = quantization[2]](RunContext& run) {
+  return Kernel([=, heat = quantization[kHeatmaps], near = quantization[kShortOffsets], far = quantization[kMidOffsets],
+                 longest = quantization[kLongOffsets]](RunContext& run) {
     const auto inverse_stride = static_cast<float>(1.0 / static_cast<double>(settings.stride));
     kernels::PoseFields fields;
     fields.height = run.input(kHeatmaps).shape[1];
@@ -119,8 +147,9 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     fields.short_offsets = real_values(run.input(kShortOffsets), near, inverse_stride);
     fields.mid_offsets = real_values(run.input(kMidOffsets), far, inverse_stride);
     const ThreadPool& threads = run.environment()->threads();
-    write_poses(kernels::decode_poses(fields, settings.decoder, [&threads] { return threads.past_deadline(); }),
-                settings.stride, run);
+    const auto poses = kernels::decode_poses(fields, settings.decoder, [&threads] { return threads.past_deadline(); });
+    write_poses(poses, settings.stride, run);
+    if (has_masks) write_masks(poses, longest, settings.stride, inverse_stride, run);
     return ok_status();
   });
 }
@@ -130,9 +159,10 @@ Result<Kernel> prepare(PrepareContext& ctx) {
 extern const OpDef posenet_decoder_op;
 constinit const OpDef posenet_decoder_op =
     define({.name = "PosenetDecoderOp",
-            .summary = "Coral's decoder of PoseNet's heat maps and offsets.",
-            .inputs = {3, 3},
-            .outputs = {4, 4},
+            .summary = "Coral's decoder of PoseNet's heat maps and offsets; with long-range offsets (BodyPix) also a "
+                       "mask for each person.",
+            .inputs = {3, 4},
+            .outputs = {4, 5},
             .attributes = kAttributes,
             .types = kTypes,
             .is_custom = true,

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <queue>
 
+#include "kernels/posenet/field_sampler.h"
+
 namespace reef::kernels {
 namespace {
 
@@ -30,16 +32,7 @@ struct LowerScore {
 // Which of two equal scores comes first is the heap's business, as in Coral's.
 using BestFirst = std::priority_queue<Candidate, std::vector<Candidate>, LowerScore>;
 
-// NaN, which only float models can produce, becomes the lower limit.
-float limit(float value, float low, float high) { return !(value > low) ? low : value > high ? high : value; }
-
 float ordered(float score) { return std::isnan(score) ? -std::numeric_limits<float>::infinity() : score; }
-
-float squared_distance(PosePoint a, PosePoint b) {
-  const float dy = b.y - a.y;
-  const float dx = b.x - a.x;
-  return dy * dy + dx * dx;
-}
 
 // Indices by falling score.
 std::vector<int> falling_order(const float* scores, std::size_t count) {
@@ -49,48 +42,22 @@ std::vector<int> falling_order(const float* scores, std::size_t count) {
   return order;
 }
 
-// Bilinear interpolation at one point of a [height, width, channels] field. The point must be inside.
-class Sampler {
- public:
-  Sampler(const PoseFields& fields, std::int64_t channels, PosePoint at) {
-    const float top = std::floor(at.y), left = std::floor(at.x);
-    y_fraction_ = at.y - top;
-    x_fraction_ = at.x - left;
-    const auto y0 = static_cast<std::int64_t>(top), y1 = static_cast<std::int64_t>(std::ceil(at.y));
-    const auto x0 = static_cast<std::int64_t>(left), x1 = static_cast<std::int64_t>(std::ceil(at.x));
-    top_left_ = (y0 * fields.width + x0) * channels;
-    top_right_ = (y0 * fields.width + x1) * channels;
-    bottom_left_ = (y1 * fields.width + x0) * channels;
-    bottom_right_ = (y1 * fields.width + x1) * channels;
-  }
-  float operator()(const std::vector<float>& field, int channel) const {
-    const float* f = field.data() + channel;
-    return (1 - y_fraction_) * ((1 - x_fraction_) * f[top_left_] + x_fraction_ * f[top_right_]) +
-           y_fraction_ * ((1 - x_fraction_) * f[bottom_left_] + x_fraction_ * f[bottom_right_]);
-  }
-
- private:
-  float y_fraction_, x_fraction_;
-  std::int64_t top_left_, top_right_, bottom_left_, bottom_right_;
-};
-
 PosePoint moved(const PoseFields& fields, PosePoint from, float dy, float dx) {
-  return {limit(from.y + dy, 0.0f, static_cast<float>(fields.height) - 1.0f),
-          limit(from.x + dx, 0.0f, static_cast<float>(fields.width) - 1.0f)};
+  return kernels::moved(fields.height, fields.width, from, dy, dx);
 }
 
 PosePoint follow_edge(const PoseFields& fields, PosePoint from, int edge, int target) {
-  const Sampler mid(fields, 4 * kPoseEdges, from);
+  const FieldSampler mid(fields.width, 4 * kPoseEdges, from);
   PosePoint at = moved(fields, from, mid(fields.mid_offsets, edge), mid(fields.mid_offsets, kPoseEdges + edge));
   for (int i = 0; i < kRefinementSteps; ++i) {
-    const Sampler fine(fields, 2 * kPoseKeypoints, at);
+    const FieldSampler fine(fields.width, 2 * kPoseKeypoints, at);
     at = moved(fields, at, fine(fields.short_offsets, target), fine(fields.short_offsets, kPoseKeypoints + target));
   }
   return at;
 }
 
 float score_at(const PoseFields& fields, PosePoint at, int keypoint) {
-  return ordered(Sampler(fields, kPoseKeypoints, at)(fields.scores, keypoint));
+  return ordered(FieldSampler(fields.width, kPoseKeypoints, at)(fields.scores, keypoint));
 }
 
 // First of the two channels (y; x is kPoseEdges later) with an edge's mid-range offsets. Backward edges have their own
