@@ -131,7 +131,7 @@ std::optional<AddressUse> read_address_use(Table& parent, int slot) {
   return result;
 }
 
-Executable read_executable_buffer(const FlatBuffer& buffer) {
+Executable read_executable_buffer(const FlatBuffer& buffer, bool is_bare) {
   Executable result;
   Table table = buffer.root("Executable", "", result.written_defaults);
   result.version = table.number<std::int32_t>(Executable::kVersion, "version");
@@ -145,6 +145,7 @@ Executable read_executable_buffer(const FlatBuffer& buffer) {
   result.input_layers = read_layers(table, Executable::kInputLayers, "input_layers");
   result.output_layers = read_layers(table, Executable::kOutputLayers, "output_layers");
   result.chip = table.text(Executable::kChip, "chip");
+  if (is_bare && !table.has(Executable::kChip)) result.chip = kChipName;
   result.estimated_cycles_32 = table.number<std::int32_t>(Executable::kEstimatedCycles32, "estimated_cycles_32");
   result.used_narrow_memory_bytes = table.size(Executable::kUsedNarrowMemoryBytes, "used_narrow_memory_bytes");
   result.type = table.enumeration<ExecutableType>(Executable::kType, "type", kExecutableTypes);

@@ -310,8 +310,12 @@ struct Package {
     kModelIdentifier
   };
   std::int32_t min_runtime_version = 14;  // seen: 10, 12, 13, 14
-  std::vector<Executable> executables;    // execution-only or stand-alone first, then parameter-caching, in every file
-  Bytes signature;                        // of the serialized executables; empty in every file seen
+  // Files of 2018 and 2019 have no package: their options hold the programs themselves, that for execution under "4"
+  // and that which caches parameters, if there is one, under "3". Type, token and chip are not in such programs; the
+  // reader fills them in, and the writer leaves them out again.
+  bool is_bare = false;
+  std::vector<Executable> executables;  // execution-only or stand-alone first, then parameter-caching, in every file
+  Bytes signature;                      // of the serialized executables; empty in every file seen
   std::int32_t keypair_version = 0;
   std::string compiler_version = "cl/";
   std::int32_t virtual_chip_id = 0;        // -1: for several chips, see multi_chip_packages
@@ -342,7 +346,7 @@ inline constexpr std::int32_t kBeagleChipVersion = 18;
 struct CustomOptions {
   std::int32_t version = 0;                               // "1"
   std::optional<std::string> chip_name;                   // "2": oldest generation only
-  std::optional<Bytes> parameter_caching_package;         // "3": before all generations seen
+  std::optional<Bytes> parameter_caching_package;         // "3": no file seen has it beside a package
   Package package;                                        // "4"
   std::optional<std::int32_t> execution_preference = -1;  // "5": NNAPI's; -1 none
   // "6": the chips that "4" and each of "7" are for

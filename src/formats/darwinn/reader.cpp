@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/darwinn/reader.h"
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 #include <new>
 
+#include "base/sha256.h"
 #include "formats/darwinn/executable_reader.h"
 #include "formats/darwinn/wire.h"
 #include "formats/flexbuffer/flex_view.h"
@@ -78,6 +81,42 @@ Result<Bytes> read_bytes(const Bytes& options, const FlexView& value, std::strin
   return options.slice(range->offset, range->size);
 }
 
+bool has_identifier(const Bytes& package) {
+  const std::string_view wanted = kPackageIdentifier;
+  const auto bytes = package.span();
+  return bytes.size() >= 4 + wanted.size() && std::equal(wanted.begin(), wanted.end(), bytes.begin() + 4);
+}
+
+// Programs that were compiled together have a token in common. Bare ones have none, and what the chip holds must not be
+// taken for another model's: theirs comes from the bytes of the parameters.
+std::uint64_t token_of(const Bytes& parameters) {
+  const std::string digest = sha256_hex(parameters.span());
+  std::uint64_t token = 0;
+  std::from_chars(digest.data(), digest.data() + 16, token, 16);
+  return token == 0 ? 1 : token;
+}
+
+// The programs of files without packages: `execution` under key 4, and perhaps one that caches parameters under key 3.
+Package read_bare_programs(const Bytes& options, const Bytes& execution, const std::optional<Bytes>& caching,
+                           ReadState& state) {
+  Package result;
+  result.is_bare = true;
+  result.min_runtime_version = 0;
+  result.compiler_version.clear();
+  result.written_defaults = 0;
+  const auto read = [&](const Bytes& bytes, const char* name) {
+    const auto at = static_cast<std::size_t>(bytes.data() - options.data());
+    result.executables.push_back(read_executable_buffer(FlatBuffer(bytes, at, name, state), true));
+  };
+  read(execution, "bare program");
+  if (caching) read(*caching, "bare parameter-caching program");
+  result.executables[0].type = caching ? ExecutableType::kExecutionOnly : ExecutableType::kStandAlone;
+  if (caching) result.executables[1].type = ExecutableType::kParameterCaching;
+  const std::uint64_t token = caching ? token_of(result.executables[1].parameters) : 0;
+  for (Executable& executable : result.executables) executable.parameter_caching_token = token;
+  return result;
+}
+
 struct Reading {
   const Bytes& options;
   ReadState& state;
@@ -131,7 +170,17 @@ Result<CustomOptions> read_options(const Bytes& bytes, ReadState& state) {
   for (const FlexEntry& entry : entries) REEF_RETURN_IF_ERROR(read_entry(reading, entry));
   REEF_REQUIRE(reading.package, "the custom options hold no package: key 4 is missing among {} keys", entries.size());
   const auto at = static_cast<std::size_t>(reading.package->data() - bytes.data());
-  reading.result.package = read_package_buffer(FlatBuffer(*reading.package, at, "package", state));
+  if (has_identifier(*reading.package)) {
+    reading.result.package = read_package_buffer(FlatBuffer(*reading.package, at, "package", state));
+    return std::move(reading.result);
+  }
+  reading.result.package = read_bare_programs(bytes, *reading.package, reading.result.parameter_caching_package, state);
+  reading.result.parameter_caching_package.reset();
+  if (!state.status.ok()) {
+    state.status = state.status.in(fmt::format(
+        "the identifier {} is missing: this is no package, and no program as files of 2018 and 2019 hold it either",
+        kPackageIdentifier));
+  }
   return std::move(reading.result);
 }
 

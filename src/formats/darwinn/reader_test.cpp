@@ -155,6 +155,49 @@ TEST(DarwinnReader, RefusesWrongMaps) {
   expect_message(read_custom_options(Bytes({5, 4, 1})).status(), StatusCode::kInvalidInput, {"not a map"});
 }
 
+// Files of 2018 and 2019: the programs themselves under keys 3 and 4, without type, token and chip.
+Bytes bare_options() {
+  const auto bare = [](ExecutableType type) {
+    Executable executable = *make_options().package.find(type);
+    executable.type = ExecutableType::kStandAlone;
+    executable.parameter_caching_token = 0;
+    executable.chip.clear();
+    const auto bytes = write_executable(executable);
+    EXPECT_TRUE(bytes.ok());
+    return std::string(bytes->begin(), bytes->end());
+  };
+  flexbuffers::Builder builder;
+  builder.Map([&] {
+    builder.Int("1", 0);
+    builder.String("2", "beagle");
+    builder.Key("3");
+    builder.String(bare(ExecutableType::kParameterCaching));
+    builder.Key("4");
+    builder.String(bare(ExecutableType::kExecutionOnly));
+  });
+  builder.Finish();
+  return Bytes(builder.GetBuffer());
+}
+
+TEST(DarwinnReader, ReadsProgramsWithoutAPackage) {
+  const Bytes bytes = bare_options();
+  const auto options = read_custom_options(bytes);
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  const Package& package = options->package;
+  EXPECT_TRUE(package.is_bare);
+  ASSERT_EQ(package.executables.size(), 2u);
+  const Executable* execution = package.find(ExecutableType::kExecutionOnly);
+  const Executable* caching = package.find(ExecutableType::kParameterCaching);
+  ASSERT_TRUE(execution != nullptr && caching != nullptr);
+  EXPECT_EQ(execution->chip, "beagle");
+  EXPECT_NE(execution->parameter_caching_token, 0u);
+  EXPECT_EQ(execution->parameter_caching_token, caching->parameter_caching_token);
+  EXPECT_TRUE(execution->input_layers == make_options().package.find(ExecutableType::kExecutionOnly)->input_layers);
+  const auto written = write_custom_options(*options);
+  ASSERT_TRUE(written.ok()) << written.status().message();
+  EXPECT_TRUE(std::equal(written->begin(), written->end(), bytes.span().begin(), bytes.span().end()));
+}
+
 TEST(DarwinnReader, MentionsKeysThatItDoesNotKeep) {
   flexbuffers::Builder builder;
   const auto package = write_package(make_options().package);

@@ -90,6 +90,14 @@ Result<std::vector<std::uint8_t>> guarded(Write write) {
   }
 }
 
+// What read_bare_programs() filled in is left out again.
+Result<std::vector<std::uint8_t>> write_bare_program(Executable executable) {
+  executable.type = ExecutableType::kStandAlone;
+  executable.parameter_caching_token = 0;
+  executable.chip.clear();
+  return write_executable(executable);
+}
+
 Result<std::vector<std::uint8_t>> write_package_buffer(const Package& package) {
   std::uint64_t total = package.signature.size() + package.compiler_version.size() + package.model_identifier.size();
   for (const Bytes& chip : package.multi_chip_packages) total += 64 + chip.size();
@@ -143,10 +151,24 @@ Result<std::vector<std::uint8_t>> write_package(const Package& package) {
 
 Result<std::vector<std::uint8_t>> write_custom_options(const CustomOptions& options) {
   return guarded([&]() -> Result<std::vector<std::uint8_t>> {
-    REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> package, write_package(options.package));
+    const Package& contents = options.package;
+    std::optional<Bytes> caching = options.parameter_caching_package;
+    std::vector<std::uint8_t> package;
+    if (contents.is_bare) {
+      const bool has_caching = contents.executables.size() == 2;
+      REEF_REQUIRE(has_caching || contents.executables.size() == 1, "{} programs without a package",
+                   contents.executables.size());
+      REEF_ASSIGN_OR_RETURN(package, write_bare_program(contents.executables[0]));
+      if (has_caching) {
+        REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, write_bare_program(contents.executables[1]));
+        caching = Bytes(std::move(bytes));
+      }
+    } else {
+      REEF_ASSIGN_OR_RETURN(package, write_package(contents));
+    }
     std::uint64_t total = package.size();
     if (options.chip_name) total += options.chip_name->size();
-    if (options.parameter_caching_package) total += options.parameter_caching_package->size();
+    if (caching) total += caching->size();
     if (options.chip_versions) total += 4 * options.chip_versions->size();
     for (const Bytes& other : options.other_packages.value_or(std::vector<Bytes>())) total += other.size() + 64;
     REEF_RETURN_IF_ERROR(check_size(total, "a custom op"));
@@ -154,9 +176,9 @@ Result<std::vector<std::uint8_t>> write_custom_options(const CustomOptions& opti
     const std::size_t map = builder.StartMap();
     builder.Int("1", options.version);
     if (options.chip_name) builder.String("2", *options.chip_name);
-    if (options.parameter_caching_package) {
+    if (caching) {
       builder.Key("3");
-      add_string(builder, options.parameter_caching_package->span());
+      add_string(builder, caching->span());
     }
     builder.Key("4");
     add_string(builder, package);
