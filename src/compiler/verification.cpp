@@ -351,7 +351,12 @@ int compiler_generation_of(const darwinn::Package& package) {
   constexpr int kRuntimeOfGeneration16 = 14, kRuntimeOfGeneration15 = 12;
   if (package.compiler_version.starts_with("reef")) return reference::kReefGeneration;
   if (package.min_runtime_version >= kRuntimeOfGeneration16) return 16;
-  return package.min_runtime_version >= kRuntimeOfGeneration15 ? 15 : 14;
+  if (package.min_runtime_version >= kRuntimeOfGeneration15) return 15;
+  // Both older generations ask for runtime 10; the oldest does not write the field of the model's identifier.
+  const bool writes_identifier =
+      !package.model_identifier.empty() ||
+      (package.written_defaults & darwinn::field_set(darwinn::Package::kModelIdentifier)) != 0;
+  return writes_identifier ? 14 : reference::kOldestGeneration;
 }
 
 double estimated_verification_seconds(const partition::CostModel& costs, const std::vector<std::int32_t>& ops) {

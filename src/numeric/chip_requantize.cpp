@@ -96,18 +96,37 @@ Fraction closest_fraction(double value, std::int64_t max_denominator) {
   return last_is_closer ? last : between;
 }
 
+namespace {
+
+std::optional<Fraction> first_whole_fraction(float smaller, float larger) {
+  const float inverse = 1.0f / smaller;
+  for (std::int64_t numerator = 1; numerator <= kMaxAddWeight; ++numerator) {
+    const float counted = static_cast<float>(numerator) * inverse;
+    const float denominator = counted * larger;
+    if (denominator > static_cast<float>(kMaxAddWeight)) break;
+    if (denominator == std::nearbyint(denominator)) return Fraction{numerator, static_cast<std::int64_t>(denominator)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<ChipAdd> chip_add(float a_scale, std::int32_t a_zero_point, float b_scale, std::int32_t b_zero_point,
-                                float output_scale) {
+                                float output_scale, ChipAddWeights weights) {
   if (!is_scale(a_scale) || !is_scale(b_scale) || !is_scale(output_scale)) return std::nullopt;
   if (!is_byte(a_zero_point) || !is_byte(b_zero_point)) return std::nullopt;
   const bool a_is_larger = a_scale >= b_scale;
   const float larger = a_is_larger ? a_scale : b_scale;
   const float smaller = a_is_larger ? b_scale : a_scale;
-  const Fraction ratio = closest_fraction(static_cast<double>(smaller) / static_cast<double>(larger), kMaxAddWeight);
+  const std::optional<Fraction> ratio =
+      weights == ChipAddWeights::kFirstWhole
+          ? first_whole_fraction(smaller, larger)
+          : closest_fraction(static_cast<double>(smaller) / static_cast<double>(larger), kMaxAddWeight);
+  if (!ratio) return std::nullopt;
   ChipAdd add;
-  add.a_weight = static_cast<std::int32_t>(a_is_larger ? ratio.denominator : ratio.numerator);
-  add.b_weight = static_cast<std::int32_t>(a_is_larger ? ratio.numerator : ratio.denominator);
-  const float unit = larger / static_cast<float>(ratio.denominator);
+  add.a_weight = static_cast<std::int32_t>(a_is_larger ? ratio->denominator : ratio->numerator);
+  add.b_weight = static_cast<std::int32_t>(a_is_larger ? ratio->numerator : ratio->denominator);
+  const float unit = larger / static_cast<float>(ratio->denominator);
   const float inverse = 1.0f / output_scale;
   add.multiplier = inverse * unit;
   add.offset = -(add.a_weight * a_zero_point + add.b_weight * b_zero_point);

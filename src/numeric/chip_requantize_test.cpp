@@ -68,6 +68,32 @@ TEST(ChipRequantize, ConstantsPerChannelOfGooglePackages) {
   EXPECT_EQ(chip_constant_bias(145 - 255, 0x1.34f364p-9f, 0x1.61c13ap-4f), -3);
 }
 
+TEST(ChipRequantize, AddWeightsOfTheOldestCompiler) {
+  // mobilenet_v2_1.0_224_inat_bird_quant as a compiler of runtime 10 made it: ops 16 to 57.
+  struct Case {
+    float a, b;
+    std::int32_t a_weight, b_weight;
+  };
+  const Case cases[] = {{0.20531466603279114f, 0.21807660162448883f, 2558, 2717},
+                        {0.21439629793167114f, 0.25656723976135254f, 5872, 7027},
+                        {0.18392203748226166f, 0.1935267150402069f, 4749, 4997},
+                        {0.14029687643051147f, 0.1974429041147232f, 3906, 5497},
+                        {0.12441560626029968f, 0.2044331431388855f, 3203, 5263},
+                        {0.116579569876194f, 0.18311135470867157f, 587, 922},
+                        {0.14907671511173248f, 0.17915226519107819f, 4927, 5921},
+                        {0.08581352978944778f, 0.10421788692474365f, 2336, 2837},
+                        {0.1515214741230011f, 0.12084195762872696f, 1373, 1095}};
+  for (const Case& c : cases) {
+    const auto old = chip_add(c.a, 0, c.b, 0, 1.0f, ChipAddWeights::kFirstWhole);
+    ASSERT_TRUE(old.has_value());
+    EXPECT_EQ(old->a_weight, c.a_weight);
+    EXPECT_EQ(old->b_weight, c.b_weight);
+  }
+  EXPECT_EQ(chip_add(cases[1].a, 0, cases[1].b, 0, 1.0f)->a_weight, 18948);  // the closest: 18948 to 22675
+  // Scales so far apart that no weight of 15 bits is whole.
+  EXPECT_FALSE(chip_add(1.0e-6f, 0, 0.7123f, 0, 1.0f, ChipAddWeights::kFirstWhole).has_value());
+}
+
 TEST(ChipRequantize, ConstantBiasIsNotRoundedToFloatOnTheWay) {
   // movenet_single_pose_lightning, op 4 (SUB): 255 * s / (2 * s)
   EXPECT_EQ(chip_constant_bias(255, 0.003921569f, 0.007843138f), 128);

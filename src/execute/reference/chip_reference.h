@@ -25,11 +25,12 @@ namespace reef::reference {
 using NamedBytes = std::map<std::string, std::vector<std::uint8_t>>;
 
 inline constexpr int kReefGeneration = 17;  // Reef's own programs: one more than the last of Google's
+inline constexpr int kOldestGeneration = 1;
 
 struct ChipReferenceOptions {
-  // The number in the compiler's version. What depends on it: average pooling over whole maps divides in another order
-  // before 15, softmax is computed in floating point by the scalar core before 15, and gates of an LSTM saturate up to
-  // 16 (numeric::LstmArguments).
+  // The number in the compiler's version. What depends on it: the weights of ADD's operands in the oldest one, average
+  // pooling over whole maps divides in another order before 15, softmax is computed in floating point by the scalar
+  // core before 15, and gates of an LSTM saturate up to 16 (numeric::LstmArguments).
   int compiler_generation = kReefGeneration;
 };
 

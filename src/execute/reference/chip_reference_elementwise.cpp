@@ -87,7 +87,9 @@ Result<Constant> constant(const ChipOp& op, std::size_t i, const ChipQuantizatio
 
 // A difference is a sum with a negative weight (no program of Google's is known that has one; ours are made so).
 Status add_tensors(ChipOp& op, const Scales& s, std::int32_t sign) {
-  const auto add = numeric::chip_add(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), s.out.scale());
+  const auto weights = op.options().compiler_generation <= kOldestGeneration ? numeric::ChipAddWeights::kFirstWhole
+                                                                             : numeric::ChipAddWeights::kClosest;
+  const auto add = numeric::chip_add(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), s.out.scale(), weights);
   REEF_REQUIRE(add.has_value(), "scales that cannot be added");
   const std::vector<std::int32_t> a = spread_out(op, 0), b = spread_out(op, 1);
   std::vector<std::int32_t> codes;
