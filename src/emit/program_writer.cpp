@@ -9,6 +9,7 @@
 #include "isa/frame.h"
 #include "isa/host_queues.h"
 #include "isa/nest_shape.h"
+#include "isa/operation.h"
 #include "isa/scalar.h"
 #include "isa/tensor_op.h"
 
@@ -145,7 +146,8 @@ void ProgramWriter::count(const isa::Instruction& instruction) {
     const isa::Producer signal = instruction.read_producer(producer);
     if (!signal.enabled) continue;
     const isa::NestFields& fields = isa::nests(opcode)[producer.nest];
-    const auto shape = isa::nest_shape(instruction.read_nest(fields), fields.dims);
+    const auto shape =
+        isa::nest_shape(instruction.read_nest(fields), fields.dims, isa::clipped_dim(instruction, fields));
     if (!shape.ok()) {
       if (status_.ok()) status_ = shape.status();
       return;
