@@ -142,8 +142,8 @@ Executable read_executable_buffer(const FlatBuffer& buffer, bool is_bare) {
   result.instruction_chunks = read_chunks(table);
   result.parameters = table.bytes(Executable::kParameters, "parameters");
   result.dma_hints = read_hints(table, result.instruction_chunks.size());
-  result.input_layers = read_layers(table, Executable::kInputLayers, "input_layers");
-  result.output_layers = read_layers(table, Executable::kOutputLayers, "output_layers");
+  result.input_layers = read_layers(table, Executable::kInputLayers, "input_layers", is_bare);
+  result.output_layers = read_layers(table, Executable::kOutputLayers, "output_layers", is_bare);
   result.chip = table.text(Executable::kChip, "chip");
   if (is_bare && !table.has(Executable::kChip)) result.chip = kChipName;
   result.estimated_cycles_32 = table.number<std::int32_t>(Executable::kEstimatedCycles32, "estimated_cycles_32");

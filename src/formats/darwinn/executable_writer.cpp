@@ -97,12 +97,12 @@ void write_numbers(TableWriter& table, const Executable& executable) {
 
 }  // namespace
 
-Place write_executable_table(BufferWriter& buffer, const Executable& executable) {
+Place write_executable_table(BufferWriter& buffer, const Executable& executable, bool is_bare) {
   TableWriter table(buffer, executable.written_defaults);
   std::vector<Place> chunks, inputs, outputs;
   for (const InstructionChunk& chunk : executable.instruction_chunks) chunks.push_back(write_chunk(buffer, chunk));
-  for (const Layer& layer : executable.input_layers) inputs.push_back(write_layer(buffer, layer));
-  for (const Layer& layer : executable.output_layers) outputs.push_back(write_layer(buffer, layer));
+  for (const Layer& layer : executable.input_layers) inputs.push_back(write_layer(buffer, layer, is_bare));
+  for (const Layer& layer : executable.output_layers) outputs.push_back(write_layer(buffer, layer, is_bare));
   const auto is_written = [&](int slot, bool is_empty) { return !is_empty || table.writes_default(slot); };
   if (is_written(Executable::kParameters, executable.parameters.empty())) {
     table.reference(Executable::kParameters, buffer.bytes(executable.parameters, kPageBytes));

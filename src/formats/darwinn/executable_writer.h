@@ -6,7 +6,8 @@
 
 namespace reef::darwinn {
 
-Place write_executable_table(BufferWriter& buffer, const Executable& executable);
-Place write_layer(BufferWriter& buffer, const Layer& layer);
+// `is_bare`: as one that stands without a package (Package::is_bare).
+Place write_executable_table(BufferWriter& buffer, const Executable& executable, bool is_bare = false);
+Place write_layer(BufferWriter& buffer, const Layer& layer, bool is_bare);
 
 }  // namespace reef::darwinn

@@ -60,14 +60,14 @@ OutputInfo read_output_info(const FlatBuffer& buffer, std::size_t at) {
   return result;
 }
 
-void read_info(Table& table, Layer& result) {
-  const int code = table.number<std::uint8_t>(Layer::kAnyInfoType, "any_info_type");
-  const auto at = table.child(Layer::kAnyInfo, "any_info");
+void read_info(Table& table, int type_slot, int slot, Layer& result) {
+  const int code = table.number<std::uint8_t>(type_slot, "any_info_type");
+  const auto at = table.child(slot, "any_info");
   if (code > kInputInfo) {
-    return table.fail_field(Layer::kAnyInfoType, "any_info_type", fmt::format("kind {} is not known", code));
+    return table.fail_field(type_slot, "any_info_type", fmt::format("kind {} is not known", code));
   }
   if (at.has_value() != (code != kNoInfo)) {
-    return table.fail_field(Layer::kAnyInfo, "any_info", "a kind without content, or the reverse");
+    return table.fail_field(slot, "any_info", "a kind without content, or the reverse");
   }
   if (code == kOutputInfo) result.info = read_output_info(table.buffer(), *at);
   if (code == kInputInfo) {
@@ -88,7 +88,7 @@ std::optional<Numerics> read_numerics(Table& parent) {
   return result;
 }
 
-Layer read_layer(const FlatBuffer& buffer, std::size_t at) {
+Layer read_layer(const FlatBuffer& buffer, std::size_t at, bool is_bare) {
   Layer result;
   Table table(buffer, at, "Layer", result.written_defaults);
   result.name = table.text(Layer::kName, "name");
@@ -97,8 +97,13 @@ Layer read_layer(const FlatBuffer& buffer, std::size_t at) {
   result.x_dim = table.size(Layer::kXDim, "x_dim");
   result.z_dim = table.size(Layer::kZDim, "z_dim");
   result.numerics = read_numerics(table);
+  if (is_bare) {
+    read_info(table, Layer::kBareAnyInfoType, Layer::kBareAnyInfo, result);
+    table.note_newer_fields(Layer::kBareAnyInfo + 1);
+    return result;
+  }
   result.data_type = table.enumeration<DataType>(Layer::kDataType, "data_type", kDataTypes);
-  read_info(table, result);
+  read_info(table, Layer::kAnyInfoType, Layer::kAnyInfo, result);
   result.executions_per_inference = table.size(Layer::kExecutionsPerInference, "executions_per_inference", 1);
   result.cache_on_dram = table.flag(Layer::kCacheOnDram, "cache_on_dram");
   result.shape = read_shape(table, Layer::kShape);
@@ -108,10 +113,10 @@ Layer read_layer(const FlatBuffer& buffer, std::size_t at) {
 
 }  // namespace
 
-std::vector<Layer> read_layers(Table& executable, int slot, const char* name) {
+std::vector<Layer> read_layers(Table& executable, int slot, const char* name, bool is_bare) {
   std::vector<Layer> result;
   for (const std::size_t at : executable.children(slot, name, sizeof(Layer))) {
-    result.push_back(read_layer(executable.buffer(), at));
+    result.push_back(read_layer(executable.buffer(), at, is_bare));
     if (!executable.ok()) break;
   }
   return result;

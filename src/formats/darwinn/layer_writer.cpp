@@ -70,20 +70,21 @@ Place write_numerics(BufferWriter& buffer, const std::optional<Numerics>& numeri
 
 }  // namespace
 
-Place write_layer(BufferWriter& buffer, const Layer& layer) {
+Place write_layer(BufferWriter& buffer, const Layer& layer, bool is_bare) {
   TableWriter table(buffer, layer.written_defaults);
   if (!layer.name.empty() || table.writes_default(Layer::kName)) {
     table.reference(Layer::kName, buffer.text(layer.name));
   }
   table.reference(Layer::kNumerics, write_numerics(buffer, layer.numerics));
-  table.reference(Layer::kAnyInfo, write_info(buffer, layer));
-  table.reference(Layer::kShape, write_shape(buffer, layer.shape));
+  table.reference(is_bare ? Layer::kBareAnyInfo : Layer::kAnyInfo, write_info(buffer, layer));
+  if (!is_bare) table.reference(Layer::kShape, write_shape(buffer, layer.shape));
   table.number(Layer::kSizeBytes, layer.size_bytes);
   table.number(Layer::kYDim, layer.y_dim);
   table.number(Layer::kXDim, layer.x_dim);
   table.number(Layer::kZDim, layer.z_dim);
-  table.enumeration(Layer::kDataType, layer.data_type);
-  table.number(Layer::kAnyInfoType, static_cast<std::uint8_t>(layer.info.index()));
+  if (!is_bare) table.enumeration(Layer::kDataType, layer.data_type);
+  table.number(is_bare ? Layer::kBareAnyInfoType : Layer::kAnyInfoType, static_cast<std::uint8_t>(layer.info.index()));
+  if (is_bare) return table.finish();
   table.number(Layer::kExecutionsPerInference, layer.executions_per_inference, 1);
   table.flag(Layer::kCacheOnDram, layer.cache_on_dram);
   return table.finish();

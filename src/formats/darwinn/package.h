@@ -208,7 +208,10 @@ struct Layer {
     kAnyInfo,
     kExecutionsPerInference,
     kCacheOnDram,
-    kShape
+    kShape,
+    // Without a package, a layer has no data type and nothing behind the information.
+    kBareAnyInfoType = kDataType,
+    kBareAnyInfo
   };
   std::string name;
   std::int32_t size_bytes = 0;  // with padding, for one element of the batch

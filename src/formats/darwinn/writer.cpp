@@ -95,7 +95,10 @@ Result<std::vector<std::uint8_t>> write_bare_program(Executable executable) {
   executable.type = ExecutableType::kStandAlone;
   executable.parameter_caching_token = 0;
   executable.chip.clear();
-  return write_executable(executable);
+  REEF_RETURN_IF_ERROR(check_size(size_of(executable), "an executable"));
+  BufferWriter buffer;
+  const Place root = write_executable_table(buffer, executable, true);
+  return buffer.finish(root);
 }
 
 Result<std::vector<std::uint8_t>> write_package_buffer(const Package& package) {
