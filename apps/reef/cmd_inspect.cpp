@@ -15,6 +15,7 @@
 #include "formats/tflite/reader.h"
 #include "inspect_onnx.h"
 #include "inspect_package.h"
+#include "inspect_unknown.h"
 #include "ir/describe.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -30,6 +31,7 @@ struct InspectOptions {
   bool tensors = false;
   bool text = false;
   bool json = false;
+  bool unknown = false;
 };
 
 std::string shape_and_type(const ir::Tensor& tensor) {
@@ -242,6 +244,7 @@ Status inspect(const InspectOptions& options) {
   if (!read.ok()) return read.status().in(options.model);
   const ir::Model& model = *read;
   REEF_RETURN_IF_ERROR(ir::verify(model).in(options.model));
+  if (options.unknown) return inspect_unknown(options.model, model, options.json);
   if (options.text) {
     fmt::print("{}", ir::print(model));
   } else if (options.json) {
@@ -262,6 +265,11 @@ void add_inspect(CLI::App& app, Action& action) {
   auto* text =
       command->add_flag("--text", options->text, "Print the whole model in Reef's text form (docs/formats/ir_text.md)");
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)")->excludes(text);
+  command
+      ->add_flag("--unknown", options->unknown,
+                 "List what no public compiled file has: field values, reserved bits and counts of a compiled model's "
+                 "instructions (docs/hardware/seen.md)")
+      ->excludes(text);
   command->footer("Example:\n  reef inspect models/reef_creatures_int8.tflite --tensors");
   command->callback([options, &action] { action = [options] { return inspect(*options); }; });
 }

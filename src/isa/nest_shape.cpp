@@ -28,9 +28,10 @@ Result<NestShape> nest_shape(const Nest& nest, int dims, int clip_inner) {
   shape.buffer_stride = nest.buffer_stride;
   shape.steps = nest.steps(shape.clip_inner).value_or(0);
   if (shape.clip_inner == 1) {
-    REEF_REQUIRE(shape.clip_dim > 1 && shape.clip_steps <= shape.count[1],
-                 "clip of dimension 1 to {} steps, which has {}, at the end of dimension {}", shape.clip_steps,
-                 shape.count[1], shape.clip_dim);
+    if (shape.clip_dim < 2 || shape.clip_steps > shape.count[1]) {
+      return unsupported("a clip of dimension 1 to {} steps, which has {}, at the end of dimension {}",
+                         shape.clip_steps, shape.count[1], shape.clip_dim);
+    }
   }
   return shape;
 }

@@ -124,11 +124,15 @@ Result<ResampleAxis> read_axis(const Instruction& i, const Field& dim, const Fie
                     .nearest = i.test(nearest),
                     .phase = static_cast<std::int32_t>(i.bits(phase))};
   const auto distance = static_cast<std::int32_t>(i.bits(step));
-  REEF_REQUIRE(distance > 0 && r::kStepsPerPixel % distance == 0,
-               "it resamples in steps of {}/{} pixel; known are fractions 1/factor", distance, r::kStepsPerPixel);
+  if (distance == 0 || r::kStepsPerPixel % distance != 0) {
+    return unsupported("it resamples in steps of {}/{} pixel; known are fractions 1/factor", distance,
+                       r::kStepsPerPixel);
+  }
   axis.factor = r::kStepsPerPixel / distance;
-  REEF_REQUIRE(axis.phase == 0 || axis.factor == 2,
-               "it resamples by {} with phase {}, whose unit is known for factor 2 only", axis.factor, axis.phase);
+  if (axis.phase != 0 && axis.factor != 2) {
+    return unsupported("it resamples by {} with phase {}, whose unit is known for factor 2 only", axis.factor,
+                       axis.phase);
+  }
   return axis;
 }
 
@@ -299,7 +303,7 @@ Result<OperationCode> pop_code(const Instruction& i) {
   namespace q = host_queues;
   Pop code;
   code.source = static_cast<int>(i.bits(q::kPopSource));
-  REEF_REQUIRE(code.source <= 2, "pop from unknown buffer {}", code.source);
+  if (code.source > 2) return unsupported("a pop from the unknown buffer {}", code.source);
   REEF_ASSIGN_OR_RETURN(code.in, shape_of(i, q::kPopIn));
   code.waits = waits_of(i, q::kPopWatchers, false);
   code.signal = signal_of(i, q::kSignalPop);

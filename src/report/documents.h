@@ -11,6 +11,7 @@
 #include "report/machine_reference.h"
 #include "report/ops_reference.h"
 #include "report/rewrites_reference.h"
+#include "report/seen_reference.h"
 
 namespace reef::report {
 
@@ -25,6 +26,7 @@ inline constexpr std::array kDocuments = {
     Document{"docs/codegen_example.md", codegen_example},
     Document{"docs/hardware/isa.md", isa_reference},
     Document{"docs/hardware/machine.md", machine_reference},
+    Document{"docs/hardware/seen.md", seen_reference},
 };
 
 }  // namespace reef::report

@@ -104,9 +104,9 @@ Status check_sizes(const darwinn::Executable& executable) {
                     "the package's tensors and scratch memory take {} bytes, at most {}", bytes, kMaxHostBytes);
 }
 
-Result<Program> ready_program(const darwinn::Executable& executable) {
+Result<Program> ready_program(const darwinn::Executable& executable, isa::UnknownList& unknown) {
   REEF_RETURN_IF_ERROR(check_sizes(executable));
-  REEF_ASSIGN_OR_RETURN(Program program, decode_program(executable));
+  REEF_ASSIGN_OR_RETURN(Program program, decode_program(executable, unknown));
   REEF_RETURN_IF_ERROR(patch_addresses(executable, program));
   return program;
 }
@@ -159,10 +159,12 @@ Result<std::shared_ptr<const LoadedPackage>> LoadedPackage::load(darwinn::Packag
     }
   }
   REEF_REQUIRE(loaded->execution_ != nullptr, "the package has no program to run");
-  REEF_ASSIGN_OR_RETURN(loaded->execution_program_, ready_program(*loaded->execution_));
+  isa::UnknownList unknown;
+  REEF_ASSIGN_OR_RETURN(loaded->execution_program_, ready_program(*loaded->execution_, unknown));
   if (loaded->caching_ != nullptr) {
-    REEF_ASSIGN_OR_RETURN(loaded->caching_program_, ready_program(*loaded->caching_));
+    REEF_ASSIGN_OR_RETURN(loaded->caching_program_, ready_program(*loaded->caching_, unknown));
   }
+  REEF_RETURN_IF_ERROR(unknown.to_status());
   return std::shared_ptr<const LoadedPackage>(std::move(loaded));
 }
 

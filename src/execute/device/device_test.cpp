@@ -371,6 +371,28 @@ narrow_to_wide tiles=0 line_level=1
   EXPECT_EQ(line_5_after("tensor"), 1);
 }
 
+TEST(Device, EverythingUnknownIsListedWhenAPackageIsLoaded) {
+  const std::string text = joined({kAskForOutput, R"(
+scalar set store=5
+scalar set store=5
+scalar set alu=29
+scalar set math=7
+if p1 tile_fence tiles=all drain=all
+)",
+                                   kFill, kToLine, kSendLine});
+  const auto loaded = LoadedPackage::load(testing::stand_alone_package(text));
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.status().code(), StatusCode::kUnsupported);
+  for (const std::string_view part :
+       {"4 things", "row 8 (scalar): an unknown store 5 (2 times)",
+        "row 10 (scalar): an unknown arithmetic operation 29", "row 11 (scalar): an unknown math function 7",
+        "a predicate on an instruction that is no scalar bundle", "attach the file",
+        "reef inspect --unknown"}) {
+    EXPECT_NE(loaded.status().message().find(part), std::string::npos) << part << " is not in\n"
+                                                                       << loaded.status().message();
+  }
+}
+
 TEST(Device, TransfersMustHitABuffer) {
   expect_failure(R"(
 start

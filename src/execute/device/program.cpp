@@ -25,7 +25,7 @@ std::string Program::describe(std::size_t index) const {
   return fmt::format("chunk {} row {} ({})", chunk_of[index], row_of[index], mnemonic);
 }
 
-Result<Program> decode_program(const darwinn::Executable& executable) {
+Result<Program> decode_program(const darwinn::Executable& executable, isa::UnknownList& unknown) {
   Program program;
   program.type = executable.type;
   std::int64_t planned_steps = kMaxPlannedSteps;
@@ -35,10 +35,19 @@ Result<Program> decode_program(const darwinn::Executable& executable) {
     if (!chunk.ok()) return chunk.status().in(fmt::format("chunk {}", c));
     std::int32_t row = 0;
     for (isa::Instruction& instruction : *chunk) {
+      const auto place = [&] {
+        return fmt::format("{}chunk {} row {} ({})",
+                           executable.type == darwinn::ExecutableType::kParameterCaching ? "parameter caching " : "", c,
+                           row, isa::info(instruction.opcode()).mnemonic);
+      };
+      for (const std::string& what : isa::unknowns_of(instruction)) unknown.add(place(), what);
       auto operation = isa::operation_of(instruction);
       if (!operation.ok()) {
-        return operation.status().in(
-            fmt::format("chunk {} row {} ({})", c, row, isa::info(instruction.opcode()).mnemonic));
+        if (operation.status().code() != StatusCode::kUnsupported) return operation.status().in(place());
+        unknown.add(place(), operation.status().message());
+        isa::Operation nothing;
+        nothing.opcode = instruction.opcode();
+        operation = std::move(nothing);
       }
       const auto* tensor = std::get_if<isa::TensorOperation>(&operation->code);
       if (tensor != nullptr && slots_of(*tensor, operation->opcode) > kMaxSlots) {

@@ -12,6 +12,7 @@
 #include "formats/darwinn/package.h"
 #include "isa/operation.h"
 #include "isa/program.h"
+#include "isa/unknown.h"
 
 namespace reef::device {
 
@@ -31,6 +32,7 @@ struct Program {
   std::string describe(std::size_t index) const;
 };
 
-Result<Program> decode_program(const darwinn::Executable& executable);
+// What the device does not know goes to `unknown`; where that is not empty afterwards, the program cannot be run.
+Result<Program> decode_program(const darwinn::Executable& executable, isa::UnknownList& unknown);
 
 }  // namespace reef::device

@@ -305,8 +305,9 @@ end
   EXPECT_TRUE(instructions.ok()) << instructions.status().message();
   darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kStandAlone);
   executable.instruction_chunks.emplace_back().bitstream = Bytes(isa::encode(*instructions));
-  auto program = decode_program(executable);
-  EXPECT_TRUE(program.ok()) << program.status().message();
+  isa::UnknownList unknown;
+  auto program = decode_program(executable, unknown);
+  EXPECT_TRUE(program.ok() && unknown.empty()) << program.status().message();
   std::int64_t budget = kMaxPlannedSteps;
   for (std::size_t i = 0; i < program->operations.size(); ++i) {
     if (program->operations[i].opcode != Opcode::kMultiplyAdd) continue;
