@@ -30,4 +30,6 @@ for library in libreef.so libreef_delegate.so; do
 done
 "$folder/prefix/bin/reef" --version
 readlink "$libraries/../coral/libedgetpu.so.1"
-[[ -e "$libraries/../coral/libedgetpu.so.1" ]] || { echo "libedgetpu.so.1 leads nowhere"; exit 1; }
+for name in libedgetpu.so.1 libedgetpu.so.1.0 libedgetpu.so; do
+  [[ -e "$libraries/../coral/$name" ]] || { echo "$name leads nowhere"; exit 1; }
+done

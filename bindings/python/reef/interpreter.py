@@ -62,7 +62,10 @@ class _Model:
     def __init__(self, path: Optional[str], content: Optional[bytes]):
         value = ctypes.c_void_p()
         if path is not None:
-            check(lib.reef_model_load(os.fsencode(path), byref(value)))
+            try:
+                check(lib.reef_model_load(os.fsencode(path), byref(value)))
+            except _library.NotFoundError as error:
+                raise _library.NotFoundError(f"Could not open '{path}'. ({error})") from None
         else:
             data = bytes(content)
             check(lib.reef_model_read(data, len(data), byref(value)))

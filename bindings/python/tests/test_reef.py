@@ -259,7 +259,8 @@ class CoralTest(CompiledModels):
         size = reef.load_image(picture).shape[1::-1]
         found = []
         for interpreter in (plain, virtual):
-            scale = common.set_resized_input(interpreter, size, lambda s: reef.load_image(picture, s))
+            resized, scale = common.set_resized_input(interpreter, size, lambda s: reef.load_image(picture, s))
+            self.assertEqual(resized.shape[1::-1], tuple(int(side * scale[0]) for side in size))
             interpreter.invoke()
             found.append(detect.get_objects(interpreter, score_threshold=0.4, image_scale=scale))
         self.assertTrue(found[0])

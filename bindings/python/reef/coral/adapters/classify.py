@@ -33,6 +33,7 @@ def get_scores(interpreter: Interpreter) -> np.ndarray:
 def get_classes_from_scores(scores: np.ndarray, top_k: float = float("inf"),
                             score_threshold: float = -float("inf")) -> List[Class]:
     """At most top_k classes of score_threshold and more, best first; equal scores in the order of their numbers."""
+    scores = np.asarray(scores)
     best = np.argsort(-scores, kind="stable")[:int(min(top_k, len(scores)))]
     return [Class(int(i), float(scores[i])) for i in best if scores[i] >= score_threshold]
 

@@ -37,10 +37,11 @@ def set_input(interpreter: Interpreter, data: Any) -> None:
 
 
 def set_resized_input(interpreter: Interpreter, size: Tuple[int, int],
-                      resize: Callable[[Tuple[int, int]], Any]) -> Tuple[float, float]:
+                      resize: Callable[[Tuple[int, int]], Any]) -> Tuple[Any, Tuple[float, float]]:
     """Fits a picture of (width, height) `size` into the first input, its proportions kept, the rest black.
 
-    resize((width, height)) must give the picture in that size. Returns the factors by which x and y shrank.
+    resize((width, height)) must give the picture in that size. Returns what it gave, and the factors by which x and y
+    shrank: detect.get_objects() takes those as image_scale.
     """
     width, height = input_size(interpreter)
     w, h = size
@@ -48,5 +49,6 @@ def set_resized_input(interpreter: Interpreter, size: Tuple[int, int],
     w, h = int(w * scale), int(h * scale)
     tensor = input_tensor(interpreter)
     tensor.fill(0)
-    tensor[:h, :w] = np.reshape(resize((w, h)), (h, w, tensor.shape[2]))
-    return scale, scale
+    result = resize((w, h))
+    tensor[:h, :w] = np.reshape(result, (h, w, tensor.shape[2]))
+    return result, (scale, scale)

@@ -69,18 +69,26 @@ class Object(NamedTuple):
     bbox: BBox
 
 
+def _outputs(interpreter: Interpreter) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Boxes, classes and scores. PyCoral reads the count too, and makes no use of it."""
+    signatures = interpreter._get_full_signature_list()
+    if signatures:
+        if len(signatures) > 1:
+            raise ValueError("Only support model with one signature.")
+        named = next(iter(signatures.values()))["outputs"]
+        return tuple(interpreter.tensor(named[f"output_{i}"])() for i in (3, 2, 1))
+    order = (0, 1, 2) if common.output_tensor(interpreter, 3).size == 1 else (1, 3, 0)
+    return tuple(common.output_tensor(interpreter, i) for i in order)
+
+
 def get_objects(interpreter: Interpreter, score_threshold: float = -float("inf"),
                 image_scale: Tuple[float, float] = (1.0, 1.0)) -> List[Object]:
     """Objects with at least this score, boxes in pixels of the picture that set_resized_input() shrank by image_scale.
 
-    Outputs are boxes, classes, scores, count; or, as newer TensorFlow orders them, scores, boxes, count, classes.
+    A model with a signature names its outputs: output_0 is the count, output_1 scores, output_2 classes, output_3 boxes.
+    Otherwise they are boxes, classes, scores, count; or, as newer TensorFlow orders them, scores, boxes, count, classes.
     """
-    outputs = [common.output_tensor(interpreter, i) for i in range(4)]
-    if outputs[3].size == 1:
-        boxes, classes, scores, count = outputs
-    else:
-        scores, boxes, count, classes = outputs
-    boxes, classes, scores, found = boxes[0], classes[0], scores[0], int(np.ravel(count)[0])
+    boxes, classes, scores = (tensor[0] for tensor in _outputs(interpreter))
     width, height = common.input_size(interpreter)
     sx, sy = width / image_scale[0], height / image_scale[1]
 
@@ -88,4 +96,4 @@ def get_objects(interpreter: Interpreter, score_threshold: float = -float("inf")
         ymin, xmin, ymax, xmax = (float(edge) for edge in boxes[i])
         return Object(int(classes[i]), float(scores[i]), BBox(xmin, ymin, xmax, ymax).scale(sx, sy).map(int))
 
-    return [make(i) for i in range(found) if scores[i] >= score_threshold]
+    return [make(i) for i in range(len(scores)) if scores[i] >= score_threshold]

@@ -11,7 +11,7 @@ import numpy as np
 
 from reef import __version__
 from reef.devices import devices
-from reef.interpreter import Delegate, Interpreter, load_delegate
+from reef.interpreter import Delegate, Error, Interpreter, load_delegate
 
 
 def list_edge_tpus() -> List[Dict[str, str]]:
@@ -19,8 +19,15 @@ def list_edge_tpus() -> List[Dict[str, str]]:
     return [{"type": device.type, "path": device.path} for device in devices()]
 
 
+_LIBRARY = "libedgetpu.so.1"
+
+
 def load_edgetpu_delegate(options: Optional[Dict[str, Any]] = None) -> Delegate:
-    return load_delegate("libedgetpu.so.1", options or {})
+    """The choice of a device. ValueError where there is none such."""
+    try:
+        return load_delegate(_LIBRARY, options or {})
+    except Error as error:
+        raise ValueError(f"Failed to load delegate from {_LIBRARY}: {error}") from error
 
 
 def make_interpreter(model_path_or_content: Union[str, "os.PathLike[str]", bytes], device: Optional[str] = None,
@@ -28,6 +35,8 @@ def make_interpreter(model_path_or_content: Union[str, "os.PathLike[str]", bytes
     """An interpreter, not yet allocated. device: None (any), ":1", "usb", "usb:0", "pci", "pci:1", or "cpu"."""
     if delegate is not None:
         device = None  # the delegate has chosen
+    elif device and device != "cpu":
+        delegate, device = load_edgetpu_delegate({"device": device}), None
     delegates = [delegate] if delegate is not None else []
     if isinstance(model_path_or_content, (bytes, bytearray)):
         return Interpreter(model_content=bytes(model_path_or_content), experimental_delegates=delegates, device=device)
@@ -61,14 +70,21 @@ def run_inference(interpreter: Interpreter, input_data: Any) -> None:
         raise TypeError("input data type is not supported.")
 
 
+def _require_ready(interpreter: Interpreter) -> None:
+    if not interpreter._is_allocated:
+        raise RuntimeError("Invoke called on model that is not ready. Call allocate_tensors() first.")
+
+
 def invoke_with_bytes(interpreter: Interpreter, input_data: bytes) -> None:
     """Runs with the first input's bytes as they lie in memory."""
+    _require_ready(interpreter)
     _fill(interpreter, np.frombuffer(input_data, np.uint8))
     interpreter.invoke()
 
 
 def invoke_with_membuffer(interpreter: Interpreter, buffer: int, size: int) -> None:
     """The same from `size` bytes at the address `buffer`."""
+    _require_ready(interpreter)
     _fill(interpreter, np.frombuffer((ctypes.c_uint8 * size).from_address(buffer), np.uint8))
     interpreter.invoke()
 
@@ -80,6 +96,7 @@ def supports_dmabuf(interpreter: Interpreter) -> bool:
 
 def invoke_with_dmabuffer(interpreter: Interpreter, dma_fd: int, size: int) -> None:
     """Refused, as by every device for which supports_dmabuf() says no."""
+    _require_ready(interpreter)
     raise RuntimeError("virtual Edge TPUs take no DMA buffers; use run_inference()")
 
 
