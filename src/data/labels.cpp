@@ -17,6 +17,8 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, kMaxFileBytes));
   std::istringstream text(std::string(reinterpret_cast<const char*>(file.data()), file.size()));
   std::vector<std::string> lines;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // Windows' editors put it in front
+  if (text.str().starts_with(kByteOrderMark)) text.seekg(static_cast<std::streamoff>(kByteOrderMark.size()));
   for (std::string line; std::getline(text, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(line);
@@ -31,6 +33,7 @@ Result<std::vector<std::string>> load_class_names(const std::string& path) {
   std::vector<std::string> names;
   std::size_t next = 0;
   for (std::string line : lines) {
+    line.erase(line.find_last_not_of(" \t") + 1);  // "7 " is the label 7, not number 7 without a label
     std::size_t index = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), index);
     const auto digits = static_cast<std::size_t>(end - line.data());

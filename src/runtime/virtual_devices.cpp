@@ -35,13 +35,13 @@ std::string list_of(const DeviceList& devices) {
   return text;
 }
 
-// The decimal number that `text` is, below a thousand.
-std::optional<std::size_t> small_number(std::string_view text) {
-  if (text.empty() || text.size() > 3) return std::nullopt;
+// The decimal number that `text` is; all beyond the number of devices that there can be are the same.
+std::optional<std::size_t> device_number(std::string_view text) {
+  if (text.empty()) return std::nullopt;
   std::size_t number = 0;
   for (const char c : text) {
     if (c < '0' || c > '9') return std::nullopt;
-    number = number * 10 + static_cast<std::size_t>(c - '0');
+    number = std::min(number * 10 + static_cast<std::size_t>(c - '0'), kMostDevices);
   }
   return number;
 }
@@ -120,7 +120,7 @@ Result<std::shared_ptr<VirtualDevice>> find_device(const DeviceList& devices, st
   const std::size_t colon = selector.find(':');
   const std::string_view kind = selector.substr(0, colon);
   const std::optional<std::size_t> number =
-      colon == std::string_view::npos ? std::size_t{0} : small_number(selector.substr(colon + 1));
+      colon == std::string_view::npos ? std::size_t{0} : device_number(selector.substr(colon + 1));
   REEF_REQUIRE((kind.empty() || kind == "usb" || kind == "pci") && number,
                "'{}' is no device; give :N, usb, usb:N, pci or pci:N, counted from 0", selector);
   std::size_t left = *number;
