@@ -3,6 +3,7 @@
 #include "formats/onnx/reader.h"
 
 #include "base/file.h"
+#include "formats/foreign/foreign_file.h"
 #include "formats/onnx/external_data.h"
 #include "formats/onnx/tensor_reader.h"
 #include "formats/onnx/wire.h"
@@ -334,7 +335,11 @@ Result<Model> load_model(const std::string& path) {
   }
   REEF_RETURN_IF_ERROR(file.status());
   auto model = read_model(*file);
-  if (!model.ok()) return model.status().in(path);
+  if (!model.ok()) {
+    const formats::ForeignFile foreign = formats::recognize_foreign(*file, path);
+    if (!foreign.advice.empty()) return invalid_input("'{}': not an ONNX model: {}", path, foreign.advice);
+    return model.status().in(path);
+  }
   const Status external = read_external_data(*model, path);
   if (!external.ok()) return external.in(path);
   return model;

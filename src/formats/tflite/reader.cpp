@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/file.h"
+#include "formats/foreign/foreign_file.h"
 #include "formats/tflite/file_check.h"
 #include "formats/tflite/options.h"
 #include "formats/tflite/read_context.h"
@@ -277,7 +278,7 @@ Result<ir::Model> read_model(const Bytes& file, std::vector<std::string>* notes)
     // Accessors need an aligned start; a slice of something larger may lack it.
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(file.data()) % 16 == 0;
     const Bytes aligned = is_aligned ? file : Bytes::copy_of(file.span());
-    REEF_RETURN_IF_ERROR(check_file(aligned.span()));
+    REEF_RETURN_IF_ERROR(check_file(aligned));
     ReadContext context(aligned);
     Result<ir::Model> result = read_checked(context, *fb::GetModel(aligned.data()));
     if (notes != nullptr) *notes = context.take_notes();
@@ -294,8 +295,11 @@ Result<ir::Model> load_model(const std::string& path, std::vector<std::string>* 
     REEF_REQUIRE(ignored || size <= kMaxFileBytes,
                  "'{}' has {} bytes; models of 2 GiB and more cannot be read: quantize the model or split it", path,
                  size);
+    const formats::ForeignFile folder = formats::recognize_folder(path);
+    REEF_REQUIRE(folder.advice.empty(), "'{}' is no TFLite model: {}", path, folder.advice);
     auto file = read_file(path, kMaxFileBytes);
     if (!file.ok()) return file.status();
+    REEF_RETURN_IF_ERROR(check_identifier(*file, path).in(fmt::format("'{}'", path)));
     auto model = read_model(*file, notes);
     if (!model.ok()) return model.status().in(fmt::format("'{}'", path));
     const Status verdict = ir::verify(*model);
