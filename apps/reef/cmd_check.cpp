@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "compiler/check_file.h"
 #include "formats/tflite/writer.h"
+#include "front_end_flags.h"
 #include "plan_options.h"
 #include "report/check_report.h"
 
@@ -20,6 +21,7 @@ namespace {
 struct CheckFlags {
   std::string model;
   PlanFlags plan;
+  FrontEndFlags front_end;
   bool json = false;
   bool all_ops = false;
   bool strict = false;
@@ -29,7 +31,8 @@ struct CheckFlags {
 bool is_terminal() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 
 Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options) {
-  REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(flags.model, options));
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(flags.front_end));
+  REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(flags.model, options, front_end));
   if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*checked.plan.model, flags.rewritten));
   const report::CheckSubject subject = checked.subject();
   if (flags.json) {
@@ -50,13 +53,14 @@ void add_check(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CheckFlags>();
   CLI::App* command = app.add_subcommand(
       "check", "Say for every operator whether the Edge TPU runs it, and if not, why and what to do");
-  command->add_option("model", flags->model, "A .tflite file")->required();
+  command->add_option("model", flags->model, "A .tflite or .onnx file")->required();
   command->add_option("-m,--min_runtime_version", flags->plan.runtime, "Edge TPU runtime to check for, 10 to 14");
   command->add_flag("-a,--enable_multiple_subgraphs", flags->plan.several_parts,
                     "Several parts, where that is predicted to be faster than one");
   command->add_option("-i,--intermediate_tensors", flags->plan.intermediate_tensors,
                       "Names of tensors, separated by commas, at which the part ends");
   add_plan_flags(*command, flags->plan);
+  add_front_end_flags(*command, flags->front_end);
   command->add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
   command->add_option("--write-rewritten", flags->rewritten,
                       "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU");

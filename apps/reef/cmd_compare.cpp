@@ -11,14 +11,17 @@
 #include "compiler/front_end.h"
 #include "data_options.h"
 #include "evaluate/compare.h"
+#include "front_end_flags.h"
 #include "progress.h"
 #include "simplify/simplify.h"
+#include "usage.h"
 
 namespace reef::app {
 namespace {
 
 struct CompareArguments {
   std::string float_model, quantized, output;
+  FrontEndFlags front_end;  // of the float model
   DataArguments data;
   std::int64_t effect_samples = 4;
   int threads = 0;  // 0: as many as there are cores
@@ -26,8 +29,8 @@ struct CompareArguments {
   bool json = false;
 };
 
-Result<std::shared_ptr<const ir::Model>> loaded(const std::string& path) {
-  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(path));
+Result<std::shared_ptr<const ir::Model>> loaded(const std::string& path, const compiler::FrontEndOptions& front_end) {
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_any_model(path, front_end));
   return std::make_shared<const ir::Model>(std::move(result.model));
 }
 
@@ -56,8 +59,9 @@ Result<data::ChosenPreprocess> preprocess_for_both(const std::string& text, cons
 
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
-  REEF_ASSIGN_OR_RETURN(auto float_model, loaded(arguments.float_model));
-  REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized));
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
+  REEF_ASSIGN_OR_RETURN(auto float_model, loaded(arguments.float_model, front_end));
+  REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized, {}));
   REEF_ASSIGN_OR_RETURN(float_model, closer_to(*quantized, float_model));
   REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen,
                         preprocess_for_both(arguments.data.dataset.preprocess, *float_model, *quantized));
@@ -98,6 +102,7 @@ void add_compare(CLI::App& app, Action& action) {
       "compare", "Run a float model and its quantized version side by side and rank the layers by the harm they do");
   command->add_option("float", arguments->float_model, "The float model")->required();
   command->add_option("quantized", arguments->quantized, "What was made of it")->required();
+  add_front_end_flags(*command, arguments->front_end);
   arguments->data.dataset.limit = 32;
   add_data_options(*command, arguments->data, /*is_required=*/true);
   command
@@ -105,12 +110,12 @@ void add_compare(CLI::App& app, Action& action) {
           "--effects", arguments->effect_samples,
           "On how many samples to measure what each layer alone does to the outputs: a run of the float model for "
           "every layer and sample; 0: layers are ranked by their own error")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "Write a page with pictures (HTML) to this file");
   command->add_flag("--all", arguments->all, "Show every layer");
   command->add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
-      ->check(CLI::Range(1, 256));
+      ->check(between(1, 256));
   command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   command->footer(
       "Samples: the first 32 unless --limit says otherwise; an .npz's calibration array if it has one.\n"

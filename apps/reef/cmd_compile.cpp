@@ -22,6 +22,7 @@
 #include "ir/verify.h"
 #include "plan_options.h"
 #include "stage_text.h"
+#include "usage.h"
 
 namespace reef::app {
 namespace {
@@ -52,22 +53,22 @@ void add_googles_options(CLI::App& command, CompileArguments& arguments) {
   command
       .add_option("-m,--min_runtime_version", arguments.plan.runtime,
                   "Oldest Edge TPU runtime that the result shall run on, 10 to 14")
-      ->check(CLI::Range(ops::kOldestRuntime, ops::kNewestRuntime))
+      ->check(between(ops::kOldestRuntime, ops::kNewestRuntime))
       ->capture_default_str();
   command.add_option("-i,--intermediate_tensors", arguments.plan.intermediate_tensors,
                      "Names of tensors, with commas between them, that end the part for the Edge TPU");
   command
       .add_option("-n,--num_segments", how.segments,
                   "Cut the model into so many, for a pipeline of Edge TPUs; balanced by predicted latency")
-      ->check(CLI::Range(1, 1024))
+      ->check(between(1, 1024))
       ->capture_default_str();
   command.add_flag("-d,--search_delegate", how.search,
                    "If the model does not compile, find the largest part that does");
   command.add_option("-k,--delegate_search_step", how.search_step, "Operations by which lengths in that search differ")
-      ->check(CLI::Range(1, 1000000))
+      ->check(between(1, 1000000))
       ->capture_default_str();
   command.add_option("-t,--timeout_sec", how.timeout_seconds, "Seconds after which an attempt is given up")
-      ->check(CLI::Range(kShortestTimeout, kLongestTimeout))
+      ->check(between(kShortestTimeout, kLongestTimeout))
       ->capture_default_str();
   // May be repeated (-aaa), as Google's may.
   command.add_flag("-a,--enable_multiple_subgraphs", arguments.plan.several_parts,
@@ -82,8 +83,8 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
           "-O", how.level,
           "0: the choices of Google's compiler, as far as they are known; 1: Reef's own, fewer instructions and "
           "cycles")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
+      ->transform(
+          one_of(std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
       ->option_text(how.level == tiled::Level::kAsGoogle ? "LEVEL [0]" : "LEVEL [1]");
   command.add_flag_callback(
       "--verify", [&how] { how.verify = compiler::Verify::kAlways; },
@@ -97,11 +98,8 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
       .add_option("--no-code", how.no_code,
                   "Operators that the chip could run but Reef has no code for: cpu (they stay there), package (mapped "
                   "as Google's compiler would, in a file that says it cannot run), fail")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, compiler::NoCode>{{"cpu", compiler::NoCode::kCpu},
-                                                                          {"package", compiler::NoCode::kPackage},
-                                                                          {"fail", compiler::NoCode::kFail}},
-                                  CLI::ignore_case))
+      ->transform(one_of(std::map<std::string, compiler::NoCode>{
+          {"cpu", compiler::NoCode::kCpu}, {"package", compiler::NoCode::kPackage}, {"fail", compiler::NoCode::kFail}}))
       ->option_text("WHAT [cpu]");
   command.add_flag(
       "--explain", arguments.explain,
@@ -112,10 +110,10 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
           "Also write what a stage made, as text, beside the compiled model: rewrite, partition, lower, schedule "
           "or emit; may be repeated")
       ->allow_extra_args(false)
-      ->check(CLI::IsMember(stage_names()));
+      ->transform(one_of(stage_names()));
   command
       .add_option("--stop-after", arguments.stop_after, "Only print what this stage made, as text; no file is written")
-      ->check(CLI::IsMember(stage_names()));
+      ->transform(one_of(stage_names()));
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
 }
@@ -255,7 +253,7 @@ int edgetpu_compiler_main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     fmt::print("{}", compiler::version_line());
     std::fflush(stdout);
-    fmt::print(stderr, "reef: {}; edgetpu_compiler --help lists the options\n", error.what());
+    fmt::print(stderr, "{}\n", usage_error(command, error));
     return kFailure;
   }
   if (arguments.version && !arguments.help) {

@@ -11,7 +11,9 @@
 #include "compiler/front_end.h"
 #include "data_options.h"
 #include "evaluate/evaluation.h"
+#include "front_end_flags.h"
 #include "progress.h"
+#include "usage.h"
 
 namespace reef::app {
 namespace {
@@ -20,6 +22,7 @@ using Json = nlohmann::ordered_json;
 
 struct EvalArguments {
   std::string model;
+  FrontEndFlags front_end;
   DataArguments data;
   std::string metric;
   evaluate::MetricOptions options;
@@ -75,7 +78,8 @@ void warn_about_offset(const EvalArguments& arguments, const evaluate::Evaluatio
 }
 
 Status eval(EvalArguments arguments) {
-  auto loaded = compiler::load_any_model(arguments.model);
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
+  auto loaded = compiler::load_any_model(arguments.model, front_end);
   if (!loaded.ok()) return loaded.status();
   const auto model = std::make_shared<const ir::Model>(std::move(loaded->model));
   REEF_ASSIGN_OR_RETURN(const auto dataset, open_data(arguments.data, data::Use::kEvaluation, *model, arguments.json));
@@ -112,21 +116,22 @@ void add_eval(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("eval", "Measure a model on data: share of right answers, mAP, PSNR, IoU");
   command->add_option("model", arguments->model, "A model file: float, quantized, or compiled for the Edge TPU")
       ->required();
+  add_front_end_flags(*command, arguments->front_end);
   add_data_options(*command, arguments->data, /*is_required=*/true);
   command->add_option("--metric", arguments->metric, "What to measure")
       ->required()
-      ->check(CLI::IsMember({"top1", "top5", "map50", "psnr", "miou"}));
+      ->transform(one_of({"top1", "top5", "map50", "psnr", "miou"}));
   evaluate::MetricOptions& options = arguments->options;
-  command->add_option("--output", options.output, "Number of the output to judge")->check(CLI::NonNegativeNumber);
+  command->add_option("--output", options.output, "Number of the output to judge")->check(not_negative());
   command->add_option("--label-offset", options.label_offset,
                       "The model's class is the label plus this: 1 where class 0 is background");
   command->add_option("--score-threshold", options.score_threshold, "map50: boxes of lower scores do not count")
       ->capture_default_str();
   command->add_option("--nms-iou", options.nms_iou, "map50: of boxes that overlap more, the better one counts")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(between(0.0, 1.0))
       ->capture_default_str();
   command->add_option("--detector", options.detector, "map50: form of the outputs (docs/evaluate.md)")
-      ->check(CLI::IsMember({"auto", "ssd", "yolo5", "yolo8"}))
+      ->transform(one_of({"auto", "ssd", "yolo5", "yolo8"}))
       ->capture_default_str();
   command
       ->add_option("--boxes", options.boxes,
@@ -136,14 +141,14 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("--ignore-label", options.ignored_label, "miou: pixels of this label do not count")
       ->capture_default_str();
   command->add_option("--device", arguments->device, "cpu, or virtual: a virtual Edge TPU for the compiled part")
-      ->check(CLI::IsMember({"cpu", "virtual"}))
+      ->transform(one_of({"cpu", "virtual"}))
       ->capture_default_str();
   command->add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
-      ->check(CLI::Range(1, 256));
+      ->check(between(1, 256));
   command
       ->add_option("--tflite", arguments->tflite_release,
                    "Release whose reference kernels to equal where releases differ (docs/numerics.md)")
-      ->check(CLI::IsMember({"2.9", "current"}))
+      ->transform(one_of({"2.9", "current"}))
       ->capture_default_str();
   command->add_flag("--fused-floats", arguments->fused_floats,
                     "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");

@@ -13,6 +13,7 @@
 #include "formats/darwinn/reader.h"
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
+#include "front_end_flags.h"
 #include "inspect_onnx.h"
 #include "inspect_package.h"
 #include "inspect_unknown.h"
@@ -28,6 +29,7 @@ using Json = nlohmann::ordered_json;
 
 struct InspectOptions {
   std::string model;
+  FrontEndFlags front_end;  // for --text of an ONNX file
   bool tensors = false;
   bool text = false;
   bool json = false;
@@ -224,7 +226,8 @@ Status check_packages(const ir::Model& model) {
 // An ONNX file is shown as ONNX sees it; --text shows what it becomes.
 Status inspect_onnx(const InspectOptions& options) {
   if (options.text) {
-    REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult result, compiler::load_any_model(options.model));
+    REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options.front_end));
+    REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
     fmt::print("{}", ir::print(result.model));
     return ok_status();
   }
@@ -238,6 +241,8 @@ Status inspect_onnx(const InspectOptions& options) {
 }
 
 Status inspect(const InspectOptions& options) {
+  REEF_REQUIRE(!options.front_end.are_given() || (options.text && options.model.ends_with(".onnx")),
+               "--input-shape and other options of conversion need an .onnx file and --text");
   if (options.model.ends_with(".onnx")) return inspect_onnx(options);
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.model, tflite::kMaxFileBytes));
   auto read = tflite::read_model(file);
@@ -270,6 +275,7 @@ void add_inspect(CLI::App& app, Action& action) {
                  "List what no public compiled file has: field values, reserved bits and counts of a compiled model's "
                  "instructions (docs/hardware/seen.md)")
       ->excludes(text);
+  add_front_end_flags(*command, options->front_end);
   command->footer("Example:\n  reef inspect models/reef_creatures_int8.tflite --tensors");
   command->callback([options, &action] { action = [options] { return inspect(*options); }; });
 }

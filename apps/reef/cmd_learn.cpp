@@ -16,9 +16,11 @@
 #include "data_options.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
+#include "front_end_flags.h"
 #include "learn/head.h"
 #include "learn_report.h"
 #include "progress.h"
+#include "usage.h"
 
 namespace reef::app {
 namespace {
@@ -27,6 +29,7 @@ using Json = nlohmann::ordered_json;
 
 struct LearnArguments {
   compiler::LearnOptions options;
+  FrontEndFlags front_end;
   DataArguments data;
   std::string output, plot, device, model_labels, solver = "lbfgs", mirror = "auto";
   double l2 = -1;
@@ -37,6 +40,7 @@ struct LearnArguments {
 Status learn(LearnArguments arguments) {
   compiler::LearnOptions& options = arguments.options;
   options.data = arguments.data.dataset;
+  REEF_ASSIGN_OR_RETURN(options.front_end, front_end_options(arguments.front_end));
   if (arguments.data.shuffle >= 0) options.data.shuffle_seed = static_cast<std::uint32_t>(arguments.data.shuffle);
   if (!arguments.model_labels.empty()) {
     REEF_ASSIGN_OR_RETURN(options.model_labels, data::load_class_names(arguments.model_labels));
@@ -72,32 +76,35 @@ void add_common(CLI::App& command, LearnArguments& arguments) {
                   "What to build on: a classifier, an embedding extractor or a learned model; float, quantized or "
                   "compiled for the Edge TPU")
       ->required();
+  add_front_end_flags(command, arguments.front_end);
   add_data_options(command, arguments.data, /*is_required=*/true);
   command.add_option("-o,--output", arguments.output, "The learned model; class names go to ..._labels.txt beside it")
       ->required();
   command.add_option("--test", options.test,
                      "Data of their own to measure with. Default: test arrays of the .npz, or a part of --data");
   command.add_option("--hold-back", options.held_back, "Share of --data to measure with instead of to learn from")
-      ->check(CLI::Range(0.0, 0.9))
+      ->check(between(0.0, 0.9))
       ->capture_default_str();
   command.add_option("--embedding", options.embedding,
                      "Name of the tensor that holds the embedding. Default: what the last layer reads");
   command.add_option("--device", arguments.device, "cpu, or virtual: a virtual Edge TPU for the compiled part")
-      ->check(CLI::IsMember({"cpu", "virtual"}));
+      ->transform(one_of({"cpu", "virtual"}));
   command.add_flag("--compile", options.compile,
                    "Compile the extractor for the Edge TPU first; only the new last layers run on the CPU then");
   command
       .add_option("--mirror", arguments.mirror,
                   "Learn from each picture in a mirror as well: on, off, or auto, where mirrored pictures are still "
                   "recognised as their class")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->transform(one_of({"auto", "on", "off"}))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "Draws what is held back")->capture_default_str();
-  command.add_flag("!--no-curve", options.has_curve, "Do not measure how accuracy grows with the number of pictures");
+  command.add_flag_callback(
+      "--no-curve", [&options] { options.has_curve = false; },
+      "Do not measure how accuracy grows with the number of pictures");
   command.add_option("--plot", arguments.plot,
                      "Page (HTML) that shows accuracy against the number of pictures, for both methods");
   command.add_option("--threads", arguments.threads, "Threads; results do not depend on it. Default: all cores")
-      ->check(CLI::Range(1, 256));
+      ->check(between(1, 256));
   command.add_flag("--json", arguments.json, "Print one JSON object (documented in docs/json.md)");
 }
 
@@ -129,26 +136,24 @@ void add_softmax(CLI::App& parent, Action& action) {
   learn::SoftmaxOptions& softmax = arguments->options.softmax;
   arguments->options.method = compiler::LearnMethod::kSoftmax;
   command->add_option("--solver", arguments->solver, "lbfgs or sgd (mini-batches with momentum)")
-      ->check(CLI::IsMember({"lbfgs", "sgd"}))
+      ->transform(one_of({"lbfgs", "sgd"}))
       ->capture_default_str();
   command
       ->add_option(
           "--l2", arguments->l2,
           "Strength of regularization, for embeddings of mean length 1. Default: tried out by cross-validation")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   command->add_option("--iterations", softmax.max_iterations, "At most: steps of lbfgs, passes of sgd")
-      ->check(CLI::Range(1, 1000000))
+      ->check(between(1, 1000000))
       ->capture_default_str();
-  command->add_option("--learning-rate", softmax.learning_rate, "sgd")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command->add_option("--learning-rate", softmax.learning_rate, "sgd")->check(positive())->capture_default_str();
   command->add_option("--batch", softmax.batch_size, "sgd: pictures a step")
-      ->check(CLI::Range(1, 1000000))
+      ->check(between(1, 1000000))
       ->capture_default_str();
   command
       ->add_option("--patience", softmax.patience,
                    "With --l2, or sgd: stop after so many iterations without progress on a part held back")
-      ->check(CLI::Range(1, 1000000))
+      ->check(between(1, 1000000))
       ->capture_default_str();
   command->add_flag("--balanced", softmax.are_classes_balanced, "Classes count alike, however many pictures they have");
   command->add_option("--class-weights", softmax.class_weights, "How much each class counts, in the order of classes")
@@ -162,11 +167,13 @@ void add_softmax(CLI::App& parent, Action& action) {
 
 struct SplitArguments {
   std::string model, extractor, head, embedding;
+  FrontEndFlags front_end;
   bool json = false;
 };
 
 Status split_file(const SplitArguments& arguments) {
-  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult loaded, compiler::load_any_model(arguments.model));
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult loaded, compiler::load_any_model(arguments.model, front_end));
   auto head = learn::find_head(loaded.model, arguments.embedding);
   if (!head.ok()) return head.status().in(arguments.model);
   auto parts = learn::split(loaded.model, *head);
@@ -204,6 +211,7 @@ void add_split(CLI::App& parent, Action& action) {
   CLI::App* command =
       parent.add_subcommand("split", "Take a classifier apart: extractor for the chip, last layers for the CPU");
   command->add_option("model", arguments->model, "A classifier")->required();
+  add_front_end_flags(*command, arguments->front_end);
   command->add_option("--extractor", arguments->extractor, "Where picture -> embedding goes")->required();
   command->add_option("--head", arguments->head, "Where embedding -> scores goes")->required();
   command->add_option("--embedding", arguments->embedding, "Name of the tensor to cut at. Default: found");

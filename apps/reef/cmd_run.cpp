@@ -22,34 +22,29 @@
 #include "runtime/edge_tpu_op.h"
 #include "stop_dump.h"
 #include "tensor_io.h"
+#include "usage.h"
 
 namespace reef::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "name:1,2,3" or "1,2,3" (the only input).
-Status apply_shape(const std::string& text, cpu::Interpreter& interpreter) {
-  const std::size_t colon = text.rfind(':');
-  const std::string name = colon == std::string::npos ? "" : text.substr(0, colon);
-  int input = -1;
-  for (int i = 0; i < interpreter.input_count(); ++i) {
-    if (interpreter.input(i).name == name || (name.empty() && interpreter.input_count() == 1)) input = i;
-  }
-  REEF_REQUIRE(input >= 0, "--input-shape {}: the model has no input of that name; give it as name:1,2,3", text);
-  std::vector<std::int32_t> dims;
-  std::string number;
-  for (const char c : text.substr(colon == std::string::npos ? 0 : colon + 1) + ",") {
-    if (c != ',') {
-      number += c;
-      continue;
+// TFLite's interpreter resizes: sizes that depend on values are found in the run.
+Status resize(const compiler::InputShapes& shapes, cpu::Interpreter& interpreter) {
+  for (const auto& [name, sizes] : shapes) {
+    int input = -1;
+    for (int i = 0; i < interpreter.input_count(); ++i) {
+      if (interpreter.input(i).name == name || (name.empty() && interpreter.input_count() == 1)) input = i;
     }
-    REEF_REQUIRE(!number.empty() && number.size() <= 9 && number.find_first_not_of("0123456789") == std::string::npos,
-                 "--input-shape {}: '{}' is not a size", text, number);
-    dims.push_back(std::stoi(number));
-    number.clear();
+    REEF_REQUIRE(input >= 0, "--input-shape: the model has no input '{}'; give it as name:1,2,3", name);
+    std::vector<std::int32_t> dims;
+    for (const std::int64_t size : sizes) {
+      REEF_REQUIRE(size >= 0 && size <= 999'999'999, "--input-shape: {} is not a size", size);
+      dims.push_back(static_cast<std::int32_t>(size));
+    }
+    REEF_RETURN_IF_ERROR(interpreter.resize_input(input, ir::Shape(dims)));
   }
-  return interpreter.resize_input(input, ir::Shape(dims));
+  return ok_status();
 }
 
 // How the picture for input `index` is preprocessed, said on standard error where nobody said it.
@@ -186,7 +181,10 @@ Status run(const RunOptions& options) {
   if (!options.labels.empty()) {
     REEF_ASSIGN_OR_RETURN(labels, data::load_class_names(options.labels));
   }
-  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(options.model));
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(options.front_end));
+  front_end.resizes_tflite = false;
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(options.model, front_end));
+  const bool is_tflite = loaded.format == compiler::ModelFormat::kTflite;
   const auto shared_model = std::make_shared<const ir::Model>(std::move(loaded.model));
   const ir::Model& model = *shared_model;
   cpu::InterpreterOptions interpreter_options = interpreter_options_of(options);
@@ -209,7 +207,7 @@ Status run(const RunOptions& options) {
   auto created = cpu::Interpreter::create(shared_model, interpreter_options);
   if (!created.ok()) return created.status().in(options.model);
   cpu::Interpreter& interpreter = **created;
-  for (const std::string& shape : options.shapes) REEF_RETURN_IF_ERROR(apply_shape(shape, interpreter));
+  if (is_tflite) REEF_RETURN_IF_ERROR(resize(front_end.input_shapes, interpreter));
   REEF_RETURN_IF_ERROR(interpreter.prepare().in(options.model));
   for (const std::string& note : interpreter.notes()) {
     fmt::print(stderr, "reef: note: {}; add --tflite current to compute it as newer releases do\n", note);
@@ -257,7 +255,7 @@ Status run(const RunOptions& options) {
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a model: raw tensors or a picture in, results out");
-  command->add_option("model", options->model, "A .tflite file")->required();
+  command->add_option("model", options->model, "A .tflite, _edgetpu.tflite or .onnx file")->required();
   command->add_option("--in", options->inputs, "Raw little-endian file for the next input; repeat for several inputs")
       ->allow_extra_args(false);
   command->add_option("--image", options->image, "Picture (JPEG, PNG, BMP) for the first input without a file");
@@ -266,25 +264,24 @@ void add_run(CLI::App& app, Action& action) {
   add_preprocess_option(*command, options->preprocess);
   command->add_option("--seed", options->seed, "Seed of the pseudo-random fill of inputs without a file")
       ->capture_default_str();
-  command->add_option("--input-shape", options->shapes, "Resize an input first: name:1,224,224,3")
-      ->allow_extra_args(false);
+  add_front_end_flags(*command, options->front_end);
   command->add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)");
   command->add_option("--labels", options->labels, "Text file with one label a line");
   command->add_option("--top", options->top, "How many of the largest values to show")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   command
       ->add_option("--device", options->device,
                    "cpu, or virtual: a virtual Edge TPU for the compiled part of an _edgetpu.tflite")
-      ->check(CLI::IsMember({"cpu", "virtual"}))
+      ->transform(one_of({"cpu", "virtual"}))
       ->capture_default_str();
   command
       ->add_option("--max-cycles", options->max_cycles,
                    "Cycles after which the virtual device gives up (steps of all units together)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command->add_option("--link", options->time.link, "Link and host whose speed is simulated: " + describe_links());
   command->add_option("--clock", options->time.clock_mhz, "MHz of the simulated chip: 500 (default), 250, ...")
-      ->check(CLI::Range(1.0, 10000.0));
+      ->check(between(1.0, 10000.0));
   command->add_option("--trace", options->time.trace,
                       "Write what every unit did when (simulated) as a trace for ui.perfetto.dev");
   command->add_flag("--races", options->time.races,
@@ -300,18 +297,18 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--layers", options->layers.layers,
                       "Show tensors of the source model as the chip computed them: names with commas between them, or "
                       "all; --out gets them as .npy");
-  command->add_option("--threads", options->threads, "Threads")->check(CLI::Range(1, 256))->capture_default_str();
-  command->add_option("--bench", options->bench, "Then time this many further runs")->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", options->threads, "Threads")->check(between(1, 256))->capture_default_str();
+  command->add_option("--bench", options->bench, "Then time this many further runs")->check(not_negative());
   command->add_flag("--profile", options->profile, "Show the time of every op");
   command->add_option("--time-limit", options->time_limit, "Seconds after which a run is stopped; 0: none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   command->add_option("--memory-limit", options->memory_limit_gib, "GiB that tensors may take")
-      ->check(CLI::Range(0.001, 1024.0))
+      ->check(between(0.001, 1024.0))
       ->capture_default_str();
   command
       ->add_option("--tflite", options->tflite_release,
                    "Release whose reference kernels to equal where releases differ (docs/numerics.md)")
-      ->check(CLI::IsMember({"2.9", "current"}))
+      ->transform(one_of({"2.9", "current"}))
       ->capture_default_str();
   command->add_flag("--fused-floats", options->fused_floats,
                     "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");

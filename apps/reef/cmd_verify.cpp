@@ -22,6 +22,7 @@
 #include "ir/verify.h"
 #include "runtime/edge_tpu_op.h"
 #include "tensor_io.h"
+#include "usage.h"
 
 namespace reef::app {
 namespace {
@@ -199,16 +200,16 @@ void add_verify(CLI::App& app, Action& action) {
   command
       ->add_option("--tolerance", arguments->tolerance,
                    "How far values may be apart: in steps of quantized outputs, in numbers of others")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   command
       ->add_option(
           "--against", arguments->against,
           "chip: compiled operators in the chip's arithmetic, where results are equal to the last bit; tflite: "
           "TFLite's reference kernels, which round otherwise")
-      ->check(CLI::IsMember({"chip", "tflite"}))
+      ->transform(one_of({"chip", "tflite"}))
       ->capture_default_str();
-  command->add_option("--threads", arguments->threads, "Threads")->check(CLI::Range(1, 256))->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Threads")->check(between(1, 256))->capture_default_str();
   command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   command->footer(
       "Exit code 0: every output is within the tolerance; 1: not, or one of the two does not run.\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_options.h"
+#include "usage.h"
 
 #include <cstdio>
 
@@ -25,9 +26,9 @@ void add_data_options(CLI::App& command, DataArguments& arguments, bool is_requi
   command.add_option("--labels", options.labels,
                      "Text file with one class name a line, for sub-folders and file names");
   add_preprocess_option(command, options.preprocess);
-  command.add_option("--limit", options.limit, "Take the first so many samples")->check(CLI::NonNegativeNumber);
+  command.add_option("--limit", options.limit, "Take the first so many samples")->check(not_negative());
   command.add_option("--shuffle", arguments.shuffle, "Mix the samples first, by this seed")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{0xFFFFFFFF}));
+      ->check(between(0, 0xFFFFFFFF));
 }
 
 Result<std::shared_ptr<const data::Dataset>> open_data(const DataArguments& arguments, data::Use use,

@@ -9,14 +9,13 @@
 namespace reef::app {
 namespace {
 
-// "name:1,2,3"; names may hold colons themselves.
+// "name:1,2,3", or "1,2,3" for a nameless one; names may hold colons themselves.
 template <typename Number>
 Result<std::pair<std::string, std::vector<Number>>> named_numbers(const std::string& text, std::string_view option) {
   const std::size_t colon = text.rfind(':');
-  REEF_REQUIRE(colon != std::string::npos && colon > 0, "{} {}: give it as name:1,2,3", option, text);
   std::pair<std::string, std::vector<Number>> result;
-  result.first = text.substr(0, colon);
-  const char* at = text.data() + colon + 1;
+  if (colon != std::string::npos) result.first = text.substr(0, colon);
+  const char* at = text.data() + (colon == std::string::npos ? 0 : colon + 1);
   const char* const end = text.data() + text.size();
   while (at < end) {
     Number number{};
@@ -26,6 +25,7 @@ Result<std::pair<std::string, std::vector<Number>>> named_numbers(const std::str
     result.second.push_back(number);
     at = next + 1;
   }
+  REEF_REQUIRE(!result.second.empty(), "{} {}: give it as name:1,2,3", option, text);
   return result;
 }
 
@@ -34,7 +34,8 @@ Result<std::pair<std::string, std::vector<Number>>> named_numbers(const std::str
 void add_front_end_flags(CLI::App& command, FrontEndFlags& flags) {
   command
       .add_option("--input-shape", flags.shapes,
-                  "ONNX: sizes of an input that the file leaves open: name:1,3,224,224; may be repeated")
+                  "Sizes of an input, which a file may leave open: name:1,3,224,224, or 1,3,224,224 for the only "
+                  "input; may be repeated")
       ->allow_extra_args(false);
   command.add_option("--input-value", flags.values, "ONNX: fix an input to a value: name:1,2,3; may be repeated")
       ->allow_extra_args(false);
@@ -58,6 +59,7 @@ Result<compiler::FrontEndOptions> front_end_options(const FrontEndFlags& flags) 
   }
   for (const std::string& text : flags.values) {
     REEF_ASSIGN_OR_RETURN(auto named, named_numbers<double>(text, "--input-value"));
+    REEF_REQUIRE(!named.first.empty(), "--input-value {}: give it as name:1,2,3", text);
     result.input_values.insert(std::move(named));
   }
   result.keep_nchw = flags.keep_nchw;

@@ -15,6 +15,10 @@ namespace reef::app {
 struct FrontEndFlags {
   std::vector<std::string> shapes, values, keep_nchw;
   bool no_simplify = false, pad_nms = false, unroll = false;
+
+  bool are_given() const {
+    return !shapes.empty() || !values.empty() || !keep_nchw.empty() || no_simplify || pad_nms || unroll;
+  }
 };
 
 void add_front_end_flags(CLI::App& command, FrontEndFlags& flags);

@@ -1,18 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // `reef`: one program, one subcommand per job. Exit codes: 0 done, 1 the input cannot be processed, 2 wrong usage.
 // Called `edgetpu_compiler`, it is that.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <new>
 #include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "commands.h"
 #include "kernels/simd/targets.h"
+#include "usage.h"
 
 namespace {
 
 constexpr int kExitInputError = 1;
 constexpr int kExitUsage = 2;
+
+// `reef help`, `reef help run` and `reef help learn split` are `reef --help`, `reef run --help` and so on.
+std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names = {"help"};
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+bool has_command(const CLI::App& app, const std::string& name) {
+  const std::vector<std::string> names = command_names(app);
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+int report_unknown_command(const CLI::App& app, const std::string& name) {
+  const std::string near = reef::app::nearest_word(name, command_names(app));
+  fmt::print(stderr, "reef: there is no command '{}'{}\n`reef help` lists the commands.\n", name,
+             near.empty() ? "" : fmt::format("; did you mean `reef {}`?", near));
+  return kExitUsage;
+}
 
 int run(int argc, char** argv) {
   CLI::App app(
@@ -38,15 +71,14 @@ int run(int argc, char** argv) {
   reef::app::add_audit(app, action);
   reef::app::add_disasm(app, action);
   reef::app::add_asm(app, action);
-  const auto is_asked_for = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_asked_for).empty()) {
-    std::fprintf(stderr, "reef: there is no command '%s'; `reef --help` lists them\n", argv[1]);
-    return kExitUsage;
-  }
+  const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
+  if (!words.empty() && words[0][0] != '-' && !has_command(app, words[0])) return report_unknown_command(app, words[0]);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::fprintf(stderr, "%s\n", reef::app::usage_error(app, error).c_str());
+    return kExitUsage;
   }
   if (const std::string problem = reef::kernels::unmet_request(); !problem.empty()) {
     std::fprintf(stderr, "reef: note: %s\n", problem.c_str());

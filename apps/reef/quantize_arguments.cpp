@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "progress.h"
+#include "usage.h"
 
 namespace reef::app {
 
@@ -27,7 +28,7 @@ void add_data_options(CLI::App& command, QuantizeArguments& arguments) {
   command.add_option("--preprocess", data.preprocess,
                      "How pictures become numbers, e.g. mean=127.5,std=127.5; stored in the result. Presets: " +
                          data::describe_presets());
-  command.add_option("--limit", data.limit, "Use only so many samples")->check(CLI::PositiveNumber);
+  command.add_option("--limit", data.limit, "Use only so many samples")->check(positive());
   command.add_option("--held-back", arguments.request.how.held_back,
                      "Samples kept from calibration to measure with (default: a fifth, 32 at most, and others too "
                      "where runs are cheap; 0: measure nothing, choose nothing)");
@@ -37,26 +38,26 @@ void add_mode_option(CLI::App& command, QuantizeArguments& arguments) {
   command
       .add_option("--mode", arguments.request.how.mode,
                   "int8 (for the Edge TPU), int16x8, dynamic (weights only) or float16")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Mode>{{"int8", Mode::kInt8},
-                                                                      {"int16x8", Mode::kInt16x8},
-                                                                      {"dynamic", Mode::kDynamic},
-                                                                      {"float16", Mode::kFloat16}}))
+      ->transform(one_of(std::map<std::string, Mode>{{"int8", Mode::kInt8},
+                                                     {"int16x8", Mode::kInt16x8},
+                                                     {"dynamic", Mode::kDynamic},
+                                                     {"float16", Mode::kFloat16}}))
       ->option_text("MODE [int8]");
 }
 
 void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments) {
   quantize::QuantizeOptions& how = arguments.request.how;
   command.add_option("--io", arguments.io, "Type of the model's inputs and outputs: int8, uint8 or float32")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, IoType>{
+      ->transform(one_of(std::map<std::string, IoType>{
           {"int8", IoType::kInt8}, {"uint8", IoType::kUInt8}, {"float32", IoType::kFloat32}}))
       ->option_text("TYPE [int8]");
   command
       .add_option("--calibration", arguments.calibration,
                   "Ranges by auto (measured), minmax, moving-average, percentile, entropy or mse")
-      ->check(CLI::IsMember({"auto", "minmax", "moving-average", "percentile", "entropy", "mse"}))
+      ->transform(one_of({"auto", "minmax", "moving-average", "percentile", "entropy", "mse"}))
       ->capture_default_str();
   command.add_option("--percentile", how.percentile, "Share of values inside the range, for --calibration percentile")
-      ->check(CLI::Range(50.0, 100.0))
+      ->check(between(50.0, 100.0))
       ->capture_default_str();
   command
       .add_option("--keep-float", how.keep_float,
@@ -81,7 +82,7 @@ void add_threads_option(CLI::App& command, QuantizeArguments& arguments) {
   int& threads = arguments.request.how.threads;
   threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
   command.add_option("--threads", threads, "Threads; the result does not depend on it")
-      ->check(CLI::Range(1, 256))
+      ->check(between(1, 256))
       ->capture_default_str();
 }
 

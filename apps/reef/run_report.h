@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "execute/cpu/interpreter.h"
+#include "front_end_flags.h"
 #include "layer_report.h"
 #include "time_report.h"
 
@@ -21,7 +22,7 @@ struct RunOptions {
   std::vector<double> mean_std;
   std::string preprocess;
   std::uint32_t seed = 12345;
-  std::vector<std::string> shapes;
+  FrontEndFlags front_end;
   std::string out;
   std::string labels;
   int top = 5;

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "compiler/check_subject.h"
-#include "compiler/front_end.h"
 #include "compiler/refusal.h"
 #include "formats/darwinn/reader.h"
 
@@ -16,10 +15,10 @@ report::CheckSubject CheckedFile::subject() const {
   return subject;
 }
 
-Result<CheckedFile> check_file(const std::string& path, const PlanOptions& options) {
+Result<CheckedFile> check_file(const std::string& path, const PlanOptions& options, const FrontEndOptions& front_end) {
   CheckedFile checked;
   checked.path = path;
-  REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(path));
+  REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(path, front_end));
   checked.given = std::make_shared<const ir::Model>(std::move(loaded.model));
   REEF_REQUIRE(!checked.given->subgraphs.empty(), "{}: the model has no subgraph", path);
   const auto& operators = checked.given->subgraphs[0].operators;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "compiler/front_end.h"
 #include "compiler/plan.h"
 #include "report/check_report.h"
 
@@ -23,6 +24,7 @@ struct CheckedFile {
 };
 
 // Fails on a file that is no model, and on one that is compiled already.
-Result<CheckedFile> check_file(const std::string& path, const PlanOptions& options);
+Result<CheckedFile> check_file(const std::string& path, const PlanOptions& options,
+                               const FrontEndOptions& front_end = {});
 
 }  // namespace reef::compiler

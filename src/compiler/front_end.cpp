@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/front_end.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include <fmt/ranges.h>
+
 #include "base/file.h"
+#include "formats/foreign/foreign_file.h"
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
 #include "import/onnx/importer.h"
@@ -20,9 +24,40 @@ bool ends_with(std::string_view path, std::string_view ending) {
 Result<bool> is_onnx(const std::string& path) {
   if (ends_with(path, ".onnx")) return true;
   if (ends_with(path, ".tflite")) return false;
+  const formats::ForeignFile folder = formats::recognize_folder(path);
+  REEF_REQUIRE(folder.advice.empty(), "'{}' is no model file: {}", path, folder.advice);
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(path, onnx::kMaxFileBytes));
   const bool is_tflite = file.size() >= 8 && std::memcmp(file.data() + 4, "TFL3", 4) == 0;
-  return !is_tflite && onnx::looks_like_onnx(file.span());
+  if (is_tflite || !onnx::looks_like_onnx(file.span())) return false;
+  // A SavedModel's saved_model.pb starts as ONNX of a version that nobody writes.
+  return formats::recognize_foreign(file, path).kind != formats::ForeignKind::kSavedModel;
+}
+
+// What only an ONNX file has a use for is a mistake beside another one.
+Status check_tflite_options(const std::string& path, const FrontEndOptions& options) {
+  const bool are_used = !options.input_values.empty() || !options.keep_nchw.empty() || options.pad_selections ||
+                        options.unroll || !options.simplify;
+  REEF_REQUIRE(!are_used,
+               "'{}' is a TFLite model; --input-value, --keep-nchw, --pad-nms, --unroll and --no-simplify are for ONNX",
+               path);
+  return ok_status();
+}
+
+// "" is the name of the only input that is none of the weights.
+Status name_only_input(const onnx::Model& model, InputShapes& shapes) {
+  const auto nameless = shapes.find("");
+  if (nameless == shapes.end()) return ok_status();
+  std::vector<std::string> names;
+  for (const onnx::ValueInfo& info : model.graph.inputs) {
+    const auto is_it = [&](const onnx::Tensor& tensor) { return tensor.name == info.name; };
+    const auto& weights = model.graph.initializers;
+    if (std::none_of(weights.begin(), weights.end(), is_it)) names.push_back(info.name);
+  }
+  REEF_REQUIRE(names.size() == 1, "--input-shape: say which of the {} inputs, as name:1,2,3: {}", names.size(),
+               fmt::join(names, ", "));
+  shapes[names[0]] = nameless->second;
+  shapes.erase("");
+  return ok_status();
 }
 
 Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions& options) {
@@ -36,6 +71,7 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
   std::vector<std::string> names;
   {
     REEF_ASSIGN_OR_RETURN(onnx::Model model, onnx::load_model(path));
+    REEF_RETURN_IF_ERROR(name_only_input(model, import_options.input_shapes).in(path));
     for (const auto& [name, values] : options.input_values) {
       REEF_ASSIGN_OR_RETURN(import_options.input_values[name], import::input_value(model, name, values));
     }
@@ -61,8 +97,10 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
 Result<FrontEndResult> load_any_model(const std::string& path, const FrontEndOptions& options) {
   REEF_ASSIGN_OR_RETURN(const bool onnx, is_onnx(path));
   if (onnx) return load_onnx(path, options);
+  REEF_RETURN_IF_ERROR(check_tflite_options(path, options));
   FrontEndResult result;
   REEF_ASSIGN_OR_RETURN(result.model, tflite::load_model(path, &result.notes));
+  if (options.resizes_tflite) REEF_RETURN_IF_ERROR(resize_inputs(result.model, options.input_shapes).in(path));
   return result;
 }
 

@@ -8,13 +8,17 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/resize_inputs.h"
 #include "ir/model.h"
 
 namespace reef::compiler {
 
 struct FrontEndOptions {
-  // Sizes of inputs whose file leaves them open, or says otherwise; by the input's name in the file.
-  std::map<std::string, std::vector<std::int64_t>> input_shapes;
+  // Sizes of inputs whose file leaves them open, or says otherwise; by the input's name in the file, "" for the only
+  // one.
+  InputShapes input_shapes;
+  // TFLite: give the inputs those sizes. False: the caller does, as an interpreter can.
+  bool resizes_tflite = true;
   // ONNX: inputs with a fixed value (sizes, axes), which are no inputs of the result.
   std::map<std::string, std::vector<double>> input_values;
   // ONNX: inputs and outputs (names) that stay channels-first; all others become channels-last.

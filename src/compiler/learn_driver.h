@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/front_end.h"
 #include "compiler/learn_data.h"
 #include "ir/model.h"
 #include "learn/advice.h"
@@ -29,6 +30,7 @@ enum class Mirroring { kAuto, kOn, kOff };
 struct LearnOptions {
   LearnMethod method = LearnMethod::kImprinting;
   std::string model;      // file: classifier, extractor or learned model, compiled or not
+  FrontEndOptions front_end;
   std::string embedding;  // tensor to cut at; empty: found
   bool compile = false;   // the extractor, for the Edge TPU, before anything else
   data::DatasetOptions data;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model's inputs and outputs: sizes that are open, values that are fixed, channels-last images.
 #include <algorithm>
+#include <cctype>
 #include <unordered_set>
 
 #include "import/onnx/import_run.h"
@@ -11,6 +12,32 @@ bool Importer::keeps_nchw(const std::string& name) const {
   return options_.keep_all_nchw ||
          std::find(options_.keep_nchw.begin(), options_.keep_nchw.end(), name) != options_.keep_nchw.end();
 }
+
+namespace {
+
+// The option's value with what is known filled in, for the user to complete: "images:1,3,HEIGHT,WIDTH".
+std::string shape_to_type(const onnx::ValueInfo& info) {
+  std::string text = info.name + ":";
+  for (std::size_t i = 0; i < info.dims.size(); ++i) {
+    if (i > 0) text += ',';
+    const std::string& symbol = info.dims[i].symbol;
+    const bool is_word = !symbol.empty() && std::all_of(symbol.begin(), symbol.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    });
+    if (info.dims[i].size >= 0) {
+      text += fmt::format("{}", info.dims[i].size);
+    } else if (i == 0) {
+      text += '1';
+    } else if (is_word) {
+      for (const char c : symbol) text += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    } else {
+      text += "SIZE";
+    }
+  }
+  return text;
+}
+
+}  // namespace
 
 Result<std::vector<std::int64_t>> Importer::input_shape(const onnx::ValueInfo& info) {
   std::vector<std::int64_t> dims;
@@ -33,8 +60,9 @@ Result<std::vector<std::int64_t>> Importer::input_shape(const onnx::ValueInfo& i
                         info.dims[i].symbol.empty() ? "" : fmt::format(" ('{}')", info.dims[i].symbol)));
       }
       if (size < 0) {
-        return unsupported("input '{}': size {} is open{}; fix all sizes with --input-shape {}:SIZE,...", info.name, i,
-                           info.dims[i].symbol.empty() ? "" : fmt::format(" ('{}')", info.dims[i].symbol), info.name);
+        return unsupported("input '{}': size {} is open{}; fix all sizes with --input-shape {}", info.name, i,
+                           info.dims[i].symbol.empty() ? "" : fmt::format(" ('{}')", info.dims[i].symbol),
+                           shape_to_type(info));
       }
       dims.push_back(size);
     }

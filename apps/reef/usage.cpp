@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "usage.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace reef::app {
+namespace {
+
+// Lower case, without leading dashes, '-' for '_'.
+std::string normalized(const std::string& word) {
+  const std::size_t begin = word.find_first_not_of('-');
+  std::string result = begin == std::string::npos ? "" : word.substr(begin);
+  for (char& c : result) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+// Letters to insert, delete, replace or exchange with their neighbour.
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      const bool is_same = a[i - 1] == b[j - 1];
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (is_same ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+// Names that other programs give to what some option of ours is.
+const std::vector<std::vector<std::string>>& synonyms() {
+  static const std::vector<std::vector<std::string>> groups = {
+      {"data", "images", "image-dir", "pictures", "samples", "dataset", "representative-dataset", "calibration-data"},
+      {"out", "output", "out-dir", "output-dir", "output-path", "out-file", "output-file", "outdir"},
+      {"in", "input", "inputs", "input-file"},
+      {"image", "picture", "photo"},
+      {"min-runtime-version", "runtime", "runtime-version"},
+      {"threads", "jobs", "num-threads", "workers"},
+      {"input-shape", "input-shapes", "shape", "shapes", "input-size", "imgsz", "overwrite-input-shape"},
+      {"time-limit", "timeout", "timeout-sec"},
+      {"labels", "label-file", "classes", "names"},
+      {"limit", "max-samples", "num-samples"},
+      {"keep-nchw", "keep-ncw-or-nchw-or-ncdhw-input-names"},
+  };
+  return groups;
+}
+
+std::string synonym_of(const std::string& word, const std::vector<std::string>& known) {
+  const std::string wanted = normalized(word);
+  for (const auto& group : synonyms()) {
+    if (std::find(group.begin(), group.end(), wanted) == group.end()) continue;
+    for (const std::string& candidate : known) {
+      if (std::find(group.begin(), group.end(), normalized(candidate)) != group.end()) return candidate;
+    }
+  }
+  return {};
+}
+
+// "--long" names of a command's options, as they are typed.
+std::vector<std::string> long_options(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// The subcommand that was asked for, as far as the words were understood.
+const CLI::App* innermost(const CLI::App& app, std::string& path) {
+  const CLI::App* command = &app;
+  path = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+  }
+  return command;
+}
+
+std::string quoted_list(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(fmt::format("'{}'", word));
+  return fmt::format("{}", fmt::join(quoted, ", "));
+}
+
+// Other commands that have an option of exactly this name.
+std::string where_it_exists(const CLI::App& app, const CLI::App& command, const std::string& option) {
+  std::vector<std::string> found;
+  for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const auto names = long_options(*other);
+    if (other != &command && std::find(names.begin(), names.end(), option) != names.end()) {
+      found.push_back(fmt::format("{} {}", app.get_name(), other->get_name()));
+    }
+  }
+  return found.empty() ? "" : fmt::format("; {} {} it", fmt::join(found, ", "), found.size() == 1 ? "has" : "have");
+}
+
+std::string unknown_options(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& unknown) {
+  std::string text = fmt::format("there is no option {}", quoted_list(unknown));
+  const std::vector<std::string> known = long_options(command);
+  std::vector<std::string> meant;
+  for (const std::string& word : unknown) {
+    const std::string name = word.substr(0, word.find('='));
+    std::string near = word.starts_with("--") ? nearest_word(name, known) : "";
+    if (near.empty() || edit_distance(normalized(near), normalized(name)) > 1) {
+      const std::string synonym = synonym_of(name, known);
+      if (!synonym.empty()) near = synonym;
+    }
+    if (!near.empty() && std::find(meant.begin(), meant.end(), near) == meant.end()) meant.push_back(near);
+  }
+  if (!meant.empty()) return text + fmt::format("; did you mean {}?", fmt::join(meant, ", "));
+  return text + where_it_exists(app, command, unknown[0].substr(0, unknown[0].find('=')));
+}
+
+std::string missing_argument(const CLI::App& command, const std::string& what) {
+  const std::string name = what.substr(0, what.find(" is required"));
+  if (name == "A subcommand") {
+    std::vector<std::string> names;
+    for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(sub->get_name());
+    }
+    return fmt::format("a command is missing; there are {}", fmt::join(names, ", "));
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_name() == name || option->get_name(true) == name) {
+      return fmt::format("'{}' is missing: {}", name, option->get_description());
+    }
+  }
+  return fmt::format("'{}' is missing", name);
+}
+
+// CLI11: "--in: 1 required TEXT missing", "--mean-std: At least 2 required but received 1".
+std::string missing_value(const std::string& what) {
+  const std::size_t colon = what.find(": ");
+  constexpr std::string_view kAtLeast = ": At least ";
+  if (const std::size_t at = what.find(kAtLeast); at != std::string::npos) {
+    return fmt::format("{} needs {} values", what.substr(0, at), std::atoi(what.c_str() + at + kAtLeast.size()));
+  }
+  if (colon == std::string::npos || what.find("missing", colon) == std::string::npos) return what;
+  const int count = std::atoi(what.c_str() + colon + 2);
+  return count > 1 ? fmt::format("{} needs {} more values", what.substr(0, colon), count)
+                   : fmt::format("{} needs a value", what.substr(0, colon));
+}
+
+std::string without_prefix(const std::string& what, std::string_view prefix) {
+  return what.starts_with(prefix) ? what.substr(prefix.size()) : what;
+}
+
+}  // namespace
+
+std::string nearest_word(const std::string& word, const std::vector<std::string>& known) {
+  const std::string wanted = normalized(word);
+  std::string best;
+  // One letter can be anything.
+  std::size_t best_distance = wanted.size() < 2 ? 1 : std::max<std::size_t>(1, wanted.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    const std::string name = normalized(candidate);
+    const bool extends = wanted.size() >= 3 && name.starts_with(wanted);
+    const std::size_t distance = extends ? 1 : edit_distance(wanted, name);
+    if (distance >= best_distance) continue;
+    best = candidate;
+    best_distance = distance;
+  }
+  return best;
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  const std::string list = fmt::format("{}", fmt::join(words, ", "));
+  return CLI::Validator(
+      [words, list](std::string& text) -> std::string {
+        for (const std::string& word : words) {
+          if (normalized(word) != normalized(text) || text.empty()) continue;
+          text = word;
+          return {};
+        }
+        const std::string near = nearest_word(text, words);
+        return fmt::format("'{}' is not allowed; allowed: {}{}", text, list,
+                           near.empty() ? "" : fmt::format(" (did you mean {}?)", near));
+      },
+      "{" + fmt::format("{}", fmt::join(words, ",")) + "}");
+}
+
+CLI::Validator between(double least, double most) {
+  const std::string range = fmt::format("{:.15g} to {:.15g}", least, most);
+  return CLI::Validator(
+      [least, most, range](std::string& text) -> std::string {
+        double value = 0;
+        if (!CLI::detail::lexical_cast(text, value) || std::isnan(value)) {
+          return fmt::format("'{}' is no number; allowed: {}", text, range);
+        }
+        if (value >= least && value <= most) return {};
+        return fmt::format("{} is out of range; allowed: {}", text, range);
+      },
+      fmt::format("{:.15g}..{:.15g}", least, most));
+}
+
+CLI::Validator not_negative() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        double value = 0;
+        if (!CLI::detail::lexical_cast(text, value)) return fmt::format("'{}' is no number", text);
+        return value >= 0 ? "" : fmt::format("{} is out of range; allowed: 0 and more", text);
+      },
+      "");
+}
+
+CLI::Validator positive() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        double value = 0;
+        if (!CLI::detail::lexical_cast(text, value)) return fmt::format("'{}' is no number", text);
+        return value > 0 ? "" : fmt::format("{} is out of range; allowed: more than 0", text);
+      },
+      "");
+}
+
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  std::string path;
+  const CLI::App* command = innermost(app, path);
+  std::vector<std::string> unknown, surplus;
+  for (const std::string& word : app.remaining(/*recurse=*/true)) {
+    (word.size() > 1 && word[0] == '-' ? unknown : surplus).push_back(word);
+  }
+  const std::string kind = error.get_name(), what = error.what();
+  std::string sentence;
+  if (!unknown.empty()) {
+    sentence = unknown_options(app, *command, unknown);
+  } else if (kind == "RequiredError") {
+    sentence = missing_argument(*command, what);
+  } else if (kind == "ArgumentMismatch") {
+    sentence = missing_value(what);
+  } else if (kind == "ConversionError") {
+    sentence = without_prefix(what, "Could not convert: ") + ": that is no number, or one that does not fit";
+  } else if (kind == "ExcludesError") {
+    sentence = fmt::format("{}; give one of them", what);
+    if (const std::size_t at = what.find(" excludes "); at != std::string::npos) {
+      sentence = fmt::format("{} and {} do not go together", what.substr(0, at), what.substr(at + 10));
+    }
+  } else if (!surplus.empty()) {
+    sentence = fmt::format("too many arguments: {}", quoted_list(surplus));
+  } else {
+    sentence = what;
+  }
+  return fmt::format("{}: {}\n`{} --help` lists what it takes.", path, sentence, path);
+}
+
+}  // namespace reef::app

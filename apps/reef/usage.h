@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a mistyped command line is answered with: what is wrong, what was given, what is allowed, what was probably
+// meant. The validators here take the place of CLI11's, whose messages show its internals ("Check 3 value in {0->...").
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace reef::app {
+
+// The word of `known` that `word` was probably meant to be; empty: none is near. Case, '-' and '_' do not matter.
+std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
+
+// The value is one of these words; give it to transform(), which makes "CPU" the word "cpu".
+CLI::Validator one_of(std::vector<std::string> words);
+
+// The value is one of these words and becomes the enumerator that belongs to it.
+template <typename Enum>
+CLI::Validator one_of(const std::map<std::string, Enum>& meanings) {
+  std::vector<std::string> words;
+  for (const auto& [word, meaning] : meanings) words.push_back(word);
+  const CLI::Validator is_known = one_of(std::move(words));
+  return CLI::Validator(
+      [meanings, is_known](std::string& text) {
+        std::string problem = is_known(text);
+        if (problem.empty()) text = std::to_string(static_cast<int>(meanings.at(text)));
+        return problem;
+      },
+      "");
+}
+
+// The value is a number in this range, ends included.
+CLI::Validator between(double least, double most);
+CLI::Validator not_negative();
+CLI::Validator positive();
+
+// One sentence about a command line that `app` could not parse.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace reef::app
