@@ -108,7 +108,7 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cl
   if (source == nullptr)
     return invalid_input(
         "int8 and int16x8 need samples to calibrate with: name them with --data (a folder of pictures, .npz or .npy); "
-        "--mode dynamic and float16 need none");
+        "`reef quantize --mode dynamic` needs none, nor does float16");
   Session session(*source, options);
   REEF_RETURN_IF_ERROR(session.split_samples());
   session.measure_with_more(model);

@@ -39,11 +39,9 @@ ops::GoogleStatus google_status(const partition::Assessment& assessment, const p
 }
 
 std::string quantizing_advice() {
-  return "Quantize all of it to 8 bits, with a few hundred typical inputs. This version of Reef does not do that yet. "
-         "TensorFlow's converter does, from the network that the file was made of: optimizations = [Optimize.DEFAULT], "
-         "representative_dataset = your inputs, target_spec.supported_ops = [OpsSet.TFLITE_BUILTINS_INT8]. So does "
-         "Google's ai-edge-quantizer, from the .tflite file. (To come: reef quantize MODEL --data FOLDER -o "
-         "OUT.tflite)";
+  return "Quantize all of it to 8 bits, with a few hundred typical inputs: `reef quantize MODEL --data SAMPLES -o "
+         "OUT.tflite`, or in one step `reef compile MODEL --data SAMPLES`. SAMPLES is a folder of pictures, an .npz or "
+         "an .npy file (docs/quantize.md). TensorFlow's converter and Google's ai-edge-quantizer make such files too.";
 }
 
 std::string time_text(double us) {
