@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "quantize/integer_lstm.h"
+#include "quantize/masks.h"
 #include "quantize/op_rules.h"
 
 namespace reef::quantize {
@@ -17,14 +18,23 @@ struct Worker {
   std::vector<std::vector<std::byte>> inputs;
   std::vector<SampleStatistics> sample;
   std::vector<Histogram> histograms;
+  std::vector<float> memory;
 
-  void observe(std::int32_t channels, std::int32_t tensor, const ops::Tensor& value) {
+  // softmax_row: see softmax_rows.
+  void observe(std::int32_t channels, std::int64_t softmax_row, std::int32_t tensor, const ops::Tensor& value) {
     if (value.type != ir::DataType::kFloat32) return;
     const auto t = static_cast<std::size_t>(tensor);
-    const std::span<const float> values = value.values<float>();
+    std::span<const float> values = value.values<float>();
+    if (softmax_row > 0) values = as_softmax_reads(values, softmax_row, memory);
     SampleStatistics& statistics = sample[t];
     statistics.observe(values, channels);
-    if (statistics.not_finite > 0 || statistics.min > statistics.max) return;
+    if (statistics.min > statistics.max) return;
+    if (statistics.masked > 0) {
+      std::vector<float> counted;
+      std::copy_if(values.begin(), values.end(), std::back_inserter(counted), [](float v) { return !is_masked(v); });
+      memory = std::move(counted);
+      values = memory;
+    }
     histograms[t].add(values, std::max(std::abs(statistics.min), std::abs(statistics.max)));
   }
 
@@ -34,7 +44,7 @@ struct Worker {
     ops::Tensor all = *run.inputs[kLstmCellState];
     all.data = reinterpret_cast<std::byte*>(cells.data());
     all.bytes = cells.size() * sizeof(float);
-    observe(0, run.op->inputs[kLstmCellState], all);
+    observe(0, 0, run.op->inputs[kLstmCellState], all);
   }
 };
 
@@ -61,6 +71,13 @@ std::vector<std::int32_t> observed_channels(const ir::Subgraph& graph) {
   return result;
 }
 
+// Whether TFLite's fixed-point sum of exponentials, which holds 4095, could overflow.
+bool is_long_softmax(const ir::Operator& op, const ops::Tensor& result) {
+  constexpr std::int32_t kLargestSum = 4095;
+  return op.type == "SOFTMAX" && result.type == ir::DataType::kFloat32 && result.shape.rank() > 0 &&
+         result.shape.last() > kLargestSum;
+}
+
 // Those whose state is to be observed.
 std::vector<bool> operators_with_cells(const ir::Model& model) {
   std::vector<bool> result;
@@ -85,16 +102,21 @@ Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, con
     worker.histograms.resize(graph.tensors.size());
   }
   const std::vector<bool> has_cells = operators_with_cells(*model);
+  const std::vector<std::int64_t> rows = softmax_rows(*model);
   SampleHooks hooks;
   hooks.observer = [&](int index) -> std::function<Status(const cpu::OpRun&)> {
     Worker& worker = workers[static_cast<std::size_t>(index)];
-    return [&worker, &channels, &has_cells](const cpu::OpRun& run) {
+    return [&worker, &channels, &has_cells, &rows](const cpu::OpRun& run) {
       if (run.subgraph != 0) return ok_status();
       if (has_cells[static_cast<std::size_t>(run.op_index)]) worker.observe_cells(run);
       for (std::size_t i = 0; i < run.outputs.size(); ++i) {
         if (run.outputs[i] == nullptr) continue;
         const std::int32_t t = run.op->outputs[i];
-        worker.observe(channels[static_cast<std::size_t>(t)], t, *run.outputs[i]);
+        worker.observe(channels[static_cast<std::size_t>(t)], rows[static_cast<std::size_t>(t)], t, *run.outputs[i]);
+        if (is_long_softmax(*run.op, *run.outputs[i])) {
+          const ops::Tensor& result = *run.outputs[i];
+          worker.sample[static_cast<std::size_t>(t)].observe_rows(result.values<float>(), result.shape.last());
+        }
       }
       return ok_status();
     };
@@ -104,7 +126,8 @@ Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, con
     worker.inputs.resize(graph.inputs.size());
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const ops::Tensor& input = interpreter.input(static_cast<int>(i));
-      worker.observe(channels[static_cast<std::size_t>(graph.inputs[i])], graph.inputs[i], input);
+      const auto t = static_cast<std::size_t>(graph.inputs[i]);
+      worker.observe(channels[t], rows[t], graph.inputs[i], input);
       worker.inputs[i].assign(input.data, input.data + input.bytes);
     }
   };

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "ir/describe.h"
+#include "quantize/graph_index.h"
+#include "quantize/scale_limits.h"
 
 namespace reef::quantize {
 namespace {
@@ -15,7 +17,19 @@ constexpr std::int64_t kEnoughSamples = 32;  // below, tails of the values are h
 constexpr double kPixelRange = 64;           // inputs of a normalized network do not reach this
 constexpr double kDeadShare = 0.5;           // share of computed tensors that never change
 
-Status check_numbers(const ir::Subgraph& graph, const Calibration& calibration) {
+// Infinities that the model has as constants, the filling of a mask, are no failure where they are passed on.
+bool reads_infinities(const ir::Model& model, const Calibration& calibration, const ir::Operator& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t t) {
+    if (t < 0) return false;
+    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(t)];
+    if (!is_float_constant(model, tensor)) return calibration.tensors[static_cast<std::size_t>(t)].infinite > 0;
+    const std::vector<float> values = float_values(model, tensor);
+    return std::any_of(values.begin(), values.end(), [](float v) { return std::isinf(v); });
+  });
+}
+
+Status check_numbers(const ir::Model& model, const Calibration& calibration) {
+  const ir::Subgraph& graph = model.subgraphs[0];
   for (const std::int32_t t : graph.inputs) {
     const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(t)];
     REEF_REQUIRE(seen.not_finite == 0,
@@ -26,7 +40,8 @@ Status check_numbers(const ir::Subgraph& graph, const Calibration& calibration) 
     for (const std::int32_t t : graph.operators[i].outputs) {
       if (t < 0) continue;
       const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(t)];
-      if (seen.not_finite == 0) continue;
+      const bool is_mask = seen.not_finite == seen.infinite && reads_infinities(model, calibration, graph.operators[i]);
+      if (seen.not_finite == 0 || is_mask) continue;
       return invalid_input(
           "{} gives {} infinite or undefined values of {} on these samples, though the inputs are finite: the float "
           "model itself fails on them. Wrong preprocessing is the usual reason",
@@ -55,11 +70,34 @@ void check_inputs(const ir::Subgraph& graph, const Calibration& calibration, std
   }
 }
 
+// Values that 8 bits cannot tell from zero: what a network gives that was made, but not trained.
+void check_training(const ir::Subgraph& graph, const Calibration& calibration, std::vector<std::string>& warnings) {
+  std::int64_t tiny = 0;
+  std::string first;
+  for (const ir::Operator& op : graph.operators) {
+    for (const std::int32_t t : op.outputs) {
+      const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(std::max(t, 0))];
+      if (t < 0 || !seen.seen() || graph.tensors[static_cast<std::size_t>(t)].type != ir::DataType::kFloat32) continue;
+      const double size = std::max(std::abs(static_cast<double>(seen.min)), std::abs(static_cast<double>(seen.max)));
+      if (!(size > 0) || size >= 255 * kSmallestActivationScale) continue;
+      if (tiny++ == 0) first = ir::describe_name(graph.tensors[static_cast<std::size_t>(t)].name);
+    }
+  }
+  if (tiny == 0) return;
+  warnings.push_back(
+      fmt::format("the weights look untrained: {} tensor{} from '{}' on hold{} no number above {:.2g} in size on these "
+                  "samples. Such tensors get a step of {:g}, at which the smallest of their values are 0; the result "
+                  "shows what maps to the Edge TPU, not how accurate it will be",
+                  tiny, tiny == 1 ? "" : "s", first, tiny == 1 ? "s" : "", 255 * kSmallestActivationScale,
+                  kSmallestActivationScale));
+}
+
 }  // namespace
 
 Status check_calibration(const ir::Model& model, const Calibration& calibration, std::vector<std::string>& warnings) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  REEF_RETURN_IF_ERROR(check_numbers(graph, calibration));
+  REEF_RETURN_IF_ERROR(check_numbers(model, calibration));
+  check_training(graph, calibration, warnings);
   if (calibration.samples < kEnoughSamples) {
     warnings.push_back(fmt::format(
         "only {} sample{} to calibrate with: ranges rest on very little; {} or more that are typical are better",

@@ -6,11 +6,15 @@
 #include <numeric>
 
 #include "quantize/graph_index.h"
+#include "quantize/masks.h"
+#include "quantize/scale_limits.h"
 
 namespace reef::quantize {
 namespace {
 
-constexpr float kMuchWider = 4;         // a group's range over a member's, at which another reader counts
+constexpr float kMuchWider = 4;        // a group's range over a member's, at which another reader counts
+constexpr float kMaskedConstant = 64;  // a constant's range over the part of it that makes a difference to the result
+constexpr double kFinestSum = 0x1p-12, kFinestProduct = 0x1p-12;  // a result's step over those of its operands
 constexpr float kFitTolerance = 1.02f;  // a fixed range may be exceeded by this: it saturates by less than three steps
 
 float span_of(const Range& range) { return range.max - range.min; }
@@ -40,6 +44,7 @@ class Groups {
     for (std::size_t i = 0; i < decisions_.size(); ++i) {
       if (is_same_scale(i)) join(static_cast<std::int32_t>(i), apart);
     }
+    keep_usable();
     return collect();
   }
 
@@ -129,6 +134,36 @@ class Groups {
     }
   }
 
+  void widen(std::int32_t t, double scale) {
+    const auto r = static_cast<std::size_t>(root(t));
+    if (!fixed_[r]) range_[r] = at_least(range_[r], scale);
+  }
+
+  // Tiny ranges, of a network that was not trained or of values that cancel out, are widened to what kernels can
+  // compute: the steps stay far below those of the operands. Ranges only grow, and results stand behind operands.
+  void keep_usable() {
+    for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
+      if (is_used_[t]) widen(static_cast<std::int32_t>(t), kSmallestActivationScale);
+    }
+    for (std::size_t i = 0; i < decisions_.size(); ++i) {
+      if (decisions_[i].treatment != Treatment::kInteger) continue;
+      const ir::Operator& op = graph_.operators[i];
+      const auto step_of = [&](std::int32_t t) -> double {
+        if (!is_float(t)) return 0;
+        return is_constant(t) ? constant_affine(op, t).scale : affine_of(t).scale;
+      };
+      if (op.type == "SOFTMAX" || op.type == "LOG_SOFTMAX") {
+        const double beta = op.type == "SOFTMAX" ? op.attributes.get_float("beta", 1) : 1;
+        if (beta > 0 && is_float(op.inputs[0])) widen(op.inputs[0], kSmallestSoftmaxScale / std::min(beta, 1.0));
+      } else if (op.type == "ADD" || op.type == "SUB" || op.type == "SQUARED_DIFFERENCE" || op.type == "MUL") {
+        const double a = step_of(op.inputs[0]), b = step_of(op.inputs[1]);
+        widen(op.outputs[0], op.type == "ADD" || op.type == "SUB" ? std::max(a, b) * kFinestSum
+                             : op.type == "MUL"                   ? a * b * kFinestProduct
+                                                                  : std::max(a, b) * std::max(a, b) * kFinestSum);
+      }
+    }
+  }
+
   Affine affine_of(std::int32_t t) {
     const auto r = static_cast<std::size_t>(root(t));
     return fixed_[r] ? *fixed_[r] : affine_for(range_[r], mode_);
@@ -137,16 +172,27 @@ class Groups {
   Range constant_range(std::int32_t t) const {
     Range range;
     for (const float v : float_values(model_, graph_.tensors[static_cast<std::size_t>(t)])) {
-      if (std::isfinite(v)) range = hull(range, {v, v});
+      if (!is_masked(v)) range = hull(range, {v, v});
     }
     return range;
   }
   // A constant operand of an operator that wants no equal scales. The second matrix of a product is weights: symmetric.
-  Affine constant_affine(const ir::Operator& op, std::int32_t t) const {
+  Affine constant_affine(const ir::Operator& op, std::int32_t t) {
     Range range = constant_range(t);
-    if (op.type != "BATCH_MATMUL") return affine_for(range, mode_);
+    if (op.inputs.size() == 2 && is_float(op.outputs[0])) range = useful_constant(op, t, range);
+    if (op.type != "BATCH_MATMUL") return affine_for(at_least(range, kSmallestActivationScale), mode_);
     const float m = std::max(-range.min, range.max);
     return {m > 0 ? m / 127 : 1.0f, 0};
+  }
+
+  // Masks among a constant's values only push the result beyond its range: they are cut to where they do that.
+  Range useful_constant(const ir::Operator& op, std::int32_t t, const Range& range) {
+    const std::size_t position = op.inputs[0] == t ? 0 : 1;
+    const std::int32_t other = op.inputs[1 - position];
+    if (!is_float(other) || is_constant(other)) return range;
+    const Range result = range_of(affine_of(op.outputs[0]), mode_), beside = range_of(affine_of(other), mode_);
+    const Range useful = useful_range(op, position, range, beside, result, affine_of(other).scale);
+    return span_of(range) > kMaskedConstant * span_of(useful) ? useful : range;
   }
 
   Scales collect() {
@@ -220,7 +266,7 @@ std::vector<Range> with_constants(const ir::Model& model, const std::vector<Deci
       // the samples need not have met all of it, and an entry that is cut off is wrong every time.
       if (op.type != "CONCATENATION" && op.type != "PACK" && op.type != "GATHER") continue;
       for (const float v : float_values(model, graph.tensors[static_cast<std::size_t>(t)])) {
-        range = hull(range, {std::min(v, 0.0f), std::max(v, 0.0f)});
+        if (!is_masked(v)) range = hull(range, {std::min(v, 0.0f), std::max(v, 0.0f)});
       }
     }
   }
@@ -243,7 +289,8 @@ Affine affine_for(const Range& range, Mode mode) {
 
 Scales assign_scales(const ir::Model& model, const std::vector<Decision>& decisions, const std::vector<Range>& ranges,
                      Mode mode, const std::vector<std::pair<std::int32_t, int>>& apart) {
-  return Groups(model, decisions, with_constants(model, decisions, ranges), mode).run(apart);
+  const std::vector<Range> all = without_masks(model, decisions, with_constants(model, decisions, ranges));
+  return Groups(model, decisions, all, mode).run(apart);
 }
 
 }  // namespace reef::quantize

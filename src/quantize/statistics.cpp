@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "quantize/masks.h"
+
 namespace reef::quantize {
 namespace {
 
@@ -119,12 +121,16 @@ void SampleStatistics::observe(std::span<const float> all, std::int64_t channel_
   seen = true;
   values += all.size();
   const Extremes found = extremes(all);
-  if (!found.all_finite) {
-    for (const float v : all) not_finite += std::isfinite(v) ? 0u : 1u;
+  if (!found.all_finite || is_masked(found.min) || is_masked(found.max)) {
     for (const float v : all) {
-      if (!std::isfinite(v)) continue;
-      min = std::min(min, v);
-      max = std::max(max, v);
+      if (!is_masked(v)) {
+        min = std::min(min, v);
+        max = std::max(max, v);
+        continue;
+      }
+      ++masked;
+      not_finite += std::isfinite(v) ? 0u : 1u;
+      infinite += std::isinf(v) ? 1u : 0u;
     }
     return;  // sums would be worthless
   }
@@ -151,6 +157,14 @@ void SampleStatistics::observe(std::span<const float> all, std::int64_t channel_
   for (std::size_t i = 0; i < c; ++i) channels.sum[i] += row_sum[i];
 }
 
+void SampleStatistics::observe_rows(std::span<const float> all, std::int64_t row) {
+  const auto length = static_cast<std::size_t>(std::max<std::int64_t>(row, 1));
+  for (std::size_t at = 0; at + length <= all.size(); at += length) {
+    const std::span<const float> elements = all.subspan(at, length);
+    smallest_row_max = std::min(smallest_row_max, *std::max_element(elements.begin(), elements.end()));
+  }
+}
+
 void SampleStatistics::clear() {
   ChannelStatistics memory = std::move(channels);
   *this = SampleStatistics();
@@ -165,6 +179,8 @@ void TensorStatistics::merge_sample(const SampleStatistics& sample) {
   if (!sample.seen) return;
   values += sample.values;
   not_finite += sample.not_finite;
+  infinite += sample.infinite;
+  smallest_row_max = std::min(smallest_row_max, sample.smallest_row_max);
   if (sample.min > sample.max) return;  // nothing finite
   min = std::min(min, sample.min);
   max = std::max(max, sample.max);

@@ -16,6 +16,7 @@
 #include "quantize/graph_index.h"
 #include "quantize/integer_lstm.h"
 #include "quantize/scale_groups.h"
+#include "quantize/scale_limits.h"
 #include "quantize/weights.h"
 #include "rewrite/op_list.h"
 
@@ -70,6 +71,7 @@ class Writer {
     for (std::int32_t& t : result_.tensor_of) t = moved[static_cast<std::size_t>(t)];
     ir::drop_unused_buffers(result_.model);
     REEF_RETURN_IF_ERROR(ir::verify(result_.model).in("the quantized model (a defect in Reef)"));
+    REEF_RETURN_IF_ERROR(check_scales(result_.model));
     return std::move(result_);
   }
 
@@ -193,6 +195,7 @@ class Writer {
         op.inputs[i] = in_form(t, edge != scales_.edges.end() ? Form{integer_, edge->second} : integer_form(t));
       }
     }
+    if (op.type == "DIV") keep_from_zero(op, from_.operators[static_cast<std::size_t>(number)].inputs[1]);
     if (rule.kind == RuleKind::kWeighted) make_weights(number, rule, op);
     if (rule.kind == RuleKind::kRecurrent) {
       const Range& cells = plan_.ranges[static_cast<std::size_t>(op.inputs[kLstmCellState])];
@@ -204,6 +207,38 @@ class Writer {
       op.attributes.set("pot_scale_int16", false);
     }
     return ok_status();
+  }
+
+  // A divisor that is never 0 may be so small that it rounds to 0, by which integers cannot be divided: it becomes one
+  // step. Of a computed one by MAXIMUM or MINIMUM, after the sign it has. `divisor`: in the float model.
+  void keep_from_zero(ir::Operator& op, std::int32_t divisor) {
+    const std::int32_t t = op.inputs[1];
+    const ir::Tensor tensor = tensors()[static_cast<std::size_t>(t)];
+    const Affine affine{tensor.quantization.scale[0], static_cast<std::int32_t>(tensor.quantization.zero_point[0])};
+    if (is_float_constant(source_, from_.tensors[static_cast<std::size_t>(divisor)])) {
+      op.inputs[1] = constant(divisor, {tensor.type, affine}, Zero::kBecomesStep);
+      return;
+    }
+    // By what was observed; of a scale that the model carries, by what it can hold.
+    const Range& seen = plan_.ranges[static_cast<std::size_t>(divisor)];
+    const bool is_negative = seen.min < 0 || (seen == Range{} && affine.zero_point == 127);
+    const bool has_one_sign =
+        seen == Range{} ? affine.zero_point == -128 || is_negative : seen.min == 0 || seen.max == 0;
+    if (!has_one_sign) return;
+    const std::int32_t limit = new_tensor(divisor, {tensor.type, affine}, "_step");
+    tensors().back().shape = ir::Shape{1};
+    const auto step = static_cast<std::int8_t>(affine.zero_point + (is_negative ? -1 : 1));
+    set_constant(result_.model, tensors().back(), std::vector<std::int8_t>{step});
+    ir::Operator guard;
+    guard.type = is_negative ? "MINIMUM" : "MAXIMUM";
+    guard.builtin_code = rewrite::builtin_code(guard.type);
+    guard.version = rule_of(guard.type)->version8;
+    guard.options_type = "MaximumMinimumOptions";
+    guard.inputs = {t, limit};
+    guard.outputs = {new_tensor(divisor, {tensor.type, affine}, "_not_zero")};
+    op.inputs[1] = guard.outputs[0];
+    operators_.push_back(std::move(guard));
+    ++result_.integer_ops;
   }
 
   // With 16-bit activations, the constant matrix of a product is int8, as weights are.
@@ -230,13 +265,19 @@ class Writer {
     return 1;
   }
 
-  std::int32_t constant(std::int32_t t, const Form& form) {
+  enum class Zero : std::uint8_t { kStaysZero, kBecomesStep };  // what becomes of numbers that round to zero
+
+  std::int32_t constant(std::int32_t t, const Form& form, Zero zero = Zero::kStaysZero) {
     const auto key = std::pair(t, form.key());
-    if (const auto found = constants_.find(key); found != constants_.end()) return found->second;
+    const bool may_share = zero == Zero::kStaysZero;
+    if (const auto found = constants_.find(key); may_share && found != constants_.end()) return found->second;
     const std::vector<float> values = float_values(source_, from_.tensors[static_cast<std::size_t>(t)]);
     const int low = form.type == DataType::kInt16 ? -32768 : -128, high = form.type == DataType::kInt16 ? 32767 : 127;
     const auto round = [&](float v) {
-      const double q = std::round(static_cast<double>(v) / form.affine.scale) + form.affine.zero_point;
+      double steps = std::round(static_cast<double>(v) / form.affine.scale);
+      // Where all others are positive, there is no number below zero for a negative one.
+      if (zero == Zero::kBecomesStep && steps == 0) steps = v < 0 && form.affine.zero_point > low ? -1 : 1;
+      const double q = steps + form.affine.zero_point;
       return static_cast<std::int16_t>(std::isnan(q) ? form.affine.zero_point : std::clamp<double>(q, low, high));
     };
     const std::int32_t made = new_tensor(t, form, "_quantized");
@@ -251,7 +292,7 @@ class Writer {
                      [&](float v) { return static_cast<std::int8_t>(round(v)); });
       set_constant(result_.model, tensor, q);
     }
-    constants_[key] = made;
+    if (may_share) constants_[key] = made;
     return made;
   }
 
@@ -278,6 +319,7 @@ class Writer {
     std::vector<float> scales =
         given != plan_.given_weight_scales.end() ? given->second : weight_scales(values, request);
     if (given != plan_.given_weight_scales.end()) {
+      raise_to_limits(scales, input_scale);
       request.layout = channel_layout(weight_tensor.shape, scales.size() > 1 ? rule.channel_axis : -1);
     }
     // Rounding was chosen for the scales without the bias; where that raised one, it does not hold.

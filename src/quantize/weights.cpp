@@ -5,10 +5,13 @@
 #include <cmath>
 #include <limits>
 
+#include "quantize/scale_limits.h"
+
 namespace reef::quantize {
 namespace {
 
 constexpr double kLargestBias = 1 << 30;  // leaves as much again to the sum of products
+constexpr double kAboveSmallest = 1.001;  // products of scales are rounded
 constexpr int kClipSteps = 50;
 constexpr double kClipSmallest = 0.5;
 
@@ -64,7 +67,14 @@ std::vector<float> weight_scales(std::span<const float> weights, const WeightReq
     const double needed = std::abs(request.bias[b]) / (request.input_scale * kLargestBias);
     if (scale < needed) scale = static_cast<float>(needed);
   }
+  raise_to_limits(scales, request.input_scale);
   return scales;
+}
+
+void raise_to_limits(std::vector<float>& scales, double input_scale) {
+  const double factor = input_scale > 0 ? std::min(input_scale, 1.0) : 1;
+  const auto floor = static_cast<float>(kAboveSmallest * kSmallestScale / factor);
+  for (float& scale : scales) scale = std::max(scale, floor);
 }
 
 std::vector<std::int8_t> round_weights(std::span<const float> weights, const ChannelLayout& layout,

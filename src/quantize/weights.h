@@ -29,8 +29,11 @@ struct WeightRequest {
   double input_scale = 0;       // of the activations, for the bias
 };
 
-// One scale per channel. Raised where the bias would not fit into 31 bits.
+// One scale per channel. Raised where the bias would not fit into 31 bits, and by raise_to_limits.
 std::vector<float> weight_scales(std::span<const float> weights, const WeightRequest& request);
+// Weights too small for any scale (scale_limits.h), those of dead channels and of layers whose input is next to
+// nothing, get the smallest one that also leaves the bias inside the limits, at which they may round to 0.
+void raise_to_limits(std::vector<float>& scales, double input_scale);
 
 std::vector<std::int8_t> round_weights(std::span<const float> weights, const ChannelLayout& layout,
                                        std::span<const float> scales);

@@ -15,6 +15,7 @@
 #include "ir/verify.h"
 #include "numeric/half.h"
 #include "quantize/graph_index.h"
+#include "quantize/scale_limits.h"
 #include "quantize/session.h"
 #include "quantize/weights.h"
 #include "rewrite/op_list.h"
@@ -157,6 +158,7 @@ Result<QuantizeResult> weights_only(const ir::Model& model, const data::SampleSo
   QuantizeResult result = shrinker.take();
   result.float_model = model;
   REEF_RETURN_IF_ERROR(ir::verify(result.model).in("the quantized model (a defect in Reef)"));
+  REEF_RETURN_IF_ERROR(check_scales(result.model));
   const auto made = std::make_shared<const ir::Model>(result.model);
   if (source == nullptr) {
     REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(made));
