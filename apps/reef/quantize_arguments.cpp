@@ -74,8 +74,14 @@ void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments) {
   command.add_flag("--no-automatic-float", arguments.no_float, "Do not try leaving sensitive operators in float");
   command.add_flag("--adaptive-rounding", arguments.adaptive_rounding,
                    "Also try rounding weights by their effect on each layer's outputs; slow");
-  command.add_flag("--split-outputs", how.split_outputs,
-                   "Outputs that are concatenations become one output per part, each with its own scale");
+  CLI::Option* split = command.add_flag_callback(
+      "--split-outputs", [&how] { how.split_outputs = Choice::kOn; },
+      "Every output that joins parts becomes one output per part (default: where their ranges differ much)");
+  command
+      .add_flag_callback(
+          "--join-outputs", [&how] { how.split_outputs = Choice::kOff; },
+          "Outputs stay as they are, also those that join boxes and scores at one scale")
+      ->excludes(split);
 }
 
 void add_threads_option(CLI::App& command, QuantizeArguments& arguments) {

@@ -44,6 +44,13 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
     text += fmt::format("outputs: {} against the float model (measured, {} samples)\n",
                         quantize::describe(*result.error), result.held_back_samples);
   }
+  if (result.parts.size() > 1) {
+    for (const quantize::PartError& error : result.parts) {
+      text += fmt::format("  output '{}': {:.1f} dB, values from {:.3g} to {:.3g}{}\n",
+                          ir::describe_name(error.part.name), error.sqnr_db, error.min, error.max,
+                          error.is_dead ? fmt::format(" all become {:.3g}", error.dead_value) : "");
+    }
+  }
   for (const std::string& layer : outcome.worst_layers) text += fmt::format("worst layer: {}\n", layer);
   if (!request.report.empty()) text += fmt::format("every layer's error: {}\n", request.report);
   text += fmt::format("{:.1f} s (measured)\n", outcome.seconds);

@@ -61,6 +61,18 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
   json["integer_operators"] = result.integer_ops;
   json["conversions"] = result.conversions;
   if (result.error) json["error"] = json_of(*result.error);
+  json["outputs"] = Json::array();
+  for (const quantize::PartError& error : result.parts) {
+    json["outputs"].push_back({{"name", error.part.name},
+                               {"output", error.part.output},
+                               {"axis", error.part.axis},
+                               {"begin", error.part.begin},
+                               {"size", error.part.size},
+                               {"sqnr_db", error.sqnr_db},
+                               {"min", error.min},
+                               {"max", error.max},
+                               {"is_dead", error.is_dead}});
+  }
   json["warnings"] = result.warnings;
   json["notes"] = outcome.notes;
   for (const std::string& note : result.notes) json["notes"].push_back(note);

@@ -53,7 +53,7 @@ Result<std::vector<Detection>> decode_ssd(std::span<const TensorValues> outputs,
   return detections;
 }
 
-// One output that was given out in parts, each with its own scale (reef quantize --split-outputs), put together again:
+// One output that was given out in parts, each with its own scale (reef quantize splits such outputs), put together again:
 // [n, c1], [n, c2] ... along channels, or [c1, n], [c2, n] ... one behind the other. Nothing: they are not such parts.
 std::optional<TensorValues> joined(std::span<const TensorValues> outputs) {
   if (outputs.size() < 2) return std::nullopt;

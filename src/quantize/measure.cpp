@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -107,6 +110,46 @@ OutputError compare_outputs(const Outputs& reference, const Outputs& outputs) {
   }
   error.top1_agreement = same / static_cast<double>(reference.size());
   return error;
+}
+
+std::vector<PartError> compare_parts(const Outputs& reference, const Outputs& outputs,
+                                     const std::vector<OutputPart>& parts) {
+  const auto taken = [](const Outputs& from, const OutputPart& part) {
+    const int rank = part.shape.rank();
+    const std::int64_t inner = rank == 0 ? 1 : part.shape.product(part.axis + 1, rank);
+    const std::int64_t whole = (rank == 0 ? 1 : part.shape[part.axis]) * inner;
+    Outputs result(from.size());
+    for (std::size_t s = 0; s < from.size(); ++s) {
+      const std::vector<float>& values = from[s][part.output];
+      std::vector<float>& into = result[s].emplace_back();
+      for (std::int64_t at = part.begin * inner; at + part.size * inner <= static_cast<std::int64_t>(values.size());
+           at += std::max<std::int64_t>(whole, 1)) {
+        into.insert(into.end(), values.begin() + at, values.begin() + at + part.size * inner);
+      }
+    }
+    return result;
+  };
+  std::vector<PartError> errors;
+  for (const OutputPart& part : parts) {
+    if (reference.empty() || part.output >= reference[0].size() || part.output >= outputs[0].size()) continue;
+    const Outputs a = taken(reference, part), b = taken(outputs, part);
+    PartError error{part, 0, 0, 0, false, 0};
+    std::vector<double> noise;
+    error.sqnr_db = sqnr_of(a, b, 0, noise);
+    const auto extremes = [](const Outputs& values) {
+      double min = std::numeric_limits<double>::infinity(), max = -min;
+      for (const auto& sample : values) {
+        for (const float v : sample[0]) min = std::min<double>(min, v), max = std::max<double>(max, v);
+      }
+      return std::pair(min, max);
+    };
+    const auto [low, high] = extremes(b);
+    std::tie(error.min, error.max) = extremes(a);
+    error.is_dead = error.min < error.max && low == high;
+    error.dead_value = low;
+    errors.push_back(std::move(error));
+  }
+  return errors;
 }
 
 // The gain of an output is the logarithm of a ratio of two sums over samples. How far a sample moves it is, to first

@@ -39,6 +39,26 @@ Result<Outputs> run_outputs(const std::shared_ptr<const ir::Model>& model, const
 // Inputs of the quantized model are written from real values with its own quantization: the source does that.
 OutputError compare_outputs(const Outputs& reference, const Outputs& outputs);
 
+// Something that an output consists of: all of it, or `size` elements from `begin` on along an axis.
+struct OutputPart {
+  std::string name;
+  std::size_t output = 0;
+  ir::Shape shape;  // of the output
+  int axis = 0;
+  std::int64_t begin = 0, size = 1;
+};
+
+// What was kept of a part.
+struct PartError {
+  OutputPart part;
+  double sqnr_db = 0;
+  double min = 0, max = 0;  // of the float model's values
+  bool is_dead = false;     // the float model's values differ, but all of them became one number
+  double dead_value = 0;    // that number
+};
+std::vector<PartError> compare_parts(const Outputs& reference, const Outputs& outputs,
+                                     const std::vector<OutputPart>& parts);
+
 std::string describe(const OutputError& error);  // "34.2 dB, top-1 agreement 98.4 %"
 
 }  // namespace reef::quantize

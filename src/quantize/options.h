@@ -46,10 +46,10 @@ struct QuantizeOptions {
   Choice equalize = Choice::kAutomatic;
   Choice correct_biases = Choice::kAutomatic;
   Choice keep_sensitive_float = Choice::kAutomatic;
-  Choice adaptive_rounding = Choice::kOff;  // slow; on: tried and kept if better
-  bool split_outputs = false;               // outputs that are concatenations become several
-  std::int64_t max_samples = 0;             // 0: all
-  std::int64_t held_back = -1;              // samples kept for measuring; -1: a fifth, 64 at most
+  Choice adaptive_rounding = Choice::kOff;    // slow; on: tried and kept if better
+  Choice split_outputs = Choice::kAutomatic;  // outputs that join parts: split where ranges differ, always, never
+  std::int64_t max_samples = 0;               // 0: all
+  std::int64_t held_back = -1;                // samples kept for measuring; -1: a fifth, 64 at most
   int threads = 1;
   // Told what is going on: a phase, how many of how many samples are done. May be empty.
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;

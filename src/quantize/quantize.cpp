@@ -102,13 +102,20 @@ Status finish(const State& state, const QuantizeOptions& options, QuantizeResult
   return put_back_clearing_steps(result.float_model, state.plan.cleared_lstms);
 }
 
-// cleared: LSTMs of the model whose clearing steps were taken out.
-Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cleared, const data::SampleSource* source,
+// What is worth a warning about the outputs.
+void warn_of_dead_parts(QuantizeResult& result) {
+  for (const PartError& error : result.parts) {
+    if (!error.is_dead) continue;
+    result.warnings.push_back(
+        fmt::format("output '{}' is dead: the float model gives {:.3g} to {:.3g}, and all of it becomes {:.3g}",
+                    ir::describe_name(error.part.name), error.min, error.max, error.dead_value));
+  }
+}
+
+// cleared: LSTMs of the model whose clearing steps were taken out. parts: what its outputs consist of.
+Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cleared,
+                                  const std::vector<OutputPart>& parts, const data::SampleSource* source,
                                   const QuantizeOptions& options) {
-  if (source == nullptr)
-    return invalid_input(
-        "int8 and int16x8 need samples to calibrate with: name them with --data (a folder of pictures, .npz or .npy); "
-        "`reef quantize --mode dynamic` needs none, nor does float16");
   Session session(*source, options);
   REEF_RETURN_IF_ERROR(session.split_samples());
   session.measure_with_more(model);
@@ -124,7 +131,6 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cl
   REEF_ASSIGN_OR_RETURN(state.calibration, session.observe(state.model, "calibrating"));
   result.calibration_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   REEF_RETURN_IF_ERROR(check_calibration(model, *state.calibration, result.warnings));
-  result.notes = mixed_outputs(model, *state.calibration);
   if (session.can_measure()) REEF_RETURN_IF_ERROR(session.take_reference(state.model));
 
   const bool is_16 = options.mode == Mode::kInt16x8;
@@ -137,7 +143,10 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cl
   REEF_RETURN_IF_ERROR(recover(session));
   REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
   if (session.can_measure()) {
-    REEF_ASSIGN_OR_RETURN(result.error, session.error_on_held_back());
+    REEF_ASSIGN_OR_RETURN(auto error, session.error_on_held_back(parts));
+    result.error = std::move(error.outputs);
+    result.parts = std::move(error.parts);
+    warn_of_dead_parts(result);
   }
   result.steps = std::move(session.steps());
   return result;
@@ -207,12 +216,16 @@ Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource
     return weights_only(folded.model, source, options);
   }
   if (folded.has_activation_scales()) return as_carried(model, folded, source, options);
-  ir::Model changed = folded.model;
+  if (source == nullptr)
+    return invalid_input(
+        "int8 and int16x8 need samples to calibrate with: name them with --data (a folder of pictures, .npz or .npy); "
+        "`reef quantize --mode dynamic` needs none, nor does float16");
+  REEF_ASSIGN_OR_RETURN(SplitResult split, split_outputs(folded.model, source, options));
+  ir::Model& changed = split.model;
   const ClearedLstms cleared = options.mode == Mode::kInt8 ? take_out_clearing_steps(changed) : ClearedLstms{};
-  if (!options.split_outputs) return calibrated(changed, cleared, source, options);
-  const std::vector<std::string> notes = split_outputs(changed);
-  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(changed, cleared, source, options));
-  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  REEF_ASSIGN_OR_RETURN(QuantizeResult result, calibrated(changed, cleared, split.parts, source, options));
+  result.notes.insert(result.notes.end(), split.notes.begin(), split.notes.end());
+  result.warnings.insert(result.warnings.end(), split.warnings.begin(), split.warnings.end());
   return result;
 }
 

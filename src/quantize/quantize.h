@@ -48,6 +48,7 @@ struct QuantizeResult {
   std::int64_t measured_samples = 0;  // by which choices were made: those held back, and others where runs are cheap
   std::vector<Step> steps;            // in order; empty where nothing was to be chosen
   std::optional<OutputError> error;   // of the result, on the held-back samples
+  std::vector<PartError> parts;       // likewise, of each output, or of its parts where their ranges differ
   std::vector<FloatOp> float_ops;
   std::vector<std::string> warnings;  // about the samples; loud
   std::vector<std::string> notes;

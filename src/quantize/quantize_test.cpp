@@ -113,14 +113,15 @@ ir::Model mixed_output() {
   return model;
 }
 
-TEST(Quantize, OutputsThatMixRangesAreSplitOnRequest) {
+TEST(Quantize, OutputsThatMixRangesAreSplit) {
   const ir::Model model = mixed_output();
   ASSERT_TRUE(ir::verify(model).ok()) << ir::verify(model).message();
   const Pictures pictures(12);
   QuantizeOptions options = quick();
+  options.split_outputs = Choice::kOff;
   const QuantizeResult joined = quantized(model, &pictures, options);
   ASSERT_EQ(joined.model.subgraphs[0].outputs.size(), 1u);
-  options.split_outputs = true;
+  options.split_outputs = Choice::kAutomatic;
   const QuantizeResult split = quantized(model, &pictures, options);
   const ir::Subgraph& graph = split.model.subgraphs[0];
   ASSERT_EQ(graph.outputs.size(), 2u);

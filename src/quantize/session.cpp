@@ -154,11 +154,10 @@ std::int32_t Session::compared(std::size_t output) const {
   return is_another ? compared_[output] : best_.model->subgraphs[0].outputs[output];
 }
 
-Result<OutputError> Session::error_on_held_back() {
-  if (measured_.size() == held_back_.size()) return best_error_;
+Result<Session::HeldBackError> Session::error_on_held_back(const std::vector<OutputPart>& parts) {
   REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(best_, held_back_));
   const Outputs reference(reference_.begin(), reference_.begin() + static_cast<std::ptrdiff_t>(held_back_.size()));
-  return compare_outputs(reference, outputs);
+  return HeldBackError{compare_outputs(reference, outputs), compare_parts(reference, outputs, parts)};
 }
 
 Status Session::start(State state, std::string what) {

@@ -78,8 +78,12 @@ class Session {
   Result<Outputs> best_outputs() { return outputs_of(best_, measured_); }
   const Outputs& reference() const { return reference_; }
   std::int32_t compared(std::size_t output) const;
-  // Of the best, on the samples held back alone.
-  Result<OutputError> error_on_held_back();
+  // Of the best, on the samples held back alone: of outputs, and of the parts they consist of.
+  struct HeldBackError {
+    OutputError outputs;
+    std::vector<PartError> parts;
+  };
+  Result<HeldBackError> error_on_held_back(const std::vector<OutputPart>& parts);
   // Makes it the state to improve on.
   Status start(State state, std::string what);
 

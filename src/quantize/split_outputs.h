@@ -1,21 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs that join parts of different ranges (boxes in pixels beside scores) have one scale for all of them. Given out
-// apart, each part has its own.
+// Outputs that join parts of very different ranges, such as boxes in pixels and scores: at one scale the narrow parts
+// round to a few numbers or to one. Given out apart, each part has its own scale.
+//
+// Which outputs are split is decided by measurement: the float model runs on a few samples, and an output is split if a
+// part of it would have fewer than kFewestSteps steps of the common scale. Neighbouring parts of like ranges stay
+// together (x, y, width and height as boxes).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "data/sample_source.h"
 #include "ir/model.h"
-#include "quantize/calibrate.h"
+#include "quantize/measure.h"
+#include "quantize/options.h"
 
 namespace reef::quantize {
 
-// Every output that a CONCATENATION of computed tensors gives becomes its parts, in their order; the operator goes if
-// nobody else reads it. Signatures follow, with names "NAME_0", "NAME_1" ... Returns sentences on what was done.
-std::vector<std::string> split_outputs(ir::Model& model);
+inline constexpr double kFewestSteps = 32;  // of 255: 5 bits
 
-// Sentences on outputs whose parts' ranges differ so much that splitting them would help.
-std::vector<std::string> mixed_outputs(const ir::Model& model, const Calibration& calibration);
+struct SplitResult {
+  ir::Model model;  // with outputs split, or as it was
+  // What the outputs of the model consist of, in their order: whole outputs, and the parts of those that were left
+  // joined though their ranges differ.
+  std::vector<OutputPart> parts;
+  std::vector<std::string> notes, warnings;
+};
+
+// options.split_outputs: kAutomatic by measurement, kOn all that are joints, kOff none. `model` must be verified.
+// A split output's parts stand in its place, in their order; joined along their axis they are what it was. In
+// signatures they are called "NAME_0", "NAME_1" ...
+Result<SplitResult> split_outputs(const ir::Model& model, const data::SampleSource* source,
+                                  const QuantizeOptions& options);
 
 }  // namespace reef::quantize
