@@ -3,28 +3,21 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_descriptor.h"
+#include "base/output_place.h"
+#include "base/temporary_name.h"
+
 namespace reef {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Status io_error(const std::string& path, std::string_view action) {
   const StatusCode code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kIoError;
@@ -43,35 +36,81 @@ Status write_all(int fd, std::span<const std::uint8_t> data, const std::string& 
   return ok_status();
 }
 
-Status write_new(const FileContent& content, const std::string& aside) {
-  struct stat info {};
-  if (::stat(content.path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    errno = EISDIR;
-    return io_error(content.path, "create");
+// A file on its way to its place.
+struct NewFile {
+  NewFile(const FileContent& what, OutputPlace where)
+      : content(&what), place(std::move(where)), fresh(TemporaryName::drawn_in(place.folder)) {}
+
+  const FileContent* content;
+  OutputPlace place;
+  TemporaryName fresh;               // the new content, until it has its name
+  std::optional<TemporaryName> old;  // what the place held, until all files have theirs
+};
+
+// New files get what the umask leaves, others what they had.
+Status set_mode(int fd, const NewFile& file) {
+  if (!file.place.exists) return ok_status();
+  const struct stat& old = file.place.info;
+  const bool has_other_owner = old.st_uid != ::geteuid() || old.st_gid != ::getegid();
+  if (has_other_owner && ::fchown(fd, old.st_uid, old.st_gid) != 0 && errno != EPERM && errno != EINVAL) {
+    return io_error(file.content->path, "create");
   }
-  FileDescriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.get() < 0) return io_error(content.path, "create");
-  REEF_RETURN_IF_ERROR(write_all(file.get(), content.data, content.path));
-  if (::fsync(file.get()) != 0 && errno != EINVAL && errno != EROFS) return io_error(content.path, "write");
+  // File systems without modes refuse this.
+  if (::fchmod(fd, old.st_mode & 07777) != 0 && errno != EPERM) return io_error(file.content->path, "create");
   return ok_status();
 }
 
-// What `path` held is `old` afterwards, if it held something.
-Status replace(const std::string& path, const std::string& aside, const std::string& old) {
-  ::unlink(old.c_str());
-  // A link keeps `path` in place all the time. Not every file system has links.
-  const bool is_linked = ::link(path.c_str(), old.c_str()) == 0;
-  if (!is_linked && errno != ENOENT && ::rename(path.c_str(), old.c_str()) != 0) return io_error(path, "create");
-  if (::rename(aside.c_str(), path.c_str()) == 0) return ok_status();
-  const Status status = io_error(path, "create");
-  if (!is_linked) ::rename(old.c_str(), path.c_str());  // fails where there was nothing
-  return status;
+FileDescriptor open_new(const NewFile& file) {
+  const SignalsWait until_it_is_made;
+  const mode_t mode = file.place.exists ? 0600 : 0666;
+  const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  return FileDescriptor(::openat(file.fresh.folder(), file.fresh.name(), flags, mode));
+}
+
+Status write_new(const NewFile& file) {
+  const std::string& path = file.content->path;
+  const FileDescriptor made = open_new(file);
+  if (made.get() < 0) return io_error(path, "create");
+  REEF_RETURN_IF_ERROR(write_all(made.get(), file.content->data, path));
+  REEF_RETURN_IF_ERROR(set_mode(made.get(), file));
+  if (::fsync(made.get()) != 0 && errno != EINVAL && errno != EROFS) return io_error(path, "write");
+  return ok_status();
+}
+
+// Keeps what is at the place under another name, if there is something.
+Status keep_old(NewFile& file) {
+  const int folder = file.place.folder->get();
+  const char* const name = file.place.name.c_str();
+  file.old.emplace(TemporaryName::drawn_in(file.place.folder));
+  // A link keeps the file in place all the time. Not every file system has links.
+  if (::linkat(folder, name, folder, file.old->name(), 0) == 0 || errno == ENOENT) return ok_status();
+  if (::renameat(folder, name, folder, file.old->name()) == 0 || errno == ENOENT) return ok_status();
+  return io_error(file.content->path, "create");
+}
+
+Status put_into_place(NewFile& file, bool is_alone) {
+  if (!is_alone) REEF_RETURN_IF_ERROR(keep_old(file));
+  const int folder = file.place.folder->get();
+  if (::renameat(folder, file.fresh.name(), folder, file.place.name.c_str()) != 0) {
+    return io_error(file.content->path, "create");
+  }
+  file.fresh.give_away();
+  return ok_status();
+}
+
+// The place holds again what it held; `is_new`: the new file is there.
+void take_back(NewFile& file, bool is_new) {
+  if (!file.old) return;
+  const int folder = file.place.folder->get();
+  const char* const name = file.place.name.c_str();
+  if (::renameat(folder, file.old->name(), folder, name) != 0 && is_new) ::unlinkat(folder, name, 0);
 }
 
 }  // namespace
 
 Result<Bytes> read_file(const std::string& path, std::uint64_t max_bytes) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Opening a FIFO would wait for somebody who writes into it.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0) return io_error(path, "open");
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return io_error(path, "read");
@@ -95,25 +134,28 @@ Result<Bytes> read_file(const std::string& path, std::uint64_t max_bytes) {
   return Bytes(std::move(data));
 }
 
-Status write_files(std::span<const FileContent> files) {
-  const pid_t process = ::getpid();
-  const auto aside = [&](const FileContent& file) { return fmt::format("{}.part{}", file.path, process); };
-  const auto old = [&](const FileContent& file) { return fmt::format("{}.old{}", file.path, process); };
-  std::size_t written = 0, replaced = 0;
-  Status status = ok_status();
-  for (; written < files.size() && status.ok(); ++written) status = write_new(files[written], aside(files[written]));
-  for (; replaced < files.size() && status.ok(); ++replaced) {
-    status = replace(files[replaced].path, aside(files[replaced]), old(files[replaced]));
+Status write_files(std::span<const FileContent> contents) {
+  std::vector<std::string> paths;
+  for (const FileContent& content : contents) paths.push_back(content.path);
+  REEF_RETURN_IF_ERROR(check_outputs(paths, {}));
+  std::vector<NewFile> files;
+  std::map<FileIdentity, std::shared_ptr<const FileDescriptor>> folders;  // open once each
+  for (const FileContent& content : contents) {
+    REEF_ASSIGN_OR_RETURN(OutputPlace place, find_output_place(content.path));
+    place.folder = folders.emplace(place.folder_identity, place.folder).first->second;
+    files.emplace_back(content, std::move(place));
   }
-  if (!status.ok()) {
-    // The last one of each failed, and left its path as it was.
-    for (std::size_t i = 0; i + 1 < replaced; ++i) {
-      if (::rename(old(files[i]).c_str(), files[i].path.c_str()) != 0) ::unlink(files[i].path.c_str());
-    }
-    for (std::size_t i = 0; i < written; ++i) ::unlink(aside(files[i]).c_str());
+  for (const NewFile& file : files) REEF_RETURN_IF_ERROR(write_new(file));
+  const SignalsWait until_all_have_their_names;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const Status status = put_into_place(files[i], files.size() == 1);
+    if (status.ok()) continue;
+    take_back(files[i], false);
+    while (i-- > 0) take_back(files[i], true);
+    return status;
   }
-  for (std::size_t i = 0; i < replaced; ++i) ::unlink(old(files[i]).c_str());
-  return status;
+  files.clear();  // before signals may end the process: old contents have names that are removed here
+  return ok_status();
 }
 
 Status write_file(const std::string& path, std::span<const std::uint8_t> data) {

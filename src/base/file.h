@@ -12,15 +12,19 @@
 
 namespace reef {
 
-// Reads a regular file whole. A file larger than `max_bytes` is refused before anything is allocated.
+// Reads a regular file whole. A file larger than `max_bytes` is refused before anything is allocated; a FIFO or a
+// device is refused without waiting for it.
 Result<Bytes> read_file(const std::string& path, std::uint64_t max_bytes);
 
-// Writes beside `path` and renames over it, so that `path` holds either its old content or all of the new one.
+// Writes beside `path`, under a name that nobody can guess, and renames over it, so that `path` holds either its old
+// content or all of the new one. output_place.h says what may be replaced and what a symbolic link does. The mode of a
+// file that is replaced is kept, and its owner where that is allowed; a new file gets what the umask leaves. Any number
+// of threads may write to one path: one of them is last.
 Status write_file(const std::string& path, std::span<const std::uint8_t> data);
 Status write_file(const std::string& path, std::string_view text);
 
-// Several at once: if one cannot be written, all paths hold what they held before. (A machine that stops in between can
-// leave some new and some old, and files "<path>.part..." or "<path>.old..." beside them.)
+// Several at once: if one cannot be written, all paths hold what they held before. (A process that is killed by SIGKILL
+// in between can leave some new and some old, and files ".reef-..." beside them; temporary_name.h.)
 struct FileContent {
   std::string path;
   std::span<const std::uint8_t> data;
