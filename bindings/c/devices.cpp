@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/fork.h"
 #include "guard.h"
 #include "handles.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 // Text that lives as long as the process, once for each content: callers keep pointers to names of devices.
 const char* lasting(const std::string& text) {
-  static std::mutex* const mutex = new std::mutex;
+  static auto* const mutex = new ForkSafeMutex;
   static auto* const all = new std::set<std::string>;
   const std::lock_guard lock(*mutex);
   return all->insert(text).first->c_str();

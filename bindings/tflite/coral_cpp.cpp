@@ -5,6 +5,7 @@
 #include <mutex>
 #include <ostream>
 
+#include "base/fork.h"
 #include "partition.h"
 #include "runtime/virtual_devices.h"
 
@@ -110,7 +111,7 @@ class Manager final : public EdgeTpuManager {
     return context;
   }
 
-  mutable std::mutex mutex_;
+  mutable reef::ForkSafeMutex mutex_;
   std::vector<std::weak_ptr<Context>> opened_;
 };
 

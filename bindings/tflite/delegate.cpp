@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fork.h"
 #include "formats/darwinn/reader.h"
 #include "partition.h"
 
@@ -33,7 +34,7 @@ struct Kernel {
 
 // Those that exist, and those that were destroyed while in use: TFLite may still call them.
 struct Delegates {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::set<OwnDelegate*> alive, destroyed_in_use;
 };
 Delegates& all() {

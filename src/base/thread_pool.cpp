@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
+
 namespace reef {
 
 using Clock = std::chrono::steady_clock;
@@ -50,8 +52,9 @@ struct alignas(64) Share {
 }  // namespace
 
 struct ThreadPool::Impl {
-  explicit Impl(int threads) : shares(static_cast<std::size_t>(threads)) {}
+  explicit Impl(int threads) : generation_of_process(fork_generation()), shares(static_cast<std::size_t>(threads)) {}
 
+  const std::uint32_t generation_of_process;
   std::vector<std::thread> workers;
   // A loop is begun by opening it and counting it; a worker that sees a new count joins by adding itself to `busy` and
   // then looking whether it is open. The caller closes the loop and then waits until nobody is busy. All of these are
@@ -73,6 +76,8 @@ struct ThreadPool::Impl {
   Clock::time_point deadline;
 
   bool late() const { return has_deadline && Clock::now() > deadline; }
+  // A child of fork() has no workers, and what they were doing is half done.
+  bool is_copy() const { return fork_generation() != generation_of_process; }
 
   // Before the loop is open.
   void share_out() {
@@ -127,6 +132,10 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>(std::max(thre
 }
 
 ThreadPool::~ThreadPool() {
+  if (impl_->is_copy()) {
+    (void)impl_.release();  // threads that are not there can be neither joined nor forgotten
+    return;
+  }
   impl_->stopping = true;
   ++impl_->generation;
   impl_->generation.notify_all();
@@ -139,7 +148,7 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain,
                               FunctionRef<void(std::int64_t, std::int64_t)> body) {
   if (count <= 0) return;
   grain = std::max<std::int64_t>(grain, 1);
-  if (impl_->workers.empty() || count <= grain) {
+  if (impl_->workers.empty() || count <= grain || impl_->is_copy()) {
     for (std::int64_t begin = 0; begin < count && !impl_->late(); begin += std::min(grain, count - begin)) {
       body(begin, begin + std::min(grain, count - begin));
     }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/fork.h"
+
 namespace reef::runtime {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr char kVariable[] = "REEF_DEVICES";
 constexpr std::size_t kMostDevices = 64;
 
 struct Process {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::optional<DeviceList> devices;
 };
 
@@ -54,20 +56,37 @@ VirtualDevice::VirtualDevice(Connection connection, int index, int index_of_kind
     : connection_(connection),
       index_(index),
       selector_(fmt::format("{}:{}", connection_name(connection), index_of_kind)),
-      path_(fmt::format("virtual/{}/{}", connection_name(connection), index_of_kind)) {}
+      path_(fmt::format("virtual/{}/{}", connection_name(connection), index_of_kind)),
+      state_(new State{fork_generation()}) {}
+
+VirtualDevice::~VirtualDevice() {
+  State* const state = state_;
+  if (state->generation == fork_generation()) delete state;
+}
+
+VirtualDevice::State& VirtualDevice::state() const {
+  State* now = state_;
+  while (now->generation != fork_generation()) {
+    std::unique_ptr<State> fresh(new State{fork_generation()});
+    if (state_.compare_exchange_strong(now, fresh.get())) return *fresh.release();
+  }
+  return *now;
+}
 
 Status VirtualDevice::run(const EdgeTpuCall& call, std::span<std::byte* const> inputs,
                           std::span<std::byte* const> outputs) {
-  const std::lock_guard lock(mutex_);
-  if (!device_) device_.emplace();
-  REEF_RETURN_IF_ERROR(call.run(*device_, inputs, outputs));
-  ++runs_;
+  State& own = state();
+  const std::lock_guard lock(own.mutex);
+  if (!own.device) own.device.emplace();
+  REEF_RETURN_IF_ERROR(call.run(*own.device, inputs, outputs));
+  ++own.runs;
   return ok_status();
 }
 
 VirtualDevice::Use VirtualDevice::use() const {
-  const std::lock_guard lock(mutex_);
-  return {runs_, device_ ? device_->parameter_loads() : 0};
+  State& own = state();
+  const std::lock_guard lock(own.mutex);
+  return {own.runs, own.device ? own.device->parameter_loads() : 0};
 }
 
 Result<DeviceList> make_devices(std::string_view kinds) {

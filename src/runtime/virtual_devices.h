@@ -5,9 +5,11 @@
 // How many there are: $REEF_DEVICES, a list of "usb" and "pci" such as "usb,usb,pci" ("none": no device at all), else
 // two of each. A device that nobody runs anything on costs nothing. Safe for any number of threads: a device works
 // for one caller at a time, the others wait. What stays on the chip between runs follows device::Device (caching
-// tokens).
+// tokens). A child of fork() has devices of its own, as they are after a reset, whatever the parent's do at that
+// moment.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -30,6 +32,9 @@ std::string_view connection_name(Connection connection);  // "usb"
 class VirtualDevice {
  public:
   VirtualDevice(Connection connection, int index, int index_of_kind);
+  ~VirtualDevice();
+  VirtualDevice(const VirtualDevice&) = delete;
+  VirtualDevice& operator=(const VirtualDevice&) = delete;
 
   Connection connection() const { return connection_; }
   int index() const { return index_; }                       // among all
@@ -48,9 +53,18 @@ class VirtualDevice {
   const Connection connection_;
   const int index_;
   const std::string selector_, path_;
-  mutable std::mutex mutex_;
-  std::optional<device::Device> device_;  // from the first run on
-  std::int64_t runs_ = 0;
+  struct State {
+    std::uint32_t generation;  // fork_generation() of the process that it belongs to
+    std::mutex mutex = {};
+    std::optional<device::Device> device = {};  // from the first run on
+    std::int64_t runs = 0;
+  };
+
+  // This process's. What a parent process left is neither locked nor destroyed: a thread that does not exist here may
+  // have been in the middle of it.
+  State& state() const;
+
+  mutable std::atomic<State*> state_;
 };
 
 using DeviceList = std::vector<std::shared_ptr<VirtualDevice>>;

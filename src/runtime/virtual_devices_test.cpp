@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/virtual_devices.h"
 
+#include <atomic>
 #include <future>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -87,6 +91,37 @@ TEST(VirtualDevices, EightThreadsOnOneDevice) {
   }
   for (auto& thread : threads) EXPECT_TRUE(thread.get());
   EXPECT_EQ(device->use().runs, 160);
+}
+
+// The parent's device is in the middle of a run nearly always; the child's is a device of its own.
+TEST(VirtualDevices, AChildOfForkRunsWhileTheParentsThreadsDo) {
+  ASSERT_TRUE(set_virtual_devices("usb").ok());
+  const auto device = virtual_devices().value()[0];
+  std::atomic<bool> stops = false;
+  const auto keep_running = [&] {
+    auto interpreter = interpreter_on(device, sample());
+    while (interpreter.ok() && !stops) {
+      if (!(*interpreter)->invoke().ok()) return false;
+    }
+    return interpreter.ok();
+  };
+  auto one = std::async(std::launch::async, keep_running), two = std::async(std::launch::async, keep_running);
+  for (int i = 0; i < 20; ++i) {
+    ::usleep(1000);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // seconds; a child that hangs is ended
+      auto interpreter = interpreter_on(virtual_devices().value()[0], sample());
+      const bool runs = interpreter.ok() && (*interpreter)->invoke().ok() && (*interpreter)->invoke().ok();
+      ::_exit(runs && device->use().runs == 2 && device->use().parameter_loads == 1 ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  stops = true;
+  EXPECT_TRUE(one.get());
+  EXPECT_TRUE(two.get());
 }
 
 TEST(VirtualDevices, APackageWithoutCodeIsRefusedByNameAndReason) {
