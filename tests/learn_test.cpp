@@ -115,14 +115,15 @@ TEST_F(Learn, CompiledExtractorGrowsWithoutBeingCompiledAgain) {
 
 TEST_F(Learn, ResumedModelsRememberTheirPictures) {
   ASSERT_EQ(example("--train 6 --test 1").exit_code, 0);
-  const std::string base = "learn imprint --hold-back 0 -o " + path("m.tflite") + " --data " + path("train");
-  ASSERT_EQ(testing::reef(base + " --model " + kModel).exit_code, 0);
-  const Outcome clash = testing::reef(base + " --keep-classes --model " + path("m.tflite"));
+  const std::string base = "learn imprint --hold-back 0 --data " + path("train");
+  ASSERT_EQ(testing::reef(base + " --model " + kModel + " -o " + path("m.tflite")).exit_code, 0);
+  const std::string more = base + " --model " + path("m.tflite") + " -o " + path("more.tflite");
+  const Outcome clash = testing::reef(more + " --keep-classes");
   EXPECT_EQ(clash.exit_code, 1);
   EXPECT_NE(clash.text.find("--resume"), std::string::npos) << clash.text;
-  const Outcome resumed = testing::reef(base + " --resume --model " + path("m.tflite"));
+  const Outcome resumed = testing::reef(more + " --resume");
   ASSERT_EQ(resumed.exit_code, 0) << resumed.text;
-  const auto learning = learn::stored_learning(tflite::load_model(path("m.tflite")).value());
+  const auto learning = learn::stored_learning(tflite::load_model(path("more.tflite")).value());
   ASSERT_TRUE(learning.ok() && learning->has_value());
   ASSERT_EQ((*learning)->classes.size(), 3u);
   EXPECT_EQ((*learning)->classes[0].images, 12);

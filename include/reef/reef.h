@@ -251,7 +251,7 @@ typedef void (*reef_progress)(void* user, const char* stage, const char* file, d
 
 typedef struct reef_compile_options {
   size_t struct_size;
-  const char* out_dir;              /* NULL: the current folder */
+  const char* out_dir;              /* folder, or a name that ends with .tflite; NULL: the current folder */
   const char* intermediate_tensors; /* names with commas between them that end the part; NULL: none */
   const char* link;                 /* host and link that times are predicted for; NULL: USB 3 */
   int32_t num_segments;             /* 1: not cut */

@@ -2,15 +2,11 @@
 #include "compiler/compile.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <map>
 
-#include "base/shell_word.h"
+#include "compiler/compile_names.h"
 #include "compiler/compile_run.h"
 
 namespace reef::compiler {
-
-namespace fs = std::filesystem;
 
 CompileResult Compilation::run() {
   if (compile_all() && result_.ok() && options_.write) write_files();
@@ -27,7 +23,7 @@ void Compilation::tell(std::string_view stage, const std::string& file) {
 
 bool Compilation::compile_all() {
   start_ = attempt_start_ = Clock::now();
-  if (!check_request()) return false;
+  if (const Status status = check_compile_request(options_); !status.ok()) return refuse_request("", status.message());
   std::vector<Source> sources;
   for (const std::string& path : options_.models) {
     if (!load(path, sources.emplace_back())) return false;
@@ -46,33 +42,6 @@ bool Compilation::compile_all() {
     ++caching_token_;
     if (!compile_together(one, plan)) return false;
     start_ = attempt_start_ = Clock::now();
-  }
-  return true;
-}
-
-bool Compilation::check_request() {
-  if (options_.segments > 1 && options_.models.size() > 1) {
-    return refuse_request("", "--num_segments cuts one model: give only one");
-  }
-  if (options_.segments > 1 && !options_.plan.partition.intermediate_tensors.empty()) {
-    return refuse_request("", "--num_segments and --intermediate_tensors both say where to cut: give only one");
-  }
-  const fs::path folder = options_.out_dir.empty() ? "." : options_.out_dir;
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) {
-    const std::string name = folder.string();
-    return refuse_request(
-        "", fs::exists(folder, error)
-                ? fmt::format("--out_dir: {} is not a folder; give one", name)
-                : fmt::format("--out_dir: {} does not exist; make it first: mkdir -p {}", name, shell_word(name)));
-  }
-  std::map<std::string, std::string> made_from;
-  for (const std::string& path : options_.models) {
-    const auto [other, is_new] = made_from.emplace(fs::path(path).stem().string(), path);
-    if (is_new) continue;
-    return refuse_request(path, fmt::format("{} and {} would both become {}: rename one, or compile them into "
-                                            "different folders",
-                                            other->second, path, output_path(other->first)));
   }
   return true;
 }

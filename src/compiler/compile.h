@@ -12,12 +12,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "compiler/code_generator.h"
 #include "compiler/plan.h"
@@ -41,12 +43,13 @@ enum class Verify : std::uint8_t {
 inline constexpr double kQuickSeconds = 5;
 
 struct CompileOptions {
-  std::vector<std::string> models;  // files
-  std::string out_dir;              // empty: the current folder
-  PlanOptions plan;                 // -m, -i, -a; rewrites, link, which part
-  int segments = 1;                 // -n
-  bool search = false;              // -d
-  int search_step = 1;              // -k
+  std::vector<std::string> models;         // files
+  std::map<std::string, Bytes> in_memory;  // contents of models that are no files, by name
+  std::string out_dir;                     // folder, or the compiled file (compile_names.h); empty: the current folder
+  PlanOptions plan;                        // -m, -i, -a; rewrites, link, which part
+  int segments = 1;                        // -n
+  bool search = false;                     // -d
+  int search_step = 1;                     // -k
   double timeout_seconds =
       180;  // -t: of each attempt (-d makes several), and of each segment; looked at between stages
   bool keep_signatures = false;
@@ -81,7 +84,9 @@ struct CompiledFile {
   std::string source;  // the file that the user gave
   std::string input;   // the same; for a segment "<stem>_segment_0_of_2.tflite", which is not written
   std::int64_t input_bytes = 0;
-  std::string output, log;  // files
+  std::string output, log;                                   // files
+  std::shared_ptr<const std::vector<std::uint8_t>> content;  // of `output`
+  std::string log_content;
   std::int64_t output_bytes = 0;
   std::shared_ptr<const ir::Model> given;  // as read, or as cut
   Plan plan;
@@ -110,5 +115,8 @@ struct CompileResult {
 };
 
 CompileResult compile(const CompileOptions& options);
+
+// The bytes of one of `options.models`.
+Result<Bytes> content_of(const CompileOptions& options, const std::string& model);
 
 }  // namespace reef::compiler

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled files: put together, tried out on the virtual device, and written all at once.
-#include <filesystem>
-
 #include "base/file.h"
 #include "compiler/compile_run.h"
 #include "compiler/google_text.h"
@@ -37,9 +35,8 @@ bool Compilation::emit(const Source& source, const Generated& generated, Compile
   ++emitted_files_;
   zip::carry_archive(source.file.span(), *data);
   file.output_bytes = static_cast<std::int64_t>(data->size());
-  pending_.push_back({file.output, std::move(data).value()});
-  const std::string log = log_text(file);
-  pending_.push_back({file.log, std::vector<std::uint8_t>(log.begin(), log.end())});
+  file.content = std::make_shared<const std::vector<std::uint8_t>>(std::move(data).value());
+  file.log_content = log_text(file);
   return true;
 }
 
@@ -97,7 +94,13 @@ Status Compilation::verify_part(PartVerifier& verifier, const ir::Model& model, 
 
 void Compilation::write_files() {
   std::vector<FileContent> contents;
-  for (const PendingFile& file : pending_) contents.push_back({file.path, file.data});
+  for (const CompileRun& run : result_.runs) {
+    for (const CompiledFile& file : run.files) {
+      const auto* log = reinterpret_cast<const std::uint8_t*>(file.log_content.data());
+      contents.push_back({file.output, *file.content});
+      contents.push_back({file.log, {log, file.log_content.size()}});
+    }
+  }
   const Status status = reef::write_files(contents);
   if (!status.ok()) refuse_request("", status.message());
 }
@@ -110,10 +113,6 @@ std::vector<std::string> Compilation::remarks_on(const CompiledFile& file) {
         fmt::format("{}: Edge TPU op {} has no machine code and cannot run: {}", maker(), i, file.ops[i].why_no_code));
   }
   return remarks;
-}
-
-std::string Compilation::path_of(const std::string& stem, std::string_view ending) const {
-  return (std::filesystem::path(options_.out_dir) / fmt::format("{}_edgetpu.{}", stem, ending)).string();
 }
 
 }  // namespace reef::compiler

@@ -62,11 +62,6 @@ struct ChipMemory {
   }
 };
 
-struct PendingFile {
-  std::string path;
-  std::vector<std::uint8_t> data;
-};
-
 class Compilation {
  public:
   explicit Compilation(const CompileOptions& options) : options_(options) {}
@@ -95,7 +90,6 @@ class Compilation {
   // Of each file: planning, generating, writing, verifying. What is done again counts once.
   void tell(std::string_view stage, const std::string& file);
   bool compile_all();
-  bool check_request();
   // Models that share the chip's memory.
   bool compile_together(const std::vector<Source>& sources, const PlanOptions& how);
 
@@ -146,9 +140,6 @@ class Compilation {
   static std::string maker() { return fmt::format("reef {}", reef_version()); }
   // What the file says about itself, where it is not what it seems.
   static std::vector<std::string> remarks_on(const CompiledFile& file);
-  std::string path_of(const std::string& stem, std::string_view ending) const;
-  std::string output_path(const std::string& stem) const { return path_of(stem, "tflite"); }
-  std::string log_path(const std::string& stem) const { return path_of(stem, "log"); }
 
   const CompileOptions& options_;
   CompileResult result_;
@@ -161,8 +152,7 @@ class Compilation {
   std::vector<rewrite::Application> rewrites_;  // of a model that is cut
   std::vector<PendingPart> unverified_;         // of what is compiled together
   std::size_t emitted_files_ = 0;               // likewise
-  std::vector<PendingFile> pending_;
-  std::size_t steps_ = 0;  // that progress was told of
+  std::size_t steps_ = 0;                       // that progress was told of
 };
 
 }  // namespace reef::compiler

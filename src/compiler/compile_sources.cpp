@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "compiler/compile_names.h"
 #include "compiler/compile_run.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
@@ -15,10 +16,15 @@
 
 namespace reef::compiler {
 
+Result<Bytes> content_of(const CompileOptions& options, const std::string& model) {
+  const auto given = options.in_memory.find(model);
+  return given != options.in_memory.end() ? Result<Bytes>(given->second) : read_file(model, tflite::kMaxFileBytes);
+}
+
 bool Compilation::load(const std::string& path, Source& source) {
   source.given = source.path = path;
   source.stem = std::filesystem::path(path).stem().string();
-  auto file = read_file(path, tflite::kMaxFileBytes);
+  auto file = content_of(options_, path);
   if (!file.ok()) return refuse(not_parsed(path, file.status()));
   source.file = std::move(file).value();
   source.bytes = static_cast<std::int64_t>(source.file.size());
@@ -46,8 +52,8 @@ bool Compilation::plan_one(const Source& source, const PlanOptions& how, Compile
   file.source = source.given;
   file.input = source.path;
   file.input_bytes = source.bytes;
-  file.output = output_path(source.stem);
-  file.log = log_path(source.stem);
+  file.output = compiled_path(options_, source.stem);
+  file.log = log_path(options_, source.stem);
   file.given = source.model;
   tell("plan", file.input);
   if (!plan(source, how, file.plan)) return false;
@@ -70,7 +76,7 @@ bool Compilation::cut(const Source& source, std::vector<Source>& segments) {
     const partition::Segment& piece = (*cuts)[i];
     Source& segment = segments.emplace_back();
     segment.given = source.given;
-    segment.stem = fmt::format("{}_segment_{}_of_{}", source.stem, i, cuts->size());
+    segment.stem = segment_stem(source.stem, i, cuts->size());
     segment.path = segment.stem + ".tflite";
     ir::Model model = partition::extract_model(*whole.model, piece.ops, piece.inputs, piece.outputs);
     const Status status = ir::verify(model);

@@ -354,7 +354,8 @@ TEST_F(Compile, RefusesWhatCannotBe) {
     EXPECT_NE(text.find(words), std::string::npos) << text;
   };
   expect(explanation([](auto& o) { o.out_dir = "/nowhere/at all"; }), "mkdir -p '/nowhere/at all'");
-  expect(explanation([](auto& o) { o.out_dir = o.models[0]; }), "is not a folder");
+  expect(explanation([](auto& o) { o.out_dir = o.models[0] + "/"; }), "is not a folder");
+  expect(explanation([](auto& o) { o.out_dir = o.models[0]; }), "would replace the input");
   expect(explanation([](auto& o) { o.segments = 3; }), "only 2 operators");
   expect(explanation([](auto& o) { o.plan.partition.intermediate_tensors = {"nothing"}; }), "nothing");
   expect(explanation([](auto& o) { o.models.push_back("absent.tflite"); }), "absent.tflite");

@@ -304,12 +304,16 @@ Result<LearnResult> learn_classes(const LearnOptions& options) {
   return result;
 }
 
+std::string learned_labels_path(const std::string& output) {
+  std::string stem = output;
+  if (stem.ends_with(".tflite")) stem.resize(stem.size() - std::string(".tflite").size());
+  return stem + "_labels.txt";
+}
+
 Result<LearnedFiles> learned_files(const LearnResult& result, const std::string& output) {
   LearnedFiles files;
   files.model_path = output;
-  std::string stem = output;
-  if (stem.ends_with(".tflite")) stem.resize(stem.size() - std::string(".tflite").size());
-  files.labels_path = stem + "_labels.txt";
+  files.labels_path = learned_labels_path(output);
   REEF_ASSIGN_OR_RETURN(files.model, tflite::write_model(result.model));
   for (std::string name : result.class_names) {
     std::replace(name.begin(), name.end(), '\n', ' ');

@@ -73,7 +73,10 @@ struct LearnResult {
 
 Result<LearnResult> learn_classes(const LearnOptions& options);
 
-// The model and its labels, to be written together: "<output>" and "<output without .tflite>_labels.txt".
+// "<output without .tflite>_labels.txt".
+std::string learned_labels_path(const std::string& output);
+
+// The model and its labels, to be written together.
 struct LearnedFiles {
   std::string model_path, labels_path;
   std::vector<std::uint8_t> model, labels;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "compiler/output_check.h"
 #include "data/labels.h"
 #include "report/learning_curve.h"
 
@@ -95,6 +96,7 @@ Status apply(const Words& words, LearnRequest& request) {
   options.embed.on_device = options.compile || words.device == "virtual";
   options.embed.threads = words.threads > 0 ? words.threads : static_cast<int>(std::thread::hardware_concurrency());
   options.compares_methods = !request.plot.empty();
+  request.model_labels = words.model_labels;
   if (words.model_labels.empty()) return ok_status();
   REEF_ASSIGN_OR_RETURN(options.model_labels, data::load_class_names(words.model_labels));
   return ok_status();
@@ -135,6 +137,12 @@ Result<LearnRequest> learn_request_from_json(std::string_view given) {
 
 Result<LearnedReport> learn_and_write(const LearnRequest& request) {
   LearnedReport report;
+  data::DatasetOptions test;
+  test.path = request.options.test;
+  REEF_RETURN_IF_ERROR(check_files({{request.output, learned_labels_path(request.output), request.plot},
+                                    {request.options.model},
+                                    {request.options.data, test},
+                                    {request.model_labels}}));
   REEF_ASSIGN_OR_RETURN(report.result, learn_classes(request.options));
   REEF_ASSIGN_OR_RETURN(report.files, learned_files(report.result, request.output));
   const LearnedFiles& files = report.files;

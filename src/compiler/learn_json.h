@@ -14,8 +14,9 @@ namespace reef::compiler {
 
 struct LearnRequest {
   LearnOptions options;
-  std::string output;  // file
-  std::string plot;    // file; empty: none
+  std::string output;        // file
+  std::string plot;          // file; empty: none
+  std::string model_labels;  // the file that options.model_labels come from; empty: none
 };
 // "auto", "on" or "off".
 Result<Mirroring> mirroring_from(std::string_view word);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "compiler/output_check.h"
 #include "data/preprocess.h"
 #include "data/subset.h"
 #include "evaluate/compare.h"
@@ -90,6 +91,7 @@ std::int64_t file_size(const std::string& path) {
 
 Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
+  REEF_RETURN_IF_ERROR(check_files({{request.output, request.report}, {request.model}, {request.data}, {}}));
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
   QuantizeOutcome outcome;
   outcome.notes = std::move(loaded.notes);

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "data/dataset.h"
+#include "data/dataset_files.h"
 #include "data/labels.h"
 #include "formats/image/image.h"
 
@@ -186,6 +187,19 @@ Status label_all(const DatasetOptions& options, FolderStore& store) {
 }
 
 }  // namespace
+
+std::vector<std::string> dataset_files(const DatasetOptions& options) {
+  std::vector<std::string> files = {options.path, options.truth, options.labels};
+  std::error_code error;
+  if (!fs::is_directory(options.path, error)) return files;
+  const auto pictures = pictures_below(options.path);
+  if (!pictures.ok()) return files;
+  for (const PictureFile& file : *pictures) {
+    files.push_back(file.path);
+    files.push_back(fs::path(file.path).replace_extension(".txt").string());  // boxes, if there are such files
+  }
+  return files;
+}
 
 Result<std::unique_ptr<SampleStore>> open_folder(const DatasetOptions& options) {
   auto store = std::make_unique<FolderStore>();

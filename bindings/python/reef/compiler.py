@@ -92,7 +92,8 @@ def compile(models: Union[Path, Sequence[Path]], out_dir: Optional[Path] = None,
 
     Args:
       models: one file, or several that will run on one Edge TPU.
-      out_dir: folder for the results; the current one if left out.
+      out_dir: folder for the results; the current one if left out. For one model also the compiled file itself, a name
+        that ends with .tflite.
       num_segments: cut one model into so many, for a pipeline of Edge TPUs.
       min_runtime_version, intermediate_tensors, enable_multiple_subgraphs, search_delegate: as edgetpu_compiler's.
       level: 0 for the choices of Google's compiler, 1 for Reef's own.

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/file.h"
 #include "formats/onnx/reader.h"
@@ -15,7 +16,9 @@ namespace fs = std::filesystem;
 
 class ExternalReader {
  public:
-  explicit ExternalReader(const std::string& model_path) {
+  enum class Task { kRead, kList };
+
+  ExternalReader(const std::string& model_path, Task task) : task_(task) {
     fs::path parent = fs::path(model_path).parent_path();
     std::error_code error;
     folder_ = fs::weakly_canonical(parent.empty() ? fs::path(".") : parent, error);
@@ -23,6 +26,10 @@ class ExternalReader {
 
   Status fill(Tensor& tensor) {
     if (tensor.external_location.empty()) return ok_status();
+    if (task_ == Task::kList) {
+      listed_.insert((folder_ / tensor.external_location).string());
+      return ok_status();
+    }
     const Status status = read(tensor);
     return status.in(fmt::format("tensor '{}', external data in '{}'", tensor.name, tensor.external_location));
   }
@@ -31,6 +38,14 @@ class ExternalReader {
     for (Tensor& tensor : graph.initializers) REEF_RETURN_IF_ERROR(fill(tensor));
     return fill(graph.nodes);
   }
+
+  Status fill(Model& model) {
+    REEF_RETURN_IF_ERROR(fill(model.graph));
+    for (Function& function : model.functions) REEF_RETURN_IF_ERROR(fill(function.nodes));
+    return ok_status();
+  }
+
+  const std::set<std::string>& listed() const { return listed_; }
 
   Status fill(std::vector<Node>& nodes) {
     for (Node& node : nodes) {
@@ -81,6 +96,8 @@ class ExternalReader {
     return file;
   }
 
+  Task task_;
+  std::set<std::string> listed_;
   fs::path folder_;
   std::map<std::string, Bytes> files_;
   std::uint64_t total_ = 0;
@@ -89,10 +106,15 @@ class ExternalReader {
 }  // namespace
 
 Status read_external_data(Model& model, const std::string& model_path) {
-  ExternalReader reader(model_path);
-  REEF_RETURN_IF_ERROR(reader.fill(model.graph));
-  for (Function& function : model.functions) REEF_RETURN_IF_ERROR(reader.fill(function.nodes));
-  return ok_status();
+  return ExternalReader(model_path, ExternalReader::Task::kRead).fill(model);
+}
+
+Result<std::vector<std::string>> external_files(const std::string& model_path) {
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(model_path, kMaxFileBytes));
+  REEF_ASSIGN_OR_RETURN(Model model, read_model(file));
+  ExternalReader reader(model_path, ExternalReader::Task::kList);
+  REEF_RETURN_IF_ERROR(reader.fill(model));
+  return std::vector<std::string>(reader.listed().begin(), reader.listed().end());
 }
 
 }  // namespace reef::onnx
