@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/output_place.h"
 #include "base/sha256.h"
 #include "commands.h"
 #include "formats/darwinn/listing.h"
@@ -35,6 +36,10 @@ std::optional<std::string> attribute(const isa::NamedProgram& program, std::stri
   return std::nullopt;
 }
 
+Status check_out(const AsmOptions& options, const std::vector<std::string>& inputs) {
+  return check_outputs(std::span(&options.out, 1), inputs);
+}
+
 // The model file that the listing was made from: as `reef disasm` was given it, or beside the listing.
 Result<Bytes> find_container(const AsmOptions& options, const isa::NamedProgram& first) {
   if (!options.container.empty()) return read_file(options.container, tflite::kMaxFileBytes);
@@ -43,6 +48,7 @@ Result<Bytes> find_container(const AsmOptions& options, const isa::NamedProgram&
   for (const std::string& path : {name, beside.string()}) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(path, ignored)) continue;
+    REEF_RETURN_IF_ERROR(check_out(options, {path}));
     REEF_ASSIGN_OR_RETURN(Bytes file, read_file(path, tflite::kMaxFileBytes));
     const auto digest = attribute(first, "sha256");
     REEF_REQUIRE(!digest || *digest == sha256_hex(file.span()),
@@ -71,6 +77,7 @@ Status write_into_container(const AsmOptions& options, const isa::Listing& listi
 }
 
 Status assemble(const AsmOptions& options) {
+  REEF_RETURN_IF_ERROR(check_out(options, {options.listing, options.container}));
   REEF_ASSIGN_OR_RETURN(const Bytes text, read_file(options.listing, kMaxListingBytes));
   auto listing = isa::parse_listing({reinterpret_cast<const char*>(text.data()), text.size()});
   if (!listing.ok()) return listing.status().in(options.listing);

@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "compiler/check_file.h"
+#include "compiler/output_check.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
 #include "plan_options.h"
@@ -31,6 +32,7 @@ struct CheckFlags {
 bool is_terminal() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 
 Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options) {
+  REEF_RETURN_IF_ERROR(compiler::check_files({{flags.rewritten}, {flags.model}, {}, {}}));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(flags.front_end));
   REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(flags.model, options, front_end));
   if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*checked.plan.model, flags.rewritten));

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "compiler/front_end.h"
+#include "compiler/output_check.h"
 #include "data_options.h"
 #include "evaluate/compare.h"
 #include "front_end_flags.h"
@@ -59,6 +60,8 @@ Result<data::ChosenPreprocess> preprocess_for_both(const std::string& text, cons
 
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
+  REEF_RETURN_IF_ERROR(compiler::check_files(
+      {{arguments.output}, {arguments.float_model, arguments.quantized}, {arguments.data.dataset}, {}}));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
   REEF_ASSIGN_OR_RETURN(auto float_model, loaded(arguments.float_model, front_end));
   REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized, {}));

@@ -3,7 +3,6 @@
 //
 // Standard output is Google's, letter by letter: scripts read it. What Reef itself has to say goes to standard error.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -48,7 +47,8 @@ constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
 void add_googles_options(CLI::App& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
   command.add_option("-o,--out_dir", how.out_dir,
-                     "Folder for the compiled model and its log (default: the current one)");
+                     "Folder for the compiled model and its log (default: the current one), or the compiled file "
+                     "itself, a name that ends with .tflite");
   command.add_flag("-s,--show_operations", arguments.show_operations, "Also print the table of operations of the log");
   command
       .add_option("-m,--min_runtime_version", arguments.plan.runtime,
@@ -121,9 +121,11 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
 // --stop-after rewrite or partition: the model need not compile.
 Status print_plans(const CompileArguments& arguments) {
   for (const std::string& path : arguments.how.models) {
-    REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::load_model(path));
-    REEF_RETURN_IF_ERROR(ir::verify(model).in(path));
-    const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(std::move(model)), arguments.how.plan);
+    REEF_ASSIGN_OR_RETURN(const Bytes file, compiler::content_of(arguments.how, path));
+    auto model = tflite::read_model(file);
+    if (!model.ok()) return model.status().in(path);
+    REEF_RETURN_IF_ERROR(ir::verify(*model).in(path));
+    const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(std::move(*model)), arguments.how.plan);
     if (!plan.ok()) return plan.status().in(path);
     fmt::print("{}", planning_text(arguments.stop_after, *plan));
   }
@@ -140,7 +142,6 @@ Status for_each_file(const compiler::CompileResult& result, const Use& use) {
 
 Status print_stage(CompileArguments arguments) {
   if (is_planning(arguments.stop_after)) return print_plans(arguments);
-  arguments.how.write = false;
   arguments.how.verify = compiler::Verify::kNever;
   const compiler::CompileResult result = compiler::compile(arguments.how);
   if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
@@ -151,11 +152,10 @@ Status print_stage(CompileArguments arguments) {
   });
 }
 
-// "net_edgetpu.tflite" -> "net_edgetpu.schedule.txt".
 Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFile& file) {
   for (const std::string& stage : arguments.dumps) {
     REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(stage, arguments.how, file));
-    const std::string path = std::filesystem::path(file.output).replace_extension(stage + ".txt").string();
+    const std::string path = dump_path(file.output, stage);
     REEF_RETURN_IF_ERROR(write_file(path, std::string_view(text)));
     fmt::print(stderr, "reef: {}: {} written to {}\n", file.input, stage, path);
   }
@@ -165,8 +165,8 @@ Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFi
 Status compile_models(CompileArguments arguments) {
   compiler::CompileOptions& how = arguments.how;
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
-  REEF_ASSIGN_OR_RETURN(
-      how.models, quantized_sources(how.models, how.out_dir, arguments.quantize, !arguments.json && !arguments.quiet));
+  how.write = arguments.stop_after.empty();
+  REEF_RETURN_IF_ERROR(quantize_sources(how, arguments.dumps, arguments.quantize, !arguments.json && !arguments.quiet));
   if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
   const bool prints = !arguments.json && !arguments.quiet;
   if (prints) fmt::print("{}", compiler::version_line());

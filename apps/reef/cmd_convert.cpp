@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "compiler/convert_driver.h"
+#include "compiler/output_check.h"
 #include "compiler/quantize_json.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
@@ -130,6 +131,8 @@ Status convert_and_quantize(ConvertOptions& options) {
 Status convert(ConvertOptions options) {
   if (options.output.empty()) options.output = default_output(options.model);
   options.file = options.model;
+  REEF_RETURN_IF_ERROR(
+      compiler::check_files({{options.output, options.map}, {options.model}, {options.quantize.request.data}, {}}));
   std::optional<TensorflowConversion> tensorflow;
   if (is_tensorflow_model(options.model)) {
     REEF_ASSIGN_OR_RETURN(TensorflowConversion made, convert_tensorflow_model(options.model));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/output_place.h"
 #include "base/sha256.h"
 #include "commands.h"
 #include "formats/darwinn/listing.h"
@@ -51,6 +52,7 @@ Result<isa::Listing> list_model(const DisasmOptions& options, const Bytes& file)
 }
 
 Status disasm(const DisasmOptions& options) {
+  REEF_RETURN_IF_ERROR(check_outputs(std::span(&options.out, 1), std::span(&options.file, 1)));
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.file, tflite::kMaxFileBytes));
   auto listed = is_tflite(file) ? list_model(options, file) : list_bitstream(options, file);
   if (!listed.ok()) return listed.status().in(options.file);

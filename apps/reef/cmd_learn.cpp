@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "compiler/front_end.h"
 #include "compiler/learn_json.h"
+#include "compiler/output_check.h"
 #include "data/labels.h"
 #include "data_options.h"
 #include "formats/tflite/reader.h"
@@ -57,7 +58,7 @@ Status learn(LearnArguments arguments) {
   REEF_REQUIRE(arguments.plot.empty() || options.has_curve, "--plot needs the curve: leave out --no-curve");
   Progress progress("pictures embedded");
   options.embed.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
-  const compiler::LearnRequest request{options, arguments.output, arguments.plot};
+  const compiler::LearnRequest request{options, arguments.output, arguments.plot, arguments.model_labels};
   REEF_ASSIGN_OR_RETURN(const compiler::LearnedReport report, compiler::learn_and_write(request));
   const compiler::LearnedFiles& files = report.files;
   if (arguments.json) {
@@ -123,7 +124,7 @@ void add_imprint(CLI::App& parent, Action& action) {
   command->footer(
       "Examples:\n"
       "  reef learn imprint --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
-      "  reef learn imprint --model mine.tflite --data more_pictures --resume -o mine.tflite\n"
+      "  reef learn imprint --model mine.tflite --data more_pictures --resume -o more.tflite\n"
       "  reef learn imprint --model extractor_edgetpu.tflite --data pictures --device virtual -o mine_edgetpu.tflite");
   command->callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
 }
@@ -172,6 +173,7 @@ struct SplitArguments {
 };
 
 Status split_file(const SplitArguments& arguments) {
+  REEF_RETURN_IF_ERROR(compiler::check_files({{arguments.extractor, arguments.head}, {arguments.model}, {}, {}}));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult loaded, compiler::load_any_model(arguments.model, front_end));
   auto head = learn::find_head(loaded.model, arguments.embedding);
@@ -226,6 +228,7 @@ struct JoinArguments {
 };
 
 Status join_files(const JoinArguments& arguments) {
+  REEF_RETURN_IF_ERROR(compiler::check_files({{arguments.output}, {arguments.extractor, arguments.head}, {}, {}}));
   REEF_ASSIGN_OR_RETURN(const ir::Model extractor, tflite::load_model(arguments.extractor));
   REEF_ASSIGN_OR_RETURN(const ir::Model head, tflite::load_model(arguments.head));
   auto joined = learn::join(extractor, head);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/output_place.h"
 #include "commands.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
@@ -85,6 +86,8 @@ Json report_json(const RetargetOptions& options, const retarget::Report& report)
 }
 
 Status retarget_file(const RetargetOptions& options) {
+  REEF_RETURN_IF_ERROR(
+      check_outputs(std::vector{options.output}, std::vector{options.model, options.compiled, options.source}));
   REEF_ASSIGN_OR_RETURN(const Bytes compiled, read_file(options.compiled, tflite::kMaxFileBytes));
   REEF_ASSIGN_OR_RETURN(const ir::Model model, tflite::load_model(options.model));
   retarget::Options how;

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "commands.h"
 #include "compiler/front_end.h"
+#include "compiler/output_check.h"
 #include "data/labels.h"
 #include "data_options.h"
 #include "execute/cpu/interpreter.h"
 #include "execute/device/chrome_trace.h"
 #include "formats/darwinn/reader.h"
 #include "ir/pseudo_random.h"
+#include "result_files.h"
 #include "run_report.h"
 #include "runtime/edge_tpu_op.h"
 #include "stop_dump.h"
@@ -95,16 +95,20 @@ Result<BenchResult> run_bench(int runs, cpu::Interpreter& interpreter) {
   return BenchResult{runs, times[times.size() / 2], times.front(), times.back()};
 }
 
-Status write_outputs(const std::string& folder, const cpu::Interpreter& interpreter) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return make_error(StatusCode::kIoError, "cannot create folder '{}': {}", folder, error.message());
+void add_outputs(const std::string& folder, const cpu::Interpreter& interpreter, ResultFiles& results) {
   for (int i = 0; i < interpreter.output_count(); ++i) {
     const ops::Tensor& tensor = interpreter.output(i);
-    REEF_RETURN_IF_ERROR(write_file(fmt::format("{}/out{}.bin", folder, i),
-                                    {reinterpret_cast<const std::uint8_t*>(tensor.data), tensor.bytes}));
+    const auto* data = reinterpret_cast<const std::uint8_t*>(tensor.data);
+    results.add(fmt::format("{}/out{}.bin", folder, i), std::vector<std::uint8_t>(data, data + tensor.bytes));
   }
-  return ok_status();
+}
+
+Status check_run_files(const RunOptions& options) {
+  std::vector<std::string> inputs = options.inputs;
+  inputs.insert(inputs.end(), {options.image, options.labels, options.layers.source});
+  REEF_RETURN_IF_ERROR(compiler::check_files({{options.time.trace}, {options.model}, {}, inputs}));
+  inputs.push_back(options.model);
+  return check_result_folder(options.out, inputs);
 }
 
 bool has_edge_tpu_op(const ir::Model& model) {
@@ -174,6 +178,7 @@ cpu::InterpreterOptions interpreter_options_of(const RunOptions& options) {
 
 Status run(const RunOptions& options) {
   REEF_RETURN_IF_ERROR(check_device_options(options));
+  REEF_RETURN_IF_ERROR(check_run_files(options));
   REEF_ASSIGN_OR_RETURN(const device::TimelineOptions timing, timeline_options(options.time));
   device::Timeline timeline(timing);
   REEF_REQUIRE(options.mean_std.empty() || options.mean_std[1] != 0, "--mean-std: the second number must not be 0");
@@ -227,11 +232,11 @@ Status run(const RunOptions& options) {
     virtual_device->set_observer(nullptr);
     virtual_device->set_queue_depths({});
   }
-  if (!options.time.trace.empty()) {
-    REEF_RETURN_IF_ERROR(write_file(options.time.trace, device::chrome_trace(records)));
-  }
-  if (!options.out.empty()) REEF_RETURN_IF_ERROR(write_outputs(options.out, interpreter));
-  if (layers != nullptr) REEF_RETURN_IF_ERROR(layers->take(options.out));
+  ResultFiles results;
+  if (!options.time.trace.empty()) results.add(options.time.trace, device::chrome_trace(records));
+  if (!options.out.empty()) add_outputs(options.out, interpreter, results);
+  if (layers != nullptr) REEF_RETURN_IF_ERROR(layers->take(options.out, results));
+  REEF_RETURN_IF_ERROR(results.write(options.out));
   if (options.bench > 0) {
     REEF_ASSIGN_OR_RETURN(bench, run_bench(options.bench, interpreter));
   }

@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "compiler/compile_names.h"
 #include "compiler/front_end.h"
+#include "compiler/output_check.h"
+#include "formats/tflite/writer.h"
 #include "quantize_report.h"
 
 namespace reef::app {
@@ -31,31 +34,74 @@ Source source_of(const compiler::FrontEndResult& loaded) {
 
 bool is_tflite(const std::string& path) { return std::filesystem::path(path).extension() == ".tflite"; }
 
+// Where the quantized form of a model goes; empty: the model is quantized already.
+Result<std::string> quantized_path(const compiler::CompileOptions& how, const std::string& model,
+                                   QuantizeArguments& arguments) {
+  if (is_tflite(model) && !arguments.has_data()) return std::string();  // the compiler says what it thinks of it
+  REEF_RETURN_IF_ERROR(settle(arguments));
+  const auto loaded = compiler::load_any_model(model, arguments.request.front_end);
+  if (!loaded.ok()) return loaded.status();
+  const Source source = source_of(*loaded);
+  if (source == Source::kQuantized && is_tflite(model)) return std::string();
+  REEF_REQUIRE(source != Source::kFloat || arguments.has_data(),
+               "{} is a float model, and the Edge TPU computes with 8-bit integers: give typical samples with --data "
+               "FOLDER, .npz or .npy (see reef quantize --help)",
+               model);
+  const std::filesystem::path folder = how.out_dir.empty() ? "" : compiler::output_folder(how);
+  return (folder / (std::filesystem::path(model).stem().string() + "_int8.tflite")).string();
+}
+
+Status quantize(const std::string& model, const std::string& output, QuantizeArguments& arguments, bool shows_progress,
+                compiler::CompileOptions& how) {
+  arguments.request.model = model;
+  arguments.request.output = how.write ? output : "";
+  REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, shows_progress));
+  if (!how.write) {
+    REEF_ASSIGN_OR_RETURN(how.in_memory[output], tflite::write_bytes(outcome.result.model));
+    arguments.request.output = "not written";
+  }
+  if (shows_progress) fmt::print(stderr, "{}", quantize_text(arguments.request, outcome));
+  print_quantize_warnings(outcome);
+  return ok_status();
+}
+
 }  // namespace
 
-Result<std::vector<std::string>> quantized_sources(const std::vector<std::string>& models, const std::string& out_dir,
-                                                   QuantizeArguments& arguments, bool shows_progress) {
-  std::vector<std::string> result = models;
-  for (std::string& model : result) {
-    if (is_tflite(model) && !arguments.has_data()) continue;  // the compiler says what it thinks of it
-    REEF_RETURN_IF_ERROR(settle(arguments));
-    const auto loaded = compiler::load_any_model(model, arguments.request.front_end);
-    if (!loaded.ok()) return loaded.status();
-    const Source source = source_of(*loaded);
-    if (source == Source::kQuantized && is_tflite(model)) continue;
-    REEF_REQUIRE(source != Source::kFloat || arguments.has_data(),
-                 "{} is a float model, and the Edge TPU computes with 8-bit integers: give typical samples with --data "
-                 "FOLDER, .npz or .npy (see reef quantize --help)",
-                 model);
-    arguments.request.model = model;
-    arguments.request.output =
-        (std::filesystem::path(out_dir) / (std::filesystem::path(model).stem().string() + "_int8.tflite")).string();
-    REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, shows_progress));
-    if (shows_progress) fmt::print(stderr, "{}", quantize_text(arguments.request, outcome));
-    print_quantize_warnings(outcome);
-    model = arguments.request.output;
+Status quantize_sources(compiler::CompileOptions& how, const std::vector<std::string>& dumps,
+                        QuantizeArguments& arguments, bool shows_progress) {
+  compiler::CompileOptions names_only = how;
+  names_only.write = false;
+  REEF_RETURN_IF_ERROR(check_compile_request(names_only));
+  const std::vector<std::string> given = how.models;
+  if (how.write && compiler::names_a_file(how)) {
+    REEF_RETURN_IF_ERROR(compiler::check_files({compiler::planned_outputs(how), given, {arguments.request.data}, {}}));
   }
-  return result;
+  std::vector<std::string> quantized, written;
+  for (std::string& model : how.models) {
+    REEF_ASSIGN_OR_RETURN(quantized.emplace_back(), quantized_path(how, model, arguments));
+    if (quantized.back().empty()) continue;
+    model = quantized.back();
+    written.push_back(model);
+  }
+  // All files are known now, and no work has been done but looking at the models.
+  REEF_RETURN_IF_ERROR(check_compile_request(how));
+  if (how.write) {
+    for (const std::string& path : compiler::planned_outputs(how)) {
+      written.push_back(path);
+      if (!path.ends_with(".tflite")) continue;
+      for (const std::string& stage : dumps) written.push_back(dump_path(path, stage));
+    }
+    REEF_RETURN_IF_ERROR(compiler::check_files({written, given, {arguments.request.data}, {}}));
+  }
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (quantized[i].empty()) continue;
+    REEF_RETURN_IF_ERROR(quantize(given[i], quantized[i], arguments, shows_progress, how));
+  }
+  return ok_status();
+}
+
+std::string dump_path(const std::string& compiled, const std::string& stage) {
+  return std::filesystem::path(compiled).replace_extension(stage + ".txt").string();
 }
 
 }  // namespace reef::app

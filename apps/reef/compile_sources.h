@@ -6,14 +6,19 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/compile.h"
 #include "quantize_arguments.h"
 
 namespace reef::app {
 
-// Of float models and of ONNX models, "<stem>_int8.tflite" is written to `out_dir` (empty: the current folder) and
-// takes the model's place; with samples by calibration, else with the scales that the model carries. Quantized .tflite
-// files are left as they are. An ONNX model that is neither is an error that says what to do.
-Result<std::vector<std::string>> quantized_sources(const std::vector<std::string>& models, const std::string& out_dir,
-                                                   QuantizeArguments& arguments, bool shows_progress);
+// Of float models and of ONNX models "<stem>_int8.tflite" is made, with samples by calibration, else with the scales
+// that the model carries, and takes the model's place in `how`. It is written to the folder of the results, or stays in
+// memory where `how` writes nothing. Quantized .tflite files are left as they are. An ONNX model that is neither is an
+// error that says what to do. Before any of this, everything that the command is going to write is checked.
+Status quantize_sources(compiler::CompileOptions& how, const std::vector<std::string>& dumps,
+                        QuantizeArguments& arguments, bool shows_progress);
+
+// "net_edgetpu.tflite" -> "net_edgetpu.schedule.txt": the file of --dump.
+std::string dump_path(const std::string& compiled, const std::string& stage);
 
 }  // namespace reef::app

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 
 #include <fmt/format.h>
 
-#include "base/file.h"
 #include "formats/numpy/npy.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
@@ -85,7 +83,7 @@ Result<std::unique_ptr<LayerReport>> LayerReport::create(const LayerOptions& opt
   return report;
 }
 
-Status LayerReport::take(const std::string& folder) {
+Status LayerReport::take(const std::string& folder, ResultFiles& results) {
   for (LayerTensor& layer : tensors_->tensors()) {
     Entry entry{std::move(layer), ""};
     const std::string& name = tensor_of(entry).name;
@@ -98,17 +96,16 @@ Status LayerReport::take(const std::string& folder) {
     REEF_REQUIRE(is_there, "--layers: '{}' is not computed by the compiled part of the model", name);
   }
   if (folder.empty()) return ok_status();
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return make_error(StatusCode::kIoError, "cannot create folder '{}': {}", folder, error.message());
   for (Entry& entry : entries_) {
     if (!entry.layer.has_bytes()) continue;
     const ir::Tensor& tensor = tensor_of(entry);
     entry.file = folder + "/" + file_name(entry.layer.tensor, tensor.name);
     const std::vector<std::int64_t> shape(tensor.shape.dims().begin(), tensor.shape.dims().end());
-    REEF_RETURN_IF_ERROR(numpy::save_npy(entry.file, tensor.type, shape, entry.layer.bytes));
+    REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> file, numpy::write_npy(tensor.type, shape, entry.layer.bytes));
+    results.add(entry.file, std::move(file));
   }
-  return write_file(folder + "/layers.json", json().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  results.add(folder + "/layers.json", json().dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return ok_status();
 }
 
 Json LayerReport::json() const {

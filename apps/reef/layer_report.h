@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
+#include "result_files.h"
 #include "runtime/layer_tensors.h"
 
 namespace reef::app {
@@ -28,7 +29,7 @@ class LayerReport {
 
   device::Observer& observer() { return tensors_->observer(); }
   // After the run: takes the tensors that were asked for and writes them to `folder`, unless it is empty.
-  Status take(const std::string& folder);
+  Status take(const std::string& folder, ResultFiles& results);
   void print() const;
   nlohmann::ordered_json json() const;
 

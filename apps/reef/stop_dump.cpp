@@ -2,14 +2,13 @@
 #include "stop_dump.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <span>
 #include <vector>
 
 #include <fmt/ranges.h>
 
-#include "base/file.h"
 #include "formats/numpy/npy.h"
+#include "result_files.h"
 
 namespace reef::app {
 namespace {
@@ -278,9 +277,7 @@ void print_dump(const StopAt& stop) {
 }
 
 Status write_dump(const StopAt& stop, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return make_error(StatusCode::kIoError, "cannot create folder '{}': {}", folder, error.message());
+  ResultFiles results;
   for (const TileSnapshot& tile : stop.snapshot()->tiles_state) {
     if (tile.narrow.empty()) continue;
     for (const Memory& memory : memories_of(tile)) {
@@ -289,12 +286,15 @@ Status write_dump(const StopAt& stop, const std::string& folder) {
         shape = {static_cast<std::int64_t>(memory.bytes->size() / memory.line), static_cast<std::int64_t>(memory.line)};
       }
       for (const bool known : {false, true}) {
-        REEF_RETURN_IF_ERROR(numpy::save_npy(folder + "/" + file_of(tile, memory.name, known), ir::DataType::kUInt8,
-                                             shape, known ? *memory.known : *memory.bytes));
+        REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> file,
+                              numpy::write_npy(ir::DataType::kUInt8, shape, known ? *memory.known : *memory.bytes));
+        results.add(folder + "/" + file_of(tile, memory.name, known), std::move(file));
       }
     }
   }
-  return write_file(folder + "/dump.json", dump_json(stop, folder).dump(2) + "\n");
+  results.add(folder + "/dump.json",
+              dump_json(stop, folder).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return results.write(folder);
 }
 
 }  // namespace reef::app

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorflow_converter.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +52,9 @@ int run(const std::vector<std::string>& words, const std::string& log) {
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
-    const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::signal(SIGPIPE, SIG_DFL);  // what the program ignores, others need not
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (file >= 0) {
       ::dup2(file, STDOUT_FILENO);
       ::dup2(file, STDERR_FILENO);
@@ -79,16 +83,6 @@ std::string end_of(const std::string& text) {
 
 }  // namespace
 
-TensorflowConversion::TensorflowConversion(TensorflowConversion&& other) noexcept
-    : folder_(std::move(other.folder_)), version_(std::move(other.version_)) {
-  other.folder_.clear();
-}
-
-TensorflowConversion::~TensorflowConversion() {
-  std::error_code error;
-  if (!folder_.empty()) fs::remove_all(folder_, error);
-}
-
 bool is_tensorflow_model(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return true;
@@ -105,12 +99,10 @@ Result<TensorflowConversion> convert_tensorflow_model(const std::string& path) {
   }
   const char* chosen = std::getenv("REEF_PYTHON");
   const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
-  std::string folder = (fs::temp_directory_path(error) / "reef_tensorflow_XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) {
-    return Status(StatusCode::kIoError, fmt::format("cannot make a folder '{}' for TensorFlow's output", folder));
-  }
-  TensorflowConversion made(folder);
-  const std::string log = folder + "/log";
+  auto folder = TemporaryFolder::make("reef_tensorflow", {"model.tflite", "model.tflite.version", "log"});
+  if (!folder.ok()) return folder.status();
+  const std::string log = folder->path() + "/log";
+  TensorflowConversion made(std::move(*folder));
   const int code = run({python, "-c", kScript, path, made.path()}, log);
   if (code == 0) {
     made.set_version(text_of(made.path() + ".version"));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/temporary_name.h"
 
 namespace reef::app {
 
@@ -13,17 +14,15 @@ bool is_tensorflow_model(const std::string& path);
 // What TensorFlow's converter made: a .tflite file in a folder that is removed with this.
 class TensorflowConversion {
  public:
-  explicit TensorflowConversion(std::string folder) : folder_(std::move(folder)) {}
-  TensorflowConversion(TensorflowConversion&& other) noexcept;
-  TensorflowConversion(const TensorflowConversion&) = delete;
-  ~TensorflowConversion();
+  explicit TensorflowConversion(TemporaryFolder folder) : folder_(std::move(folder)) {}
 
-  std::string path() const { return folder_ + "/model.tflite"; }
+  std::string path() const { return folder_.path() + "/model.tflite"; }
   const std::string& version() const { return version_; }  // of TensorFlow
   void set_version(std::string version) { version_ = std::move(version); }
 
  private:
-  std::string folder_, version_;
+  TemporaryFolder folder_;
+  std::string version_;
 };
 
 // Runs $REEF_PYTHON (default python3) with tensorflow. What that prints is shown, its end at least, if it fails.
