@@ -8,6 +8,7 @@
 
 #include "audit/audit.h"
 #include "commands.h"
+#include "console.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 
@@ -66,7 +67,7 @@ Status audit_model(const AuditArguments& arguments) {
       if (arguments.json) {
         parts.push_back(report_json(*report));
       } else {
-        fmt::print("{}\n{}", place, audit::to_text(*report));
+        print_text("{}\n{}", place, audit::to_text(*report));
       }
     }
   }
@@ -74,7 +75,7 @@ Status audit_model(const AuditArguments& arguments) {
                arguments.model);
   if (arguments.json) {
     const Json json = {{"model", arguments.model}, {"sound", unsound == 0}, {"edge_tpu_ops", parts}};
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   }
   std::fflush(stdout);
   if (unsound == 0) return ok_status();

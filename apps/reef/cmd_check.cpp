@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "compiler/check_file.h"
 #include "compiler/output_check.h"
+#include "console.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
 #include "plan_options.h"
@@ -39,9 +40,9 @@ Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options)
   const report::CheckSubject subject = checked.subject();
   if (flags.json) {
     using Json = nlohmann::ordered_json;
-    fmt::print("{}\n", report::check_json(subject).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", report::check_json(subject).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}", report::check_text(subject, {is_terminal(), flags.all_ops}));
+    print_exact("{}", report::check_text(subject, {is_terminal(), flags.all_ops}));
   }
   const partition::Partition& division = checked.plan.partition;
   const auto left = division.ops.size() - static_cast<std::size_t>(division.chip_op_count());

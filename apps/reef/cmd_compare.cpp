@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
+#include "console.h"
 #include "data_options.h"
 #include "evaluate/compare.h"
 #include "front_end_flags.h"
@@ -71,9 +72,9 @@ Status run_compare(CompareArguments arguments) {
   arguments.data.dataset.preprocess = data::to_string(chosen.preprocess);
   REEF_ASSIGN_OR_RETURN(const auto dataset, open_data(arguments.data, data::Use::kCalibration, *float_model, true));
   if (!arguments.json) {
-    fmt::print(stderr, "reef: {}\n", dataset->describe());
+    print_error("reef: {}\n", dataset->describe());
     if (dataset->holds_pictures())
-      fmt::print(stderr, "reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
+      print_error("reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
   }
   Progress progress("runs");
   evaluate::CompareOptions options;
@@ -87,12 +88,12 @@ Status run_compare(CompareArguments arguments) {
         arguments.output, evaluate::comparison_html(*comparison, arguments.float_model, arguments.quantized)));
   }
   if (arguments.json) {
-    fmt::print("{}", evaluate::comparison_json(*comparison, arguments.float_model, arguments.quantized));
+    print_exact("{}", evaluate::comparison_json(*comparison, arguments.float_model, arguments.quantized));
     return ok_status();
   }
   constexpr std::size_t kShown = 12;
-  fmt::print("{}", evaluate::comparison_text(*comparison, arguments.all ? 0 : kShown));
-  fmt::print("{:.1f} s (measured){}\n", comparison->seconds,
+  print_text("{}", evaluate::comparison_text(*comparison, arguments.all ? 0 : kShown));
+  print_text("{:.1f} s (measured){}\n", comparison->seconds,
              arguments.output.empty() ? "" : fmt::format("; written to {}", arguments.output));
   return ok_status();
 }

@@ -16,6 +16,7 @@
 #include "compiler/compile.h"
 #include "compiler/compile_json.h"
 #include "compiler/google_text.h"
+#include "console.h"
 #include "explanation_report.h"
 #include "formats/tflite/reader.h"
 #include "ir/verify.h"
@@ -127,7 +128,7 @@ Status print_plans(const CompileArguments& arguments) {
     REEF_RETURN_IF_ERROR(ir::verify(*model).in(path));
     const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(std::move(*model)), arguments.how.plan);
     if (!plan.ok()) return plan.status().in(path);
-    fmt::print("{}", planning_text(arguments.stop_after, *plan));
+    print_text("{}", planning_text(arguments.stop_after, *plan));
   }
   return ok_status();
 }
@@ -147,7 +148,7 @@ Status print_stage(CompileArguments arguments) {
   if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
   return for_each_file(result, [&](const compiler::CompiledFile& file) -> Status {
     REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(arguments.stop_after, arguments.how, file));
-    fmt::print("{}", text);
+    print_text("{}", text);
     return ok_status();
   });
 }
@@ -157,7 +158,7 @@ Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFi
     REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(stage, arguments.how, file));
     const std::string path = dump_path(file.output, stage);
     REEF_RETURN_IF_ERROR(write_file(path, std::string_view(text)));
-    fmt::print(stderr, "reef: {}: {} written to {}\n", file.input, stage, path);
+    print_error("reef: {}: {} written to {}\n", file.input, stage, path);
   }
   return ok_status();
 }
@@ -169,22 +170,22 @@ Status compile_models(CompileArguments arguments) {
   REEF_RETURN_IF_ERROR(quantize_sources(how, arguments.dumps, arguments.quantize, !arguments.json && !arguments.quiet));
   if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
   const bool prints = !arguments.json && !arguments.quiet;
-  if (prints) fmt::print("{}", compiler::version_line());
+  if (prints) print_text("{}", compiler::version_line());
   std::fflush(stdout);
   const compiler::CompileResult result = compiler::compile(how);
   if (arguments.json) {
     Json json = compiler::compile_json(how, result);
     if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(result, json));
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else if (prints) {
-    fmt::print("{}", compiler::console_text(how, result, arguments.show_operations));
+    print_text("{}", compiler::console_text(how, result, arguments.show_operations));
   }
   if (arguments.explain && !arguments.json && result.ok()) {
     REEF_RETURN_IF_ERROR(for_each_file(result, print_explanation));
   }
   std::fflush(stdout);
   if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
-  fmt::print(stderr, "{}", compile_notes(how, result, !prints));
+  print_error("{}", compile_notes(how, result, !prints));
   return for_each_file(result, [&](const compiler::CompiledFile& file) { return write_dumps(arguments, file); });
 }
 
@@ -192,16 +193,16 @@ Status compile_models(CompileArguments arguments) {
 void print_googles_help(const CLI::App& command) {
   std::string options = command.help("edgetpu_compiler", CLI::AppFormatMode::Normal);
   options.erase(0, options.find("\nOptions:") == std::string::npos ? 0 : options.find("\nOptions:") + 1);
-  fmt::print("{}Usage:\nedgetpu_compiler [options] model...\n\n{}", compiler::version_line(), options);
+  print_text("{}Usage:\nedgetpu_compiler [options] model...\n\n{}", compiler::version_line(), options);
 }
 
 // One line on standard output, whose last word is the version: Ultralytics' exporter takes it from there. The line on
 // standard error ends with the same word, for those who read both.
 void print_googles_version() {
-  fmt::print("{}", compiler::version_line());
+  print_text("{}", compiler::version_line());
   std::fflush(stdout);
-  fmt::print(stderr, "This is Reef {}, an open program that takes the place of Google's edgetpu_compiler {}\n",
-             reef_version(), compiler::kCompatibleVersion);
+  print_error("This is Reef {}, an open program that takes the place of Google's edgetpu_compiler {}\n", reef_version(),
+              compiler::kCompatibleVersion);
 }
 
 constexpr char kFooter[] =
@@ -251,9 +252,9 @@ int edgetpu_compiler_main(int argc, char** argv) {
   try {
     command.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    fmt::print("{}", compiler::version_line());
+    print_text("{}", compiler::version_line());
     std::fflush(stdout);
-    fmt::print(stderr, "{}\n", usage_error(command, error));
+    print_error("{}\n", usage_error(command, error));
     return kFailure;
   }
   if (arguments.version && !arguments.help) {
@@ -265,7 +266,7 @@ int edgetpu_compiler_main(int argc, char** argv) {
     return arguments.help ? 0 : kFailure;
   }
   const Status status = compile_models(arguments);
-  if (!status.ok()) fmt::print(stderr, "reef: {}\n", status.message());
+  if (!status.ok()) print_error("reef: {}\n", status.message());
   return status.ok() ? 0 : kFailure;
 }
 

@@ -15,6 +15,7 @@
 #include "compiler/convert_driver.h"
 #include "compiler/output_check.h"
 #include "compiler/quantize_json.h"
+#include "console.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
 #include "quantize_arguments.h"
@@ -59,7 +60,7 @@ std::string shape_text(const ir::Tensor& tensor) {
 void print_border(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
   for (const std::int32_t index : indices) {
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-    fmt::print("{} '{}' {}{}\n", role, tensor.name, ir::type_name(tensor.type), shape_text(tensor));
+    print_text("{} '{}' {}{}\n", role, printable(tensor.name), ir::type_name(tensor.type), shape_text(tensor));
   }
 }
 
@@ -71,9 +72,9 @@ void print_summary(const ConvertOptions& options, const compiler::FrontEndResult
   for (const auto& [type, count] : counts) words.push_back(fmt::format("{} {}", count, type));
   print_border("input", graph, graph.inputs);
   print_border("output", graph, graph.outputs);
-  fmt::print("{} ops: {}\n", graph.operators.size(), fmt::join(words, ", "));
-  for (const std::string& note : result.notes) fmt::print("note: {}\n", note);
-  fmt::print("wrote {} ({})\n", options.output, ir::describe_bytes(static_cast<std::int64_t>(bytes)));
+  print_text("{} ops: {}\n", graph.operators.size(), fmt::join(words, ", "));
+  for (const std::string& note : result.notes) print_text("note: {}\n", note);
+  print_text("wrote {} ({})\n", options.output, ir::describe_bytes(static_cast<std::int64_t>(bytes)));
 }
 
 Json summary_json(const ConvertOptions& options, const compiler::FrontEndResult& result, std::size_t bytes) {
@@ -120,9 +121,9 @@ Status convert_and_quantize(ConvertOptions& options) {
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
   arguments.request.output = options.output;
   if (options.json) {
-    fmt::print("{}\n", compiler::quantize_json(arguments.request, outcome));
+    print_exact("{}\n", compiler::quantize_json(arguments.request, outcome));
   } else {
-    fmt::print("{}", quantize_text(arguments.request, outcome));
+    print_text("{}", quantize_text(arguments.request, outcome));
   }
   print_quantize_warnings(outcome);
   return ok_status();
@@ -150,7 +151,7 @@ Status convert(ConvertOptions options) {
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));
   if (options.json) {
-    fmt::print("{}\n", summary_json(options, result, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", summary_json(options, result, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_summary(options, result, file.size());
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "console.h"
 #include "runtime/virtual_devices.h"
 
 namespace reef::app {
@@ -24,13 +25,13 @@ Status list_devices(bool json) {
                       {"path", device->path()},
                       {"kind", "virtual"}});
     }
-    fmt::print("{}\n", Json({{"devices", list}}).dump(2));
+    print_exact("{}\n", Json({{"devices", list}}).dump(2));
     return ok_status();
   }
   for (const auto& device : devices) {
-    fmt::print(":{}  {}  {}\n", device->index(), device->selector(), device->path());
+    print_text(":{}  {}  {}\n", device->index(), device->selector(), device->path());
   }
-  if (devices.empty()) fmt::print("no device (REEF_DEVICES=usb,pci makes two)\n");
+  if (devices.empty()) print_text("no device (REEF_DEVICES=usb,pci makes two)\n");
   return ok_status();
 }
 

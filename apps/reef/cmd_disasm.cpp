@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef disasm: Edge TPU programs as text.
-#include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include "base/output_place.h"
 #include "base/sha256.h"
 #include "commands.h"
+#include "console.h"
 #include "formats/darwinn/listing.h"
 #include "formats/tflite/reader.h"
 #include "ir/verify.h"
@@ -62,7 +62,7 @@ Status disasm(const DisasmOptions& options) {
   }
   const std::string text = isa::print_listing(*listed);
   if (!options.out.empty()) return write_file(options.out, text);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print_exact("{}", text);
   return ok_status();
 }
 

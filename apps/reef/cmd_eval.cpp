@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "compiler/front_end.h"
+#include "console.h"
 #include "data_options.h"
 #include "evaluate/evaluation.h"
 #include "front_end_flags.h"
@@ -51,20 +52,20 @@ void print_json(const EvalArguments& arguments, const data::Dataset& dataset, co
                   {"seconds", result.run.seconds},
                   {"mean_inference_ms", 1000 * result.run.inference_seconds / static_cast<double>(result.samples)}};
   json["notes"] = result.run.notes;
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void print_text(const evaluate::Evaluation& result) {
+void print_figure(const evaluate::Evaluation& result) {
   const evaluate::Figure& figure = result.figure;
   if (figure.unit.empty()) {
-    fmt::print("{} {:.2f} % (standard error {:.2f} %, {} samples)\n", figure.metric, 100 * figure.value,
+    print_text("{} {:.2f} % (standard error {:.2f} %, {} samples)\n", figure.metric, 100 * figure.value,
                100 * figure.standard_error, result.samples);
   } else {
-    fmt::print("{} {:.3f} {} (standard error {:.3f} {}, {} samples)\n", figure.metric, figure.value, figure.unit,
+    print_text("{} {:.3f} {} (standard error {:.3f} {}, {} samples)\n", figure.metric, figure.value, figure.unit,
                figure.standard_error, figure.unit, result.samples);
   }
-  for (const auto& [name, value] : figure.details) fmt::print("  {:<24} {:.6g}\n", name, value);
-  fmt::print("{:.1f} s, {:.3f} ms an inference on one thread (measured)\n", result.run.seconds,
+  for (const auto& [name, value] : figure.details) print_text("  {:<24} {:.6g}\n", name, value);
+  print_text("{:.1f} s, {:.3f} ms an inference on one thread (measured)\n", result.run.seconds,
              1000 * result.run.inference_seconds / static_cast<double>(result.samples));
 }
 
@@ -72,9 +73,9 @@ void print_text(const evaluate::Evaluation& result) {
 void warn_about_offset(const EvalArguments& arguments, const evaluate::Evaluation& result) {
   if (arguments.options.label_offset != 0 || result.figure.value > 0.02 || arguments.metric.substr(0, 3) != "top")
     return;
-  fmt::print(stderr,
-             "reef: note: next to nothing is right. Usual causes: another preprocessing (--preprocess), or classes "
-             "numbered otherwise (--label-offset 1 for models whose class 0 is background)\n");
+  print_error(
+      "reef: note: next to nothing is right. Usual causes: another preprocessing (--preprocess), or classes "
+      "numbered otherwise (--label-offset 1 for models whose class 0 is background)\n");
 }
 
 Status eval(EvalArguments arguments) {
@@ -103,7 +104,7 @@ Status eval(EvalArguments arguments) {
   if (arguments.json) {
     print_json(arguments, *dataset, *result, run.threads);
   } else {
-    print_text(*result);
+    print_figure(*result);
     warn_about_offset(arguments, *result);
   }
   return ok_status();

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "compiler/front_end.h"
+#include "console.h"
 #include "formats/darwinn/reader.h"
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
@@ -52,7 +53,7 @@ std::string value_text(const ir::AttributeValue& value) {
     std::string operator()(std::int64_t v) const { return fmt::format("{}", v); }
     std::string operator()(double v) const { return fmt::format("{}", v); }
     std::string operator()(const ir::EnumName& v) const { return v.name; }
-    std::string operator()(const std::string& v) const { return fmt::format("\"{}\"", v); }
+    std::string operator()(const std::string& v) const { return fmt::format("\"{}\"", printable(v)); }
     std::string operator()(const std::vector<std::int64_t>& v) const { return fmt::format("{}", v); }
     std::string operator()(const std::vector<double>& v) const { return fmt::format("{}", v); }
     std::string operator()(const std::vector<std::string>& v) const { return fmt::format("{}", v); }
@@ -127,17 +128,17 @@ Json model_json(const InspectOptions& options, const ir::Model& model, std::size
 void print_io(const char* role, const ir::Subgraph& graph, const std::vector<std::int32_t>& indices) {
   for (const std::int32_t index : indices) {
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
-    fmt::print("  {:<7} %{:<4} {:<28} '{}'  {}\n", role, index, shape_and_type(tensor), tensor.name,
+    print_text("  {:<7} %{:<4} {:<28} '{}'  {}\n", role, index, shape_and_type(tensor), printable(tensor.name),
                ir::describe_quantization(tensor.quantization));
   }
 }
 
 void print_ops(const ir::Subgraph& graph) {
   std::map<std::string, int> histogram;
-  for (const ir::Operator& op : graph.operators) ++histogram[op.type];
+  for (const ir::Operator& op : graph.operators) ++histogram[printable(op.type)];
   std::vector<std::string> counts;
   for (const auto& [type, count] : histogram) counts.push_back(fmt::format("{} {}", count, type));
-  fmt::print("  ops: {}\n", fmt::join(counts, ", "));
+  print_text("  ops: {}\n", fmt::join(counts, ", "));
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const ir::Operator& op = graph.operators[i];
     std::vector<std::string> inputs, outputs, attributes;
@@ -149,9 +150,9 @@ void print_ops(const ir::Subgraph& graph) {
       attributes.push_back(
           fmt::format("{} of custom options", ir::describe_bytes(static_cast<std::int64_t>(op.custom_options.size()))));
     }
-    fmt::print("  {:>4}  {}{} ({}) -> {}{}{}{}\n", i, op.is_custom() ? "custom " : "", op.type, fmt::join(inputs, ", "),
-               fmt::join(outputs, ", "), attributes.empty() ? "" : "  {", fmt::join(attributes, ", "),
-               attributes.empty() ? "" : "}");
+    print_text("  {:>4}  {}{} ({}) -> {}{}{}{}\n", i, op.is_custom() ? "custom " : "", printable(op.type),
+               fmt::join(inputs, ", "), fmt::join(outputs, ", "), attributes.empty() ? "" : "  {",
+               fmt::join(attributes, ", "), attributes.empty() ? "" : "}");
   }
 }
 
@@ -163,15 +164,15 @@ void print_packages(const ir::Subgraph& graph) {
     if (darwinn::is_edge_tpu_op(op))
       ++packages;
     else
-      on_cpu.push_back(op.type);
+      on_cpu.push_back(printable(op.type));
   }
   if (packages == 0) return;
-  fmt::print("  compiled for the Edge TPU: {} op{}; left to the CPU: {}\n", packages, packages == 1 ? "" : "s",
+  print_text("  compiled for the Edge TPU: {} op{}; left to the CPU: {}\n", packages, packages == 1 ? "" : "s",
              on_cpu.empty() ? "none" : fmt::format("{} ({})", on_cpu.size(), fmt::join(on_cpu, ", ")));
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     if (!darwinn::is_edge_tpu_op(graph.operators[i])) continue;
     const auto text = describe_package(graph.operators[i].custom_options);
-    fmt::print("\nop {}\n{}", i, text.ok() ? *text : fmt::format("  cannot be read: {}\n", text.status().message()));
+    print_text("\nop {}\n{}", i, text.ok() ? *text : fmt::format("  cannot be read: {}\n", text.status().message()));
   }
 }
 
@@ -179,30 +180,31 @@ void print_tensors(const ir::Model& model, const ir::Subgraph& graph) {
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const ir::Tensor& tensor = graph.tensors[i];
     const std::size_t constant = constant_data(model, tensor).size();
-    fmt::print("  %{:<4} {:<28} {:<10} '{}'  {}\n", i, shape_and_type(tensor),
+    print_text("  %{:<4} {:<28} {:<10} '{}'  {}\n", i, shape_and_type(tensor),
                tensor.is_variable ? "variable"
                : constant         ? ir::describe_bytes(static_cast<std::int64_t>(constant))
                                   : "computed",
-               tensor.name, ir::describe_quantization(tensor.quantization));
+               printable(tensor.name), ir::describe_quantization(tensor.quantization));
   }
 }
 
 void print_summary(const InspectOptions& options, const ir::Model& model, std::size_t file_bytes) {
-  fmt::print("{}: TFLite model, {}, schema version {}\n", options.model,
+  print_text("{}: TFLite model, {}, schema version {}\n", options.model,
              ir::describe_bytes(static_cast<std::int64_t>(file_bytes)), model.version);
-  if (!model.description.empty()) fmt::print("description: {}\n", model.description);
-  fmt::print("constants: {} in {} buffers\n", ir::describe_bytes(ir::constant_bytes(model)), model.buffers.size());
+  if (!model.description.empty()) print_text("description: {}\n", model.description);
+  print_text("constants: {} in {} buffers\n", ir::describe_bytes(ir::constant_bytes(model)), model.buffers.size());
   for (const ir::Metadata& metadata : model.metadata) {
     const std::size_t bytes = model.buffers[static_cast<std::size_t>(metadata.buffer)].data.size();
-    fmt::print("metadata: '{}', {}\n", metadata.name, ir::describe_bytes(static_cast<std::int64_t>(bytes)));
+    print_text("metadata: '{}', {}\n", printable(metadata.name), ir::describe_bytes(static_cast<std::int64_t>(bytes)));
   }
   for (const ir::Signature& signature : model.signatures) {
-    fmt::print("signature: '{}' of subgraph {}, {} inputs, {} outputs\n", signature.key, signature.subgraph,
+    print_text("signature: '{}' of subgraph {}, {} inputs, {} outputs\n", printable(signature.key), signature.subgraph,
                signature.inputs.size(), signature.outputs.size());
   }
   for (std::size_t i = 0; i < model.subgraphs.size(); ++i) {
     const ir::Subgraph& graph = model.subgraphs[i];
-    fmt::print("\nsubgraph {} '{}': {} tensors, {} ops\n", i, graph.name, graph.tensors.size(), graph.operators.size());
+    print_text("\nsubgraph {} '{}': {} tensors, {} ops\n", i, printable(graph.name), graph.tensors.size(),
+               graph.operators.size());
     print_io("input", graph, graph.inputs);
     print_io("output", graph, graph.outputs);
     print_ops(graph);
@@ -228,12 +230,12 @@ Status inspect_onnx(const InspectOptions& options) {
   if (options.text) {
     REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(options.front_end));
     REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult result, compiler::load_any_model(options.model, front_end));
-    fmt::print("{}", ir::print(result.model));
+    print_exact("{}", ir::print(result.model));
     return ok_status();
   }
   REEF_ASSIGN_OR_RETURN(const onnx::Model model, onnx::load_model(options.model));
   if (options.json) {
-    fmt::print("{}\n", onnx_json(options.model, model).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", onnx_json(options.model, model).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_onnx(options.model, model, options.tensors);
   }
@@ -251,9 +253,9 @@ Status inspect(const InspectOptions& options) {
   REEF_RETURN_IF_ERROR(ir::verify(model).in(options.model));
   if (options.unknown) return inspect_unknown(options.model, model, options.json);
   if (options.text) {
-    fmt::print("{}", ir::print(model));
+    print_exact("{}", ir::print(model));
   } else if (options.json) {
-    fmt::print("{}\n", model_json(options, model, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", model_json(options, model, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_summary(options, model, file.size());
   }

@@ -13,6 +13,7 @@
 #include "compiler/front_end.h"
 #include "compiler/learn_json.h"
 #include "compiler/output_check.h"
+#include "console.h"
 #include "data/labels.h"
 #include "data_options.h"
 #include "formats/tflite/reader.h"
@@ -63,7 +64,7 @@ Status learn(LearnArguments arguments) {
   const compiler::LearnedFiles& files = report.files;
   if (arguments.json) {
     const Json json = compiler::learned_json(options, report.result, files.model_path, files.labels_path);
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_learned(options, report.result, files.model_path, files.labels_path);
   }
@@ -198,12 +199,12 @@ Status split_file(const SplitArguments& arguments) {
         {"classes", head->classes},
         {"extractor", {{"path", arguments.extractor}, {"operators", below}}},
         {"head", {{"path", arguments.head}, {"operators", graph.operators.size() - below}}}};
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
     return ok_status();
   }
-  fmt::print("cut at '{}' {} {}: head {}, {} classes\n", embedding.name, ir::type_name(embedding.type),
+  print_text("cut at '{}' {} {}: head {}, {} classes\n", printable(embedding.name), ir::type_name(embedding.type),
              embedding.shape.to_string(), learn::to_string(head->kind), head->classes);
-  fmt::print("wrote {} ({} operators) and {} ({} operators)\n", arguments.extractor, below, arguments.head,
+  print_text("wrote {} ({} operators) and {} ({} operators)\n", arguments.extractor, below, arguments.head,
              graph.operators.size() - below);
   return ok_status();
 }
@@ -234,7 +235,7 @@ Status join_files(const JoinArguments& arguments) {
   auto joined = learn::join(extractor, head);
   if (!joined.ok()) return joined.status().in(fmt::format("{} + {}", arguments.extractor, arguments.head));
   REEF_RETURN_IF_ERROR(tflite::save_model(*joined, arguments.output));
-  fmt::print("wrote {} ({} operators)\n", arguments.output, joined->subgraphs[0].operators.size());
+  print_text("wrote {} ({} operators)\n", arguments.output, joined->subgraphs[0].operators.size());
   return ok_status();
 }
 

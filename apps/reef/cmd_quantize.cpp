@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "compiler/quantize_json.h"
+#include "console.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
 
@@ -16,9 +17,9 @@ Status run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
   const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
   if (!outcome.ok()) return outcome.status();
   if (json) {
-    fmt::print("{}\n", compiler::quantize_json(arguments.request, *outcome));
+    print_exact("{}\n", compiler::quantize_json(arguments.request, *outcome));
   } else if (!quiet) {
-    fmt::print("{}", quantize_text(arguments.request, *outcome));
+    print_text("{}", quantize_text(arguments.request, *outcome));
   }
   print_quantize_warnings(*outcome);
   return ok_status();

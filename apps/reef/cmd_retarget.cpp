@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/output_place.h"
 #include "commands.h"
+#include "console.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
 #include "retarget/retarget.h"
@@ -28,25 +29,25 @@ struct RetargetOptions {
 };
 
 void print_summary(const RetargetOptions& options, const retarget::Report& report) {
-  fmt::print("{} tensor ops: {} computed for the model, {} copies\n", report.tensor_ops,
+  print_text("{} tensor ops: {} computed for the model, {} copies\n", report.tensor_ops,
              report.tensor_ops - report.copies, report.copies);
-  fmt::print("parameters: {} of {} bytes belong to {} layers; {} changed\n", report.replaced_parameter_bytes,
+  print_text("parameters: {} of {} bytes belong to {} layers; {} changed\n", report.replaced_parameter_bytes,
              report.parameter_bytes, report.layers, report.changed_parameter_bytes);
-  fmt::print("instructions: {} constants, {} changed\n", report.constants, report.instructions.size());
-  fmt::print("caching token: {:016x} -> {:016x}\n", report.old_token, report.new_token);
-  for (const std::string& sentence : report.metadata) fmt::print("{}\n", sentence);
-  for (const std::string& sentence : report.notes) fmt::print("note: {}\n", sentence);
-  if (!options.dry_run) fmt::print("wrote {}\n", options.output);
+  print_text("instructions: {} constants, {} changed\n", report.constants, report.instructions.size());
+  print_text("caching token: {:016x} -> {:016x}\n", report.old_token, report.new_token);
+  for (const std::string& sentence : report.metadata) print_text("{}\n", sentence);
+  for (const std::string& sentence : report.notes) print_text("note: {}\n", sentence);
+  if (!options.dry_run) print_text("wrote {}\n", options.output);
 }
 
 void print_changes(const retarget::Report& report) {
-  fmt::print("\n");
+  print_text("\n");
   for (const retarget::ParameterChange& change : report.parameters) {
-    fmt::print("{} parameters, from byte {}: {} bytes, {} changed  {}\n", change.is_cached ? "cached" : "streamed",
+    print_text("{} parameters, from byte {}: {} bytes, {} changed  {}\n", change.is_cached ? "cached" : "streamed",
                change.offset, change.bytes, change.changed, change.what);
   }
   for (const retarget::InstructionChange& change : report.instructions) {
-    fmt::print("instruction {:>6}  {:<16} {:08x} -> {:08x}  {}\n", change.instruction, change.field, change.before,
+    print_text("instruction {:>6}  {:<16} {:08x} -> {:08x}  {}\n", change.instruction, change.field, change.before,
                change.after, change.what);
   }
 }
@@ -100,7 +101,7 @@ Status retarget_file(const RetargetOptions& options) {
   if (!result.ok()) return result.status().in(options.compiled);
   if (!options.dry_run) REEF_RETURN_IF_ERROR(write_file(options.output, std::span(result->file)));
   if (options.json) {
-    fmt::print("{}\n", report_json(options, result->report).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", report_json(options, result->report).dump(2, ' ', false, Json::error_handler_t::replace));
     return ok_status();
   }
   print_summary(options, result->report);

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
+#include "console.h"
 #include "data/labels.h"
 #include "data_options.h"
 #include "execute/cpu/interpreter.h"
@@ -54,7 +55,7 @@ Result<data::Preprocess> preprocess_of(const RunOptions& options, const ir::Mode
   REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen, data::choose_preprocess(options.preprocess, model, index));
   const bool is_usual = chosen.preprocess.pixels_are_codes;
   if (options.preprocess.empty() && !is_usual) {
-    fmt::print(stderr, "reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
+    print_error("reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
   }
   return chosen.preprocess;
 }
@@ -144,12 +145,12 @@ Status run_to_stop(const RunOptions& options, cpu::Interpreter& interpreter, con
   if (!options.out.empty()) REEF_RETURN_IF_ERROR(write_dump(stop, options.out));
   if (!options.json) {
     print_dump(stop);
-    if (!options.out.empty()) fmt::print("written to {}/dump.json and the files it names\n", options.out);
+    if (!options.out.empty()) print_text("written to {}/dump.json and the files it names\n", options.out);
     return ok_status();
   }
   const Json json = {
       {"model", options.model}, {"device", options.device}, {"stopped_at", dump_json(stop, options.out)}};
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   return ok_status();
 }
 
@@ -204,7 +205,7 @@ Status run(const RunOptions& options) {
   REEF_ASSIGN_OR_RETURN(const auto layers, LayerReport::create(options.layers, model, options.max_cycles));
   if (virtual_device != nullptr) {
     if (!has_edge_tpu_op(model)) {
-      fmt::print(stderr, "reef: note: the model is not compiled for the Edge TPU: all of it runs on the CPU\n");
+      print_error("reef: note: the model is not compiled for the Edge TPU: all of it runs on the CPU\n");
     }
     virtual_device->set_observer(stop.get());
     interpreter_options.foreign_ops.push_back(runtime::edge_tpu_op(virtual_device));
@@ -215,7 +216,7 @@ Status run(const RunOptions& options) {
   if (is_tflite) REEF_RETURN_IF_ERROR(resize(front_end.input_shapes, interpreter));
   REEF_RETURN_IF_ERROR(interpreter.prepare().in(options.model));
   for (const std::string& note : interpreter.notes()) {
-    fmt::print(stderr, "reef: note: {}; add --tflite current to compute it as newer releases do\n", note);
+    print_error("reef: note: {}; add --tflite current to compute it as newer releases do\n", note);
   }
   std::vector<std::string> sources;
   REEF_RETURN_IF_ERROR(fill_inputs(options, model, interpreter, sources));
@@ -244,13 +245,13 @@ Status run(const RunOptions& options) {
     Json json = report_json(options, interpreter, sources, bench, labels);
     if (!records.empty()) json["edge_tpu"] = times_json(records, timing.timing);
     if (layers != nullptr) json["layers"] = layers->json();
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_report(options, interpreter, sources, bench, labels);
     print_times(records, timing.timing);
     if (layers != nullptr) layers->print();
     if (!options.time.trace.empty())
-      fmt::print("trace written to {} (open it in ui.perfetto.dev)\n", options.time.trace);
+      print_text("trace written to {} (open it in ui.perfetto.dev)\n", options.time.trace);
   }
   return judge_races(records);
 }

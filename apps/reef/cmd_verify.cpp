@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "compiler/plan.h"
 #include "compiler/verification.h"
+#include "console.h"
 #include "execute/cpu/interpreter.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
@@ -147,11 +148,11 @@ void print_verdict(const VerifyArguments& arguments, const Verdict& verdict) {
                                  {"different", output.different},
                                  {"largest_difference", output.largest}});
     }
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
   }
   for (const compiler::TensorComparison& output : verdict.outputs) {
-    fmt::print("output {}{}\n", output.to_string(),
+    print_text("output {}{}\n", output.to_string(),
                output.different == 0 && output.largest > 0 ? fmt::format(", within {}", output.largest) : "");
   }
 }

@@ -9,6 +9,7 @@
 #include "compiler/compile_names.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
+#include "console.h"
 #include "formats/tflite/writer.h"
 #include "quantize_report.h"
 
@@ -60,7 +61,7 @@ Status quantize(const std::string& model, const std::string& output, QuantizeArg
     REEF_ASSIGN_OR_RETURN(how.in_memory[output], tflite::write_bytes(outcome.result.model));
     arguments.request.output = "not written";
   }
-  if (shows_progress) fmt::print(stderr, "{}", quantize_text(arguments.request, outcome));
+  if (shows_progress) print_error("{}", quantize_text(arguments.request, outcome));
   print_quantize_warnings(outcome);
   return ok_status();
 }

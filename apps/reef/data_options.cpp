@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "console.h"
+
 namespace reef::app {
 
 void add_preprocess_option(CLI::App& command, std::string& text) {
@@ -38,10 +40,10 @@ Result<std::shared_ptr<const data::Dataset>> open_data(const DataArguments& argu
   if (arguments.shuffle >= 0) options.shuffle_seed = static_cast<std::uint32_t>(arguments.shuffle);
   REEF_ASSIGN_OR_RETURN(auto dataset, data::Dataset::open(options, model));
   if (!quiet) {
-    fmt::print(stderr, "reef: {}\n", dataset->describe());
+    print_error("reef: {}\n", dataset->describe());
     if (dataset->holds_pictures()) {
       const data::ChosenPreprocess& chosen = dataset->preprocess();
-      fmt::print(stderr, "reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
+      print_error("reef: preprocessing {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
     }
   }
   return dataset;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "compiler/explain.h"
+#include "console.h"
 
 namespace reef::app {
 namespace {
@@ -44,13 +45,13 @@ Json to_json(const compiler::PartExplanation& part) {
 
 Status print_explanation(const compiler::CompiledFile& file) {
   for (std::size_t i = 0; i < file.ops.size(); ++i) {
-    fmt::print("\n{}: Edge TPU subgraph {}\n", file.input, i);
+    print_text("\n{}: Edge TPU subgraph {}\n", file.input, i);
     if (file.ops[i].code == nullptr) {
-      fmt::print("no machine code: {}\n", file.ops[i].why_no_code);
+      print_text("no machine code: {}\n", file.ops[i].why_no_code);
       continue;
     }
     REEF_ASSIGN_OR_RETURN(const compiler::PartExplanation part, compiler::explain(*file.plan.model, *file.ops[i].code));
-    fmt::print("{}", compiler::to_text(part));
+    print_text("{}", compiler::to_text(part));
   }
   return ok_status();
 }

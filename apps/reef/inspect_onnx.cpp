@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "console.h"
 #include "import/onnx/converter.h"
 #include "ir/describe.h"
 
@@ -66,15 +67,15 @@ void print_onnx(const std::string& path, const onnx::Model& model, bool tensors)
   for (const onnx::OpsetImport& row : model.opsets) {
     opsets.push_back(fmt::format("{} {}", row.domain.empty() ? "ai.onnx" : row.domain, row.version));
   }
-  fmt::print("{}: ONNX model, format version {}, operators of {}\n", path, model.ir_version, fmt::join(opsets, ", "));
-  if (!model.producer.empty()) fmt::print("made by {} {}\n", model.producer, model.producer_version);
-  fmt::print("constants: {} in {} tensors\n", ir::describe_bytes(constant_bytes(model.graph)),
+  print_text("{}: ONNX model, format version {}, operators of {}\n", path, model.ir_version, fmt::join(opsets, ", "));
+  if (!model.producer.empty()) print_text("made by {} {}\n", model.producer, model.producer_version);
+  print_text("constants: {} in {} tensors\n", ir::describe_bytes(constant_bytes(model.graph)),
              model.graph.initializers.size());
-  fmt::print("\ngraph '{}': {} nodes\n", model.graph.name, model.graph.nodes.size());
+  print_text("\ngraph '{}': {} nodes\n", printable(model.graph.name), model.graph.nodes.size());
   for (const onnx::ValueInfo& info : model.graph.inputs)
-    fmt::print("  input   '{}'  {}\n", info.name, value_text(info));
+    print_text("  input   '{}'  {}\n", printable(info.name), value_text(info));
   for (const onnx::ValueInfo& info : model.graph.outputs) {
-    fmt::print("  output  '{}'  {}\n", info.name, value_text(info));
+    print_text("  output  '{}'  {}\n", printable(info.name), value_text(info));
   }
   std::map<std::string, int> counts;
   std::map<std::string, int> missing;
@@ -85,19 +86,19 @@ void print_onnx(const std::string& path, const onnx::Model& model, bool tensors)
   std::vector<std::string> words, missing_words;
   for (const auto& [type, count] : counts) words.push_back(fmt::format("{} {}", count, type));
   for (const auto& [type, count] : missing) missing_words.push_back(fmt::format("{} {}", count, type));
-  fmt::print("  nodes: {}\n", fmt::join(words, ", "));
-  if (!missing.empty()) fmt::print("  not converted by this version: {}\n", fmt::join(missing_words, ", "));
+  print_text("  nodes: {}\n", fmt::join(words, ", "));
+  if (!missing.empty()) print_text("  not converted by this version: {}\n", fmt::join(missing_words, ", "));
   for (std::size_t i = 0; i < model.graph.nodes.size(); ++i) {
     const onnx::Node& node = model.graph.nodes[i];
     std::vector<std::string> attributes;
     for (const onnx::Attribute& attribute : node.attributes) attributes.push_back(attribute_text(attribute));
-    fmt::print("  {:>4}  {}{}{} ({}) -> {}{}{}{}\n", i, node.domain, node.domain.empty() ? "" : ".", node.op_type,
+    print_text("  {:>4}  {}{}{} ({}) -> {}{}{}{}\n", i, node.domain, node.domain.empty() ? "" : ".", node.op_type,
                fmt::join(node.inputs, ", "), fmt::join(node.outputs, ", "), attributes.empty() ? "" : "  {",
                fmt::join(attributes, ", "), attributes.empty() ? "" : "}");
   }
   if (!tensors) return;
   for (const onnx::Tensor& tensor : model.graph.initializers) {
-    fmt::print("  constant '{}'  {}{}  {}\n", tensor.name, onnx::element_type_name(tensor.type), tensor.dims,
+    print_text("  constant '{}'  {}{}  {}\n", printable(tensor.name), onnx::element_type_name(tensor.type), tensor.dims,
                ir::describe_bytes(static_cast<std::int64_t>(tensor.data.size())));
   }
 }

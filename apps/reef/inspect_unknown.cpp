@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "console.h"
 #include "formats/darwinn/listing.h"
 #include "isa/seen.h"
 #include "isa/unknown.h"
@@ -60,20 +61,20 @@ void look_at(const isa::NamedProgram& program, Rows& rows) {
 void print_text(const std::string& file, const Rows& rows, std::size_t programs) {
   const isa::SeenTable& table = isa::seen_table();
   if (rows.rows().empty()) {
-    fmt::print(
+    print_text(
         "{}: nothing unknown in {} programs: every field value occurs in the {} public files that were counted\n", file,
         programs, table.files);
     return;
   }
-  fmt::print("{}: {} things that none of the {} public files counted ({} instructions) has\n", file, rows.rows().size(),
+  print_text("{}: {} things that none of the {} public files counted ({} instructions) has\n", file, rows.rows().size(),
              table.files, table.instructions);
   for (const Row& row : rows.rows()) {
-    fmt::print("  {}, {}: {}{}\n    {}\n", row.program, row.place, row.what,
+    print_text("  {}, {}: {}{}\n    {}\n", row.program, row.place, row.what,
                row.times == 1 ? "" : fmt::format(" ({} times)", row.times),
                row.seen.empty() ? "the virtual device does not know it and refuses the file"
                                 : fmt::format("seen: {}", row.seen));
   }
-  fmt::print("{}.\n", isa::kPleaseSendTheFile);
+  print_text("{}.\n", isa::kPleaseSendTheFile);
 }
 
 Json to_json(const std::string& file, const Rows& rows) {
@@ -100,7 +101,7 @@ Status inspect_unknown(const std::string& file, const ir::Model& model, bool as_
   Rows rows;
   for (const isa::NamedProgram& program : listing.programs) look_at(program, rows);
   if (as_json) {
-    fmt::print("{}\n", to_json(file, rows).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_exact("{}\n", to_json(file, rows).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_text(file, rows, listing.programs.size());
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "console.h"
 #include "formats/numpy/npy.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
@@ -134,12 +135,12 @@ void LayerReport::print() const {
   for (const Entry& entry : entries_) {
     const ir::Tensor& tensor = tensor_of(entry);
     given += entry.layer.has_bytes() ? 1 : 0;
-    fmt::print("  {:>4}  {:<18} {:<22} {:<10} {}\n", entry.layer.op, op_of(entry).type,
+    print_text("  {:>4}  {:<18} {:<22} {:<10} {}\n", entry.layer.op, op_of(entry).type,
                fmt::format("{}{}", ir::type_name(tensor.type), tensor.shape.to_string()), state_name(entry.layer.state),
                ir::describe_name(tensor.name));
-    if (!entry.layer.has_bytes()) fmt::print("          {}\n", entry.layer.reason);
+    if (!entry.layer.has_bytes()) print_text("          {}\n", entry.layer.reason);
   }
-  fmt::print("layers as the chip computed them: {} of {} tensors\n", given, entries_.size());
+  print_text("layers as the chip computed them: {} of {} tensors\n", given, entries_.size());
 }
 
 }  // namespace reef::app

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "console.h"
+
 namespace reef::app {
 namespace {
 
@@ -21,64 +23,64 @@ void print_confusion(const compiler::LearnResult& result) {
   const std::vector<std::size_t> seen = result.confusion.classes_seen();
   const auto name = [&](std::size_t c) { return shortened(result.class_names[c], kNameColumns); };
   const double share = result.confusion.accuracy(), total = static_cast<double>(result.confusion.total());
-  fmt::print("{} of {} right: {:.1f} % (standard error {:.1f} %), measured on {}\n", result.confusion.right(),
+  print_text("{} of {} right: {:.1f} % (standard error {:.1f} %), measured on {}\n", result.confusion.right(),
              result.confusion.total(), 100 * share, 100 * std::sqrt(share * (1 - share) / total), result.tested_on);
-  fmt::print("  {:<{}}", "truth \\ answer", kNameColumns);
-  for (const std::size_t c : seen) fmt::print(" {:>{}}", name(c), kNameColumns);
-  fmt::print("\n");
+  print_text("  {:<{}}", "truth \\ answer", kNameColumns);
+  for (const std::size_t c : seen) print_text(" {:>{}}", name(c), kNameColumns);
+  print_text("\n");
   for (const std::size_t truth : seen) {
     const std::vector<std::int64_t>& row = result.confusion.counts[truth];
     if (std::all_of(row.begin(), row.end(), [](std::int64_t count) { return count == 0; })) continue;
-    fmt::print("  {:<{}}", name(truth), kNameColumns);
-    for (const std::size_t answer : seen) fmt::print(" {:>{}}", row[answer], kNameColumns);
-    fmt::print("\n");
+    print_text("  {:<{}}", name(truth), kNameColumns);
+    for (const std::size_t answer : seen) print_text(" {:>{}}", row[answer], kNameColumns);
+    print_text("\n");
   }
 }
 
 void print_curve(const std::vector<learn::CurvePoint>& curve) {
   if (curve.size() < 2) return;
-  fmt::print("pictures of each class, and how many are right then (means over draws):\n ");
-  for (const learn::CurvePoint& point : curve) fmt::print(" {}: {:.1f} %", point.images, 100 * point.accuracy);
-  fmt::print("\n");
+  print_text("pictures of each class, and how many are right then (means over draws):\n ");
+  for (const learn::CurvePoint& point : curve) print_text(" {}: {:.1f} %", point.images, 100 * point.accuracy);
+  print_text("\n");
 }
 
 }  // namespace
 
 void print_learned(const compiler::LearnOptions& options, const compiler::LearnResult& result,
                    const std::string& output, const std::string& labels) {
-  fmt::print("head found: {}; embeddings of {} numbers from {}\n", learn::to_string(result.found), result.dimension,
+  print_text("head found: {}; embeddings of {} numbers from {}\n", learn::to_string(result.found), result.dimension,
              result.data);
-  if (!result.preprocess.empty()) fmt::print("preprocessing {}\n", result.preprocess);
+  if (!result.preprocess.empty()) print_text("preprocessing {}\n", result.preprocess);
   for (std::size_t i = 0; i < std::min(kShownRejected, result.rejected.size()); ++i) {
-    fmt::print("left out: {} {}\n", result.rejected[i].name, result.rejected[i].reason);
+    print_text("left out: {} {}\n", result.rejected[i].name, result.rejected[i].reason);
   }
   if (result.rejected.size() > kShownRejected) {
-    fmt::print("left out: {} more (--json lists all)\n", result.rejected.size() - kShownRejected);
+    print_text("left out: {} more (--json lists all)\n", result.rejected.size() - kShownRejected);
   }
-  if (result.kept > 0) fmt::print("kept {} classes\n", result.kept);
+  if (result.kept > 0) print_text("kept {} classes\n", result.kept);
   for (std::size_t c = 0; c < result.class_names.size(); ++c) {
     if (result.images[c] == 0) continue;
-    fmt::print("  {:>4}  {:<24} {} pictures\n", c, result.class_names[c], result.images[c]);
+    print_text("  {:>4}  {:<24} {} pictures\n", c, result.class_names[c], result.images[c]);
   }
   if (result.mirror_test) {
     const learn::MirrorTest& test = *result.mirror_test;
-    fmt::print("mirrored pictures {}: {} of {} are taken for their class, {} as they are (each left out)\n",
+    print_text("mirrored pictures {}: {} of {} are taken for their class, {} as they are (each left out)\n",
                result.is_mirrored ? "learned from as well" : "left alone", test.mirrored_right, test.pictures,
                test.right);
   }
-  fmt::print("embedding {:.1f} s on {}, training {:.3f} s (measured)", result.embedding_seconds,
+  print_text("embedding {:.1f} s on {}, training {:.3f} s (measured)", result.embedding_seconds,
              options.embed.on_device ? "the virtual Edge TPU" : "the CPU", result.training_seconds);
   if (options.method == compiler::LearnMethod::kSoftmax) {
-    fmt::print("; {} iterations{}, l2 {:g}", result.iterations, result.has_stopped_early ? " (stopped early)" : "",
+    print_text("; {} iterations{}, l2 {:g}", result.iterations, result.has_stopped_early ? " (stopped early)" : "",
                result.l2);
   } else {
-    fmt::print("; factor {:.1f}", result.factor);
+    print_text("; factor {:.1f}", result.factor);
   }
-  fmt::print("\n");
+  print_text("\n");
   if (result.confusion.total() > 0) print_confusion(result);
   print_curve(result.curve);
-  for (const std::string& note : result.notes) fmt::print("note: {}\n", note);
-  fmt::print("wrote {} and {}\n", output, labels);
+  for (const std::string& note : result.notes) print_text("note: {}\n", note);
+  print_text("wrote {} and {}\n", output, labels);
 }
 
 }  // namespace reef::app

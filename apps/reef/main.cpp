@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "console.h"
 #include "kernels/simd/targets.h"
 #include "usage.h"
 
@@ -42,8 +44,8 @@ bool has_command(const CLI::App& app, const std::string& name) {
 
 int report_unknown_command(const CLI::App& app, const std::string& name) {
   const std::string near = reef::app::nearest_word(name, command_names(app));
-  fmt::print(stderr, "reef: there is no command '{}'{}\n`reef help` lists the commands.\n", name,
-             near.empty() ? "" : fmt::format("; did you mean `reef {}`?", near));
+  reef::app::print_error("reef: there is no command '{}'{}\n`reef help` lists the commands.\n", name,
+                         near.empty() ? "" : fmt::format("; did you mean `reef {}`?", near));
   return kExitUsage;
 }
 
@@ -76,30 +78,40 @@ int run(int argc, char** argv) {
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    std::fprintf(stderr, "%s\n", reef::app::usage_error(app, error).c_str());
-    return kExitUsage;
+    if (error.get_exit_code() != 0) {
+      reef::app::print_error("{}\n", reef::app::usage_error(app, error));
+      return kExitUsage;
+    }
+    std::ostringstream help, problem;
+    app.exit(error, help, problem);
+    reef::app::print_text("{}", help.str());
+    return 0;
   }
   if (const std::string problem = reef::kernels::unmet_request(); !problem.empty()) {
-    std::fprintf(stderr, "reef: note: %s\n", problem.c_str());
+    reef::app::print_error("reef: note: {}\n", problem);
   }
   const reef::Status status = action();
   if (status.ok()) return 0;
   std::fflush(stdout);
-  std::fprintf(stderr, "reef: %s\n", status.message().c_str());
+  reef::app::print_error("reef: {}\n", status.message());
   return kExitInputError;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  reef::app::prepare_process();
   try {
     const bool is_googles = argc > 0 && std::filesystem::path(argv[0]).stem() == "edgetpu_compiler";
-    return is_googles ? reef::app::edgetpu_compiler_main(argc, argv) : run(argc, argv);
+    const int code = is_googles ? reef::app::edgetpu_compiler_main(argc, argv) : run(argc, argv);
+    if (code == 0) reef::app::flush_output();
+    return code;
+  } catch (const reef::app::OutputFailed& error) {
+    reef::app::print_error("reef: {}\n", error.what());
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "reef: out of memory\n");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "reef: internal error: %s\n", error.what());
+    reef::app::print_error("reef: internal error: {}\n", error.what());
   }
   return kExitInputError;
 }

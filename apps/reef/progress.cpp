@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "console.h"
+
 namespace reef::app {
 namespace {
 
@@ -26,7 +28,7 @@ Progress::Progress(std::string what)
       last_(start_) {}
 
 Progress::~Progress() {
-  if (is_terminal_ && has_line_) fmt::print(stderr, "\r\033[K");
+  if (is_terminal_ && has_line_) write_message("\r\033[K");
 }
 
 void Progress::show(std::int64_t done, std::int64_t all) {
@@ -36,8 +38,9 @@ void Progress::show(std::int64_t done, std::int64_t all) {
   last_ = now;
   const double passed = std::chrono::duration<double>(now - start_).count();
   const double left = passed / static_cast<double>(done) * static_cast<double>(all - done);
-  fmt::print(stderr, "{}reef: {} of {} {}, about {} left (estimated){}", is_terminal_ ? "\r" : "", done, all, what_,
-             duration(left), is_terminal_ ? "\033[K" : "\n");
+  const std::string line =
+      fmt::format("reef: {} of {} {}, about {} left (estimated)", done, all, printable(what_), duration(left));
+  write_message(is_terminal_ ? "\r" + line + "\033[K" : line + "\n");
   std::fflush(stderr);
   has_line_ = true;
 }

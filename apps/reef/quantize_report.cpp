@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/quantize_json.h"
+#include "console.h"
 #include "ir/describe.h"
 
 namespace reef::app {
@@ -60,11 +61,11 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
 void print_quantize_warnings(const compiler::QuantizeOutcome& outcome) {
   std::fflush(stdout);
   if (outcome.preprocess_is_guess) {
-    std::fprintf(stderr, "reef: WARNING: preprocessing is a guess (%s, %s); say it with --preprocess\n",
-                 outcome.preprocess.c_str(), outcome.preprocess_from.c_str());
+    print_error("reef: WARNING: preprocessing is a guess ({}, {}); say it with --preprocess\n", outcome.preprocess,
+                outcome.preprocess_from);
   }
   for (const std::string& warning : outcome.result.warnings) {
-    std::fprintf(stderr, "reef: WARNING: %s\n", warning.c_str());
+    print_error("reef: WARNING: {}\n", warning);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include "console.h"
 #include "evaluate/outputs.h"
 #include "ir/describe.h"
 
@@ -56,10 +57,10 @@ void print_profile(const cpu::Interpreter& interpreter) {
   if (timings.empty()) return;
   double total = 0;
   for (const cpu::OpTiming& op : timings) total += op.total_ms;
-  fmt::print("\nper op (measured, mean of {} runs):\n", timings[0].calls);
+  print_text("\nper op (measured, mean of {} runs):\n", timings[0].calls);
   for (const cpu::OpTiming& op : timings) {
     const double share = total > 0 ? op.total_ms / total : 0;
-    fmt::print("  {:>4}  {:<26} {:>9.3f} ms  {:>5.1f}% {:<20} {}\n", op.op_index, op.type,
+    print_text("  {:>4}  {:<26} {:>9.3f} ms  {:>5.1f}% {:<20} {}\n", op.op_index, op.type,
                op.total_ms / static_cast<double>(op.calls), 100 * share,
                std::string(static_cast<std::size_t>(share * 20 + 0.5), '#'), ir::describe_name(op.output_name));
   }
@@ -67,12 +68,12 @@ void print_profile(const cpu::Interpreter& interpreter) {
 
 void print_output(const cpu::Interpreter& interpreter, int i, int top, const std::vector<std::string>& labels) {
   const ops::Tensor& tensor = interpreter.output(i);
-  fmt::print("output {} '{}' {} {}\n", i, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string());
+  print_text("output {} '{}' {} {}\n", i, printable(tensor.name), ir::type_name(tensor.type), tensor.shape.to_string());
   const auto reals = evaluate::real_values(tensor);
   if (!reals.ok()) return;
   for (const Ranked& rank : top_values(*reals, top)) {
     const std::string label = label_of(tensor, rank.index, labels);
-    fmt::print("  {:>6}  {:>12.6g}  {}\n", rank.index, rank.value, label);
+    print_text("  {:>6}  {:>12.6g}  {}\n", rank.index, rank.value, printable(label));
   }
 }
 
@@ -127,20 +128,20 @@ void print_report(const RunOptions& options, const cpu::Interpreter& interpreter
                   const std::vector<std::string>& labels) {
   for (int i = 0; i < interpreter.input_count(); ++i) {
     const ops::Tensor& tensor = interpreter.input(i);
-    fmt::print("input {} '{}' {} {} from {}\n", i, tensor.name, ir::type_name(tensor.type), tensor.shape.to_string(),
-               sources[static_cast<std::size_t>(i)]);
+    print_text("input {} '{}' {} {} from {}\n", i, printable(tensor.name), ir::type_name(tensor.type),
+               tensor.shape.to_string(), sources[static_cast<std::size_t>(i)]);
   }
   for (int i = 0; i < interpreter.output_count(); ++i) print_output(interpreter, i, options.top, labels);
-  if (!options.out.empty()) fmt::print("outputs written to {}/out0.bin ...\n", options.out);
+  if (!options.out.empty()) print_text("outputs written to {}/out0.bin ...\n", options.out);
   const cpu::MemoryReport memory = interpreter.memory();
   if (bench.runs == 1) {
-    fmt::print("time {:.3f} ms", bench.median_ms);
+    print_text("time {:.3f} ms", bench.median_ms);
   } else {
-    fmt::print("time median {:.3f} ms, min {:.3f}, max {:.3f} of {} runs", bench.median_ms, bench.min_ms, bench.max_ms,
+    print_text("time median {:.3f} ms, min {:.3f}, max {:.3f} of {} runs", bench.median_ms, bench.min_ms, bench.max_ms,
                bench.runs);
   }
   const bool is_observed = options.device == "virtual" && options.bench == 0;
-  fmt::print(" (measured, {} on {} thread{}{}); memory peak {} (arena {}, largest live set {})\n", options.device,
+  print_text(" (measured, {} on {} thread{}{}); memory peak {} (arena {}, largest live set {})\n", options.device,
              options.threads, options.threads == 1 ? "" : "s", is_observed ? ", simulating time included" : "",
              ir::describe_bytes(memory.peak_bytes), ir::describe_bytes(memory.arena_bytes),
              ir::describe_bytes(memory.largest_live_set_bytes));

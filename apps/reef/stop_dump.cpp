@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include "console.h"
 #include "formats/numpy/npy.h"
 #include "result_files.h"
 
@@ -148,7 +149,7 @@ void print_rows(const Memory& memory) {
       if (i % 4 == 3) text += ' ';
     }
     if (!any || text == before) {
-      if (any && !is_repeated) fmt::print("           *\n");
+      if (any && !is_repeated) print_text("           *\n");
       is_repeated = any;
       continue;
     }
@@ -156,9 +157,9 @@ void print_rows(const Memory& memory) {
     before = text;
     ++shown;
     if (memory.line == kRowBytes || memory.line == 1) {
-      fmt::print("      {:>6}: {}\n", row, text);
+      print_text("      {:>6}: {}\n", row, text);
     } else {
-      fmt::print("      {:>6}+{:<3}: {}\n", row / memory.line, row % memory.line, text);
+      print_text("      {:>6}+{:<3}: {}\n", row / memory.line, row % memory.line, text);
     }
   }
 }
@@ -166,29 +167,29 @@ void print_rows(const Memory& memory) {
 void print_memory(const Memory& memory) {
   const auto known = static_cast<std::size_t>(
       std::count_if(memory.known->begin(), memory.known->end(), [](std::uint8_t k) { return k != 0; }));
-  fmt::print("    {} memory: {} of {} bytes are known", memory.name, known, memory.bytes->size());
+  print_text("    {} memory: {} of {} bytes are known", memory.name, known, memory.bytes->size());
   if (known == 0) {
-    fmt::print("\n");
+    print_text("\n");
     return;
   }
-  fmt::print("; {} {}\n", memory.unit, ranges_text(known_lines(memory)));
+  print_text("; {} {}\n", memory.unit, ranges_text(known_lines(memory)));
   print_rows(memory);
 }
 
 void print_unit(const StopAt& stop, const UnitSnapshot& unit) {
   if (!unit.running && unit.queue.empty()) return;
-  fmt::print("    {:<15}", unit.name);
+  print_text("    {:<15}", unit.name);
   if (unit.running) {
-    fmt::print("{}", stop.describe(*unit.running));
-    for (const device::NestProgress& p : unit.progress) fmt::print(", {} {} of {}", p.nest, p.position, p.size);
-    for (const std::string& wait : unit.waits_for) fmt::print("; {}", wait);
+    print_text("{}", stop.describe(*unit.running));
+    for (const device::NestProgress& p : unit.progress) print_text(", {} {} of {}", p.nest, p.position, p.size);
+    for (const std::string& wait : unit.waits_for) print_text("; {}", wait);
   } else {
-    fmt::print("none");
+    print_text("none");
   }
   if (!unit.queue.empty()) {
-    fmt::print("; {} more in its queue, next {}", unit.queue.size(), stop.describe(unit.queue.front()));
+    print_text("; {} more in its queue, next {}", unit.queue.size(), stop.describe(unit.queue.front()));
   }
-  fmt::print("\n");
+  print_text("\n");
 }
 
 template <typename Counters, typename Names>
@@ -197,7 +198,7 @@ void print_counters(const Counters& counters, const Names& names) {
   for (std::size_t i = 0; i < counters.size(); ++i) {
     if (counters[i] != 0) texts.push_back(fmt::format("{} {}", names[i], static_cast<std::int16_t>(counters[i])));
   }
-  fmt::print("    counters       {}\n", texts.empty() ? "all 0" : fmt::format("{}; others 0", fmt::join(texts, ", ")));
+  print_text("    counters       {}\n", texts.empty() ? "all 0" : fmt::format("{}; others 0", fmt::join(texts, ", ")));
 }
 
 bool is_busy(const TileSnapshot& tile) {
@@ -206,19 +207,19 @@ bool is_busy(const TileSnapshot& tile) {
 }
 
 void print_tile(const StopAt& stop, const TileSnapshot& tile) {
-  fmt::print("  tile {}\n", tile.number);
+  print_text("  tile {}\n", tile.number);
   print_counters(tile.counters, isa::kTileCounterNames);
   for (const UnitSnapshot& unit : tile.units) print_unit(stop, unit);
-  if (!is_busy(tile)) fmt::print("    all units are idle\n");
+  if (!is_busy(tile)) print_text("    all units are idle\n");
   if (!tile.dispatch.empty()) {
-    fmt::print("    {} instructions wait to be dispatched, next {}\n", tile.dispatch.size(),
+    print_text("    {} instructions wait to be dispatched, next {}\n", tile.dispatch.size(),
                stop.describe(tile.dispatch.front()));
   }
   if (tile.ring_lines[0] + tile.ring_lines[1] > 0) {
-    fmt::print("    lines on the ring for it: channel a {}, b {}\n", tile.ring_lines[0], tile.ring_lines[1]);
+    print_text("    lines on the ring for it: channel a {}, b {}\n", tile.ring_lines[0], tile.ring_lines[1]);
   }
   if (const auto& w = tile.mesh_words; w[0] + w[1] + w[2] + w[3] > 0) {
-    fmt::print("    words on the mesh for it: going south {}, west {}, north {}, east {}\n", w[0], w[1], w[2], w[3]);
+    print_text("    words on the mesh for it: going south {}, west {}, north {}, east {}\n", w[0], w[1], w[2], w[3]);
   }
   if (tile.narrow.empty()) return;
   for (const Memory& memory : memories_of(tile)) print_memory(memory);
@@ -259,12 +260,12 @@ Json dump_json(const StopAt& stop, const std::string& folder) {
 
 void print_dump(const StopAt& stop) {
   const Snapshot& snapshot = *stop.snapshot();
-  fmt::print("stopped: {} is finished{}{} after {} steps of all units\n", stop.describe(snapshot.index),
+  print_text("stopped: {} is finished{}{} after {} steps of all units\n", stop.describe(snapshot.index),
              snapshot.tiles == 0 ? "" : " by tiles " + tiles_text(snapshot.tiles),
              snapshot.occurrence == 1 ? "" : fmt::format(" for the {}. time", snapshot.occurrence), snapshot.steps);
-  fmt::print("  scalar core\n");
+  print_text("  scalar core\n");
   const bool is_done = snapshot.next >= stop.program().instructions.size();
-  fmt::print("    {:<15}{}\n", "at", is_done ? "the end" : stop.describe(snapshot.next));
+  print_text("    {:<15}{}\n", "at", is_done ? "the end" : stop.describe(snapshot.next));
   print_counters(snapshot.counters, isa::kScalarCounterNames);
   for (const UnitSnapshot& unit : snapshot.host_units) print_unit(stop, unit);
   std::uint32_t idle = 0;
@@ -273,7 +274,7 @@ void print_dump(const StopAt& stop) {
     if (is_shown) print_tile(stop, tile);
     if (!is_shown) idle |= 1u << tile.number;
   }
-  if (idle != 0) fmt::print("  tiles {}: all units are idle\n", tiles_text(idle));
+  if (idle != 0) print_text("  tiles {}: all units are idle\n", tiles_text(idle));
 }
 
 Status write_dump(const StopAt& stop, const std::string& folder) {

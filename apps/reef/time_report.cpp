@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "console.h"
 #include "execute/device/program.h"
 #include "ir/describe.h"
 
@@ -21,7 +22,7 @@ bool is_caching(const device::ProgramRecord& record) {
 double ms_of(double cycles, const device::TimeReport& time) { return cycles / time.clock_hz * 1e3; }
 
 void print_critical_path(const device::TimeReport& time) {
-  fmt::print("  where the time goes (critical path):\n");
+  print_text("  where the time goes (critical path):\n");
   std::vector<std::size_t> kinds;
   for (std::size_t k = 0; k < device::kSpentKinds; ++k) {
     if (time.critical_path[k] > 0) kinds.push_back(k);
@@ -31,18 +32,18 @@ void print_critical_path(const device::TimeReport& time) {
   for (const std::size_t k : kinds) {
     const double share = time.critical_path[k] / time.cycles;
     if (share < 0.001) continue;
-    fmt::print("    {:<26} {:>8.3f} ms {:>5.1f}% {}\n", device::kSpentNames[k], ms_of(time.critical_path[k], time),
+    print_text("    {:<26} {:>8.3f} ms {:>5.1f}% {}\n", device::kSpentNames[k], ms_of(time.critical_path[k], time),
                100 * share, std::string(static_cast<std::size_t>(share * 40 + 0.5), '#'));
   }
 }
 
 void print_units(const device::TimeReport& time) {
-  fmt::print("  units at work:");
+  print_text("  units at work:");
   for (const device::UnitTime& unit : time.units) {
     const double share = unit.busy / unit.instances / time.cycles;
-    if (share >= 0.001) fmt::print(" {} {:.1f}%", unit.name, 100 * share);
+    if (share >= 0.001) print_text(" {} {:.1f}%", unit.name, 100 * share);
   }
-  fmt::print("\n");
+  print_text("\n");
 }
 
 }  // namespace
@@ -71,15 +72,15 @@ void print_times(std::span<const device::ProgramRecord> records, const device::T
   for (const device::ProgramRecord& record : records) {
     const device::TimeReport& time = record.time;
     if (is_caching(record)) {
-      fmt::print("parameters loaded once in {:.3f} ms (simulated), {}\n", time.ms(),
+      print_text("parameters loaded once in {:.3f} ms (simulated), {}\n", time.ms(),
                  ir::describe_bytes(static_cast<std::int64_t>(time.parameter_bytes)));
       continue;
     }
-    fmt::print("Edge TPU {:.3f} ms (simulated, {:.0f} MHz, {})\n", time.ms(), time.clock_hz / 1e6,
+    print_text("Edge TPU {:.3f} ms (simulated, {:.0f} MHz, {})\n", time.ms(), time.clock_hz / 1e6,
                timing.link->meaning);
     print_critical_path(time);
     print_units(time);
-    fmt::print("  over the link: instructions {}, input {}, parameters {}, output {}\n",
+    print_text("  over the link: instructions {}, input {}, parameters {}, output {}\n",
                ir::describe_bytes(static_cast<std::int64_t>(time.instruction_bytes)),
                ir::describe_bytes(static_cast<std::int64_t>(time.input_bytes)),
                ir::describe_bytes(static_cast<std::int64_t>(time.parameter_bytes)),
@@ -127,11 +128,11 @@ Status judge_races(std::span<const device::ProgramRecord> records) {
     for (const device::Race& race : record.races) {
       if (race.breaks_the_order() && worst.empty()) worst = record.describe(race);
       if (shown++ < kShown) {
-        fmt::print(stderr, "reef: {}: {}: {}\n", race.breaks_the_order() ? "race" : "note",
-                   darwinn::name_of(record.program->type), record.describe(race));
+        print_error("reef: {}: {}: {}\n", race.breaks_the_order() ? "race" : "note",
+                    darwinn::name_of(record.program->type), record.describe(race));
       }
     }
-    if (shown > kShown) fmt::print(stderr, "reef: note: and {} more (all are in --json)\n", shown - kShown);
+    if (shown > kShown) print_error("reef: note: and {} more (all are in --json)\n", shown - kShown);
   }
   REEF_REQUIRE(worst.empty(), "{}", worst);
   return ok_status();

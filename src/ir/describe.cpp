@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace reef::ir {
 
 std::string describe_bytes(std::int64_t bytes) {
@@ -15,11 +17,11 @@ std::string describe_bytes(std::int64_t bytes) {
 
 std::string describe_name(std::string_view name) {
   constexpr std::size_t kMaxShown = 60;
-  std::string shown(name.substr(0, kMaxShown));
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-  return name.size() > kMaxShown ? shown + "..." : shown;
+  if (name.size() <= kMaxShown) return printable(name);
+  const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(name[i]) & 0xC0) == 0x80; };
+  std::size_t end = kMaxShown;
+  while (end > kMaxShown - 3 && continues(end)) --end;  // not inside a character
+  return printable(name.substr(0, end)) + "...";
 }
 
 std::string describe_op(const Subgraph& graph, std::int32_t op) { return describe_op(graph, op, op); }

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "isa/dma_trace.h"
 #include "isa/fence.h"
 #include "isa/frame.h"
@@ -279,12 +280,14 @@ class Printer {
 
 std::string quote(std::string_view text) {
   std::string out = "\"";
+  const bool is_printable = printable(text) == text;
   for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !is_printable)) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(byte));
     } else {
       out += c;
     }

@@ -6,8 +6,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "ir/describe.h"
 #include "report/check_report.h"
+
+namespace reef::report {
+namespace {
+
+// Printable text with the colours of the report.
+struct Coloured {
+  std::string bytes;
+};
+
+}  // namespace
+}  // namespace reef::report
+
+template <>
+struct fmt::formatter<reef::report::Coloured> : fmt::formatter<std::string> {};  // put() formats its bytes
 
 namespace reef::report {
 namespace {
@@ -40,16 +55,23 @@ class TextReport {
   }
 
  private:
+  // Text from outside is made printable; only what Coloured holds may control the terminal.
+  static std::string shown(std::string_view text) { return printable(text); }
+  static std::string shown(const Coloured& text) { return text.bytes; }
+  template <typename T>
+  static const T& shown(const T& number) requires std::is_arithmetic_v<T> {
+    return number;
+  }
   template <typename... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
-    text_ += fmt::format(format, std::forward<Args>(args)...);
+    text_ += fmt::format(fmt::runtime(fmt::string_view(format)), shown(args)...);
   }
-  std::string coloured(std::string_view text, std::string_view code) const {
-    return options_.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
+  Coloured coloured(std::string_view text, std::string_view code) const {
+    return {options_.colour ? fmt::format("\033[{}m{}\033[0m", code, printable(text)) : printable(text)};
   }
-  std::string bold(std::string_view text) const { return coloured(text, "1"); }
-  std::string good(std::string_view text) const { return coloured(text, "32"); }
-  std::string bad(std::string_view text) const { return coloured(text, "31"); }
+  Coloured bold(std::string_view text) const { return coloured(text, "1"); }
+  Coloured good(std::string_view text) const { return coloured(text, "32"); }
+  Coloured bad(std::string_view text) const { return coloured(text, "31"); }
   void heading(std::string_view text) { put("\n{}\n", bold(text)); }
 
   std::string output_name(std::int32_t op) const {
