@@ -242,6 +242,31 @@ TEST(ChipReference, ConstantsPerChannel) {
   }
 }
 
+// A window of 7 x 7 that holds 28 values, with the mean -254.5: Google's programs weight them with 176400 / 28 and
+// divide by 176400, the least common multiple of all windows' values, which keeps the tie. 1/28 in float32 is a little
+// too much.
+TEST(ChipReference, AveragesOfWindowsThatTheBorderCuts) {
+  OneOp model("AVERAGE_POOL_2D", {1, 8, 8, 1}, {1, 8, 8, 1});
+  model.set_output_scale(0.05f, 127);
+  ir::Model source = model.model();
+  source.subgraphs[0].tensors[0].quantization = source.subgraphs[0].tensors[2].quantization;
+  source.subgraphs[0].operators[0].inputs = {0};
+  ir::Attributes& attributes = source.subgraphs[0].operators[0].attributes;
+  attributes.set("padding", ir::EnumName{"SAME"});
+  for (const char* name : {"filter_height", "filter_width"}) attributes.set(name, std::int64_t{7});
+  for (const char* name : {"stride_h", "stride_w"}) attributes.set(name, std::int64_t{1});
+  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  std::vector<std::uint8_t> x(64, 0x80);  // the lowest: 255 below the zero point
+  x[0] = 0x80 + 14;
+  const auto corner = [&](int generation) {
+    const auto result = evaluate_as_chip(source, {{"x", x}}, {"y"}, {.compiler_generation = generation});
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    return result.ok() ? static_cast<std::int8_t>(result->at("y")[3]) : 0;
+  };
+  EXPECT_EQ(corner(16), -127);                          // -254
+  EXPECT_EQ(corner(reference::kReefGeneration), -128);  // -255
+}
+
 TEST(ChipReference, PicturesTwiceAsLarge) {
   OneOp nearest("RESIZE_NEAREST_NEIGHBOR", {1, 3, 4, 5}, {1, 6, 8, 5});
   nearest.set_size(6, 8);

@@ -48,6 +48,23 @@ void keep_open_clamp(const OpView& view, numeric::ChipActivation activation, Cho
   choice.set(Constant::kMin, view.bits(Constant::kMin));
 }
 
+// What sums of a window are divided by: the number of its values. Where some windows are cut at the border, the values
+// of a window of n are weighted with common / n, so that one division by the common multiple does for all; the smallest
+// weight is that of whole windows.
+std::optional<std::int64_t> divisor_of(const RoleContext& context, const Window& window, std::int64_t steps) {
+  std::int64_t smallest = 0;
+  for (const std::uint32_t fill : context.input.fills) {
+    const auto weight = std::int64_t{context.compiled.fill_value(fill)};
+    smallest = smallest == 0 ? weight : std::min(smallest, weight);
+  }
+  const std::int64_t divisor = steps * smallest;
+  for (const std::uint32_t fill : context.input.fills) {
+    const auto weight = std::int64_t{context.compiled.fill_value(fill)};
+    if (weight == 0 || divisor % weight != 0 || (weight != smallest && !window.may_be_cut)) return std::nullopt;
+  }
+  return divisor;
+}
+
 void offer_average(RoleContext& context, std::int32_t k) {
   const Network& network = context.network;
   const ir::Operator& op = network.op(k);
@@ -61,6 +78,8 @@ void offer_average(RoleContext& context, std::int32_t k) {
   if (steps != window->values && !(window->may_be_cut && steps < window->values)) {
     return context.reject(k, "its window has {} values, the template's {}", window->values, steps);
   }
+  const auto divisor = divisor_of(context, *window, steps);
+  if (!divisor) return context.reject(k, "the template weights values otherwise");
   Choice choice;
   choice.op = k;
   choice.role = "average";
@@ -69,11 +88,14 @@ void offer_average(RoleContext& context, std::int32_t k) {
   // Old compilers divide last, as newer ones do for windows that are smaller than the map.
   const auto order = window->is_whole_map && !context.op.has_open_clamp() ? numeric::ChipPoolOrder::kOutputLast
                                                                           : numeric::ChipPoolOrder::kCountLast;
-  set_all(choice, {input->zero_point, 0, output->zero_point,
-                   numeric::chip_pool_multiplier(input->scale, output->scale, static_cast<std::int32_t>(steps), order),
-                   numeric::chip_clamp(output->scale, output->zero_point, *activation), 0});
+  set_all(choice,
+          {input->zero_point, 0, output->zero_point,
+           numeric::chip_pool_multiplier(input->scale, output->scale, static_cast<std::int32_t>(*divisor), order),
+           numeric::chip_clamp(output->scale, output->zero_point, *activation), 0});
   keep_open_clamp(context.op, *activation, choice);
-  for (const std::uint32_t fill : context.input.fills) choice.fills.push_back({fill, 1});
+  for (const std::uint32_t fill : context.input.fills) {
+    choice.fills.push_back({fill, context.compiled.fill_value(fill)});  // depends on the window alone
+  }
   fill_with_zero_point(choice, context.parameters.fills, *input);
   context.offer(std::move(choice));
 }

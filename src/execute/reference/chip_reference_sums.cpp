@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "execute/reference/chip_reference_op.h"
@@ -306,8 +307,31 @@ Result<PoolWindow> pool_window(const ChipOp& op) {
   return PoolWindow{y, x};
 }
 
-// Windows that reach over the border: the average of what lies inside. How Google's compilers do this is not known; it
-// is TFLite's definition, with the multiplier of the number of pixels that there are.
+// Values under each window along an axis.
+std::vector<std::int64_t> values_inside(const Window& w) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(w.output));
+  for (std::int64_t o = 0; o < w.output; ++o) {
+    for (std::int64_t tap = 0; tap < w.taps; ++tap)
+      counts[static_cast<std::size_t>(o)] += w.holds(w.at(o, tap)) ? 1 : 0;
+  }
+  return counts;
+}
+
+// The smallest number that the number of values under every window divides.
+std::int64_t common_count(const PoolWindow& w) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  std::int64_t common = 1;
+  for (const std::int64_t rows : values_inside(w.y)) {
+    for (const std::int64_t columns : values_inside(w.x)) {
+      if (rows * columns > 0 && common < kMost) common = std::lcm(common, rows * columns);
+    }
+  }
+  return common;
+}
+
+// Windows that reach over the border: the average of what lies inside. Google's compilers weight the values of a window
+// of n with common / n and divide by the common multiple (seen in one program: 4, 6 and 9 for a window of 3 x 3, and
+// 1/36). Reef's own programs have one multiplier for each number of values.
 Status average_pool_2d(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const PoolWindow w, pool_window(op));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization in, op.quantization(op.input(0)));
@@ -315,12 +339,17 @@ Status average_pool_2d(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, op.fused_activation());
   const bool whole_map = w.y.output == 1 && w.x.output == 1 && w.y.taps == w.y.input && w.x.taps == w.x.input;
   const ChipClamp clamp = numeric::chip_clamp(out.scale(), out.zero(), activation);
+  const bool is_googles = op.options().compiler_generation < kReefGeneration;
+  const std::int64_t common = is_googles ? common_count(w) : 0;
+  if (common > std::numeric_limits<std::int32_t>::max()) return unsupported("windows of too many sizes");
   return pool(op, w.y, w.x, [&](std::span<const std::int32_t> codes) {
     std::int64_t sum = 0;
     for (const std::int32_t code : codes) sum += code - in.zero();
-    const float multiplier = numeric::chip_pool_multiplier(
-        in.scale(), out.scale(), static_cast<std::int32_t>(codes.size()), pool_order(op, whole_map));
-    return requantized(sum, multiplier, clamp, out.zero());
+    const auto count = std::max<std::int64_t>(static_cast<std::int64_t>(codes.size()), 1),
+               divisor = is_googles ? common : count;
+    const float multiplier = numeric::chip_pool_multiplier(in.scale(), out.scale(), static_cast<std::int32_t>(divisor),
+                                                           pool_order(op, whole_map));
+    return requantized(sum * (divisor / count), multiplier, clamp, out.zero());
   });
 }
 
