@@ -266,5 +266,38 @@ TEST_F(EdgeTpuCommandLine, RunGivesLayersByName) {
   EXPECT_EQ(other.exit_code, 1) << other.text;
 }
 
+TEST_F(CommandLine, InspectListsWhatNoPublicFileHas) {
+  const std::string unusual = R"(
+start
+scalar set store=5
+scalar r3 = mov 1 | set raw_48=0x1
+scalar r3 = mov 1 | set raw_48=0x1
+multiply_add tiles=all
+  loops x4
+  set cells=16 scale=0.5 static_params in_zero=3
+halt
+end
+)";
+  const auto write = [&](const char* name, const std::vector<std::uint8_t>& bytes) {
+    const std::string path = (folder_ / name).string();
+    EXPECT_TRUE(write_file(path, bytes).ok());
+    return path;
+  };
+  const std::string odd = write("odd_edgetpu.tflite", compiled_model(unusual));
+  const Outcome listed = reef("inspect --unknown " + odd);
+  EXPECT_EQ(listed.exit_code, 0) << listed.text;
+  for (const char* part : {"2 things", "row 1 (scalar): scalar: an unknown store 5", "refuses the file",
+                           "row 2 (scalar): scalar: raw_48 = 1 (2 times)", "seen: always 0x0", "attach the file"}) {
+    EXPECT_NE(listed.text.find(part), std::string::npos) << part << " is not in\n" << listed.text;
+  }
+  const auto json = nlohmann::json::parse(reef("inspect --unknown --json " + odd).text, nullptr, false);
+  ASSERT_TRUE(json.is_object() && json["unknown"].size() == 2) << json.dump();
+  EXPECT_EQ(json["unknown"][0]["runs"], false);
+  EXPECT_EQ(json["unknown"][1]["times"], 2);
+  EXPECT_GE(json["public_files"].get<int>(), 100);
+  const Outcome usual = reef("inspect --unknown " + write("usual_edgetpu.tflite", compiled_model(kNothing, kNothing)));
+  EXPECT_NE(usual.text.find("nothing unknown in 2 programs"), std::string::npos) << usual.text;
+}
+
 }  // namespace
 }  // namespace reef::testing

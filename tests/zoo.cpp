@@ -11,4 +11,11 @@ std::string zoo_folder() {
   return std::filesystem::is_directory(folder) ? folder : "";
 }
 
+std::string wild_folder() {
+  const char* given = std::getenv("REEF_WILD");
+  const std::string zoo = zoo_folder();
+  const std::string folder = given ? given : zoo.empty() ? "" : zoo + "/../wild";
+  return !folder.empty() && std::filesystem::is_directory(folder) ? folder : "";
+}
+
 }  // namespace reef::testing

@@ -13,6 +13,8 @@
 #include "isa/assembler.h"
 #include "isa/disassembler.h"
 #include "isa/format.h"
+#include "isa/seen.h"
+#include "isa/unknown.h"
 #include "report/compute_steps.h"
 #include "zoo.h"
 
@@ -28,8 +30,8 @@ Result<isa::Instruction> rebuilt(const isa::Instruction& instruction) {
   return copy;
 }
 
-TEST(ZooPrograms, DecodeEncodeAndTextKeepEveryBit) {
-  REEF_SKIP_WITHOUT_ZOO(folder);
+// Of every program of every compiled file below a folder.
+void expect_every_bit_is_kept(const std::string& folder, int files_at_least) {
   int files = 0, programs = 0;
   std::int64_t rows = 0, instructions = 0;
   for (const std::string& path : testing::tflite_files(folder)) {
@@ -59,7 +61,43 @@ TEST(ZooPrograms, DecodeEncodeAndTextKeepEveryBit) {
   }
   std::cout << files << " files, " << programs << " programs, " << instructions << " instructions in " << rows
             << " rows\n";
-  EXPECT_GE(files, 58);
+  EXPECT_GE(files, files_at_least);
+}
+
+TEST(ZooPrograms, DecodeEncodeAndTextKeepEveryBit) {
+  REEF_SKIP_WITHOUT_ZOO(folder);
+  expect_every_bit_is_kept(folder, 58);
+}
+
+TEST(WildPrograms, DecodeEncodeAndTextKeepEveryBit) {
+  REEF_SKIP_WITHOUT_WILD(folder);
+  expect_every_bit_is_kept(folder, 45);
+}
+
+// seen.def is what the collections hold (tools/count_seen.cpp): no value of any field is missing from it, and nothing
+// is what the device would have to guess.
+TEST(WildPrograms, EveryFieldHasAValueThatWasSeen) {
+  REEF_SKIP_WITHOUT_WILD(wild);
+  std::int64_t instructions = 0;
+  std::vector<std::string> files = testing::tflite_files(wild);
+  for (const std::string& path : testing::tflite_files(testing::zoo_folder() + "/pairs")) files.push_back(path);
+  for (const std::string& path : files) {
+    const auto model = tflite::load_model(path);
+    ASSERT_TRUE(model.ok()) << path;
+    const auto listing = darwinn::list_programs(*model);
+    ASSERT_TRUE(listing.ok()) << path << ": " << listing.status().message();
+    for (const isa::NamedProgram& program : listing->programs) {
+      for (const isa::Instruction& instruction : program.program) {
+        ++instructions;
+        const std::vector<isa::Unseen> unseen = isa::unseen_in(instruction);
+        ASSERT_TRUE(unseen.empty()) << path << ": " << isa::info(instruction.opcode()).mnemonic << ' '
+                                    << unseen[0].field->full_name() << " = " << unseen[0].value
+                                    << ": run count_seen again";
+        ASSERT_TRUE(isa::unknowns_of(instruction).empty()) << path;
+      }
+    }
+  }
+  EXPECT_GT(instructions, 100'000);
 }
 
 // What a caching program stores, and what the running program reads, is all of the parameters.

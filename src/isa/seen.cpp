@@ -11,8 +11,12 @@
 namespace reef::isa {
 namespace {
 
-// A field with more values than these is a number, of which the range is kept.
+// Of numbers (addresses, distances, counts) the range is kept, and of fields with more values than these.
 constexpr std::size_t kMostValues = 24;
+constexpr int kWidestList = 5;  // bits
+bool is_number(const Field& field) {
+  return (field.kind == Kind::kUnsigned || field.kind == Kind::kSigned) && field.width > kWidestList;
+}
 
 struct OpcodeLine {
   std::string_view mnemonic;
@@ -101,9 +105,9 @@ SeenTable read_table() {
   return table;
 }
 
-// Floats may be anything, and a sequence number counts: neither is worth a table.
+// Floats and masks of tiles may be anything, and a sequence number counts: neither is worth a table.
 bool is_counted(Opcode opcode, const Field& field) {
-  if (field.kind == Kind::kFloat32 || field == common::kOpcode) return false;
+  if (field.kind == Kind::kFloat32 || field.kind == Kind::kTileMask || field == common::kOpcode) return false;
   const Field* sequence = sequence_field(opcode);
   return sequence == nullptr || !(field == *sequence);
 }
@@ -116,8 +120,7 @@ bool was_seen(const SeenField& seen, std::int64_t value) {
 }
 
 std::string value_text(const Field& field, std::int64_t value) {
-  if (field.kind == Kind::kMask || field.kind == Kind::kRaw || field.kind == Kind::kTileMask)
-    return fmt::format("{:#x}", value);
+  if (field.kind == Kind::kMask || field.kind == Kind::kRaw) return fmt::format("{:#x}", value);
   const auto index = static_cast<std::size_t>(value);
   const bool is_named =
       field.kind == Kind::kEnum && value >= 0 && index < field.values.size() && !field.values[index].empty();
@@ -178,7 +181,7 @@ void SeenCounter::add_file(std::span<const Program> programs) {
         counts.highest = is_new ? value : std::max(counts.highest, value);
         if (counts.has_many) continue;
         counts.values[value].add(file);
-        if (counts.values.size() <= kMostValues) continue;
+        if (counts.values.size() <= (is_number(list[i]) ? 1 : kMostValues)) continue;
         counts.has_many = true;
         counts.values.clear();
       }

@@ -15,8 +15,9 @@ programs and {instructions} instructions: a field and value that is here has bee
 programs that Google's compilers made; one that is not here has not. `reef inspect --unknown FILE` compares a file with this table.
 
 Fields that are not listed have their usual value (0 unless [isa.md](isa.md) says otherwise) in every instruction counted. Left
-out are floats, which may be anything, and sequence numbers. Of a field with more than 24 values the range is given. Numbers
-after a value: instructions, and files in which it occurs. Masks and raw bits are hexadecimal.
+out are floats and masks of tiles, which may be anything, and sequence numbers. Of addresses, distances and counts, and of
+fields with more than 24 values, the range is given. Numbers after a value: instructions, and files in which it occurs. Masks
+and raw bits are hexadecimal.
 )";
 
 std::string rows_of(const isa::SeenTable& table, const isa::SeenOpcode& opcode) {

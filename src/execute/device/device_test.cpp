@@ -261,7 +261,7 @@ resample tiles=0
   in narrow byte 0: for x2 +4, for x2 +8, rep x8
   out narrow byte 64: for x1 +4, for x8 +4
   psum wide quarter 0: rep x4, rep x8
-  set accumulate_inside param_16_bit lanes_off=6 scaling_level=5 reduce_dims=dim_0,dim_1 cells=4 last_cells=4
+  set accumulate_inside param_16_bit lanes_off=6 scaling_level=5 reduce_dims=0,1 cells=4 last_cells=4
   set psum_group psum_group_level=1 scale=6.103515625e-05 x.dim=2 x.step={0} x.phase={1} y.dim=3 y.step={0}
   set pixel_stride=4 row_stride=8
 tile_fence tiles=all drain=all

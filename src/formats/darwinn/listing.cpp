@@ -55,23 +55,30 @@ Status check_field_offsets(const isa::Program& program, const InstructionChunk& 
   return ok_status();
 }
 
-Status replace_in_package(CustomOptions& options, std::size_t executable, std::size_t chunk,
-                          const isa::NamedProgram& program) {
+// True: the program is another one now.
+Result<bool> replace_in_package(CustomOptions& options, std::size_t executable, std::size_t chunk,
+                                const isa::NamedProgram& program) {
   auto& executables = options.package.executables;
   REEF_REQUIRE(executable < executables.size(), "the package has no executable {}", executable);
   auto& chunks = executables[executable].instruction_chunks;
   REEF_REQUIRE(chunk < chunks.size(), "executable {} has no chunk {}", executable, chunk);
   REEF_RETURN_IF_ERROR(check_field_offsets(program.program, chunks[chunk]));
-  chunks[chunk].bitstream = Bytes(isa::encode(program.program));
-  return ok_status();
+  Bytes bitstream(isa::encode(program.program));
+  if (bitstream == chunks[chunk].bitstream) return false;
+  chunks[chunk].bitstream = std::move(bitstream);
+  return true;
 }
 
 Status replace_in_op(ir::Operator& op, const std::map<Place, const isa::NamedProgram*>& programs) {
   REEF_ASSIGN_OR_RETURN(CustomOptions options, read_custom_options(op.custom_options));
+  bool is_changed = false;
   for (const auto& [place, program] : programs) {
-    const Status status = replace_in_package(options, place[2], place[3], *program);
-    if (!status.ok()) return status.in(fmt::format("program '{}'", program->name));
+    const auto replaced = replace_in_package(options, place[2], place[3], *program);
+    if (!replaced.ok()) return replaced.status().in(fmt::format("program '{}'", program->name));
+    is_changed = is_changed || *replaced;
   }
+  // What stays as it is keeps its bytes, whatever compiler laid them out.
+  if (!is_changed) return ok_status();
   REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, write_custom_options(options));
   op.custom_options = Bytes(std::move(bytes));
   return ok_status();
