@@ -296,6 +296,29 @@ TEST_F(Api, CompilesAndTellsOfProgress) {
   reef_string_free(text);
 }
 
+TEST_F(Api, ResultsDoNotReplaceInputs) {
+  namespace fs = std::filesystem;
+  const fs::path model = folder_ / "m.tflite", link = folder_ / "link.tflite";
+  fs::copy_file(kCreatures, model);
+  fs::create_symlink(model, link);
+  const auto size = fs::file_size(model);
+  for (const fs::path& output : {model, link, folder_ / ".." / folder_.filename() / "m.tflite"}) {
+    EXPECT_NE(reef_convert(model.c_str(), output.c_str(), nullptr, nullptr), REEF_OK) << output;
+    EXPECT_NE(std::string(reef_error_message()).find("would replace the input"), std::string::npos);
+    reef_quantize_options quantize;
+    reef_quantize_options_init(&quantize);
+    quantize.mode = "float16";
+    EXPECT_NE(reef_quantize(model.c_str(), output.c_str(), &quantize, nullptr), REEF_OK) << output;
+    reef_compile_options compile;
+    reef_compile_options_init(&compile);
+    compile.out_dir = output.c_str();
+    const char* const models[] = {model.c_str()};
+    EXPECT_NE(reef_compile(models, 1, &compile, nullptr), REEF_OK) << output;
+    EXPECT_EQ(fs::file_size(model), size);
+  }
+  EXPECT_EQ(reef_convert(model.c_str(), (folder_ / "new.tflite").c_str(), nullptr, nullptr), REEF_OK);
+}
+
 TEST_F(Api, ConvertsAModelThatCarriesScalesToIntegers) {
   const std::string model = REEF_SOURCE_DIR "/tests/onnx_exports/test_quantized_conv/model.onnx";
   const std::string output = (folder_ / "converted.tflite").string();
