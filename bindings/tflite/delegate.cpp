@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fork.h"
+#include "base/printable.h"
 #include "formats/darwinn/reader.h"
 #include "partition.h"
 
@@ -55,7 +56,7 @@ int told(Context* context, const Action& action) noexcept {
   } catch (...) {
     message = "something was thrown that is no error";
   }
-  context->ReportError(context, "Reef's Edge TPU delegate: %s. ", message.c_str());
+  context->ReportError(context, "Reef's Edge TPU delegate: %s. ", printable_text(message).c_str());
   return tflite_abi::kError;
 }
 

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/version.h"
 #include "delegate.h"
 
@@ -30,7 +31,7 @@ constexpr int kRuntimeVersion = 14;  // of libedgetpu, that compiled models ask 
 
 std::atomic<int> verbosity{0};
 
-void say(const std::string& message) { std::fprintf(stderr, "reef: %s\n", message.c_str()); }
+void say(const std::string& message) { std::fprintf(stderr, "reef: %s\n", reef::printable_text(message).c_str()); }
 
 Result<TfLiteDelegate*> make_delegate(std::string_view selector) {
   REEF_ASSIGN_OR_RETURN(const DeviceList devices, reef::runtime::virtual_devices());

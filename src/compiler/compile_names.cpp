@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 std::string stem_of(const std::string& path) { return fs::path(path).stem().string(); }
 
 Status check_folder(const CompileOptions& options) {
-  const std::string folder = output_folder(options);
+  std::string folder = output_folder(options);
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // "file/" does not exist, "file" does
   std::error_code error;
   if (fs::is_directory(folder, error)) return ok_status();
   REEF_REQUIRE(!fs::exists(folder, error), "--out_dir: {} is not a folder; give one", folder);
