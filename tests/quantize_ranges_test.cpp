@@ -65,7 +65,7 @@ ir::Model masked_attention(int form, float mask) {
   return make.finish({y});
 }
 
-TEST(QuantizeRanges, MasksDoNotWidenRanges) {
+TEST(UsableRanges, MasksDoNotWidenRanges) {
   const auto unmasked = quantized(masked_attention(0, 0));
   ASSERT_TRUE(unmasked.ok()) << unmasked.status().message();
   for (const int form : {0, 1}) {
@@ -86,7 +86,7 @@ TEST(QuantizeRanges, MasksDoNotWidenRanges) {
   }
 }
 
-TEST(QuantizeRanges, SoftmaxReadsMasksAsJustLowEnough) {
+TEST(UsableRanges, SoftmaxReadsMasksAsJustLowEnough) {
   const std::vector<float> values = {1, 2, -1e9f, 0, -kInfinity, 5, -1e4f, -1e4f, -1e4f};
   std::vector<float> memory;
   const auto read = as_softmax_reads(values, 3, memory);
@@ -100,7 +100,7 @@ TEST(QuantizeRanges, SoftmaxReadsMasksAsJustLowEnough) {
 }
 
 // Filling that only a max pool reads, in a form that simplification did not take away.
-TEST(QuantizeRanges, PaddingDoesNotWidenRanges) {
+TEST(UsableRanges, PaddingDoesNotWidenRanges) {
   for (const float filling : {-50.0f, -1e9f, std::numeric_limits<float>::lowest(), -kInfinity}) {
     SCOPED_TRACE(filling);
     Maker make;
@@ -123,7 +123,7 @@ TEST(QuantizeRanges, PaddingDoesNotWidenRanges) {
   }
 }
 
-TEST(QuantizeRanges, AScaleBeyondTheLimitsIsAnErrorThatNamesTheTensor) {
+TEST(UsableRanges, AScaleBeyondTheLimitsIsAnErrorThatNamesTheTensor) {
   Maker make;
   const int x = make.input({1, 16});
   const int y = make.binary("MUL", make.dense(x, 8), make.number(1e12f));
@@ -133,9 +133,19 @@ TEST(QuantizeRanges, AScaleBeyondTheLimitsIsAnErrorThatNamesTheTensor) {
   EXPECT_NE(result.status().message().find("'enormous'"), std::string::npos) << result.status().message();
 }
 
+// Infinities that are computed, not given, mean that the float model itself fails.
+TEST(UsableRanges, ComputedInfinitiesAreAnError) {
+  Maker make;
+  const int x = make.input({1, 16});
+  const int y = make.unary("EXP", make.binary("MUL", x, make.number(1000)));
+  const auto result = quantized(make.finish({make.unary("LOGISTIC", y)}));
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("infinite"), std::string::npos) << result.status().message();
+}
+
 // Layers that make everything smaller, as untrained ones do, down to numbers of 1e-25: an attention block and a
 // residual sum among them.
-TEST(QuantizeRanges, UntrainedWeightsAreQuantized) {
+TEST(UsableRanges, UntrainedWeightsAreQuantized) {
   Maker make;
   const int x = make.input({1, 6, 6, 8});
   int y = x;
@@ -173,7 +183,7 @@ TEST(QuantizeRanges, UntrainedWeightsAreQuantized) {
 }
 
 // A divisor that gets small, of either sign, computed or constant.
-TEST(QuantizeRanges, DivisorsDoNotRoundToZero) {
+TEST(UsableRanges, DivisorsDoNotRoundToZero) {
   for (const int form : {0, 1, 2, 3}) {
     SCOPED_TRACE(form);
     Maker make;
@@ -196,7 +206,7 @@ TEST(QuantizeRanges, DivisorsDoNotRoundToZero) {
 }
 
 // 8-bit SOFTMAX sums exponentials in a number that holds 4095: rows that are longer and even overflow it.
-TEST(QuantizeRanges, LongEvenSoftmaxStaysFloat) {
+TEST(UsableRanges, LongEvenSoftmaxStaysFloat) {
   for (const bool is_even : {false, true}) {
     SCOPED_TRACE(is_even);
     Maker make;

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "command_line.h"
+#include "formats/numpy/npy.h"
+#include "formats/tflite/writer.h"
 #include "ir/verify.h"
 #include "quantize/quantize.h"
 #include "random_samples.h"
@@ -181,6 +185,37 @@ TEST(SplitOutputs, SignaturesFollow) {
   EXPECT_EQ(signature.outputs[1].name, "output0_1");
   EXPECT_EQ(signature.outputs[0].tensor, result->model.subgraphs[0].outputs[0]);
   EXPECT_EQ(signature.outputs[1].tensor, result->model.subgraphs[0].outputs[1]);
+}
+
+// What a user sees, and that the two options do not go together.
+using SplitOutputsCommandLine = testing::CommandLine;
+
+TEST_F(SplitOutputsCommandLine, SaysWhatWasKeptOfEachPart) {
+  const auto path = [&](const char* name) { return (folder_ / name).string(); };
+  const Head given = head(1);
+  const auto bytes = tflite::write_model(given.model);
+  ASSERT_TRUE(bytes.ok());
+  std::vector<float> samples(40 * 32);
+  std::mt19937 random(3);
+  for (float& v : samples) v = std::uniform_real_distribution<float>(-1, 1)(random);
+  const std::vector<std::int64_t> shape = {40, 32};
+  const std::span<const std::uint8_t> data(reinterpret_cast<const std::uint8_t*>(samples.data()), samples.size() * 4);
+  ASSERT_TRUE(numpy::save_npy(path("samples.npy"), ir::DataType::kFloat32, shape, data).ok());
+  ASSERT_TRUE(write_file(path("head.tflite"), *bytes).ok());
+  const std::string command = "quantize " + path("head.tflite") + " --data " + path("samples.npy") +
+                              " --calibration minmax -o " + path("int8.tflite");
+  const testing::Outcome split = testing::reef(command);
+  EXPECT_EQ(split.exit_code, 0) << split.text;
+  EXPECT_NE(split.text.find("is given out as 2 outputs"), std::string::npos) << split.text;
+  EXPECT_NE(split.text.find("_0': "), std::string::npos) << split.text;
+  EXPECT_NE(split.text.find("_1': "), std::string::npos) << split.text;
+  EXPECT_EQ(split.text.find("WARNING: output"), std::string::npos) << split.text;
+  const testing::Outcome joined = testing::reef(command + " --join-outputs");
+  EXPECT_EQ(joined.exit_code, 0) << joined.text;
+  EXPECT_NE(joined.text.find("part 2 of 2': "), std::string::npos) << joined.text;
+  EXPECT_NE(joined.text.find("WARNING: output"), std::string::npos) << joined.text;
+  EXPECT_EQ(testing::reef(command + " --split-outputs").exit_code, 0);
+  EXPECT_NE(testing::reef(command + " --split-outputs --join-outputs").exit_code, 0);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "learn/linear_classifier.h"
 #include "learn/metadata.h"
 #include "learn/softmax_head.h"
+#include "quantize/scale_limits.h"
 
 namespace reef::compiler {
 namespace {
@@ -295,6 +296,7 @@ Result<LearnResult> learn_classes(const LearnOptions& options) {
   add_advice(options, data, plan, rows, result);
   REEF_RETURN_IF_ERROR(add_curve(options, static_cast<int>(data.class_names.size()), rows, result));
 
+  REEF_RETURN_IF_ERROR(quantize::check_scales(trained.head).in("the new head"));
   REEF_ASSIGN_OR_RETURN(result.model, learn::join(*extractor, trained.head));
   if (data.dataset->holds_pictures()) {
     result.preprocess = fmt::format("{} ({})", data::to_string(data.dataset->preprocess().preprocess),

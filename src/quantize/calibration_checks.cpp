@@ -86,8 +86,8 @@ void check_training(const ir::Subgraph& graph, const Calibration& calibration, s
   if (tiny == 0) return;
   warnings.push_back(
       fmt::format("the weights look untrained: {} tensor{} from '{}' on hold{} no number above {:.2g} in size on these "
-                  "samples. Such tensors get a step of {:g}, at which the smallest of their values are 0; the result "
-                  "shows what maps to the Edge TPU, not how accurate it will be",
+                  "samples. Such tensors get a step of {:g}, at which they may be 0 throughout; the result shows "
+                  "what maps to the Edge TPU, not how accurate a trained network will be",
                   tiny, tiny == 1 ? "" : "s", first, tiny == 1 ? "s" : "", 255 * kSmallestActivationScale,
                   kSmallestActivationScale));
 }

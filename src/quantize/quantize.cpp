@@ -103,8 +103,15 @@ Status finish(const State& state, const QuantizeOptions& options, QuantizeResult
 }
 
 // What is worth a warning about the outputs.
-void warn_of_dead_parts(QuantizeResult& result) {
+void warn_of_lost_parts(QuantizeResult& result) {
+  constexpr double kUseless = 3;  // dB: half as much error as signal
   for (const PartError& error : result.parts) {
+    if (!error.is_dead && error.sqnr_db < kUseless && error.min < error.max) {
+      result.warnings.push_back(
+          fmt::format("output '{}' has little in common with the float model's: {:.1f} dB. reef quantize --report FILE "
+                      "shows which layers lose it",
+                      ir::describe_name(error.part.name), error.sqnr_db));
+    }
     if (!error.is_dead) continue;
     result.warnings.push_back(
         fmt::format("output '{}' is dead: the float model gives {:.3g} to {:.3g}, and all of it becomes {:.3g}",
@@ -143,10 +150,15 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cl
   REEF_RETURN_IF_ERROR(recover(session));
   REEF_RETURN_IF_ERROR(finish(session.best(), options, result));
   if (session.can_measure()) {
-    REEF_ASSIGN_OR_RETURN(auto error, session.error_on_held_back(parts));
+    std::vector<OutputPart> compared = parts;
+    for (OutputPart& part : compared) {
+      const bool is_itself = session.compared(part.output) == session.best().model->subgraphs[0].outputs[part.output];
+      if (!is_itself) part.name += " (before its SOFTMAX)";
+    }
+    REEF_ASSIGN_OR_RETURN(auto error, session.error_on_held_back(compared));
     result.error = std::move(error.outputs);
     result.parts = std::move(error.parts);
-    warn_of_dead_parts(result);
+    warn_of_lost_parts(result);
   }
   result.steps = std::move(session.steps());
   return result;

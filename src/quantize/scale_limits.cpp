@@ -15,8 +15,8 @@ Status check_scales(const ir::Model& model) {
         if (scale >= kSmallestScale && scale <= kLargestScale) continue;
         return invalid_input(
             "tensor '{}' would get scale {:.3g}, so nothing is written: scales from {:g} to {:g} make a usable model. "
-            "Its values are far too {} for 8 bits; correct the model or the preprocessing, or leave the operator that "
-            "computes it in float: --keep-float NAME",
+            "Its values are far too {} for 8 bits; correct the model or the preprocessing. reef quantize --keep-float "
+            "NAME leaves the operator that computes it in float",
             ir::describe_name(tensor.name), scale, kSmallestScale, kLargestScale, scale > 1 ? "large" : "small");
       }
     }

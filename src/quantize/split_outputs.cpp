@@ -146,13 +146,21 @@ std::string ranges_text(const Joint& joint) {
 std::vector<std::int32_t> split(ir::Model& model, std::int32_t t, const Joint& joint,
                                 const std::vector<std::vector<std::size_t>>& groups) {
   const std::string name = model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name;
+  const std::size_t tensors_before = model.subgraphs[0].tensors.size();
   const std::vector<std::int32_t> parts = add_parts(model, t, joint.partition, name);
   std::vector<std::int32_t> result;
   for (const std::vector<std::size_t>& group : groups) {
     std::vector<std::int32_t> members;
     for (const std::size_t i : group) members.push_back(parts[i]);
     const std::string joined = fmt::format("{}_{}", name, result.size());
-    result.push_back(members.size() == 1 ? members[0] : add_joint(model, members, joint.partition.axis, joined));
+    if (members.size() > 1) {
+      result.push_back(add_joint(model, members, joint.partition.axis, joined));
+      continue;
+    }
+    // A tensor of the float model keeps its name, by which layers are compared.
+    const auto part = static_cast<std::size_t>(members[0]);
+    if (part >= tensors_before) model.subgraphs[0].tensors[part].name = joined;
+    result.push_back(members[0]);
   }
   split_in_signatures(model, t, result);
   return result;
