@@ -115,6 +115,43 @@ TEST(MovementRewrites, PadV2WithAnotherNumberIsLeft) {
   EXPECT_FALSE(result.applications[0].made);
 }
 
+// Kernel, stride, padding before and behind, height and width alike.
+ir::Model padded_pool_model(std::int32_t size, int kernel, int stride, int before, int after) {
+  ModelBuilder builder;
+  const std::int32_t x = builder.input({1, size, size, 2}, kPlain);
+  const std::vector<std::int64_t> paddings = {0, 0, before, after, before, after, 0, 0};
+  const std::int32_t amounts = builder.ops().int_matrix(paddings, 2);
+  const std::int32_t value = builder.ops().filled({}, kPlain, -128);
+  const std::int32_t padded = size + before + after, output = (padded - kernel) / stride + 1;
+  const std::int32_t wide =
+      builder.add("PADV2", "PadV2Options", {}, {x, amounts, value}, {1, padded, padded, 2}, kPlain);
+  ir::Attributes pool;
+  pool.set("padding", ir::EnumName{"VALID"});
+  pool.set("stride_w", std::int64_t{stride});
+  pool.set("stride_h", std::int64_t{stride});
+  pool.set("filter_width", std::int64_t{kernel});
+  pool.set("filter_height", std::int64_t{kernel});
+  pool.set("fused_activation_function", ir::EnumName{"NONE"});
+  return builder.finish({builder.add("MAX_POOL_2D", "Pool2DOptions", pool, {wide}, {1, output, output, 2}, kPlain)});
+}
+
+TEST(MovementRewrites, PaddedMaxPoolsLoseTheirPadV2) {
+  for (int kernel = 2; kernel <= 4; ++kernel) {
+    for (int stride = 1; stride <= 2; ++stride) {
+      for (int before = 0; before < kernel; ++before) {
+        for (int after = 0; after < kernel; ++after) {
+          for (const std::int32_t size : {7, 8}) {
+            const ir::Model model = padded_pool_model(size, kernel, stride, before, after);
+            const Rewritten result = expect_exact(model, "max-pool-padding");
+            const std::vector<std::string> types = op_types(result.model);
+            EXPECT_EQ(std::count(types.begin(), types.end(), "PADV2"), 0);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(MovementRewrites, MirrorPad) {
   for (const char* mode : {"REFLECT", "SYMMETRIC"}) {
     ModelBuilder builder;
