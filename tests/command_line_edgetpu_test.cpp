@@ -286,14 +286,16 @@ end
   const std::string odd = write("odd_edgetpu.tflite", compiled_model(unusual));
   const Outcome listed = reef("inspect --unknown " + odd);
   EXPECT_EQ(listed.exit_code, 0) << listed.text;
-  for (const char* part : {"2 things", "row 1 (scalar): scalar: an unknown store 5", "refuses the file",
-                           "row 2 (scalar): scalar: raw_48 = 1 (2 times)", "seen: always 0x0", "attach the file"}) {
+  for (const char* part : {"3 things", "row 1 (scalar): scalar: an unknown store 5", "refuses the file", "store = 5",
+                           "6 (store_register_step) in ", "row 2 (scalar): scalar: raw_48 = 1 (2 times)",
+                           "seen: always 0x0", "attach the file"}) {
     EXPECT_NE(listed.text.find(part), std::string::npos) << part << " is not in\n" << listed.text;
   }
   const auto json = nlohmann::json::parse(reef("inspect --unknown --json " + odd).text, nullptr, false);
-  ASSERT_TRUE(json.is_object() && json["unknown"].size() == 2) << json.dump();
+  ASSERT_TRUE(json.is_object() && json["unknown"].size() == 3) << json.dump();
   EXPECT_EQ(json["unknown"][0]["runs"], false);
-  EXPECT_EQ(json["unknown"][1]["times"], 2);
+  EXPECT_EQ(json["unknown"][1]["runs"], true);
+  EXPECT_EQ(json["unknown"][2]["times"], 2);
   EXPECT_GE(json["public_files"].get<int>(), 100);
   const Outcome usual = reef("inspect --unknown " + write("usual_edgetpu.tflite", compiled_model(kNothing, kNothing)));
   EXPECT_NE(usual.text.find("nothing unknown in 2 programs"), std::string::npos) << usual.text;

@@ -98,9 +98,11 @@ Status UnknownList::to_status() const {
     lines.push_back(entry.times == 1 ? fmt::format("{}: {}", entry.first_place, entry.what)
                                      : fmt::format("{}: {} ({} times)", entry.first_place, entry.what, entry.times));
   }
-  return unsupported("the program asks for {} that the virtual device does not know:\n  {}\n{}",
-                     found_.size() == 1 ? "something" : fmt::format("{} things", found_.size()),
-                     fmt::join(lines, "\n  "), kPleaseSendTheFile);
+  return unsupported(
+      "the program asks for {} that the virtual device does not know:\n  {}\n{} (`reef inspect --unknown FILE` "
+      "lists everything unusual in it)",
+      found_.size() == 1 ? "something" : fmt::format("{} things", found_.size()), fmt::join(lines, "\n  "),
+      kPleaseSendTheFile);
 }
 
 }  // namespace reef::isa

@@ -34,9 +34,8 @@ class UnknownList {
   std::vector<Entry> found_;  // in the order of their first places
 };
 
-// Ends every message about something that was never seen.
+// Ends every list of things that were never seen.
 inline constexpr char kPleaseSendTheFile[] =
-    "No public file that Reef was built on has this, so it would be a guess: please open an issue and attach the file "
-    "(`reef inspect --unknown FILE` lists everything unusual in it)";
+    "No public file that Reef was built on has this, so it would be a guess: please open an issue and attach the file";
 
 }  // namespace reef::isa
