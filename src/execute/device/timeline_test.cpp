@@ -3,6 +3,7 @@
 #include "execute/device/timeline.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "execute/device/chrome_trace.h"
 #include "execute/device/device.h"
@@ -181,6 +182,32 @@ TEST(Timeline, TracesNameUnitsAndInstructions) {
        {"\"traceEvents\"", "\"tile 0\"", "narrow_to_wide", "instructions over the link", "simulated"}) {
     EXPECT_NE(trace.find(part), std::string::npos) << part;
   }
+}
+
+// Perfetto drops a slice that begins before its predecessor on the same track has ended, if only by a nanosecond.
+TEST(Timeline, SlicesOfATraceDoNotOverlap) {
+  const Followed followed = follow(program(""), {});
+  ProgramRecord record;
+  record.program = followed.records.at(0).program;
+  record.time.clock_hz = 333e6;  // a cycle is no whole number of nanoseconds
+  record.time.cycles = 1370;
+  for (int i = 0; i < 1000; ++i) {
+    record.slices.push_back({.agent = 0, .index = 0, .begin = i * 1.37, .end = (i + 1) * 1.37, .busy = 1});
+    record.link_slices.push_back({.kind = Spent::kInput, .begin = i * 1.37, .end = (i + 1) * 1.37, .bytes = 1});
+  }
+  const std::vector<ProgramRecord> twice = {record, record};
+  const auto trace = nlohmann::json::parse(chrome_trace(twice));
+  std::map<std::pair<int, int>, std::int64_t> end;  // of the last slice, by process and thread, in nanoseconds
+  int slices = 0;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ++slices;
+    const auto in_ns = [&](const char* field) { return std::llround(event.at(field).get<double>() * 1000); };
+    std::int64_t& last = end[{event.at("pid"), event.at("tid")}];
+    ASSERT_GE(in_ns("ts"), last) << event.dump();
+    last = in_ns("ts") + in_ns("dur");
+  }
+  EXPECT_EQ(slices, 4000);
 }
 
 }  // namespace
