@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
 #include "rewrite/graph_edit.h"
@@ -27,22 +27,9 @@ using ir::DataType;
 using Buffers = std::vector<std::vector<std::uint8_t>>;
 
 inline Result<Buffers> evaluate(const ir::Model& model, std::span<const std::vector<std::uint8_t>> inputs) {
-  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(std::make_shared<const ir::Model>(model)));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
-  REEF_REQUIRE(static_cast<int>(inputs.size()) == interpreter->input_count(), "{} inputs given, {} wanted",
-               inputs.size(), interpreter->input_count());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::span<std::byte> memory = interpreter->input_bytes(static_cast<int>(i));
-    REEF_REQUIRE(memory.size() == inputs[i].size(), "input {} has {} bytes, {} given", i, memory.size(),
-                 inputs[i].size());
-    if (!memory.empty()) std::memcpy(memory.data(), inputs[i].data(), memory.size());
-  }
-  REEF_RETURN_IF_ERROR(interpreter->invoke());
+  REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> values, cpu::Evaluator()(model, inputs));
   Buffers outputs;
-  for (int i = 0; i < interpreter->output_count(); ++i) {
-    const std::span<const std::uint8_t> data = interpreter->output(i).values<std::uint8_t>();
-    outputs.emplace_back(data.begin(), data.end());
-  }
+  for (cpu::Value& value : values) outputs.push_back(std::move(value.bytes));
   return outputs;
 }
 

@@ -31,6 +31,7 @@ Status run_golden(const std::string& path, const nlohmann::json& recorded, int t
   REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::load_model(path));
   cpu::InterpreterOptions options;
   options.threads = threads;
+  options.tflite_release = ops::TfliteRelease::k2_9;  // golden.json's
   REEF_ASSIGN_OR_RETURN(auto interpreter,
                         cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), options));
   REEF_RETURN_IF_ERROR(interpreter->prepare());

@@ -216,7 +216,7 @@ Status run(const RunOptions& options) {
   if (is_tflite) REEF_RETURN_IF_ERROR(resize(front_end.input_shapes, interpreter));
   REEF_RETURN_IF_ERROR(interpreter.prepare().in(options.model));
   for (const std::string& note : interpreter.notes()) {
-    print_error("reef: note: {}; add --tflite current to compute it as newer releases do\n", note);
+    print_error("reef: note: {}; without --tflite 2.9 it is computed as current releases do\n", note);
   }
   std::vector<std::string> sources;
   REEF_RETURN_IF_ERROR(fill_inputs(options, model, interpreter, sources));

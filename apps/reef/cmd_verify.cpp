@@ -5,7 +5,6 @@
 // runs on the CPU: operators that were compiled in the chip's arithmetic, in which results must be equal to the last
 // bit, or, with --against tflite, all of it as TFLite's reference kernels compute it, which rounds otherwise.
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include <fmt/format.h>
@@ -16,7 +15,7 @@
 #include "compiler/plan.h"
 #include "compiler/verification.h"
 #include "console.h"
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "ir/pseudo_random.h"
@@ -46,11 +45,8 @@ Result<std::unique_ptr<cpu::Interpreter>> prepared(std::shared_ptr<const ir::Mod
                                                    std::vector<cpu::ForeignOp> foreign) {
   cpu::InterpreterOptions options;
   options.threads = arguments.threads;
-  options.tflite_release = ops::TfliteRelease::kCurrent;
   options.foreign_ops = std::move(foreign);
-  REEF_ASSIGN_OR_RETURN(auto interpreter, cpu::Interpreter::create(std::move(model), options));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
-  return interpreter;
+  return cpu::prepared(std::move(model), options);
 }
 
 Result<Tensors> made_inputs(const VerifyArguments& arguments, cpu::Interpreter& source) {
@@ -74,19 +70,9 @@ Result<Tensors> made_inputs(const VerifyArguments& arguments, cpu::Interpreter& 
 Result<Tensors> run_with(cpu::Interpreter& interpreter, const Tensors& inputs) {
   REEF_REQUIRE(interpreter.input_count() == static_cast<int>(inputs.size()), "it has {} inputs, the source has {}",
                interpreter.input_count(), inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::span<std::byte> to = interpreter.input_bytes(static_cast<int>(i));
-    REEF_REQUIRE(to.size() == inputs[i].size(), "its input {} takes {} bytes, the source's {}", i, to.size(),
-                 inputs[i].size());
-    std::memcpy(to.data(), inputs[i].data(), to.size());
-  }
-  REEF_RETURN_IF_ERROR(interpreter.invoke());
+  REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> values, cpu::run_once(interpreter, inputs));
   Tensors results;
-  for (int i = 0; i < interpreter.output_count(); ++i) {
-    const ops::Tensor& tensor = interpreter.output(i);
-    const auto* data = reinterpret_cast<const std::uint8_t*>(tensor.data);
-    results.emplace_back(data, data + tensor.bytes);
-  }
+  for (cpu::Value& value : values) results.push_back(std::move(value.bytes));
   return results;
 }
 

@@ -36,7 +36,7 @@ struct RunOptions {
   bool profile = false;
   double time_limit = 0;
   double memory_limit_gib = 4;
-  std::string tflite_release = "2.9";
+  std::string tflite_release = "current";
   bool fused_floats = false;
   bool json = false;
 };

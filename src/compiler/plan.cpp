@@ -2,10 +2,9 @@
 #include "compiler/plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
 #include "partition/advice.h"
 
 namespace reef::compiler {
@@ -30,50 +29,19 @@ std::vector<std::int32_t> source_ops(const ir::Subgraph& before, const ir::Subgr
   return result;
 }
 
-// Trying values takes microseconds per operator, and a network of activations a few thousand operators. A file made to
-// keep us busy would take any number of them: what is beyond this limit is left as it is. It counts work and not time,
-// so that the answer is the same everywhere.
-constexpr std::size_t kMostEvaluatedOps = 200'000;
-
-rewrite::Evaluator bounded(rewrite::Evaluator evaluate) {
-  return
-      [evaluate = std::move(evaluate), left = kMostEvaluatedOps](
-          const ir::Model& model,
-          std::span<const std::vector<std::uint8_t>> inputs) mutable -> Result<std::vector<std::vector<std::uint8_t>>> {
-        const std::size_t ops = model.subgraphs[0].operators.size();
-        REEF_REQUIRE(ops <= left, "the model would take too many trials");
-        left -= ops;
-        return evaluate(model, inputs);
-      };
-}
+// Rewrites try functions of 256 values and compute a few constants: microseconds an operator, for a few thousand
+// operators at most. A file made to keep us busy would take any number of them: what is beyond this is left as it is.
+constexpr cpu::EvaluationBound kTrials = {.work = 2e9};
 
 }  // namespace
 
 rewrite::Evaluator cpu_evaluator() {
-  return [](const ir::Model& model,
-            std::span<const std::vector<std::uint8_t>> inputs) -> Result<std::vector<std::vector<std::uint8_t>>> {
-    cpu::InterpreterOptions options;
-    options.tflite_release = ops::TfliteRelease::kCurrent;
-    // Rewrites compute a few constants and functions of 256 values; a file that asks for more is not worth it.
-    options.max_memory_bytes = std::int64_t{1} << 30;
-    options.time_limit_seconds = 10;
-    REEF_ASSIGN_OR_RETURN(const auto interpreter,
-                          cpu::Interpreter::create(std::make_shared<const ir::Model>(model), options));
-    REEF_RETURN_IF_ERROR(interpreter->prepare());
-    REEF_REQUIRE(inputs.size() == static_cast<std::size_t>(interpreter->input_count()), "{} inputs given, {} needed",
-                 inputs.size(), interpreter->input_count());
-    for (int i = 0; i < interpreter->input_count(); ++i) {
-      const auto& given = inputs[static_cast<std::size_t>(i)];
-      const std::span<std::byte> bytes = interpreter->input_bytes(i);
-      REEF_REQUIRE(given.size() == bytes.size(), "input {} has {} bytes, {} given", i, bytes.size(), given.size());
-      if (!given.empty()) std::memcpy(bytes.data(), given.data(), given.size());
-    }
-    REEF_RETURN_IF_ERROR(interpreter->invoke());
+  return [evaluate = std::make_shared<cpu::Evaluator>(kTrials)](
+             const ir::Model& model,
+             std::span<const std::vector<std::uint8_t>> inputs) -> Result<std::vector<std::vector<std::uint8_t>>> {
+    REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> values, (*evaluate)(model, inputs));
     std::vector<std::vector<std::uint8_t>> outputs;
-    for (int i = 0; i < interpreter->output_count(); ++i) {
-      const auto bytes = interpreter->output(i).values<std::uint8_t>();
-      outputs.emplace_back(bytes.begin(), bytes.end());
-    }
+    for (cpu::Value& value : values) outputs.push_back(std::move(value.bytes));
     return outputs;
   };
 }
@@ -83,7 +51,7 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   const partition::CheckOptions check{options.runtime};
   rewrite::RewriteOptions rewrites = options.rewrites;
   rewrites.runtime = options.runtime;
-  rewrites.evaluate = bounded(rewrites.evaluate ? rewrites.evaluate : cpu_evaluator());
+  if (!rewrites.evaluate) rewrites.evaluate = cpu_evaluator();
   rewrites.fits = [&check](const ir::Model& judged) {
     std::vector<bool> fits;
     for (const partition::OpVerdict& verdict : partition::assess(judged, check).ops) fits.push_back(verdict.fits());

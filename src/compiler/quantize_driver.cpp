@@ -14,7 +14,7 @@
 #include "data/preprocess.h"
 #include "data/subset.h"
 #include "evaluate/compare.h"
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
@@ -29,8 +29,7 @@ Status try_out(const std::vector<std::uint8_t>& bytes, const data::SampleSource*
   REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(Bytes(bytes)));
   REEF_RETURN_IF_ERROR(ir::verify(model));
   const auto shared = std::make_shared<const ir::Model>(std::move(model));
-  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(shared));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
+  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(shared));
   for (int i = 0; source != nullptr && i < interpreter->input_count(); ++i) {
     REEF_RETURN_IF_ERROR(source->read(0, data::input_spec(*shared, i), interpreter->input_bytes(i)));
   }

@@ -4,16 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "audit/audit.h"
-#include "execute/cpu/interpreter.h"
 #include "ir/describe.h"
 #include "ir/pseudo_random.h"
-#include "ir/verify.h"
-#include "partition/segments.h"
 
 namespace reef::compiler {
 namespace {
@@ -124,131 +120,6 @@ Status equal_outputs(const ir::Model& model, const std::vector<std::int32_t>& ou
   }
   return ok_status();
 }
-
-// ---- Models of which some operators are computed as the chip does ----
-
-class PartwiseEvaluation {
- public:
-  PartwiseEvaluation(const ir::Model& model, const std::vector<VerifiedPart>& parts,
-                     const std::vector<int>& generations)
-      : model_(model), parts_(parts), generations_(generations) {}
-
-  Result<Tensors> run(const Tensors& inputs) {
-    const ir::Subgraph& graph = model_.subgraphs[0];
-    REEF_REQUIRE(inputs.size() == graph.inputs.size(), "{} inputs were given, the model has {}", inputs.size(),
-                 graph.inputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) values_[graph.inputs[i]] = inputs[i];
-    std::vector<Unit> left = units();
-    while (!left.empty()) {
-      const auto ready = std::find_if(left.begin(), left.end(), [&](const Unit& unit) { return is_ready(unit); });
-      REEF_REQUIRE(ready != left.end(), "operators wait for each other");
-      REEF_RETURN_IF_ERROR(ready->part < 0 ? run_on_cpu(*ready) : run_as_chip(*ready));
-      left.erase(ready);
-    }
-    Tensors results;
-    for (const std::int32_t output : graph.outputs) {
-      if (const auto found = values_.find(output); found != values_.end()) {
-        results.push_back(found->second);
-        continue;
-      }
-      const Bytes& constant = ir::constant_data(model_, tensor_of(model_, output));
-      results.emplace_back(constant.data(), constant.data() + constant.size());
-    }
-    return results;
-  }
-
- private:
-  struct Unit {
-    int part = -1;  // index of parts_; -1: one operator on the CPU
-    std::vector<std::int32_t> ops;
-    std::vector<std::int32_t> inputs, outputs;
-  };
-
-  std::vector<Unit> units() const {
-    const ir::Subgraph& graph = model_.subgraphs[0];
-    std::vector<Unit> result;
-    std::vector<bool> is_taken(graph.operators.size());
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
-      result.push_back({static_cast<int>(p), parts_[p].ops, parts_[p].inputs, parts_[p].outputs});
-      for (const std::int32_t op : parts_[p].ops) is_taken[static_cast<std::size_t>(op)] = true;
-    }
-    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-      if (is_taken[i]) continue;
-      Unit unit{-1, {static_cast<std::int32_t>(i)}, {}, {}};
-      for (const std::int32_t t : graph.operators[i].inputs) {
-        const bool is_value = t >= 0 && ir::constant_data(model_, tensor_of(model_, t)).empty();
-        if (is_value && std::find(unit.inputs.begin(), unit.inputs.end(), t) == unit.inputs.end()) {
-          unit.inputs.push_back(t);
-        }
-      }
-      for (const std::int32_t t : graph.operators[i].outputs) {
-        if (t >= 0) unit.outputs.push_back(t);
-      }
-      result.push_back(std::move(unit));
-    }
-    return result;
-  }
-
-  bool is_ready(const Unit& unit) const {
-    return std::all_of(unit.inputs.begin(), unit.inputs.end(),
-                       [&](std::int32_t t) { return values_.contains(t) || tensor_of(model_, t).is_variable; });
-  }
-
-  Status run_on_cpu(const Unit& unit) {
-    std::vector<std::int32_t> given;
-    for (const std::int32_t t : unit.inputs) {
-      if (!tensor_of(model_, t).is_variable) given.push_back(t);
-    }
-    ir::Model piece = partition::extract_model(model_, unit.ops, given, unit.outputs);
-    REEF_RETURN_IF_ERROR(ir::verify(piece));
-    cpu::InterpreterOptions options;
-    options.tflite_release = ops::TfliteRelease::kCurrent;
-    REEF_ASSIGN_OR_RETURN(auto interpreter,
-                          cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(piece)), options));
-    REEF_RETURN_IF_ERROR(interpreter->prepare());
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      const std::span<std::byte> to = interpreter->input_bytes(static_cast<int>(i));
-      const std::vector<std::uint8_t>& bytes = values_.at(given[i]);
-      REEF_REQUIRE(to.size() == bytes.size(), "tensor '{}' takes {} bytes, not {}",
-                   ir::describe_name(tensor_of(model_, given[i]).name), to.size(), bytes.size());
-      std::memcpy(to.data(), bytes.data(), to.size());
-    }
-    REEF_RETURN_IF_ERROR(interpreter->invoke());
-    for (std::size_t i = 0; i < unit.outputs.size(); ++i) {
-      const ops::Tensor& tensor = interpreter->output(static_cast<int>(i));
-      const auto* data = reinterpret_cast<const std::uint8_t*>(tensor.data);
-      values_[unit.outputs[i]] = {data, data + tensor.bytes};
-    }
-    return ok_status();
-  }
-
-  Status run_as_chip(const Unit& unit) {
-    TensorBytes given;
-    for (const std::int32_t t : unit.inputs) {
-      given[t] = values_.contains(t) ? values_.at(t) : std::vector<std::uint8_t>(bytes_of(tensor_of(model_, t)));
-      if (!values_.contains(t)) fill_state(tensor_of(model_, t), given[t]);
-    }
-    std::vector<std::int32_t> wanted;
-    for (const std::int32_t t : unit.outputs) {
-      if (t >= 0) wanted.push_back(t);
-    }
-    const reference::ChipReferenceOptions options{generations_[static_cast<std::size_t>(unit.part)]};
-    REEF_ASSIGN_OR_RETURN(TensorBytes found, reference::evaluate_tensors_as_chip(model_, given, wanted, options));
-    for (auto& [tensor, bytes] : found) values_[tensor] = std::move(bytes);
-    return ok_status();
-  }
-
-  // A state before the first inference is zero, which is the zero point.
-  static void fill_state(const ir::Tensor& tensor, std::vector<std::uint8_t>& bytes) {
-    const auto zero = tensor.quantization.zero_point.empty() ? 0 : tensor.quantization.zero_point[0];
-    if (ir::is_integer_8(tensor.type)) std::fill(bytes.begin(), bytes.end(), static_cast<std::uint8_t>(zero));
-  }
-
-  const ir::Model& model_;
-  const std::vector<VerifiedPart>& parts_;
-  const std::vector<int>& generations_;
-  TensorBytes values_;
-};
 
 }  // namespace
 
@@ -366,11 +237,6 @@ double estimated_verification_seconds(const partition::CostModel& costs, const s
   double cycles = 0;
   for (const std::int32_t op : ops) cycles += costs.work(op).tensor_cycles + costs.work(op).move_cycles;
   return cycles * kSecondsPerCycle;
-}
-
-Result<Tensors> evaluate_with_parts(const ir::Model& model, const std::vector<VerifiedPart>& parts,
-                                    const std::vector<int>& generations, const Tensors& inputs) {
-  return PartwiseEvaluation(model, parts, generations).run(inputs);
 }
 
 }  // namespace reef::compiler

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "evaluate/outputs.h"
+#include "execute/cpu/evaluate.h"
 
 namespace reef::evaluate {
 namespace {
@@ -67,15 +68,13 @@ Status CompareWorker::prepare() {
   cpu::InterpreterOptions options;
   options.tflite_release = plan_.tflite_release;
   options.after_op = [this](const cpu::OpRun& run) { return after_float_op(run); };
-  auto made = cpu::Interpreter::create(plan_.float_model, options);
+  auto made = cpu::prepared(plan_.float_model, options);
   if (!made.ok()) return made.status().in("the float model");
   float_ = std::move(*made);
-  REEF_RETURN_IF_ERROR(float_->prepare().in("the float model"));
   options.after_op = [this](const cpu::OpRun& run) { return after_quantized_op(run); };
-  made = cpu::Interpreter::create(plan_.quantized, options);
+  made = cpu::prepared(plan_.quantized, options);
   if (!made.ok()) return made.status().in("the quantized model");
   quantized_ = std::move(*made);
-  REEF_RETURN_IF_ERROR(quantized_->prepare().in("the quantized model"));
   right_.resize(plan_.float_model->subgraphs[0].tensors.size());
   on_quantized_.resize(right_.size());
   own_error_.resize(plan_.layers.size());

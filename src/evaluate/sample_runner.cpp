@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "execute/cpu/evaluate.h"
 #include "execute/device/device.h"
 #include "formats/darwinn/reader.h"
 #include "runtime/edge_tpu_op.h"
@@ -31,9 +32,7 @@ Result<std::unique_ptr<cpu::Interpreter>> make_interpreter(const std::shared_ptr
   settings.tflite_release = options.tflite_release;
   settings.float_sums = options.float_sums;
   if (options.on_device) settings.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>()));
-  REEF_ASSIGN_OR_RETURN(auto interpreter, cpu::Interpreter::create(model, settings));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
-  return interpreter;
+  return cpu::prepared(model, settings);
 }
 
 // What the threads share.

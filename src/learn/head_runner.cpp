@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
 #include "learn/head_builder.h"
 
 namespace reef::learn {
@@ -58,8 +58,7 @@ Result<std::vector<std::vector<float>>> run_head(const ir::Model& head, const Em
   const ir::Subgraph& graph = head.subgraphs[0];
   const ir::Tensor& input = graph.tensors[static_cast<std::size_t>(graph.inputs[0])];
   const ir::Tensor& output = graph.tensors[static_cast<std::size_t>(graph.outputs[0])];
-  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(std::make_shared<const ir::Model>(head)));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
+  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(std::make_shared<const ir::Model>(head)));
   std::vector<std::vector<float>> scores;
   for (std::size_t i = 0; i < embeddings.size(); ++i) {
     REEF_RETURN_IF_ERROR(store_values(input, embeddings.row(i), interpreter->input_bytes(0)));

@@ -4,10 +4,10 @@
 #include <set>
 
 #include "ir/compact.h"
+#include "ir/excerpt.h"
 #include "ir/verify.h"
 #include "learn/head.h"
 #include "learn/metadata.h"
-#include "rewrite/excerpt.h"
 
 namespace reef::learn {
 namespace {
@@ -108,7 +108,7 @@ Result<SplitModel> split(const ir::Model& model, const Head& head) {
     if (!below.contains(i)) above.push_back(graph.operators[i]);
   }
   if (above.empty()) return parts;
-  parts.head = rewrite::excerpt(model, above, graph.outputs);
+  parts.head = ir::excerpt(model, above, graph.outputs);
   parts.head.version = model.version;
   parts.head.subgraphs[0].name = "head";
   REEF_REQUIRE(parts.head.subgraphs[0].inputs.size() == 1,

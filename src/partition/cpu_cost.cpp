@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ops/cpu_work.h"
+
 namespace reef::partition {
 namespace {
 
@@ -34,40 +36,6 @@ constexpr HostCpu kHosts[] = {
      "estimated; 3.5 is the ratio of Coral's published CPU times, embedded to desktop, over 18 networks"},
 };
 
-double elements_of(const ops::Tensor& tensor) {
-  return tensor.shape.is_usable() ? static_cast<double>(tensor.elements()) : 0;
-}
-
-// The larger of what it reads and what it writes.
-double elements_of(const ops::OpContext& ctx) {
-  double in = 0, out = 0;
-  for (int i = 0; i < ctx.input_count(); ++i) {
-    if (ctx.has_input(i) && !ctx.input(i).is_constant) in += elements_of(ctx.input(i));
-  }
-  for (int i = 0; i < ctx.output_count(); ++i) out += elements_of(ctx.output(i));
-  return std::max(in, out);
-}
-
-// Multiplications of ops with weights as input 1: for every result those of its channel's weights.
-double products_of(const ops::OpContext& ctx) {
-  if (ctx.output_count() == 0 || !ctx.has_input(0) || !ctx.has_input(1)) return 0;
-  const ops::Tensor& weights = ctx.input(1);
-  const auto share_of = [&](int dimension) {  // weights of one index of a dimension
-    if (weights.shape.rank() <= dimension || weights.shape[dimension] <= 0) return 0.0;
-    return elements_of(weights) / weights.shape[dimension];
-  };
-  const std::string_view type = ctx.op().type;
-  const double results = elements_of(ctx.output(0));
-  if (type == "BATCH_MATMUL") {
-    const ops::Tensor& left = ctx.input(0);
-    const bool is_usable = left.shape.is_usable() && left.shape.rank() > 0;
-    return is_usable ? results * left.shape.last(ctx.attributes().get_bool("adj_x") && left.shape.rank() > 1 ? 1 : 0)
-                     : 0;
-  }
-  if (type == "TRANSPOSE_CONV") return ctx.has_input(2) ? elements_of(ctx.input(2)) * share_of(3) : 0;
-  return results * share_of(type == "DEPTHWISE_CONV_2D" ? 3 : 0);
-}
-
 }  // namespace
 
 std::span<const HostCpu> host_cpus() { return kHosts; }
@@ -83,8 +51,9 @@ double cpu_microseconds(const ops::OpContext& ctx, const HostCpu& host) {
   const Rate& rate = listed == std::end(kRates) ? kOther : *listed;
   const bool is_8bit = ctx.has_input(0) && ir::is_integer_8(ctx.input(0).type);
   const double ns = is_8bit ? rate.ns_8bit : rate.ns_float;
-  if (rate.counted == kProducts) return kCallMicroseconds * host.elements + products_of(ctx) * ns / 1e3 * host.products;
-  return (kCallMicroseconds + elements_of(ctx) * ns / 1e3) * host.elements;
+  if (rate.counted == kProducts)
+    return kCallMicroseconds * host.elements + ops::products_of(ctx) * ns / 1e3 * host.products;
+  return (kCallMicroseconds + ops::elements_of(ctx) * ns / 1e3) * host.elements;
 }
 
 }  // namespace reef::partition

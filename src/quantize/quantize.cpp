@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "execute/cpu/evaluate.h"
 #include "ir/describe.h"
 #include "quantize/calibration_checks.h"
 #include "quantize/clearing_steps.h"
@@ -30,17 +31,9 @@ Status check_model(const ir::Model& model) {
   return ok_status();
 }
 
-// Every operator is known and has as many operands as it needs: what follows relies on that.
-Status check_operators(const ir::Model& model) {
-  return cpu::Interpreter::create(std::make_shared<const ir::Model>(model)).status();
-}
-
 // Types and shapes are such that it runs. Only of the folded model: the form that carries scales has conversions which
 // no runtime computes, such as those of 32-bit biases.
-Status check_runs(const ir::Model& model) {
-  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(std::make_shared<const ir::Model>(model)));
-  return interpreter->prepare();
-}
+Status check_runs(const ir::Model& model) { return cpu::prepared(std::make_shared<const ir::Model>(model)).status(); }
 
 // What was tried where options leave a choice.
 Status recover(Session& session) {
@@ -220,7 +213,7 @@ Result<QuantizeResult> as_carried(const ir::Model& original, const Folded& folde
 Result<QuantizeResult> quantize(const ir::Model& model, const data::SampleSource* source,
                                 const QuantizeOptions& options) {
   REEF_RETURN_IF_ERROR(check_model(model));
-  REEF_RETURN_IF_ERROR(check_operators(model));
+  REEF_RETURN_IF_ERROR(cpu::check_operators(model));
   REEF_ASSIGN_OR_RETURN(const Folded folded, fold_quantization(model));
   REEF_RETURN_IF_ERROR(check_runs(folded.model));
   REEF_RETURN_IF_ERROR(check_names(folded.model, options));

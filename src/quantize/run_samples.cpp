@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/thread_pool.h"
+#include "execute/cpu/evaluate.h"
 #include "quantize/calibrate.h"
 
 namespace reef::quantize {
@@ -59,10 +60,8 @@ Status run_samples(const std::shared_ptr<const ir::Model>& model, const data::Sa
   std::atomic<std::int64_t> next = 0;
   const auto work = [&](int worker) -> Status {
     cpu::InterpreterOptions how;
-    how.tflite_release = ops::TfliteRelease::kCurrent;
     if (hooks.observer) how.after_op = hooks.observer(worker);
-    REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(model, how));
-    REEF_RETURN_IF_ERROR(interpreter->prepare());
+    REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(model, how));
     for (std::int64_t i = next++; i < count; i = next++) {
       interpreter->reset_variables();
       const std::int64_t sample = samples[static_cast<std::size_t>(i)];

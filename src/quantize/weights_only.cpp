@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "execute/cpu/evaluate.h"
 #include "ir/compact.h"
 #include "ir/describe.h"
 #include "ir/verify.h"
@@ -161,8 +162,7 @@ Result<QuantizeResult> weights_only(const ir::Model& model, const data::SampleSo
   REEF_RETURN_IF_ERROR(check_scales(result.model));
   const auto made = std::make_shared<const ir::Model>(result.model);
   if (source == nullptr) {
-    REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(made));
-    REEF_RETURN_IF_ERROR(interpreter->prepare());
+    REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(made));
     REEF_RETURN_IF_ERROR(interpreter->invoke());
     return result;
   }

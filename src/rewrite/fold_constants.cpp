@@ -10,8 +10,8 @@
 #include <cstring>
 #include <set>
 
+#include "ir/excerpt.h"
 #include "ops/registry.h"
-#include "rewrite/excerpt.h"
 #include "rewrite/rewrite_def.h"
 
 namespace reef::rewrite {
@@ -68,7 +68,7 @@ std::optional<std::vector<std::vector<std::uint8_t>>> compute(const GraphEdit& e
   if (!edit.options().evaluate) return {};
   std::vector<ir::Operator> operators;
   for (const std::int32_t each : ops) operators.push_back(edit.op(each));
-  auto results = edit.options().evaluate(excerpt(edit.model(), operators, op.outputs), {});
+  auto results = edit.options().evaluate(ir::excerpt(edit.model(), operators, op.outputs), {});
   if (!results.ok() || results->size() != op.outputs.size()) return {};
   return *std::move(results);
 }

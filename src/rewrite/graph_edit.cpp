@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "ir/describe.h"
+#include "ir/excerpt.h"
 #include "ops/registry.h"
 #include "ops/static_ops.h"
-#include "rewrite/excerpt.h"
 
 namespace reef::rewrite {
 namespace {
@@ -265,7 +265,7 @@ bool GraphEdit::commit(std::int32_t index, std::vector<ir::Operator> with, std::
   std::optional<std::vector<bool>> known = std::move(fits_);
   std::vector<bool> judged;
   if (options_->fits) {
-    ir::Model alone = excerpt(*model_, with);
+    ir::Model alone = ir::excerpt(*model_, with);
     for (ir::Tensor& tensor : alone.subgraphs[0].tensors) tensor.shape_signature.clear();  // who made them has looked
     judged = options_->fits(alone);
     for (std::size_t i = 0; i < with.size(); ++i) {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <numeric>
 
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
 #include "ir/verify.h"
 
 namespace reef::runtime {
@@ -105,25 +105,29 @@ Result<std::vector<Element>> ElementMaps::sources(std::int32_t k, std::size_t ou
   REEF_REQUIRE(std::all_of(op.outputs.begin(), op.outputs.end(), [](std::int32_t t) { return t >= 0; }),
                "{} has an output that is left out", network_.describe(k));
   std::vector<std::int32_t> moved;
-  auto model = std::make_shared<ir::Model>(only_op(network_, op, moved));
-  REEF_RETURN_IF_ERROR(ir::verify(*model).in(network_.describe(k)));
-  REEF_ASSIGN_OR_RETURN(auto interpreter, cpu::Interpreter::create(std::move(model)));
-  REEF_RETURN_IF_ERROR(interpreter->prepare().in(network_.describe(k)));
+  ir::Model model = only_op(network_, op, moved);
+  REEF_RETURN_IF_ERROR(ir::verify(model).in(network_.describe(k)));
   // 0 is padding; a constant operand has no numbers.
   std::vector<std::int32_t> first;
+  std::vector<std::vector<std::uint8_t>> inputs;
   std::int64_t next = 1;
   for (std::size_t i = 0; i < moved.size(); ++i) {
-    const std::span<std::byte> bytes = interpreter->input_bytes(static_cast<int>(i));
-    std::vector<std::int32_t> numbers(bytes.size() / sizeof(std::int32_t));
+    const std::int64_t count = network_.tensor(moved[i]).shape.checked_elements().value_or(kMaxElements);
+    REEF_REQUIRE(count < kMaxElements, "{} is too large", network_.describe(k));
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
     REEF_REQUIRE(next + static_cast<std::int64_t>(numbers.size()) < kMaxElements, "{} is too large",
                  network_.describe(k));
     first.push_back(static_cast<std::int32_t>(next));
     if (!network_.is_constant(moved[i])) std::iota(numbers.begin(), numbers.end(), static_cast<std::int32_t>(next));
     next += static_cast<std::int64_t>(numbers.size());
-    if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), numbers.size() * sizeof(std::int32_t));
+    std::vector<std::uint8_t>& bytes = inputs.emplace_back(numbers.size() * sizeof(std::int32_t));
+    if (!numbers.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
   }
-  REEF_RETURN_IF_ERROR(interpreter->invoke().in(network_.describe(k)));
-  const auto numbers = interpreter->output(static_cast<int>(output)).values<std::int32_t>();
+  const auto values = cpu::Evaluator()(std::move(model), inputs);
+  if (!values.ok()) return values.status().in(network_.describe(k));
+  const std::vector<std::uint8_t>& bytes = (*values)[output].bytes;
+  std::vector<std::int32_t> numbers(bytes.size() / sizeof(std::int32_t));
+  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
   REEF_REQUIRE(static_cast<std::int64_t>(numbers.size()) == elements, "{} gives another number of elements",
                network_.describe(k));
   for (const std::int32_t number : numbers) {

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
+#include "ir/excerpt.h"
 #include "ops/registry.h"
 #include "simplify/layout_rules.h"
 #include "simplify/pass.h"
@@ -28,39 +29,6 @@ bool is_worth_folding(const Graph& graph, const ir::Operator& op) {
   }
   if (op.type == "DEQUANTIZE" && graph.tensor(op.inputs[0]).type != ir::DataType::kFloat16) return false;
   return after <= std::max(kSmall, kMostGrowth * before);
-}
-
-// The operator as a model of its own; its operands are constant.
-Result<std::vector<std::vector<std::uint8_t>>> compute(const Graph& graph, const ir::Operator& op) {
-  ir::Model model;
-  model.buffers.resize(1);
-  model.subgraphs.resize(1);
-  ir::Subgraph& alone = model.subgraphs[0];
-  ir::Operator copy = op;
-  const auto take = [&](TensorId& id) {
-    if (id < 0) return;
-    ir::Tensor tensor = graph.tensor(id);
-    if (tensor.buffer != 0) {
-      model.buffers.push_back(graph.model().buffers[static_cast<std::size_t>(tensor.buffer)]);  // shares the data
-      tensor.buffer = static_cast<std::int32_t>(model.buffers.size()) - 1;
-    }
-    alone.tensors.push_back(std::move(tensor));
-    id = static_cast<TensorId>(alone.tensors.size()) - 1;
-  };
-  for (TensorId& input : copy.inputs) take(input);
-  for (TensorId& output : copy.outputs) take(output);
-  alone.outputs = copy.outputs;
-  alone.operators.push_back(std::move(copy));
-  REEF_ASSIGN_OR_RETURN(const auto interpreter,
-                        cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model))));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
-  REEF_RETURN_IF_ERROR(interpreter->invoke());
-  std::vector<std::vector<std::uint8_t>> results;
-  for (int i = 0; i < interpreter->output_count(); ++i) {
-    const std::span<const std::uint8_t> values = interpreter->output(i).values<std::uint8_t>();
-    results.emplace_back(values.begin(), values.end());
-  }
-  return results;
 }
 
 bool fold_shape(Graph& graph, OpId id) {
@@ -95,15 +63,15 @@ bool at(Graph& graph, OpId id) {
                                         [&](TensorId input) { return input < 0 || graph.is_constant(input); });
   if (!all_constant || !is_worth_folding(graph, op)) return false;
   if ((type == "RESHAPE" || type == "TRANSPOSE") && fold_conversion(graph, id)) return true;
-  const auto values = compute(graph, op);
+  auto values = graph.evaluator()(ir::excerpt(graph.model(), {&op, 1}, op.outputs, graph.subgraph()));
   if (!values.ok() || values->size() != op.outputs.size()) return false;
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     const ir::Tensor& tensor = graph.tensor(op.outputs[i]);
-    if ((*values)[i].size() != static_cast<std::size_t>(*ir::byte_size(tensor.shape, tensor.type))) return false;
+    if ((*values)[i].bytes.size() != static_cast<std::size_t>(*ir::byte_size(tensor.shape, tensor.type))) return false;
   }
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     ir::Tensor tensor = graph.tensor(op.outputs[i]);
-    graph.replace(op.outputs[i], graph.add_constant(std::move(tensor), (*values)[i]));
+    graph.replace(op.outputs[i], graph.add_constant(std::move(tensor), std::move((*values)[i].bytes)));
   }
   return true;
 }

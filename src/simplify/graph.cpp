@@ -33,7 +33,8 @@ constexpr int kMostAxes = 8;  // no runtime takes more
 
 }  // namespace
 
-Graph::Graph(ir::Model& model, std::size_t subgraph) : model_(&model), subgraph_(subgraph) {
+Graph::Graph(ir::Model& model, std::size_t subgraph, cpu::Evaluator& evaluator)
+    : model_(&model), subgraph_(subgraph), evaluator_(&evaluator) {
   buffer_uses_.assign(model.buffers.size(), 0);
   for (const ir::Subgraph& each : model.subgraphs) {
     for (const ir::Tensor& tensor : each.tensors) ++buffer_uses_[index(tensor.buffer)];

@@ -19,6 +19,10 @@
 #include "ir/model.h"
 #include "simplify/layout.h"
 
+namespace reef::cpu {
+class Evaluator;
+}
+
 namespace reef::simplify {
 
 using OpId = std::int32_t;
@@ -27,8 +31,8 @@ inline constexpr std::int32_t kNone = -1;
 
 class Graph {
  public:
-  // `model` must be verified and outlive this.
-  Graph(ir::Model& model, std::size_t subgraph);
+  // `model` must be verified. Both it and `evaluator` must outlive this.
+  Graph(ir::Model& model, std::size_t subgraph, cpu::Evaluator& evaluator);
 
   // False: operators read what is written later (possible where tensors have no elements); nothing must be changed.
   bool is_ordered() const { return is_ordered_; }
@@ -36,6 +40,8 @@ class Graph {
   // ---- Reading ----
   const ir::Model& model() const { return *model_; }
   std::size_t subgraph() const { return subgraph_; }
+  // Computes constants; one for the whole model, so that its bound is too.
+  cpu::Evaluator& evaluator() { return *evaluator_; }
   const std::vector<std::int32_t>& inputs() const { return graph().inputs; }
   // Operators are 0 .. op_slots() - 1; removed ones are not alive.
   OpId op_slots() const { return static_cast<OpId>(ops_.size()); }
@@ -133,6 +139,7 @@ class Graph {
 
   ir::Model* model_;
   std::size_t subgraph_;
+  cpu::Evaluator* evaluator_;
   std::vector<Node> ops_;
   std::vector<OpId> producers_;
   std::vector<std::vector<OpId>> users_;

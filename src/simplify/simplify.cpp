@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "execute/cpu/evaluate.h"
 #include "ir/compact.h"
 #include "ir/verify.h"
 #include "simplify/pass.h"
@@ -57,8 +58,8 @@ int run(const Pass& pass, Graph& graph) {
 }
 
 Status simplify_subgraph(ir::Model& model, std::size_t subgraph, const SimplifyOptions& options,
-                         std::array<int, kPasses.size()>& changes) {
-  Graph graph(model, subgraph);
+                         cpu::Evaluator& evaluator, std::array<int, kPasses.size()>& changes) {
+  Graph graph(model, subgraph, evaluator);
   if (!graph.is_ordered()) return ok_status();
   graph.sweep();
   const auto run_all = [&](bool last) {
@@ -111,8 +112,9 @@ Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options
   report.transposes_before = count_operators(model, "TRANSPOSE");
   std::array<int, kPasses.size()> changes = {};
   Status status = ok_status();
+  cpu::Evaluator evaluator;
   for (std::size_t i = 0; i < model.subgraphs.size() && status.ok(); ++i) {
-    status = simplify_subgraph(model, i, options, changes);
+    status = simplify_subgraph(model, i, options, evaluator, changes);
     if (status.ok()) ir::drop_unused_tensors(model, i);
   }
   if (status.ok()) ir::drop_unused_buffers(model);

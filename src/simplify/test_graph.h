@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
 #include "formats/tflite/operator_codes.h"
 #include "formats/tflite/writer.h"
 #include "ir/text.h"
@@ -271,20 +271,14 @@ inline Values random_inputs(const ir::Model& model, std::uint32_t seed) {
 }
 
 inline Result<Values> evaluate(const ir::Model& model, const Values& inputs) {
-  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(std::make_shared<const ir::Model>(model)));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::span<std::byte> memory = interpreter->input_bytes(static_cast<int>(i));
-    if (memory.empty()) continue;  // a constant
-    REEF_REQUIRE(memory.size() == inputs[i].size(), "input {} has {} bytes", i, memory.size());
-    std::memcpy(memory.data(), inputs[i].data(), memory.size());
+  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(std::make_shared<const ir::Model>(model)));
+  Values given = inputs;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (interpreter->input_bytes(static_cast<int>(i)).empty()) given[i].clear();  // a constant
   }
-  REEF_RETURN_IF_ERROR(interpreter->invoke());
+  REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> results, cpu::run_once(*interpreter, given));
   Values outputs;
-  for (int i = 0; i < interpreter->output_count(); ++i) {
-    const std::span<const std::uint8_t> data = interpreter->output(i).values<std::uint8_t>();
-    outputs.emplace_back(data.begin(), data.end());
-  }
+  for (cpu::Value& result : results) outputs.push_back(std::move(result.bytes));
   return outputs;
 }
 

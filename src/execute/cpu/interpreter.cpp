@@ -35,12 +35,16 @@ Status without_exceptions(const Action& action) {
 class Interpreter::Impl : public ops::Environment {
  public:
   Impl(std::shared_ptr<const ir::Model> model, const InterpreterOptions& options)
-      : model_(std::move(model)), options_(options), pool_(options.threads), budget_(options.max_memory_bytes) {}
+      : model_(std::move(model)),
+        options_(options),
+        pool_(options.threads),
+        budget_(options.max_memory_bytes),
+        work_(options.max_work) {}
 
   Status bind() {
     std::vector<std::string> problems;
     for (std::int32_t i = 0; i < subgraph_count(); ++i) {
-      runners_.push_back(std::make_unique<SubgraphRunner>(*model_, i, *this, budget_, options_));
+      runners_.push_back(std::make_unique<SubgraphRunner>(*model_, i, *this, budget_, work_, options_));
       std::map<std::string, std::vector<std::size_t>> unknown;
       REEF_RETURN_IF_ERROR(runners_.back()->bind(options_.foreign_ops, unknown));
       for (auto& [type, indices] : unknown) {
@@ -165,6 +169,7 @@ class Interpreter::Impl : public ops::Environment {
   InterpreterOptions options_;
   ThreadPool pool_;
   MemoryBudget budget_;
+  WorkBudget work_;
   std::vector<std::unique_ptr<SubgraphRunner>> runners_;
   std::vector<SubgraphRunner*> running_;  // called subgraphs, innermost last
   std::map<std::pair<std::string, std::string>, std::int32_t> handles_;
@@ -213,6 +218,8 @@ void Interpreter::reset_variables() {
   impl_->variables_.clear();
   impl_->initialized_.clear();
 }
+
+double Interpreter::work_done() const { return impl_->work_.done(); }
 
 std::vector<std::string> Interpreter::notes() const {
   std::vector<std::string> all;

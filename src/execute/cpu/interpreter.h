@@ -42,9 +42,11 @@ struct InterpreterOptions {
   int threads = 1;
   std::int64_t max_memory_bytes = std::int64_t{4} << 30;  // tensors and scratch; the model itself is not counted
   double time_limit_seconds = 0;                          // per prepare and per invoke; 0: none
+  double max_work = 0;                                    // all runs together, in units of ops::cpu_work; 0: no limit
   bool profile = false;                                   // measure each op
   bool keeps_all_tensors = false;                         // tensor() has every value after invoke; takes more memory
-  ops::TfliteRelease tflite_release = ops::TfliteRelease::k2_9;
+  // The newest release is the default everywhere. 2.9 with its defects is for those who ask for it by name.
+  ops::TfliteRelease tflite_release = ops::TfliteRelease::kCurrent;
   ops::FloatSums float_sums = ops::FloatSums::kAsTflite;
   std::vector<ForeignOp> foreign_ops;
   // Told of every op right after it ran, while its operands are still in memory; ops computed once at prepare are not
@@ -102,6 +104,8 @@ class Interpreter {
 
   // Sentences about ops whose results deserve attention; known after prepare.
   std::vector<std::string> notes() const;
+  // Counted where max_work is given: all prepares and invokes so far.
+  double work_done() const;
   MemoryReport memory() const;
   std::vector<OpTiming> timings() const;  // in execution order; empty unless options.profile
 

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <utility>
 
+#include "execute/cpu/evaluate.h"
 #include "execute/cpu/subgraph_runner.h"
 #include "ops/pad_family.h"
 #include "ops/unary.h"
@@ -229,14 +230,13 @@ Result<kernels::ByteTable> table_of(const std::vector<SubgraphRunner::OpState*>&
   each.tflite_release = options.tflite_release;
   each.float_sums = options.float_sums;
   each.one_by_one = true;
-  REEF_ASSIGN_OR_RETURN(const auto interpreter, Interpreter::create(std::move(model), each));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
-  const std::span<std::byte> bytes = interpreter->input_bytes(0);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
-  REEF_RETURN_IF_ERROR(interpreter->invoke());
+  REEF_ASSIGN_OR_RETURN(const auto interpreter, prepared(std::move(model), each));
+  std::vector<std::uint8_t> bytes(kBytes);
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+  REEF_ASSIGN_OR_RETURN(const std::vector<Value> results, run_once(*interpreter, {&bytes, 1}));
   kernels::ByteTable table;
-  if (interpreter->output(0).bytes != table.size()) return internal_error("a table has {} bytes", table.size());
-  std::memcpy(table.data(), interpreter->output(0).data, table.size());
+  if (results[0].bytes.size() != table.size()) return internal_error("a table has {} bytes", results[0].bytes.size());
+  std::memcpy(table.data(), results[0].bytes.data(), table.size());
   return table;
 }
 

@@ -50,11 +50,12 @@ Result<ops::Kernel> SubgraphRunner::make_kernel(const OpState& state, ops::Prepa
 }
 
 SubgraphRunner::SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment,
-                               MemoryBudget& budget, const InterpreterOptions& options)
+                               MemoryBudget& budget, WorkBudget& work, const InterpreterOptions& options)
     : model_(model),
       graph_(model.subgraphs[index_of(index)]),
       environment_(environment),
       budget_(budget),
+      work_(work),
       options_(options),
       tensors_(graph_.tensors.size()),
       dynamic_(graph_.tensors.size()),
@@ -244,6 +245,8 @@ Status SubgraphRunner::try_fold(OpState& state) {
   REEF_RETURN_IF_ERROR(scratch.allocate(budget_, state.scratch_bytes));
   ops::RunContext run(*state.op, state.inputs, state.outputs, &environment_,
                       {scratch.data(), static_cast<std::size_t>(scratch.bytes())});
+  if (work_.is_limited()) [[unlikely]]
+    REEF_RETURN_IF_ERROR(work_.take(run));
   REEF_RETURN_IF_ERROR(state.kernel(run));
   for (ops::Tensor* output : state.outputs) output->is_constant = true;
   state.folded = true;
@@ -289,6 +292,8 @@ Status SubgraphRunner::run_op(OpState& state) {
   if (state.shape_deferred) REEF_RETURN_IF_ERROR(prepare_deferred(state));
   ops::RunContext run(*state.computed, state.inputs, state.outputs, &environment_,
                       {state.scratch, static_cast<std::size_t>(state.scratch_bytes)});
+  if (work_.is_limited()) [[unlikely]]
+    REEF_RETURN_IF_ERROR(work_.take(run));
   return state.kernel(run);
 }
 

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "execute/cpu/interpreter.h"
 #include "execute/cpu/memory_budget.h"
+#include "execute/cpu/work_budget.h"
 #include "ir/model.h"
 #include "ops/op_def.h"
 
@@ -26,7 +27,7 @@ class SubgraphRunner {
  public:
   // Everything referenced must outlive the runner.
   SubgraphRunner(const ir::Model& model, std::int32_t index, ops::Environment& environment, MemoryBudget& budget,
-                 const InterpreterOptions& options);
+                 WorkBudget& work, const InterpreterOptions& options);
 
   // Looks every op up and checks its arity; adds the index of each op that cannot be run to `unknown`, by its type.
   Status bind(const std::vector<ForeignOp>& foreign_ops, std::map<std::string, std::vector<std::size_t>>& unknown);
@@ -112,6 +113,7 @@ class SubgraphRunner {
   const ir::Subgraph& graph_;
   ops::Environment& environment_;
   MemoryBudget& budget_;
+  WorkBudget& work_;
   const InterpreterOptions& options_;
 
   std::vector<ops::Tensor> tensors_;

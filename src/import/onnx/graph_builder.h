@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "execute/cpu/evaluate.h"
 #include "ir/model.h"
 
 namespace reef::import {
@@ -99,7 +100,7 @@ class GraphBuilder {
   Id failed_value(ir::DataType type);
   std::string next_name();
   Status infer(const ir::Operator& op, std::vector<ir::Shape>& shapes, bool& is_deferred);
-  ir::Model cone_of(Id target) const;
+  std::vector<ir::Operator> cone_of(Id target) const;
   Status evaluate(Id id);  // computes and stores the value of a known tensor
   bool is_kept(Id id) const;
   void remove_unused();
@@ -109,6 +110,7 @@ class GraphBuilder {
   std::string scope_;
   int made_in_scope_ = 0;
   std::int64_t fold_limit_ = std::int64_t{256} << 20;
+  cpu::Evaluator evaluator_;
   std::vector<std::int32_t> producers_;       // of each tensor
   std::vector<std::uint8_t> known_, shaped_;  // of each tensor: see is_known, is_shape_known
   std::vector<std::uint8_t> kept_;            // of each operator

@@ -23,7 +23,8 @@
 
 #include <fmt/format.h>
 
-#include "execute/cpu/interpreter.h"
+#include "execute/cpu/evaluate.h"
+#include "ir/excerpt.h"
 #include "quantize/graph_index.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
@@ -48,12 +49,7 @@ bool is_plain_dense(const ir::Model& model, const GraphIndex& index, const ir::O
 Result<std::vector<std::vector<float>>> move_values(const ir::Model& model, std::int32_t from,
                                                     const std::vector<float>& values,
                                                     const std::vector<std::int32_t>& targets) {
-  auto part = std::make_shared<ir::Model>(model);
-  part->signatures.clear();
-  ir::Subgraph& graph = part->subgraphs[0];
-  graph.inputs = {from};
-  graph.outputs = targets;
-  std::vector<bool> is_there(graph.tensors.size(), false);
+  std::vector<bool> is_there(model.subgraphs[0].tensors.size(), false);
   is_there[static_cast<std::size_t>(from)] = true;
   std::vector<ir::Operator> kept;
   for (const ir::Operator& op : model.subgraphs[0].operators) {
@@ -64,17 +60,14 @@ Result<std::vector<std::vector<float>>> move_values(const ir::Model& model, std:
     for (const std::int32_t t : op.outputs) is_there[static_cast<std::size_t>(t)] = true;
     kept.push_back(op);
   }
-  graph.operators = std::move(kept);
-  REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::Interpreter::create(part));
-  REEF_RETURN_IF_ERROR(interpreter->prepare());
-  const std::span<std::byte> input = interpreter->input_bytes(0);
-  REEF_REQUIRE(input.size() == values.size() * sizeof(float), "attention: a tensor has another size than it says");
-  std::memcpy(input.data(), values.data(), input.size());
-  REEF_RETURN_IF_ERROR(interpreter->invoke());
+  std::vector<std::uint8_t> bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  REEF_ASSIGN_OR_RETURN(const std::vector<cpu::Value> moved,
+                        cpu::Evaluator()(ir::excerpt(model, kept, targets, 0, {&from, 1}), {&bytes, 1}));
   std::vector<std::vector<float>> result;
-  for (int i = 0; i < interpreter->output_count(); ++i) {
-    const std::span<const float> moved = interpreter->output(i).values<float>();
-    result.emplace_back(moved.begin(), moved.end());
+  for (const cpu::Value& each : moved) {
+    std::vector<float>& numbers = result.emplace_back(each.bytes.size() / sizeof(float));
+    std::memcpy(numbers.data(), each.bytes.data(), numbers.size() * sizeof(float));
   }
   return result;
 }
@@ -88,8 +81,7 @@ class AttentionCentring {
     int count = 0;
     for (const ir::Operator& op : graph_.operators) {
       if (!is_weighted_mean(op)) continue;
-      REEF_ASSIGN_OR_RETURN(const bool done, centre(op));
-      count += done ? 1 : 0;
+      count += centre(op) ? 1 : 0;
     }
     return count;
   }
@@ -195,7 +187,7 @@ class AttentionCentring {
     set_constant(model_, graph_.tensors[static_cast<std::size_t>(bias)], values);
   }
 
-  Result<bool> centre(const ir::Operator& product) {
+  bool centre(const ir::Operator& product) {
     const ir::Operator* before = layer_before(product.inputs[1]);
     const std::int32_t behind = layer_input_behind(product.outputs[0]);
     if (before == nullptr || behind < 0) return false;
@@ -206,7 +198,9 @@ class AttentionCentring {
     const std::vector<std::int32_t> ends = ends_of(before->outputs[0]);
     std::vector<float> channels(static_cast<std::size_t>(tensor(before->outputs[0]).shape.elements()));
     for (std::size_t i = 0; i < channels.size(); ++i) channels[i] = static_cast<float>(i % means.size());
-    REEF_ASSIGN_OR_RETURN(const auto moved, move_values(model_, before->outputs[0], channels, ends));
+    const auto moved_values = move_values(model_, before->outputs[0], channels, ends);
+    if (!moved_values.ok()) return false;  // a movement that cannot be followed, such as one by computed numbers
+    const std::vector<std::vector<float>>& moved = *moved_values;
     std::vector<bool> is_value(means.size(), false);
     const std::vector<float>* value_channels = nullptr;
     for (std::size_t e = 0; e < ends.size(); ++e) {
@@ -224,7 +218,9 @@ class AttentionCentring {
     // Where do they come to in the layer behind?
     const std::vector<float> found = result_channels(product, *value_channels);
     if (found.empty()) return false;
-    REEF_ASSIGN_OR_RETURN(const auto there, move_values(model_, product.outputs[0], found, {behind}));
+    const auto behind_values = move_values(model_, product.outputs[0], found, {behind});
+    if (!behind_values.ok()) return false;
+    const std::vector<std::vector<float>>& there = *behind_values;
     const auto length = static_cast<std::size_t>(tensor(behind).shape.last());
     for (std::size_t i = length; i < there[0].size(); ++i) {
       if (there[0][i] != there[0][i % length]) return false;
