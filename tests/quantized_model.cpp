@@ -133,7 +133,8 @@ std::int32_t QuantizedModel::op(std::string_view type, std::vector<std::int32_t>
     if (name.empty()) name = std::string(type) + "_" + std::to_string(number) + (i ? "_" + std::to_string(i) : "");
   }
   model_.subgraphs[0].operators.push_back(std::move(made));
-  return model_.subgraphs[0].operators.back().outputs.at(0);
+  const std::vector<std::int32_t>& results = model_.subgraphs[0].operators.back().outputs;
+  return results.empty() ? -1 : results[0];
 }
 
 std::int32_t QuantizedModel::conv(std::int32_t x, int channels, int kernel, int stride, std::string_view activation) {

@@ -35,7 +35,7 @@ class QuantizedModel {
   std::int32_t weights(ir::Shape shape, float scale = 0.02f);
   std::int32_t constant_bytes(std::vector<std::uint8_t> bytes, ir::Shape shape, ir::DataType type);
 
-  // Any operator. `options` is the name of its option table ("" for none). The index of output 0.
+  // Any operator. `options` is the name of its option table ("" for none). The index of output 0; -1: none.
   std::int32_t op(std::string_view type, std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs,
                   std::string_view options = "", ir::Attributes attributes = {}, int version = 1);
 

@@ -8,6 +8,7 @@
 #include "ir/verify.h"
 #include "learn/head.h"
 #include "learn/metadata.h"
+#include "ops/dependencies.h"
 
 namespace reef::learn {
 namespace {
@@ -103,6 +104,11 @@ Result<SplitModel> split(const ir::Model& model, const Head& head) {
   REEF_ASSIGN_OR_RETURN(parts.extractor, extractor_of(model, head));
   const ir::Subgraph& graph = model.subgraphs[0];
   const std::set<std::size_t> below = ancestors(graph, head.embedding);
+  const ops::Dependencies order(model);
+  for (const ops::Dependencies::Tie& tie : order.ties()) {
+    REEF_REQUIRE(below.contains(at(tie.earlier)) == below.contains(at(tie.later)),
+                 "operators {} and {} share a variable: the model cannot be cut between them", tie.earlier, tie.later);
+  }
   std::vector<ir::Operator> above;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     if (!below.contains(i)) above.push_back(graph.operators[i]);

@@ -15,6 +15,12 @@ namespace {
 // It may touch any variable.
 constexpr char kAny[] = "*";
 
+bool is_handle(const ir::Tensor& tensor) {
+  return tensor.type == ir::DataType::kResource || tensor.type == ir::DataType::kVariant;
+}
+
+bool runs_subgraphs(const ir::Operator& op) { return op.type == "IF" || op.type == "WHILE" || op.type == "CALL_ONCE"; }
+
 void sort_once(std::vector<std::int32_t>& numbers) {
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
@@ -30,6 +36,10 @@ Dependencies::Dependencies(const ir::Model& model)
       producer_(graph_->tensors.size(), -1),
       is_output_(graph_->tensors.size()),
       is_constant_(graph_->tensors.size()) {
+  for (std::size_t i = 1; i < model.subgraphs.size(); ++i) {
+    const std::vector<ir::Tensor>& tensors = model.subgraphs[i].tensors;
+    subgraphs_have_handles_ = subgraphs_have_handles_ || std::any_of(tensors.begin(), tensors.end(), is_handle);
+  }
   for (std::size_t i = 0; i < graph_->tensors.size(); ++i) {
     is_constant_[i] = ir::is_constant(model, graph_->tensors[i]);
   }
@@ -42,6 +52,7 @@ Dependencies::Dependencies(const ir::Model& model)
       if (tensor < 0 || producer_[index(tensor)] < 0) continue;
       readers_[index(tensor)].push_back(op);
       predecessors_[index(op)].push_back(producer_[index(tensor)]);
+      if (is_handle(graph_->tensors[index(tensor)])) ties_.push_back({producer_[index(tensor)], op});
     }
     for (const std::int32_t tensor : source.outputs) {
       if (tensor >= 0) producer_[index(tensor)] = op;
@@ -57,11 +68,6 @@ Dependencies::Dependencies(const ir::Model& model)
 // The variable behind a handle that an operator touches; kAny if it cannot be told which; empty: none.
 std::string Dependencies::variable_of(const ir::Operator& op) const {
   if (op.type == "VAR_HANDLE") return "";  // names one, touches none
-  const auto holds = [&](auto predicate) {
-    return std::any_of(op.inputs.begin(), op.inputs.end(),
-                       [&](std::int32_t t) { return t >= 0 && predicate(graph_->tensors[index(t)]); });
-  };
-  const bool has_handle = holds([](const ir::Tensor& tensor) { return tensor.type == ir::DataType::kResource; });
   if (op.type == "READ_VARIABLE" || op.type == "ASSIGN_VARIABLE") {
     const std::int32_t handle = op.inputs.empty() || op.inputs[0] < 0 ? -1 : producer_[index(op.inputs[0])];
     if (handle < 0 || graph_->operators[index(handle)].type != "VAR_HANDLE") return kAny;
@@ -70,33 +76,57 @@ std::string Dependencies::variable_of(const ir::Operator& op) const {
   }
   const OpDef* definition = find_op(op);
   const bool has_state = definition != nullptr && definition->has_state;
-  if (!has_state && !has_handle) return "";
-  const bool runs_others = op.type == "IF" || op.type == "WHILE" || op.type == "CALL_ONCE";
-  const bool is_ordered_by_tensor = holds([](const ir::Tensor& tensor) { return tensor.is_variable; });
-  return is_ordered_by_tensor && !runs_others && !has_handle ? "" : kAny;
+  if (!has_state && !reads(op, is_handle)) return "";
+  const bool is_ordered_by_tensor = reads(op, [](const ir::Tensor& tensor) { return tensor.is_variable; });
+  return is_ordered_by_tensor && !runs_subgraphs(op) && !reads(op, is_handle) ? "" : kAny;
 }
 
-void Dependencies::order_states() {
-  std::map<std::string, std::int32_t> last;  // by variable behind a handle: the operator that touched it last
-  std::vector<std::int32_t> last_of_tensor(graph_->tensors.size(), -1);
+bool Dependencies::reads(const ir::Operator& op, bool (*predicate)(const ir::Tensor&)) const {
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [&](std::int32_t t) { return t >= 0 && predicate(graph_->tensors[index(t)]); });
+}
+
+// Something that lives beside the graph, and that other operators reach as well.
+bool Dependencies::touches_shared(const ir::Operator& op) const {
+  return reads(op, is_handle) || (runs_subgraphs(op) && subgraphs_have_handles_);
+}
+
+// Pairs of operators on one variable behind a handle, each with the next one on it; of those that `takes` names.
+template <typename Takes, typename Use>
+void Dependencies::for_each_pair(const Takes& takes, const Use& use) const {
+  std::map<std::string, std::int32_t> last;  // by variable: the operator that touched it last
   for (std::int32_t op = 0; op < op_count(); ++op) {
     const ir::Operator& source = graph_->operators[index(op)];
-    std::vector<std::int32_t>& before = predecessors_[index(op)];
-    for (const auto* operands : {&source.inputs, &source.outputs}) {
-      for (const std::int32_t tensor : *operands) {
-        if (tensor < 0 || !graph_->tensors[index(tensor)].is_variable) continue;
-        const std::int32_t earlier = std::exchange(last_of_tensor[index(tensor)], op);
-        if (earlier >= 0 && earlier != op) before.push_back(earlier);
-      }
-    }
-    const std::string variable = variable_of(source);
+    const std::string variable = takes(source) ? variable_of(source) : "";
     if (variable.empty()) continue;
     for (const auto& [name, earlier] : last) {
-      if (variable == kAny || name == kAny || name == variable) before.push_back(earlier);
+      if (variable == kAny || name == kAny || name == variable) use(earlier, op);
     }
     if (variable == kAny) last.clear();
     last[variable] = op;
   }
+}
+
+void Dependencies::order_states() {
+  std::vector<std::int32_t> last_of_tensor(graph_->tensors.size(), -1);
+  for (std::int32_t op = 0; op < op_count(); ++op) {
+    const ir::Operator& source = graph_->operators[index(op)];
+    for (const auto* operands : {&source.inputs, &source.outputs}) {
+      for (const std::int32_t tensor : *operands) {
+        if (tensor < 0 || !graph_->tensors[index(tensor)].is_variable) continue;
+        const std::int32_t earlier = std::exchange(last_of_tensor[index(tensor)], op);
+        if (earlier < 0 || earlier == op) continue;
+        predecessors_[index(op)].push_back(earlier);
+        ties_.push_back({earlier, op});
+      }
+    }
+  }
+  for_each_pair([](const ir::Operator&) { return true; },
+                [&](std::int32_t earlier, std::int32_t op) { predecessors_[index(op)].push_back(earlier); });
+  for_each_pair([&](const ir::Operator& op) { return touches_shared(op); },
+                [&](std::int32_t earlier, std::int32_t op) {
+                  ties_.push_back({earlier, op});
+                });
 }
 
 Dependencies::Border Dependencies::border(std::span<const std::int32_t> ops) const {

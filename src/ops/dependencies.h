@@ -4,7 +4,8 @@
 //
 // Operators on one variable (a state that an LSTM changes in place, a resource that is read and assigned) keep the
 // order of the file. Where it cannot be told which variable an operator touches (control flow, handles that are
-// computed), it keeps its place among all that touch any.
+// computed), it keeps its place among all that touch any. Operators that this version does not know are taken for
+// functions of their operands, unless one of these is a handle.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,14 @@ class Dependencies {
   bool is_computed(std::int32_t tensor) const { return tensor >= 0 && !is_constant_[index(tensor)]; }
   const ir::Subgraph& graph() const { return *graph_; }
 
+  // Two operators that must run in one interpreter, the earlier first: they touch one variable, or one gives the other
+  // the handle of something that lives beside the graph (variables, tables).
+  struct Tie {
+    std::int32_t earlier = 0, later = 0;
+    friend bool operator==(const Tie&, const Tie&) = default;
+  };
+  const std::vector<Tie>& ties() const { return ties_; }
+
   // Tensors that cross the border of a set of operators, ascending: the order in which Google's compiler names a custom
   // op's operands. Inputs are what is read inside and is neither constant nor computed there, states included; a result
   // is an output if an operator outside reads it or the model returns it.
@@ -44,6 +53,10 @@ class Dependencies {
  private:
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   void order_states();
+  bool reads(const ir::Operator& op, bool (*predicate)(const ir::Tensor&)) const;
+  bool touches_shared(const ir::Operator& op) const;
+  template <typename Takes, typename Use>
+  void for_each_pair(const Takes& takes, const Use& use) const;
   std::string variable_of(const ir::Operator& op) const;
 
   const ir::Subgraph* graph_;
@@ -51,6 +64,8 @@ class Dependencies {
   std::vector<std::vector<std::int32_t>> readers_;  // by tensor: operators that read it
   std::vector<std::int32_t> producer_;
   std::vector<bool> is_output_, is_constant_;
+  std::vector<Tie> ties_;
+  bool subgraphs_have_handles_ = false;
 };
 
 }  // namespace reef::ops

@@ -100,6 +100,37 @@ TEST(Dependencies, UnknownVariablesKeepTheirPlaceAmongAll) {
   EXPECT_EQ(graph.predecessors(), (std::vector<Numbers>{{}, {0}, {1}, {0, 2}, {2, 3}, {4}, {}}));
 }
 
+using Ties = std::vector<Dependencies::Tie>;
+
+// Order is one thing; what must stay in one interpreter is another.
+TEST(Dependencies, OperatorsThatShareSomethingBesideTheGraphAreTied) {
+  Graph graph(8, {0}, {4, 5, 6, 7});
+  graph.handle(1, "", "a");                 // 0
+  graph.handle(2, "", "b");                 // 1
+  graph.op("ASSIGN_VARIABLE", {1, 0}, {});  // 2
+  graph.op("READ_VARIABLE", {2}, {4});      // 3: another one
+  graph.op("READ_VARIABLE", {1}, {5});      // 4
+  graph.op("SomeCustomOp", {0}, {6});       // 5: as far as anybody knows it shares nothing
+  graph.op("HASHTABLE_FIND", {1, 0}, {7});  // 6: gets a handle
+  EXPECT_EQ(graph.predecessors(), (std::vector<Numbers>{{}, {}, {0}, {1}, {0, 2}, {}, {0, 3, 4}}));
+  EXPECT_EQ(Dependencies(graph.model).ties(), (Ties{{0, 2}, {1, 3}, {0, 4}, {0, 6}, {2, 4}, {4, 6}, {3, 6}}));
+}
+
+// A loop is tied to variables only where its subgraphs have any.
+TEST(Dependencies, ControlFlowIsTiedWhereItsSubgraphsHaveHandles) {
+  Graph graph(5, {0}, {2, 4});
+  graph.handle(1, "", "a");                 // 0
+  graph.op("ASSIGN_VARIABLE", {1, 0}, {});  // 1
+  graph.op("WHILE", {0}, {2});              // 2
+  graph.handle(3, "", "a");                 // 3
+  graph.op("READ_VARIABLE", {3}, {4});      // 4
+  EXPECT_EQ(graph.predecessors()[4], (Numbers{2, 3}));
+  graph.model.subgraphs.emplace_back();
+  EXPECT_EQ(Dependencies(graph.model).ties(), (Ties{{0, 1}, {3, 4}, {1, 4}}));
+  graph.model.subgraphs[1].tensors.emplace_back().type = ir::DataType::kResource;
+  EXPECT_EQ(Dependencies(graph.model).ties(), (Ties{{0, 1}, {3, 4}, {1, 2}, {2, 4}}));
+}
+
 TEST(Dependencies, OperatorsOnOneStateKeepTheirOrder) {
   Graph graph(6, {0}, {3, 4, 5});
   graph.tensor(1).is_variable = true;

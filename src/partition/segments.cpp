@@ -22,6 +22,13 @@ class Cutter {
  public:
   Cutter(const ir::Model& model, const Assessment& assessment, const Costs& costs) : graph_(model), costs_(costs) {
     for (const OpVerdict& verdict : assessment.ops) fits_.push_back(verdict.fits());
+    std::vector<std::int32_t> change(at(op_count()) + 2);
+    for (const ops::Dependencies::Tie& tie : graph_.ties()) {
+      ++change[at(tie.earlier) + 1];
+      --change[at(tie.later) + 1];
+    }
+    std::partial_sum(change.begin(), change.end(), change.begin());
+    for (const std::int32_t ties : change) may_cut_.push_back(ties == 0);
   }
 
   std::int32_t op_count() const { return graph_.op_count(); }
@@ -43,15 +50,18 @@ class Cutter {
   // Positions before which to cut, first and last included; ascending.
   std::vector<std::int32_t> possible_cuts(int count) const {
     const std::int32_t end = op_count();
-    std::vector<std::int32_t> all(at(end) + 1);
-    std::iota(all.begin(), all.end(), 0);
+    std::vector<std::int32_t> all;
+    for (std::int32_t cut = 0; cut <= end; ++cut) {
+      if (may_cut_[at(cut)]) all.push_back(cut);
+    }
     if (all.size() <= kMaxCuts) return all;
     const std::vector<std::int64_t> crossing = crossing_bytes();
     std::vector<double> until(at(end) + 1);
     for (std::int32_t op = 0; op < end; ++op) until[at(op) + 1] = until[at(op)] + op_us(op);
     const std::size_t stretches = std::max<std::size_t>(kMaxCuts - 2, static_cast<std::size_t>(count));
     std::vector<std::int32_t> best(stretches, -1);
-    for (std::int32_t cut = 1; cut < end; ++cut) {
+    for (const std::int32_t cut : all) {
+      if (cut == 0 || cut == end) continue;
       const double share = until[at(end)] > 0 ? until[at(cut)] / until[at(end)] : static_cast<double>(cut) / end;
       const auto stretch = std::min(stretches - 1, static_cast<std::size_t>(share * static_cast<double>(stretches)));
       if (best[stretch] < 0 || crossing[at(cut)] < crossing[at(best[stretch])]) best[stretch] = cut;
@@ -117,6 +127,8 @@ class Cutter {
   ops::Dependencies graph_;
   const Costs& costs_;
   std::vector<bool> fits_;
+  // By position: no variable, and no handle of one, is used on both sides. Each segment has an interpreter of its own.
+  std::vector<bool> may_cut_;
 };
 
 }  // namespace
@@ -128,6 +140,11 @@ Result<std::vector<Segment>> cut_segments(const ir::Model& model, const Assessme
   REEF_REQUIRE(count <= cutter.op_count(), "-n {}: the model has only {} operators", count, cutter.op_count());
   REEF_RETURN_IF_ERROR(cutter.check_outputs());
   const std::vector<std::int32_t> cuts = cutter.possible_cuts(count);
+  REEF_REQUIRE(
+      cuts.size() > static_cast<std::size_t>(count),
+      "-n {}: the model can be cut into {} segments at most, because operators that share a variable must stay "
+      "in one segment",
+      count, cuts.size() - 1);
   const std::size_t places = cuts.size();
   // slowest[j]: of `k` segments that end at cuts[j], the largest latency, at best; from[k][j]: where the last begins.
   constexpr double kImpossible = std::numeric_limits<double>::infinity();

@@ -95,7 +95,10 @@ void GraphEdit::find_varying() const {
   }
   for (std::int32_t i = 0; i < op_count(); ++i) {
     const auto varies = [this](std::int32_t tensor) { return tensor >= 0 && varies_[at(tensor)] != 0; };
-    if (!std::any_of(op(i).inputs.begin(), op(i).inputs.end(), varies)) continue;
+    // What has a state (READ_VARIABLE) or is not known (random numbers) gives something else each time.
+    const ops::OpDef* definition = ops::find_op(op(i));
+    const bool is_a_function = definition != nullptr && !definition->has_state;
+    if (is_a_function && !std::any_of(op(i).inputs.begin(), op(i).inputs.end(), varies)) continue;
     for (const std::int32_t output : op(i).outputs) {
       if (output >= 0) varies_[at(output)] = 1;
     }
@@ -176,6 +179,8 @@ bool GraphEdit::is_sound(std::int32_t index) const {
   const bool takes_bias = it.type == "CONV_2D" || it.type == "DEPTHWISE_CONV_2D" || it.type == "FULLY_CONNECTED";
   for (std::size_t i = 0; i < it.inputs.size(); ++i) {
     if (it.inputs[i] < 0 ? !(takes_bias && i == 2) : !is_static(it.inputs[i])) return false;
+    // What is read later would be something else: an operator in between may change a variable.
+    if (it.inputs[i] >= 0 && tensor(it.inputs[i]).is_variable) return false;
     // A tensor without elements may be read before it is written, even by the operator that writes it.
     if (it.inputs[i] >= 0 && producer(it.inputs[i]) >= index) return false;
   }

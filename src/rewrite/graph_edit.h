@@ -58,7 +58,8 @@ class GraphEdit {
   std::optional<Affine8> affine(std::int32_t tensor) const;
   // Both are 8-bit tensors that store real numbers in the same way (or both have no quantization).
   bool same_quantization(std::int32_t a, std::int32_t b) const;
-  // Arity is right, there are operands and results, and all of them are static (a bias may be left out).
+  // Arity is right, there are operands and results, all of them are static (a bias may be left out), and none is a
+  // variable.
   bool is_sound(std::int32_t op) const;
   // It depends on the model's inputs or on what is kept between invocations.
   bool varies(std::int32_t tensor) const;

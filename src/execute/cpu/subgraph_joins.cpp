@@ -139,6 +139,7 @@ void SubgraphRunner::join_padding(OpState& convolution) {
   OpState* const pad = writer_of(padded);
   if (pad == nullptr || (pad->op->type != "PAD" && pad->op->type != "PADV2")) return;
   if (pad->kernel == nullptr || pad->folded || pad->shape_deferred || pad->value_deferred) return;
+  if (pad->inputs[0]->is_variable) return;  // an op in between may change it
   const ops::OpContext context(*pad->op, pad->inputs, pad->outputs, &environment_);
   Margins margins;
   if (weights->shape.rank() != 4 || !suits_padding(*padded, *weights) || !pads_pictures(context, margins)) return;
@@ -176,7 +177,8 @@ const ops::Tensor* SubgraphRunner::mapped_input(const OpState& state) const {
     if ((mapped != nullptr && mapped != input) || input->is_constant || !(state.elementwise >> i & 1)) return nullptr;
     mapped = input;
   }
-  if (mapped == nullptr || !has_one_scale_at_most(*state.outputs[0])) return nullptr;
+  // The chain reads it where its last op stands; a variable may hold something else by then.
+  if (mapped == nullptr || mapped->is_variable || !has_one_scale_at_most(*state.outputs[0])) return nullptr;
   return mapped->elements() == state.outputs[0]->elements() ? mapped : nullptr;
 }
 
