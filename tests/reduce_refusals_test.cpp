@@ -61,7 +61,8 @@ ir::Tensor tensor_of(const Operand& operand, std::string name) {
 
 // Message of the error that a model of this one op ends in; empty if it runs.
 std::string refusal(const std::string& type, std::vector<Operand> inputs, std::vector<Operand> outputs,
-                    std::vector<std::pair<std::string, AttributeValue>> attributes = {}) {
+                    std::vector<std::pair<std::string, AttributeValue>> attributes = {},
+                    ops::TfliteRelease release = ops::TfliteRelease::kCurrent) {
   auto model = std::make_shared<ir::Model>();
   model->buffers.emplace_back();
   ir::Subgraph& graph = model->subgraphs.emplace_back();
@@ -87,7 +88,9 @@ std::string refusal(const std::string& type, std::vector<Operand> inputs, std::v
   }
   graph.operators.push_back(std::move(op));
 
-  auto interpreter = cpu::Interpreter::create(model);
+  cpu::InterpreterOptions options;
+  options.tflite_release = release;
+  auto interpreter = cpu::Interpreter::create(model, options);
   if (!interpreter.ok()) return interpreter.status().message();
   if (const Status status = (*interpreter)->prepare(); !status.ok()) return status.message();
   int fed = 0;
@@ -185,7 +188,13 @@ TEST(ReduceRefusals, Reductions) {
   for (const char* type : {"REDUCE_MAX", "REDUCE_MIN"}) {
     EXPECT_REFUSAL("quantized alike", reduce(type, {kI8, {2}, {}, 0.5F}, {0}, {kI8, {}, {}, 0.25F}));
   }
-  EXPECT_REFUSAL("quantized alike", reduce("SUM", {kI16, {2}, {}, 0.5F}, {0}, {kI16, {}, {}, 0.25F}));
+  // Release 2.9 does not rescale such sums.
+  const auto sum = [](ops::TfliteRelease release) {
+    return refusal("SUM", {{kI16, {2}, {}, 0.5F}, {kI32, {1}, {0}}}, {{kI16, {}, {}, 0.25F}}, {{"keep_dims", false}},
+                   release);
+  };
+  EXPECT_REFUSAL("quantized alike", sum(ops::TfliteRelease::k2_9));
+  EXPECT_EQ(sum(ops::TfliteRelease::kCurrent), "");
   EXPECT_REFUSAL("int8 or int16 is needed",
                  reduce("REDUCE_PROD", {DataType::kUInt8, {2}, {}, 0.5F}, {0}, {DataType::kUInt8, {}, {}, 0.5F}));
   EXPECT_REFUSAL("bool is needed", reduce("REDUCE_ANY", plain, {0}, {kI32, {3}}));
