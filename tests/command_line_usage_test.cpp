@@ -105,9 +105,9 @@ TEST_F(Usage, EveryCommandThatReadsModelsTakesOpenSizes) {
   const std::string path = (folder_ / "open.onnx").string();
   ASSERT_TRUE(write_file(path, std::string_view(open_onnx())).ok());
   const std::string out = (folder_ / "o.tflite").string();
-  for (const std::string command :
-       {"check ", "run ", "inspect --text ", "convert -o " + out + " ", "eval --metric top1 --data x ",
-        "learn split --extractor a --head b ", "compare --data x ", "quantize --mode float16 -o " + out + " "}) {
+  for (const std::string& command : std::vector<std::string>{
+           "check ", "run ", "inspect --text ", "convert -o " + out + " ", "eval --metric top1 --data x ",
+           "learn split --extractor a --head b ", "compare --data x ", "quantize --mode float16 -o " + out + " "}) {
     const std::string second = command.starts_with("compare") ? " " + kModel : "";
     expect_answer(command + path + second, 1, {"size 2 is open ('height')", "--input-shape x:1,3,HEIGHT,WIDTH"});
     const Outcome fixed = reef(command + path + second + " --input-shape x:1,3,8,8");
@@ -168,6 +168,10 @@ TEST_F(ForeignFiles, PytorchIsExportedToOnnx) {
 TEST_F(ForeignFiles, TensorflowIsConverted) {
   const std::string keras = archive("k.bin", {{"config.json", "{}"}, {"model.weights.h5", "x"}});
   expect_answer("check " + keras, 1, {"a Keras model", "reef convert " + keras + " -o k.tflite"});
+  const Outcome tried = reef("convert " + keras + " -o " + (folder_ / "k.tflite").string());
+  EXPECT_EQ(tried.exit_code, 1);  // by TensorFlow, which is not there or cannot read it
+  EXPECT_NE(tried.text.find("TensorFlow"), std::string::npos) << tried.text;
+  EXPECT_EQ(tried.text.find("reef convert " + keras + " -o k.tflite` makes"), std::string::npos) << tried.text;
   const std::string hdf5 = file("w.model", "\x89HDF\r\n\x1a\n and so on");
   expect_answer("check " + hdf5, 1, {"HDF5", "reef convert " + hdf5});
   const std::string graph = file("frozen.pb", std::string("\x0a\x12\x0a\x05input\x12\x0bPlaceholder*", 21) + "rest");

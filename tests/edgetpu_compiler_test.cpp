@@ -202,7 +202,7 @@ TEST_F(EdgetpuCompiler, RefusesAsGooglesDoes) {
   const Streams plain = shell("edgetpu_compiler float.tflite");
   EXPECT_EQ(plain.exit_code, 1);
   EXPECT_EQ(plain.out, std::string(kVersionLine) + "Invalid model: float.tflite\nModel not quantized\n");
-  EXPECT_TRUE(contains(plain.err, "TFLITE_BUILTINS_INT8")) << plain.err;
+  EXPECT_TRUE(contains(plain.err, "reef quantize MODEL --data")) << plain.err;
   EXPECT_EQ(shell("edgetpu_compiler").exit_code, 1);
   EXPECT_EQ(shell("edgetpu_compiler --no_such_option model.tflite").exit_code, 1);
   EXPECT_EQ(shell("reef compile --no_such_option model.tflite").exit_code, 2);

@@ -12,7 +12,9 @@
 #include "compiler/front_end.h"
 #include "console.h"
 #include "formats/darwinn/reader.h"
+#include "formats/foreign/foreign_file.h"
 #include "formats/onnx/reader.h"
+#include "formats/tflite/file_check.h"
 #include "formats/tflite/reader.h"
 #include "front_end_flags.h"
 #include "inspect_onnx.h"
@@ -246,7 +248,10 @@ Status inspect(const InspectOptions& options) {
   REEF_REQUIRE(!options.front_end.are_given() || (options.text && options.model.ends_with(".onnx")),
                "--input-shape and other options of conversion need an .onnx file and --text");
   if (options.model.ends_with(".onnx")) return inspect_onnx(options);
+  const formats::ForeignFile folder = formats::recognize_folder(options.model);
+  REEF_REQUIRE(folder.advice.empty(), "'{}' is no model file: {}", options.model, folder.advice);
   REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.model, tflite::kMaxFileBytes));
+  REEF_RETURN_IF_ERROR(tflite::check_identifier(file, options.model).in(options.model));
   auto read = tflite::read_model(file);
   if (!read.ok()) return read.status().in(options.model);
   const ir::Model& model = *read;

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "formats/foreign/foreign_file.h"
 
 namespace reef::app {
 namespace {
@@ -74,6 +75,19 @@ std::string text_of(const std::string& path) {
   return file.ok() ? std::string(reinterpret_cast<const char*>(file->data()), file->size()) : std::string();
 }
 
+bool is_keras_name(const std::string& extension) {
+  return extension == ".keras" || extension == ".h5" || extension == ".hdf5";
+}
+
+// What the name of a Keras model must end with, by its content; empty: it is none.
+std::string keras_extension(const std::string& path) {
+  const auto file = read_file(path, std::uint64_t{1} << 32);
+  if (!file.ok()) return {};
+  const formats::ForeignKind kind = formats::recognize_foreign(*file, path).kind;
+  if (kind == formats::ForeignKind::kKeras) return ".keras";
+  return kind == formats::ForeignKind::kHdf5 ? ".h5" : "";
+}
+
 // The last lines, which say what went wrong.
 std::string end_of(const std::string& text) {
   constexpr std::size_t kMost = 2000;
@@ -87,7 +101,8 @@ bool is_tensorflow_model(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return true;
   const std::string extension = fs::path(path).extension().string();
-  return extension == ".keras" || extension == ".h5" || extension == ".hdf5";
+  if (extension == ".onnx" || extension == ".tflite") return false;
+  return is_keras_name(extension) || !keras_extension(path).empty();
 }
 
 Result<TensorflowConversion> convert_tensorflow_model(const std::string& path) {
@@ -99,11 +114,20 @@ Result<TensorflowConversion> convert_tensorflow_model(const std::string& path) {
   }
   const char* chosen = std::getenv("REEF_PYTHON");
   const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
-  auto folder = TemporaryFolder::make("reef_tensorflow", {"model.tflite", "model.tflite.version", "log"});
+  auto folder = TemporaryFolder::make("reef_tensorflow",
+                                      {"model.tflite", "model.tflite.version", "log", "source.keras", "source.h5"});
   if (!folder.ok()) return folder.status();
   const std::string log = folder->path() + "/log";
+  std::string source = path;
+  // Keras goes by the name: a file with another gets one.
+  const std::string wanted = is_keras_name(fs::path(path).extension().string()) ? "" : keras_extension(path);
+  if (!wanted.empty()) {
+    source = folder->path() + "/source" + wanted;
+    fs::create_symlink(fs::absolute(path, error), source, error);
+    if (error) return make_error(StatusCode::kIoError, "cannot link '{}' to '{}': {}", source, path, error.message());
+  }
   TensorflowConversion made(std::move(*folder));
-  const int code = run({python, "-c", kScript, path, made.path()}, log);
+  const int code = run({python, "-c", kScript, source, made.path()}, log);
   if (code == 0) {
     made.set_version(text_of(made.path() + ".version"));
     return made;
