@@ -3,16 +3,20 @@
 //
 // Both get the same inputs. The compiled one runs on the virtual device (its other operators on the CPU). The source
 // runs on the CPU: operators that were compiled in the chip's arithmetic, in which results must be equal to the last
-// bit, or, with --against tflite, all of it as TFLite's reference kernels compute it, which rounds otherwise.
+// bit, or, with --against tflite, all of it as TFLite's reference kernels compute it, which rounds otherwise. Rewrites
+// that the compiler made are made here too. A model that remembers something runs several times. Where results differ,
+// the verdict says whether the file was made from another source or its program is wrong, and where.
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "commands.h"
-#include "compiler/plan.h"
+#include "compiler/index_inputs.h"
+#include "compiler/source_of_compiled.h"
 #include "compiler/verification.h"
 #include "console.h"
 #include "execute/cpu/evaluate.h"
@@ -28,7 +32,9 @@ namespace reef::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Tensors = std::vector<std::vector<std::uint8_t>>;
+using Tensors = compiler::TensorList;
+
+constexpr int kRunsWithState = 3;  // inferences of a model that remembers something from one to the next
 
 struct VerifyArguments {
   std::string source, compiled;
@@ -40,16 +46,26 @@ struct VerifyArguments {
   bool json = false;
 };
 
-Result<std::unique_ptr<cpu::Interpreter>> prepared(std::shared_ptr<const ir::Model> model,
-                                                   const VerifyArguments& arguments,
-                                                   std::vector<cpu::ForeignOp> foreign) {
+cpu::InterpreterOptions interpreter_options(const VerifyArguments& arguments) {
   cpu::InterpreterOptions options;
   options.threads = arguments.threads;
-  options.foreign_ops = std::move(foreign);
-  return cpu::prepared(std::move(model), options);
+  return options;
 }
 
-Result<Tensors> made_inputs(const VerifyArguments& arguments, cpu::Interpreter& source) {
+bool remembers(const ir::Model& model) {
+  for (const ir::Subgraph& graph : model.subgraphs) {
+    for (const ir::Tensor& tensor : graph.tensors) {
+      if (tensor.is_variable) return true;
+    }
+    for (const ir::Operator& op : graph.operators) {
+      if (op.type == "ASSIGN_VARIABLE") return true;
+    }
+  }
+  return false;
+}
+
+Result<Tensors> made_inputs(const VerifyArguments& arguments, const ir::Model& model, cpu::Interpreter& source,
+                            std::uint32_t seed) {
   REEF_REQUIRE(static_cast<int>(arguments.inputs.size()) <= source.input_count(),
                "{} --in files are given, but the model's number of inputs is {}", arguments.inputs.size(),
                source.input_count());
@@ -61,7 +77,10 @@ Result<Tensors> made_inputs(const VerifyArguments& arguments, cpu::Interpreter& 
     if (static_cast<std::size_t>(i) < arguments.inputs.size()) {
       REEF_RETURN_IF_ERROR(fill_from_file(arguments.inputs[static_cast<std::size_t>(i)], tensor, target));
     } else {
-      ir::fill_pseudo_random(tensor.type, arguments.seed + static_cast<std::uint32_t>(i), target);
+      ir::fill_pseudo_random(tensor.type, seed + static_cast<std::uint32_t>(i), target);
+      if (const std::int64_t rows = compiler::rows_selected_by(model, i); rows > 0) {
+        compiler::wrap_indices(tensor.type, rows, target);
+      }
     }
   }
   return inputs;
@@ -76,52 +95,66 @@ Result<Tensors> run_with(cpu::Interpreter& interpreter, const Tensors& inputs) {
   return results;
 }
 
-struct Parts {
-  std::vector<compiler::VerifiedPart> parts;
-  std::vector<int> generations;
-};
-
-Result<Parts> parts_of(const ir::Model& source, const ir::Model& compiled) {
-  Parts result;
-  for (const ir::Operator& op : compiled.subgraphs[0].operators) {
-    if (!darwinn::is_edge_tpu_op(op)) continue;
-    REEF_ASSIGN_OR_RETURN(const darwinn::CustomOptions options, darwinn::read_custom_options(op.custom_options));
-    REEF_ASSIGN_OR_RETURN(compiler::VerifiedPart part, compiler::part_of_package(source, options.package));
-    result.parts.push_back(std::move(part));
-    result.generations.push_back(compiler::compiler_generation_of(options.package));
-  }
-  return result;
-}
-
-// The source's results, with the compiled operators in the chip's arithmetic. A model that was rewritten before it was
-// compiled has tensors that the source lacks: then the rewrites that `reef compile` makes are made here too.
-Result<Tensors> expected_of_chip(const std::shared_ptr<const ir::Model>& source, const ir::Model& compiled,
-                                 const Tensors& inputs) {
-  auto parts = parts_of(*source, compiled);
-  if (parts.ok()) return compiler::evaluate_with_parts(*source, parts->parts, parts->generations, inputs);
-  REEF_ASSIGN_OR_RETURN(const compiler::Plan plan, compiler::make_plan(source, {}));
-  const auto rewritten = parts_of(*plan.model, compiled);
-  if (!rewritten.ok()) return parts.status();
-  return compiler::evaluate_with_parts(*plan.model, rewritten->parts, rewritten->generations, inputs);
-}
-
 struct Verdict {
   std::vector<compiler::TensorComparison> outputs;
   bool is_equal = true;
+  compiler::Difference difference;  // where they are not equal, in the chip's arithmetic
 };
 
-Result<Verdict> compare(const ir::Model& source, const Tensors& found, const Tensors& expected, double tolerance) {
-  REEF_REQUIRE(found.size() == expected.size(), "the compiled model has {} outputs, the source has {}", found.size(),
-               expected.size());
+// All runs: the outputs of the first that is not equal, else of the last.
+Result<Verdict> compare(const ir::Model& source, const std::vector<Tensors>& found,
+                        const std::vector<Tensors>& expected, double tolerance) {
   Verdict verdict;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto tensor = static_cast<std::size_t>(source.subgraphs[0].outputs[i]);
-    REEF_ASSIGN_OR_RETURN(auto comparison, compiler::compare_tensors(source.subgraphs[0].tensors[tensor], found[i],
-                                                                     expected[i], tolerance));
-    verdict.is_equal = verdict.is_equal && comparison.different == 0;
-    verdict.outputs.push_back(std::move(comparison));
+  for (std::size_t run = 0; run < found.size() && verdict.is_equal; ++run) {
+    REEF_REQUIRE(found[run].size() == expected[run].size(), "the compiled model has {} outputs, the source has {}",
+                 found[run].size(), expected[run].size());
+    verdict.outputs.clear();
+    for (std::size_t i = 0; i < found[run].size(); ++i) {
+      const auto tensor = static_cast<std::size_t>(source.subgraphs[0].outputs[i]);
+      REEF_ASSIGN_OR_RETURN(auto comparison, compiler::compare_tensors(source.subgraphs[0].tensors[tensor],
+                                                                       found[run][i], expected[run][i], tolerance));
+      verdict.is_equal = verdict.is_equal && comparison.different == 0;
+      verdict.outputs.push_back(std::move(comparison));
+    }
   }
   return verdict;
+}
+
+Result<std::vector<Tensors>> run_all(cpu::Interpreter& interpreter, const std::vector<Tensors>& inputs) {
+  std::vector<Tensors> results;
+  for (const Tensors& each : inputs) {
+    REEF_ASSIGN_OR_RETURN(Tensors result, run_with(interpreter, each));
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+// One view of the source after the other, until one gives what the compiled model gave.
+Result<Verdict> compare_with_chip(const VerifyArguments& arguments, const std::shared_ptr<const ir::Model>& source,
+                                  const ir::Model& compiled, const std::vector<Tensors>& inputs,
+                                  const std::vector<Tensors>& found) {
+  const compiler::SourceViews views = compiler::views_of_source(source, compiled);
+  if (views.views.empty()) {
+    return views.why.in(fmt::format("{} was not compiled from {}", arguments.compiled, arguments.source));
+  }
+  std::optional<Verdict> first;
+  Status problem;
+  for (const compiler::SourceView& view : views.views) {
+    auto evaluation =
+        compiler::PartwiseEvaluation::create(view.model, view.parts, view.generations, interpreter_options(arguments));
+    auto expected = evaluation.ok() ? run_all((*evaluation)->interpreter(), inputs) : evaluation.status();
+    if (!expected.ok()) {
+      if (problem.ok()) problem = expected.status();
+      continue;
+    }
+    REEF_ASSIGN_OR_RETURN(Verdict verdict, compare(*source, found, *expected, arguments.tolerance));
+    if (verdict.is_equal) return verdict;
+    if (first) continue;
+    verdict.difference = compiler::explain_difference(view, **evaluation, arguments.threads);
+    first = std::move(verdict);
+  }
+  if (first) return *first;
+  return problem.in("in the chip's arithmetic (--against tflite goes without)");
 }
 
 void print_verdict(const VerifyArguments& arguments, const Verdict& verdict) {
@@ -134,6 +167,8 @@ void print_verdict(const VerifyArguments& arguments, const Verdict& verdict) {
                                  {"different", output.different},
                                  {"largest_difference", output.largest}});
     }
+    json["made_from_this_source"] = !verdict.difference.is_other_source;
+    json["explanation"] = verdict.difference.sentences;
     print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
     return;
   }
@@ -141,6 +176,7 @@ void print_verdict(const VerifyArguments& arguments, const Verdict& verdict) {
     print_text("output {}{}\n", output.to_string(),
                output.different == 0 && output.largest > 0 ? fmt::format(", within {}", output.largest) : "");
   }
+  for (const std::string& sentence : verdict.difference.sentences) print_text("{}\n", sentence);
 }
 
 Status verify(const VerifyArguments& arguments) {
@@ -152,25 +188,41 @@ Status verify(const VerifyArguments& arguments) {
   const auto compiled = std::make_shared<const ir::Model>(std::move(other));
   REEF_REQUIRE(!source->subgraphs.empty() && !compiled->subgraphs.empty(), "a model has no graph");
   // Prepared in any case: that checks shapes and attributes, which the chip reference relies on.
-  auto on_cpu = prepared(source, arguments, {});
+  auto on_cpu = cpu::prepared(source, interpreter_options(arguments));
   if (!on_cpu.ok()) return on_cpu.status().in(arguments.source);
-  REEF_ASSIGN_OR_RETURN(const Tensors inputs, made_inputs(arguments, **on_cpu));
-  const auto chip = std::make_shared<device::Device>(device::Options{.threads = arguments.threads});
-  auto on_chip = prepared(compiled, arguments, {runtime::edge_tpu_op(chip)});
-  if (!on_chip.ok()) return on_chip.status().in(arguments.compiled);
-  const auto found = run_with(**on_chip, inputs);
-  if (!found.ok()) return found.status().in(arguments.compiled);
-  auto expected =
-      arguments.against == "chip" ? expected_of_chip(source, *compiled, inputs) : run_with(**on_cpu, inputs);
-  if (!expected.ok()) {
-    return expected.status().in(arguments.against == "chip" ? "in the chip's arithmetic (--against tflite goes without)"
-                                                            : arguments.source);
+  std::vector<Tensors> inputs;
+  const int runs = arguments.inputs.empty() && remembers(*source) ? kRunsWithState : 1;
+  for (int run = 0; run < runs; ++run) {
+    const auto seed = arguments.seed + static_cast<std::uint32_t>(run * (*on_cpu)->input_count());
+    REEF_ASSIGN_OR_RETURN(Tensors made, made_inputs(arguments, *source, **on_cpu, seed));
+    inputs.push_back(std::move(made));
   }
-  REEF_ASSIGN_OR_RETURN(const Verdict verdict, compare(*source, *found, *expected, arguments.tolerance));
-  print_verdict(arguments, verdict);
+  const auto chip = std::make_shared<device::Device>(device::Options{.threads = arguments.threads});
+  cpu::InterpreterOptions with_chip = interpreter_options(arguments);
+  with_chip.foreign_ops.push_back(runtime::edge_tpu_op(chip));
+  auto on_chip = cpu::prepared(compiled, with_chip);
+  if (!on_chip.ok()) return on_chip.status().in(arguments.compiled);
+  const auto found = run_all(**on_chip, inputs);
+  if (!found.ok()) return found.status().in(arguments.compiled);
+  Result<Verdict> verdict = Verdict{};
+  if (arguments.against == "chip") {
+    verdict = compare_with_chip(arguments, source, *compiled, inputs, *found);
+  } else {
+    const auto expected = run_all(**on_cpu, inputs);
+    if (!expected.ok()) return expected.status().in(arguments.source);
+    verdict = compare(*source, *found, *expected, arguments.tolerance);
+  }
+  if (!verdict.ok()) return verdict.status();
+  print_verdict(arguments, *verdict);
   std::fflush(stdout);
-  if (verdict.is_equal) return ok_status();
-  return invalid_input("{} does not compute what {} does", arguments.compiled, arguments.source);
+  if (verdict->is_equal) return ok_status();
+  if (verdict->difference.is_other_source) {
+    return invalid_input("{} was not compiled from {}: it has other weights", arguments.compiled, arguments.source);
+  }
+  return invalid_input("{} does not compute what {} does{}", arguments.compiled, arguments.source,
+                       verdict->difference.is_wrong_program
+                           ? ", though it has its weights: the program is wrong, or what Reef knows of the chip is"
+                           : "");
 }
 
 }  // namespace
@@ -199,7 +251,9 @@ void add_verify(CLI::App& app, Action& action) {
   command->add_option("--threads", arguments->threads, "Threads")->check(between(1, 256))->capture_default_str();
   command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   command->footer(
-      "Exit code 0: every output is within the tolerance; 1: not, or one of the two does not run.\n"
+      "Exit code 0: every output is within the tolerance; 1: not, or one of the two does not run. Where values "
+      "differ,\n"
+      "it is reported whether the file was made from another source, or which instructions computed them.\n"
       "Example:\n  reef verify model.tflite model_edgetpu.tflite\n"
       "  reef verify model.tflite model_edgetpu.tflite --against tflite --tolerance 2 --in picture.bin");
   command->callback([arguments, &action] { action = [arguments] { return verify(*arguments); }; });

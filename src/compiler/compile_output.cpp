@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "compiler/compile_run.h"
 #include "compiler/google_text.h"
+#include "compiler/recorded_rewrites.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/exported_writer.h"
 #include "formats/zip/appended_archive.h"
@@ -105,8 +106,11 @@ void Compilation::write_files() {
   if (!status.ok()) refuse_request("", status.message());
 }
 
-std::vector<std::string> Compilation::remarks_on(const CompiledFile& file) {
+std::vector<std::string> Compilation::remarks_on(const CompiledFile& file) const {
   std::vector<std::string> remarks;
+  if (const std::string rewrites = rewrites_remark(file.plan.rewrites, options_.plan); !rewrites.empty()) {
+    remarks.push_back(rewrites);
+  }
   for (std::size_t i = 0; i < file.ops.size(); ++i) {
     if (file.ops[i].has_code) continue;
     remarks.push_back(

@@ -139,7 +139,7 @@ class Compilation {
   void write_files();
   static std::string maker() { return fmt::format("reef {}", reef_version()); }
   // What the file says about itself, where it is not what it seems.
-  static std::vector<std::string> remarks_on(const CompiledFile& file);
+  std::vector<std::string> remarks_on(const CompiledFile& file) const;
 
   const CompileOptions& options_;
   CompileResult result_;

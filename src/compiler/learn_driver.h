@@ -29,7 +29,7 @@ enum class Mirroring { kAuto, kOn, kOff };
 
 struct LearnOptions {
   LearnMethod method = LearnMethod::kImprinting;
-  std::string model;      // file: classifier, extractor or learned model, compiled or not
+  std::string model;  // file: classifier, extractor or learned model, compiled or not
   FrontEndOptions front_end;
   std::string embedding;  // tensor to cut at; empty: found
   bool compile = false;   // the extractor, for the Edge TPU, before anything else

@@ -15,7 +15,6 @@ namespace reef::compiler {
 namespace {
 
 using reference::TensorBytes;
-using Tensors = std::vector<std::vector<std::uint8_t>>;
 
 const ir::Tensor& tensor_of(const ir::Model& model, std::int32_t index) {
   return model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
@@ -108,7 +107,7 @@ Result<std::vector<std::int32_t>> among(const ir::Model& model, const std::vecto
   return result;
 }
 
-Status equal_outputs(const ir::Model& model, const std::vector<std::int32_t>& outputs, const Tensors& found,
+Status equal_outputs(const ir::Model& model, const std::vector<std::int32_t>& outputs, const TensorList& found,
                      const TensorBytes& expected) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ir::Tensor& tensor = tensor_of(model, outputs[i] < 0 ? -1 - outputs[i] : outputs[i]);
@@ -154,10 +153,17 @@ Result<TensorComparison> compare_tensors(const ir::Tensor& tensor, const std::ve
 
 Result<VerifiedPart> part_of_package(const ir::Model& source, const darwinn::Package& package) {
   REEF_ASSIGN_OR_RETURN(const darwinn::Executable* executable, execution_of(package));
+  REEF_ASSIGN_OR_RETURN(std::vector<std::int32_t> inputs, layer_tensors(source, executable->input_layers));
+  REEF_ASSIGN_OR_RETURN(std::vector<std::int32_t> outputs, layer_tensors(source, executable->output_layers));
+  return part_between(source, std::move(inputs), std::move(outputs));
+}
+
+VerifiedPart part_between(const ir::Model& source, std::vector<std::int32_t> inputs,
+                          std::vector<std::int32_t> outputs) {
   const ir::Subgraph& graph = source.subgraphs[0];
   VerifiedPart part;
-  REEF_ASSIGN_OR_RETURN(part.inputs, layer_tensors(source, executable->input_layers));
-  REEF_ASSIGN_OR_RETURN(part.outputs, layer_tensors(source, executable->output_layers));
+  part.inputs = std::move(inputs);
+  part.outputs = std::move(outputs);
   std::vector<bool> is_needed(graph.tensors.size());
   for (const std::int32_t t : part.outputs) {
     if (t >= 0) is_needed[static_cast<std::size_t>(t)] = true;
@@ -180,6 +186,18 @@ Result<VerifiedPart> part_of_package(const ir::Model& source, const darwinn::Pac
   return part;
 }
 
+Result<LayerOrder> layer_order(const ir::Model& model, const VerifiedPart& part,
+                               const std::vector<darwinn::Layer>& inputs, const std::vector<darwinn::Layer>& outputs) {
+  LayerOrder order;
+  REEF_ASSIGN_OR_RETURN(order.inputs, among(model, part.inputs, inputs));
+  std::vector<std::int32_t> results = part.outputs;
+  for (const std::int32_t t : part.inputs) {  // variables that it may change
+    if (tensor_of(model, t).is_variable) results.push_back(-1 - t);
+  }
+  REEF_ASSIGN_OR_RETURN(order.outputs, among(model, results, outputs));
+  return order;
+}
+
 PartVerifier::PartVerifier(int threads) : device_(device::Options{.threads = threads}) {}
 
 Status PartVerifier::check_soundness(const darwinn::Package& package) {
@@ -195,12 +213,8 @@ Status PartVerifier::check_soundness(const darwinn::Package& package) {
 Status PartVerifier::verify(const ir::Model& model, const VerifiedPart& part, const darwinn::Package& package,
                             std::uint32_t seed) {
   REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(package));
-  REEF_ASSIGN_OR_RETURN(const auto inputs, among(model, part.inputs, loaded->inputs()));
-  std::vector<std::int32_t> results = part.outputs;
-  for (const std::int32_t t : part.inputs) {  // variables that it may change
-    if (tensor_of(model, t).is_variable) results.push_back(-1 - t);
-  }
-  REEF_ASSIGN_OR_RETURN(const auto outputs, among(model, results, loaded->outputs()));
+  REEF_ASSIGN_OR_RETURN(const LayerOrder order, layer_order(model, part, loaded->inputs(), loaded->outputs()));
+  const std::vector<std::int32_t>&inputs = order.inputs, &outputs = order.outputs;
   TensorBytes given;
   std::vector<std::span<const std::uint8_t>> tensors;
   for (const std::int32_t index : inputs) {
@@ -213,7 +227,7 @@ Status PartVerifier::verify(const ir::Model& model, const VerifiedPart& part, co
   const reference::ChipReferenceOptions options{compiler_generation_of(package)};
   REEF_ASSIGN_OR_RETURN(const TensorBytes expected,
                         reference::evaluate_tensors_as_chip(model, given, outputs, options));
-  REEF_ASSIGN_OR_RETURN(const Tensors found, device_.run(loaded, tensors));
+  REEF_ASSIGN_OR_RETURN(const TensorList found, device_.run(loaded, tensors));
   REEF_RETURN_IF_ERROR(equal_outputs(model, outputs, found, expected));
   return check_soundness(package);
 }

@@ -23,6 +23,8 @@
 
 namespace reef::compiler {
 
+using TensorList = std::vector<std::vector<std::uint8_t>>;  // bytes, in the order of inputs, outputs or layers
+
 // One tensor as two sides computed it.
 struct TensorComparison {
   std::string name;
@@ -43,8 +45,18 @@ struct VerifiedPart {
   std::vector<std::int32_t> inputs, outputs;  // tensors at the border
 };
 
+// The operators that compute `outputs` from `inputs`; -1 - n is the new value of variable n.
+VerifiedPart part_between(const ir::Model& source, std::vector<std::int32_t> inputs, std::vector<std::int32_t> outputs);
+
 // The operators between the tensors that the package's layers name. Fails where the model has no such tensors.
 Result<VerifiedPart> part_of_package(const ir::Model& source, const darwinn::Package& package);
+
+// The tensors of a part in the order of a package's layers; -1 - n is the new value of variable n.
+struct LayerOrder {
+  std::vector<std::int32_t> inputs, outputs;
+};
+Result<LayerOrder> layer_order(const ir::Model& model, const VerifiedPart& part,
+                               const std::vector<darwinn::Layer>& inputs, const std::vector<darwinn::Layer>& outputs);
 
 // Runs packages that share a chip, one after the other.
 class PartVerifier {
@@ -68,11 +80,5 @@ int compiler_generation_of(const darwinn::Package& package);
 
 // Seconds that PartVerifier::verify is going to take on a usual machine (estimated from the cost model's cycles).
 double estimated_verification_seconds(const partition::CostModel& costs, const std::vector<std::int32_t>& ops);
-
-// The results of `model`, where the operators of `parts` are computed as the chip does, the others by the CPU runtime.
-// `inputs` are those of the model, in order. `generation`: of the compiler, by part.
-Result<std::vector<std::vector<std::uint8_t>>> evaluate_with_parts(
-    const ir::Model& model, const std::vector<VerifiedPart>& parts, const std::vector<int>& generations,
-    const std::vector<std::vector<std::uint8_t>>& inputs);
 
 }  // namespace reef::compiler

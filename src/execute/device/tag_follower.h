@@ -41,6 +41,12 @@ class TagFollower : public Observer {
     return tiles_[static_cast<std::size_t>(tile.number)].wide[static_cast<std::size_t>(index)].data();
   }
   const Program& program() const { return *program_; }
+  // Of one of the host's buffers, as far as the program has written it.
+  const std::vector<Tag>& written(std::size_t buffer) const {
+    static const std::vector<Tag> kNothing;
+    const auto found = written_.find(buffer);
+    return found == written_.end() ? kNothing : found->second;
+  }
 
  private:
   struct TileTags {
