@@ -23,7 +23,10 @@ PROMISES = re.compile(r"\b[Tt]o come:|does not do that yet|not there yet|\b[Nn]o
 
 # Programs whose options stand in our texts beside ours.
 FOREIGN = ("tf2onnx", "pip ", "cmake", "ctest", "ninja", "gtest", "docker", "git ", "clang", "pkg-config", "yolo ", "onnx2tf",
-           ".py", ".sh", "make ", "reef_tests", "benchmark", "objdump", "make_docs", "_bench", "_report", "perf ", "unzip")
+           ".py", ".sh", "make ", "reef_tests", "benchmark", "sweep_binaries", "objdump", "make_docs", "_bench", "_report", "perf ", "unzip")
+
+# Programs of our own with options that documents name.
+TOOLS = ("tools/sweep_binaries",)
 
 # Which commands can show a message of a stage. Those not named here: any command.
 READERS = {"check", "inspect", "convert", "compile", "quantize", "run", "eval", "compare", "learn imprint", "learn softmax",
@@ -71,6 +74,9 @@ class Checker:
         self.source = source
         self.options = collect(reef)
         self.all = set().union(*self.options.values()) | {"--help", "--version"}
+        for tool in TOOLS:
+            text = subprocess.run([sys.executable, source / tool, "--help"], capture_output=True, text=True, check=True).stdout
+            self.all |= set(OPTION.findall(text))
         self.problems = []
 
     def report(self, place, text):
@@ -165,6 +171,13 @@ class Checker:
             if not self.exists(folder, name.rstrip(".")) and not self.exists(folder, re.sub(r"\.\*$", ".h", name)):
                 self.report(place, f"there is no {name}")
 
+    def check_json_sections(self):
+        """What --help calls documented is."""
+        text = (self.source / "docs/json.md").read_text()
+        for command, options in self.options.items():
+            if "--json" in options and f"`reef {command} --json`" not in text:
+                self.report("docs/json.md", f"`reef {command} --json` is not described")
+
     # ---- Messages ----
 
     def code(self, path):
@@ -211,6 +224,7 @@ def main():
     checker = Checker(reef, source)
     for path in [source / "README.md", source / "HACKING.md", source / "src/README.md", *sorted(source.glob("docs/**/*.md"))]:
         checker.document(path)
+    checker.check_json_sections()
     for folder in ("apps", "src", "bindings"):
         for path in sorted((source / folder).rglob("*.cpp")):
             if not path.name.endswith(("_test.cpp", "_bench.cpp", "_fuzz.cpp")):
