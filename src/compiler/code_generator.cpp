@@ -69,8 +69,8 @@ Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const Generati
     REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lowered());
     if (options.slices || schedule::activation_bytes(program) <= options.narrow_bytes) return program;
   }
-  REEF_ASSIGN_OR_RETURN(SlicePlan plan,
-                        choose_slices({part.model, part.ops, part.inputs, part.outputs}, how, options.narrow_bytes));
+  REEF_ASSIGN_OR_RETURN(SlicePlan plan, choose_slices({part.model, part.ops, part.inputs, part.outputs}, how,
+                                                      options.narrow_bytes, part.crowded));
   return plan.program ? Result<tiled::TiledProgram>(std::move(*plan.program)) : lowered();
 }
 
@@ -97,7 +97,10 @@ Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOpt
   how.narrow_bytes = options.narrow_bytes;
   how.cache = part.room;
   if (part.shares_chip) how.cache.lines = std::min(how.cache.lines, part.cached_bytes_max / chip::kWideLineBytes);
-  REEF_RETURN_IF_ERROR(schedule::schedule(program, how));
+  schedule::Shortage shortage;
+  const Status scheduled = schedule::schedule(program, how, &shortage);
+  if (!scheduled.ok() && part.crowded != nullptr) *part.crowded = shortage.op;
+  REEF_RETURN_IF_ERROR(scheduled);
   REEF_ASSIGN_OR_RETURN(emit::EmittedPackage emitted,
                         emit::package(part.model, program,
                                       {part.min_runtime_version, part.caching_token,

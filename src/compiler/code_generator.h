@@ -2,9 +2,9 @@
 // Where machine code comes from: a part of a model in, a package out.
 //
 // The seam between choosing operators for the chip and generating code for them. A generator answers kUnsupported for a
-// part that it has no code for, with the operators that stand in the way (these go to the CPU then), and any other
-// error for a part that cannot be compiled at all, such as one whose activations do not fit (edgetpu_compiler -d then
-// looks for a smaller one).
+// part that it has no code for, or that does not fit into the chip, with the operators that stand in the way or the
+// place where memory is shortest: the part is cut there and tried again (part_search.h). Any other error means that the
+// part cannot be compiled at all (edgetpu_compiler -d then looks for a smaller one).
 #pragma once
 
 #include <array>
@@ -40,6 +40,8 @@ struct PartProgram {
   // Gets the operators that there is no code for, when the answer is kUnsupported; empty: the reason lies in none
   // alone.
   std::vector<lower::RefusedOp>* refused = nullptr;
+  // Gets the operator at which memory is shortest, where that is the reason; else it is left as it is.
+  std::int32_t* crowded = nullptr;
 };
 
 // The chip's memory for parameters as the code uses it.

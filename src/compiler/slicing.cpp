@@ -50,9 +50,11 @@ Candidate fewest_slices(const Whole& whole, const lower::Sliceable& sliceable, s
   return {enough, estimate.cycles(enough) - estimate.cycles(1)};
 }
 
-// Groups for everything that exceeds the limit, with least work in all; nothing where there are none.
+// Groups for everything that exceeds the limit, with least work in all. Operators that no group within the limit holds
+// are listed in `too_large` (positions in the part) and left out; without such a list, there is no answer then.
 std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const lower::Sliceable& sliceable,
-                                                     std::int64_t limit) {
+                                                     std::int64_t limit,
+                                                     std::vector<std::int32_t>* too_large = nullptr) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
   struct Best {
     std::int64_t cycles = kNever;
@@ -60,10 +62,17 @@ std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const l
   };
   std::vector<Best> best(static_cast<std::size_t>(whole.ops()) + 1);  // up to each operator
   best[0].cycles = 0;
+  std::int32_t furthest = 0;  // all operators before this one have a group or fit by themselves
   for (std::int32_t first = 0; first < whole.ops(); ++first) {
+    if (too_large != nullptr && furthest < first) {
+      too_large->push_back(furthest);  // the one before `first`: nothing reaches beyond it
+      furthest = first;
+      best[static_cast<std::size_t>(first)] = {0, {first - 1, first - 1, 0}};
+    }
     const std::int64_t before = best[static_cast<std::size_t>(first)].cycles;
     if (before >= kNever) continue;
     const auto reach = [&](std::int32_t last, std::int64_t cycles, std::int32_t slices) {
+      furthest = std::max(furthest, last + 1);
       Best& there = best[static_cast<std::size_t>(last) + 1];
       if (before + cycles < there.cycles) there = {before + cycles, {first, last, slices}};
     };
@@ -76,6 +85,7 @@ std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const l
       if (found.slices > 0) reach(last, found.cycles, found.slices);
     }
   }
+  if (too_large != nullptr && furthest < whole.ops()) too_large->push_back(furthest);
   if (best.back().cycles >= kNever) return std::nullopt;
   std::vector<SliceGroup> groups;
   for (std::int32_t end = whole.ops(); end > 0; end = best[static_cast<std::size_t>(end)].last.first) {
@@ -125,28 +135,50 @@ class Search {
     return found;
   }
 
-  // The operator that takes most even by itself, in as many slices as there are rows, while the host keeps everything
-  // else.
-  std::string largest() const {
+  // Operators that do not fit even by themselves, in as many slices as there are rows, while the host keeps everything
+  // else: they cannot be in the part. By estimates.
+  std::vector<lower::RefusedOp> too_large() const {
+    const std::set<std::int32_t> hosted = larger_than(0);
+    const Whole whole(part_, program_, true, hosted);
+    const lower::Sliceable sliceable(part_, hosted);
+    std::vector<std::int32_t> positions;
+    groups_within(whole, sliceable, memory_, &positions);
+    std::vector<lower::RefusedOp> result;
+    for (const std::int32_t at : positions) {
+      result.push_back({part_.ops[static_cast<std::size_t>(at)],
+                        fmt::format("its activations need about {} bytes of each tile, which has {}, even in slices "
+                                    "and with everything else kept elsewhere",
+                                    least_bytes(whole, sliceable, at), memory_)});
+    }
+    return result;
+  }
+
+  // The operator at which memory was shortest in the last way that was tried; else the one that takes most by itself.
+  std::int32_t crowded() const { return crowded_ >= 0 ? crowded_ : largest(); }
+
+ private:
+  std::int32_t largest() const {
     const std::set<std::int32_t> hosted = larger_than(0);
     const Whole whole(part_, program_, true, hosted);
     const lower::Sliceable sliceable(part_, hosted);
     std::int64_t most = -1;
-    std::int32_t which = 0;
+    std::int32_t which = -1;
     for (std::int32_t op = 0; op < whole.ops(); ++op) {
-      std::int64_t least = whole.bytes_at(op);
-      if (const auto group = sliceable.group({op, op, 1})) {
-        least = std::min(least, GroupEstimate(whole, *group).bytes(kMostSlices));
-      }
+      const std::int64_t least = least_bytes(whole, sliceable, op);
       if (least <= most) continue;
       most = least;
       which = part_.ops[static_cast<std::size_t>(op)];
     }
-    return fmt::format("op {} {} by itself takes about {}", which,
-                       part_.model.subgraphs[0].operators[static_cast<std::size_t>(which)].type, most);
+    return which;
   }
 
- private:
+  // Of one operator, in as many slices as there are rows.
+  static std::int64_t least_bytes(const Whole& whole, const lower::Sliceable& sliceable, std::int32_t op) {
+    const std::int64_t least = whole.bytes_at(op);
+    const auto group = sliceable.group({op, op, 1});
+    return group ? std::min(least, GroupEstimate(whole, *group).bytes(kMostSlices)) : least;
+  }
+
   // First without everything that takes long and says little about sizes; then really.
   bool fits(SlicePlan& plan, bool may_put_aside, bool sketch) {
     how_.groups = plan.groups;
@@ -155,19 +187,22 @@ class Search {
     auto sliced = lower::lower(part_.model, part_.ops, part_.inputs, part_.outputs, how_);
     if (!sliced.ok()) return false;
     if (!sketch) plan.program = *sliced;
-    return schedule::activations_fit(*sliced, memory_, may_put_aside);
+    if (schedule::activations_fit(*sliced, memory_, may_put_aside)) return true;
+    crowded_ = schedule::fullest_op(*sliced, memory_);
+    return false;
   }
 
   const lower::PartBorder& part_;
   lower::LowerOptions how_;
   const TiledProgram& program_;
   const std::int64_t memory_;
+  std::int32_t crowded_ = -1;
 };
 
 }  // namespace
 
-Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::LowerOptions& options,
-                                std::int64_t memory) {
+Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::LowerOptions& options, std::int64_t memory,
+                                std::int32_t* crowded) {
   lower::LowerOptions how = options;
   how.sketch = true;
   how.groups.clear();
@@ -188,11 +223,19 @@ Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::Lowe
     last = hosted;
     if (auto plan = search.find(true, hosted)) return std::move(*plan);
   }
+  if (std::vector<lower::RefusedOp> too_large = search.too_large(); !too_large.empty()) {
+    const lower::RefusedOp first = too_large.front();
+    if (options.refused != nullptr) *options.refused = std::move(too_large);
+    return unsupported("{}", first.reason)
+        .in(fmt::format("op {} {}", first.op,
+                        part.model.subgraphs[0].operators[static_cast<std::size_t>(first.op)].type));
+  }
+  if (crowded != nullptr) *crowded = search.crowded();
+  if (options.refused != nullptr) options.refused->clear();  // what only some attempt in slices had no code for
   return unsupported(
       "activations need {} bytes of each tile, which has {}; neither work in slices nor keeping some elsewhere was "
-      "found "
-      "to help ({})",
-      schedule::activation_bytes(program), memory, search.largest());
+      "found to help",
+      schedule::activation_bytes(program), memory);
 }
 
 }  // namespace reef::compiler

@@ -37,7 +37,9 @@ struct SlicePlan {
 };
 
 // Into `memory` bytes of each tile. Empty: everything fits as it is, or with things put aside. kUnsupported: nothing
-// was found; `options.groups`, `hosted` and `sketch` are not used.
-Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::LowerOptions& options, std::int64_t memory);
+// was found; then `options.refused` gets the operators that are too large by themselves or, where none is, `crowded`
+// the one at which memory is shortest. `options.groups`, `hosted` and `sketch` are not used.
+Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::LowerOptions& options, std::int64_t memory,
+                                std::int32_t* crowded = nullptr);
 
 }  // namespace reef::compiler

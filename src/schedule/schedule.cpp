@@ -2,6 +2,7 @@
 #include "schedule/schedule.h"
 
 #include <algorithm>
+#include <set>
 
 #include "schedule/first_fit.h"
 #include "schedule/parameter_places.h"
@@ -114,9 +115,40 @@ std::int64_t place_or_put_aside(TiledProgram& program, std::int64_t limit) {
   return end;
 }
 
-Status place_narrow(TiledProgram& program, std::int64_t limit) {
+// The operator that a step belongs to. Transfers belong to none: the next operator is the one that needs an input, the
+// last one made a result.
+std::int32_t operator_at(const TiledProgram& program, std::size_t step) {
+  for (std::size_t i = step; i < program.steps.size(); ++i) {
+    if (program.steps[i].op >= 0) return program.steps[i].op;
+  }
+  for (std::size_t i = step; i-- > 0;) {
+    if (program.steps[i].op >= 0) return program.steps[i].op;
+  }
+  return -1;
+}
+
+std::int32_t operator_at_most(const TiledProgram& program, const std::vector<std::int64_t>& by_step) {
+  const auto most = std::max_element(by_step.begin(), by_step.end());
+  return most == by_step.end() ? -1 : operator_at(program, static_cast<std::size_t>(most - by_step.begin()));
+}
+
+std::int32_t op_with_most_scratch(const TiledProgram& program) {
+  std::vector<std::int64_t> lines(program.steps.size(), 0);
+  for (const WideObject& object : program.wide) {
+    if (object.life.first < 0) continue;
+    for (std::int32_t i = object.life.first; i <= object.life.last; ++i) {
+      lines[static_cast<std::size_t>(i)] += object.lines;
+    }
+  }
+  return operator_at_most(program, lines);
+}
+
+Status place_narrow(TiledProgram& program, std::int64_t limit, Shortage& shortage) {
   const std::int64_t end = place_or_put_aside(program, limit);
-  if (end > limit) return unsupported("activations need {} bytes of each tile, which has {}", end, limit);
+  if (end > limit) {
+    shortage.op = fullest_op(program, limit);
+    return unsupported("activations need {} bytes of each tile, which has {}", end, limit);
+  }
   program.narrow_bytes = static_cast<std::int32_t>(end);
   set_tensor_addresses(program);
   return ok_status();
@@ -124,20 +156,33 @@ Status place_narrow(TiledProgram& program, std::int64_t limit) {
 
 // Scratch is at the top of wide memory, so that parameters can be kept at the bottom. What exists for several steps
 // (the pixels of a pool, the identity line) counts for each, as seen in Google's programs.
-Status place_wide(TiledProgram& program) {
+//
+// Google's compiler places what takes most lines for most steps first. Where that does not fit, the other orders are
+// tried, and the one that takes least is taken.
+Status place_wide(TiledProgram& program, Shortage& shortage) {
   std::vector<Extent> extents;
   for (const WideObject& object : program.wide) {
     extents.push_back({object.lines, object.life.first, object.life.last, {}});
   }
-  const std::vector<std::int64_t> offsets = first_fit(extents, FitOrder::kArea);
+  const auto lines_of = [&](const std::vector<std::int64_t>& offsets) {
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < offsets.size(); ++i) end = std::max(end, offsets[i] + extents[i].size);
+    return end;
+  };
+  std::vector<std::int64_t> offsets = first_fit(extents, FitOrder::kArea);
+  for (const FitOrder order : kFitOrders) {
+    if (lines_of(offsets) <= chip::kWideLines) break;
+    std::vector<std::int64_t> other = first_fit(extents, order);
+    if (lines_of(other) < lines_of(offsets)) offsets = std::move(other);
+  }
+  if (lines_of(offsets) > chip::kWideLines) {
+    shortage.op = op_with_most_scratch(program);
+    return unsupported("scratch of {} lines does not fit into a tile's wide memory of {}", lines_of(offsets),
+                       chip::kWideLines);
+  }
   program.lowest_scratch_line = chip::kWideLines;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const std::int64_t line = chip::kWideLines - offsets[i] - extents[i].size;
-    if (line < 0) {
-      return unsupported("scratch of {} lines does not fit into a tile's wide memory of {}",
-                         offsets[i] + extents[i].size, chip::kWideLines);
-    }
-    program.wide[i].line = static_cast<std::int32_t>(line);
+    program.wide[i].line = static_cast<std::int32_t>(chip::kWideLines - offsets[i] - extents[i].size);
     program.lowest_scratch_line = std::min(program.lowest_scratch_line, program.wide[i].line);
   }
   return ok_status();
@@ -212,20 +257,42 @@ Status use_wide_lines(TiledProgram& program, const std::map<std::int32_t, std::i
 
 }  // namespace
 
+std::int32_t fullest_op(const TiledProgram& program, std::int64_t bytes) {
+  std::vector<std::int64_t> used(program.steps.size(), 0), existing(program.steps.size(), 0);
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const tiled::Step& step = program.steps[i];
+    std::set<std::int32_t> objects(step.narrow_used.begin(), step.narrow_used.end());
+    for (const auto* tensors : {&step.reads, &step.writes}) {
+      for (const std::int32_t t : *tensors) objects.insert(program.tensor(t).object);
+    }
+    for (const std::int32_t object : objects) used[i] += program.narrow[static_cast<std::size_t>(object)].bytes;
+  }
+  for (const NarrowObject& object : program.narrow) {
+    if (object.life.first < 0) continue;
+    for (std::int32_t i = object.life.first; i <= object.life.last; ++i) {
+      existing[static_cast<std::size_t>(i)] += object.bytes;
+    }
+  }
+  const bool is_one_step = !used.empty() && *std::max_element(used.begin(), used.end()) > bytes;
+  return operator_at_most(program, is_one_step ? used : existing);
+}
+
 std::int64_t activation_bytes(TiledProgram& program) { return place_objects(program, chip::kNarrowBytes); }
 
 bool activations_fit(TiledProgram& program, std::int64_t bytes, bool may_put_aside) {
   return (may_put_aside ? place_or_put_aside(program, bytes) : place_objects(program, bytes)) <= bytes;
 }
 
-Status schedule(TiledProgram& program, const ScheduleOptions& options) {
-  REEF_RETURN_IF_ERROR(place_narrow(program, options.narrow_bytes));
+Status schedule(TiledProgram& program, const ScheduleOptions& options, Shortage* shortage) {
+  Shortage unwanted;
+  Shortage& at = shortage != nullptr ? *shortage : unwanted;
+  REEF_RETURN_IF_ERROR(place_narrow(program, options.narrow_bytes, at));
   REEF_RETURN_IF_ERROR(use_narrow_addresses(program, options.narrow_addresses));
-  REEF_RETURN_IF_ERROR(place_wide(program));
+  REEF_RETURN_IF_ERROR(place_wide(program, at));
   if (!options.parameters) {
     place_parameters(program, options.cache);
     while (add_landings(program)) {
-      REEF_RETURN_IF_ERROR(place_wide(program));
+      REEF_RETURN_IF_ERROR(place_wide(program, at));
       place_parameters(program, options.cache);
     }
   }

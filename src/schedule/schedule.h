@@ -34,8 +34,17 @@ std::int64_t activation_bytes(tiled::TiledProgram& program);
 // if they do not fit otherwise (spills.h).
 bool activations_fit(tiled::TiledProgram& program, std::int64_t bytes, bool may_put_aside);
 
+// The model's operator at which the activations' memory of `bytes` is shortest; -1: there is none. A step that by
+// itself uses more than there is stands in the way whatever is put aside; else it is the step at which most exists.
+std::int32_t fullest_op(const tiled::TiledProgram& program, std::int64_t bytes);
+
+// Where memory is shortest, for whoever wants to cut the program there.
+struct Shortage {
+  std::int32_t op = -1;  // the model's operator; -1: not known
+};
+
 // Fills in all addresses, and adds steps that put activations aside where they do not fit otherwise. Fails with
-// kUnsupported where activations or scratch do not fit.
-Status schedule(tiled::TiledProgram& program, const ScheduleOptions& options = {});
+// kUnsupported where activations or scratch do not fit; `shortage` then gets the place.
+Status schedule(tiled::TiledProgram& program, const ScheduleOptions& options = {}, Shortage* shortage = nullptr);
 
 }  // namespace reef::schedule
