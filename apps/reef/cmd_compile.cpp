@@ -168,6 +168,7 @@ Status compile_models(CompileArguments arguments) {
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
   how.write = arguments.stop_after.empty();
   REEF_RETURN_IF_ERROR(quantize_sources(how, arguments.dumps, arguments.quantize, !arguments.json && !arguments.quiet));
+  how.cache_order = cache_order(arguments.plan);
   if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
   const bool prints = !arguments.json && !arguments.quiet;
   if (prints) print_text("{}", compiler::version_line());

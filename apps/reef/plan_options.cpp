@@ -44,8 +44,9 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags) {
                      "Of the parts that could run on the chip, compile the 'first' (as Google's compiler does) or the "
                      "'best', which takes most work off the CPU");
   command.add_option("--cache", flags.cache,
-                     "Who gets the chip's memory for parameters: 'in-order', whoever comes first, as in Google's "
-                     "compiler; 'least-time', who is predicted to save most time by it");
+                     "Whose parameters stay on the chip where not all have room: 'in-order', models and layers in the "
+                     "order in which they are given and executed; 'least-time', those whose sending costs most "
+                     "(default; with -O0, of one model the larger first)");
   command.add_flag("--no-rewrites", flags.no_rewrites,
                    "Leave the model as it is: what Google's compiler would do with it (also: --choose first)");
   command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated")
@@ -70,8 +71,8 @@ Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
   options.rewrites.disable = flags.no_rewrite;
   const std::string choose = !flags.choose.empty() ? flags.choose : flags.no_rewrites ? "first" : "best";
   REEF_REQUIRE(choose == "first" || choose == "best", "--choose {}: it is 'first' or 'best'", choose);
-  REEF_REQUIRE(flags.cache == "in-order" || flags.cache == "least-time", "--cache {}: it is 'in-order' or 'least-time'",
-               flags.cache);
+  REEF_REQUIRE(flags.cache.empty() || flags.cache == "in-order" || flags.cache == "least-time",
+               "--cache {}: it is 'in-order' or 'least-time'", flags.cache);
   using partition::CachePolicy;
   options.costs.cache_policy = flags.cache == "in-order" ? CachePolicy::kInOrder : CachePolicy::kLeastTime;
   using Choice = partition::PartitionOptions::Choice;
@@ -79,6 +80,11 @@ Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
   options.partition.several_parts = flags.several_parts;
   options.partition.intermediate_tensors = split_commas(flags.intermediate_tensors);
   return options;
+}
+
+schedule::CacheOrder cache_order(const PlanFlags& flags) {
+  if (flags.cache.empty()) return schedule::CacheOrder::kOfLevel;
+  return flags.cache == "in-order" ? schedule::CacheOrder::kFirstUse : schedule::CacheOrder::kMostSaved;
 }
 
 }  // namespace reef::app

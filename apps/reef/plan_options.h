@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "compiler/plan.h"
+#include "schedule/parameter_places.h"
 
 namespace reef::app {
 
@@ -14,7 +15,7 @@ struct PlanFlags {
   int runtime = ops::kNewestRuntime;
   std::string link;
   std::string choose;  // empty: "best", or "first" with --no-rewrites
-  std::string cache = "least-time";
+  std::string cache;   // empty: by predicted time among models and parts, the level's own order in each
   bool no_rewrites = false;
   std::vector<std::string> rewrite, no_rewrite;
   bool several_parts = false;
@@ -26,5 +27,7 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags);
 
 // Fails on a link, choice or rewrite that does not exist.
 Result<compiler::PlanOptions> plan_options(const PlanFlags& flags);
+// Of the parameters of one part, by --cache.
+schedule::CacheOrder cache_order(const PlanFlags& flags);
 
 }  // namespace reef::app

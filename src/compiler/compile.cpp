@@ -57,6 +57,7 @@ bool Compilation::compile_together(const std::vector<Source>& sources, const Pla
   std::vector<Generated> generated;
   std::int64_t left = 0;
   chip_ = {};
+  chip_.room.order = options_.cache_order;
   chip_.is_shared = sources.size() > 1;
   // Scratch that begins lower than what others were told makes them compile again, with less room.
   for (std::int32_t end = chip::kWideLines + 1; chip_.room.end_line < end;) {

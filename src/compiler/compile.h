@@ -58,6 +58,8 @@ struct CompileOptions {
   Verify verify = Verify::kWhenQuick;
   bool write = true;  // else everything is done but that
   CodeGenerator generate = generate_part;
+  // Whose parameters stay on the chip where not all have room there. Among models and parts: plan.costs.cache_policy.
+  schedule::CacheOrder cache_order = schedule::CacheOrder::kOfLevel;
   // Told what is being done for which file, and how much of all is done, from 0 to 1; never less than before.
   std::function<void(std::string_view stage, std::string_view file, double done)> progress;
 };

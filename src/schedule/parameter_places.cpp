@@ -134,8 +134,13 @@ void place_parameters(TiledProgram& program, const CacheRoom& room) {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return choices(chunks[a]) < choices(chunks[b]); });
   if (place_in_order(program, order, room)) return;
+  if (room.order == CacheOrder::kFirstUse) {
+    std::sort(order.begin(), order.end());  // chunks are numbered in the order of their first use
+    place_in_order(program, order, room);
+    return;
+  }
   const std::vector<std::int64_t> saved = bytes_saved(program);
-  const bool as_google = program.level == tiled::Level::kAsGoogle;
+  const bool as_google = room.order == CacheOrder::kOfLevel && program.level == tiled::Level::kAsGoogle;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (choices(chunks[a]) != choices(chunks[b])) return choices(chunks[a]) < choices(chunks[b]);
     const std::int64_t worth_a = saved[a] * chunks[b].lines, worth_b = saved[b] * chunks[a].lines;  // per line

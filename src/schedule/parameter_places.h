@@ -4,10 +4,8 @@
 // Parameters lie below all scratch. A convolution's chunk may be cut into pieces on several tiles, which then send one
 // after the other; a depthwise chunk stays whole; weights of a fully connected layer belong to one tile.
 //
-// Where there is room for all, all are kept. Otherwise those that can only be used from one place come first, then
-// those that cannot be cut, then the others; among equals, those whose sending would cost most for the lines they take,
-// and the larger ones before the smaller (which is the order of Google's compiler, as far as it is known:
-// codegen_large.md 2.2). What does not fit any more is passed over.
+// Where there is room for all, all are kept. Otherwise CacheOrder says who comes first; what does not fit any more is
+// passed over.
 #pragma once
 
 #include <array>
@@ -20,11 +18,20 @@
 
 namespace reef::schedule {
 
+// Whose parameters are kept where there is not room for all (`--cache`).
+//   kOfLevel    the level's own order: kMostSaved, or for Level::kAsGoogle the same with the larger chunks before the
+//               smaller (the order of Google's compiler, as far as it is known)
+//   kFirstUse   in the order of execution
+//   kMostSaved  those that can only be used from one place first, then those that cannot be cut, then the others; among
+//               equals, those whose sending would cost most bytes for the lines they take
+enum class CacheOrder : std::uint8_t { kOfLevel, kFirstUse, kMostSaved };
+
 // What others that share the chip have left.
 struct CacheRoom {
   std::array<std::int32_t, chip::kTiles> first_line{};            // on each tile
   std::int32_t end_line = chip::kWideLines;                       // scratch of others begins here
   std::int64_t lines = std::numeric_limits<std::int64_t>::max();  // in all
+  CacheOrder order = CacheOrder::kOfLevel;
 };
 
 // Chunks without room for them have no place afterwards. Chunks that are fetched (ParameterChunk::landing) get none.
