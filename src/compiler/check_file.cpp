@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/check_subject.h"
+#include "compiler/part_search.h"
 #include "compiler/refusal.h"
 #include "formats/darwinn/reader.h"
 
@@ -27,13 +28,22 @@ Result<CheckedFile> check_file(const std::string& path, const PlanOptions& optio
   auto plan = make_plan(checked.given, options);
   if (!plan.ok()) return plan.status().in(path);
   checked.plan = std::move(plan).value();
+  // What `reef compile` does: parts that have code.
+  PartSearchOptions search;
+  search.plan = options;
+  search.given = checked.given;
+  const TryPart try_part = trial_of_generator(options.runtime);
+  auto report = find_parts(checked.plan, try_part, search);
+  if (!report.ok()) return report.status().in(path);
   if (checked.plan.model == checked.given) return checked;
   PlanOptions without = options;
   without.rewrites = {};
   without.rewrites.none = true;
   without.partition.explain = false;
   auto plain = make_plan(checked.given, without);
-  if (plain.ok()) checked.without_rewrites = std::move(plain).value();
+  if (!plain.ok()) return checked;
+  search.plan = without;
+  if (find_parts(*plain, try_part, search).ok()) checked.without_rewrites = std::move(plain).value();
   return checked;
 }
 

@@ -22,6 +22,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "compiler/code_generator.h"
+#include "compiler/part_search.h"
 #include "compiler/plan.h"
 #include "compiler/refusal.h"
 
@@ -98,6 +99,7 @@ struct CompiledFile {
   std::vector<Attempt> attempts;
   Verified verified;
   // Bytes of the chip's memory that hold parameters, whole lines of it; what is left; parameters that are sent with
+  PartSearchReport search;  // how the parts were found that have code
   // every inference. What the code does; estimates for parts that have none.
   std::int64_t cached_bytes = 0, remaining_bytes = 0, streamed_bytes = 0;
 };

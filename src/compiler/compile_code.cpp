@@ -52,6 +52,9 @@ bool Compilation::choose(std::int64_t& room, CompiledFile& file, Generated& gene
   const auto length_of = [](const partition::Partition& division) {
     return static_cast<std::int32_t>(division.parts.empty() ? 0 : division.parts.front().ops.size());
   };
+  const Plan planned = file.plan;
+  const auto without_code = file.without_code;  // of an earlier round, with more room for parameters
+  const PartSearchReport search = file.search;
   const auto attempt = [&](Result<partition::Partition> division, bool is_whole) -> Result<bool> {
     if (!division.ok()) return division.status();
     if (!file.attempts.empty()) attempt_start_ = Clock::now();
@@ -59,37 +62,41 @@ bool Compilation::choose(std::int64_t& room, CompiledFile& file, Generated& gene
     ChipMemory chip = chip_;
     Attempt& tried = file.attempts.emplace_back();
     tried.ops = is_whole ? static_cast<std::int32_t>(division->ops.size()) : length_of(*division);
-    if (!is_whole) tried.tensors = names_of(*file.plan.model, division->parts);
-    partition::Partition now = std::move(division).value();
-    auto made = generate_or_leave(now, is_whole ? -1 : tried.ops, left, file, chip);
+    if (!is_whole) tried.tensors = names_of(*planned.model, division->parts);
+    file.plan = planned;
+    file.without_code = without_code;
+    file.search = search;
+    file.plan.partition = std::move(division).value();
+    auto made = generate_or_cut(is_whole ? -1 : tried.ops, left, file, chip);
     tried.is_late = is_late();
     tried.status = tried.is_late ? timeout() : made.status();
     if (!tried.status.ok()) return false;
-    file.plan.partition = std::move(now);
     generated = std::move(made).value();
+    accepted_ = file.plan;
     room_after_ = left;
     chip_after_ = chip;
     return true;
   };
-  const partition::Partition whole = file.plan.partition;
+  const partition::Partition whole = planned.partition;
   auto found = options_.search && whole.parts.size() == 1
                    ? partition::longest_that_compiles(length_of(whole), options_.search_step,
                                                       [&](std::int32_t count) {
                                                         const bool is_whole = count == length_of(whole);
                                                         return is_whole ? attempt(whole, true)
-                                                                        : attempt(shorter(count, file.plan), false);
+                                                                        : attempt(shorter(count, planned), false);
                                                       })
                    : once([&] { return attempt(whole, true); });
   if (found.ok() && found->ops == 0 && options_.search && whole.parts.size() > 1) {
     // Several parts are given up for one, and that one shrinks.
-    const auto single = shorter(std::numeric_limits<std::int32_t>::max(), file.plan);
+    const auto single = shorter(std::numeric_limits<std::int32_t>::max(), planned);
     found =
         partition::longest_that_compiles(single.ok() ? length_of(*single) : 0, options_.search_step,
-                                         [&](std::int32_t count) { return attempt(shorter(count, file.plan), false); });
+                                         [&](std::int32_t count) { return attempt(shorter(count, planned), false); });
   }
   if (!found.ok()) return refuse_request(file.input, found.status().in(file.input).message());
   if (found->ops == 0) return refuse_failed(file);
   if (options_.search) attempt_start_ = Clock::now();
+  file.plan = std::move(accepted_);
   room = room_after_;
   chip_ = chip_after_;
   return true;
@@ -102,33 +109,72 @@ Result<partition::Partition> Compilation::shorter(std::int32_t max_ops, const Pl
   return partition::partition(*plan.model, plan.assessment, *plan.costs, how);
 }
 
-Result<Generated> Compilation::generate_or_leave(partition::Partition& division, std::int32_t max_ops,
-                                                 std::int64_t& room, CompiledFile& file, ChipMemory& chip) const {
+Result<Generated> Compilation::generate_or_cut(std::int32_t max_ops, std::int64_t& room, CompiledFile& file,
+                                               ChipMemory& chip) {
   while (true) {
+    if (options_.no_code == NoCode::kCpu) {
+      PartSearchOptions how;
+      how.plan = options_.plan;
+      how.plan.partition.max_ops = max_ops;
+      how.plan.partition.explain = false;
+      if (max_ops < 0 && options_.segments == 1) how.given = file.given;
+      how.is_late = [this] { return is_late(); };
+      trial_codes_.clear();
+      const auto try_part = [&](const ir::Model& model, const partition::Part& part) {
+        // Each by itself: what other parts take of the memory decides where parameters are, not whether there is code.
+        return trial_of(model, part, room, file.plan, chip);
+      };
+      REEF_ASSIGN_OR_RETURN(PartSearchReport report, find_parts(file.plan, try_part, how));
+      file.without_code.insert(file.without_code.end(), report.left.begin(), report.left.end());
+      report.is_cut |= file.search.is_cut;
+      file.search = std::move(report);
+    }
     std::int64_t left = room;
     ChipMemory filled = chip;
     std::vector<lower::RefusedOp> refused;
-    auto made = generate(division, left, file.plan, refused, filled);
+    auto made = generate(file.plan.partition, left, file.plan, refused, filled);
     if (refused.empty() || options_.no_code != NoCode::kCpu) {
       room = left;
       chip = filled;
       return made;
     }
-    for (lower::RefusedOp& op : refused) {
+    // Only beside others: what they left of the memory for parameters was too little for scratch.
+    for (const lower::RefusedOp& op : refused) {
       partition::leave_without_code(file.plan.assessment, op.op, op.reason);
-      file.without_code.push_back(std::move(op));
+      file.without_code.push_back(op);
     }
     if (is_late()) return timeout();
-    REEF_ASSIGN_OR_RETURN(division, shorter(max_ops, file.plan));
+    REEF_ASSIGN_OR_RETURN(file.plan.partition, shorter(max_ops, file.plan));
   }
+}
+
+// Without a search for memory: the part has what is left, as if it were the only one.
+PartTrial Compilation::trial_of(const ir::Model& model, const partition::Part& part, std::int64_t room,
+                                const Plan& plan, const ChipMemory& chip) {
+  PartTrial trial;
+  partition::Part costed = part;
+  const partition::CostModel costs(model, plan.costs->options());
+  costed.cost = costs.part(part.ops, part.inputs, part.outputs, room);
+  auto code = code_of(model, costed, chip, trial);
+  trial.status = code.status();
+  if (code.ok()) trial_codes_[{&model, part.ops}] = std::make_shared<const PartCode>(std::move(code).value());
+  return trial;
+}
+
+Result<PartCode> Compilation::code_of(const ir::Model& model, const partition::Part& part, const ChipMemory& chip,
+                                      PartTrial& trial) const {
+  // What nobody is predicted to need is for whoever turns out to need it.
+  return options_.generate({model, part.ops, part.inputs, part.outputs, options_.plan.runtime, caching_token_,
+                            chip.is_shared, part.cost.cache_capacity + unshared_bytes_, chip.room, options_.level,
+                            &trial.refused, &trial.crowded});
 }
 
 Result<Generated> Compilation::generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,
                                         std::vector<lower::RefusedOp>& refused, ChipMemory& chip) const {
-  chip.is_shared |= division.parts.size() > 1;
+  const bool is_alone = division.parts.size() == 1;
+  chip.is_shared |= !is_alone;
   const ir::Model& model = *plan.model;
   const partition::CostModel& costs = *plan.costs;
-  const int runtime = options_.plan.runtime;
   Generated result;
   if (division.parts.empty() && room < 0) room = costs.part({}, {}, {}).cache_capacity;
   for (const partition::Part& part : division.parts) {
@@ -136,27 +182,28 @@ Result<Generated> Compilation::generate(const partition::Partition& division, st
     op.part = part;
     op.part.cost = costs.part(part.ops, part.inputs, part.outputs, room);
     darwinn::CustomOptions custom;
-    // What nobody is predicted to need is for whoever turns out to need it.
-    std::vector<lower::RefusedOp> obstacles;
-    auto code =
-        options_.generate({model, part.ops, part.inputs, part.outputs, runtime, caching_token_, chip.is_shared,
-                           op.part.cost.cache_capacity + unshared_bytes_, chip.room, options_.level, &obstacles});
-    op.has_code = code.ok();
-    if (code.ok()) {
-      op.code = std::make_shared<const PartCode>(std::move(code).value());
+    const auto tried = trial_codes_.find({&model, part.ops});
+    PartTrial trial;
+    if (is_alone && tried != trial_codes_.end()) {
+      op.code = tried->second;
+    } else {
+      auto code = code_of(model, op.part, chip, trial);
+      trial.status = code.status();
+      if (code.ok()) op.code = std::make_shared<const PartCode>(std::move(code).value());
+    }
+    op.has_code = op.code != nullptr;
+    if (op.has_code) {
       custom.package = op.code->package;
       op.memory = op.code->memory;
       if (op.memory) chip.add(*op.memory);
     } else {
-      if (code.status().code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) {
-        return code.status();
+      if (trial.status.code() != StatusCode::kUnsupported || options_.no_code == NoCode::kFail) return trial.status;
+      op.why_no_code = trial.status.message();
+      if (trial.refused.empty()) {
+        for (const std::int32_t each : part.ops) trial.refused.push_back({each, op.why_no_code});
       }
-      op.why_no_code = code.status().message();
-      if (obstacles.empty()) {
-        for (const std::int32_t each : part.ops) obstacles.push_back({each, op.why_no_code});
-      }
-      refused.insert(refused.end(), obstacles.begin(), obstacles.end());
-      custom.package = darwinn::package_without_code(runtime, maker(), op.why_no_code);
+      refused.insert(refused.end(), trial.refused.begin(), trial.refused.end());
+      custom.package = darwinn::package_without_code(options_.plan.runtime, maker(), op.why_no_code);
     }
     REEF_ASSIGN_OR_RETURN(auto bytes, darwinn::write_custom_options(custom));
     result.parts.push_back({part.ops, part.inputs, part.outputs, Bytes(std::move(bytes))});

@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+#include <utility>
 
 #include "base/version.h"
 #include "compiler/compile.h"
@@ -117,10 +119,12 @@ class Compilation {
   }
   // `max_ops` -1: no limit.
   Result<partition::Partition> shorter(std::int32_t max_ops, const Plan& plan) const;
-  // Operators that there is no code for are left to the CPU, one round after the other: without them, others may end up
-  // in other parts. `max_ops` -1: no limit.
-  Result<Generated> generate_or_leave(partition::Partition& division, std::int32_t max_ops, std::int64_t& room,
-                                      CompiledFile& file, ChipMemory& chip) const;
+  // What was planned, cut until there is code for all of it (part_search.h). `max_ops` -1: no limit.
+  Result<Generated> generate_or_cut(std::int32_t max_ops, std::int64_t& room, CompiledFile& file, ChipMemory& chip);
+  PartTrial trial_of(const ir::Model& model, const partition::Part& part, std::int64_t room, const Plan& plan,
+                     const ChipMemory& chip);
+  Result<PartCode> code_of(const ir::Model& model, const partition::Part& part, const ChipMemory& chip,
+                           PartTrial& trial) const;
   // `refused` gets every operator without code; where the reason lies in no single one, all of the part.
   Result<Generated> generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,
                              std::vector<lower::RefusedOp>& refused, ChipMemory& chip) const;
@@ -146,8 +150,11 @@ class Compilation {
   Clock::time_point start_;          // of what runs under one timer
   Clock::time_point attempt_start_;  // of what -t limits
   std::uint64_t caching_token_ = 0;
-  std::int64_t unshared_bytes_ = 0;             // of the chip's memory that no model needs
-  ChipMemory chip_, chip_after_;                // of what is being compiled, and after the last attempt
+  std::int64_t unshared_bytes_ = 0;  // of the chip's memory that no model needs
+  ChipMemory chip_, chip_after_;     // of what is being compiled, and after the last attempt
+  Plan accepted_;                    // of the last attempt that compiled
+  // Code that trials have made, by model and operators: what was tried last need not be made again.
+  std::map<std::pair<const ir::Model*, std::vector<std::int32_t>>, std::shared_ptr<const PartCode>> trial_codes_;
   std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
   std::vector<rewrite::Application> rewrites_;  // of a model that is cut
   std::vector<PendingPart> unverified_;         // of what is compiled together

@@ -260,6 +260,17 @@ void explain(const Partitioner& partitioner, const std::vector<bool>& fits, Part
   }
 }
 
+Partition made_of(const Choice& choice, const Partitioner& partitioner, const std::vector<bool>& fits,
+                  const PartitionOptions& options) {
+  Partition result;
+  result.parts = partitioner.make_parts(choice.sets);
+  result.predicted_us = choice.predicted_us;
+  result.all_cpu_us = partitioner.all_cpu_us();
+  place_ops(partitioner.graph(), fits, options, result);
+  if (options.explain) explain(partitioner, fits, result);
+  return result;
+}
+
 }  // namespace
 
 std::int32_t Partition::chip_op_count() const {
@@ -268,18 +279,21 @@ std::int32_t Partition::chip_op_count() const {
   return count;
 }
 
+Partition partition_as(const ir::Model& model, const Assessment& assessment, const Costs& costs,
+                       const PartitionOptions& options, const std::vector<std::vector<std::int32_t>>& sets) {
+  Partitioner partitioner(model, costs, options);
+  const Status resolved = partitioner.resolve_cuts();  // names that nobody has are for partition() to report
+  static_cast<void>(resolved);
+  return made_of({sets, partitioner.predict(sets)}, partitioner, fitting(assessment), options);
+}
+
 Result<Partition> partition(const ir::Model& model, const Assessment& assessment, const Costs& costs,
                             const PartitionOptions& options) {
   Partitioner partitioner(model, costs, options);
   REEF_RETURN_IF_ERROR(partitioner.resolve_cuts());
   const std::vector<bool> fits = fitting(assessment);
-  Choice choice = partitioner.choose(fits);
-  Partition result;
-  result.parts = partitioner.make_parts(choice.sets);
-  result.predicted_us = choice.predicted_us;
-  result.all_cpu_us = partitioner.all_cpu_us();
-  place_ops(partitioner.graph(), fits, options, result);
-  if (options.explain) explain(partitioner, fits, result);
+  const Choice choice = partitioner.choose(fits);
+  Partition result = made_of(choice, partitioner, fits, options);
   if (partitioner.has_cuts() && !choice.sets.empty() && partitioner.choose_without_cuts(fits) == choice.sets) {
     result.notes.emplace_back("-i changes nothing: the part that is chosen ends there, or earlier, without it");
   }

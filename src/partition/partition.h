@@ -65,6 +65,11 @@ struct Partition {
   std::int32_t chip_op_count() const;
 };
 
+// The same with parts that were chosen elsewhere: `sets` of ascending operators, in execution order, each of which can
+// run as one. `options` say what the others would have been chosen by.
+Partition partition_as(const ir::Model& model, const Assessment& assessment, const Costs& costs,
+                       const PartitionOptions& options, const std::vector<std::vector<std::int32_t>>& sets);
+
 // Fails only if a name in `intermediate_tensors` is not that of a computed tensor.
 Result<Partition> partition(const ir::Model& model, const Assessment& assessment, const Costs& costs,
                             const PartitionOptions& options);
