@@ -72,9 +72,10 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
   const bool has_code = std::any_of(file.ops.begin(), file.ops.end(), [](const CompiledOp& op) { return op.has_code; });
   if (file.verified.done) {
     text += fmt::format(
-        "reef: {}: verified: on the virtual device it computes exactly what the model says, in the chip's arithmetic; "
-        "the soundness checker {} ({:.1f} s). Not run on silicon\n",
-        file.input,
+        "reef: {}: verified: the whole file, run on the virtual device{}, computes exactly what the model says in the "
+        "chip's arithmetic ({} in {}, pseudo-random inputs); the soundness checker {} ({:.1f} s). Not run on silicon\n",
+        file.input, file.verified.rounds == 1 ? "" : " twice", counted(compared.values, "value"),
+        counted(compared.outputs, "output"),
         file.verified.rests_on_timing ? "finds gathers that rest on timing, as Google's do (-O1 goes without)"
                                       : "finds nothing",
         file.verified.seconds);
@@ -102,6 +103,7 @@ std::string compile_notes(const compiler::CompileOptions& options, const compile
     for (const CompiledFile& file : run.files) {
       if (!only_warnings) text += file_notes(options, file);
     }
+    const compiler::FileComparison& compared = file.verified.comparison;
   }
   return text + missing_code_warning(result);
 }

@@ -49,7 +49,6 @@ bool Compilation::compile_all() {
 bool Compilation::compile_together(const std::vector<Source>& sources, const PlanOptions& how) {
   CompileRun run;
   unverified_.clear();
-  emitted_files_ = 0;
   for (const Source& source : sources) {
     if (!plan_one(source, how, run.files.emplace_back())) return false;
   }

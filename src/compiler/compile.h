@@ -22,6 +22,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "compiler/code_generator.h"
+#include "compiler/file_verification.h"
 #include "compiler/part_search.h"
 #include "compiler/plan.h"
 #include "compiler/refusal.h"
@@ -35,7 +36,8 @@ enum class NoCode : std::uint8_t {
   kFail,     // nothing is written
 };
 
-// Whether the result runs on the virtual device, against the chip reference, before it is written (verification.h).
+// Whether the result runs on the virtual device, against the chip reference, before it is written
+// (file_verification.h).
 enum class Verify : std::uint8_t {
   kWhenQuick,  // where that is estimated to take kQuickSeconds at most
   kAlways,
@@ -76,8 +78,10 @@ struct CompiledOp {
 
 // What became of trying a file out.
 struct Verified {
-  bool done = false;
-  std::string why_not;           // unless done
+  bool done = false;          // the bytes of the whole file were run, and every output compared
+  std::string why_not;        // unless done
+  FileComparison comparison;  // what was compared, in each round
+  int rounds = 0;
   bool rests_on_timing = false;  // in one place, as Google's programs do (audit::is_googles_gather)
   double seconds = 0;            // measured
 };

@@ -64,7 +64,13 @@ Json file_json(const CompileOptions& options, const CompiledFile& file) {
     Json& part = json["edge_tpu_subgraphs"].emplace_back(Json{{"has_code", op.has_code}});
     if (!op.has_code) part["no_machine_code"] = op.why_no_code;
   }
-  if (!file.verified.done) json["not_verified"] = file.verified.why_not;
+  if (file.verified.done) {
+    json["compared"] = {{"outputs", file.verified.comparison.outputs},
+                        {"values", file.verified.comparison.values},
+                        {"runs", file.verified.rounds}};
+  } else {
+    json["not_verified"] = file.verified.why_not;
+  }
   if (options.search) json["attempts"] = attempts_json(file.attempts);
   return json;
 }

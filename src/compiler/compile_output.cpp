@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiled files: put together, tried out on the virtual device, and written all at once.
+#include <algorithm>
+
 #include "base/file.h"
 #include "compiler/compile_run.h"
 #include "compiler/google_text.h"
@@ -28,14 +30,14 @@ bool Compilation::emit(const Source& source, const Generated& generated, Compile
   if (!model.ok()) return refuse({Refusal::Kind::kFailed, file.input, model.status().in(file.input).message(), {}});
   auto data = tflite::write_exported_model(*model);
   if (!data.ok()) return refuse({Refusal::Kind::kFailed, file.input, data.status().in(file.input).message(), {}});
-  for (std::size_t i = 0; i < file.ops.size(); ++i) {
-    const emit::CompiledPart& part = generated.parts[i];
-    if (!file.ops[i].has_code) continue;
-    unverified_.push_back({emitted_files_, {part.ops, part.inputs, part.outputs}, part.custom_options});
-  }
-  ++emitted_files_;
   zip::carry_archive(source.file.span(), *data);
   file.output_bytes = static_cast<std::int64_t>(data->size());
+  FileToVerify& unverified = unverified_.emplace_back();
+  unverified.data = Bytes(*data);
+  unverified.model = file.plan.model;
+  for (const emit::CompiledPart& part : generated.parts) {
+    unverified.parts.push_back({part.ops, part.inputs, part.outputs});
+  }
   file.content = std::make_shared<const std::vector<std::uint8_t>>(std::move(data).value());
   file.log_content = log_text(file);
   return true;
@@ -44,53 +46,68 @@ bool Compilation::emit(const Source& source, const Generated& generated, Compile
 std::string Compilation::why_not_verified(const CompiledFile& file) const {
   if (options_.verify == Verify::kNever) return "not asked for";
   double seconds = 0;
-  bool has_code = false;
-  for (const CompiledOp& op : file.ops) {
-    if (!op.has_code) continue;
-    has_code = true;
-    seconds += estimated_verification_seconds(*file.plan.costs, op.part.ops);
-  }
-  if (!has_code) return "there is no machine code to try";
+  for (const CompiledOp& op : file.ops) seconds += estimated_verification_seconds(*file.plan.costs, op.part.ops);
+  if (file.ops.empty()) return "there is no machine code to try";
+  const auto lacks_code = [](const CompiledOp& op) { return !op.has_code; };
+  if (std::any_of(file.ops.begin(), file.ops.end(), lacks_code)) return "not all of it has machine code";
   if (options_.verify == Verify::kAlways || seconds <= kQuickSeconds) return "";
   return fmt::format("it would take about {:.0f} s (estimated); --verify does it", seconds);
 }
 
 bool Compilation::verify_together(std::vector<CompiledFile>& files) {
-  for (CompiledFile& file : files) {
+  FileVerifier verifier;
+  std::vector<std::size_t> tried;  // files that are tried out, by their number in `verifier`
+  std::size_t parts = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    CompiledFile& file = files[i];
     file.verified.why_not = why_not_verified(file);
     file.verified.done = file.verified.why_not.empty();
+    if (!file.verified.done) continue;
+    tell("verify", file.input);
+    const Status status = verifier.add(unverified_[i]);
+    if (!status.ok()) return refuse_wrong(file, status);
+    tried.push_back(i);
+    parts += file.ops.size();
   }
-  PartVerifier verifier;
-  const std::uint32_t rounds = unverified_.size() > 1 ? 2 : 1;
+  const std::uint32_t rounds = parts > 1 ? 2 : 1;
   for (std::uint32_t round = 1; round <= rounds; ++round) {
-    for (const PendingPart& pending : unverified_) {
-      CompiledFile& file = files[pending.file];
+    for (std::size_t k = 0; k < tried.size(); ++k) {
+      CompiledFile& file = files[tried[k]];
       if (!file.verified.done) continue;
-      if (round == 1) tell("verify", file.input);
-      const Clock::time_point start = Clock::now();
-      const Status status = verify_part(verifier, *file.plan.model, pending, round);
-      file.verified.seconds += milliseconds_since(start) / 1000;
-      file.verified.rests_on_timing = verifier.rests_on_timing();
-      if (status.ok()) continue;
-      if (status.code() != StatusCode::kUnsupported) {
-        return refuse({Refusal::Kind::kFailed,
-                       file.input,
-                       fmt::format("{}: {}. Nothing was written. This is a mistake in Reef: please report it with "
-                                   "the model (--no-verify writes the file nevertheless)",
-                                   file.input, status.message()),
-                       {}});
-      }
-      file.verified.done = false;
-      file.verified.why_not = status.message();
+      if (!verify_round(verifier, k, round, file)) return false;
     }
   }
   return true;
 }
 
-Status Compilation::verify_part(PartVerifier& verifier, const ir::Model& model, const PendingPart& pending,
-                                std::uint32_t seed) {
-  REEF_ASSIGN_OR_RETURN(const darwinn::CustomOptions options, darwinn::read_custom_options(pending.custom_options));
-  return verifier.verify(model, pending.part, options.package, seed);
+bool Compilation::verify_round(FileVerifier& verifier, std::size_t number, std::uint32_t round, CompiledFile& file) {
+  const Clock::time_point start = Clock::now();
+  auto compared = verifier.run(number, round);
+  Verified& verified = file.verified;
+  verified.seconds += milliseconds_since(start) / 1000;
+  verified.rests_on_timing = verifier.rests_on_timing();
+  verified.rounds = static_cast<int>(round);
+  if (compared.ok()) verified.comparison = std::move(compared).value();
+  verified.done = compared.ok() && verified.comparison.is_whole;
+  if (verified.done) return true;
+  if (compared.ok()) {
+    verified.why_not = fmt::format(
+        "the whole file cannot be run and compared here ({}); each part by itself computes what the model says",
+        verified.comparison.why_not_whole);
+    return true;
+  }
+  if (compared.status().code() != StatusCode::kUnsupported) return refuse_wrong(file, compared.status());
+  verified.why_not = compared.status().message();
+  return true;
+}
+
+bool Compilation::refuse_wrong(const CompiledFile& file, const Status& status) {
+  return refuse({Refusal::Kind::kFailed,
+                 file.input,
+                 fmt::format("{}: {}. Nothing was written. This is a mistake in Reef: please report it with the model "
+                             "(--no-verify writes the file nevertheless)",
+                             file.input, status.message()),
+                 {}});
 }
 
 void Compilation::write_files() {

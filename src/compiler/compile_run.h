@@ -12,12 +12,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 #include <utility>
+#include <vector>
 
 #include "base/version.h"
 #include "compiler/compile.h"
-#include "compiler/verification.h"
+#include "compiler/file_verification.h"
 #include "emit/compiled_model.h"
 #include "partition/search.h"
 
@@ -43,13 +43,6 @@ struct Source {
 struct Generated {
   std::vector<CompiledOp> ops;
   std::vector<emit::CompiledPart> parts;
-};
-
-// Code that is to be tried out.
-struct PendingPart {
-  std::size_t file = 0;  // of those compiled together
-  VerifiedPart part;
-  Bytes custom_options;
 };
 
 // The chip's memory for parameters, as those that share it fill it one after the other.
@@ -135,11 +128,11 @@ class Compilation {
   bool emit(const Source& source, const Generated& generated, CompiledFile& file);
   // Why a file is not tried out; empty: it is.
   std::string why_not_verified(const CompiledFile& file) const;
-  // All parts on one device, as they share one chip. Several run twice: the later ones must have left alone what the
-  // earlier ones keep there.
+  // All files on one device, as they share one chip. Several parts run twice: the later ones must have left alone what
+  // the earlier ones keep there.
   bool verify_together(std::vector<CompiledFile>& files);
-  static Status verify_part(PartVerifier& verifier, const ir::Model& model, const PendingPart& pending,
-                            std::uint32_t seed);
+  bool verify_round(FileVerifier& verifier, std::size_t number, std::uint32_t round, CompiledFile& file);
+  bool refuse_wrong(const CompiledFile& file, const Status& status);
   void write_files();
   static std::string maker() { return fmt::format("reef {}", reef_version()); }
   // What the file says about itself, where it is not what it seems.
@@ -157,8 +150,7 @@ class Compilation {
   std::map<std::pair<const ir::Model*, std::vector<std::int32_t>>, std::shared_ptr<const PartCode>> trial_codes_;
   std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
   std::vector<rewrite::Application> rewrites_;  // of a model that is cut
-  std::vector<PendingPart> unverified_;         // of what is compiled together
-  std::size_t emitted_files_ = 0;               // likewise
+  std::vector<FileToVerify> unverified_;        // of what is compiled together
   std::size_t steps_ = 0;                       // that progress was told of
 };
 

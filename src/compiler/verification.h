@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled code tried out before anybody relies on it.
+// Compiled code tried out before anybody relies on it. (Whole files: file_verification.h.)
 //
 // A package runs on the virtual device; the operators that it stands for are computed by the chip reference
 // (execute/reference), which has the chip's arithmetic but knows nothing of tiles, memories or instructions. Both must
@@ -62,15 +62,16 @@ Result<LayerOrder> layer_order(const ir::Model& model, const VerifiedPart& part,
 class PartVerifier {
  public:
   explicit PartVerifier(int threads = 1);
-  // Fails on a difference, on anything that the device or the checker reports, with what and where. kUnsupported: the
-  // reference does not know how the chip computes one of the operators.
+  // Fails on a difference and on anything that the device reports, with what and where. kUnsupported: the reference
+  // does not know how the chip computes one of the operators.
   Status verify(const ir::Model& model, const VerifiedPart& part, const darwinn::Package& package, std::uint32_t seed);
 
-  // Something that was verified relies on the speed of units where Google's programs do (audit::is_googles_gather).
+  // Fails on anything that the soundness checker reports, but for what Google's programs do.
+  Status check_soundness(const darwinn::Package& package);
+  // Something that was checked relies on the speed of units where Google's programs do (audit::is_googles_gather).
   bool rests_on_timing() const { return rests_on_timing_; }
 
  private:
-  Status check_soundness(const darwinn::Package& package);
   device::Device device_;
   bool rests_on_timing_ = false;
 };
