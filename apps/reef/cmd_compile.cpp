@@ -39,6 +39,7 @@ struct CompileArguments {
   std::string stop_after;
   bool quiet = false;
   bool help = false, version = false;
+  bool is_googles = false;     // called by the name of Google's compiler: its words and exit codes
   QuantizeArguments quantize;  // for models that are not quantized yet
 };
 
@@ -163,12 +164,13 @@ Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFi
   return ok_status();
 }
 
-Status compile_models(CompileArguments arguments) {
+// `nothing_on_chip`: a file was made that has nothing for the chip.
+Status compile_models(CompileArguments arguments, bool& nothing_on_chip) {
   compiler::CompileOptions& how = arguments.how;
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
   how.write = arguments.stop_after.empty();
-  REEF_RETURN_IF_ERROR(quantize_sources(how, arguments.dumps, arguments.quantize, !arguments.json && !arguments.quiet));
   how.cache_order = cache_order(arguments.plan);
+  REEF_RETURN_IF_ERROR(quantize_sources(how, arguments.dumps, arguments.quantize, !arguments.json && !arguments.quiet));
   if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
   const bool prints = !arguments.json && !arguments.quiet;
   if (prints) print_text("{}", compiler::version_line());
@@ -179,13 +181,14 @@ Status compile_models(CompileArguments arguments) {
     if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(result, json));
     print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else if (prints) {
-    print_text("{}", compiler::console_text(how, result, arguments.show_operations));
+    print_text("{}", compiler::console_text(how, result, arguments.show_operations, !arguments.is_googles));
   }
   if (arguments.explain && !arguments.json && result.ok()) {
     REEF_RETURN_IF_ERROR(for_each_file(result, print_explanation));
   }
   std::fflush(stdout);
   if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
+  nothing_on_chip = result.has_file_without_chip();
   print_error("{}", compile_notes(how, result, !prints));
   return for_each_file(result, [&](const compiler::CompiledFile& file) { return write_dumps(arguments, file); });
 }
@@ -234,7 +237,11 @@ void add_compile(CLI::App& app, Action& action) {
   command->callback([arguments, &action] {
     const auto options = plan_options(arguments->plan);
     if (!options.ok()) throw CLI::ValidationError(options.status().message());
-    action = [arguments] { return compile_models(*arguments); };
+    action = [arguments]() -> Ending {
+      bool nothing_on_chip = false;
+      Status status = compile_models(*arguments, nothing_on_chip);
+      return {std::move(status), nothing_on_chip ? kExitNothingOnChip : 0};
+    };
   });
 }
 
@@ -266,7 +273,9 @@ int edgetpu_compiler_main(int argc, char** argv) {
     print_googles_help(command);
     return arguments.help ? 0 : kFailure;
   }
-  const Status status = compile_models(arguments);
+  arguments.is_googles = true;
+  bool nothing_on_chip = false;  // is success to Google's compiler
+  const Status status = compile_models(arguments, nothing_on_chip);
   if (!status.ok()) print_error("reef: {}\n", status.message());
   return status.ok() ? 0 : kFailure;
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -11,8 +12,19 @@
 
 namespace reef::app {
 
+// `reef compile` wrote a file in which nothing runs on the Edge TPU.
+inline constexpr int kExitNothingOnChip = 3;
+
+// How a subcommand ended. A Status alone is the usual end: 0, or 1 with its message.
+struct Ending {
+  Ending(Status result) : status(std::move(result)) {}
+  Ending(Status result, int code) : status(std::move(result)), exit_code(code) {}
+  Status status;
+  int exit_code = 0;  // where the status is ok
+};
+
 // What the chosen subcommand does; set by it when the command line has been parsed.
-using Action = std::function<Status()>;
+using Action = std::function<Ending()>;
 
 void add_asm(CLI::App& app, Action& action);
 void add_audit(CLI::App& app, Action& action);

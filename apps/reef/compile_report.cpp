@@ -56,6 +56,37 @@ std::string missing_code_warning(const compiler::CompileResult& result) {
       fmt::join(files, ", "), reason, source);
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+// What the user should read first.
+std::string main_reason(const CompiledFile& file) {
+  const auto& operators = file.plan.model->subgraphs[0].operators;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    const auto& findings = file.plan.assessment.ops[i].findings;
+    if (findings.empty()) continue;
+    return fmt::format("op {} {}: {}", i, operators[i].type, findings.front().particulars);
+  }
+  return "the model has no operator that the chip could run";
+}
+
+// Loud and first: the file is the model as it was.
+std::string nothing_warning(const compiler::CompileResult& result) {
+  if (!result.has_file_without_chip()) return "";
+  std::string text;
+  for (const compiler::CompileRun& run : result.runs) {
+    for (const CompiledFile& file : run.files) {
+      if (!file.ops.empty()) continue;
+      text += fmt::format(
+          "reef: WARNING: {}: nothing of it runs on the Edge TPU, all {} operations stay on the CPU. The first "
+          "obstacle is {}. reef check {} lists all of them and what to do\n",
+          file.input, file.plan.model->subgraphs[0].operators.size(), main_reason(file), shell_word(file.source));
+    }
+  }
+  return text;
+}
+
 std::string file_notes(const compiler::CompileOptions& options, const CompiledFile& file) {
   std::string text = rewrite_notes(file);
   const auto all = static_cast<std::int32_t>(file.plan.model->subgraphs[0].operators.size());
@@ -71,6 +102,7 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
   }
   const bool has_code = std::any_of(file.ops.begin(), file.ops.end(), [](const CompiledOp& op) { return op.has_code; });
   if (file.verified.done) {
+    const compiler::FileComparison& compared = file.verified.comparison;
     text += fmt::format(
         "reef: {}: verified: the whole file, run on the virtual device{}, computes exactly what the model says in the "
         "chip's arithmetic ({} in {}, pseudo-random inputs); the soundness checker {} ({:.1f} s). Not run on silicon\n",
@@ -93,7 +125,7 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
 
 std::string compile_notes(const compiler::CompileOptions& options, const compiler::CompileResult& result,
                           bool only_warnings) {
-  std::string text;
+  std::string text = nothing_warning(result);
   if (!only_warnings) {
     text += fmt::format(
         "reef: compiled by Reef {}, not by Google's compiler; sizes of parameters on and off the chip are estimates\n",
@@ -103,7 +135,6 @@ std::string compile_notes(const compiler::CompileOptions& options, const compile
     for (const CompiledFile& file : run.files) {
       if (!only_warnings) text += file_notes(options, file);
     }
-    const compiler::FileComparison& compared = file.verified.comparison;
   }
   return text + missing_code_warning(result);
 }

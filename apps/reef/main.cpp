@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `reef`: one program, one subcommand per job. Exit codes: 0 done, 1 the input cannot be processed, 2 wrong usage.
+// `reef`: one program, one subcommand per job. Exit codes: 0 done, 1 the input cannot be processed, 2 wrong usage,
+// 3 compiled, but nothing runs on the Edge TPU.
 // Called `edgetpu_compiler`, it is that.
 #include <algorithm>
 #include <cstdio>
@@ -90,10 +91,10 @@ int run(int argc, char** argv) {
   if (const std::string problem = reef::kernels::unmet_request(); !problem.empty()) {
     reef::app::print_error("reef: note: {}\n", problem);
   }
-  const reef::Status status = action();
-  if (status.ok()) return 0;
+  const reef::app::Ending ending = action();
+  if (ending.status.ok()) return ending.exit_code;
   std::fflush(stdout);
-  reef::app::print_error("reef: {}\n", status.message());
+  reef::app::print_error("reef: {}\n", ending.status.message());
   return kExitInputError;
 }
 
@@ -104,7 +105,7 @@ int main(int argc, char** argv) {
   try {
     const bool is_googles = argc > 0 && std::filesystem::path(argv[0]).stem() == "edgetpu_compiler";
     const int code = is_googles ? reef::app::edgetpu_compiler_main(argc, argv) : run(argc, argv);
-    if (code == 0) reef::app::flush_output();
+    if (code != kExitInputError && code != kExitUsage) reef::app::flush_output();
     return code;
   } catch (const reef::app::OutputFailed& error) {
     reef::app::print_error("reef: {}\n", error.what());

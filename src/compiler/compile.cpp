@@ -56,8 +56,8 @@ bool Compilation::compile_together(const std::vector<Source>& sources, const Pla
   std::vector<Generated> generated;
   std::int64_t left = 0;
   chip_ = {};
-  chip_.room.order = options_.cache_order;
   chip_.is_shared = sources.size() > 1;
+  chip_.room.order = options_.cache_order;
   // Scratch that begins lower than what others were told makes them compile again, with less room.
   for (std::int32_t end = chip::kWideLines + 1; chip_.room.end_line < end;) {
     end = chip_.room.end_line;
@@ -95,6 +95,14 @@ bool CompileResult::has_all_code() const {
     }
   }
   return true;
+}
+
+bool CompileResult::has_file_without_chip() const {
+  std::map<std::string, bool> uses_chip;  // by the file that was given
+  for (const CompileRun& run : runs) {
+    for (const CompiledFile& file : run.files) uses_chip[file.source] |= !file.ops.empty();
+  }
+  return std::any_of(uses_chip.begin(), uses_chip.end(), [](const auto& one) { return !one.second; });
 }
 
 CompileResult compile(const CompileOptions& options) { return Compilation(options).run(); }

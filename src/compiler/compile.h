@@ -58,11 +58,11 @@ struct CompileOptions {
   bool keep_signatures = false;
   NoCode no_code = NoCode::kCpu;
   tiled::Level level = tiled::kDefaultLevel;  // -O0, -O1
+  // Whose parameters stay on the chip where not all have room there. Among models and parts: plan.costs.cache_policy.
+  schedule::CacheOrder cache_order = schedule::CacheOrder::kOfLevel;
   Verify verify = Verify::kWhenQuick;
   bool write = true;  // else everything is done but that
   CodeGenerator generate = generate_part;
-  // Whose parameters stay on the chip where not all have room there. Among models and parts: plan.costs.cache_policy.
-  schedule::CacheOrder cache_order = schedule::CacheOrder::kOfLevel;
   // Told what is being done for which file, and how much of all is done, from 0 to 1; never less than before.
   std::function<void(std::string_view stage, std::string_view file, double done)> progress;
 };
@@ -100,10 +100,10 @@ struct CompiledFile {
   std::vector<CompiledOp> ops;
   // Operators of plan.model that stay on the CPU only because there is no code for them.
   std::vector<lower::RefusedOp> without_code;
+  PartSearchReport search;  // how the parts were found that have code
   std::vector<Attempt> attempts;
   Verified verified;
   // Bytes of the chip's memory that hold parameters, whole lines of it; what is left; parameters that are sent with
-  PartSearchReport search;  // how the parts were found that have code
   // every inference. What the code does; estimates for parts that have none.
   std::int64_t cached_bytes = 0, remaining_bytes = 0, streamed_bytes = 0;
 };
@@ -120,6 +120,8 @@ struct CompileResult {
 
   bool ok() const { return refusals.empty(); }
   bool has_all_code() const;
+  // A file was made in which nothing runs on the chip. (A segment may have nothing, if another one has.)
+  bool has_file_without_chip() const;
 };
 
 CompileResult compile(const CompileOptions& options);

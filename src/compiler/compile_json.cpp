@@ -82,6 +82,7 @@ Json compile_json(const CompileOptions& options, const CompileResult& result) {
                {"compatible_with", kCompatibleVersion},
                {"compiled", result.ok()},
                {"has_all_code", result.ok() && result.has_all_code()},
+               {"nothing_on_chip", result.ok() && result.has_file_without_chip()},
                {"min_runtime_version", options.plan.runtime},
                {"files", Json::array()},
                {"refusals", Json::array()}};

@@ -122,7 +122,15 @@ std::string file_text(const CompiledFile& file, bool show_operations) {
   return text + table_text(file);
 }
 
-std::string run_text(const CompileOptions& options, const CompileRun& run, bool show_operations) {
+std::string nothing_text(const CompileRun& run) {
+  std::vector<std::string> names;
+  for (const CompiledFile& file : run.files) {
+    if (file.ops.empty()) names.push_back(file.input);
+  }
+  return fmt::format("NOTHING runs on the Edge TPU: {}: all operations stay on the CPU.", fmt::join(names, ", "));
+}
+
+std::string run_text(const CompileOptions& options, const CompileRun& run, bool show_operations, bool has_nothing) {
   std::string text;
   if (options.search) {
     for (const CompiledFile& file : run.files) {
@@ -131,10 +139,14 @@ std::string run_text(const CompileOptions& options, const CompileRun& run, bool 
     }
   }
   text += timer_line(options);
-  text += fmt::format("\nModel{} compiled successfully in {} ms.\n", options.models.size() > 1 ? "s" : "",
-                      static_cast<std::int64_t>(std::llround(run.milliseconds)));
+  const auto milliseconds = static_cast<std::int64_t>(std::llround(run.milliseconds));
+  if (has_nothing) text += fmt::format("\n{} ({} ms)\n", nothing_text(run), milliseconds);
+  if (!has_nothing) {
+    text +=
+        fmt::format("\nModel{} compiled successfully in {} ms.\n", options.models.size() > 1 ? "s" : "", milliseconds);
+  }
   for (const CompiledFile& file : run.files) text += file_text(file, show_operations);
-  return text + std::string(kSucceeded);
+  return text + (has_nothing ? "Compilation found nothing for the Edge TPU! \n" : std::string(kSucceeded));
 }
 
 std::string refusal_text(const CompileOptions& options, const Refusal& refusal) {
@@ -172,10 +184,16 @@ std::string log_text(const CompiledFile& file) {
   return version_line() + fmt::format("Input: {}\nOutput: {}\n\n", file.input, file.output) + table_text(file);
 }
 
-std::string console_text(const CompileOptions& options, const CompileResult& result, bool show_operations) {
+std::string console_text(const CompileOptions& options, const CompileResult& result, bool show_operations,
+                         bool reports_nothing) {
   std::string text;
   if (result.ok()) {
-    for (const CompileRun& run : result.runs) text += run_text(options, run, show_operations);
+    const bool has_nothing = reports_nothing && result.has_file_without_chip();
+    for (const CompileRun& run : result.runs) {
+      const auto is_empty = [](const CompiledFile& file) { return file.ops.empty(); };
+      const bool is_of_nothing = has_nothing && std::any_of(run.files.begin(), run.files.end(), is_empty);
+      text += run_text(options, run, show_operations, is_of_nothing);
+    }
     return text;
   }
   for (const Refusal& refusal : result.refusals) text += refusal_text(options, refusal);

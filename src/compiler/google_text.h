@@ -20,8 +20,10 @@ std::string version_line();  // with the end of the line
 // The .log file.
 std::string log_text(const CompiledFile& file);
 
-// Everything on standard output behind the version line. `show_operations`: -s.
-std::string console_text(const CompileOptions& options, const CompileResult& result, bool show_operations);
+// Everything on standard output behind the version line. `show_operations`: -s. Google's compiler reports success where
+// nothing of a model runs on the chip; `reports_nothing` says so in the first and in the last line instead.
+std::string console_text(const CompileOptions& options, const CompileResult& result, bool show_operations,
+                         bool reports_nothing = false);
 
 // "0.00B", "768.00B", "6.25KiB", "3.86MiB".
 std::string size_text(std::int64_t bytes);
