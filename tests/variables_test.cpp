@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "command_line.h"
+#include "compiler/partwise_evaluation.h"
 #include "compiler/plan.h"
 #include "compiler/verification.h"
 #include "emit/compiled_model.h"

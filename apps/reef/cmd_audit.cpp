@@ -8,9 +8,10 @@
 
 #include "audit/audit.h"
 #include "commands.h"
+#include "compiler/front_end.h"
 #include "console.h"
 #include "formats/darwinn/reader.h"
-#include "formats/tflite/reader.h"
+#include "limit_flags.h"
 
 namespace reef::app {
 namespace {
@@ -21,6 +22,7 @@ struct AuditArguments {
   std::string model;
   bool strict = false;
   bool json = false;
+  LimitFlags limits;
 };
 
 Json finding_json(const audit::Finding& finding) {
@@ -52,7 +54,11 @@ Json report_json(const audit::AuditReport& report) {
 }
 
 Status audit_model(const AuditArguments& arguments) {
-  REEF_ASSIGN_OR_RETURN(const ir::Model model, tflite::load_model(arguments.model));
+  const Budget budget = budget_of(arguments.limits);
+  // Its tensors are not looked at, and those of a model that does not run may be wrong: may_resize.
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult loaded,
+                        compiler::load_tflite_model(arguments.model, {.may_resize = true}));
+  const ir::Model& model = loaded.model;
   Json parts = Json::array();
   int number = 0, unsound = 0;
   for (const ir::Subgraph& graph : model.subgraphs) {
@@ -61,7 +67,7 @@ Status audit_model(const AuditArguments& arguments) {
       const std::string place = fmt::format("{}: Edge TPU op {}", arguments.model, number++);
       const auto options = darwinn::read_custom_options(op.custom_options);
       if (!options.ok()) return options.status().in(place);
-      const auto report = audit::audit(options->package);
+      const auto report = audit::audit(options->package, {.budget = budget});
       if (!report.ok()) return report.status().in(place);
       unsound += !(arguments.strict ? report->is_sound() : report->is_sound_as_googles());
       if (arguments.json) {
@@ -95,6 +101,7 @@ void add_audit(CLI::App& app, Action& action) {
       "Do not accept the one thing that Google's compilers 15 and 16 leave to timing: how fast a gathered "
       "vector's lines are taken off the ring");
   command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  add_limit_flags(*command, arguments->limits);
   command->footer(
       "Exit code 0: sound, or sound but for what Google's own programs leave to timing (see --strict); 1: findings, or "
       "the\n"

@@ -14,6 +14,7 @@
 #include "console.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
+#include "limit_flags.h"
 #include "plan_options.h"
 #include "report/check_report.h"
 
@@ -27,14 +28,17 @@ struct CheckFlags {
   bool json = false;
   bool all_ops = false;
   bool strict = false;
+  LimitFlags limits;
   std::string rewritten;  // where the model with its rewrites goes; empty: nowhere
 };
 
 bool is_terminal() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 
-Status check_file(const CheckFlags& flags, const compiler::PlanOptions& options) {
+Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
   REEF_RETURN_IF_ERROR(compiler::check_files({{flags.rewritten}, {flags.model}, {}, {}}));
-  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(flags.front_end));
+  options.budget = budget_of(flags.limits);
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(flags.front_end));
+  front_end.budget = options.budget;
   REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(flags.model, options, front_end));
   if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*checked.plan.model, flags.rewritten));
   const report::CheckSubject subject = checked.subject();
@@ -67,6 +71,7 @@ void add_check(CLI::App& app, Action& action) {
   command->add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
   command->add_option("--write-rewritten", flags->rewritten,
                       "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU");
+  add_limit_flags(*command, flags->limits);
   command->add_flag("--strict", flags->strict, "Exit with 1 if an operator stays on the CPU");
   command->add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
   command->footer("Example:\n  reef check models/reef_creatures_int8.tflite");

@@ -14,6 +14,7 @@
 #include "data_options.h"
 #include "evaluate/compare.h"
 #include "front_end_flags.h"
+#include "limit_flags.h"
 #include "progress.h"
 #include "simplify/simplify.h"
 #include "usage.h"
@@ -29,6 +30,7 @@ struct CompareArguments {
   int threads = 0;  // 0: as many as there are cores
   bool all = false;
   bool json = false;
+  LimitFlags limits = LimitFlags::for_data();
 };
 
 Result<std::shared_ptr<const ir::Model>> loaded(const std::string& path, const compiler::FrontEndOptions& front_end) {
@@ -63,9 +65,12 @@ Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
   REEF_RETURN_IF_ERROR(compiler::check_files(
       {{arguments.output}, {arguments.float_model, arguments.quantized}, {arguments.data.dataset}, {}}));
-  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
+  const Budget budget = budget_of(arguments.limits);
+  arguments.data.dataset.budget = budget;
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
+  front_end.budget = budget;
   REEF_ASSIGN_OR_RETURN(auto float_model, loaded(arguments.float_model, front_end));
-  REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized, {}));
+  REEF_ASSIGN_OR_RETURN(const auto quantized, loaded(arguments.quantized, {.budget = budget}));
   REEF_ASSIGN_OR_RETURN(float_model, closer_to(*quantized, float_model));
   REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen,
                         preprocess_for_both(arguments.data.dataset.preprocess, *float_model, *quantized));
@@ -80,6 +85,7 @@ Status run_compare(CompareArguments arguments) {
   evaluate::CompareOptions options;
   options.threads = arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
   options.effect_samples = arguments.effect_samples;
+  options.budget = budget;
   options.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
   auto comparison = evaluate::compare(float_model, quantized, *dataset, options);
   if (!comparison.ok()) return comparison.status().in(arguments.quantized);
@@ -117,6 +123,7 @@ void add_compare(CLI::App& app, Action& action) {
       ->check(not_negative())
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "Write a page with pictures (HTML) to this file");
+  add_limit_flags(*command, arguments->limits);
   command->add_flag("--all", arguments->all, "Show every layer");
   command->add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
       ->check(between(1, 256));

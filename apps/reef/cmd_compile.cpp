@@ -15,11 +15,11 @@
 #include "compile_sources.h"
 #include "compiler/compile.h"
 #include "compiler/compile_json.h"
+#include "compiler/front_end.h"
 #include "compiler/google_text.h"
 #include "console.h"
 #include "explanation_report.h"
-#include "formats/tflite/reader.h"
-#include "ir/verify.h"
+#include "limit_flags.h"
 #include "plan_options.h"
 #include "stage_text.h"
 #include "usage.h"
@@ -69,7 +69,9 @@ void add_googles_options(CLI::App& command, CompileArguments& arguments) {
   command.add_option("-k,--delegate_search_step", how.search_step, "Operations by which lengths in that search differ")
       ->check(between(1, 1000000))
       ->capture_default_str();
-  command.add_option("-t,--timeout_sec", how.timeout_seconds, "Seconds after which an attempt is given up")
+  command
+      .add_option("-t,--timeout_sec", how.timeout_seconds,
+                  "Seconds after which an attempt is given up, with everything that belongs to it")
       ->check(between(kShortestTimeout, kLongestTimeout))
       ->capture_default_str();
   // May be repeated (-aaa), as Google's may.
@@ -116,6 +118,7 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
   command
       .add_option("--stop-after", arguments.stop_after, "Only print what this stage made, as text; no file is written")
       ->transform(one_of(stage_names()));
+  add_limit_flags(command, arguments.quantize.limits);
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
 }
@@ -168,6 +171,7 @@ Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFi
 Status compile_models(CompileArguments arguments, bool& nothing_on_chip) {
   compiler::CompileOptions& how = arguments.how;
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
+  how.budget = how.plan.budget = budget_of(arguments.quantize.limits);
   how.write = arguments.stop_after.empty();
   how.cache_order = cache_order(arguments.plan);
   REEF_RETURN_IF_ERROR(quantize_sources(how, arguments.dumps, arguments.quantize, !arguments.json && !arguments.quiet));

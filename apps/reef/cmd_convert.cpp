@@ -144,6 +144,7 @@ Status convert(ConvertOptions options) {
   compiler::ConvertRequest request;
   request.model = options.file;
   REEF_ASSIGN_OR_RETURN(request.front_end, front_end_options(options.quantize.front_end));
+  request.front_end.budget = budget_of(options.quantize.limits);
   request.keep_qdq = options.keep_qdq;
   request.io = options.quantize.io;
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::convert_model(request));
@@ -173,6 +174,9 @@ void add_convert(CLI::App& app, Action& action) {
   add_data_options(*command, options->quantize);
   add_quantizer_options(*command, options->quantize);
   add_threads_option(*command, options->quantize);
+  constexpr double kLongest = 3600;  // of a file made to keep us busy; --data may take longer, and then says so
+  options->quantize.limits.seconds = kLongest;
+  add_limit_flags(*command, options->quantize.limits);
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
   command->footer(
       "Example:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224\n"

@@ -13,6 +13,7 @@
 #include "data_options.h"
 #include "evaluate/evaluation.h"
 #include "front_end_flags.h"
+#include "limit_flags.h"
 #include "progress.h"
 #include "usage.h"
 
@@ -32,6 +33,7 @@ struct EvalArguments {
   bool fused_floats = false;
   int threads = 0;  // 0: as many as there are cores
   bool json = false;
+  LimitFlags limits = LimitFlags::for_data();
 };
 
 void print_json(const EvalArguments& arguments, const data::Dataset& dataset, const evaluate::Evaluation& result,
@@ -79,7 +81,10 @@ void warn_about_offset(const EvalArguments& arguments, const evaluate::Evaluatio
 }
 
 Status eval(EvalArguments arguments) {
-  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
+  const Budget budget = budget_of(arguments.limits);
+  arguments.data.dataset.budget = budget;
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(arguments.front_end));
+  front_end.budget = budget;
   auto loaded = compiler::load_any_model(arguments.model, front_end);
   if (!loaded.ok()) return loaded.status();
   const auto model = std::make_shared<const ir::Model>(std::move(loaded->model));
@@ -95,6 +100,7 @@ Status eval(EvalArguments arguments) {
   Progress progress("samples");
   evaluate::RunnerOptions run;
   run.threads = arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
+  run.budget = budget;
   run.on_device = arguments.device == "virtual";
   run.tflite_release = arguments.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
   run.float_sums = arguments.fused_floats ? ops::FloatSums::kFused : ops::FloatSums::kAsTflite;
@@ -154,6 +160,7 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_flag("--fused-floats", arguments->fused_floats,
                     "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");
   command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  add_limit_flags(*command, arguments->limits);
   command->footer(
       "Example:\n  reef eval models/reef_creatures_int8.tflite --data models/images --labels "
       "models/reef_creatures_labels.txt "

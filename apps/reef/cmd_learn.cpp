@@ -16,11 +16,11 @@
 #include "console.h"
 #include "data/labels.h"
 #include "data_options.h"
-#include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
 #include "learn/head.h"
 #include "learn_report.h"
+#include "limit_flags.h"
 #include "progress.h"
 #include "usage.h"
 
@@ -37,11 +37,13 @@ struct LearnArguments {
   double l2 = -1;
   int threads = 0;
   bool json = false;
+  LimitFlags limits = LimitFlags::for_data();
 };
 
 Status learn(LearnArguments arguments) {
   compiler::LearnOptions& options = arguments.options;
   options.data = arguments.data.dataset;
+  options.data.budget = options.embed.budget = budget_of(arguments.limits);
   REEF_ASSIGN_OR_RETURN(options.front_end, front_end_options(arguments.front_end));
   if (arguments.data.shuffle >= 0) options.data.shuffle_seed = static_cast<std::uint32_t>(arguments.data.shuffle);
   if (!arguments.model_labels.empty()) {
@@ -107,6 +109,7 @@ void add_common(CLI::App& command, LearnArguments& arguments) {
                      "Page (HTML) that shows accuracy against the number of pictures, for both methods");
   command.add_option("--threads", arguments.threads, "Threads; results do not depend on it. Default: all cores")
       ->check(between(1, 256));
+  add_limit_flags(command, arguments.limits);
   command.add_flag("--json", arguments.json, "Print one JSON object (documented in docs/json.md)");
 }
 
@@ -230,9 +233,9 @@ struct JoinArguments {
 
 Status join_files(const JoinArguments& arguments) {
   REEF_RETURN_IF_ERROR(compiler::check_files({{arguments.output}, {arguments.extractor, arguments.head}, {}, {}}));
-  REEF_ASSIGN_OR_RETURN(const ir::Model extractor, tflite::load_model(arguments.extractor));
-  REEF_ASSIGN_OR_RETURN(const ir::Model head, tflite::load_model(arguments.head));
-  auto joined = learn::join(extractor, head);
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult extractor, compiler::load_tflite_model(arguments.extractor));
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult head, compiler::load_tflite_model(arguments.head));
+  auto joined = learn::join(extractor.model, head.model);
   if (!joined.ok()) return joined.status().in(fmt::format("{} + {}", arguments.extractor, arguments.head));
   REEF_RETURN_IF_ERROR(tflite::save_model(*joined, arguments.output));
   print_text("wrote {} ({} operators)\n", arguments.output, joined->subgraphs[0].operators.size());

@@ -45,6 +45,7 @@ void add_quantize(CLI::App& app, Action& action) {
   add_quantizer_options(command, how);
   add_front_end_flags(command, how.front_end);
   add_threads_option(command, how);
+  add_limit_flags(command, how.limits);
   command.add_option(
       "--report", how.request.report,
       "Also write a page (HTML) on which every layer's error is measured, worst first; see reef compare");

@@ -8,9 +8,11 @@
 #include "base/file.h"
 #include "base/output_place.h"
 #include "commands.h"
+#include "compiler/front_end.h"
 #include "console.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
+#include "limit_flags.h"
 #include "retarget/retarget.h"
 
 namespace reef::app {
@@ -26,6 +28,7 @@ struct RetargetOptions {
   bool dry_run = false;
   bool report = false;
   bool json = false;
+  LimitFlags limits;
 };
 
 void print_summary(const RetargetOptions& options, const retarget::Report& report) {
@@ -87,17 +90,20 @@ Json report_json(const RetargetOptions& options, const retarget::Report& report)
 }
 
 Status retarget_file(const RetargetOptions& options) {
+  const Budget budget = budget_of(options.limits);
   REEF_RETURN_IF_ERROR(
       check_outputs(std::vector{options.output}, std::vector{options.model, options.compiled, options.source}));
   REEF_ASSIGN_OR_RETURN(const Bytes compiled, read_file(options.compiled, tflite::kMaxFileBytes));
-  REEF_ASSIGN_OR_RETURN(const ir::Model model, tflite::load_model(options.model));
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult model, compiler::load_tflite_model(options.model));
+  if (!model.shape_note.empty()) print_error("reef: {}: {}\n", options.model, model.shape_note);
   retarget::Options how;
-  ir::Model source;
+  how.budget = budget;
+  compiler::FrontEndResult source;
   if (!options.source.empty()) {
-    REEF_ASSIGN_OR_RETURN(source, tflite::load_model(options.source));
-    how.source = &source;
+    REEF_ASSIGN_OR_RETURN(source, compiler::load_tflite_model(options.source));
+    how.source = &source.model;
   }
-  const auto result = retarget::retarget(compiled, model, how);
+  const auto result = retarget::retarget(compiled, model.model, how);
   if (!result.ok()) return result.status().in(options.compiled);
   if (!options.dry_run) REEF_RETURN_IF_ERROR(write_file(options.output, std::span(result->file)));
   if (options.json) {
@@ -126,6 +132,7 @@ void add_retarget(CLI::App& app, Action& action) {
       "The model that the template was compiled from: everything that is replaced is then checked first");
   auto* report = command->add_flag("--report", options->report, "List every place that changed");
   command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)")->excludes(report);
+  add_limit_flags(*command, options->limits);
   command->footer("Example:\n  reef retarget --template old_edgetpu.tflite new.tflite -o new_edgetpu.tflite");
   command->callback([options, &action] {
     if (options->output.empty() && !options->dry_run) throw CLI::RequiredError("-o or --dry-run");

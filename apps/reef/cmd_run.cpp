@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <memory>
 
 #include <fmt/ranges.h>
@@ -166,18 +167,19 @@ Status check_device_options(const RunOptions& options) {
   return ok_status();
 }
 
-cpu::InterpreterOptions interpreter_options_of(const RunOptions& options) {
+cpu::InterpreterOptions interpreter_options_of(const RunOptions& options, const Budget& budget) {
   cpu::InterpreterOptions result;
   result.threads = options.threads;
   result.profile = options.profile;
-  result.time_limit_seconds = options.time_limit;
-  result.max_memory_bytes = static_cast<std::int64_t>(options.memory_limit_gib * (1 << 30));
+  result.budget = budget;
+  result.max_memory_bytes = std::numeric_limits<std::int64_t>::max();  // the budget limits it
   result.tflite_release = options.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
   result.float_sums = options.fused_floats ? ops::FloatSums::kFused : ops::FloatSums::kAsTflite;
   return result;
 }
 
 Status run(const RunOptions& options) {
+  const Budget budget = budget_of(options.limits);
   REEF_RETURN_IF_ERROR(check_device_options(options));
   REEF_RETURN_IF_ERROR(check_run_files(options));
   REEF_ASSIGN_OR_RETURN(const device::TimelineOptions timing, timeline_options(options.time));
@@ -189,20 +191,23 @@ Status run(const RunOptions& options) {
   }
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(options.front_end));
   front_end.resizes_tflite = false;
+  front_end.may_resize = true;
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(options.model, front_end));
+  if (!loaded.shape_note.empty()) print_error("reef: {}: {}\n", options.model, loaded.shape_note);
   const bool is_tflite = loaded.format == compiler::ModelFormat::kTflite;
   const auto shared_model = std::make_shared<const ir::Model>(std::move(loaded.model));
   const ir::Model& model = *shared_model;
-  cpu::InterpreterOptions interpreter_options = interpreter_options_of(options);
+  cpu::InterpreterOptions interpreter_options = interpreter_options_of(options, budget);
   std::shared_ptr<device::Device> virtual_device;
   if (options.device == "virtual") {
     device::Options device_options;
     device_options.threads = options.threads;
+    device_options.budget = budget;
     if (options.max_cycles > 0) device_options.max_cycles = options.max_cycles;
     virtual_device = std::make_shared<device::Device>(device_options);
   }
   REEF_ASSIGN_OR_RETURN(const auto stop, stop_of(options, model, virtual_device.get()));
-  REEF_ASSIGN_OR_RETURN(const auto layers, LayerReport::create(options.layers, model, options.max_cycles));
+  REEF_ASSIGN_OR_RETURN(const auto layers, LayerReport::create(options.layers, model, options.max_cycles, budget));
   if (virtual_device != nullptr) {
     if (!has_edge_tpu_op(model)) {
       print_error("reef: note: the model is not compiled for the Edge TPU: all of it runs on the CPU\n");
@@ -306,11 +311,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--threads", options->threads, "Threads")->check(between(1, 256))->capture_default_str();
   command->add_option("--bench", options->bench, "Then time this many further runs")->check(not_negative());
   command->add_flag("--profile", options->profile, "Show the time of every op");
-  command->add_option("--time-limit", options->time_limit, "Seconds after which a run is stopped; 0: none")
-      ->check(not_negative());
-  command->add_option("--memory-limit", options->memory_limit_gib, "GiB that tensors may take")
-      ->check(between(0.001, 1024.0))
-      ->capture_default_str();
+  add_limit_flags(*command, options->limits);
   command
       ->add_option("--tflite", options->tflite_release,
                    "Release whose reference kernels to equal where releases differ (docs/numerics.md)")

@@ -7,6 +7,7 @@
 // that the compiler made are made here too. A model that remembers something runs several times. Where results differ,
 // the verdict says whether the file was made from another source or its program is wrong, and where.
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -15,15 +16,15 @@
 
 #include "base/file.h"
 #include "commands.h"
+#include "compiler/front_end.h"
 #include "compiler/index_inputs.h"
 #include "compiler/source_of_compiled.h"
 #include "compiler/verification.h"
 #include "console.h"
 #include "execute/cpu/evaluate.h"
 #include "formats/darwinn/reader.h"
-#include "formats/tflite/reader.h"
 #include "ir/pseudo_random.h"
-#include "ir/verify.h"
+#include "limit_flags.h"
 #include "runtime/edge_tpu_op.h"
 #include "tensor_io.h"
 #include "usage.h"
@@ -44,11 +45,14 @@ struct VerifyArguments {
   std::uint32_t seed = 1;
   int threads = 1;
   bool json = false;
+  LimitFlags limits;
 };
 
-cpu::InterpreterOptions interpreter_options(const VerifyArguments& arguments) {
+cpu::InterpreterOptions interpreter_options(const VerifyArguments& arguments, const Budget& budget) {
   cpu::InterpreterOptions options;
   options.threads = arguments.threads;
+  options.budget = budget;
+  options.max_memory_bytes = std::numeric_limits<std::int64_t>::max();  // the budget limits it
   return options;
 }
 
@@ -132,7 +136,7 @@ Result<std::vector<Tensors>> run_all(cpu::Interpreter& interpreter, const std::v
 // One view of the source after the other, until one gives what the compiled model gave.
 Result<Verdict> compare_with_chip(const VerifyArguments& arguments, const std::shared_ptr<const ir::Model>& source,
                                   const ir::Model& compiled, const std::vector<Tensors>& inputs,
-                                  const std::vector<Tensors>& found) {
+                                  const std::vector<Tensors>& found, const Budget& budget) {
   const compiler::SourceViews views = compiler::views_of_source(source, compiled);
   if (views.views.empty()) {
     return views.why.in(fmt::format("{} was not compiled from {}", arguments.compiled, arguments.source));
@@ -140,8 +144,8 @@ Result<Verdict> compare_with_chip(const VerifyArguments& arguments, const std::s
   std::optional<Verdict> first;
   Status problem;
   for (const compiler::SourceView& view : views.views) {
-    auto evaluation =
-        compiler::PartwiseEvaluation::create(view.model, view.parts, view.generations, interpreter_options(arguments));
+    auto evaluation = compiler::PartwiseEvaluation::create(view.model, view.parts, view.generations,
+                                                           interpreter_options(arguments, budget));
     auto expected = evaluation.ok() ? run_all((*evaluation)->interpreter(), inputs) : evaluation.status();
     if (!expected.ok()) {
       if (problem.ok()) problem = expected.status();
@@ -154,6 +158,7 @@ Result<Verdict> compare_with_chip(const VerifyArguments& arguments, const std::s
     first = std::move(verdict);
   }
   if (first) return *first;
+  if (problem.code() == StatusCode::kResourceExhausted) return problem;
   return problem.in("in the chip's arithmetic (--against tflite goes without)");
 }
 
@@ -179,16 +184,19 @@ void print_verdict(const VerifyArguments& arguments, const Verdict& verdict) {
   for (const std::string& sentence : verdict.difference.sentences) print_text("{}\n", sentence);
 }
 
+Result<std::shared_ptr<const ir::Model>> loaded(const std::string& path) {
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::load_tflite_model(path));
+  if (!result.shape_note.empty()) print_error("reef: {}: {}\n", path, result.shape_note);
+  return std::make_shared<const ir::Model>(std::move(result.model));
+}
+
 Status verify(const VerifyArguments& arguments) {
-  REEF_ASSIGN_OR_RETURN(ir::Model loaded, tflite::load_model(arguments.source));
-  REEF_RETURN_IF_ERROR(ir::verify(loaded).in(arguments.source));
-  const auto source = std::make_shared<const ir::Model>(std::move(loaded));
-  REEF_ASSIGN_OR_RETURN(ir::Model other, tflite::load_model(arguments.compiled));
-  REEF_RETURN_IF_ERROR(ir::verify(other).in(arguments.compiled));
-  const auto compiled = std::make_shared<const ir::Model>(std::move(other));
+  const Budget budget = budget_of(arguments.limits);
+  REEF_ASSIGN_OR_RETURN(const auto source, loaded(arguments.source));
+  REEF_ASSIGN_OR_RETURN(const auto compiled, loaded(arguments.compiled));
   REEF_REQUIRE(!source->subgraphs.empty() && !compiled->subgraphs.empty(), "a model has no graph");
   // Prepared in any case: that checks shapes and attributes, which the chip reference relies on.
-  auto on_cpu = cpu::prepared(source, interpreter_options(arguments));
+  auto on_cpu = cpu::prepared(source, interpreter_options(arguments, budget));
   if (!on_cpu.ok()) return on_cpu.status().in(arguments.source);
   std::vector<Tensors> inputs;
   const int runs = arguments.inputs.empty() && remembers(*source) ? kRunsWithState : 1;
@@ -197,8 +205,8 @@ Status verify(const VerifyArguments& arguments) {
     REEF_ASSIGN_OR_RETURN(Tensors made, made_inputs(arguments, *source, **on_cpu, seed));
     inputs.push_back(std::move(made));
   }
-  const auto chip = std::make_shared<device::Device>(device::Options{.threads = arguments.threads});
-  cpu::InterpreterOptions with_chip = interpreter_options(arguments);
+  const auto chip = std::make_shared<device::Device>(device::Options{.threads = arguments.threads, .budget = budget});
+  cpu::InterpreterOptions with_chip = interpreter_options(arguments, budget);
   with_chip.foreign_ops.push_back(runtime::edge_tpu_op(chip));
   auto on_chip = cpu::prepared(compiled, with_chip);
   if (!on_chip.ok()) return on_chip.status().in(arguments.compiled);
@@ -206,7 +214,7 @@ Status verify(const VerifyArguments& arguments) {
   if (!found.ok()) return found.status().in(arguments.compiled);
   Result<Verdict> verdict = Verdict{};
   if (arguments.against == "chip") {
-    verdict = compare_with_chip(arguments, source, *compiled, inputs, *found);
+    verdict = compare_with_chip(arguments, source, *compiled, inputs, *found, budget);
   } else {
     const auto expected = run_all(**on_cpu, inputs);
     if (!expected.ok()) return expected.status().in(arguments.source);
@@ -250,6 +258,7 @@ void add_verify(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--threads", arguments->threads, "Threads")->check(between(1, 256))->capture_default_str();
   command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  add_limit_flags(*command, arguments->limits);
   command->footer(
       "Exit code 0: every output is within the tolerance; 1: not, or one of the two does not run. Where values "
       "differ,\n"

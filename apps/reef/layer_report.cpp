@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "compiler/front_end.h"
 #include "console.h"
 #include "formats/numpy/npy.h"
-#include "formats/tflite/reader.h"
 #include "ir/describe.h"
 
 namespace reef::app {
@@ -68,17 +68,18 @@ Result<std::vector<std::string>> wanted_names(const std::string& text, const ir:
 }  // namespace
 
 Result<std::unique_ptr<LayerReport>> LayerReport::create(const LayerOptions& options, const ir::Model& compiled,
-                                                         std::int64_t max_steps) {
+                                                         std::int64_t max_steps, const Budget& budget) {
   std::unique_ptr<LayerReport> report;
   if (!options.are_wanted()) return report;
   REEF_REQUIRE(!options.source.empty(),
                "--layers needs --source: a compiled model does not say what its layers are, the model that it was "
                "compiled from does");
   report = std::make_unique<LayerReport>();
-  REEF_ASSIGN_OR_RETURN(report->source_, tflite::load_model(options.source));
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_tflite_model(options.source));
+  report->source_ = std::move(loaded.model);
   REEF_REQUIRE(!report->source_.subgraphs.empty(), "{} has no graph", options.source);
   REEF_ASSIGN_OR_RETURN(report->names_, wanted_names(options.layers, report->source_.subgraphs[0]));
-  auto tensors = runtime::LayerTensors::create(compiled, report->source_, max_steps);
+  auto tensors = runtime::LayerTensors::create(compiled, report->source_, max_steps, budget);
   if (!tensors.ok()) return tensors.status().in("--source " + options.source);
   report->tensors_ = std::move(tensors).value();
   return report;

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "ir/model.h"
 #include "result_files.h"
@@ -25,7 +26,7 @@ class LayerReport {
  public:
   // Null if none are wanted.
   static Result<std::unique_ptr<LayerReport>> create(const LayerOptions& options, const ir::Model& compiled,
-                                                     std::int64_t max_steps);
+                                                     std::int64_t max_steps, const Budget& budget);
 
   device::Observer& observer() { return tensors_->observer(); }
   // After the run: takes the tensors that were asked for and writes them to `folder`, unless it is empty.

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "compiler/quantize_driver.h"
 #include "front_end_flags.h"
+#include "limit_flags.h"
 
 namespace reef::app {
 
@@ -19,6 +20,7 @@ struct QuantizeArguments {
   std::string calibration = "auto";
   bool no_equalization = false, no_bias_correction = false, no_float = false, adaptive_rounding = false;
   bool keep_structure = false;
+  LimitFlags limits = LimitFlags::for_data();
 
   bool has_data() const { return !request.data.path.empty(); }
 };

@@ -21,18 +21,31 @@ struct Ranked {
   double value;
 };
 
-// Largest values first; equal ones in index order.
-std::vector<Ranked> top_values(const std::vector<double>& values, int count) {
+bool is_larger(const Ranked& a, const Ranked& b) { return a.value != b.value ? a.value > b.value : a.index < b.index; }
+
+// The `most` largest, in any order.
+void keep_largest(std::vector<Ranked>& ranked, std::size_t most) {
+  if (ranked.size() <= most) return;
+  std::nth_element(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(most), ranked.end(), is_larger);
+  ranked.resize(most);
+}
+
+// Largest values first; equal ones in index order; no more than `count`. Goes through the tensor in pieces: a list of
+// all values would take many times the memory of the tensor itself, which --memory-limit has granted.
+Result<std::vector<Ranked>> top_values(const ops::Tensor& tensor, int count) {
+  constexpr std::size_t kPiece = 1 << 16;
+  const auto most = static_cast<std::size_t>(std::max(count, 0));
+  const auto all = static_cast<std::size_t>(tensor.elements());
   std::vector<Ranked> ranked;
-  for (std::size_t i = 0; i < values.size(); ++i) ranked.push_back({i, values[i]});
-  const auto larger = [](const Ranked& a, const Ranked& b) {
-    return a.value != b.value ? a.value > b.value : a.index < b.index;
-  };
-  const std::size_t kept = std::min(ranked.size(), static_cast<std::size_t>(std::max(count, 0)));
-  std::erase_if(ranked, [](const Ranked& r) { return std::isnan(r.value); });
-  std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(std::min(kept, ranked.size())),
-                    ranked.end(), larger);
-  ranked.resize(std::min(kept, ranked.size()));
+  for (std::size_t first = 0; first < all || first == 0; first += kPiece) {
+    REEF_ASSIGN_OR_RETURN(const auto values, evaluate::real_values(tensor, first, std::min(kPiece, all - first)));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!std::isnan(values[i])) ranked.push_back({first + i, values[i]});
+    }
+    if (ranked.size() > most + kPiece) keep_largest(ranked, most);
+  }
+  keep_largest(ranked, most);
+  std::sort(ranked.begin(), ranked.end(), is_larger);
   return ranked;
 }
 
@@ -69,9 +82,9 @@ void print_profile(const cpu::Interpreter& interpreter) {
 void print_output(const cpu::Interpreter& interpreter, int i, int top, const std::vector<std::string>& labels) {
   const ops::Tensor& tensor = interpreter.output(i);
   print_text("output {} '{}' {} {}\n", i, printable(tensor.name), ir::type_name(tensor.type), tensor.shape.to_string());
-  const auto reals = evaluate::real_values(tensor);
-  if (!reals.ok()) return;
-  for (const Ranked& rank : top_values(*reals, top)) {
+  const auto ranked = top_values(tensor, top);
+  if (!ranked.ok()) return;
+  for (const Ranked& rank : *ranked) {
     const std::string label = label_of(tensor, rank.index, labels);
     print_text("  {:>6}  {:>12.6g}  {}\n", rank.index, rank.value, printable(label));
   }
@@ -91,8 +104,8 @@ Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
   for (int i = 0; i < interpreter.output_count(); ++i) {
     Json output = tensor_json(interpreter.output(i));
     if (!options.out.empty()) output["file"] = fmt::format("{}/out{}.bin", options.out, i);
-    if (const auto reals = evaluate::real_values(interpreter.output(i)); reals.ok()) {
-      for (const Ranked& rank : top_values(*reals, options.top)) {
+    if (const auto ranked = top_values(interpreter.output(i), options.top); ranked.ok()) {
+      for (const Ranked& rank : *ranked) {
         Json row = {{"index", rank.index}, {"value", rank.value}};
         if (const std::string label = label_of(interpreter.output(i), rank.index, labels); !label.empty()) {
           row["label"] = label;

@@ -11,6 +11,7 @@
 #include "execute/cpu/interpreter.h"
 #include "front_end_flags.h"
 #include "layer_report.h"
+#include "limit_flags.h"
 #include "time_report.h"
 
 namespace reef::app {
@@ -34,8 +35,7 @@ struct RunOptions {
   int threads = 1;
   int bench = 0;
   bool profile = false;
-  double time_limit = 0;
-  double memory_limit_gib = 4;
+  LimitFlags limits;
   std::string tflite_release = "current";
   bool fused_floats = false;
   bool json = false;

@@ -2,11 +2,10 @@
 // reef.h: learning.
 #include <limits>
 
+#include "compiler/front_end.h"
 #include "compiler/learn_json.h"
-#include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "guard.h"
-#include "ir/verify.h"
 #include "learn/engine.h"
 #include "learn/softmax_head.h"
 #include "learn/softmax_regression.h"
@@ -23,9 +22,8 @@ namespace {
 Result<ir::Model> model_of(const void* bytes, std::size_t size) {
   REEF_RETURN_IF_ERROR(require(bytes, "model"));
   const auto* first = static_cast<const std::uint8_t*>(bytes);
-  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(Bytes(std::vector<std::uint8_t>(first, first + size))));
-  REEF_RETURN_IF_ERROR(ir::verify(model));
-  return model;
+  REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult read, compiler::read_tflite_model(Bytes::copy_of({first, size})));
+  return std::move(read.model);
 }
 
 Status give_model(const ir::Model& model, char** bytes, std::size_t* size) {

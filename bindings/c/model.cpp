@@ -8,7 +8,6 @@
 #include "formats/tflite/reader.h"
 #include "guard.h"
 #include "handles.h"
-#include "ir/verify.h"
 
 namespace reef::c_api {
 namespace {
@@ -97,7 +96,7 @@ reef_status reef_model_load(const char* path, reef_model** model) {
   return guarded([&]() -> Status {
     REEF_RETURN_IF_ERROR(require(path, "path"));
     REEF_RETURN_IF_ERROR(require(model, "model"));
-    REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(path));
+    REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(path, {.may_resize = true}));
     return hand_over(std::move(loaded.model), path, model);
   });
 }
@@ -108,9 +107,9 @@ reef_status reef_model_read(const void* bytes, size_t size, reef_model** model) 
     REEF_RETURN_IF_ERROR(require(model, "model"));
     REEF_REQUIRE(size <= tflite::kMaxFileBytes, "a model of {} bytes is too large", size);
     const auto* const first = static_cast<const std::uint8_t*>(bytes);
-    REEF_ASSIGN_OR_RETURN(ir::Model read, tflite::read_model(Bytes::copy_of({first, size})));
-    REEF_RETURN_IF_ERROR(ir::verify(read));
-    return hand_over(std::move(read), "model in memory", model);
+    REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult read,
+                          compiler::read_tflite_model(Bytes::copy_of({first, size}), {.may_resize = true}));
+    return hand_over(std::move(read.model), "model in memory", model);
   });
 }
 

@@ -56,6 +56,7 @@ Result<AuditReport> audit(const darwinn::Executable& program, const darwinn::Exe
   } else {
     report.not_covered.emplace_back(std::string_view("the program behind the parameter-caching program"));
   }
+  REEF_RETURN_IF_ERROR(options.budget.check("auditing a compiled program"));
   const bool is_full = findings.is_full();
   for (Finding& finding : findings.take()) {
     (finding.kind == FindingKind::kNeverWritten ? report.notes : report.findings).push_back(std::move(finding));

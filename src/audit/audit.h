@@ -28,6 +28,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "formats/darwinn/package.h"
 
@@ -106,6 +107,7 @@ struct AuditReport {
 
 struct AuditOptions {
   std::int64_t max_steps = std::int64_t{1} << 30;  // of all units; the walk ends there and is not complete
+  Budget budget = {};                              // the walk fails when it is over
 };
 
 // `caching` may be null: the program is complete in itself. Fails where the bytes are no instructions.

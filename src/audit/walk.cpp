@@ -40,7 +40,7 @@ std::int64_t PassCount::more_up_to(std::int64_t position) {
 }
 
 Walk::Walk(Findings& findings, Statistics& statistics, const AuditOptions& options)
-    : findings_(findings), statistics_(statistics), options_(options), budget_(options.max_steps) {
+    : findings_(findings), statistics_(statistics), options_(options) {
   using enum isa::Unit;
   for (int t = 0; t < chip::kTiles; ++t) {
     TileState& tile = *tiles_.emplace_back(std::make_unique<TileState>());
@@ -136,9 +136,16 @@ bool Walk::run(const Listing& listing) {
   return !is_broken_;
 }
 
-bool Walk::overspent() {
-  if (!is_stopped()) stop(fmt::format("the programs take more than {} steps", budget_));
-  return false;
+bool Walk::look_at_limits() {
+  constexpr std::int64_t kStepsBetweenLooks = 1 << 12;
+  next_look_ = std::min(options_.max_steps, steps_ + kStepsBetweenLooks);
+  if (is_stopped()) return false;
+  if (steps_ > options_.max_steps) {
+    stop(fmt::format("the programs take more than {} steps", options_.max_steps));
+  } else if (options_.budget.is_over()) {
+    stop("the time limit has passed");
+  }
+  return !is_stopped();
 }
 
 void Walk::wake(int actor) {

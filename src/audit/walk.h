@@ -152,9 +152,10 @@ class Walk {
   void finish(Worker& worker);
   bool spend(std::int64_t steps) {
     steps_ += steps;
-    return steps_ <= budget_ || overspent();
+    return steps_ <= next_look_ || look_at_limits();
   }
-  bool overspent();  // always false
+  // Whether neither the number of steps nor the budget of time is used up; else the walk stops.
+  bool look_at_limits();
   void dispatch(TileState& tile);
   bool fence_passes(TileState& tile, const Job& job, const isa::TileFence& fence);
   Agent& agent(int number) { return agents_[static_cast<std::size_t>(number)]; }
@@ -242,7 +243,7 @@ class Walk {
   std::array<std::vector<int>, 2> ring_sleepers_;
   std::deque<int> ready_;
   std::array<bool, kActors> is_ready_{};
-  std::int64_t steps_ = 0, budget_ = 0;
+  std::int64_t steps_ = 0, next_look_ = 0;
   // Scalar core.
   ScalarState scalar_;
   std::size_t next_ = 0;  // instruction

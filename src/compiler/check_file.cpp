@@ -28,6 +28,7 @@ Result<CheckedFile> check_file(const std::string& path, const PlanOptions& optio
   auto plan = make_plan(checked.given, options);
   if (!plan.ok()) return plan.status().in(path);
   checked.plan = std::move(plan).value();
+  if (!loaded.shape_note.empty()) checked.plan.partition.notes.push_back(loaded.shape_note);
   // What `reef compile` does: parts that have code.
   PartSearchOptions search;
   search.plan = options;

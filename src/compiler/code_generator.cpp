@@ -60,6 +60,7 @@ bool is_surely_too_large(const PartProgram& part, std::int64_t narrow_bytes) {
 Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const GenerationOptions& options) {
   lower::LowerOptions how{options.level.value_or(part.level), part.refused};
   how.lstm_arguments = options.lstm_arguments;
+  how.budget = part.budget;
   if (options.slices) {
     how.groups = *options.slices;
     how.hosted = options.hosted;
@@ -101,6 +102,7 @@ Result<PartCode> generate_part_with(const PartProgram& part, const GenerationOpt
   const Status scheduled = schedule::schedule(program, how, &shortage);
   if (!scheduled.ok() && part.crowded != nullptr) *part.crowded = shortage.op;
   REEF_RETURN_IF_ERROR(scheduled);
+  REEF_RETURN_IF_ERROR(part.budget.check("generating code"));
   REEF_ASSIGN_OR_RETURN(emit::EmittedPackage emitted,
                         emit::package(part.model, program,
                                       {part.min_runtime_version, part.caching_token,

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "formats/darwinn/package.h"
 #include "ir/model.h"
@@ -40,6 +41,7 @@ struct PartProgram {
   // Gets the operators that there is no code for, when the answer is kUnsupported; empty: the reason lies in none
   // alone.
   std::vector<lower::RefusedOp>* refused = nullptr;
+  Budget budget = {};  // kResourceExhausted when it is over
   // Gets the operator at which memory is shortest, where that is the reason; else it is left as it is.
   std::int32_t* crowded = nullptr;
 };

@@ -22,7 +22,8 @@ void Compilation::tell(std::string_view stage, const std::string& file) {
 }
 
 bool Compilation::compile_all() {
-  start_ = attempt_start_ = Clock::now();
+  start_ = Clock::now();
+  begin_attempt();
   if (const Status status = check_compile_request(options_); !status.ok()) return refuse_request("", status.message());
   std::vector<Source> sources;
   for (const std::string& path : options_.models) {
@@ -41,7 +42,8 @@ bool Compilation::compile_all() {
     // The driver takes parameters of equal tokens for lying side by side on the chip, which those of segments do not.
     ++caching_token_;
     if (!compile_together(one, plan)) return false;
-    start_ = attempt_start_ = Clock::now();
+    start_ = Clock::now();
+    begin_attempt();
   }
   return true;
 }

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/bytes.h"
 #include "base/status.h"
 #include "compiler/code_generator.h"
@@ -53,8 +54,10 @@ struct CompileOptions {
   int segments = 1;                        // -n
   bool search = false;                     // -d
   int search_step = 1;                     // -k
-  double timeout_seconds =
-      180;  // -t: of each attempt (-d makes several), and of each segment; looked at between stages
+  // -t: of each attempt (-d makes several), and of each segment; of everything that is done for it, trying it out
+  // included.
+  double timeout_seconds = 180;
+  Budget budget = {};  // of everything together
   bool keep_signatures = false;
   NoCode no_code = NoCode::kCpu;
   tiled::Level level = tiled::kDefaultLevel;  // -O0, -O1
@@ -76,7 +79,7 @@ struct CompiledOp {
   std::string why_no_code;
 };
 
-// What became of trying a file out.
+// What became of trying a file out: each part against the chip reference, then the file's own bytes as a whole.
 struct Verified {
   bool done = false;          // the bytes of the whole file were run, and every output compared
   std::string why_not;        // unless done
@@ -95,7 +98,6 @@ struct CompiledFile {
   std::shared_ptr<const std::vector<std::uint8_t>> content;  // of `output`
   std::string log_content;
   std::int64_t output_bytes = 0;
-  std::shared_ptr<const ir::Model> given;  // as read, or as cut
   Plan plan;
   std::vector<CompiledOp> ops;
   // Operators of plan.model that stay on the CPU only because there is no code for them.

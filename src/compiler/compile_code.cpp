@@ -11,7 +11,7 @@
 namespace reef::compiler {
 
 bool Compilation::refuse_failed(CompiledFile& file) {
-  if (!options_.search && file.attempts.back().is_late) return refuse(timed_out(file.input, options_.timeout_seconds));
+  if (!options_.search && file.attempts.back().is_late) return refuse_late(file.input, "generating code");
   return refuse({Refusal::Kind::kFailed, file.input,
                  fmt::format("{}: {}", file.input, file.attempts.back().status.message()),
                  options_.search ? std::move(file.attempts) : std::vector<Attempt>()});
@@ -57,7 +57,7 @@ bool Compilation::choose(std::int64_t& room, CompiledFile& file, Generated& gene
   const PartSearchReport search = file.search;
   const auto attempt = [&](Result<partition::Partition> division, bool is_whole) -> Result<bool> {
     if (!division.ok()) return division.status();
-    if (!file.attempts.empty()) attempt_start_ = Clock::now();
+    if (!file.attempts.empty()) begin_attempt();
     std::int64_t left = room;
     ChipMemory chip = chip_;
     Attempt& tried = file.attempts.emplace_back();
@@ -95,7 +95,7 @@ bool Compilation::choose(std::int64_t& room, CompiledFile& file, Generated& gene
   }
   if (!found.ok()) return refuse_request(file.input, found.status().in(file.input).message());
   if (found->ops == 0) return refuse_failed(file);
-  if (options_.search) attempt_start_ = Clock::now();
+  if (options_.search) begin_attempt();
   file.plan = std::move(accepted_);
   room = room_after_;
   chip_ = chip_after_;
@@ -166,7 +166,7 @@ Result<PartCode> Compilation::code_of(const ir::Model& model, const partition::P
   // What nobody is predicted to need is for whoever turns out to need it.
   return options_.generate({model, part.ops, part.inputs, part.outputs, options_.plan.runtime, caching_token_,
                             chip.is_shared, part.cost.cache_capacity + unshared_bytes_, chip.room, options_.level,
-                            &trial.refused, &trial.crowded});
+                            &trial.refused, attempt_, &trial.crowded});
 }
 
 Result<Generated> Compilation::generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,

@@ -50,12 +50,17 @@ std::string Compilation::why_not_verified(const CompiledFile& file) const {
   if (file.ops.empty()) return "there is no machine code to try";
   const auto lacks_code = [](const CompiledOp& op) { return !op.has_code; };
   if (std::any_of(file.ops.begin(), file.ops.end(), lacks_code)) return "not all of it has machine code";
-  if (options_.verify == Verify::kAlways || seconds <= kQuickSeconds) return "";
+  if (options_.verify == Verify::kAlways) return "";
+  if (seconds > attempt_.seconds_left()) {
+    return fmt::format("it would take about {:.0f} s (estimated), and {:.0f} s are left; --verify does it", seconds,
+                       attempt_.seconds_left());
+  }
+  if (seconds <= kQuickSeconds) return "";
   return fmt::format("it would take about {:.0f} s (estimated); --verify does it", seconds);
 }
 
 bool Compilation::verify_together(std::vector<CompiledFile>& files) {
-  FileVerifier verifier;
+  FileVerifier verifier(attempt_);
   std::vector<std::size_t> tried;  // files that are tried out, by their number in `verifier`
   std::size_t parts = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -65,6 +70,7 @@ bool Compilation::verify_together(std::vector<CompiledFile>& files) {
     if (!file.verified.done) continue;
     tell("verify", file.input);
     const Status status = verifier.add(unverified_[i]);
+    if (is_late()) return refuse_late(file.input, "verifying the compiled code");
     if (!status.ok()) return refuse_wrong(file, status);
     tried.push_back(i);
     parts += file.ops.size();
@@ -96,7 +102,11 @@ bool Compilation::verify_round(FileVerifier& verifier, std::size_t number, std::
         verified.comparison.why_not_whole);
     return true;
   }
-  if (compared.status().code() != StatusCode::kUnsupported) return refuse_wrong(file, compared.status());
+  if (is_late()) return refuse_late(file.input, "verifying the compiled code");
+  const StatusCode code = compared.status().code();
+  if (code != StatusCode::kUnsupported && code != StatusCode::kResourceExhausted) {
+    return refuse_wrong(file, compared.status());
+  }
   verified.why_not = compared.status().message();
   return true;
 }

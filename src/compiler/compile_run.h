@@ -37,6 +37,7 @@ struct Source {
   Bytes file;         // empty for a segment
   std::int64_t bytes = 0;
   std::shared_ptr<const ir::Model> model;
+  std::string shape_note;  // for the user: declared shapes that were replaced; empty: none
 };
 
 // Parts with their code, or without.
@@ -74,11 +75,17 @@ class Compilation {
     return refuse({Refusal::Kind::kRequest, model, std::move(explanation), {}});
   }
   Status timeout() const {
+    REEF_RETURN_IF_ERROR(options_.budget.check("compiling"));
     return make_error(StatusCode::kResourceExhausted, "{} seconds were not enough", options_.timeout_seconds);
+  }
+  // `stage`: as for Budget::check.
+  bool refuse_late(const std::string& path, std::string_view stage) {
+    return refuse(timed_out(path, attempt_.check(stage)));
   }
   bool refuse_failed(CompiledFile& file);
   // The time is an attempt's; the first begins with loading and planning.
-  bool is_late() const { return milliseconds_since(attempt_start_) > options_.timeout_seconds * 1000; }
+  bool is_late() const { return attempt_.is_over(); }
+  void begin_attempt() { attempt_ = options_.budget.within(options_.timeout_seconds, "--timeout_sec SECONDS"); }
 
   // ---- The course (compile.cpp) ----
 
@@ -140,8 +147,8 @@ class Compilation {
 
   const CompileOptions& options_;
   CompileResult result_;
-  Clock::time_point start_;          // of what runs under one timer
-  Clock::time_point attempt_start_;  // of what -t limits
+  Clock::time_point start_;  // of what runs under one timer
+  Budget attempt_;           // of what -t limits
   std::uint64_t caching_token_ = 0;
   std::int64_t unshared_bytes_ = 0;  // of the chip's memory that no model needs
   ChipMemory chip_, chip_after_;     // of what is being compiled, and after the last attempt

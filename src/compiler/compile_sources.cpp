@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "compiler/compile_names.h"
 #include "compiler/compile_run.h"
+#include "compiler/front_end.h"
 #include "formats/darwinn/reader.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
@@ -28,12 +29,10 @@ bool Compilation::load(const std::string& path, Source& source) {
   if (!file.ok()) return refuse(not_parsed(path, file.status()));
   source.file = std::move(file).value();
   source.bytes = static_cast<std::int64_t>(source.file.size());
-  auto model = tflite::read_model(source.file);
-  if (!model.ok()) return refuse(not_parsed(path, model.status().in(path)));
-  Status status = ir::verify(*model);
-  if (status.ok() && model->subgraphs.empty()) status = invalid_input("the model has no subgraph");
-  if (!status.ok()) return refuse(not_parsed(path, status.in(path)));
-  source.model = std::make_shared<const ir::Model>(std::move(model).value());
+  auto read = read_tflite_model(source.file);
+  if (!read.ok()) return refuse(not_parsed(path, read.status().in(path)));
+  source.model = std::make_shared<const ir::Model>(std::move(read->model));
+  source.shape_note = std::move(read->shape_note);
   const auto& operators = source.model->subgraphs.front().operators;
   const bool is_compiled = std::any_of(operators.begin(), operators.end(), darwinn::is_edge_tpu_op);
   return is_compiled ? refuse(already_compiled(path)) : true;
@@ -42,10 +41,12 @@ bool Compilation::load(const std::string& path, Source& source) {
 bool Compilation::plan(const Source& source, const PlanOptions& how, Plan& result) {
   PlanOptions options = how;
   options.partition.explain = false;
+  options.budget = attempt_;
   auto plan = make_plan(source.model, options);
+  if (is_late()) return refuse_late(source.path, "planning");
   if (!plan.ok()) return refuse_request(source.path, plan.status().in(source.path).message());
   result = std::move(plan).value();
-  return is_late() ? refuse(timed_out(source.path, options_.timeout_seconds)) : true;
+  return true;
 }
 
 bool Compilation::plan_one(const Source& source, const PlanOptions& how, CompiledFile& file) {
@@ -54,9 +55,9 @@ bool Compilation::plan_one(const Source& source, const PlanOptions& how, Compile
   file.input_bytes = source.bytes;
   file.output = compiled_path(options_, source.stem);
   file.log = log_path(options_, source.stem);
-  file.given = source.model;
   tell("plan", file.input);
   if (!plan(source, how, file.plan)) return false;
+  if (!source.shape_note.empty()) file.plan.partition.notes.push_back(source.shape_note);
   if (options_.segments > 1) {
     file.plan.rewrites = std::exchange(rewrites_, {});  // of the whole model: with its first segment
   } else if (file.plan.assessment.is_float()) {         // a segment may well lie behind the last operator of 8 bits

@@ -2,21 +2,19 @@
 #include "compiler/file_verification.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "compiler/front_end.h"
+#include "compiler/partwise_evaluation.h"
+#include "execute/cpu/evaluate.h"
 #include "formats/darwinn/reader.h"
-#include "formats/tflite/reader.h"
 #include "ir/pseudo_random.h"
-#include "ir/verify.h"
 #include "runtime/edge_tpu_op.h"
 
 namespace reef::compiler {
 namespace {
 
-using Tensors = std::vector<std::vector<std::uint8_t>>;
-
-Tensors made_inputs(cpu::Interpreter& interpreter, std::uint32_t seed) {
-  Tensors inputs;
+TensorList made_inputs(cpu::Interpreter& interpreter, std::uint32_t seed) {
+  TensorList inputs;
   for (int i = 0; i < interpreter.input_count(); ++i) {
     std::vector<std::uint8_t>& bytes = inputs.emplace_back(interpreter.input_bytes(i).size());
     ir::fill_pseudo_random(interpreter.input(i).type, seed++, std::as_writable_bytes(std::span(bytes)));
@@ -24,19 +22,11 @@ Tensors made_inputs(cpu::Interpreter& interpreter, std::uint32_t seed) {
   return inputs;
 }
 
-Result<Tensors> results_of(cpu::Interpreter& interpreter, const Tensors& inputs) {
+Result<TensorList> results_of(cpu::Interpreter& interpreter, const TensorList& inputs) {
   interpreter.reset_variables();
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::span<std::byte> to = interpreter.input_bytes(static_cast<int>(i));
-    if (!inputs[i].empty()) std::memcpy(to.data(), inputs[i].data(), inputs[i].size());
-  }
-  REEF_RETURN_IF_ERROR(interpreter.invoke());
-  Tensors results;
-  for (int i = 0; i < interpreter.output_count(); ++i) {
-    const ops::Tensor& tensor = interpreter.output(i);
-    const auto* data = reinterpret_cast<const std::uint8_t*>(tensor.data);
-    results.emplace_back(data, data + tensor.bytes);
-  }
+  REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> values, cpu::run_once(interpreter, inputs));
+  TensorList results;
+  for (cpu::Value& value : values) results.push_back(std::move(value.bytes));
   return results;
 }
 
@@ -65,14 +55,16 @@ Result<std::vector<VerifiedPart>> in_order_of(const std::vector<darwinn::Package
 
 }  // namespace
 
-FileVerifier::FileVerifier() : device_(std::make_shared<device::Device>()) {}
+FileVerifier::FileVerifier(Budget budget)
+    : budget_(std::move(budget)),
+      device_(std::make_shared<device::Device>(device::Options{.budget = budget_})),
+      parts_(budget_) {}
 
 Status FileVerifier::add(const FileToVerify& file) {
   Loaded& loaded = files_.emplace_back();
   loaded.file = file;
-  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(file.data));
-  REEF_RETURN_IF_ERROR(ir::verify(model));
-  loaded.compiled = std::make_shared<const ir::Model>(std::move(model));
+  REEF_ASSIGN_OR_RETURN(FrontEndResult read, read_tflite_model(file.data));
+  loaded.compiled = std::make_shared<const ir::Model>(std::move(read.model));
   for (const ir::Operator& op : loaded.compiled->subgraphs[0].operators) {
     if (!darwinn::is_edge_tpu_op(op)) continue;
     REEF_ASSIGN_OR_RETURN(darwinn::CustomOptions options, darwinn::read_custom_options(op.custom_options));
@@ -86,16 +78,15 @@ Status FileVerifier::add(const FileToVerify& file) {
 // The source is prepared first: what it has that the CPU runtime does not run is no fault of the compiled file.
 Status FileVerifier::prepare_whole(Loaded& loaded) const {
   cpu::InterpreterOptions options;
-  options.tflite_release = ops::TfliteRelease::kCurrent;
-  auto source = cpu::Interpreter::create(loaded.file.model, options);
-  Status status = source.ok() ? (*source)->prepare() : source.status();
-  if (!status.ok()) {
-    loaded.why_not_whole = status.message();
+  options.budget = budget_;
+  if (const auto source = cpu::prepared(loaded.file.model, options); !source.ok()) {
+    if (source.status().code() == StatusCode::kResourceExhausted) return source.status();
+    loaded.why_not_whole = source.status().message();
     return ok_status();
   }
   options.foreign_ops = {runtime::edge_tpu_op(device_)};
-  REEF_ASSIGN_OR_RETURN(loaded.interpreter, cpu::Interpreter::create(loaded.compiled, options));
-  return loaded.interpreter->prepare();
+  REEF_ASSIGN_OR_RETURN(loaded.interpreter, cpu::prepared(loaded.compiled, options));
+  return ok_status();
 }
 
 Result<FileComparison> FileVerifier::run(std::size_t file, std::uint32_t seed) {
@@ -114,14 +105,15 @@ Result<FileComparison> FileVerifier::run(std::size_t file, std::uint32_t seed) {
 
 Status FileVerifier::run_whole(Loaded& loaded, std::uint32_t seed, FileComparison& comparison) {
   const ir::Model& model = *loaded.file.model;
-  const Tensors inputs = made_inputs(*loaded.interpreter, seed);
-  const auto expected = evaluate_with_parts(model, loaded.file.parts, loaded.generations, inputs);
+  const TensorList inputs = made_inputs(*loaded.interpreter, seed);
+  const auto expected = evaluate_with_parts(model, loaded.file.parts, loaded.generations, inputs, budget_);
+  if (!expected.ok() && expected.status().code() == StatusCode::kResourceExhausted) return expected.status();
   if (!expected.ok()) {  // the reference does not know an operator, or the model cannot be run on such inputs
     loaded.interpreter = nullptr;
     loaded.why_not_whole = expected.status().message();
     return ok_status();
   }
-  REEF_ASSIGN_OR_RETURN(const Tensors found, results_of(*loaded.interpreter, inputs));
+  REEF_ASSIGN_OR_RETURN(const TensorList found, results_of(*loaded.interpreter, inputs));
   REEF_REQUIRE(found.size() == expected->size(), "the file has {} outputs, the model {}", found.size(),
                expected->size());
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/bytes.h"
 #include "base/status.h"
 #include "compiler/verification.h"
@@ -42,7 +43,7 @@ struct FileComparison {
 // earlier ones keep on the chip.
 class FileVerifier {
  public:
-  FileVerifier();
+  explicit FileVerifier(Budget budget = {});
 
   // Reads the file back. Fails where a runtime could not prepare it.
   Status add(const FileToVerify& file);
@@ -68,6 +69,7 @@ class FileVerifier {
   Status run_parts(Loaded& loaded, std::uint32_t seed, bool all);
   static bool begins_with_inputs(const ir::Model& model, const VerifiedPart& part);
 
+  Budget budget_;
   std::shared_ptr<device::Device> device_;
   PartVerifier parts_;
   std::vector<Loaded> files_;

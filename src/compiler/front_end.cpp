@@ -11,6 +11,8 @@
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
 #include "import/onnx/importer.h"
+#include "ir/verify.h"
+#include "ops/settled_shapes.h"
 #include "simplify/simplify.h"
 
 namespace reef::compiler {
@@ -66,6 +68,7 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
   import_options.keep_nchw = options.keep_nchw;
   import_options.pad_selections = options.pad_selections;
   import_options.unroll = options.unroll;
+  import_options.budget = options.budget;
   FrontEndResult result;
   result.format = ModelFormat::kOnnx;
   std::vector<std::string> names;
@@ -92,16 +95,60 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
   return result;
 }
 
+// Shapes that the file did not know (rank 0) contradict nothing and are not worth a word.
+std::string correction_note(const ir::Model& model, const std::vector<ops::ShapeCorrection>& corrections) {
+  const auto is_claim = [](const ops::ShapeCorrection& c) { return c.declared.rank() > 0 && c.subgraph == 0; };
+  const auto first = std::find_if(corrections.begin(), corrections.end(), is_claim);
+  if (first == corrections.end()) return "";
+  const auto others = std::count_if(first + 1, corrections.end(), is_claim);
+  return fmt::format(
+      "declared shapes are not what the operators give: {}{}; the operators' shapes are used, as TFLite "
+      "does",
+      ops::describe(model, *first), others == 0 ? "" : fmt::format(" (and {} more)", others));
+}
+
+Result<FrontEndResult> admitted(FrontEndResult result, const FrontEndOptions& options) {
+  REEF_ASSIGN_OR_RETURN(result.shape_note, admit_model(result.model, options));
+  if (!result.shape_note.empty()) result.notes.push_back(result.shape_note);
+  return result;
+}
+
+Result<FrontEndResult> in(const std::string& path, Result<FrontEndResult> result) {
+  if (!result.ok()) return result.status().in(fmt::format("'{}'", path));
+  return result;
+}
+
 }  // namespace
+
+Result<std::string> admit_model(ir::Model& model, const FrontEndOptions& options) {
+  REEF_RETURN_IF_ERROR(ir::verify(model));
+  const ops::SettledShapes settled = ops::settle_shapes(model);
+  if (!options.may_resize) REEF_RETURN_IF_ERROR(settled.refusal);
+  return correction_note(model, settled.corrections);
+}
 
 Result<FrontEndResult> load_any_model(const std::string& path, const FrontEndOptions& options) {
   REEF_ASSIGN_OR_RETURN(const bool onnx, is_onnx(path));
-  if (onnx) return load_onnx(path, options);
+  if (!onnx) return load_tflite_model(path, options);
+  REEF_ASSIGN_OR_RETURN(FrontEndResult result, load_onnx(path, options));
+  return in(path, admitted(std::move(result), options));
+}
+
+Result<FrontEndResult> load_tflite_model(const std::string& path, const FrontEndOptions& options) {
   REEF_RETURN_IF_ERROR(check_tflite_options(path, options));
   FrontEndResult result;
   REEF_ASSIGN_OR_RETURN(result.model, tflite::load_model(path, &result.notes));
-  if (options.resizes_tflite) REEF_RETURN_IF_ERROR(resize_inputs(result.model, options.input_shapes).in(path));
-  return result;
+  if (options.resizes_tflite && !options.input_shapes.empty()) {
+    REEF_RETURN_IF_ERROR(ir::verify(result.model).in(path));
+    REEF_RETURN_IF_ERROR(resize_inputs(result.model, options.input_shapes).in(path));
+  }
+  return in(path, admitted(std::move(result), options));
+}
+
+Result<FrontEndResult> read_tflite_model(const Bytes& file, const FrontEndOptions& options) {
+  FrontEndResult result;
+  REEF_ASSIGN_OR_RETURN(result.model, tflite::read_model(file, &result.notes));
+  return admitted(std::move(result), options);
 }
 
 }  // namespace reef::compiler

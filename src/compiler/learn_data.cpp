@@ -220,6 +220,7 @@ Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, co
   evaluate::RunnerOptions how;
   how.threads = options.threads;
   how.on_device = options.on_device;
+  how.budget = options.budget;
   EmbeddedData result;
   const auto views = [&](const data::SampleSource& pictures, std::vector<std::vector<float>>& rows) -> Status {
     rows.resize(data.labels.size());

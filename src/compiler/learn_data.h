@@ -38,6 +38,7 @@ struct EmbedOptions {
   bool is_mirrored = false;  // also in a mirror, where the model's input is a picture
   int threads = 1;
   std::function<void(std::int64_t done, std::int64_t all)> progress;
+  Budget budget = {};
 };
 
 struct RejectedSample {

@@ -255,7 +255,9 @@ void add_advice(const LearnOptions& options, const LabelledData& data, const Cla
 }  // namespace
 
 Result<LearnResult> learn_classes(const LearnOptions& options) {
-  REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(options.model, options.front_end));
+  FrontEndOptions front_end = options.front_end;
+  front_end.budget = options.data.budget;
+  REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(options.model, front_end));
   ir::Model& model = loaded.model;
   LearnResult result;
   result.notes = loaded.notes;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/partwise_evaluation.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <set>
 
 #include "emit/compiled_model.h"
+#include "execute/cpu/evaluate.h"
 #include "formats/darwinn/reader.h"
 #include "ir/describe.h"
 
@@ -20,10 +24,11 @@ Bytes number_as_bytes(std::uint32_t number) {
 }  // namespace
 
 PartwiseEvaluation::PartwiseEvaluation(std::shared_ptr<const ir::Model> source, std::vector<VerifiedPart> parts,
-                                       std::vector<int> generations)
+                                       std::vector<int> generations, Budget budget)
     : source_(std::move(source)),
       parts_(std::move(parts)),
       generations_(std::move(generations)),
+      budget_(std::move(budget)),
       part_inputs_(parts_.size()),
       part_outputs_(parts_.size()) {}
 
@@ -32,11 +37,13 @@ Result<std::unique_ptr<PartwiseEvaluation>> PartwiseEvaluation::create(std::shar
                                                                        std::vector<int> generations,
                                                                        cpu::InterpreterOptions options) {
   std::unique_ptr<PartwiseEvaluation> result(
-      new PartwiseEvaluation(std::move(source), std::move(parts), std::move(generations)));
+      new PartwiseEvaluation(std::move(source), std::move(parts), std::move(generations), options.budget));
   std::vector<emit::CompiledPart> joined;
+  std::set<std::int32_t> taken;  // an operator that two parts compute, each for itself, is taken out once
   for (std::size_t p = 0; p < result->parts_.size(); ++p) {
     emit::CompiledPart& part = joined.emplace_back();
-    part.ops = result->parts_[p].ops;
+    std::copy_if(result->parts_[p].ops.begin(), result->parts_[p].ops.end(), std::back_inserter(part.ops),
+                 [&](std::int32_t op) { return taken.insert(op).second; });
     part.inputs = result->parts_[p].inputs;
     for (const std::int32_t t : result->parts_[p].outputs) {
       if (t >= 0) part.outputs.push_back(t);  // others are new values of variables, which are inputs
@@ -49,8 +56,7 @@ Result<std::unique_ptr<PartwiseEvaluation>> PartwiseEvaluation::create(std::shar
          return self->prepare_part(context);
        }});
   REEF_ASSIGN_OR_RETURN(result->interpreter_,
-                        cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), options));
-  REEF_RETURN_IF_ERROR(result->interpreter_->prepare());
+                        cpu::prepared(std::make_shared<const ir::Model>(std::move(model)), options));
   return result;
 }
 
@@ -72,7 +78,7 @@ Status PartwiseEvaluation::run_part(std::size_t number, ops::RunContext& run) {
     const auto* data = reinterpret_cast<const std::uint8_t*>(tensor.data);
     given[part.inputs[i]] = {data, data + tensor.bytes};
   }
-  const reference::ChipReferenceOptions options{generations_[number]};
+  const reference::ChipReferenceOptions options{generations_[number], budget_};
   reference::TensorBytes& found = part_outputs_[number];
   REEF_ASSIGN_OR_RETURN(found, reference::evaluate_tensors_as_chip(*source_, given, part.outputs, options));
   int output = 0;
@@ -95,6 +101,19 @@ Status PartwiseEvaluation::run_part(std::size_t number, ops::RunContext& run) {
     std::memcpy(target, bytes.data(), size);
   }
   return ok_status();
+}
+
+Result<TensorList> evaluate_with_parts(const ir::Model& model, const std::vector<VerifiedPart>& parts,
+                                       const std::vector<int>& generations, const TensorList& inputs,
+                                       const Budget& budget) {
+  cpu::InterpreterOptions options;
+  options.budget = budget;
+  REEF_ASSIGN_OR_RETURN(const auto evaluation, PartwiseEvaluation::create(std::make_shared<const ir::Model>(model),
+                                                                          parts, generations, options));
+  REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> values, cpu::run_once(evaluation->interpreter(), inputs));
+  TensorList results;
+  for (cpu::Value& value : values) results.push_back(std::move(value.bytes));
+  return results;
 }
 
 }  // namespace reef::compiler

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/budget.h"
 #include "compiler/verification.h"
 #include "execute/cpu/interpreter.h"
 
@@ -16,7 +17,8 @@ namespace reef::compiler {
 
 class PartwiseEvaluation {
  public:
-  // `source` must be one that the CPU runtime prepares. `generations`: of the compiler, by part.
+  // `source` must be one that the CPU runtime prepares. `generations`: of the compiler, by part. `options.budget`: also
+  // of the chip reference.
   static Result<std::unique_ptr<PartwiseEvaluation>> create(std::shared_ptr<const ir::Model> source,
                                                             std::vector<VerifiedPart> parts,
                                                             std::vector<int> generations,
@@ -29,15 +31,21 @@ class PartwiseEvaluation {
 
  private:
   PartwiseEvaluation(std::shared_ptr<const ir::Model> source, std::vector<VerifiedPart> parts,
-                     std::vector<int> generations);
+                     std::vector<int> generations, Budget budget);
   Result<ops::Kernel> prepare_part(ops::PrepareContext& context);
   Status run_part(std::size_t part, ops::RunContext& run);
 
   std::shared_ptr<const ir::Model> source_;
   std::vector<VerifiedPart> parts_;
   std::vector<int> generations_;
+  Budget budget_;
   std::vector<reference::TensorBytes> part_inputs_, part_outputs_;
   std::unique_ptr<cpu::Interpreter> interpreter_;
 };
+
+// One run from the model's inputs to its outputs.
+Result<TensorList> evaluate_with_parts(const ir::Model& model, const std::vector<VerifiedPart>& parts,
+                                       const std::vector<int>& generations, const TensorList& inputs,
+                                       const Budget& budget = {});
 
 }  // namespace reef::compiler

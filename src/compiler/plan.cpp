@@ -5,6 +5,7 @@
 #include <map>
 
 #include "execute/cpu/evaluate.h"
+#include "ops/settled_shapes.h"
 #include "partition/advice.h"
 
 namespace reef::compiler {
@@ -35,10 +36,11 @@ constexpr cpu::EvaluationBound kTrials = {.work = 2e9};
 
 }  // namespace
 
-rewrite::Evaluator cpu_evaluator() {
-  return [evaluate = std::make_shared<cpu::Evaluator>(kTrials)](
+rewrite::Evaluator cpu_evaluator(const Budget& budget) {
+  return [budget, evaluate = std::make_shared<cpu::Evaluator>(kTrials)](
              const ir::Model& model,
              std::span<const std::vector<std::uint8_t>> inputs) -> Result<std::vector<std::vector<std::uint8_t>>> {
+    REEF_RETURN_IF_ERROR(budget.check("trying rewrites"));
     REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> values, (*evaluate)(model, inputs));
     std::vector<std::vector<std::uint8_t>> outputs;
     for (cpu::Value& value : values) outputs.push_back(std::move(value.bytes));
@@ -51,17 +53,24 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   const partition::CheckOptions check{options.runtime};
   rewrite::RewriteOptions rewrites = options.rewrites;
   rewrites.runtime = options.runtime;
-  if (!rewrites.evaluate) rewrites.evaluate = cpu_evaluator();
-  rewrites.fits = [&check](const ir::Model& judged) {
+  if (!rewrites.evaluate) rewrites.evaluate = cpu_evaluator(options.budget);
+  rewrites.fits = [&check, &options](const ir::Model& judged) {
+    // When time is up everything is said to fit: what fits is left alone, so that the rewrites end at once.
+    if (options.budget.is_over()) return std::vector<bool>(judged.subgraphs[0].operators.size(), true);
     std::vector<bool> fits;
     for (const partition::OpVerdict& verdict : partition::assess(judged, check).ops) fits.push_back(verdict.fits());
     return fits;
   };
   ir::Model changed = *model;
   REEF_ASSIGN_OR_RETURN(plan.rewrites, rewrite::apply_rewrites(changed, rewrites));
-  const bool is_changed = std::any_of(plan.rewrites.begin(), plan.rewrites.end(), [](const auto& a) { return a.made; });
+  // Values that fold-constants found may settle shapes that nobody could know when the model entered.
+  const ops::SettledShapes settled = ops::settle_shapes(changed);
+  REEF_RETURN_IF_ERROR(settled.refusal);
+  const bool is_changed = !settled.corrections.empty() ||
+                          std::any_of(plan.rewrites.begin(), plan.rewrites.end(), [](const auto& a) { return a.made; });
   plan.model = is_changed ? std::make_shared<const ir::Model>(std::move(changed)) : model;
   plan.source_op = source_ops(model->subgraphs[0], plan.model->subgraphs[0]);
+  REEF_RETURN_IF_ERROR(options.budget.check("rewriting the model"));
   plan.assessment = partition::assess(*plan.model, check);
   plan.costs = std::make_shared<const partition::CostModel>(*plan.model, options.costs);
   REEF_ASSIGN_OR_RETURN(plan.partition,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "ir/model.h"
 #include "partition/check.h"
@@ -22,6 +23,7 @@ struct PlanOptions {
   rewrite::RewriteOptions rewrites;   // evaluator, runtime and predicate are filled in
   partition::CostOptions costs;
   partition::PartitionOptions partition;
+  Budget budget = {};
 };
 
 struct Plan {
@@ -38,6 +40,6 @@ struct Plan {
 Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options);
 
 // Runs a model on the CPU: what rewrites use to try values.
-rewrite::Evaluator cpu_evaluator();
+rewrite::Evaluator cpu_evaluator(const Budget& budget = {});
 
 }  // namespace reef::compiler

@@ -44,6 +44,7 @@ Result<std::string> make_report(const QuantizeRequest& request, const std::share
                                 QuantizeOutcome& outcome) {
   evaluate::CompareOptions options;
   options.threads = request.how.threads;
+  options.budget = request.how.budget;
   for (const quantize::TensorPair& pair : outcome.result.names) {
     options.names.push_back({pair.float_name, pair.quantized_name});
   }

@@ -37,11 +37,8 @@ Refusal already_compiled(const std::string& path) {
           {}};
 }
 
-Refusal timed_out(const std::string& path, double seconds) {
-  return {Refusal::Kind::kTimeout,
-          path,
-          fmt::format("{}: {} seconds were not enough; give more with --timeout_sec", path, seconds),
-          {}};
+Refusal timed_out(const std::string& path, const Status& why) {
+  return {Refusal::Kind::kTimeout, path, why.in(path).message(), {}};
 }
 
 }  // namespace reef::compiler

@@ -37,6 +37,7 @@ struct Refusal {
 Refusal not_parsed(const std::string& path, const Status& status);
 Refusal not_quantized(const std::string& path, const ir::Model& model, const partition::Assessment& assessment);
 Refusal already_compiled(const std::string& path);
-Refusal timed_out(const std::string& path, double seconds);
+// `why`: what the budget says (Budget::check).
+Refusal timed_out(const std::string& path, const Status& why);
 
 }  // namespace reef::compiler

@@ -51,9 +51,10 @@ Candidate fewest_slices(const Whole& whole, const lower::Sliceable& sliceable, s
 }
 
 // Groups for everything that exceeds the limit, with least work in all. Operators that no group within the limit holds
-// are listed in `too_large` (positions in the part) and left out; without such a list, there is no answer then.
+// are listed in `too_large` (positions in the part) and left out; without such a list, there is no answer then, nor
+// when no time is left.
 std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const lower::Sliceable& sliceable,
-                                                     std::int64_t limit,
+                                                     std::int64_t limit, const Budget& budget,
                                                      std::vector<std::int32_t>* too_large = nullptr) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
   struct Best {
@@ -64,6 +65,7 @@ std::optional<std::vector<SliceGroup>> groups_within(const Whole& whole, const l
   best[0].cycles = 0;
   std::int32_t furthest = 0;  // all operators before this one have a group or fit by themselves
   for (std::int32_t first = 0; first < whole.ops(); ++first) {
+    if (budget.is_over()) return std::nullopt;
     if (too_large != nullptr && furthest < first) {
       too_large->push_back(furthest);  // the one before `first`: nothing reaches beyond it
       furthest = first;
@@ -106,7 +108,7 @@ class Search {
     const lower::Sliceable sliceable(part_, hosted);
     std::optional<std::vector<SliceGroup>> last;
     for (const int percent : kLimits) {
-      auto groups = groups_within(whole, sliceable, memory_ * percent / 100);
+      auto groups = groups_within(whole, sliceable, memory_ * percent / 100, how_.budget);
       if (!groups) break;
       if ((groups->empty() && hosted.empty()) || groups == last) continue;
       last = groups;
@@ -142,7 +144,7 @@ class Search {
     const Whole whole(part_, program_, true, hosted);
     const lower::Sliceable sliceable(part_, hosted);
     std::vector<std::int32_t> positions;
-    groups_within(whole, sliceable, memory_, &positions);
+    groups_within(whole, sliceable, memory_, how_.budget, &positions);
     std::vector<lower::RefusedOp> result;
     for (const std::int32_t at : positions) {
       result.push_back({part_.ops[static_cast<std::size_t>(at)],
@@ -223,6 +225,7 @@ Result<SlicePlan> choose_slices(const lower::PartBorder& part, const lower::Lowe
     last = hosted;
     if (auto plan = search.find(true, hosted)) return std::move(*plan);
   }
+  REEF_RETURN_IF_ERROR(options.budget.check("looking for work in slices"));
   if (std::vector<lower::RefusedOp> too_large = search.too_large(); !too_large.empty()) {
     const lower::RefusedOp first = too_large.front();
     if (options.refused != nullptr) *options.refused = std::move(too_large);

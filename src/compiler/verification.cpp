@@ -198,10 +198,12 @@ Result<LayerOrder> layer_order(const ir::Model& model, const VerifiedPart& part,
   return order;
 }
 
-PartVerifier::PartVerifier(int threads) : device_(device::Options{.threads = threads}) {}
+PartVerifier::PartVerifier(Budget budget)
+    : budget_(std::move(budget)),
+      device_(std::make_shared<device::Device>(device::Options{.threads = 1, .budget = budget_})) {}
 
 Status PartVerifier::check_soundness(const darwinn::Package& package) {
-  REEF_ASSIGN_OR_RETURN(const audit::AuditReport report, audit::audit(package));
+  REEF_ASSIGN_OR_RETURN(const audit::AuditReport report, audit::audit(package, {.budget = budget_}));
   const auto wrong = std::find_if_not(report.findings.begin(), report.findings.end(), audit::is_googles_gather);
   if (wrong != report.findings.end()) {
     return internal_error("the soundness checker found mistakes in the compiled code, the first: {}", wrong->sentence);
@@ -224,10 +226,10 @@ Status PartVerifier::verify(const ir::Model& model, const VerifiedPart& part, co
     ir::fill_pseudo_random(tensor.type, seed++, std::as_writable_bytes(std::span(bytes)));
     tensors.emplace_back(bytes);
   }
-  const reference::ChipReferenceOptions options{compiler_generation_of(package)};
+  const reference::ChipReferenceOptions options{compiler_generation_of(package), budget_};
   REEF_ASSIGN_OR_RETURN(const TensorBytes expected,
                         reference::evaluate_tensors_as_chip(model, given, outputs, options));
-  REEF_ASSIGN_OR_RETURN(const TensorList found, device_.run(loaded, tensors));
+  REEF_ASSIGN_OR_RETURN(const TensorList found, device_->run(loaded, tensors));
   return equal_outputs(model, outputs, found, expected);
 }
 

@@ -4,6 +4,8 @@
 // A package runs on the virtual device; the operators that it stands for are computed by the chip reference
 // (execute/reference), which has the chip's arithmetic but knows nothing of tiles, memories or instructions. Both must
 // give the same bytes. Besides, the soundness checker (src/audit) must find nothing that depends on the speed of units.
+// Then the compiled file itself, as it is going to be written, is read and run as a whole, with its other operators on
+// the CPU; so is the model that it was compiled from, with the same operators computed by the chip reference.
 //
 // What that shows: lowering, scheduling, emission and packing did what the operators ask for, on this data, on a model
 // of the chip that was derived from the study of Google's binaries. What it does not show: anything about silicon.
@@ -14,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "execute/device/device.h"
 #include "execute/reference/chip_reference.h"
@@ -61,10 +64,16 @@ Result<LayerOrder> layer_order(const ir::Model& model, const VerifiedPart& part,
 // Runs packages that share a chip, one after the other.
 class PartVerifier {
  public:
-  explicit PartVerifier(int threads = 1);
+  explicit PartVerifier(Budget budget = {});
   // Fails on a difference and on anything that the device reports, with what and where. kUnsupported: the reference
   // does not know how the chip computes one of the operators.
   Status verify(const ir::Model& model, const VerifiedPart& part, const darwinn::Package& package, std::uint32_t seed);
+
+  // Reads `file` and runs it from beginning to end; results must be those of `model` (as it was rewritten), where the
+  // operators of `parts` are computed as the chip does. `source` (as it was given) must run, too. kUnsupported: one of
+  // these does not run here as a whole, with the reason; nothing can be said then.
+  Status verify_file(const std::shared_ptr<const ir::Model>& source, const std::shared_ptr<const ir::Model>& model,
+                     const std::vector<VerifiedPart>& parts, const Bytes& file, std::uint32_t seed);
 
   // Fails on anything that the soundness checker reports, but for what Google's programs do.
   Status check_soundness(const darwinn::Package& package);
@@ -72,7 +81,8 @@ class PartVerifier {
   bool rests_on_timing() const { return rests_on_timing_; }
 
  private:
-  device::Device device_;
+  Budget budget_;
+  std::shared_ptr<device::Device> device_;
   bool rests_on_timing_ = false;
 };
 

@@ -42,16 +42,40 @@ std::string short_name(std::string name) {
 
 struct InputArray {
   std::string name;
-  numpy::Array array;
+  numpy::Array array;        // the first samples of it, as many as are asked for
+  std::int64_t samples = 0;  // of the whole array
+
+  std::string describe() const {
+    numpy::Array whole{array.type, array.shape, {}};
+    if (!whole.shape.empty()) whole.shape[0] = samples;
+    return whole.describe();
+  }
 };
+
+InputArray whole_array(std::string name, numpy::Array array) {
+  const std::int64_t samples = array.shape.empty() ? 0 : array.shape[0];
+  return {std::move(name), std::move(array), samples};
+}
+
+// Of an archive. A packed file of a megabyte may hold a gigabyte, of which --limit needs the first samples only.
+Result<InputArray> read_array(const numpy::Npz& npz, const std::string& name, const DatasetOptions& options,
+                              BudgetedBytes& memory) {
+  const bool needs_first_only = options.limit > 0 && !options.shuffle_seed;
+  const auto header = npz.header(name);
+  if (!header.ok()) return header.status().in(options.path);
+  auto array = npz.read_rows(name, needs_first_only ? options.limit : -1, options.budget, memory);
+  if (!array.ok()) return array.status().in(options.path);
+  return InputArray{name, std::move(*array), header->shape.empty() ? 0 : header->shape[0]};
+}
 
 class ArrayStore : public SampleStore {
  public:
   std::string path;
   std::vector<InputArray> inputs;  // one for each input of the model
   std::optional<InputArray> right;
+  BudgetedBytes memory;  // of the arrays
 
-  std::int64_t size() const override { return inputs[0].array.shape[0]; }
+  std::int64_t size() const override { return inputs[0].samples; }
 
   Status read(std::int64_t sample, const InputSpec& input, const Preprocess& preprocess,
               std::span<std::byte> target) const override {
@@ -86,9 +110,9 @@ class ArrayStore : public SampleStore {
 
   std::string describe() const override {
     std::vector<std::string> parts;
-    for (const InputArray& input : inputs) parts.push_back(fmt::format("'{}' {}", input.name, input.array.describe()));
+    for (const InputArray& input : inputs) parts.push_back(fmt::format("'{}' {}", input.name, input.describe()));
     return fmt::format("array{} {} of {}{}", parts.size() > 1 ? "s" : "", fmt::join(parts, ", "), path,
-                       right ? fmt::format(", truth '{}' {}", right->name, right->array.describe()) : "");
+                       right ? fmt::format(", truth '{}' {}", right->name, right->describe()) : "");
   }
 
   std::string name_of(std::int64_t sample) const override { return fmt::format("{}[{}]", inputs[0].name, sample); }
@@ -169,19 +193,18 @@ bool is_file(const std::string& path) {
 }
 
 Result<std::optional<InputArray>> truth_array(const numpy::Npz* npz, const DatasetOptions& options,
-                                              const std::string& input) {
+                                              const std::string& input, BudgetedBytes& memory) {
   std::optional<InputArray> none;
   if (!options.truth.empty() && (npz == nullptr || (!npz->has(options.truth) && is_file(options.truth)))) {
     REEF_ASSIGN_OR_RETURN(numpy::Array array, numpy::load_npy(options.truth));
-    return std::optional(InputArray{options.truth, std::move(array)});
+    return std::optional(whole_array(options.truth, std::move(array)));
   }
   if (npz == nullptr) return none;
   std::string name = options.truth;
   if (name.empty()) name = npz->has(input + "_labels") ? input + "_labels" : first_present(*npz, kTruthNames);
   if (name.empty() || name == input || (options.truth.empty() && options.use == Use::kCalibration)) return none;
-  auto array = npz->read(name);
-  if (!array.ok()) return array.status().in(options.path);
-  return std::optional(InputArray{name, std::move(*array)});
+  REEF_ASSIGN_OR_RETURN(InputArray array, read_array(*npz, name, options, memory));
+  return std::optional(std::move(array));
 }
 
 }  // namespace
@@ -197,9 +220,8 @@ Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, 
     npz = std::move(*opened);
     REEF_ASSIGN_OR_RETURN(const std::vector<std::string> names, input_arrays(*npz, options, model));
     for (const std::string& name : names) {
-      auto array = npz->read(name);
-      if (!array.ok()) return array.status().in(options.path);
-      store->inputs.push_back({name, std::move(*array)});
+      REEF_ASSIGN_OR_RETURN(InputArray array, read_array(*npz, name, options, store->memory));
+      store->inputs.push_back(std::move(array));
     }
   } else {
     auto array = numpy::read_npy(file);
@@ -207,20 +229,21 @@ Result<std::unique_ptr<SampleStore>> open_arrays(const DatasetOptions& options, 
       return array.status().in(fmt::format("'{}' is no folder of pictures, no .npz and no .npy", options.path));
     REEF_REQUIRE(model.subgraphs[0].inputs.size() == 1, "the model has {} inputs; '{}' holds one array. Give an .npz",
                  model.subgraphs[0].inputs.size(), options.path);
-    store->inputs.push_back({std::filesystem::path(options.path).stem().string(), std::move(*array)});
+    store->inputs.push_back(whole_array(std::filesystem::path(options.path).stem().string(), std::move(*array)));
   }
   for (std::size_t i = 0; i < store->inputs.size(); ++i) {
     const InputArray& input = store->inputs[i];
     REEF_RETURN_IF_ERROR(check_fit(input.array, input_spec(model, static_cast<int>(i)))
                              .in(fmt::format("'{}', array '{}'", options.path, input.name)));
-    REEF_REQUIRE(input.array.shape[0] == store->size(), "'{}': array '{}' has {} samples, '{}' has {}", options.path,
-                 input.name, input.array.shape[0], store->inputs[0].name, store->size());
+    REEF_REQUIRE(input.samples == store->size(), "'{}': array '{}' has {} samples, '{}' has {}", options.path,
+                 input.name, input.samples, store->inputs[0].name, store->size());
   }
-  REEF_ASSIGN_OR_RETURN(store->right, truth_array(npz ? &*npz : nullptr, options, store->inputs[0].name));
+  REEF_ASSIGN_OR_RETURN(store->right,
+                        truth_array(npz ? &*npz : nullptr, options, store->inputs[0].name, store->memory));
   if (store->right) {
-    REEF_REQUIRE(!store->right->array.shape.empty() && store->right->array.shape[0] == store->size(),
+    REEF_REQUIRE(!store->right->array.shape.empty() && store->right->samples == store->size(),
                  "'{}': '{}' is {}, but there are {} samples", options.path, store->right->name,
-                 store->right->array.describe(), store->size());
+                 store->right->describe(), store->size());
   }
   return std::unique_ptr<SampleStore>(std::move(store));
 }

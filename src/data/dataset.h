@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "data/picture.h"
 #include "data/preprocess.h"
@@ -31,6 +32,7 @@ struct DatasetOptions {
   std::string preprocess = {};  // text form; empty: as stored in the model, or what suits its input
   std::int64_t limit = 0;       // first so many, after shuffling; 0: all
   std::optional<std::uint32_t> shuffle_seed = {};
+  Budget budget = {};  // arrays are counted against it before they are unpacked
 };
 
 // What is right for a sample: a class number, boxes, a picture, a mask.

@@ -57,7 +57,7 @@ std::vector<std::int32_t> effect_points(const ir::Model& model, const TensorMatc
 ComparePlan make_plan(const std::shared_ptr<const ir::Model>& float_model,
                       const std::shared_ptr<const ir::Model>& quantized, const TensorMatch& match,
                       ops::TfliteRelease release) {
-  ComparePlan plan{float_model, quantized, {}, {}, {}, {}, release};
+  ComparePlan plan{float_model, quantized, {}, {}, {}, {}, release, {}};
   const ir::Subgraph& graph = quantized->subgraphs[0];
   plan.layers_of_op.resize(graph.operators.size());
   plan.first_layer_of.assign(float_model->subgraphs[0].tensors.size(), -1);
@@ -212,7 +212,8 @@ Result<Comparison> compare(const std::shared_ptr<const ir::Model>& float_model,
   REEF_REQUIRE(source.size() > 0, "there are no samples to compare on");
   Comparison result;
   REEF_ASSIGN_OR_RETURN(result.match, match_tensors(*float_model, *quantized, options.names));
-  const ComparePlan plan = make_plan(float_model, quantized, result.match, options.tflite_release);
+  ComparePlan plan = make_plan(float_model, quantized, result.match, options.tflite_release);
+  plan.budget = options.budget;
   REEF_REQUIRE(!plan.layers.empty(),
                "no tensor of the quantized model stands for one of the float model: are they versions of one model?");
   result.samples = source.size();

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "data/sample_source.h"
 #include "evaluate/layer_statistics.h"
@@ -33,6 +34,7 @@ struct CompareOptions {
   std::vector<NamePair> names;  // what the quantizer says
   ops::TfliteRelease tflite_release = ops::TfliteRelease::kCurrent;
   std::function<void(std::int64_t done, std::int64_t all)> progress;  // one call at a time
+  Budget budget = {};
 };
 
 // An operator's weights against the float model's.

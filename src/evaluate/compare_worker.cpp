@@ -67,6 +67,7 @@ Result<std::unique_ptr<CompareWorker>> CompareWorker::create(const ComparePlan& 
 Status CompareWorker::prepare() {
   cpu::InterpreterOptions options;
   options.tflite_release = plan_.tflite_release;
+  options.budget = plan_.budget;
   options.after_op = [this](const cpu::OpRun& run) { return after_float_op(run); };
   auto made = cpu::prepared(plan_.float_model, options);
   if (!made.ok()) return made.status().in("the float model");

@@ -55,6 +55,7 @@ struct ComparePlan {
   std::vector<std::int32_t> first_layer_of;            // by tensor of the float model: the layer it is quantized as; -1
   std::vector<std::int32_t> effect_points;             // tensors of the float model
   ops::TfliteRelease tflite_release = ops::TfliteRelease::kCurrent;
+  Budget budget = {};
 
   CompareSums empty_sums() const;
 };

@@ -31,7 +31,11 @@ Result<std::unique_ptr<cpu::Interpreter>> make_interpreter(const std::shared_ptr
   cpu::InterpreterOptions settings;
   settings.tflite_release = options.tflite_release;
   settings.float_sums = options.float_sums;
-  if (options.on_device) settings.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>()));
+  settings.budget = options.budget;
+  if (options.on_device) {
+    const device::Options how{.budget = options.budget};
+    settings.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>(how)));
+  }
   return cpu::prepared(model, settings);
 }
 

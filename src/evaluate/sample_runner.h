@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "data/sample_source.h"
 #include "execute/cpu/interpreter.h"
@@ -21,6 +22,7 @@ struct RunnerOptions {
   ops::FloatSums float_sums = ops::FloatSums::kAsTflite;
   // Told after every sample how many are done; one call at a time.
   std::function<void(std::int64_t done, std::int64_t all)> progress;
+  Budget budget = {};
 };
 
 struct RunnerReport {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "ir/model.h"
 #include "lower/row_slices.h"
@@ -41,6 +42,7 @@ struct LowerOptions {
   // Leaves out parameters and what only they decide: for the sizes of activations, quickly.
   bool sketch = false;
   SketchSizes* sizes = nullptr;  // of the same part, if several sketches are made of it
+  Budget budget = {};            // looked at before each operator: kResourceExhausted when it is over
 };
 
 // `model` must be verified; `ops` ascending operators of subgraph 0; `inputs` and `outputs` the tensors at the border.

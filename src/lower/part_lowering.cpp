@@ -8,6 +8,7 @@
 
 #include "lower/elementwise.h"
 #include "lower/transfers.h"
+#include "ops/inferred_shapes.h"
 
 namespace reef::lower {
 namespace {
@@ -63,7 +64,11 @@ Status PartLowering::lower_op(std::int32_t index) {
   const ir::Operator& op = builder_.op(index);
   const OpLowering lowering = find_lowering(op.type);
   if (lowering == nullptr) return unsupported("code for this operator is not generated yet");
+  REEF_RETURN_IF_ERROR(options_.budget.check("generating code"));
   REEF_REQUIRE(!op.outputs.empty(), "the operator has no result");
+  // Everything from here on indexes by declared shapes.
+  const Status shapes = ops::check_declared_shapes(part_.model, 0, op);
+  if (!shapes.ok()) return unsupported("{}", shapes.message());
   for (const std::int32_t tensor : op.inputs) {
     REEF_RETURN_IF_ERROR(feed(tensor));
     REEF_RETURN_IF_ERROR(load(tensor));

@@ -21,7 +21,11 @@ class Placement {
     const std::int64_t run = tensor_.spread == tiled::Spread::kVector ? tensor_.run : tensor_.channels;
     return run - element % run;
   }
-  // Byte of the tensor's object at which a tile has the element: its own or in a halo. kNotHere: it has not.
+  bool has(std::int64_t element) const {
+    return element >= 0 && element < std::int64_t{tensor_.height} * tensor_.width * tensor_.channels;
+  }
+  // The functions below take elements that it has. Byte of the tensor's object at which a tile has the element: its own
+  // or in a halo. kNotHere: it has not.
   std::int32_t byte_on(int tile, std::int64_t element) const;
   // A tile that has the element for its own; in work by slices several may, and one in the row of tiles of `reader`,
   // who wants it, is taken.

@@ -68,6 +68,7 @@ Status finish_transfers(Builder& builder, tiled::Step& step, Plan& plan) {
   plan.planner = std::make_unique<RearrangementPlan>(builder, plan.what);
   plan.buffer = builder.new_narrow(0);
   plan.planner->plan_transfers(plan.buffer);
+  REEF_RETURN_IF_ERROR(plan.planner->status());
   set_size(builder, plan.buffer, plan.planner->buffer_bytes());
   if (plan.planner->buffer_bytes() > 0) step.narrow_used.push_back(plan.buffer);
   RingCopies copies = plan.planner->take_transfers();
@@ -84,6 +85,7 @@ Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
   }
   const std::int32_t scratch = builder.new_narrow(0);
   plan.planner->plan_copies(scratch);
+  REEF_RETURN_IF_ERROR(plan.planner->status());
   if (builder.sketch_sizes() != nullptr) {
     builder.sketch_sizes()->rearrangements[plan.key] = {plan.planner->buffer_bytes(), plan.planner->scratch_bytes()};
   }

@@ -32,6 +32,10 @@ RearrangementPlan::Word RearrangementPlan::word_of(int tile, const Placement::Ow
     Byte byte;
     if (source.operand >= 0) {
       const Placement& from = from_[static_cast<std::size_t>(source.operand)];
+      if (!from.has(source.element)) {
+        reads_outside_ = true;
+        return Word();
+      }
       count = static_cast<std::int32_t>(std::min<std::int64_t>(count, from.elements_together(source.element)));
       byte.object = from.object();
       byte.byte = from.byte_on(tile, source.element);

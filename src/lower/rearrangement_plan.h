@@ -51,6 +51,11 @@ class RearrangementPlan {
     for (const Read& read : what.operands) from_.emplace_back(builder.tensor(read.tensor));
   }
 
+  // Fails after planning where the map from results to sources leaves an operand: shapes and map contradict each other.
+  Status status() const {
+    return reads_outside_ ? internal_error("elements outside of an operand would be moved") : ok_status();
+  }
+
   // What comes from other tiles. `buffer`: the object for words that do not go directly to their places.
   void plan_transfers(std::int32_t buffer);
   std::int64_t buffer_bytes() const { return buffer_bytes_; }
@@ -90,6 +95,7 @@ class RearrangementPlan {
 
   static constexpr tiled::TileMask kSketchTiles = 0x8421;  // of different rows and columns
 
+  mutable bool reads_outside_ = false;
   const Rearrangement& what_;
   const tiled::TiledTensor& output_;
   Placement to_;

@@ -18,7 +18,7 @@ Result<std::vector<const Tensor*>> call_arguments(const OpContext& ctx, int firs
 }
 
 Result<std::int32_t> subgraph_attribute(const OpContext& ctx, std::string_view name) {
-  REEF_REQUIRE(ctx.environment() != nullptr, "control flow can be resolved only inside an interpreter");
+  if (ctx.environment() == nullptr) return unsupported("control flow can be resolved only inside an interpreter");
   const std::int64_t index = ctx.attributes().get_int(name, -1);
   REEF_REQUIRE(index > 0 && index < ctx.environment()->subgraph_count(),
                "{} is {}, but the model has subgraphs 0 to {}", name, index, ctx.environment()->subgraph_count() - 1);

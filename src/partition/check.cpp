@@ -11,6 +11,7 @@
 
 #include "ops/checks.h"
 #include "ops/chip_rules.h"
+#include "ops/inferred_shapes.h"
 #include "ops/registry.h"
 #include "ops/static_ops.h"
 #include "partition/dynamic_shapes.h"
@@ -55,7 +56,8 @@ std::string bad_quantization(const ops::Tensor& tensor, bool is_parameter) {
 
 class Checker {
  public:
-  Checker(const ir::Model& model, const CheckOptions& options) : ops_(model), dynamic_(ops_), options_(options) {
+  Checker(const ir::Model& model, const CheckOptions& options)
+      : model_(model), ops_(model), dynamic_(ops_), options_(options) {
     producers_.assign(ops_.graph().tensors.size(), -1);
     for (std::int32_t i = 0; i < ops_.count(); ++i) {
       for (const std::int32_t output : ops_.op(i).outputs) producers_[static_cast<std::size_t>(output)] = i;
@@ -106,7 +108,7 @@ class Checker {
     if (check_kind(op)) {
       check_version(op);
       check_constants(op);
-      if (check_static(op)) {
+      if (check_static(op) && check_shapes(op)) {
         check_rank(op);
         check_quantization(op);
         check_own_rules(op);
@@ -237,6 +239,14 @@ class Checker {
     return true;
   }
 
+  // Whether the op gives the shapes that the model declares: everything behind this judges and indexes by those.
+  bool check_shapes(Case& op) const {
+    const Status status = ops::check_declared_shapes(model_, 0, op.context.op());
+    if (status.ok()) return true;
+    op.add(ModelRule::kOperands, status.message());
+    return false;
+  }
+
   static void check_rank(Case& op) {
     // Weights that an op prepares are no batch, even if they have four dimensions.
     const bool is_folded = op.takes_only_constants();
@@ -318,6 +328,7 @@ class Checker {
     return result;
   }
 
+  const ir::Model& model_;
   const ops::StaticOps ops_;
   const DynamicShapes dynamic_;
   const CheckOptions options_;

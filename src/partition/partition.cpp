@@ -26,6 +26,11 @@ constexpr double kMuchMore = 1.5;
 // Parts that are tried beside others when the parameter cache does not hold all; each try costs a prediction.
 constexpr std::size_t kMostTried = 64;
 constexpr std::size_t kMostCommasInAName = 8;
+// Operators that are looked at while explaining, all partitionings together: what one broken operator costs is found by
+// partitioning the whole model once more, which takes the square of the number of operators. Networks have hundreds or
+// thousands, of which all are explained; a file made to keep us busy has a million. Counts work and not time, so that
+// the answer is the same everywhere; it is about a second.
+constexpr std::size_t kMostLookedAt = std::size_t{1} << 25;
 
 struct Choice {
   std::vector<OpSet> sets;  // in execution order
@@ -244,12 +249,21 @@ void place_ops(const ops::Dependencies& graph, const std::vector<bool>& fits, co
   }
 }
 
-// What each operator that breaks a rule costs: the same partitioning as if it did not.
+// What each operator that breaks a rule costs: the same partitioning as if it did not. The first ones where there are
+// too many: these strand most.
 void explain(const Partitioner& partitioner, const std::vector<bool>& fits, Partition& result) {
   const std::int32_t now = result.chip_op_count();
+  const auto broken = static_cast<std::size_t>(std::count(fits.begin(), fits.end(), false));
+  const std::size_t most = kMostLookedAt / std::max<std::size_t>(fits.size(), 1);
+  if (broken > most) {
+    result.notes.push_back(fmt::format(
+        "what an operator costs that breaks a rule was predicted for the first {} of {} such operators", most, broken));
+  }
   std::vector<bool> otherwise = fits;
-  for (std::size_t op = 0; op < fits.size(); ++op) {
+  std::size_t explained = 0;
+  for (std::size_t op = 0; op < fits.size() && explained < most; ++op) {
     if (fits[op]) continue;
+    ++explained;
     otherwise[op] = true;
     const Choice choice = partitioner.choose(otherwise);
     otherwise[op] = false;

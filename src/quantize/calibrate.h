@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "data/sample_source.h"
 #include "execute/cpu/interpreter.h"
@@ -32,6 +33,7 @@ struct Calibration {
 struct RunOptions {
   int threads = 1;
   std::function<void(std::int64_t done, std::int64_t total)> progress;  // called by one thread at a time
+  Budget budget = {};
 };
 
 // `model` must be verified. `samples`: numbers of the source's.

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/budget.h"
+
 namespace reef::quantize {
 
 enum class Mode : std::uint8_t {
@@ -51,6 +53,7 @@ struct QuantizeOptions {
   std::int64_t max_samples = 0;               // 0: all
   std::int64_t held_back = -1;                // samples kept for measuring; -1: a fifth, 64 at most
   int threads = 1;
+  Budget budget = {};
   // Told what is going on: a phase, how many of how many samples are done. May be empty.
   std::function<void(std::string_view phase, std::int64_t done, std::int64_t total)> progress;
 };

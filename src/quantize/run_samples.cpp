@@ -60,6 +60,7 @@ Status run_samples(const std::shared_ptr<const ir::Model>& model, const data::Sa
   std::atomic<std::int64_t> next = 0;
   const auto work = [&](int worker) -> Status {
     cpu::InterpreterOptions how;
+    how.budget = options.budget;
     if (hooks.observer) how.after_op = hooks.observer(worker);
     REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(model, how));
     for (std::int64_t i = next++; i < count; i = next++) {

@@ -110,6 +110,7 @@ void Session::measure_with_more(const ir::Model& model) {
 RunOptions Session::run_options(std::string_view phase) const {
   RunOptions result;
   result.threads = options_.threads;
+  result.budget = options_.budget;
   if (options_.progress) {
     result.progress = [&progress = options_.progress, phase = std::string(phase)](
                           std::int64_t done, std::int64_t total) { progress(phase, done, total); };
@@ -124,7 +125,7 @@ Status Session::take_reference(const std::shared_ptr<const ir::Model>& model, bo
     if (compared_[i] >= 0) compared.subgraphs[0].outputs[i] = compared_[i];
   }
   REEF_ASSIGN_OR_RETURN(reference_, run_outputs(std::make_shared<const ir::Model>(std::move(compared)), source_,
-                                                measured_, RunOptions{options_.threads, {}}));
+                                                measured_, RunOptions{options_.threads, {}, options_.budget}));
   return ok_status();
 }
 
@@ -141,7 +142,7 @@ Result<Outputs> Session::outputs_of(const State& state, std::span<const std::int
     if (t >= 0) made.model.subgraphs[0].outputs[i] = t;
   }
   return run_outputs(std::make_shared<const ir::Model>(std::move(made.model)), source_, samples,
-                     RunOptions{options_.threads, {}});
+                     RunOptions{options_.threads, {}, options_.budget});
 }
 
 Result<OutputError> Session::measure(const State& state) {

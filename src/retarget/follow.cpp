@@ -161,8 +161,9 @@ Result<DecodedExecutable> decode_executable(const darwinn::Executable& executabl
   return decoded;
 }
 
-Result<Trace> follow(const DecodedExecutable* caching, const DecodedExecutable& execution, std::int64_t max_steps) {
-  Machine machine(max_steps);
+Result<Trace> follow(const DecodedExecutable* caching, const DecodedExecutable& execution, std::int64_t max_steps,
+                     const Budget& budget) {
+  Machine machine(max_steps, budget);
   Machine::Job caching_job;
   if (caching != nullptr) {
     REEF_ASSIGN_OR_RETURN(caching_job, job_of(*caching, Origin::kCached));

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "formats/darwinn/package.h"
 #include "isa/program.h"
@@ -31,6 +32,6 @@ inline constexpr std::int64_t kMaxFollowedSteps = std::int64_t{1} << 32;
 
 // `caching` may be null. Fails where the programs do not run to their end, with the instruction they stop at.
 Result<Trace> follow(const DecodedExecutable* caching, const DecodedExecutable& execution,
-                     std::int64_t max_steps = kMaxFollowedSteps);
+                     std::int64_t max_steps = kMaxFollowedSteps, const Budget& budget = {});
 
 }  // namespace reef::retarget

@@ -174,6 +174,7 @@ Result<bool> Machine::run_unit(Tile& tile, int unit_index) {
         stepped = run_mesh(tile, unit, unit_index - static_cast<int>(isa::Unit::kMeshSouth));
     }
     if (!stepped.ok()) return place(stepped.status(), instruction);
+    REEF_RETURN_IF_ERROR(out_of_time_);
     if (steps_left_ < 0) {
       return make_error(StatusCode::kResourceExhausted, "the program takes more steps than any compiled program known");
     }
@@ -199,6 +200,14 @@ Result<bool> Machine::sweep() {
   REEF_ASSIGN_OR_RETURN(const bool popped, run_pop());
   REEF_ASSIGN_OR_RETURN(const bool sent, run_outfeed());
   return moved || fed || popped || sent;
+}
+
+bool Machine::look_at_budget() {
+  constexpr std::int64_t kStepsBetweenLooks = 1 << 12;
+  next_look_ = steps_left_ - kStepsBetweenLooks;
+  out_of_time_ = budget_.check("following a compiled program");
+  if (!out_of_time_.ok()) steps_left_ = -1;
+  return out_of_time_.ok();
 }
 
 std::string Machine::stuck_message() const {

@@ -17,8 +17,10 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "chip/machine.h"
 #include "isa/operation.h"
@@ -101,7 +103,8 @@ struct HostTransfer {
 class Machine {
  public:
   // Limits the sum of the steps of all units.
-  explicit Machine(std::int64_t max_steps) : steps_left_(max_steps) {}
+  explicit Machine(std::int64_t max_steps, Budget budget = {})
+      : steps_left_(max_steps), next_look_(max_steps), budget_(std::move(budget)) {}
 
   struct Job {
     std::vector<isa::Operation> program;
@@ -145,7 +148,12 @@ class Machine {
   Result<bool> run_unit(Tile& tile, int unit);
   Result<bool> sweep();
   std::string stuck_message() const;
-  bool spend(std::int64_t steps) { return (steps_left_ -= steps) >= 0; }
+  // False: steps or time are used up.
+  bool spend(std::int64_t steps) {
+    steps_left_ -= steps;
+    return steps_left_ >= 0 && (steps_left_ >= next_look_ || look_at_budget());
+  }
+  bool look_at_budget();
   Status place(Status status, std::uint32_t instruction) const;
   static bool may_step(const std::vector<isa::Wait>& waits, const isa::NestCursor& walk,
                        std::span<const std::uint16_t> counters);
@@ -188,7 +196,9 @@ class Machine {
   void record_copy(const Tile& tile, Running& running, const isa::TensorOperation& code) const;
   int result_number(const Running& running) const;
 
-  std::int64_t steps_left_;
+  std::int64_t steps_left_, next_look_;
+  Budget budget_;
+  Status out_of_time_;  // ok: not yet
   std::vector<std::unique_ptr<Tile>> tiles_;
   const Job* job_ = nullptr;
   std::size_t next_ = 0;  // instruction of the scalar core

@@ -130,6 +130,7 @@ bool Network::may_supply(std::int32_t part, std::int32_t whole, std::int64_t cha
       if (axis != rank - 1) return is_also(part).count(whole) > 0;
       std::int32_t next = -1;
       for (const std::int32_t input : move.inputs) {
+        if (input < 0 || tensor(input).shape.rank() == 0) return false;  // no operand of a concatenation
         const std::int64_t channels = tensor(input).shape.last();
         if (channel < channels) {
           next = input;

@@ -41,7 +41,7 @@ Result<std::vector<std::int32_t>> layer_tensors(const std::vector<darwinn::Layer
 
 }  // namespace
 
-Result<Template> open_template(const darwinn::Package& package, std::int64_t max_steps) {
+Result<Template> open_template(const darwinn::Package& package, std::int64_t max_steps, const Budget& budget) {
   if (Status status = darwinn::require_code(package); !status.ok()) return status.in("the template");
   const darwinn::Executable* execution = package.find(ExecutableType::kExecutionOnly);
   if (execution == nullptr) execution = package.find(ExecutableType::kStandAlone);
@@ -57,7 +57,7 @@ Result<Template> open_template(const darwinn::Package& package, std::int64_t max
     REEF_ASSIGN_OR_RETURN(compiled.caching, decode_executable(*caching));
   }
   auto trace = follow(compiled.caching ? &*compiled.caching : nullptr, compiled.execution,
-                      max_steps > 0 ? max_steps : kMaxFollowedSteps);
+                      max_steps > 0 ? max_steps : kMaxFollowedSteps, budget);
   if (!trace.ok()) return trace.status().in("the template's programs cannot be followed");
   compiled.trace = std::move(trace).value();
   return compiled;
@@ -93,14 +93,14 @@ Result<Matching> match_source(const Template& compiled, const Network& network) 
   return matching;
 }
 
-Result<std::unique_ptr<Explanation>> explain(const ir::Model& compiled, const ir::Model& source,
-                                             std::int64_t max_steps) {
+Result<std::unique_ptr<Explanation>> explain(const ir::Model& compiled, const ir::Model& source, std::int64_t max_steps,
+                                             const Budget& budget) {
   auto explanation = std::make_unique<Explanation>();
   REEF_ASSIGN_OR_RETURN(explanation->alignment, align(compiled, source));
   const ir::Subgraph& graph = compiled.subgraphs[0];
   const ir::Operator& op = graph.operators[static_cast<std::size_t>(explanation->alignment.custom_op)];
   REEF_ASSIGN_OR_RETURN(explanation->custom, darwinn::read_custom_options(op.custom_options));
-  REEF_ASSIGN_OR_RETURN(explanation->compiled, open_template(explanation->custom.package, max_steps));
+  REEF_ASSIGN_OR_RETURN(explanation->compiled, open_template(explanation->custom.package, max_steps, budget));
   make_views(explanation->compiled);
   REEF_RETURN_IF_ERROR(bind_layers(graph, op, explanation->alignment, explanation->compiled));
   explanation->network = std::make_unique<Network>(source, explanation->alignment.chip_ops);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "formats/darwinn/package.h"
 #include "ir/model.h"
@@ -15,7 +16,7 @@
 namespace reef::retarget {
 
 // `package` must outlive the template. `max_steps`: 0 for more than any known network takes.
-Result<Template> open_template(const darwinn::Package& package, std::int64_t max_steps);
+Result<Template> open_template(const darwinn::Package& package, std::int64_t max_steps, const Budget& budget = {});
 
 // Views point into the template: to be made when it has its final place.
 void make_views(Template& compiled);
@@ -39,6 +40,6 @@ struct Explanation {
 };
 // Both models must be verified; `source` must outlive the explanation. Refuses where the file was not compiled from it.
 Result<std::unique_ptr<Explanation>> explain(const ir::Model& compiled, const ir::Model& source,
-                                             std::int64_t max_steps = 0);
+                                             std::int64_t max_steps = 0, const Budget& budget = {});
 
 }  // namespace reef::retarget

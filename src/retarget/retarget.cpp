@@ -12,6 +12,7 @@
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
 #include "ir/verify.h"
+#include "ops/inferred_shapes.h"
 #include "retarget/alignment.h"
 #include "retarget/edits.h"
 #include "retarget/matching.h"
@@ -51,11 +52,12 @@ class Retargeter {
     REEF_ASSIGN_OR_RETURN(compiled_model_, tflite::read_model(file_));
     REEF_RETURN_IF_ERROR(ir::verify(compiled_model_));
     REEF_ASSIGN_OR_RETURN(alignment_, align(compiled_model_, model_));
+    REEF_RETURN_IF_ERROR(check_shapes(model_, alignment_));
     ir::Operator& op = custom_op();
     auto options = darwinn::read_custom_options(op.custom_options);
     if (!options.ok()) return options.status().in("the template's package");
     custom_ = std::move(options).value();
-    REEF_ASSIGN_OR_RETURN(compiled_, open_template(custom_.package, options_.max_steps));
+    REEF_ASSIGN_OR_RETURN(compiled_, open_template(custom_.package, options_.max_steps, options_.budget));
     make_views(compiled_);
     REEF_RETURN_IF_ERROR(bind_layers(alignment_));
     MatchOptions match_options;
@@ -63,6 +65,7 @@ class Retargeter {
       REEF_ASSIGN_OR_RETURN(match_options.ops, ops_of_source());
     }
     const Network network(model_, alignment_.chip_ops);
+    REEF_RETURN_IF_ERROR(options_.budget.check("matching the template with the model"));
     REEF_ASSIGN_OR_RETURN(const Matching matching, match(compiled_, network, match_options));
     REEF_ASSIGN_OR_RETURN(NewContent content, new_content(compiled_, network, matching, report_));
     count(matching);
@@ -77,6 +80,15 @@ class Retargeter {
   ir::Operator& custom_op() { return graph().operators[static_cast<std::size_t>(alignment_.custom_op)]; }
   const ir::Subgraph& model_graph() const { return model_.subgraphs[0]; }
 
+  // Matching and new constants index by declared shapes.
+  static Status check_shapes(const ir::Model& model, const Alignment& alignment) {
+    for (const std::int32_t k : alignment.chip_ops) {
+      const ir::Operator& op = model.subgraphs[0].operators[static_cast<std::size_t>(k)];
+      REEF_RETURN_IF_ERROR(ops::check_declared_shapes(model, 0, op).in(fmt::format("op {}", k)));
+    }
+    return ok_status();
+  }
+
   Status bind_layers(const Alignment& alignment) {
     return retarget::bind_layers(graph(), custom_op(), alignment, compiled_);
   }
@@ -85,6 +97,7 @@ class Retargeter {
   Result<std::vector<std::int32_t>> ops_of_source() {
     auto alignment = align(compiled_model_, *options_.source);
     if (!alignment.ok()) return alignment.status().in("template and --source");
+    REEF_RETURN_IF_ERROR(check_shapes(*options_.source, *alignment).in("--source"));
     REEF_RETURN_IF_ERROR(same_structure(*options_.source, model_));
     REEF_RETURN_IF_ERROR(bind_layers(*alignment));
     const Network network(*options_.source, alignment->chip_ops);

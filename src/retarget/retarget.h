@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/bytes.h"
 #include "base/status.h"
 #include "ir/model.h"
@@ -25,6 +26,7 @@ struct Options {
   const ir::Model* source = nullptr;
   // Programs that take more steps than this are refused; 0: more than any known network takes.
   std::int64_t max_steps = 0;
+  Budget budget = {};
 };
 
 // A constant of an instruction that was replaced.

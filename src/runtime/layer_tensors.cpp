@@ -147,8 +147,8 @@ class Tensors : public LayerTensors {
 }  // namespace
 
 Result<std::unique_ptr<LayerTensors>> LayerTensors::create(const ir::Model& compiled, const ir::Model& source,
-                                                           std::int64_t max_steps) {
-  auto explained = retarget::explain(compiled, source, max_steps);
+                                                           std::int64_t max_steps, const Budget& budget) {
+  auto explained = retarget::explain(compiled, source, max_steps, budget);
   if (!explained.ok()) return explained.status().in("the compiled model was not made from this source");
   auto tensors = std::make_unique<Tensors>(std::move(explained).value());
   REEF_RETURN_IF_ERROR(tensors->prepare());

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "execute/device/observer.h"
 #include "ir/model.h"
@@ -37,7 +38,7 @@ class LayerTensors {
  public:
   // Both models must be verified and outlive this. Refuses where `compiled` was not compiled from `source`.
   static Result<std::unique_ptr<LayerTensors>> create(const ir::Model& compiled, const ir::Model& source,
-                                                      std::int64_t max_steps = 0);
+                                                      std::int64_t max_steps = 0, const Budget& budget = {});
   virtual ~LayerTensors() = default;
 
   // For a device that has run nothing yet, and then for one run of the compiled model on it.

@@ -38,7 +38,7 @@ class Interpreter::Impl : public ops::Environment {
       : model_(std::move(model)),
         options_(options),
         pool_(options.threads),
-        budget_(options.max_memory_bytes),
+        budget_(options.max_memory_bytes, options.budget),
         work_(options.max_work) {}
 
   Status bind() {
@@ -69,14 +69,30 @@ class Interpreter::Impl : public ops::Environment {
   SubgraphRunner& main() const { return *runners_[0]; }
 
   Status prepare() {
-    pool_.set_deadline(options_.time_limit_seconds);
-    return main().prepare();
+    begin_call();
+    return explained(main().prepare(), "preparing the model");
   }
 
   Status invoke() {
     REEF_REQUIRE(main().is_prepared(), "prepare() must be called before invoke()");
-    pool_.set_deadline(options_.time_limit_seconds);
-    return main().run();
+    begin_call();
+    return explained(main().run(), "running the model");
+  }
+
+  // Small models run for microseconds: without limits no clock is read.
+  void begin_call() {
+    call_ = options_.time_limit_seconds > 0 ? options_.budget.within(options_.time_limit_seconds, "time_limit_seconds")
+                                            : options_.budget;
+    constexpr double kAlmostNothing = 1e-9;  // 0 would mean: no limit
+    pool_.set_deadline(call_.has_time_limit() ? std::max(call_.seconds_left(), kAlmostNothing) : 0);
+  }
+  // Ops know that time is up, the budget knows whose limit it was and how to raise it.
+  Status explained(Status status, std::string_view stage) const {
+    if (status.code() != StatusCode::kResourceExhausted || !call_.is_over()) return status;
+    const bool is_said =
+        status.message().find("the time limit of") != std::string::npos;  // a device has the same budget
+    if (is_said) return status.in(stage);
+    return make_error(StatusCode::kResourceExhausted, "{} ({})", call_.check(stage).message(), status.message());
   }
 
   // ops::Environment
@@ -167,6 +183,7 @@ class Interpreter::Impl : public ops::Environment {
 
   std::shared_ptr<const ir::Model> model_;
   InterpreterOptions options_;
+  Budget call_;  // of the prepare or invoke that is under way
   ThreadPool pool_;
   MemoryBudget budget_;
   WorkBudget work_;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "ir/model.h"
 #include "ops/op_context.h"
@@ -42,6 +43,7 @@ struct InterpreterOptions {
   int threads = 1;
   std::int64_t max_memory_bytes = std::int64_t{4} << 30;  // tensors and scratch; the model itself is not counted
   double time_limit_seconds = 0;                          // per prepare and per invoke; 0: none
+  Budget budget = {};                                     // of everything that the command does; counts in addition
   double max_work = 0;                                    // all runs together, in units of ops::cpu_work; 0: no limit
   bool profile = false;                                   // measure each op
   bool keeps_all_tensors = false;                         // tensor() has every value after invoke; takes more memory

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that tensors take, counted against a limit, and an aligned block that returns its share when it dies.
+// Memory that tensors of one interpreter take, counted against its own limit and against the command's Budget, and an
+// aligned block that returns its share when it dies.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <new>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "execute/cpu/arena_planner.h"
 
@@ -15,10 +17,16 @@ namespace reef::cpu {
 
 class MemoryBudget {
  public:
-  explicit MemoryBudget(std::int64_t limit_bytes) : limit_(limit_bytes) {}
+  explicit MemoryBudget(std::int64_t limit_bytes, Budget budget = {})
+      : limit_(limit_bytes), budget_(std::move(budget)) {}
+  ~MemoryBudget() { budget_.give_back(used_); }
+  MemoryBudget(const MemoryBudget&) = delete;
+  MemoryBudget& operator=(const MemoryBudget&) = delete;
 
   Status take(std::int64_t bytes) {
+    REEF_RETURN_IF_ERROR(budget_.take(bytes, "a tensor of the model"));
     if (bytes > limit_ - used_) {
+      budget_.give_back(bytes);
       return make_error(
           StatusCode::kResourceExhausted,
           "{} more bytes are needed, with {} in use and a limit of {}; raise the memory limit if the model "
@@ -29,12 +37,16 @@ class MemoryBudget {
     peak_ = std::max(peak_, used_);
     return ok_status();
   }
-  void give_back(std::int64_t bytes) { used_ -= bytes; }
+  void give_back(std::int64_t bytes) {
+    used_ -= bytes;
+    budget_.give_back(bytes);
+  }
   std::int64_t used() const { return used_; }
   std::int64_t peak() const { return peak_; }
 
  private:
   std::int64_t limit_;
+  Budget budget_;
   std::int64_t used_ = 0;
   std::int64_t peak_ = 0;
 };

@@ -44,13 +44,17 @@ bool Chip::fail(std::string message) {
 
 std::string Chip::place(std::uint32_t index) const { return program_->describe(index); }
 
-bool Chip::spend(std::int64_t steps) {
-  steps_ += steps;
-  if (steps_ <= options_.max_cycles) return true;
-  failure_ = make_error(StatusCode::kResourceExhausted,
-                        "the program takes more than {} cycles; if it should, allow it more with --max-cycles",
-                        options_.max_cycles);
-  return false;
+bool Chip::look_at_limits() {
+  next_look_ = std::min(options_.max_cycles, steps_ + kStepsBetweenLooks);
+  if (!failure_.ok()) return false;
+  if (steps_ > options_.max_cycles) {
+    failure_ = make_error(StatusCode::kResourceExhausted,
+                          "the program takes more than {} cycles; if it should, allow it more with --max-cycles",
+                          options_.max_cycles);
+  } else {
+    failure_ = options_.budget.check("running a program on the virtual device");
+  }
+  return failure_.ok();
 }
 
 void Chip::count(Tile& tile, const isa::Signal& signal, std::int64_t passes) {
@@ -144,6 +148,7 @@ bool Chip::scalar_core_moves() {
       const Status status = core_.execute(instruction, *host_, request);
       if (!status.ok()) return fail(status.message());
     } else if (operation.opcode == isa::Opcode::kRepeat) {
+      if (!look_at_limits()) return false;  // its turns may be steps of nobody
       core_.repeats_left = instruction.bits(isa::control::kRepeatCount);
       core_.body_begin = next;
       const std::int64_t rows = instruction.bits(isa::control::kRepeatRows);
@@ -322,7 +327,8 @@ Status Chip::run(const Program& program, HostMemory& host) {
   program_ = &program;
   host_ = &host;
   core_.restart();
-  steps_ = 0;
+  steps_ = next_look_ = 0;
+  has_time_limit_ = options_.budget.has_time_limit();
   failure_ = ok_status();
   first_unknown_.clear();
   was_stopped_ = false;

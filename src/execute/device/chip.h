@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "execute/device/memory.h"
@@ -58,6 +59,7 @@ struct Options {
   // That tiles are computed on, 16 at most; results are the same for any number. 0: as many as the host has.
   int threads = 0;
   std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
+  Budget budget = {};                               // looked at every kStepsBetweenLooks steps
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
@@ -206,10 +208,21 @@ class Chip {
   void touch_all() {
     for (auto& tile : tiles_) ++tile->version;
   }
-  bool spend(std::int64_t steps);
+  bool spend(std::int64_t steps) {
+    steps_ += steps;
+    return steps_ <= next_look_ || look_at_limits();
+  }
+  // Whether neither the number of steps nor the budget of time is used up; else failure_ says which.
+  bool look_at_limits();
+  static constexpr std::int64_t kStepsBetweenLooks = 1 << 14;
+  // Without a time limit a unit goes as far as it can, which is faster.
+  std::int64_t most_steps_at_once() const {
+    const std::int64_t left = options_.max_cycles - steps_;
+    return has_time_limit_ ? std::min<std::int64_t>(left, std::int64_t{1} << 20) : left;
+  }
   // At most so far may a unit go at once: long instructions are not to exceed the limit by much before it is looked at.
   std::int64_t affordable(std::int64_t from, std::int64_t end) const {
-    return std::min(end, from + std::max<std::int64_t>(options_.max_cycles - steps_, 0) + 1);
+    return std::min(end, from + std::max<std::int64_t>(most_steps_at_once(), 0) + 1);
   }
   bool fail(std::string message);  // always false
   std::string place(std::uint32_t index) const;
@@ -283,7 +296,8 @@ class Chip {
   std::unique_ptr<ThreadPool> pool_;  // made when it is needed
   const Program* program_ = nullptr;
   HostMemory* host_ = nullptr;
-  std::int64_t steps_ = 0;
+  std::int64_t steps_ = 0, next_look_ = 0;
+  bool has_time_limit_ = false;
   std::string first_unknown_;
   int failing_tile_ = -1;
   std::uint32_t failing_index_ = 0;

@@ -156,7 +156,7 @@ bool Chip::run_tensor_units(std::uint32_t tiles) {
     Tile& tile = *ready[static_cast<std::size_t>(i)];
     TensorEffects& effects = effects_[static_cast<std::size_t>(tile.number)];
     effects = {};
-    effects.most_steps = options_.max_cycles - steps_ + 1;
+    effects.most_steps = most_steps_at_once() + 1;
     run_tensor_unit(tile, effects);
   };
   constexpr std::int64_t kWorthSharing = 100'000;  // nanoseconds, by trial: less of it gains nothing

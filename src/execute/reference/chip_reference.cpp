@@ -8,6 +8,7 @@
 #include <set>
 
 #include "execute/reference/chip_reference_op.h"
+#include "ops/inferred_shapes.h"
 
 namespace reef::reference {
 namespace {
@@ -101,6 +102,23 @@ const std::map<std::string_view, ChipOpEntry>& all_ops() {
   return *ops;
 }
 
+// What every function of the table relies on: tensors of values have elements, and one scale unless they are constant.
+Status check_operands(const ChipOp& op) {
+  const auto check = [](const ir::Tensor& tensor, bool is_constant) -> Status {
+    if (!ir::is_integer_8(tensor.type) && tensor.type != ir::DataType::kInt16) return ok_status();
+    REEF_REQUIRE(tensor.shape.elements() > 0, "tensor '{}' has shape {}, without elements", tensor.name,
+                 tensor.shape.to_string());
+    REEF_REQUIRE(is_constant || tensor.quantization.scale.size() <= 1,
+                 "tensor '{}' has {} scales, though it is computed", tensor.name, tensor.quantization.scale.size());
+    return ok_status();
+  };
+  for (std::size_t i = 0; i < op.inputs(); ++i) {
+    if (op.has(i)) REEF_RETURN_IF_ERROR(check(op.input(i), op.is_constant(i)));
+  }
+  for (std::size_t i = 0; i < op.outputs(); ++i) REEF_RETURN_IF_ERROR(check(op.output(i), false));
+  return ok_status();
+}
+
 Status evaluate(ChipOp& op, const std::string& type) {
   const auto found = all_ops().find(type);
   if (found == all_ops().end()) return unsupported("it is not known how the chip computes it");
@@ -109,6 +127,8 @@ Status evaluate(ChipOp& op, const std::string& type) {
   }
   for (std::size_t i = 0; i < found->second.inputs; ++i) REEF_REQUIRE(op.has(i), "input {} is missing", i);
   REEF_REQUIRE(op.outputs() > 0, "there is no output");
+  REEF_RETURN_IF_ERROR(check_operands(op));
+  REEF_RETURN_IF_ERROR(op.check_budget());
   return found->second.function(op);
 }
 
@@ -182,6 +202,7 @@ Result<TensorBytes> evaluate_tensors_as_chip(const ir::Model& model, const Tenso
   REEF_REQUIRE(!model.subgraphs.empty(), "the model has no graph");
   const ir::Subgraph& graph = model.subgraphs[0];
   std::map<std::int32_t, ChipValue> values;
+  BudgetedBytes memory;
   for (const auto& [index, bytes] : given) {
     const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(index)];
     REEF_REQUIRE(static_cast<std::int64_t>(bytes.size()) == ir::byte_size(tensor.shape, tensor.type).value_or(-1),
@@ -192,6 +213,13 @@ Result<TensorBytes> evaluate_tensors_as_chip(const ir::Model& model, const Tenso
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     if (!selected[i]) continue;
     const ir::Operator& op = graph.operators[i];
+    // Every loop below runs over declared shapes.
+    REEF_RETURN_IF_ERROR(ops::check_declared_shapes(model, 0, op).in(fmt::format("op {}", i)));
+    for (const std::int32_t output : op.outputs) {
+      const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(output)].shape;
+      constexpr std::int64_t kCodeBytes = sizeof(std::int32_t);
+      REEF_RETURN_IF_ERROR(memory.take(options.budget, shape.elements() * kCodeBytes, "the chip reference"));
+    }
     ChipOp chip_op(model, graph, op, values, options);
     REEF_RETURN_IF_ERROR(evaluate(chip_op, op.type).in(fmt::format("op {} {}", i, op.type)));
   }

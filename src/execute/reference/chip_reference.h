@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "ir/model.h"
 
@@ -32,6 +33,7 @@ struct ChipReferenceOptions {
   // pooling over whole maps divides in another order before 15, softmax is computed in floating point by the scalar
   // core before 15, and gates of an LSTM saturate up to 16 (numeric::LstmArguments).
   int compiler_generation = kReefGeneration;
+  Budget budget = {};  // of time, and of memory for tensors, which take 4 bytes for each element here
 };
 
 // A variable that an op changes (an LSTM's state) is a tensor of this name to the compiled model.
@@ -41,8 +43,9 @@ inline constexpr char kVariableOutputSuffix[] = "_variable_output";
 using TensorBytes = std::map<std::int32_t, std::vector<std::uint8_t>>;
 
 // The values of `wanted`, from those of `given` and of constants. Ops that they do not depend on are not looked at.
-// Numbers are of tensors; -1 - n is what variable n is after the run. The model must be one that the CPU runtime
-// prepares and runs (execute/cpu/interpreter.h): shapes and attributes are not checked again.
+// Numbers are of tensors; -1 - n is what variable n is after the run. Shapes are inferred again and must be those that
+// the model declares. Beyond that the model must be one that the CPU runtime prepares (execute/cpu/interpreter.h):
+// attributes are not checked again.
 Result<TensorBytes> evaluate_tensors_as_chip(const ir::Model& model, const TensorBytes& given,
                                              const std::vector<std::int32_t>& wanted,
                                              const ChipReferenceOptions& options = {});

@@ -55,6 +55,9 @@ class ChipOp {
   Result<ChipQuantization> quantization(const ir::Tensor& tensor) const;
   Result<numeric::ChipActivation> fused_activation() const;
 
+  // For loops over foreign sizes: every few thousand products.
+  Status check_budget() const { return options_.budget.check("computing a model in the chip's arithmetic"); }
+
   // Of the output's shape.
   void set(std::size_t i, std::vector<std::int32_t> codes) {
     values_[op_.outputs[i]] = {output(i).shape, std::move(codes)};

@@ -130,6 +130,8 @@ Status transpose_conv(ChipOp& op) {
   REEF_REQUIRE(in_shape.rank() == 4 && shape.rank() == 4 && in_shape[3] == shape[3] && shape[0] == out_shape[3],
                "weights that do not fit");
   const std::int64_t strides[] = {op.attributes().get_int("stride_h"), op.attributes().get_int("stride_w")};
+  REEF_REQUIRE(in_shape[0] == 1 && strides[0] > 0 && strides[1] > 0, "a batch of {} and strides of {} and {}",
+               in_shape[0], strides[0], strides[1]);
   const bool same = op.attributes().get_enum("padding") == "SAME";
   std::int64_t before[2];
   for (int d = 0; d < 2; ++d) {
@@ -144,7 +146,11 @@ Status transpose_conv(ChipOp& op) {
   const ChipClamp clamp = numeric::chip_clamp(out.scale(), out.zero(), activation);
   const auto outputs = static_cast<std::size_t>(shape[0]), inputs = static_cast<std::size_t>(shape[3]);
   std::vector<std::int64_t> sums(static_cast<std::size_t>(out_shape.elements()));
+  REEF_REQUIRE(weights.scales.size() == 1 || weights.scales.size() == outputs, "{} scales of weights for {} channels",
+               weights.scales.size(), outputs);
+  REEF_REQUIRE(!op.has(3) || op.value(3).codes.size() == outputs, "a bias that is not one number per channel");
   for (std::int64_t i = 0; i < std::int64_t{in_shape[1]} * in_shape[2]; ++i) {
+    REEF_RETURN_IF_ERROR(op.check_budget());
     for (std::int64_t k = 0; k < std::int64_t{shape[1]} * shape[2]; ++k) {
       const std::int64_t y = i / in_shape[2] * strides[0] + k / shape[2] - before[0];
       const std::int64_t x = i % in_shape[2] * strides[1] + k % shape[2] - before[1];
@@ -190,6 +196,7 @@ Status conv_2d(ChipOp& op) {
   codes.reserve(static_cast<std::size_t>(op.output().shape.elements()));
   ChannelSums sums(outputs);
   for (std::int64_t row = 0; row < op.output().shape[0] * y.output; ++row) {
+    REEF_RETURN_IF_ERROR(op.check_budget());
     const std::int64_t batch = row / y.output, oy = row % y.output;
     for (std::int64_t ox = 0; ox < x.output; ++ox) {
       sums.restart();
@@ -226,6 +233,7 @@ Status depthwise_conv_2d(ChipOp& op) {
   codes.reserve(static_cast<std::size_t>(op.output().shape.elements()));
   std::vector<std::int64_t> sums(outputs);
   for (std::int64_t row = 0; row < op.output().shape[0] * y.output; ++row) {
+    REEF_RETURN_IF_ERROR(op.check_budget());
     const std::int64_t batch = row / y.output, oy = row % y.output;
     for (std::int64_t ox = 0; ox < x.output; ++ox) {
       std::fill(sums.begin(), sums.end(), 0);
@@ -261,6 +269,7 @@ Status fully_connected(ChipOp& op) {
   std::vector<std::int32_t> codes;
   ChannelSums sums(outputs);
   for (std::size_t row = 0; row < data.size() / inputs; ++row) {
+    REEF_RETURN_IF_ERROR(op.check_budget());
     sums.restart();
     for (std::size_t c = 0; c < inputs; ++c) sums.add(data[row * inputs + c], weights.data() + c * outputs);
     const std::vector<std::int64_t>& whole = sums.finish();
@@ -285,6 +294,7 @@ Status pool(ChipOp& op, const Window& y, const Window& x, const Reduction& reduc
   for (std::int64_t i = 0; i < op.output().shape.elements(); ++i) {
     const std::int64_t c = i % channels, ox = i / channels % x.output, oy = i / channels / x.output % y.output;
     const std::int64_t batch = i / channels / x.output / y.output;
+    if (c == 0) REEF_RETURN_IF_ERROR(op.check_budget());
     under.clear();
     for (std::int64_t tap = 0; tap < y.taps * x.taps; ++tap) {
       const std::int64_t iy = y.at(oy, tap / x.taps), ix = x.at(ox, tap % x.taps);

@@ -223,7 +223,11 @@ Result<Header> read_npy_header(std::span<const std::uint8_t> file) {
 
 Result<Array> read_npy(const Bytes& file) {
   REEF_ASSIGN_OR_RETURN(const Header header, read_npy_header(file.span()));
-  REEF_REQUIRE(file.size() - header.data_at >= header.data_bytes,
+  return read_npy_elements(file, header);
+}
+
+Result<Array> read_npy_elements(const Bytes& file, const Header& header) {
+  REEF_REQUIRE(file.size() >= header.data_at && file.size() - header.data_at >= header.data_bytes,
                "the .npy array is cut off: {} [{}] takes {} bytes, {} are there", ir::type_name(header.type),
                fmt::join(header.shape, ", "), header.data_bytes, file.size() - header.data_at);
   Array array{header.type, header.shape, file.slice(header.data_at, header.data_bytes)};

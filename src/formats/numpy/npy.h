@@ -42,6 +42,8 @@ Result<Header> read_npy_header(std::span<const std::uint8_t> file);
 
 // The elements are a slice of `file` unless they have to be put in order.
 Result<Array> read_npy(const Bytes& file);
+// The same with what is known of the header, which may describe fewer rows than the file's own does.
+Result<Array> read_npy_elements(const Bytes& file, const Header& header);
 Result<Array> load_npy(const std::string& path);
 
 // A file of version 1.0, aligned as NumPy does. Fails for types that NumPy lacks and for data of another size than

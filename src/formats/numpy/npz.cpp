@@ -49,10 +49,39 @@ Result<Header> Npz::header(const std::string& name) const {
 }
 
 Result<Array> Npz::read(const std::string& name) const {
+  BudgetedBytes nothing;
+  return read_rows(name, -1, {}, nothing);
+}
+
+Result<Array> Npz::read_rows(const std::string& name, std::int64_t rows, const Budget& budget,
+                             BudgetedBytes& memory) const {
+  const std::string place = fmt::format("array '{}'", name);
   REEF_ASSIGN_OR_RETURN(const zip::Member* found, member(name));
-  REEF_ASSIGN_OR_RETURN(const Bytes file, archive_.read(*found));
-  auto array = read_npy(file);
-  if (!array.ok()) return array.status().in(fmt::format("array '{}'", name));
+  REEF_ASSIGN_OR_RETURN(const Header head, header(name));
+  if (head.data_at > found->bytes || head.data_bytes > found->bytes - head.data_at) {
+    return invalid_input("{}: the .npy array is cut off: {} [{}] takes {} bytes, {} are there", place,
+                         ir::type_name(head.type), fmt::join(head.shape, ", "), head.data_bytes,
+                         found->bytes - std::min(head.data_at, found->bytes));
+  }
+  // In Fortran order the first rows are everywhere.
+  const bool is_cut = rows >= 0 && !head.shape.empty() && rows < head.shape[0] && !head.is_fortran_order;
+  const std::uint64_t wanted =
+      is_cut ? head.data_bytes / static_cast<std::uint64_t>(head.shape[0]) * static_cast<std::uint64_t>(rows)
+             : head.data_bytes;
+  const bool is_copied_again = head.is_big_endian || head.is_fortran_order;
+  REEF_RETURN_IF_ERROR(memory.take(budget, static_cast<std::int64_t>(wanted) * (is_copied_again ? 2 : 1), place));
+  if (!is_cut) {
+    REEF_ASSIGN_OR_RETURN(const Bytes file, archive_.read(*found));
+    auto array = read_npy(file);
+    if (!array.ok()) return array.status().in(place);
+    return array;
+  }
+  REEF_ASSIGN_OR_RETURN(const Bytes start, archive_.read_start(*found, head.data_at + wanted));
+  Header cut = head;
+  cut.shape[0] = rows;
+  cut.data_bytes = wanted;
+  auto array = read_npy_elements(start, cut);
+  if (!array.ok()) return array.status().in(place);
   return array;
 }
 

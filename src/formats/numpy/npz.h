@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "formats/numpy/npy.h"
 #include "formats/zip/archive.h"
@@ -25,6 +26,11 @@ class Npz {
   // Type and shape, from the first bytes alone.
   Result<Header> header(const std::string& name) const;
   Result<Array> read(const std::string& name) const;
+  // The first `rows` indices of the first dimension (all of them if it has fewer, or `rows` is negative), without
+  // unpacking the rest; what is cut off is not compared with the checksum. An array whose elements cannot be in the
+  // member is refused before it is unpacked. Counts what it unpacks against `budget`, into `memory`.
+  Result<Array> read_rows(const std::string& name, std::int64_t rows, const Budget& budget,
+                          BudgetedBytes& memory) const;
 
  private:
   Result<const zip::Member*> member(const std::string& name) const;

@@ -79,6 +79,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   if (++node_count_ > kMaxNodes) {
     return Status(StatusCode::kResourceExhausted, "with its loops unrolled the model has more than a million nodes");
   }
+  REEF_RETURN_IF_ERROR(options_.budget.check("converting nodes"));
   const auto function = functions_.find({node.domain, node.op_type});
   if (function != functions_.end()) return call_function(*function->second, node, scope, depth);
   const Converter converter = find_converter(node.domain, node.op_type);

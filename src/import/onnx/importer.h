@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/status.h"
 #include "formats/onnx/model.h"
 #include "ir/model.h"
@@ -34,6 +35,7 @@ struct ImportOptions {
   bool pad_selections = false;
   // LSTMs step by step, also where one operator would do.
   bool unroll = false;
+  Budget budget = {};  // looked at before each node; loops are unrolled into nodes
 };
 
 struct ImportResult {

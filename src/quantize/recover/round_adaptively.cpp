@@ -124,7 +124,8 @@ Status round_layer(Session& session, State& state, std::size_t number) {
   const auto& all = session.calibration_samples();
   const std::vector<std::int64_t> samples(
       all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kMomentSamples)));
-  REEF_RETURN_IF_ERROR(run_samples(state.model, session.source(), samples, RunOptions{1, {}}, hooks));
+  REEF_RETURN_IF_ERROR(
+      run_samples(state.model, session.source(), samples, RunOptions{1, {}, session.options().budget}, hooks));
 
   const std::vector<float> values = float_values(model, weights);
   WeightRequest request;

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/settled_shapes.h"
+
+#include <algorithm>
+
+#include "ir/describe.h"
+#include "ir/verify.h"
+#include "ops/inferred_shapes.h"
+
+namespace reef::ops {
+namespace {
+
+// Sizes that the file leaves open and states as 1 because it must state something. A batch of 1 is a size, and so is
+// whatever else the file states: that is what a runtime takes when nobody resizes the input.
+bool has_unknown_size(const ir::Tensor& tensor) {
+  for (std::size_t i = 1; i < tensor.shape_signature.size(); ++i) {
+    if (tensor.shape_signature[i] < 0 && tensor.shape[static_cast<int>(i)] <= 1) return true;
+  }
+  return false;
+}
+
+void set_shape(ir::Tensor& tensor, const ir::Shape& shape) {
+  tensor.shape = shape;
+  if (tensor.shape_signature.size() != shape.dims().size()) tensor.shape_signature.clear();
+  for (std::size_t i = 0; i < tensor.shape_signature.size(); ++i) {
+    if (tensor.shape_signature[i] >= 0) tensor.shape_signature[i] = shape[static_cast<int>(i)];
+  }
+}
+
+// One subgraph, its operators in order.
+class Settler {
+ public:
+  Settler(ir::Model& model, std::size_t subgraph, SettledShapes& result)
+      : model_(model),
+        subgraph_(subgraph),
+        graph_(model.subgraphs[subgraph]),
+        result_(result),
+        is_open_(graph_.tensors.size()) {
+    for (const std::int32_t input : graph_.inputs) is_open_[at(input)] = has_unknown_size(tensor(input));
+  }
+
+  void run() {
+    for (std::size_t i = 0; i < graph_.operators.size(); ++i) settle(i);
+  }
+
+ private:
+  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+  ir::Tensor& tensor(std::int32_t index) { return graph_.tensors[at(index)]; }
+
+  void settle(std::size_t index) {
+    const ir::Operator& op = graph_.operators[index];
+    const bool reads_open = std::any_of(op.inputs.begin(), op.inputs.end(),
+                                        [&](std::int32_t input) { return input >= 0 && is_open_[at(input)]; });
+    if (reads_open) return leave_open(op);
+    const auto shapes =
+        infer_shapes(model_, subgraph_, op, [&](std::int32_t id) { return ir::is_constant(model_, tensor(id)); });
+    if (shapes.ok()) return compare(index, *shapes);
+    if (shapes.status().code() == StatusCode::kDeferred) return leave_open(op);
+    // What nobody here can infer is as the file declares it; the CPU runtime checks it while running.
+    if (shapes.status().code() != StatusCode::kUnsupported) refuse(index, shapes.status());
+  }
+
+  void leave_open(const ir::Operator& op) {
+    for (const std::int32_t output : op.outputs) is_open_[at(output)] = true;
+  }
+
+  void compare(std::size_t index, const std::vector<ir::Shape>& shapes) {
+    const ir::Operator& op = graph_.operators[index];
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      ir::Tensor& output = tensor(op.outputs[i]);
+      if (output.shape == shapes[i]) continue;
+      ShapeCorrection correction{static_cast<std::int32_t>(subgraph_), static_cast<std::int32_t>(index), op.outputs[i],
+                                 output.shape, shapes[i]};
+      if (output.is_variable) {
+        return refuse(index,
+                      invalid_input("output '{}' is a variable of shape {}, but the operator gives {}",
+                                    ir::describe_name(output.name), output.shape.to_string(), shapes[i].to_string()));
+      }
+      set_shape(output, shapes[i]);
+      result_.corrections.push_back(std::move(correction));
+    }
+  }
+
+  // Other subgraphs get their inputs' shapes from whoever calls them, if anybody does.
+  void refuse(std::size_t index, const Status& status) {
+    leave_open(graph_.operators[index]);
+    if (subgraph_ != 0 || !result_.refusal.ok()) return;
+    const ir::Operator& op = graph_.operators[index];
+    const std::string output =
+        op.outputs.empty() ? "" : fmt::format(" ('{}')", ir::describe_name(tensor(op.outputs[0]).name));
+    result_.refusal = invalid_input("op {} {}{}: {}", index, ir::describe_name(op.type), output, status.message());
+  }
+
+  ir::Model& model_;
+  const std::size_t subgraph_;
+  ir::Subgraph& graph_;
+  SettledShapes& result_;
+  std::vector<bool> is_open_;  // by tensor: its shape is not known before the model runs
+};
+
+}  // namespace
+
+SettledShapes settle_shapes(ir::Model& model) {
+  SettledShapes result;
+  for (std::size_t i = 0; i < model.subgraphs.size(); ++i) Settler(model, i, result).run();
+  // Scales along a dimension may not fit the size that it really has.
+  if (!result.corrections.empty() && result.refusal.ok()) result.refusal = ir::verify(model);
+  return result;
+}
+
+std::string describe(const ir::Model& model, const ShapeCorrection& correction) {
+  const ir::Subgraph& graph = model.subgraphs[static_cast<std::size_t>(correction.subgraph)];
+  return fmt::format("op {} {} gives '{}' shape {}, the file declares {}", correction.op,
+                     ir::describe_name(graph.operators[static_cast<std::size_t>(correction.op)].type),
+                     ir::describe_name(graph.tensors[static_cast<std::size_t>(correction.tensor)].name),
+                     correction.given.to_string(), correction.declared.to_string());
+}
+
+}  // namespace reef::ops
