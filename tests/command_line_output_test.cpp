@@ -39,6 +39,11 @@ class CommandLineOutput : public CommandLine {
   void compile_net() const {
     ASSERT_EQ(reef("compile " + path("net.tflite") + " -o " + folder_.string()).exit_code, 0);
   }
+  std::string content(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(path(name), std::ios::binary).rdbuf();
+    return text.str();
+  }
   std::set<std::string> files(const std::string& folder = "") const {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_ / folder)) names.insert(entry.path().filename().string());
@@ -263,6 +268,14 @@ TEST_F(CommandLineOutput, CompileTakesAFolderOrAFile) {
     for (const char* name : {"folder/mine.tflite", "folder/mine.log", "folder/net_edgetpu.log"}) fs::remove(path(name));
   }
   EXPECT_TRUE(tflite::load_model(path("out_edgetpu.tflite")).ok());
+  // A refusal is one of the compiler's: Google's version line first, or one JSON object.
+  const std::string refused = " net.tflite -o nowhere 2>/dev/null >stdout";
+  EXPECT_EQ(WEXITSTATUS(std::system((here + google + refused).c_str())), 1);
+  EXPECT_TRUE(content("stdout").starts_with("Edge TPU Compiler version")) << content("stdout");
+  EXPECT_EQ(WEXITSTATUS(std::system((here + REEF_PROGRAM " compile --json" + refused).c_str())), 1);
+  const auto json = nlohmann::json::parse(content("stdout"), nullptr, false);
+  ASSERT_TRUE(json.is_object()) << content("stdout");
+  EXPECT_EQ(json["compiled"], false);
 }
 
 TEST_F(CommandLineOutput, StopAfterWritesNothing) {
@@ -343,6 +356,31 @@ TEST_F(CommandLineOutput, SignalsLeaveNoStrays) {
     const std::set<std::string> made = files("out");
     EXPECT_TRUE(made.empty() || made == (std::set<std::string>{"net_edgetpu.tflite", "net_edgetpu.log"})) << round;
   }
+}
+
+// At exact moments: strace sends a signal with the n-th call of a kind. Old files are there, so that all kinds occur.
+TEST_F(CommandLineOutput, SignalsWhileFilesAreWrittenLeaveNoStrays) {
+  if (std::system("strace -o /dev/null true >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "strace is not there or not allowed";
+  fs::create_directories(path("out"));
+  int ended = 0;
+  for (const char* call : {"fsync", "/^rename", "/^link", "/^unlink"}) {
+    for (const auto& [name, number] : {std::pair{"SIGINT", SIGINT}, {"SIGTERM", SIGTERM}}) {
+      for (const int when : {1, 2}) {
+        const std::string old = "old";
+        for (const char* file : {"out/net_edgetpu.tflite", "out/net_edgetpu.log"}) std::ofstream(path(file)) << old;
+        const std::string line = fmt::format(
+            "strace -f -o /dev/null -e 'trace={0}' -e 'inject={0}:signal={1}:when={2}' {3} compile {4} -o {5}"
+            " --no-verify >/dev/null 2>&1",
+            call, name, when, REEF_PROGRAM, path("net.tflite"), path("out"));
+        const int status = std::system(line.c_str());
+        ended += WIFSIGNALED(status) || WEXITSTATUS(status) == 128 + number;
+        EXPECT_EQ(files("out"), (std::set<std::string>{"net_edgetpu.tflite", "net_edgetpu.log"})) << line;
+        EXPECT_EQ(content("out/net_edgetpu.tflite") == old, content("out/net_edgetpu.log") == old) << line;
+      }
+    }
+  }
+  EXPECT_GE(ended, 8);  // the others make fewer calls of a kind
 }
 
 }  // namespace

@@ -70,6 +70,10 @@ Status quantize(const std::string& model, const std::string& output, QuantizeArg
 
 Status quantize_sources(compiler::CompileOptions& how, const std::vector<std::string>& dumps,
                         QuantizeArguments& arguments, bool shows_progress) {
+  const auto is_taken_as_it_is = [&](const std::string& model) { return is_tflite(model) && !arguments.has_data(); };
+  const bool quantizes_nothing = std::all_of(how.models.begin(), how.models.end(), is_taken_as_it_is);
+  // What the compiler refuses before any work, it says in Google's words, or in JSON.
+  if (quantizes_nothing && !check_compile_request(how).ok()) return ok_status();
   compiler::CompileOptions names_only = how;
   names_only.write = false;
   REEF_RETURN_IF_ERROR(check_compile_request(names_only));
