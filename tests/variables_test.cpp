@@ -15,6 +15,7 @@
 #include "execute/cpu/evaluate.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
+#include "learn/head.h"
 #include "ops/dependencies.h"
 #include "partition/segments.h"
 #include "quantized_model.h"
@@ -197,6 +198,17 @@ TEST(Variables, SegmentsAreNotCutBetweenOperatorsThatShareOne) {
   const auto all = partition::cut_segments(*plan->model, plan->assessment, *plan->costs, count);
   ASSERT_FALSE(all.ok());
   EXPECT_NE(all.status().message().find("share a variable"), std::string::npos) << all.status().message();
+}
+
+// `reef learn split` makes two files, and a variable of one is nothing to the other.
+TEST(Variables, HeadsAreNotCutOffBetweenOperatorsThatShareOne) {
+  const ir::Model model = with_variables();
+  learn::Head head;
+  head.embedding =
+      model.subgraphs[0].operators[static_cast<std::size_t>(ops_of_type(model, "READ_VARIABLE")[0])].outputs[0];
+  const auto parts = learn::split(model, head);
+  ASSERT_FALSE(parts.ok());
+  EXPECT_NE(parts.status().message().find("share a variable"), std::string::npos) << parts.status().message();
 }
 
 // What an operator reads from a variable tensor is what it held then: a later operator writes it.
