@@ -98,6 +98,7 @@ struct CompiledFile {
   std::shared_ptr<const std::vector<std::uint8_t>> content;  // of `output`
   std::string log_content;
   std::int64_t output_bytes = 0;
+  std::shared_ptr<const ir::Model> given;  // as read, or as cut
   Plan plan;
   std::vector<CompiledOp> ops;
   // Operators of plan.model that stay on the CPU only because there is no code for them.

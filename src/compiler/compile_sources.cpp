@@ -55,6 +55,7 @@ bool Compilation::plan_one(const Source& source, const PlanOptions& how, Compile
   file.input_bytes = source.bytes;
   file.output = compiled_path(options_, source.stem);
   file.log = log_path(options_, source.stem);
+  file.given = source.model;
   tell("plan", file.input);
   if (!plan(source, how, file.plan)) return false;
   if (!source.shape_note.empty()) file.plan.partition.notes.push_back(source.shape_note);
