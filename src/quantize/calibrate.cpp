@@ -71,13 +71,6 @@ std::vector<std::int32_t> observed_channels(const ir::Subgraph& graph) {
   return result;
 }
 
-// Whether TFLite's fixed-point sum of exponentials, which holds 4095, could overflow.
-bool is_long_softmax(const ir::Operator& op, const ops::Tensor& result) {
-  constexpr std::int32_t kLargestSum = 4095;
-  return op.type == "SOFTMAX" && result.type == ir::DataType::kFloat32 && result.shape.rank() > 0 &&
-         result.shape.last() > kLargestSum;
-}
-
 // Those whose state is to be observed.
 std::vector<bool> operators_with_cells(const ir::Model& model) {
   std::vector<bool> result;
@@ -113,10 +106,6 @@ Result<Calibration> calibrate(const std::shared_ptr<const ir::Model>& model, con
         if (run.outputs[i] == nullptr) continue;
         const std::int32_t t = run.op->outputs[i];
         worker.observe(channels[static_cast<std::size_t>(t)], rows[static_cast<std::size_t>(t)], t, *run.outputs[i]);
-        if (is_long_softmax(*run.op, *run.outputs[i])) {
-          const ops::Tensor& result = *run.outputs[i];
-          worker.sample[static_cast<std::size_t>(t)].observe_rows(result.values<float>(), result.shape.last());
-        }
       }
       return ok_status();
     };

@@ -80,6 +80,15 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
       return stays_float("its weights are shuffled");
     }
   }
+  if (op.type == "SOFTMAX" && !is_16 && !options.full_integer) {
+    // TFLite sums exponentials, of which the largest is 1, in a number of 12 bits before the point.
+    constexpr std::int32_t kLongestRow = 4095;
+    const ir::Tensor* result = operand(graph, op.outputs, 0);
+    if (result != nullptr && result->shape.rank() > 0 && result->shape.last() > kLongestRow) {
+      return stays_float(fmt::format("its rows of {} elements can overflow the fixed-point sum of exponentials ({})",
+                                     result->shape.last(), kLongestRow));
+    }
+  }
   const std::string_view activation = op.attributes.get_enum("fused_activation_function", "NONE");
   const bool is_cell = rule->kind == RuleKind::kRecurrent;  // whose function is inside
   if (!is_cell && (activation == "TANH" || activation == "SIGN_BIT"))

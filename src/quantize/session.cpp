@@ -31,15 +31,7 @@ std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
 }
 
 // Why an operator has no integer form for the values that were observed, or nothing.
-std::string problem_of_values(const ir::Operator& op, const Calibration& calibration, const QuantizeOptions& options) {
-  if (op.type == "SOFTMAX" && options.mode == Mode::kInt8) {
-    // The largest element of a row is 1 over the sum of exponentials, of which the fixed-point form holds 4095.
-    constexpr float kFlattest = 4.0f / 4095;
-    const float flattest = calibration.tensors[static_cast<std::size_t>(op.outputs[0])].smallest_row_max;
-    if (flattest < kFlattest) {
-      return "its long rows are so even that the fixed-point sum of exponentials, at most 4095, may overflow";
-    }
-  }
+std::string problem_of_values(const ir::Operator& op, const Calibration& calibration) {
   if (op.type == "DIV") {
     const TensorStatistics& divisor = calibration.tensors[static_cast<std::size_t>(op.inputs[1])];
     if (divisor.seen() && divisor.min < 0 && divisor.max > 0) {
@@ -55,7 +47,7 @@ void State::refresh(const QuantizeOptions& options) {
   plan.decisions = decide(*model, options, keep_float);
   for (std::size_t i = 0; i < plan.decisions.size(); ++i) {
     if (plan.decisions[i].treatment != Treatment::kInteger) continue;
-    std::string problem = problem_of_values(model->subgraphs[0].operators[i], *calibration, options);
+    std::string problem = problem_of_values(model->subgraphs[0].operators[i], *calibration);
     if (!problem.empty()) plan.decisions[i] = {Treatment::kFloat, nullptr, std::move(problem)};
   }
   plan.ranges.assign(model->subgraphs[0].tensors.size(), Range{});

@@ -157,14 +157,6 @@ void SampleStatistics::observe(std::span<const float> all, std::int64_t channel_
   for (std::size_t i = 0; i < c; ++i) channels.sum[i] += row_sum[i];
 }
 
-void SampleStatistics::observe_rows(std::span<const float> all, std::int64_t row) {
-  const auto length = static_cast<std::size_t>(std::max<std::int64_t>(row, 1));
-  for (std::size_t at = 0; at + length <= all.size(); at += length) {
-    const std::span<const float> elements = all.subspan(at, length);
-    smallest_row_max = std::min(smallest_row_max, *std::max_element(elements.begin(), elements.end()));
-  }
-}
-
 void SampleStatistics::clear() {
   ChannelStatistics memory = std::move(channels);
   *this = SampleStatistics();
@@ -180,7 +172,6 @@ void TensorStatistics::merge_sample(const SampleStatistics& sample) {
   values += sample.values;
   not_finite += sample.not_finite;
   infinite += sample.infinite;
-  smallest_row_max = std::min(smallest_row_max, sample.smallest_row_max);
   if (sample.min > sample.max) return;  // nothing finite
   min = std::min(min, sample.min);
   max = std::max(max, sample.max);

@@ -53,14 +53,11 @@ struct SampleStatistics {
   float min = std::numeric_limits<float>::infinity();  // over finite values
   float max = -std::numeric_limits<float>::infinity();
   std::uint64_t values = 0, not_finite = 0, infinite = 0;  // not_finite: with infinities
-  std::uint64_t masked = 0;  // left out of everything but these counts (masks.h); with what is not finite
-  float smallest_row_max = std::numeric_limits<float>::infinity();  // set by observe_rows
-  ChannelStatistics channels;                                       // of this sample; empty unless asked for
+  std::uint64_t masked = 0;    // left out of everything but these counts (masks.h); with what is not finite
+  ChannelStatistics channels;  // of this sample; empty unless asked for
 
   // `channels` > 0: also extremes and sums of so many channels, the innermost dimension.
   void observe(std::span<const float> values, std::int64_t channels);
-  // Also the smallest of the largest elements of rows.
-  void observe_rows(std::span<const float> values, std::int64_t row);
   void clear();
 };
 
@@ -68,8 +65,7 @@ struct TensorStatistics {
   std::uint64_t samples = 0, values = 0, not_finite = 0, infinite = 0;
   float min = std::numeric_limits<float>::infinity();
   float max = -std::numeric_limits<float>::infinity();
-  double average_min = 0, average_max = 0;                          // moving averages over samples
-  float smallest_row_max = std::numeric_limits<float>::infinity();  // where rows were observed
+  double average_min = 0, average_max = 0;  // moving averages over samples
   ChannelStatistics channels;
   Histogram histogram;
 

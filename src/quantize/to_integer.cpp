@@ -128,15 +128,7 @@ class Writer {
                                : home.type == DataType::kFloat32 ? "_quantized"
                                                                  : "_requantized";
     const std::int32_t made = new_tensor(t, form, suffix);
-    ir::Operator op;
-    op.type = to_float ? "DEQUANTIZE" : "QUANTIZE";
-    op.builtin_code = rewrite::builtin_code(op.type);
-    op.version = conversion_version(to_float, home.type, form.type);
-    op.options_type = to_float ? "DequantizeOptions" : "QuantizeOptions";
-    op.inputs = {t};
-    op.outputs = {made};
-    operators_.push_back(std::move(op));
-    ++result_.quantize_ops;
+    convert(t, made, home.type, form.type);
     forms_[key] = made;
     return made;
   }
@@ -146,20 +138,24 @@ class Writer {
     if (const auto found = rounded_.find(t); found != rounded_.end()) return found->second;
     const std::int32_t integers = in_form(t, integer_form(t));
     const std::int32_t made = new_tensor(t, {}, "_rounded");
-    ir::Operator op;
-    op.type = "DEQUANTIZE";
-    op.builtin_code = rewrite::builtin_code(op.type);
-    op.version = conversion_version(true, integer_, DataType::kFloat32);
-    op.options_type = "DequantizeOptions";
-    op.inputs = {integers};
-    op.outputs = {made};
-    operators_.push_back(std::move(op));
-    ++result_.quantize_ops;
+    convert(integers, made, integer_, DataType::kFloat32);
     return rounded_[t] = made;
   }
-  static int conversion_version(bool to_float, DataType from, DataType to) {
-    if (to_float) return from == DataType::kInt8 ? 2 : from == DataType::kInt16 ? 3 : 1;
-    return to == DataType::kInt16 ? 2 : 1;
+  // The operator that makes tensor `to` of tensor `from`.
+  void convert(std::int32_t from, std::int32_t to, DataType from_type, DataType to_type) {
+    const bool to_float = to_type == DataType::kFloat32;
+    ir::Operator op;
+    op.type = to_float ? "DEQUANTIZE" : "QUANTIZE";
+    op.builtin_code = rewrite::builtin_code(op.type);
+    op.version = !to_float                       ? (to_type == DataType::kInt16 ? 2 : 1)
+                 : from_type == DataType::kInt8  ? 2
+                 : from_type == DataType::kInt16 ? 3
+                                                 : 1;
+    op.options_type = to_float ? "DequantizeOptions" : "QuantizeOptions";
+    op.inputs = {from};
+    op.outputs = {to};
+    operators_.push_back(std::move(op));
+    ++result_.quantize_ops;
   }
 
   Status add(std::int32_t number) {
