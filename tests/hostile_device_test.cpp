@@ -59,14 +59,29 @@ wide_to_narrow tiles=2 line_level=1
                                      kSendLineAndEnd}));
 }
 
+std::vector<std::string> files_to_damage() {
+  std::vector<std::string> files;
+  if (const std::string zoo = zoo_folder(); !zoo.empty()) {
+    for (const char* name : {"dense_256/v16", "bright_16x16/v16", "gabor_64x64_p4/v16", "mnist_dense/v1",
+                             "split_concat/v15", "rl_mlp_tanh/v16", "op_model_padding_64x64x3/v1",
+                             "asr_tflite_model_test_compile_fm15_ASR_Model10/v2", "keras_lstm_mnist_ptq/v15"}) {
+      files.push_back(zoo + "/pairs/" + name + "_edgetpu.tflite");
+    }
+  }
+  // Transposed clips, several generations, and the two smallest of the newest.
+  if (const std::string wild = wild_folder(); !wild.empty()) {
+    for (const char* name : {"google-coral_voice_commands_v0.8", "NobuoTsukamoto_mnist", "dav354_model",
+                             "google-coral_testconv1", "MarcelloCeresini_model"}) {
+      files.push_back(wild + "/" + name + "/compiled_edgetpu.tflite");
+    }
+  }
+  return files;
+}
+
 std::vector<darwinn::Package> packages_to_damage() {
   std::vector<darwinn::Package> packages = {handwritten()};
-  const std::string zoo = zoo_folder();
-  if (zoo.empty()) return packages;
-  for (const char* name : {"dense_256/v16", "bright_16x16/v16", "gabor_64x64_p4/v16", "mnist_dense/v1",
-                           "split_concat/v15", "rl_mlp_tanh/v16", "op_model_padding_64x64x3/v1",
-                           "asr_tflite_model_test_compile_fm15_ASR_Model10/v2", "keras_lstm_mnist_ptq/v15"}) {
-    const auto model = tflite::load_model(zoo + "/pairs/" + name + "_edgetpu.tflite");
+  for (const std::string& file : files_to_damage()) {
+    const auto model = tflite::load_model(file);
     if (!model.ok()) continue;
     for (const ir::Operator& op : model->subgraphs[0].operators) {
       if (!darwinn::is_edge_tpu_op(op)) continue;

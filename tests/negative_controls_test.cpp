@@ -335,5 +335,20 @@ TEST(NegativeControls, ChangedFieldsAreNoticed) {
   EXPECT_GE(near.of_what_shows, 0.97);
 }
 
+// The same of files that the device was not built on: with transposed clips, stores that step, partial fences.
+TEST(NegativeControls, ChangedFieldsOfOtherFilesAreNoticed) {
+  REEF_SKIP_WITHOUT_WILD(wild);
+  std::vector<Subject> subjects;
+  for (const char* name : {"google-coral_voice_commands_v0.8", "face_detection", "pperonski_slim",
+                           "NobuoTsukamoto_mnist", "MarcelloCeresini_model", "google-coral_testconv1"}) {
+    auto subject = make_subject(name, fmt::format("{}/{}/compiled_edgetpu.tflite", wild, name));
+    ASSERT_TRUE(subject.ok()) << name << ": " << subject.status().message();
+    subjects.push_back(std::move(*subject));
+  }
+  const Shares any = noticed_of(subjects, Change::kAny, number_from_environment("REEF_CORRUPTIONS", 200) / 5);
+  EXPECT_GE(any.of_all, 0.75);
+  EXPECT_GE(any.of_what_shows, 0.95);
+}
+
 }  // namespace
 }  // namespace reef::testing
