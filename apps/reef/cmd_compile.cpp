@@ -127,10 +127,10 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
 Status print_plans(const CompileArguments& arguments) {
   for (const std::string& path : arguments.how.models) {
     REEF_ASSIGN_OR_RETURN(const Bytes file, compiler::content_of(arguments.how, path));
-    auto model = tflite::read_model(file);
-    if (!model.ok()) return model.status().in(path);
-    REEF_RETURN_IF_ERROR(ir::verify(*model).in(path));
-    const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(std::move(*model)), arguments.how.plan);
+    auto read = compiler::read_tflite_model(file);
+    if (!read.ok()) return read.status().in(path);
+    const auto plan =
+        compiler::make_plan(std::make_shared<const ir::Model>(std::move(read->model)), arguments.how.plan);
     if (!plan.ok()) return plan.status().in(path);
     print_text("{}", planning_text(arguments.stop_after, *plan));
   }
