@@ -323,7 +323,7 @@ void Chip::clear_queues() {
   to_scalar_byte_ = 0;
 }
 
-Status Chip::run(const Program& program, HostMemory& host) {
+void Chip::begin(const Program& program, Host& host) {
   program_ = &program;
   host_ = &host;
   core_.restart();
@@ -336,19 +336,59 @@ Status Chip::run(const Program& program, HostMemory& host) {
   touch_all();
   order_.seed(schedule_.seed);
   if (observer_ != nullptr) observer_->begins(program, *this);
+}
+
+Status Chip::advance() {
   bool moved = true;
   while (moved && failure_.ok()) {
     moved = schedule_.seed == 0 ? sweep() : sweep_in_another_order();
     if (!moved && failure_.ok()) moved = scalar_core_moves();
     if (observer_ != nullptr && observer_->wants_to_stop()) {
-      clear_queues();
       was_stopped_ = true;
-      return failure_;
+      break;
     }
   }
-  const Status ending = how_it_ended();
-  if (!ending.ok()) clear_queues();
+  return failure_;
+}
+
+void Chip::program_grew() {
+  const auto look_up = [&](std::optional<Running>& running) {
+    if (running) running->operation = &program_->operations[running->index];
+  };
+  for (auto& tile : tiles_) {
+    for (Unit& unit : tile->units) look_up(unit.running);
+  }
+  for (HostUnit& unit : host_units_) look_up(unit.running);
+}
+
+bool Chip::is_at_end() const {
+  if (core_.next < program_->instructions.size()) return false;
+  const auto is_idle = [](const auto& unit) { return unit.idle(); };
+  return std::all_of(host_units_.begin(), host_units_.end(), is_idle) &&
+         std::all_of(tiles_.begin(), tiles_.end(), [&](const auto& tile) {
+           return tile->dispatch.empty() && std::all_of(tile->units.begin(), tile->units.end(), is_idle);
+         });
+}
+
+Status Chip::finish() {
+  const Status ending = was_stopped_ ? failure_ : how_it_ended();
+  if (was_stopped_ || !ending.ok()) clear_queues();
   return ending;
+}
+
+Status Chip::run(const Program& program, Host& host) {
+  begin(program, host);
+  (void)advance();  // finish() says how it went
+  return finish();
+}
+
+void Chip::power_cycle() {
+  clear_queues();
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    tiles_[i] = std::make_unique<Tile>();
+    tiles_[i]->number = static_cast<int>(i);
+  }
+  core_ = ScalarCore();
 }
 
 Status Chip::how_it_ended() const {

@@ -168,7 +168,23 @@ class Chip {
   explicit Chip(const Options& options = {});
 
   // Runs a program to its end. Memories keep what earlier programs left; counters are the programs' own business.
-  Status run(const Program& program, HostMemory& host);
+  Status run(const Program& program, Host& host);
+
+  // The same in steps, for a host that brings data and instructions while the program runs: begin(), advance() whenever
+  // the host has something new, finish() when the program is at its end or must be given up. Program and host stay
+  // where they are until then.
+  void begin(const Program& program, Host& host);
+  // Until nothing can move any more. An error: of an instruction; finish() is next.
+  Status advance();
+  // The program has got another chunk at its end (append_chunk) since advance().
+  void program_grew();
+  // Every instruction is done and every unit is idle.
+  bool is_at_end() const;
+  // How it ended: an error also where it is not at its end, or left something behind. The queues are then cleared.
+  Status finish();
+  // As after power-on: memories, registers and counters hold nothing.
+  void power_cycle();
+
   // Is told everything that following runs do; null: nobody is.
   void set_observer(Observer* observer) { observer_ = observer; }
   void set_queue_depths(const QueueDepths& depths) { depths_ = depths; }
@@ -295,7 +311,7 @@ class Chip {
   int threads_ = 1;
   std::unique_ptr<ThreadPool> pool_;  // made when it is needed
   const Program* program_ = nullptr;
-  HostMemory* host_ = nullptr;
+  Host* host_ = nullptr;
   std::int64_t steps_ = 0, next_look_ = 0;
   bool has_time_limit_ = false;
   std::string first_unknown_;

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A virtual Edge TPU as its driver sees it: load a package, give it tensors, take tensors.
 //
-// Parameters are cached as libedgetpu does it: what the chip holds belongs to one token. A program with another token,
-// or with token 0 (one that brings its own parameters), makes all of it invalid; a package's parameter-caching program
-// runs when it has not run since. Packages that were compiled together share a token and stay side by side. After a
-// failure the chip counts as reset.
+// Parameters are cached as libedgetpu does it (host/parameter_cache.h). After a failure the chip counts as reset.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -17,6 +13,7 @@
 #include "base/status.h"
 #include "execute/device/chip.h"
 #include "formats/darwinn/package.h"
+#include "host/parameter_cache.h"
 
 namespace reef::device {
 
@@ -39,7 +36,7 @@ class LoadedPackage {
   Program execution_program_, caching_program_;
 };
 
-// Bytes of a layer's tensor, without padding: y * x * z elements. The largest number where that is too much for one.
+// As host::tensor_bytes.
 std::int64_t tensor_bytes(const darwinn::Layer& layer);
 
 class Device {
@@ -52,7 +49,7 @@ class Device {
 
   const Chip& chip() const { return chip_; }
   // How often a parameter-caching program has run to its end.
-  std::int64_t parameter_loads() const { return parameter_loads_; }
+  std::int64_t parameter_loads() const { return cache_.loads(); }
   void set_queue_depths(const QueueDepths& depths) { chip_.set_queue_depths(depths); }
   void set_schedule(const Schedule& schedule) { chip_.set_schedule(schedule); }
   // Is told everything that following runs do; null: nobody is. A run that it ends early is an error here;
@@ -64,15 +61,12 @@ class Device {
 
  private:
   Status make_parameters_present(const std::shared_ptr<const LoadedPackage>& package);
-  Status execute(const Program& program, HostMemory& host);
+  Status execute(const Program& program, HostMemory& memory);
 
   Options options_;
   Chip chip_;
   Observer* observer_ = nullptr;
-  std::int64_t parameter_loads_ = 0;
-  std::uint64_t token_ = 0;
-  // All with token_. They are not kept alive: one that nobody can run any more is forgotten.
-  std::set<std::weak_ptr<const LoadedPackage>, std::owner_less<>> cached_;
+  host::ParameterCache cache_;
 };
 
 }  // namespace reef::device

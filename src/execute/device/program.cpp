@@ -25,45 +25,49 @@ std::string Program::describe(std::size_t index) const {
   return fmt::format("chunk {} row {} ({})", chunk_of[index], row_of[index], mnemonic);
 }
 
+Status append_chunk(Program& program, std::span<const std::uint8_t> bitstream, isa::UnknownList& unknown) {
+  const std::size_t c = program.chunk_starts.size() - 1;
+  auto chunk = isa::decode(bitstream);
+  if (!chunk.ok()) return chunk.status().in(fmt::format("chunk {}", c));
+  std::int32_t row = 0;
+  for (isa::Instruction& instruction : *chunk) {
+    const auto place = [&] {
+      const bool is_caching = program.type == darwinn::ExecutableType::kParameterCaching;
+      return fmt::format("{}chunk {} row {} ({})", is_caching ? "parameter caching " : "", c, row,
+                         isa::info(instruction.opcode()).mnemonic);
+    };
+    for (const std::string& what : isa::unknowns_of(instruction)) unknown.add(place(), what);
+    auto operation = isa::operation_of(instruction);
+    if (!operation.ok()) {
+      if (operation.status().code() != StatusCode::kUnsupported) return operation.status().in(place());
+      unknown.add(place(), operation.status().message());
+      isa::Operation nothing;
+      nothing.opcode = instruction.opcode();
+      operation = std::move(nothing);
+    }
+    const auto* tensor = std::get_if<isa::TensorOperation>(&operation->code);
+    if (tensor != nullptr && slots_of(*tensor, operation->opcode) > kMaxSlots) {
+      return make_error(StatusCode::kResourceExhausted, "chunk {} row {} keeps more than {} results under way", c, row,
+                        kMaxSlots);
+    }
+    program.plans.push_back(tensor == nullptr ? TensorPlan{}
+                                              : plan_tensor(*tensor, operation->opcode, program.steps_to_plan));
+    program.operations.push_back(std::move(*operation));
+    program.row_of.push_back(row);
+    program.chunk_of.push_back(c);
+    row += instruction.rows();
+    program.instructions.push_back(instruction);
+  }
+  program.chunk_starts.push_back(program.instructions.size());
+  return ok_status();
+}
+
 Result<Program> decode_program(const darwinn::Executable& executable, isa::UnknownList& unknown) {
   Program program;
   program.type = executable.type;
-  std::int64_t planned_steps = kMaxPlannedSteps;
-  for (std::size_t c = 0; c < executable.instruction_chunks.size(); ++c) {
-    program.chunk_starts.push_back(program.instructions.size());
-    auto chunk = isa::decode(executable.instruction_chunks[c].bitstream.span());
-    if (!chunk.ok()) return chunk.status().in(fmt::format("chunk {}", c));
-    std::int32_t row = 0;
-    for (isa::Instruction& instruction : *chunk) {
-      const auto place = [&] {
-        return fmt::format("{}chunk {} row {} ({})",
-                           executable.type == darwinn::ExecutableType::kParameterCaching ? "parameter caching " : "", c,
-                           row, isa::info(instruction.opcode()).mnemonic);
-      };
-      for (const std::string& what : isa::unknowns_of(instruction)) unknown.add(place(), what);
-      auto operation = isa::operation_of(instruction);
-      if (!operation.ok()) {
-        if (operation.status().code() != StatusCode::kUnsupported) return operation.status().in(place());
-        unknown.add(place(), operation.status().message());
-        isa::Operation nothing;
-        nothing.opcode = instruction.opcode();
-        operation = std::move(nothing);
-      }
-      const auto* tensor = std::get_if<isa::TensorOperation>(&operation->code);
-      if (tensor != nullptr && slots_of(*tensor, operation->opcode) > kMaxSlots) {
-        return make_error(StatusCode::kResourceExhausted, "chunk {} row {} keeps more than {} results under way", c,
-                          row, kMaxSlots);
-      }
-      program.plans.push_back(tensor == nullptr ? TensorPlan{}
-                                                : plan_tensor(*tensor, operation->opcode, planned_steps));
-      program.operations.push_back(std::move(*operation));
-      program.row_of.push_back(row);
-      program.chunk_of.push_back(c);
-      row += instruction.rows();
-      program.instructions.push_back(instruction);
-    }
+  for (const darwinn::InstructionChunk& chunk : executable.instruction_chunks) {
+    REEF_RETURN_IF_ERROR(append_chunk(program, chunk.bitstream.span(), unknown));
   }
-  program.chunk_starts.push_back(program.instructions.size());
   return program;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct Program {
   std::vector<TensorPlan> plans;           // one for each; of use for tensor instructions
   std::vector<std::int32_t> row_of;        // in its chunk
   std::vector<std::size_t> chunk_of;
-  std::vector<std::size_t> chunk_starts;  // first instruction of each chunk; at the end, the number of instructions
+  // First instruction of each chunk; at the end, the number of instructions.
+  std::vector<std::size_t> chunk_starts = {0};
+  std::int64_t steps_to_plan = kMaxPlannedSteps;  // left for further tensor instructions
 
   // The instruction that begins at a row of a chunk.
   std::optional<std::size_t> at_row(std::size_t chunk, std::int64_t row) const;
@@ -32,7 +35,10 @@ struct Program {
   std::string describe(std::size_t index) const;
 };
 
-// What the device does not know goes to `unknown`; where that is not empty afterwards, the program cannot be run.
+// Decodes one more chunk of instructions to the end. Pointers into the program's lists are not valid afterwards. What
+// the device does not know goes to `unknown`; where that is not empty afterwards, the program cannot be run.
+Status append_chunk(Program& program, std::span<const std::uint8_t> bitstream, isa::UnknownList& unknown);
+
 Result<Program> decode_program(const darwinn::Executable& executable, isa::UnknownList& unknown);
 
 }  // namespace reef::device

@@ -113,7 +113,7 @@ void ScalarCore::compute(const isa::Instruction& bundle, std::array<std::uint32_
   }
 }
 
-Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request,
+Status ScalarCore::store(const isa::Instruction& bundle, Host& host, std::optional<HostRequest>& request,
                          std::array<std::uint32_t, 32>& registers) {
   const std::uint32_t value = registers_[bundle.bits(b::kStoreSource)];
   const std::uint32_t address = bundle.bits(b::kStoreAddress);
@@ -153,7 +153,7 @@ Status ScalarCore::store(const isa::Instruction& bundle, HostMemory& host, std::
   return invalid_input("unknown store {} in a scalar bundle", bundle.bits(b::kStore));
 }
 
-Status ScalarCore::execute(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request) {
+Status ScalarCore::execute(const isa::Instruction& bundle, Host& host, std::optional<HostRequest>& request) {
   if (!acts(bundle)) return ok_status();
   auto registers = registers_;
   auto predicates = predicates_;

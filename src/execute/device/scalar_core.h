@@ -27,8 +27,30 @@ struct HostRequest {
   std::uint64_t address = 0;
 };
 
+// The host as a chip sees it: it is asked for transfers, brings bytes and takes bytes.
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  // The program asks for a transfer. `tag` is a Purpose, or any other number that a program may hold.
+  virtual Status issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) = 0;
+
+  // Bytes that requested transfers have ready for the chip.
+  virtual std::size_t available(Purpose stream) = 0;
+  // At most available() bytes. `known` is 1 where a byte's value is known.
+  virtual void take(Purpose stream, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) = 0;
+  // Bytes for the host, claimed by output transfers in the order of both. False: far more is waiting than was asked
+  // for.
+  virtual bool put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) = 0;
+
+  // Bytes that were put, ever.
+  virtual std::uint64_t pushed() const = 0;
+  // What was asked for and not used, or sent and not asked for; empty: nothing.
+  virtual std::string left_over() const = 0;
+};
+
 // Buffers of the host under made-up addresses, and the transfers a program asked for, in order.
-class HostMemory {
+class HostMemory final : public Host {
  public:
   struct Buffer {
     std::string name;
@@ -47,20 +69,16 @@ class HostMemory {
   };
   static Place place_of(std::uint64_t address);
 
-  Status issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag);
+  Status issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) override;
 
-  // Bytes that requested transfers have ready for the chip. A transfer from memory waits for all transfers to it that
-  // were asked for earlier.
-  std::size_t available(Purpose stream);
-  void take(Purpose stream, std::uint8_t* to, std::uint8_t* known, std::size_t bytes);
-  // Bytes for the host, claimed by output transfers in the order of both.
-  // False: far more is waiting than was asked for.
-  bool put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes);
+  // A transfer from memory waits for all transfers to it that were asked for earlier.
+  std::size_t available(Purpose stream) override;
+  void take(Purpose stream, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) override;
+  bool put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) override;
 
-  // Bytes that were put, ever.
-  std::uint64_t pushed() const { return pushed_; }
+  std::uint64_t pushed() const override { return pushed_; }
   int interrupts() const { return interrupts_; }
-  std::string left_over() const;  // what was asked for and not used, or sent and not asked for; empty: nothing
+  std::string left_over() const override;
   void forget_transfers();
 
  private:
@@ -95,7 +113,7 @@ class ScalarCore {
     repeats_left = 0;
   }
   // `request`: what it asked of the host, if anything.
-  Status execute(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request);
+  Status execute(const isa::Instruction& bundle, Host& host, std::optional<HostRequest>& request);
   bool predicate(unsigned number) const { return predicates_[number & 31] != 0; }
   std::uint32_t reg(unsigned number) const { return registers_[number & 31]; }
   // Whether an instruction's predicate lets it act.
@@ -104,7 +122,7 @@ class ScalarCore {
 
  private:
   // `registers`: as they will be after the bundle.
-  Status store(const isa::Instruction& bundle, HostMemory& host, std::optional<HostRequest>& request,
+  Status store(const isa::Instruction& bundle, Host& host, std::optional<HostRequest>& request,
                std::array<std::uint32_t, 32>& registers);
   void compute(const isa::Instruction& bundle, std::array<std::uint32_t, 32>& registers,
                std::array<std::uint8_t, 32>& predicates) const;
