@@ -17,8 +17,8 @@ namespace reef::driver {
 struct TranscriptEntry {
   enum class Kind : std::uint8_t { kOpen, kClose, kClaim, kRelease, kReset, kControl, kSubmitIn, kTransfer };
   Kind kind = Kind::kOpen;
-  std::string path{};  // kOpen
-  SetupPacket setup{};          // kControl
+  std::string path{};         // kOpen
+  SetupPacket setup{};        // kControl
   std::uint8_t endpoint = 0;  // kSubmitIn, kTransfer
   std::size_t asked = 0;      // bytes of the buffer
   Outcome outcome{};

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of libusb 1.0 that is used, as a table of its functions. The library is loaded when it is first needed: a
+// machine without it runs everything but sticks, and tests put another table in its place. The declarations follow the
+// library's documented interface, which has not changed since 2008; its headers are not needed.
+#pragma once
+
+#include <sys/time.h>
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace reef::driver {
+
+struct libusb_context;
+struct libusb_device;
+struct libusb_device_handle;
+
+struct LibusbDeviceDescriptor {
+  std::uint8_t length, type;
+  std::uint16_t usb_version;
+  std::uint8_t device_class, subclass, protocol, max_packet;
+  std::uint16_t vendor, product, device_version;
+  std::uint8_t manufacturer_text, product_text, serial_text, configurations;
+};
+static_assert(sizeof(LibusbDeviceDescriptor) == 18);
+
+struct LibusbTransfer {
+  libusb_device_handle* device;
+  std::uint8_t flags;
+  unsigned char endpoint, type;
+  unsigned int timeout;  // milliseconds; 0: none
+  int status;
+  int length, actual_length;
+  void (*callback)(LibusbTransfer*);
+  void* user_data;
+  unsigned char* buffer;
+  int iso_packets;
+};
+
+// Numbers of the library's enums.
+namespace libusb_number {
+inline constexpr int kSuccess = 0, kAccess = -3, kNoDevice = -4, kNotFound = -5, kBusy = -6, kTimeout = -7,
+                     kOverflow = -8, kPipe = -9;                                                          // errors
+inline constexpr int kCompleted = 0, kTimedOut = 2, kCancelled = 3, kStall = 4, kGone = 5, kTooMuch = 6;  // status
+inline constexpr unsigned char kBulk = 2, kInterrupt = 3;                                                 // types
+inline constexpr int kHighSpeed = 3, kSuperSpeed = 4;  // speeds; more are faster
+}  // namespace libusb_number
+
+struct LibusbApi {
+  int (*init)(libusb_context**);
+  void (*exit)(libusb_context*);
+  ssize_t (*get_device_list)(libusb_context*, libusb_device***);
+  void (*free_device_list)(libusb_device**, int);
+  int (*get_device_descriptor)(libusb_device*, LibusbDeviceDescriptor*);
+  std::uint8_t (*get_bus_number)(libusb_device*);
+  std::uint8_t (*get_device_address)(libusb_device*);
+  int (*get_port_numbers)(libusb_device*, std::uint8_t*, int);
+  int (*get_device_speed)(libusb_device*);
+  int (*open)(libusb_device*, libusb_device_handle**);
+  void (*close)(libusb_device_handle*);
+  int (*claim_interface)(libusb_device_handle*, int);
+  int (*release_interface)(libusb_device_handle*, int);
+  int (*reset_device)(libusb_device_handle*);
+  int (*control_transfer)(libusb_device_handle*, std::uint8_t, std::uint8_t, std::uint16_t, std::uint16_t,
+                          unsigned char*, std::uint16_t, unsigned int);
+  LibusbTransfer* (*alloc_transfer)(int);
+  void (*free_transfer)(LibusbTransfer*);
+  int (*submit_transfer)(LibusbTransfer*);
+  int (*cancel_transfer)(LibusbTransfer*);
+  int (*handle_events_timeout_completed)(libusb_context*, timeval*, int*);
+};
+
+// The system's library. An error says how to install it. The table stays valid for the life of the process.
+Result<const LibusbApi*> load_libusb();
+
+}  // namespace reef::driver
