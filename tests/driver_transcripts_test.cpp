@@ -12,9 +12,7 @@
 #include "driver/transcript.h"
 #include "driver/usb_session.h"
 #include "driver/virtual_stick.h"
-#include "execute/device/device.h"
-#include "formats/darwinn/reader.h"
-#include "formats/tflite/reader.h"
+#include "edge_tpu_package.h"
 #include "zoo.h"
 
 namespace reef::driver {
@@ -178,16 +176,6 @@ Bytes firmware_of(const Traffic& traffic) {
   return Bytes(std::move(firmware));
 }
 
-Result<darwinn::Package> package_in(const std::string& path) {
-  REEF_ASSIGN_OR_RETURN(const ir::Model model, tflite::load_model(path));
-  for (const ir::Operator& op : model.subgraphs[0].operators) {
-    if (!darwinn::is_edge_tpu_op(op)) continue;
-    REEF_ASSIGN_OR_RETURN(darwinn::CustomOptions options, darwinn::read_custom_options(op.custom_options));
-    return std::move(options.package);
-  }
-  return invalid_input("'{}' has no Edge TPU op", path);
-}
-
 struct Scenario {
   std::string_view recording;
   int inferences = 1;
@@ -202,9 +190,10 @@ void expect_same_traffic(const Scenario& scenario) {
     GTEST_SKIP() << "recordings of Google's runtime are absent: hardware/transcripts beside $REEF_ZOO";
   const Traffic theirs = recorded(lines_of(folder + "/" + std::string(scenario.recording)));
   ASSERT_GT(theirs.operations.size(), 100u);
-  auto package = package_in(testing::zoo_folder() + "/pairs/mobilenet_v1_0.25_128_quant/v15_edgetpu.tflite");
-  ASSERT_TRUE(package.ok()) << package.status().message();
-  const auto model = Model::load(std::move(*package));
+  const auto packages =
+      testing::packages_in(testing::zoo_folder() + "/pairs/mobilenet_v1_0.25_128_quant/v15_edgetpu.tflite");
+  ASSERT_EQ(packages.size(), 1u);
+  const auto model = Model::load(packages[0]);
   ASSERT_TRUE(model.ok()) << model.status().message();
 
   VirtualBus bus({&scenario.stick, 1});
@@ -268,10 +257,10 @@ TEST(DriverTranscripts, PayloadsOfTwoInferences) {
   const std::string folder = recordings() + "/mobilenet_v1_payloads/";
   if (recordings().empty())
     GTEST_SKIP() << "recordings of Google's runtime are absent: hardware/transcripts beside $REEF_ZOO";
-  auto package = package_in(testing::zoo_folder() + "/pairs/mobilenet_v1_0.25_128_quant/v15_edgetpu.tflite");
-  ASSERT_TRUE(package.ok()) << package.status().message();
-  const darwinn::Package copy = *package;
-  const auto model = Model::load(std::move(*package));
+  const auto packages =
+      testing::packages_in(testing::zoo_folder() + "/pairs/mobilenet_v1_0.25_128_quant/v15_edgetpu.tflite");
+  ASSERT_EQ(packages.size(), 1u);
+  const auto model = Model::load(packages[0]);
   ASSERT_TRUE(model.ok()) << model.status().message();
   StickOptions stick;
   stick.has_firmware = true;
@@ -296,7 +285,7 @@ TEST(DriverTranscripts, PayloadsOfTwoInferences) {
     ASSERT_FALSE(expected.empty()) << names[i];
     if (names[i].find("instructions") != std::string::npos) {
       const auto type = i == 0 ? darwinn::ExecutableType::kParameterCaching : darwinn::ExecutableType::kExecutionOnly;
-      for (const darwinn::FieldOffset& field : copy.find(type)->instruction_chunks[0].field_offsets) {
+      for (const darwinn::FieldOffset& field : packages[0].find(type)->instruction_chunks[0].field_offsets) {
         for (int bit = field.bit_offset; bit < field.bit_offset + 32; ++bit) {
           const auto mask = static_cast<std::uint8_t>(~(1u << bit % 8));
           expected[static_cast<std::size_t>(bit) / 8] &= mask;

@@ -35,14 +35,11 @@ void StickCore::Fifo::take(std::uint8_t* to, std::size_t count) {
 }
 
 void StickCore::power_cycle() {
-  if (has_run_) chip_.power_cycle();
-  has_run_ = false;
+  runner_.power_cycle();
   is_running_ = false;
   reported_tags_ = 0;
   output_chunk_ = 1024;
   chunks_.clear();
-  program_.reset();
-  interrupts_ = 0;
   fifos_ = {};
   asked_ = {};
   outputs_.clear();
@@ -52,10 +49,7 @@ void StickCore::power_cycle() {
   has_new_failure_ = false;
 }
 
-bool StickCore::core_is_free() const {
-  if (!is_running_ || !diagnosis_.empty()) return false;
-  return program_ == nullptr || chip_.core().next >= program_->instructions.size();
-}
+bool StickCore::core_is_free() const { return is_running_ && diagnosis_.empty() && runner_.is_free(); }
 
 std::size_t StickCore::instruction_room() const {
   if (!is_strict_ || (core_is_free() && chunks_.size() <= 1)) return kNoLimit;
@@ -95,35 +89,17 @@ bool StickCore::start_chunk() {
   if (!core_is_free() || chunks_.empty() || chunks_.front().bytes.size() < chunks_.front().length) return false;
   const std::vector<std::uint8_t> bytes = std::move(chunks_.front().bytes);
   chunks_.pop_front();
-  const bool continues = program_ != nullptr;
-  if (!continues) {
-    program_ = std::make_unique<device::Program>();
-    interrupts_ = 0;
-  }
-  const Status status = device::append_chunk(*program_, bytes);
-  if (!status.ok()) {
-    program_.reset();
+  if (const Status status = runner_.start(bytes, *this); !status.ok()) {
     fail(status);
     return false;
-  }
-  has_run_ = true;
-  if (continues) {
-    chip_.program_grew();
-  } else {
-    chip_.begin(*program_, *this);
   }
   return true;
 }
 
 void StickCore::advance() {
   do {
-    if (program_ == nullptr || !is_running_ || !diagnosis_.empty()) continue;
-    const Status moved = chip_.advance();
-    if (!moved.ok() || (chip_.is_at_end() && interrupts_ > 0)) {
-      const Status ending = chip_.finish();
-      program_.reset();
-      if (!ending.ok()) fail(ending);
-    }
+    if (!is_running_ || !diagnosis_.empty()) return;
+    if (const Status status = runner_.advance(); !status.ok()) fail(status);
   } while (start_chunk());
 }
 
@@ -145,7 +121,7 @@ Status StickCore::issue(std::uint64_t address, std::uint64_t bytes, std::uint32_
     outputs_.emplace_back().missing = bytes;
     claim();
   } else {
-    ++interrupts_;
+    runner_.interrupted();
   }
   if ((reported_tags_ >> tag & 1) == 0) return ok_status();
   REEF_REQUIRE(events_.size() < kMostEvents, "nobody reads events");

@@ -20,14 +20,15 @@
 #include <vector>
 
 #include "base/status.h"
-#include "execute/device/chip.h"
+#include "driver/core_runner.h"
+#include "execute/device/scalar_core.h"
 
 namespace reef::driver {
 
 class StickCore final : public device::Host {
  public:
   // Not strict: FIFOs have no end.
-  StickCore(bool is_strict, int threads) : is_strict_(is_strict), chip_(device::Options{.threads = threads}) {}
+  StickCore(bool is_strict, int threads) : is_strict_(is_strict), runner_(threads) {}
 
   // ---- As the link sees it ----
 
@@ -83,16 +84,13 @@ class StickCore final : public device::Host {
   void claim();
 
   bool is_strict_;
-  device::Chip chip_;
-  bool has_run_ = false;  // since the last power cycle
+  CoreRunner runner_;
   bool is_running_ = false;
   std::uint64_t reported_tags_ = 0;
   std::size_t output_chunk_ = 1024;
-  std::deque<Chunk> chunks_;                  // the first is on its way into the core's memory if the core is free
-  std::unique_ptr<device::Program> program_;  // null: none is under way
-  int interrupts_ = 0;                        // of the program under way
-  std::array<Fifo, 3> fifos_;                 // by tag; instructions have their own
-  std::array<std::uint64_t, 3> asked_{};      // bytes that the program wants, by tag
+  std::deque<Chunk> chunks_;              // the first is on its way into the core's memory if the core is free
+  std::array<Fifo, 3> fifos_;             // by tag; instructions have their own
+  std::array<std::uint64_t, 3> asked_{};  // bytes that the program wants, by tag
   std::deque<Output> outputs_;
   std::vector<std::uint8_t> unclaimed_;
   std::uint64_t pushed_ = 0;

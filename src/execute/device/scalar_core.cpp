@@ -190,40 +190,63 @@ HostMemory::Place HostMemory::place_of(std::uint64_t address) {
   return {static_cast<std::size_t>((address - kFirstAddress) / kAddressStep), (address - kFirstAddress) % kAddressStep};
 }
 
-Status HostMemory::issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) {
+Status HostMemory::check(std::uint64_t address, std::uint64_t bytes) const {
+  const Place place = place_of(address);
+  if (address < kFirstAddress || place.buffer >= buffers_.size()) {
+    return invalid_input("a transfer of {} bytes at address {:#x}, where the host has no buffer", bytes, address);
+  }
+  const Buffer& buffer = buffers_[place.buffer];
+  REEF_REQUIRE(place.offset + bytes <= buffer.bytes.size(), "a transfer of {} bytes at {} of '{}', which has {}", bytes,
+               place.offset, buffer.name, buffer.bytes.size());
+  return ok_status();
+}
+
+void HostMemory::load(std::uint64_t address, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) const {
+  const Place place = place_of(address);
+  const Buffer& buffer = buffers_[place.buffer];
+  std::copy_n(buffer.bytes.data() + place.offset, bytes, to);
+  if (buffer.known.empty()) {
+    std::fill_n(known, bytes, std::uint8_t{1});
+  } else {
+    std::copy_n(buffer.known.data() + place.offset, bytes, known);
+  }
+}
+
+void HostMemory::store(std::uint64_t address, const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) {
+  const Place place = place_of(address);
+  Buffer& buffer = buffers_[place.buffer];
+  std::copy_n(data, bytes, buffer.bytes.data() + place.offset);
+  if (!buffer.known.empty()) std::copy_n(known, bytes, buffer.known.data() + place.offset);
+}
+
+Status AddressedHost::issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) {
   if (tag == static_cast<std::uint32_t>(Purpose::kInterrupt)) {
     REEF_REQUIRE(bytes == 0, "an interrupt that is {} bytes long", bytes);  // every program seen has 0 there
     ++interrupts_;
+    interrupted();
     return ok_status();
   }
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    const Buffer& buffer = buffers_[i];
-    if (address < buffer.address || address >= buffer.address + kAddressStep) continue;
-    const std::uint64_t offset = address - buffer.address;
-    REEF_REQUIRE(offset + bytes <= buffer.bytes.size(), "a transfer of {} bytes at {} of '{}', which has {}", bytes,
-                 offset, buffer.name, buffer.bytes.size());
-    REEF_REQUIRE(inputs_.size() + parameters_.size() + outputs_.size() < kMaxTransfers, "too many transfers under way");
-    const Transfer transfer{i, offset, bytes, 0, outputs_issued_};
-    switch (static_cast<Purpose>(tag)) {
-      case Purpose::kInput:
-        inputs_.push_back(transfer);
-        return ok_status();
-      case Purpose::kParameters:
-        parameters_.push_back(transfer);
-        return ok_status();
-      case Purpose::kOutput:
-        outputs_.push_back(transfer);
-        ++outputs_issued_;
-        claim();
-        return ok_status();
-      default:
-        return invalid_input("a transfer with unknown tag {}", tag);
-    }
+  REEF_RETURN_IF_ERROR(check(address, bytes));
+  REEF_REQUIRE(inputs_.size() + parameters_.size() + outputs_.size() < kMaxTransfers, "too many transfers under way");
+  const Transfer transfer{address, bytes, 0, outputs_issued_};
+  switch (static_cast<Purpose>(tag)) {
+    case Purpose::kInput:
+      inputs_.push_back(transfer);
+      return ok_status();
+    case Purpose::kParameters:
+      parameters_.push_back(transfer);
+      return ok_status();
+    case Purpose::kOutput:
+      outputs_.push_back(transfer);
+      ++outputs_issued_;
+      claim();
+      return ok_status();
+    default:
+      return invalid_input("a transfer with unknown tag {}", tag);
   }
-  return invalid_input("a transfer of {} bytes at address {:#x}, where the host has no buffer", bytes, address);
 }
 
-std::size_t HostMemory::available(Purpose purpose) {
+std::size_t AddressedHost::available(Purpose purpose) {
   std::size_t bytes = 0;
   for (const Transfer& transfer : stream(purpose)) {
     if (transfer.after_outputs > outputs_complete_) break;
@@ -232,19 +255,12 @@ std::size_t HostMemory::available(Purpose purpose) {
   return bytes;
 }
 
-void HostMemory::take(Purpose purpose, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) {
+void AddressedHost::take(Purpose purpose, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) {
   auto& queue = stream(purpose);
   while (bytes > 0) {
     Transfer& transfer = queue.front();
     const std::size_t part = std::min<std::size_t>(bytes, transfer.bytes - transfer.done);
-    const Buffer& buffer = buffers_[transfer.buffer];
-    const std::size_t at = transfer.offset + transfer.done;
-    std::copy_n(buffer.bytes.data() + at, part, to);
-    if (buffer.known.empty()) {
-      std::fill_n(known, part, std::uint8_t{1});
-    } else {
-      std::copy_n(buffer.known.data() + at, part, known);
-    }
+    load(transfer.address + transfer.done, to, known, part);
     to += part;
     known += part;
     bytes -= part;
@@ -253,7 +269,7 @@ void HostMemory::take(Purpose purpose, std::uint8_t* to, std::uint8_t* known, st
   }
 }
 
-bool HostMemory::put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) {
+bool AddressedHost::put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) {
   pushed_ += bytes;
   sent_.insert(sent_.end(), data, data + bytes);
   sent_known_.insert(sent_known_.end(), known, known + bytes);
@@ -261,24 +277,23 @@ bool HostMemory::put(const std::uint8_t* data, const std::uint8_t* known, std::s
   return sent_.size() <= kMaxUnclaimedBytes;
 }
 
-void HostMemory::claim() {
-  while (!outputs_.empty() && !sent_.empty()) {
+void AddressedHost::claim() {
+  std::size_t from = 0;
+  while (!outputs_.empty() && from < sent_.size()) {
     Transfer& transfer = outputs_.front();
-    const std::size_t part = std::min<std::size_t>(sent_.size(), transfer.bytes - transfer.done);
-    Buffer& buffer = buffers_[transfer.buffer];
-    const std::size_t at = transfer.offset + transfer.done;
-    std::copy_n(sent_.begin(), part, buffer.bytes.data() + at);
-    if (!buffer.known.empty()) std::copy_n(sent_known_.begin(), part, buffer.known.data() + at);
-    sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(part));
-    sent_known_.erase(sent_known_.begin(), sent_known_.begin() + static_cast<std::ptrdiff_t>(part));
+    const std::size_t part = std::min<std::size_t>(sent_.size() - from, transfer.bytes - transfer.done);
+    store(transfer.address + transfer.done, sent_.data() + from, sent_known_.data() + from, part);
+    from += part;
     transfer.done += part;
-    if (transfer.done < transfer.bytes) return;
+    if (transfer.done < transfer.bytes) break;
     outputs_.pop_front();
     ++outputs_complete_;
   }
+  sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(from));
+  sent_known_.erase(sent_known_.begin(), sent_known_.begin() + static_cast<std::ptrdiff_t>(from));
 }
 
-std::string HostMemory::left_over() const {
+std::string AddressedHost::left_over() const {
   if (!sent_.empty()) return fmt::format("{} bytes were sent to the host that it was not asked to take", sent_.size());
   const auto unused = [](const std::deque<Transfer>& queue) {
     std::uint64_t bytes = 0;
@@ -293,7 +308,7 @@ std::string HostMemory::left_over() const {
   return "";
 }
 
-void HostMemory::forget_transfers() {
+void AddressedHost::forget_transfers() {
   inputs_.clear();
   parameters_.clear();
   outputs_.clear();

@@ -49,8 +49,44 @@ class Host {
   virtual std::string left_over() const = 0;
 };
 
-// Buffers of the host under made-up addresses, and the transfers a program asked for, in order.
-class HostMemory final : public Host {
+// A host whose memory has addresses: transfers are done in the order in which they were asked for.
+class AddressedHost : public Host {
+ public:
+  Status issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) final;
+  // A transfer from memory waits for all transfers to it that were asked for earlier.
+  std::size_t available(Purpose stream) final;
+  void take(Purpose stream, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) final;
+  bool put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) final;
+  std::uint64_t pushed() const final { return pushed_; }
+  std::string left_over() const final;
+
+  int interrupts() const { return interrupts_; }
+  void forget_transfers();
+
+ protected:
+  // An error: there is no such memory. Everything below was checked before.
+  virtual Status check(std::uint64_t address, std::uint64_t bytes) const = 0;
+  virtual void load(std::uint64_t address, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) const = 0;
+  virtual void store(std::uint64_t address, const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) = 0;
+  virtual void interrupted() {}
+
+ private:
+  struct Transfer {
+    std::uint64_t address = 0, bytes = 0, done = 0;
+    std::uint64_t after_outputs = 0;  // output transfers that must be complete first
+  };
+  std::deque<Transfer>& stream(Purpose purpose) { return purpose == Purpose::kParameters ? parameters_ : inputs_; }
+  void claim();
+
+  std::deque<Transfer> inputs_, parameters_, outputs_;
+  std::uint64_t outputs_issued_ = 0, outputs_complete_ = 0;
+  std::vector<std::uint8_t> sent_, sent_known_;
+  std::uint64_t pushed_ = 0;
+  int interrupts_ = 0;
+};
+
+// Buffers of the host under made-up addresses.
+class HostMemory final : public AddressedHost {
  public:
   struct Buffer {
     std::string name;
@@ -69,33 +105,12 @@ class HostMemory final : public Host {
   };
   static Place place_of(std::uint64_t address);
 
-  Status issue(std::uint64_t address, std::uint64_t bytes, std::uint32_t tag) override;
-
-  // A transfer from memory waits for all transfers to it that were asked for earlier.
-  std::size_t available(Purpose stream) override;
-  void take(Purpose stream, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) override;
-  bool put(const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) override;
-
-  std::uint64_t pushed() const override { return pushed_; }
-  int interrupts() const { return interrupts_; }
-  std::string left_over() const override;
-  void forget_transfers();
-
  private:
-  struct Transfer {
-    std::size_t buffer = 0;
-    std::uint64_t offset = 0, bytes = 0, done = 0;
-    std::uint64_t after_outputs = 0;  // output transfers that must be complete first
-  };
-  std::deque<Transfer>& stream(Purpose purpose) { return purpose == Purpose::kParameters ? parameters_ : inputs_; }
-  void claim();
+  Status check(std::uint64_t address, std::uint64_t bytes) const override;
+  void load(std::uint64_t address, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) const override;
+  void store(std::uint64_t address, const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) override;
 
   std::vector<Buffer> buffers_;
-  std::deque<Transfer> inputs_, parameters_, outputs_;
-  std::uint64_t outputs_issued_ = 0, outputs_complete_ = 0;
-  std::deque<std::uint8_t> sent_, sent_known_;
-  std::uint64_t pushed_ = 0;
-  int interrupts_ = 0;
 };
 
 class ScalarCore {
