@@ -15,6 +15,8 @@ namespace reef::driver {
 
 inline constexpr std::size_t kPageBytes = 4096;  // of the chip, whatever the host's are
 
+constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
 // The chip translates two kinds of addresses: the lowest pages are looked up in its own table, those with bit 63 in
 // tables in host memory. The first are for the queue and its status block.
 inline constexpr std::uint64_t kSimpleAddress = 0x1000000, kExtendedAddress = std::uint64_t{1} << 63;
@@ -36,6 +38,9 @@ class PcieDevice : public RegisterPort {
   // Memory that chip and host may use at the same time, for the life of the device; once. Filled with zeros.
   virtual Result<std::span<std::uint8_t>> coherent_memory(std::size_t bytes) = 0;
 
+  // Whole pages of host memory that may be mapped, filled with zeros; empty: there are none left.
+  virtual std::span<std::uint8_t> allocate(std::size_t bytes);
+  virtual void release(std::span<std::uint8_t> memory);
   // Makes whole pages of host memory visible to the chip. Both addresses are those of a page.
   virtual Status map(std::span<std::uint8_t> memory, std::uint64_t device_address, DmaDirection direction) = 0;
   virtual Status unmap(std::span<std::uint8_t> memory, std::uint64_t device_address) = 0;

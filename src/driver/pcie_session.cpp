@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
+#include <utility>
 
 #include "host/tensors.h"
 
@@ -23,28 +22,18 @@ constexpr std::size_t kMostNotes = 100;
 constexpr std::uint32_t kQueueBit = 1u << static_cast<int>(PcieInterrupt::kInstructionQueue);
 constexpr std::uint32_t kFatalBit = 1u << static_cast<int>(PcieInterrupt::kFatalError);
 
-std::size_t in_pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
-
-std::span<const std::uint8_t> as_span(const Bytes& bytes) { return bytes.span(); }
-
 }  // namespace
 
 // Not visible to the chip before map(), and unmapped with its end at the latest.
 class PcieSession::Pages {
  public:
-  explicit Pages(std::span<const std::uint8_t> content) : Pages(content.size()) {
-    std::copy(content.begin(), content.end(), memory_.begin());
+  Pages(PcieDevice& device, std::span<const std::uint8_t> content) : Pages(device, content.size()) {
+    if (is_there()) std::copy(content.begin(), content.end(), memory_.begin());
   }
-  explicit Pages(std::size_t bytes) : bytes_(bytes) {
-    const std::size_t room = std::max(in_pages(bytes), kPageBytes);
-    auto* const start = static_cast<std::uint8_t*>(std::aligned_alloc(kPageBytes, room));
-    if (start == nullptr) return;
-    std::memset(start, 0, room);
-    memory_ = {start, room};
-  }
+  Pages(PcieDevice& device, std::size_t bytes) : device_(device), memory_(device.allocate(bytes)), bytes_(bytes) {}
   ~Pages() {
-    if (device_ != nullptr) (void)device_->unmap(memory_, address_);
-    std::free(memory_.data());
+    (void)unmap();
+    if (is_there()) device_.release(memory_);
   }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
@@ -53,21 +42,19 @@ class PcieSession::Pages {
   std::span<std::uint8_t> memory() { return memory_; }
   std::span<std::uint8_t> content() { return memory_.first(bytes_); }
   std::uint64_t address() const { return address_; }
-  Status map(PcieDevice& device, std::uint64_t address, DmaDirection direction) {
-    REEF_RETURN_IF_ERROR(device.map(memory_, address, direction));
-    device_ = &device;
+  Status map(std::uint64_t address, DmaDirection direction) {
+    REEF_RETURN_IF_ERROR(device_.map(memory_, address, direction));
+    is_mapped_ = true;
     address_ = address;
     return ok_status();
   }
-  Status unmap() {
-    PcieDevice* const device = std::exchange(device_, nullptr);
-    return device == nullptr ? ok_status() : device->unmap(memory_, address_);
-  }
+  Status unmap() { return std::exchange(is_mapped_, false) ? device_.unmap(memory_, address_) : ok_status(); }
 
  private:
+  PcieDevice& device_;
   std::span<std::uint8_t> memory_;
   std::size_t bytes_ = 0;
-  PcieDevice* device_ = nullptr;  // that it is mapped for
+  bool is_mapped_ = false;
   std::uint64_t address_ = 0;
 };
 
@@ -208,6 +195,12 @@ Status PcieSession::close() {
   return status;
 }
 
+void PcieSession::stop_transfers() {
+  (void)set_run_controls(*device_, RunState::kHalt, options_.settle);
+  (void)device_->write(reg::kQueueControl, 0);
+  if (device_->write(reg::kDmaPause, 1).ok()) (void)device_->wait_for(whole(reg::kDmaPaused), 1, options_.settle);
+}
+
 // Closing makes the kernel reset the chip: it cannot write to memory that is not ours any more.
 void PcieSession::abandon(const Status& reason) {
   if (notes_.size() < kMostNotes) notes_.push_back(reason.message());
@@ -223,7 +216,7 @@ Result<std::uint64_t> PcieSession::map(Pages& pages, DmaDirection direction) {
   const std::uint64_t room = pages.memory().size() + kPageBytes;
   if (next_address_ + room > kExtendedAddress + kExtendedBytes) next_address_ = kExtendedAddress;
   const std::uint64_t address = next_address_;
-  REEF_RETURN_IF_ERROR(pages.map(*device_, address, direction));
+  REEF_RETURN_IF_ERROR(pages.map(address, direction));
   next_address_ += room;
   return address;
 }
@@ -280,40 +273,34 @@ Status PcieSession::run_program(const darwinn::Executable& executable, const Ten
   if (executable.parameters.empty()) {
     skip();
   } else {
-    REEF_RETURN_IF_ERROR(add(std::make_unique<Pages>(as_span(executable.parameters)), DmaDirection::kToDevice));
+    REEF_RETURN_IF_ERROR(add(std::make_unique<Pages>(*device_, executable.parameters.span()), DmaDirection::kToDevice));
   }
   if (executable.scratch_size_bytes == 0) {
     skip();
   } else {
     const auto bytes = static_cast<std::size_t>(executable.scratch_size_bytes);
-    REEF_RETURN_IF_ERROR(add(std::make_unique<Pages>(bytes), DmaDirection::kBoth));
+    REEF_RETURN_IF_ERROR(add(std::make_unique<Pages>(*device_, bytes), DmaDirection::kBoth));
   }
   for (const auto& input : inputs) {
-    REEF_RETURN_IF_ERROR(add(std::make_unique<Pages>(std::span<const std::uint8_t>(input)), DmaDirection::kToDevice));
+    REEF_RETURN_IF_ERROR(
+        add(std::make_unique<Pages>(*device_, std::span<const std::uint8_t>(input)), DmaDirection::kToDevice));
   }
   const std::size_t first_output = buffers.size();
   for (const darwinn::Layer& layer : executable.output_layers) {
     const auto bytes = static_cast<std::size_t>(layer.size_bytes);
-    REEF_RETURN_IF_ERROR(add(std::make_unique<Pages>(bytes), DmaDirection::kFromDevice));
+    REEF_RETURN_IF_ERROR(add(std::make_unique<Pages>(*device_, bytes), DmaDirection::kFromDevice));
   }
   REEF_ASSIGN_OR_RETURN(const auto chunks, host::relocated(executable, addresses));
   std::vector<std::unique_ptr<Pages>> instructions;
   for (const auto& chunk : chunks) {
-    instructions.push_back(std::make_unique<Pages>(std::span<const std::uint8_t>(chunk)));
+    instructions.push_back(std::make_unique<Pages>(*device_, std::span<const std::uint8_t>(chunk)));
     REEF_RETURN_IF_ERROR(map(*instructions.back(), DmaDirection::kToDevice).status());
   }
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     REEF_RETURN_IF_ERROR(enqueue(instructions[i]->address(), chunks[i].size()));
   }
-  const Status status = await_completion();
-  if (!status.ok()) {
-    // The chip may still write: it is reset before the memory goes.
-    for (auto* list : {&buffers, &instructions}) {
-      for (auto& pages : *list) {
-        if (pages != nullptr) (void)pages->unmap();
-      }
-    }
-    device_.reset();
+  if (const Status status = await_completion(); !status.ok()) {
+    stop_transfers();  // the chip may still write: before the memory goes
     return status;
   }
   outputs.clear();

@@ -65,6 +65,8 @@ class PcieSession {
   Status connect();
   Status start_queue();
   Status stop();
+  // Of a chip that does not do what it should.
+  void stop_transfers();
   void abandon(const Status& reason);
   Status run_once(const std::shared_ptr<const PcieModel>& model, const Tensors& inputs, Tensors& outputs);
   Status run_program(const darwinn::Executable& executable, const Tensors& inputs, Tensors& outputs);

@@ -9,14 +9,7 @@
 namespace reef::driver {
 namespace {
 
-constexpr std::uint64_t kPageFault = 1, kUncorrectable = 1 << 14;
-constexpr std::size_t kEntryBytes = 16;
-constexpr std::array kRunControls = {
-    reg::kScalarCoreRun, reg::kAvDataPopRun,    reg::kParameterPopRun,  reg::kInfeedRun,        reg::kOutfeedRun,
-    reg::kOpRun,         reg::kNarrowToWideRun, reg::kWideToNarrowRun,  reg::kMesh0Run,         reg::kMesh1Run,
-    reg::kMesh2Run,      reg::kMesh3Run,        reg::kRingConsumer0Run, reg::kRingConsumer1Run, reg::kRingProducerRun};
-
-std::uint64_t page_of(std::uint64_t address) { return address / kPageBytes * kPageBytes; }
+constexpr std::uint64_t kUncorrectable = 1 << 14;
 
 }  // namespace
 
@@ -41,13 +34,13 @@ class VirtualCardDevice final : public PcieDevice {
   Result<std::uint64_t> read(std::uint32_t offset) override {
     const std::lock_guard lock(card_.mutex_);
     if (card_.meet_fault()) return refusal();
-    return card_.is_lost_ ? ~std::uint64_t{0} : card_.read_register(offset);
+    return card_.is_lost_ ? ~std::uint64_t{0} : card_.read_core(offset);
   }
   Status write(std::uint32_t offset, std::uint64_t value) override {
     const std::lock_guard lock(card_.mutex_);
     if (card_.meet_fault()) return refusal();
     card_.log_.push_back(fmt::format("write {} {:#x}", register_name(offset), value));
-    if (!card_.is_lost_) card_.write_register(offset, value);
+    if (!card_.is_lost_) card_.write_core(offset, value);
     return ok_status();
   }
   void sleep(Milliseconds time) override { card_.sleep(time); }
@@ -77,20 +70,15 @@ class VirtualCardDevice final : public PcieDevice {
     for (std::size_t at = 0; at < memory.size(); at += kPageBytes) card_.pages_.erase(address + at);
     return ok_status();
   }
-  Status enable_interrupts() override {
-    REEF_RETURN_IF_ERROR(noted("interrupts"));
-    card_.are_interrupts_on_ = true;
-    return ok_status();
-  }
+  Status enable_interrupts() override { return noted("interrupts"); }
   Result<std::uint32_t> wait_for_interrupts(Milliseconds limit) override {
     const std::lock_guard lock(card_.mutex_);
     if (card_.meet_fault()) return refusal();
     card_.work();
-    if (card_.fired_ == 0 || card_.is_lost_) {
-      card_.sleep(limit);  // nothing but another call could change anything
-      return 0u;
-    }
-    return std::exchange(card_.fired_, 0);
+    const std::uint32_t fired = card_.take_fired();
+    if (fired != 0 && !card_.is_lost_) return fired;
+    card_.sleep(limit);  // nothing but another call could change anything
+    return 0u;
   }
 
  private:
@@ -138,7 +126,7 @@ std::size_t VirtualCard::mapped_pages() const {
 
 std::string VirtualCard::diagnosis() const {
   const std::lock_guard lock(mutex_);
-  return diagnosis_;
+  return why_it_failed();
 }
 
 bool VirtualCard::meet_fault() {
@@ -147,7 +135,7 @@ bool VirtualCard::meet_fault() {
     case CardFault::kRefused:
       return true;
     case CardFault::kHangs:
-      hangs_ = true;
+      hang();
       break;
     case CardFault::kLosesPages:
       std::erase_if(pages_, [](const auto& page) { return page.first >= kExtendedAddress; });
@@ -156,7 +144,7 @@ bool VirtualCard::meet_fault() {
       is_lost_ = true;
       break;
     case CardFault::kLosesInterrupt:
-      fired_ = 0;
+      forget_fired();
       break;
     case CardFault::kFatalError:
       fail(invalid_input("made to fail"), kUncorrectable);
@@ -169,126 +157,15 @@ bool VirtualCard::meet_fault() {
 }
 
 void VirtualCard::reset() {
-  registers_ = {{reg::kQueueDescriptorSize, kEntryBytes}};
-  runner_.power_cycle();
-  forget_transfers();
-  chunks_.clear();
-  fired_ = 0;
-  are_interrupts_on_ = hangs_ = is_lost_ = false;
-  diagnosis_.clear();
-}
-
-// ---- The chip ----
-
-std::uint64_t VirtualCard::read_register(std::uint32_t offset) const {
-  const auto found = registers_.find(offset);
-  return found == registers_.end() ? 0 : found->second;
-}
-
-void VirtualCard::write_register(std::uint32_t offset, std::uint64_t value) {
-  registers_[offset] = value;
-  if (offset == reg::kQueueControl) registers_[reg::kQueueStatus] = value & 1;
-  if (offset == reg::kDmaPause) registers_[reg::kDmaPaused] = value & 1;
-  if (offset == reg::kQueueTail) fetch_queue();
-  work();
-}
-
-void VirtualCard::fetch_queue() {
-  const std::uint64_t size = read_register(reg::kQueueSize), tail = read_register(reg::kQueueTail);
-  if ((read_register(reg::kQueueControl) & 1) == 0 || size == 0 || tail >= size) return;
-  std::uint64_t head = read_register(reg::kQueueFetchedHead);
-  while (head != tail) {
-    std::array<std::uint8_t, kEntryBytes> entry{};
-    if (!copy_from(read_register(reg::kQueueBase) + head * kEntryBytes, entry.data(), entry.size())) {
-      return fail(invalid_input("the queue is not mapped"), kPageFault);
-    }
-    std::uint64_t address = 0, bytes = 0;
-    for (std::size_t i = 8; i-- > 0;) address = address << 8 | entry[i];
-    for (std::size_t i = 4; i-- > 0;) bytes = bytes << 8 | entry[8 + i];
-    if (const Status status = check(address, bytes); !status.ok()) return fail(status, kPageFault);
-    std::vector<std::uint8_t> chunk(bytes);
-    (void)copy_from(address, chunk.data(), chunk.size());
-    chunks_.push_back(std::move(chunk));
-    head = (head + 1) % size;
-    registers_[reg::kQueueFetchedHead] = registers_[reg::kQueueCompletedHead] = head;
-    fire(static_cast<int>(PcieInterrupt::kInstructionQueue), reg::kQueueInterruptControl, 1);
-  }
-}
-
-void VirtualCard::work() {
-  const bool runs = std::all_of(kRunControls.begin(), kRunControls.end(),
-                                [&](std::uint32_t control) { return read_register(control) == 1; });
-  while (runs && !hangs_ && diagnosis_.empty()) {
-    if (const Status status = runner_.advance(); !status.ok()) return fail(status, kUncorrectable);
-    if (!runner_.is_free() || chunks_.empty()) return;
-    const std::vector<std::uint8_t> chunk = std::move(chunks_.front());
-    chunks_.erase(chunks_.begin());
-    if (const Status status = runner_.start(chunk, *this); !status.ok()) return fail(status, kUncorrectable);
-  }
-}
-
-void VirtualCard::fire(int interrupt, std::uint32_t control, std::uint64_t bit) {
-  if (are_interrupts_on_ && (read_register(control) & bit) != 0) fired_ |= 1u << interrupt;
-}
-
-void VirtualCard::fail(const Status& status, std::uint64_t error_bits) {
-  if (!diagnosis_.empty()) return;
-  diagnosis_ = status.message();
-  registers_[reg::kErrorStatus] |= error_bits;
-  registers_[reg::kFirstErrorStatus] = error_bits;
-  fire(static_cast<int>(PcieInterrupt::kFatalError), reg::kFatalControl, 1);
+  reset_core();
+  is_lost_ = false;
 }
 
 // ---- Memory as the chip reaches it ----
 
 std::uint8_t* VirtualCard::byte_at(std::uint64_t address) const {
-  const auto page = pages_.find(page_of(address));
+  const auto page = pages_.find(address / kPageBytes * kPageBytes);
   return page == pages_.end() ? nullptr : page->second + address % kPageBytes;
-}
-
-bool VirtualCard::copy_from(std::uint64_t address, std::uint8_t* to, std::size_t bytes) const {
-  while (bytes > 0) {
-    const std::size_t part = std::min<std::size_t>(bytes, kPageBytes - address % kPageBytes);
-    const std::uint8_t* const from = byte_at(address);
-    if (from == nullptr) return false;
-    std::copy_n(from, part, to);
-    address += part;
-    to += part;
-    bytes -= part;
-  }
-  return true;
-}
-
-Status VirtualCard::check(std::uint64_t address, std::uint64_t bytes) const {
-  for (std::uint64_t page = page_of(address); page < address + bytes; page += kPageBytes) {
-    REEF_REQUIRE(pages_.contains(page), "a transfer of {} bytes at {:#x}, which is not mapped", bytes, address);
-  }
-  return ok_status();
-}
-
-// A page that was unmapped in the middle of a transfer reads as nothing; the driver never does that.
-void VirtualCard::load(std::uint64_t address, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) const {
-  const bool is_there = copy_from(address, to, bytes);
-  std::fill_n(known, bytes, static_cast<std::uint8_t>(is_there ? 1 : 0));
-}
-
-void VirtualCard::store(std::uint64_t address, const std::uint8_t* data, const std::uint8_t* /*known*/,
-                        std::size_t bytes) {
-  while (bytes > 0) {
-    const std::size_t part = std::min<std::size_t>(bytes, kPageBytes - address % kPageBytes);
-    if (std::uint8_t* const to = byte_at(address); to != nullptr) std::copy_n(data, part, to);
-    address += part;
-    data += part;
-    bytes -= part;
-  }
-}
-
-void VirtualCard::interrupted() {
-  runner_.interrupted();
-  const std::uint64_t count = read_register(reg::kHostInterruptCount);
-  registers_[reg::kHostInterruptCount] = (count & ~std::uint64_t{0xffff}) | ((count + 1) & 0xffff);
-  registers_[reg::kHostInterruptStatus] |= 1;
-  fire(static_cast<int>(PcieInterrupt::kScalarCore0), reg::kHostInterruptControl, 1);
 }
 
 }  // namespace reef::driver

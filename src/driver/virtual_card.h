@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "driver/core_runner.h"
+#include "driver/card_chip.h"
 #include "driver/pcie.h"
 
 namespace reef::driver {
@@ -35,9 +35,9 @@ std::string_view name_of(CardFault fault);
 // One call of a driver, in words: "map 0x1000000 4096 0", "write instruction_queue_tail 0x1".
 using CardLog = std::vector<std::string>;
 
-class VirtualCard final : public PcieBus, private device::AddressedHost {
+class VirtualCard final : public PcieBus, private CardChip {
  public:
-  explicit VirtualCard(int threads = 1) : runner_(threads) {}
+  explicit VirtualCard(int threads = 1) : CardChip(threads) {}
 
   Result<std::unique_ptr<PcieDevice>> open() override;
   void sleep(Milliseconds time) override { now_ += time; }
@@ -56,29 +56,12 @@ class VirtualCard final : public PcieBus, private device::AddressedHost {
   // All with mutex_ held.
   bool meet_fault();  // true: this call is refused
   void reset();
-  std::uint64_t read_register(std::uint32_t offset) const;
-  void write_register(std::uint32_t offset, std::uint64_t value);
-  void fetch_queue();
-  void work();
-  void fire(int interrupt, std::uint32_t control, std::uint64_t bit);
-  void fail(const Status& status, std::uint64_t error_bits);
-  std::uint8_t* byte_at(std::uint64_t address) const;
-  bool copy_from(std::uint64_t address, std::uint8_t* to, std::size_t bytes) const;
-
-  Status check(std::uint64_t address, std::uint64_t bytes) const override;
-  void load(std::uint64_t address, std::uint8_t* to, std::uint8_t* known, std::size_t bytes) const override;
-  void store(std::uint64_t address, const std::uint8_t* data, const std::uint8_t* known, std::size_t bytes) override;
-  void interrupted() override;
+  std::uint8_t* byte_at(std::uint64_t address) const override;
 
   mutable std::mutex mutex_;
-  CoreRunner runner_;
-  std::map<std::uint32_t, std::uint64_t> registers_;
   std::map<std::uint64_t, std::uint8_t*> pages_;  // by device address
   std::vector<std::uint8_t> coherent_;
-  std::vector<std::vector<std::uint8_t>> chunks_;  // fetched, not yet executed
-  std::uint32_t fired_ = 0;                        // interrupts that nobody has waited for
-  bool is_open_ = false, are_interrupts_on_ = false, hangs_ = false, is_lost_ = false;
-  std::string diagnosis_;
+  bool is_open_ = false, is_lost_ = false;
   CardLog log_;
   std::int64_t calls_ = 0, fault_at_ = -1;
   CardFault fault_ = CardFault::kRefused;
