@@ -16,7 +16,10 @@ Status CoreRunner::start(std::span<const std::uint8_t> chunk, device::Host& host
     program_ = std::make_unique<device::Program>();
     interrupts_ = 0;
   }
-  if (const Status status = device::append_chunk(*program_, chunk); !status.ok()) {
+  isa::UnknownList unknown;
+  Status status = device::append_chunk(*program_, chunk, unknown);
+  if (status.ok()) status = unknown.to_status();
+  if (!status.ok()) {
     if (continues) (void)chip_.finish();  // clears its queues
     program_.reset();
     return status;
