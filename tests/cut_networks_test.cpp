@@ -122,7 +122,7 @@ TEST_F(CutNetworks, SomethingRunsOnTheChipWhateverDoesNotFit) {
     std::int32_t at_least;  // operators on the chip
   } cases[] = {
       {"beginning", too_large_at(0, 4), 4}, {"middle", too_large_at(3, 3), 6}, {"end", too_large_at(4, 0), 4},
-      {"branch", two_branches(), 4},        {"head", detection_heads(), 6},    {"scratch", patches(), 2},
+      {"branch", two_branches(), 3},        {"head", detection_heads(), 6},    {"scratch", patches(), 2},
   };
   for (const auto& one : cases) {
     const CompiledFile file = compiled(one.model, one.name);

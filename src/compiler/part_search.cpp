@@ -23,7 +23,7 @@ namespace {
 using partition::OpSet;
 
 // Parts that are made where one does not fit, unless several are asked for (-a).
-constexpr std::size_t kMostParts = 2, kMostPartsIfAsked = 8;
+constexpr std::size_t kMostParts = 2, kMostPartsIfAsked = 32;
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
@@ -41,6 +41,12 @@ struct Cut {
     const double mine = predicted_with(cpu_factor), theirs = other.predicted_with(cpu_factor);
     return mine != theirs ? mine < theirs : number < other.number;
   }
+};
+
+// What one part of it can become.
+struct Way {
+  std::vector<OpSet> sets;                   // in execution order
+  std::map<std::int32_t, std::string> left;  // to the CPU
 };
 
 // How much slower the CPU of a host is than predicted, for which what was planned takes half of the CPU's time. At
@@ -70,7 +76,9 @@ class Search {
     if (planned.sets.empty()) return outcome(planned);
     add(planned);
     const double cpu_factor = cpu_factor_for(queue_.front());
-    while (!queue_.empty() && trials_ < options_.most_trials) {
+    std::size_t most = 0;  // operators that may be tried
+    for (const OpSet& ops : planned.sets) most += static_cast<std::size_t>(options_.most_trials) * ops.size();
+    while (!queue_.empty() && tried_ops_ < most) {
       REEF_RETURN_IF_ERROR(check_time());
       const auto best = std::min_element(queue_.begin(), queue_.end(),
                                          [&](const Cut& a, const Cut& b) { return a.is_better_than(b, cpu_factor); });
@@ -86,24 +94,26 @@ class Search {
   Status check_time() const {
     if (!options_.is_late()) return ok_status();
     return make_error(StatusCode::kResourceExhausted,
-                      "the time is over; {} parts were tried, and none of the best has code", trials_);
+                      "the time is over; {} parts were tried, and none of the best has code", trials_of_.size());
   }
   std::size_t most_parts() const { return how_.several_parts ? kMostPartsIfAsked : kMostParts; }
 
   // ---- Trying ----
 
-  // Of each part the first answer counts: code does not depend on what else there is (but for places of parameters).
   const PartTrial& trial_of(const OpSet& ops) {
     const auto known = trials_of_.find(ops);
     if (known != trials_of_.end()) return known->second;
-    ++trials_;
+    tried_ops_ += ops.size();
     ops::Dependencies::Border border = graph_.border(ops);
     const partition::Part part{ops, std::move(border.inputs), std::move(border.outputs), {}};
     return trials_of_.emplace(ops, try_part_(*plan_.model, part)).first->second;
   }
 
-  // Where a part has no code, the ways to cut it go to the queue.
+  // Where parts have no code, the ways to cut them go to the queue: of all of them at once, as blocks that are alike
+  // fail alike.
   Result<bool> try_cut(const Cut& cut) {
+    std::vector<std::vector<Way>> ways(cut.sets.size());  // of each part; none: it has code
+    std::size_t most = 0;
     for (std::size_t i = 0; i < cut.sets.size(); ++i) {
       const PartTrial& trial = trial_of(cut.sets[i]);
       if (trial.status.ok()) continue;
@@ -112,31 +122,25 @@ class Search {
       std::map<std::int32_t, std::string> refused;
       for (const lower::RefusedOp& op : trial.refused) refused[op.op] = op.reason;
       if (refused.empty()) refused = too_large_alone(cut.sets[i], trial);
-      if (!refused.empty()) {
-        add_without(cut, i, refused);
-      } else {
-        add_cuts_at(cut, i, trial);
-      }
-      return false;
+      ways[i] = refused.empty() ? ways_at(cut.sets[i], trial) : ways_without(cut.sets[i], refused);
+      most = std::max(most, ways[i].size());
+      if (!refused.empty()) plan_anew(cut, refused);
     }
-    return true;
+    for (std::size_t way = 0; way < most; ++way) replace(cut, ways, way);
+    return most == 0;
   }
 
   // The operator where memory is shortest, if it does not even fit by itself, and those like it that do not either:
-  // networks repeat their blocks. These trials are of one operator each and take little time; they do not count.
+  // networks repeat their blocks.
   std::map<std::int32_t, std::string> too_large_alone(const OpSet& ops, const PartTrial& trial) {
     std::map<std::int32_t, std::string> result;
     if (!std::binary_search(ops.begin(), ops.end(), trial.crowded) || ops.size() == 1) return result;
-    const int counted = trials_;
-    const auto note = [&](std::int32_t op) {
+    if (trial_of({trial.crowded}).status.code() != StatusCode::kUnsupported) return result;
+    for (const std::int32_t op : ops) {
+      if (!are_alike(op, trial.crowded)) continue;
       const Status alone = trial_of({op}).status;
       if (alone.code() == StatusCode::kUnsupported) result[op] = alone.message();
-    };
-    note(trial.crowded);
-    for (const std::int32_t op : result.empty() ? OpSet() : ops) {
-      if (are_alike(op, trial.crowded)) note(op);
     }
-    trials_ = counted;
     return result;
   }
   bool are_alike(std::int32_t a, std::int32_t b) const {
@@ -151,7 +155,7 @@ class Search {
            shapes(one.outputs) == shapes(other.outputs);
   }
 
-  // The last resort: assumes that if a beginning has code, a shorter one does.
+  // Assumes that if a beginning has code, a shorter one does.
   Result<Found> longest_beginning(const OpSet& ops) {
     Status reason;
     const auto beginning = [&](std::int32_t count) { return OpSet(ops.begin(), ops.begin() + count); };
@@ -181,9 +185,7 @@ class Search {
     return "there is no code for a part that holds it: " + status.message();
   }
 
-  OpSet with_descendants(const OpSet& ops, std::int32_t op) const { return connected(ops, op, true); }
-  OpSet with_ancestors(const OpSet& ops, std::int32_t op) const { return connected(ops, op, false); }
-  OpSet connected(const OpSet& ops, std::int32_t op, bool forward) const {
+  OpSet connected(const OpSet& ops, std::int32_t op, bool forward) const {  // with its descendants, or ancestors
     std::set<std::int32_t> inside(ops.begin(), ops.end()), found = {op};
     std::vector<std::int32_t> open = {op};
     while (!open.empty()) {
@@ -203,34 +205,32 @@ class Search {
 
   // Memory is too small: the part ends before the operator where it is shortest, begins with it or behind it, or
   // becomes two there.
-  void add_cuts_at(const Cut& cut, std::size_t part, const PartTrial& trial) {
-    const OpSet& ops = cut.sets[part];
+  std::vector<Way> ways_at(const OpSet& ops, const PartTrial& trial) const {
     const bool is_known = std::binary_search(ops.begin(), ops.end(), trial.crowded);
     const std::int32_t op = is_known ? trial.crowded : ops[ops.size() / 2];
-    const OpSet behind = with_descendants(ops, op), before = without(ops, behind);
-    const OpSet leading = with_ancestors(ops, op), beside = without(ops, leading);
-    const OpSet only_behind = without(behind, {op});
     const std::map<std::int32_t, std::string> alone = {{op, reason_for(trial.status)}};
-    replace(cut, part, {before, behind}, {});
-    replace(cut, part, {leading, beside}, {});
-    replace(cut, part, {before, only_behind}, alone);
-    replace(cut, part, {before}, alone);
-    replace(cut, part, {behind}, {});
-    replace(cut, part, {beside}, alone);
+    if (ops.size() == 1) return {{{}, alone}};
+    const OpSet behind = connected(ops, op, true), before = without(ops, behind);
+    const OpSet leading = connected(ops, op, false), beside = without(ops, leading);
+    return {{{before, behind}, {}}, {{leading, beside}, {}}, {{before, without(behind, {op})}, alone},
+            {{before}, alone},      {{behind}, {}},          {{beside}, alone}};
   }
 
-  // Operators have no code: the part without them, in as many parts as that makes, the largest of those; and all that
-  // can be planned without them.
-  void add_without(const Cut& cut, std::size_t part, const std::map<std::int32_t, std::string>& refused) {
+  // Operators have no code: the part without them, in as many parts as that makes, or the largest of those.
+  std::vector<Way> ways_without(const OpSet& ops, const std::map<std::int32_t, std::string>& refused) const {
     std::vector<bool> fits(at(graph_.op_count()));
-    for (const std::int32_t op : cut.sets[part]) fits[at(op)] = !refused.contains(op);
+    for (const std::int32_t op : ops) fits[at(op)] = !refused.contains(op);
+    std::vector<Way> ways;
     for (const auto layering : {partition::Layering::kEarly, partition::Layering::kLate}) {
       const std::vector<OpSet> pieces = partition::layers(graph_, fits, layering);
-      for (std::size_t count = 1; count <= most_parts(); ++count) {
-        replace(cut, part, largest(pieces, count), refused);
-        if (count >= pieces.size()) break;
-      }
+      ways.push_back({pieces, refused});
+      ways.push_back({largest(pieces, 1), refused});
     }
+    return ways;
+  }
+
+  // All that can be planned without the operators that have no code.
+  void plan_anew(const Cut& cut, const std::map<std::int32_t, std::string>& refused) {
     Cut anew;
     anew.left = cut.left;
     anew.left.insert(refused.begin(), refused.end());
@@ -253,25 +253,27 @@ class Search {
     return result;
   }
 
-  void replace(const Cut& cut, std::size_t part, const std::vector<OpSet>& by,
-               const std::map<std::int32_t, std::string>& left) {
+  // Each part that has no code by the way of that number, or its last one.
+  void replace(const Cut& cut, const std::vector<std::vector<Way>>& ways, std::size_t number) {
     Cut changed;
     changed.left = cut.left;
-    changed.left.insert(left.begin(), left.end());
     for (std::size_t i = 0; i < cut.sets.size(); ++i) {
-      if (i == part) {
-        changed.sets.insert(changed.sets.end(), by.begin(), by.end());
-      } else {
+      if (ways[i].empty()) {
         changed.sets.push_back(cut.sets[i]);
+        continue;
       }
+      const Way& way = ways[i][std::min(number, ways[i].size() - 1)];
+      changed.sets.insert(changed.sets.end(), way.sets.begin(), way.sets.end());
+      changed.left.insert(way.left.begin(), way.left.end());
     }
     add(std::move(changed));
   }
 
+  // More parts than allowed: the largest.
   void add(Cut cut) {
     std::erase_if(cut.sets, [](const OpSet& ops) { return ops.empty(); });
-    const std::size_t allowed = std::max(most_parts(), plan_.partition.parts.size());
-    if (cut.sets.empty() || cut.sets.size() > allowed || !seen_.insert(cut.sets).second) return;
+    cut.sets = largest(cut.sets, std::max(most_parts(), plan_.partition.parts.size()));
+    if (cut.sets.empty() || !seen_.insert(cut.sets).second) return;
     const partition::Partition parts =
         partition::partition_as(*plan_.model, plan_.assessment, *plan_.costs, how_, cut.sets);
     cut.predicted_us = parts.predicted_us;
@@ -316,7 +318,7 @@ class Search {
   const ops::Dependencies graph_;
   std::string first_reason_;  // why what was planned has no code
   std::map<OpSet, PartTrial> trials_of_;
-  int trials_ = 0;  // that count
+  std::size_t tried_ops_ = 0;  // in all trials
   std::vector<Cut> queue_;
   std::set<std::vector<OpSet>> seen_;
 };

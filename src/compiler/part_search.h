@@ -13,7 +13,7 @@
 // a host whose CPU is slow enough that the chip pays: whoever compiles for a chip wants it used (partition.cpp).
 //
 // Each trial generates code, so their number is limited; when the limit is reached, the longest beginning that has code
-// is found by bisection. The limit counts trials and not time, so that the answer is the same everywhere; where the
+// is found by bisection. The limit counts operators and not time, so that the answer is the same everywhere; where the
 // time runs out, there is no answer at all.
 #pragma once
 
@@ -41,7 +41,7 @@ using TryPart = std::function<PartTrial(const ir::Model&, const partition::Part&
 struct PartSearchOptions {
   PlanOptions plan;                             // how the first parts were chosen
   std::shared_ptr<const ir::Model> given = {};  // without rewrites; null: the parts are not looked for there
-  int most_trials = 24;
+  int most_trials = 24;                         // of all that was planned; of less, accordingly more
   std::function<bool()> is_late = [] { return false; };
 };
 
