@@ -58,7 +58,7 @@ void look_at(const isa::NamedProgram& program, Rows& rows) {
   }
 }
 
-void print_text(const std::string& file, const Rows& rows, std::size_t programs) {
+void print_rows(const std::string& file, const Rows& rows, std::size_t programs) {
   const isa::SeenTable& table = isa::seen_table();
   if (rows.rows().empty()) {
     print_text(
