@@ -255,10 +255,10 @@ class MemoryLimits : public CommandLine {
 
 // The report made 24 bytes of every element of an output.
 TEST_F(MemoryLimits, TheReportOfARunTakesNoMoreThanTheRun) {
-  const std::string model = large_output(256);
-  const ChildOutcome outcome = run_child({REEF_PROGRAM, "run", model, "--memory-limit", "300", "--top", "3"});
+  const std::string model = large_output(64);
+  const ChildOutcome outcome = run_child({REEF_PROGRAM, "run", model, "--memory-limit", "100", "--top", "3"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_LT(outcome.most_resident_mib, 400) << outcome.text;
+  EXPECT_LT(outcome.most_resident_mib, 200) << outcome.text;
 }
 
 TEST_F(MemoryLimits, ARunThatNeedsMoreSaysHowMuch) {

@@ -2,7 +2,7 @@
 #include "run_report.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <fmt/ranges.h>
@@ -37,12 +37,17 @@ Result<std::vector<Ranked>> top_values(const ops::Tensor& tensor, int count) {
   const auto most = static_cast<std::size_t>(std::max(count, 0));
   const auto all = static_cast<std::size_t>(tensor.elements());
   std::vector<Ranked> ranked;
+  double least = -std::numeric_limits<double>::infinity();  // values below it are not among the largest
   for (std::size_t first = 0; first < all || first == 0; first += kPiece) {
     REEF_ASSIGN_OR_RETURN(const auto values, evaluate::real_values(tensor, first, std::min(kPiece, all - first)));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!std::isnan(values[i])) ranked.push_back({first + i, values[i]});
+      if (values[i] >= least) ranked.push_back({first + i, values[i]});  // not those that are no numbers
     }
-    if (ranked.size() > most + kPiece) keep_largest(ranked, most);
+    if (most == 0 || ranked.size() <= most) continue;
+    keep_largest(ranked, most);
+    least = std::min_element(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
+              return a.value < b.value;
+            })->value;
   }
   keep_largest(ranked, most);
   std::sort(ranked.begin(), ranked.end(), is_larger);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "execute/cpu/evaluate.h"
+#include "ir/verify.h"
 #include "ops/settled_shapes.h"
 #include "partition/advice.h"
 
@@ -65,7 +66,8 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   REEF_ASSIGN_OR_RETURN(plan.rewrites, rewrite::apply_rewrites(changed, rewrites));
   // Values that fold-constants found may settle shapes that nobody could know when the model entered.
   const ops::SettledShapes settled = ops::settle_shapes(changed);
-  REEF_RETURN_IF_ERROR(settled.refusal);
+  // An operator that refuses its operands is judged not to fit; scales that no longer fit a size are an error.
+  if (!settled.corrections.empty()) REEF_RETURN_IF_ERROR(ir::verify(changed));
   const bool is_changed = !settled.corrections.empty() ||
                           std::any_of(plan.rewrites.begin(), plan.rewrites.end(), [](const auto& a) { return a.made; });
   plan.model = is_changed ? std::make_shared<const ir::Model>(std::move(changed)) : model;
