@@ -103,7 +103,7 @@ Status inspect_unknown(const std::string& file, const ir::Model& model, bool as_
   if (as_json) {
     print_exact("{}\n", to_json(file, rows).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    print_text(file, rows, listing.programs.size());
+    print_rows(file, rows, listing.programs.size());
   }
   return ok_status();
 }
