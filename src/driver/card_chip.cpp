@@ -37,7 +37,10 @@ std::uint64_t CardChip::read_core(std::uint32_t offset) const {
 }
 
 void CardChip::write_core(std::uint32_t offset, std::uint64_t value) {
-  registers_[offset] = value;
+  constexpr std::array kStatuses = {reg::kQueueInterruptStatus, reg::kHostInterruptStatus, reg::kTopLevelStatus,
+                                    reg::kFatalStatus};
+  const bool is_status = std::find(kStatuses.begin(), kStatuses.end(), offset) != kStatuses.end();
+  registers_[offset] = is_status ? registers_[offset] & value : value;  // a status is cleared by writing 0
   if (offset == reg::kQueueControl) registers_[reg::kQueueStatus] = value & 1;
   if (offset == reg::kDmaPause) registers_[reg::kDmaPaused] = value & 1;
   if (offset == reg::kQueueTail) fetch_queue();
