@@ -411,7 +411,7 @@ TEST_F(Compile, FloatModelsAreAnsweredWithTheirTensors) {
   const CompileResult result = compile(options_);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.refusals[0].kind, Refusal::Kind::kNotQuantized);
-  for (const char* words : {"0 'float_input' float32[1, 8]", "1 'y'", "TFLITE_BUILTINS_INT8"}) {
+  for (const char* words : {"0 'float_input' float32[1, 8]", "1 'y'", "reef quantize MODEL --data"}) {
     EXPECT_NE(result.refusals[0].explanation.find(words), std::string::npos) << result.refusals[0].explanation;
   }
   EXPECT_EQ(console_text(options_, result, false), "Invalid model: " + options_.models[0] + "\nModel not quantized\n");
