@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "commands.h"
+#include "compiler/difference.h"
 #include "compiler/front_end.h"
 #include "compiler/index_inputs.h"
 #include "compiler/source_of_compiled.h"
@@ -151,7 +152,7 @@ Result<Verdict> compare_with_chip(const VerifyArguments& arguments, const std::s
       if (problem.ok()) problem = expected.status();
       continue;
     }
-    REEF_ASSIGN_OR_RETURN(Verdict verdict, compare(*source, found, *expected, arguments.tolerance));
+    REEF_ASSIGN_OR_RETURN(Verdict verdict, compare(*view.model, found, *expected, arguments.tolerance));
     if (verdict.is_equal) return verdict;
     if (first) continue;
     verdict.difference = compiler::explain_difference(view, **evaluation, arguments.threads);
@@ -192,9 +193,10 @@ Result<std::shared_ptr<const ir::Model>> loaded(const std::string& path) {
 
 Status verify(const VerifyArguments& arguments) {
   const Budget budget = budget_of(arguments.limits);
-  REEF_ASSIGN_OR_RETURN(const auto source, loaded(arguments.source));
+  REEF_ASSIGN_OR_RETURN(const auto given, loaded(arguments.source));
   REEF_ASSIGN_OR_RETURN(const auto compiled, loaded(arguments.compiled));
-  REEF_REQUIRE(!source->subgraphs.empty() && !compiled->subgraphs.empty(), "a model has no graph");
+  REEF_REQUIRE(!given->subgraphs.empty() && !compiled->subgraphs.empty(), "a model has no graph");
+  const auto source = compiler::with_border_of(given, *compiled);
   // Prepared in any case: that checks shapes and attributes, which the chip reference relies on.
   auto on_cpu = cpu::prepared(source, interpreter_options(arguments, budget));
   if (!on_cpu.ok()) return on_cpu.status().in(arguments.source);
@@ -214,7 +216,7 @@ Status verify(const VerifyArguments& arguments) {
   if (!found.ok()) return found.status().in(arguments.compiled);
   Result<Verdict> verdict = Verdict{};
   if (arguments.against == "chip") {
-    verdict = compare_with_chip(arguments, source, *compiled, inputs, *found, budget);
+    verdict = compare_with_chip(arguments, given, *compiled, inputs, *found, budget);
   } else {
     const auto expected = run_all(**on_cpu, inputs);
     if (!expected.ok()) return expected.status().in(arguments.source);

@@ -2,20 +2,11 @@
 #include "compiler/source_of_compiled.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <map>
-#include <optional>
-
-#include <fmt/ranges.h>
 
 #include "compiler/plan.h"
 #include "compiler/recorded_rewrites.h"
-#include "execute/device/device.h"
-#include "formats/darwinn/parameters/blob_layout.h"
+#include "compiler/source_alignment.h"
 #include "formats/darwinn/reader.h"
-#include "ir/describe.h"
-#include "runtime/result_origins.h"
 
 namespace reef::compiler {
 namespace {
@@ -30,95 +21,6 @@ Result<std::vector<darwinn::Package>> packages_of(const ir::Model& compiled) {
     packages.push_back(std::move(options.package));
   }
   return packages;
-}
-
-// ---- Which tensors of the source a package begins and ends with ----
-
-bool is_same_tensor(const ir::Model& compiled, const ir::Tensor& a, const ir::Model& source, const ir::Tensor& b) {
-  return a.name == b.name && a.type == b.type && a.shape == b.shape && a.is_variable == b.is_variable &&
-         a.quantization.scale == b.quantization.scale && a.quantization.zero_point == b.quantization.zero_point &&
-         ir::constant_data(compiled, a) == ir::constant_data(source, b);
-}
-
-// By tensor of the compiled model, that of the source: compilers keep tensors in their order and leave some out. Of
-// several that look the same, the first or the last. Empty: the order is another.
-std::vector<std::int32_t> aligned_tensors(const ir::Model& compiled, const ir::Model& source, bool from_the_end) {
-  const std::vector<ir::Tensor>&mine = compiled.subgraphs[0].tensors, &theirs = source.subgraphs[0].tensors;
-  std::vector<std::int32_t> result(mine.size());
-  std::size_t next = 0;  // counted from the end that is begun at
-  for (std::size_t k = 0; k < mine.size(); ++k) {
-    const std::size_t i = from_the_end ? mine.size() - 1 - k : k;
-    const auto place = [&](std::size_t n) { return from_the_end ? theirs.size() - 1 - n : n; };
-    while (next < theirs.size() && !is_same_tensor(compiled, mine[i], source, theirs[place(next)])) ++next;
-    if (next == theirs.size()) return {};
-    result[i] = static_cast<std::int32_t>(place(next++));
-  }
-  return result;
-}
-
-// The operand of a custom operator that a layer is, as a tensor of the source; nullopt: there is none of this name.
-std::optional<std::int32_t> operand_named(const std::string& layer, const ir::Subgraph& graph, const ir::Operator& op,
-                                          bool is_output, const std::vector<std::int32_t>& to_source) {
-  const auto name = [&](std::int32_t t) -> const std::string& {
-    return graph.tensors[static_cast<std::size_t>(t)].name;
-  };
-  for (const std::int32_t t : is_output ? op.outputs : op.inputs) {
-    if (t >= 0 && name(t) == layer) return to_source[static_cast<std::size_t>(t)];
-  }
-  if (!is_output) return std::nullopt;
-  for (const std::int32_t t : op.inputs) {
-    if (t < 0 || !graph.tensors[static_cast<std::size_t>(t)].is_variable) continue;
-    if (name(t) + reference::kVariableOutputSuffix == layer) return -1 - to_source[static_cast<std::size_t>(t)];
-  }
-  return std::nullopt;
-}
-
-std::optional<std::vector<VerifiedPart>> parts_by_alignment(const ir::Model& compiled, const ir::Model& source,
-                                                            const std::vector<darwinn::Package>& packages,
-                                                            bool from_the_end) {
-  const std::vector<std::int32_t> to_source = aligned_tensors(compiled, source, from_the_end);
-  if (to_source.empty()) return std::nullopt;
-  const ir::Subgraph& graph = compiled.subgraphs[0];
-  std::vector<VerifiedPart> parts;
-  std::size_t compiled_ops = 0;
-  for (const ir::Operator& op : graph.operators) {
-    if (!darwinn::is_edge_tpu_op(op)) continue;
-    const darwinn::Package& package = packages[parts.size()];
-    const darwinn::Executable* executable = package.find(darwinn::ExecutableType::kExecutionOnly);
-    if (executable == nullptr) executable = package.find(darwinn::ExecutableType::kStandAlone);
-    if (executable == nullptr) return std::nullopt;
-    std::vector<std::int32_t> inputs, outputs;
-    for (const bool is_output : {false, true}) {
-      for (const darwinn::Layer& layer : is_output ? executable->output_layers : executable->input_layers) {
-        const auto tensor = operand_named(layer.name, graph, op, is_output, to_source);
-        if (!tensor) return std::nullopt;
-        (is_output ? outputs : inputs).push_back(*tensor);
-      }
-    }
-    parts.push_back(part_between(source, std::move(inputs), std::move(outputs)));
-    if (parts.back().ops.empty()) return std::nullopt;
-    compiled_ops += parts.back().ops.size();
-  }
-  // What is in no part must be what the compiled model leaves to the CPU.
-  const std::size_t on_cpu = graph.operators.size() - parts.size();
-  if (source.subgraphs[0].operators.size() != compiled_ops + on_cpu) return std::nullopt;
-  return parts;
-}
-
-// By alignment, which also tells tensors of the same name apart; else by names alone.
-Result<std::vector<VerifiedPart>> parts_of(const ir::Model& compiled, const ir::Model& source,
-                                           const std::vector<darwinn::Package>& packages) {
-  for (const bool from_the_end : {false, true}) {
-    if (auto parts = parts_by_alignment(compiled, source, packages, from_the_end)) return *std::move(parts);
-  }
-  std::vector<VerifiedPart> parts;
-  for (const darwinn::Package& package : packages) {
-    REEF_ASSIGN_OR_RETURN(VerifiedPart part, part_of_package(source, package));
-    REEF_REQUIRE(!part.ops.empty(), "the source has no operators between the tensors that part {} begins and ends with",
-                 parts.size());
-    parts.push_back(std::move(part));
-  }
-  return parts;
 }
 
 Result<SourceView> view_of(ModelPointer model, const ir::Model& compiled,
@@ -137,129 +39,27 @@ Result<SourceView> rewritten_view(const ModelPointer& source, const PlanOptions&
   return view_of(plan.model, compiled, packages);
 }
 
-// ---- Whose fault a difference is ----
-
-std::string name_of(const ir::Model& model, std::int32_t op) {
-  const ir::Operator& it = model.subgraphs[0].operators[static_cast<std::size_t>(op)];
-  const std::int32_t output = it.outputs.empty() ? -1 : it.outputs[0];
-  return fmt::format(
-      "op {} {}{}", op, it.type,
-      output < 0
-          ? ""
-          : fmt::format(" '{}'", ir::describe_name(model.subgraphs[0].tensors[static_cast<std::size_t>(output)].name)));
-}
-
-// Operators whose weights a package must hold as bytes that depend on nothing else.
-bool has_weights(const ir::Model& model, std::int32_t op) {
-  const ir::Operator& it = model.subgraphs[0].operators[static_cast<std::size_t>(op)];
-  if (it.type != "CONV_2D" && it.type != "DEPTHWISE_CONV_2D" && it.type != "FULLY_CONNECTED") return false;
-  if (it.inputs.size() < 2 || it.inputs[1] < 0) return false;
-  return !ir::constant_data(model, model.subgraphs[0].tensors[static_cast<std::size_t>(it.inputs[1])]).empty();
-}
-
-struct Weights {
-  std::size_t all = 0;
-  std::vector<std::int32_t> missing;  // operators whose bytes are nowhere, in no form that is known
-  bool are_elsewhere = true;          // the missing ones could be what nothing else explains, in another order
-};
-
-using Histogram = std::array<std::int64_t, 256>;  // how often each byte occurs
-
-void count(std::span<const std::uint8_t> bytes, std::uint8_t flip, Histogram& histogram) {
-  for (const std::uint8_t byte : bytes) ++histogram[byte ^ flip];
-}
-
-// Compilers may store weights in an order that is not known here. Then they are among the bytes that nothing explains:
-// each value as often at least. Other weights would not be.
-bool may_be_in(const ir::Model& model, const std::vector<std::int32_t>& ops, const Histogram& unexplained) {
-  Histogram wanted{};
-  for (const std::int32_t op : ops) {
-    const std::int32_t index = model.subgraphs[0].operators[static_cast<std::size_t>(op)].inputs[1];
-    const ir::Tensor& tensor = model.subgraphs[0].tensors[static_cast<std::size_t>(index)];
-    const std::uint8_t flip = tensor.type == ir::DataType::kInt8 ? 0x80 : 0;  // the chip's codes are unsigned
-    count(ir::constant_data(model, tensor).span(), flip, wanted);
-  }
-  return std::equal(wanted.begin(), wanted.end(), unexplained.begin(), std::less_equal<>());
-}
-
-// nullopt: the package's parameters cannot be read.
-std::optional<Weights> weights_in(const ir::Model& model, const VerifiedPart& part, const darwinn::Package& package) {
-  Weights result;
-  Histogram unexplained{};
-  std::vector<darwinn::BlobLayout> layouts;
-  for (const darwinn::Executable& executable : package.executables) {
-    if (executable.parameters.empty()) continue;
-    auto layout = darwinn::locate(model, executable.parameters.span());
-    if (!layout.ok()) return std::nullopt;
-    for (const darwinn::BlobChunk& chunk : layout->chunks) {
-      if (chunk.kind != darwinn::ChunkKind::kUnknown) continue;
-      count(executable.parameters.span().subspan(chunk.offset, chunk.size), 0, unexplained);
-    }
-    layouts.push_back(std::move(layout).value());
-  }
-  for (const std::int32_t op : part.ops) {
-    if (!has_weights(model, op)) continue;
-    ++result.all;
-    const bool is_found = std::any_of(layouts.begin(), layouts.end(), [&](const darwinn::BlobLayout& layout) {
-      return std::any_of(layout.chunks.begin(), layout.chunks.end(), [&](const darwinn::BlobChunk& chunk) {
-        return chunk.op == op || std::find(chunk.also_for.begin(), chunk.also_for.end(), op) != chunk.also_for.end();
-      });
-    });
-    if (!is_found) result.missing.push_back(op);
-  }
-  result.are_elsewhere = may_be_in(model, result.missing, unexplained);
-  return result;
-}
-
-// Which instructions the differing bytes come from, most of them first.
-std::string culprits(const std::vector<std::int64_t>& origins, const std::vector<std::uint8_t>& found,
-                     const std::vector<std::uint8_t>& expected, const runtime::ResultOrigins& follower) {
-  std::map<std::int64_t, std::int64_t> counts, all;
-  for (std::size_t i = 0; i < std::min({origins.size(), found.size(), expected.size()}); ++i) {
-    if (origins[i] < 0) continue;
-    ++all[origins[i]];
-    if (found[i] != expected[i]) ++counts[origins[i]];
-  }
-  if (counts.empty()) return "no tensor instruction";
-  std::vector<std::pair<std::int64_t, std::int64_t>> order(counts.begin(), counts.end());
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  constexpr std::size_t kShown = 4;
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) {
-    words.push_back(
-        fmt::format("{}: {} of its {}", follower.describe(order[i].first), order[i].second, all[order[i].first]));
-  }
-  if (order.size() > kShown) words.push_back(fmt::format("{} further instructions", order.size() - kShown));
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
-// One package by itself, with the inputs that it should have got. Empty: it computes what the source says.
-Result<std::string> judge_package(const SourceView& view, const PartwiseEvaluation& run, std::size_t part,
-                                  int threads) {
-  REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(view.packages[part]));
-  REEF_ASSIGN_OR_RETURN(const LayerOrder order,
-                        layer_order(*view.model, view.parts[part], loaded->inputs(), loaded->outputs()));
-  std::vector<std::span<const std::uint8_t>> inputs;
-  for (const std::int32_t t : order.inputs) inputs.emplace_back(run.part_inputs()[part].at(t));
-  runtime::ResultOrigins follower;
-  device::Device device(device::Options{.threads = threads});
-  device.set_observer(&follower);
-  REEF_ASSIGN_OR_RETURN(const TensorList found, device.run(loaded, inputs));
-  for (std::size_t i = 0; i < order.outputs.size(); ++i) {
-    const std::int32_t t = order.outputs[i];
-    const auto expected = run.part_outputs()[part].find(t);
-    if (expected == run.part_outputs()[part].end()) continue;
-    const ir::Tensor& tensor = view.model->subgraphs[0].tensors[static_cast<std::size_t>(t < 0 ? -1 - t : t)];
-    REEF_ASSIGN_OR_RETURN(const TensorComparison comparison, compare_tensors(tensor, found[i], expected->second, 0));
-    if (comparison.different == 0) continue;
-    const auto origins = follower.origins(loaded->outputs()[i], order.inputs.size(), i);
-    return fmt::format("with the right inputs, {}. The values that differ were computed by {}", comparison.to_string(),
-                       culprits(origins, found[i], expected->second, follower));
-  }
-  return std::string();
-}
-
 }  // namespace
+
+ModelPointer with_border_of(const ModelPointer& source, const ir::Model& compiled) {
+  const auto recorded = recorded_rewrites(compiled);
+  if (!recorded) return source;
+  const auto plan = make_plan(source, *recorded);
+  if (!plan.ok()) return source;
+  const auto is_other = [&](const auto& list) {
+    const auto &before = source->subgraphs[0], &after = plan->model->subgraphs[0];
+    if (list(before).size() != list(after).size()) return true;
+    for (std::size_t i = 0; i < list(before).size(); ++i) {
+      const ir::Tensor& a = before.tensors[static_cast<std::size_t>(list(before)[i])];
+      const ir::Tensor& b = after.tensors[static_cast<std::size_t>(list(after)[i])];
+      if (a.type != b.type || a.shape != b.shape) return true;
+    }
+    return false;
+  };
+  const bool inputs = is_other([](const ir::Subgraph& graph) -> const auto& { return graph.inputs; });
+  const bool outputs = is_other([](const ir::Subgraph& graph) -> const auto& { return graph.outputs; });
+  return inputs || outputs ? plan->model : source;
+}
 
 SourceViews views_of_source(const std::shared_ptr<const ir::Model>& source, const ir::Model& compiled) {
   SourceViews result;
@@ -284,27 +84,6 @@ SourceViews views_of_source(const std::shared_ptr<const ir::Model>& source, cons
     return package.compiler_version.starts_with("reef");
   });
   if (is_reefs) add(rewritten_view(source, {}, compiled, *packages));
-  return result;
-}
-
-Difference explain_difference(const SourceView& view, const PartwiseEvaluation& run, int threads) {
-  Difference result;
-  for (std::size_t p = 0; p < view.parts.size(); ++p) {
-    const auto weights = weights_in(*view.model, view.parts[p], view.packages[p]);
-    if (!weights || weights->are_elsewhere) continue;
-    result.is_other_source = true;
-    result.sentences.push_back(
-        fmt::format("Edge TPU op {}: the weights of {} of {} operators of the source are not in it, the first: {}", p,
-                    weights->missing.size(), weights->all, name_of(*view.model, weights->missing[0])));
-  }
-  if (result.is_other_source) return result;
-  for (std::size_t p = 0; p < view.parts.size(); ++p) {
-    const auto sentence = judge_package(view, run, p, threads);
-    const std::string text = sentence.ok() ? *sentence : sentence.status().message();
-    if (text.empty()) continue;
-    result.is_wrong_program = result.is_wrong_program || sentence.ok();
-    result.sentences.push_back(fmt::format("Edge TPU op {}: {}", p, text));
-  }
   return result;
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled file beside the model that it is said to be made from: what the compiler made of that model, which of its
-// operators each package is, and, where they compute different things, whose fault that is.
+// A compiled file beside the model that it is said to be made from: what the compiler made of that model, and which of
+// its operators each package is.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "compiler/partwise_evaluation.h"
 #include "compiler/verification.h"
 
 namespace reef::compiler {
@@ -29,12 +28,9 @@ struct SourceViews {
 };
 SourceViews views_of_source(const std::shared_ptr<const ir::Model>& source, const ir::Model& compiled);
 
-// What is wrong where a compiled model gives other results than `view` did in its last run.
-struct Difference {
-  bool is_other_source = false;        // packages have not the weights of this source
-  bool is_wrong_program = false;       // they have them, and compute something else with the right inputs
-  std::vector<std::string> sentences;  // for people
-};
-Difference explain_difference(const SourceView& view, const PartwiseEvaluation& run, int threads);
+// The source, or, where recorded rewrites change types or numbers of its inputs or outputs, the source after them: what
+// the compiled model can be compared with.
+std::shared_ptr<const ir::Model> with_border_of(const std::shared_ptr<const ir::Model>& source,
+                                                const ir::Model& compiled);
 
 }  // namespace reef::compiler
