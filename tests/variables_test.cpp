@@ -276,7 +276,8 @@ TEST_F(VariablesCommandLine, ACompiledModelIsVerified) {
     const auto bytes = tflite::write_model(model);
     ASSERT_TRUE(bytes.ok() && write_file(source, *bytes).ok());
     const testing::Outcome made = testing::reef("compile " + source + " -o " + folder_.string());
-    ASSERT_EQ(made.exit_code, 0) << made.text;
+    constexpr int kNothingOnChip = 3;  // of the streaming model, whose operators wait for a variable
+    ASSERT_TRUE(made.exit_code == 0 || made.exit_code == kNothingOnChip) << made.text;
     const testing::Outcome verified = testing::reef("verify " + source + " " + compiled);
     EXPECT_EQ(verified.exit_code, 0) << verified.text;
   }
