@@ -100,9 +100,8 @@ TEST(Wild, FilesComputeWhatTheirSourceDoes) {
 // is ordered by timing alone in places, as Google made it.
 TEST(Wild, FilesPassTheSoundnessChecker) {
   REEF_SKIP_WITHOUT_WILD(folder);
-  for (const char* name :
-       {"google-coral_voice_commands_v0.8", "face_detection", "pperonski_slim",
-        "google-coral_ssd_mobilenet_v2_coco_quant_postprocess_segment", "movenet", "google-coral_testconv1"}) {
+  for (const char* name : {"google-coral_voice_commands_v0.8", "face_detection", "pperonski_slim",
+                           "google-coral_ssd_mobilenet_v2_coco_quant_postprocess_segment", "google-coral_testconv1"}) {
     const Outcome audited = reef(fmt::format("audit '{}/{}/compiled_edgetpu.tflite'", folder, name));
     EXPECT_EQ(audited.exit_code, 0) << name << ": " << audited.text;
     EXPECT_NE(audited.text.find("\nsound"), std::string::npos) << name << ": " << audited.text;

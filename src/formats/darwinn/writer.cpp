@@ -155,7 +155,8 @@ Result<std::vector<std::uint8_t>> write_package(const Package& package) {
 Result<std::vector<std::uint8_t>> write_custom_options(const CustomOptions& options) {
   return guarded([&]() -> Result<std::vector<std::uint8_t>> {
     const Package& contents = options.package;
-    std::optional<Bytes> caching = options.parameter_caching_package;
+    Bytes bare_caching;
+    const Bytes* caching = options.parameter_caching_package ? &*options.parameter_caching_package : nullptr;
     std::vector<std::uint8_t> package;
     if (contents.is_bare) {
       const bool has_caching = contents.executables.size() == 2;
@@ -164,14 +165,15 @@ Result<std::vector<std::uint8_t>> write_custom_options(const CustomOptions& opti
       REEF_ASSIGN_OR_RETURN(package, write_bare_program(contents.executables[0]));
       if (has_caching) {
         REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, write_bare_program(contents.executables[1]));
-        caching = Bytes(std::move(bytes));
+        bare_caching = Bytes(std::move(bytes));
+        caching = &bare_caching;
       }
     } else {
       REEF_ASSIGN_OR_RETURN(package, write_package(contents));
     }
     std::uint64_t total = package.size();
     if (options.chip_name) total += options.chip_name->size();
-    if (caching) total += caching->size();
+    if (caching != nullptr) total += caching->size();
     if (options.chip_versions) total += 4 * options.chip_versions->size();
     for (const Bytes& other : options.other_packages.value_or(std::vector<Bytes>())) total += other.size() + 64;
     REEF_RETURN_IF_ERROR(check_size(total, "a custom op"));
@@ -179,7 +181,7 @@ Result<std::vector<std::uint8_t>> write_custom_options(const CustomOptions& opti
     const std::size_t map = builder.StartMap();
     builder.Int("1", options.version);
     if (options.chip_name) builder.String("2", *options.chip_name);
-    if (caching) {
+    if (caching != nullptr) {
       builder.Key("3");
       add_string(builder, caching->span());
     }
