@@ -329,7 +329,7 @@ class CoralTest(CompiledModels):
             gc.collect()
             runner = PipelinedModelRunner(interpreters)
             for value in pictures * 10:
-                self.assertTrue(runner.push([value]))
+                runner.push([value])
             runner.set_input_queue_size(1)
             runner.set_output_queue_size(0)
             runner.push([])
@@ -340,7 +340,7 @@ class CoralTest(CompiledModels):
             self.assertEqual(count, 30)
             with self.assertRaisesRegex(ValueError, "Expected input of length 1"):
                 runner.push([pictures[0], pictures[0]])
-            with self.assertRaisesRegex(reef.Error, "closed"):
+            with self.assertRaisesRegex(RuntimeError, "turned off"):
                 runner.push({name: pictures[0]})
 
 

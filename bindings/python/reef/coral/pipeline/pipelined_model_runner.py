@@ -34,6 +34,8 @@ class PipelinedModelRunner(pipeline.PipelinedModelRunner):
         """Waits while the queue is full. ValueError: not the inputs of the first segment, or of another type."""
         if input_tensors and len(input_tensors) != len(self._types):
             raise ValueError(f"Expected input of length {len(self._types)}, but got {len(input_tensors)}")
+        if not isinstance(input_tensors, dict):  # in the order of the first segment's inputs
+            input_tensors = dict(zip(self._types, input_tensors))
         for name, tensor in input_tensors.items():
             wanted = self._types[name]
             if not isinstance(tensor, np.ndarray) or tensor.dtype != wanted:
