@@ -141,9 +141,18 @@ Result<std::string> judge_package(const SourceView& view, const PartwiseEvaluati
 
 Difference explain_difference(const SourceView& view, const PartwiseEvaluation& run, int threads) {
   Difference result;
+  bool has_all = true;  // weights, biases and scales
   for (std::size_t p = 0; p < view.parts.size(); ++p) {
     const auto weights = weights_in(*view.model, view.parts[p], view.packages[p]);
-    if (!weights || weights->are_elsewhere) continue;
+    if (!weights || weights->missing.empty()) continue;
+    has_all = false;
+    if (weights->are_elsewhere) {
+      result.sentences.push_back(fmt::format(
+          "Edge TPU op {}: {} of {} operators are not found with the source's biases and scales, the first: {}; the "
+          "source may be another version, or they are stored in a form that is not known",
+          p, weights->missing.size(), weights->all, name_of(*view.model, weights->missing[0])));
+      continue;
+    }
     result.is_other_source = true;
     result.sentences.push_back(
         fmt::format("Edge TPU op {}: the weights of {} of {} operators of the source are not in it, the first: {}", p,
@@ -154,7 +163,7 @@ Difference explain_difference(const SourceView& view, const PartwiseEvaluation& 
     const auto sentence = judge_package(view, run, p, threads);
     const std::string text = sentence.ok() ? *sentence : sentence.status().message();
     if (text.empty()) continue;
-    result.is_wrong_program = result.is_wrong_program || sentence.ok();
+    result.is_wrong_program = result.is_wrong_program || (sentence.ok() && has_all);
     result.sentences.push_back(fmt::format("Edge TPU op {}: {}", p, text));
   }
   return result;
