@@ -230,6 +230,22 @@ TEST(Limits, ExplainingAMillionOperatorsTakesBoundedWork) {
 
 // ---- Memory ----
 
+using CheckLimits = CommandLine;
+
+// Generating code takes the square of the number of operators. The note shows that it was left out.
+TEST_F(CheckLimits, CheckGeneratesCodeForModelsOfUsualSizeOnly) {
+  for (const int count : {100, 6000}) {
+    QuantizedModel model;
+    std::int32_t x = model.input({1, 2, 2, 4});
+    for (int i = 0; i < count; ++i) x = model.unary("RELU", x);
+    const std::string path = (folder_ / "chain.tflite").string();
+    ASSERT_TRUE(tflite::save_model(model.finish({x}), path).ok());
+    const Outcome outcome = reef("check " + path);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    EXPECT_EQ(outcome.text.find("code was not generated for 6000 operators") != std::string::npos, count == 6000);
+  }
+}
+
 class MemoryLimits : public CommandLine {
  protected:
   // One operator, a few hundred bytes of file: BROADCAST_TO makes `mib` MiB of one byte.

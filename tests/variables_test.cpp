@@ -32,7 +32,7 @@ using testing::QuantizedModel;
 // tensors alone.
 struct Network {
   bool with_variables = true;
-  QuantizedModel b;
+  QuantizedModel b = QuantizedModel();
   std::int32_t handle = -1;
 
   std::int32_t assigned_and_read(std::int32_t value) {

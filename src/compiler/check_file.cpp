@@ -3,12 +3,38 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "compiler/check_subject.h"
 #include "compiler/part_search.h"
 #include "compiler/refusal.h"
 #include "formats/darwinn/reader.h"
 
 namespace reef::compiler {
+namespace {
+
+// Lowering and scheduling take time by the square of the number of operators: 0.5 s for so many, minutes for ten times
+// as many. Networks of the collection have 700 at most.
+constexpr std::int32_t kMostOperatorsTried = 4000;
+
+// What `reef compile` does: parts that have code. Of very large models the parts are those that the rules
+// allow, and a note says so.
+Status find_parts_with_code(Plan& plan, const std::shared_ptr<const ir::Model>& given, const PlanOptions& options) {
+  if (plan.partition.chip_op_count() > kMostOperatorsTried) {
+    plan.partition.notes.push_back(
+        fmt::format("code was not generated for {} operators, more than {}: whether it fits into the chip's memory "
+                    "shows when they are compiled",
+                    plan.partition.chip_op_count(), kMostOperatorsTried));
+    return ok_status();
+  }
+  PartSearchOptions search;
+  search.plan = options;
+  search.given = given;
+  search.is_late = [budget = options.budget] { return budget.is_over(); };
+  return find_parts(plan, trial_of_generator(options.runtime, options.budget), search).status();
+}
+
+}  // namespace
 
 report::CheckSubject CheckedFile::subject() const {
   report::CheckSubject subject = check_subject(path, *given, plan);
@@ -29,13 +55,7 @@ Result<CheckedFile> check_file(const std::string& path, const PlanOptions& optio
   if (!plan.ok()) return plan.status().in(path);
   checked.plan = std::move(plan).value();
   if (!loaded.shape_note.empty()) checked.plan.partition.notes.push_back(loaded.shape_note);
-  // What `reef compile` does: parts that have code.
-  PartSearchOptions search;
-  search.plan = options;
-  search.given = checked.given;
-  const TryPart try_part = trial_of_generator(options.runtime);
-  auto report = find_parts(checked.plan, try_part, search);
-  if (!report.ok()) return report.status().in(path);
+  REEF_RETURN_IF_ERROR(find_parts_with_code(checked.plan, checked.given, options).in(path));
   if (checked.plan.model == checked.given) return checked;
   PlanOptions without = options;
   without.rewrites = {};
@@ -43,8 +63,7 @@ Result<CheckedFile> check_file(const std::string& path, const PlanOptions& optio
   without.partition.explain = false;
   auto plain = make_plan(checked.given, without);
   if (!plain.ok()) return checked;
-  search.plan = without;
-  if (find_parts(*plain, try_part, search).ok()) checked.without_rewrites = std::move(plain).value();
+  if (find_parts_with_code(*plain, checked.given, without).ok()) checked.without_rewrites = std::move(plain).value();
   return checked;
 }
 

@@ -384,12 +384,13 @@ Result<PartSearchReport> find_parts(Plan& plan, const TryPart& try_part, const P
   return without_rewrites(plan, report, cpu_factor, try_part, options);
 }
 
-TryPart trial_of_generator(int runtime) {
-  return [runtime](const ir::Model& model, const partition::Part& part) {
+TryPart trial_of_generator(int runtime, const Budget& budget) {
+  return [runtime, budget](const ir::Model& model, const partition::Part& part) {
     PartTrial trial;
     PartProgram program{.model = model, .ops = part.ops, .inputs = part.inputs, .outputs = part.outputs};
     program.min_runtime_version = runtime;
     program.refused = &trial.refused;
+    program.budget = budget;
     program.crowded = &trial.crowded;
     trial.status = generate_part(program).status();
     return trial;

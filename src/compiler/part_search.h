@@ -59,6 +59,6 @@ struct PartSearchReport {
 Result<PartSearchReport> find_parts(Plan& plan, const TryPart& try_part, const PartSearchOptions& options);
 
 // The trial of Reef's own generator, with the chip to itself, for whoever wants to know and not to have the code.
-TryPart trial_of_generator(int runtime);
+TryPart trial_of_generator(int runtime, const Budget& budget = {});
 
 }  // namespace reef::compiler

@@ -42,6 +42,9 @@ rewrite::Evaluator cpu_evaluator(const Budget& budget) {
              const ir::Model& model,
              std::span<const std::vector<std::uint8_t>> inputs) -> Result<std::vector<std::vector<std::uint8_t>>> {
     REEF_RETURN_IF_ERROR(budget.check("trying rewrites"));
+    if (evaluate->is_exhausted()) {  // before the model is copied
+      return make_error(StatusCode::kResourceExhausted, "trying rewrites takes more than is allowed");
+    }
     REEF_ASSIGN_OR_RETURN(std::vector<cpu::Value> values, (*evaluate)(model, inputs));
     std::vector<std::vector<std::uint8_t>> outputs;
     for (cpu::Value& value : values) outputs.push_back(std::move(value.bytes));

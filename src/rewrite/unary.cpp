@@ -11,6 +11,8 @@
 namespace reef::rewrite {
 namespace {
 
+constexpr std::size_t kMostLargeCones = 8, kMostSmallCones = 4;
+
 // They have rewrites of their own, which can be switched off.
 bool has_its_own(const GraphEdit& edit, const Cone& cone) {
   const std::string& type = edit.op(cone.ops[0]).type;
@@ -34,7 +36,10 @@ bool rest_fits(const GraphEdit& edit, const Cone& whole, const Cone& part) {
 
 bool at(GraphEdit& edit, std::int32_t index) {
   const std::vector<Cone> cones = cones_ending_at(edit, index);
-  for (const Cone& cone : cones) {
+  for (std::size_t i = 0; i < cones.size(); ++i) {
+    // The largest first, and the smallest of a long chain: a chain of thousands would be computed dozens of times.
+    if (i >= kMostLargeCones && i + kMostSmallCones < cones.size()) continue;
+    const Cone& cone = cones[i];
     // An end whose beginning stays on the CPU has nothing to gain, and hides what errors in the beginning grow to.
     if (!rest_fits(edit, cones.front(), cone)) continue;
     const auto in = edit.affine(cone.x), out = edit.affine(cone.y);

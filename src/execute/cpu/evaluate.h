@@ -40,6 +40,8 @@ class Evaluator {
   // The outputs of `model`, which must be verified or made of operators of a verified one. kResourceExhausted: the
   // bound is used up; nothing is known about the model.
   Result<std::vector<Value>> operator()(ir::Model model, std::span<const std::vector<std::uint8_t>> inputs = {});
+  // The bound is used up: every further evaluation fails.
+  bool is_exhausted() const { return left_.work <= 0 || left_.seconds <= 0; }
 
  private:
   EvaluationBound left_;
