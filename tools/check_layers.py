@@ -3,7 +3,8 @@
 """Checks that includes point down the folder order of src/layers.txt.
 
 A file in src/<folder>/ may include headers of its own folder and of folders on earlier lines. Folders on one line are
-stages and do not include each other. Narrower walls are listed below. Exit 1 with one line per violation.
+stages and do not include each other. src/README.md describes the folders in the same order. Narrower walls are listed
+below. Exit 1 with one line per violation.
 """
 import pathlib
 import re
@@ -26,6 +27,25 @@ def read_layers(path):
     return layers
 
 
+def layer_of(path, rank):
+    """The folder of layers.txt that a path below src/ lies in: the longest that matches, or None."""
+    parts = path.split("/")
+    for length in (2, 1):
+        if "/".join(parts[:length]) in rank:
+            return "/".join(parts[:length])
+    return None
+
+
+def check_readme(src, layers):
+    """src/README.md has a row for each folder, in the order of layers.txt."""
+    rows = re.findall(r"^\| `([a-z_/]+)/` \|", (src / "README.md").read_text(), re.M)
+    order = [name for line in layers for name in line]
+    if rows == order:
+        return []
+    first = next((i for i, pair in enumerate(zip(rows, order)) if pair[0] != pair[1]), min(len(rows), len(order)))
+    return [f"src/README.md: row {first + 1} is not that of layers.txt: {rows[first:first + 1]}, {order[first:first + 1]}"]
+
+
 def allowed_by_wall(folder_path, included):
     for wall, allowed in WALLS.items():
         if folder_path == wall or folder_path.startswith(wall + "/"):
@@ -38,22 +58,22 @@ def check(root):
     src = root / "src"
     layers = read_layers(src / "layers.txt")
     rank = {name: i for i, line in enumerate(layers) for name in line}
-    problems = []
+    problems = check_readme(src, layers)
     files = sorted(p for p in src.rglob("*") if p.suffix in (".h", ".cpp"))
     for file in files:
         relative = file.relative_to(src)
-        folder = relative.parts[0]
-        if folder not in rank:
-            problems.append(f"src/{relative}: folder '{folder}' is not in src/layers.txt")
+        folder = layer_of(relative.parent.as_posix(), rank)
+        if folder is None:
+            problems.append(f"src/{relative}: its folder is not in src/layers.txt")
             continue
         for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
             match = INCLUDE.match(line)
             if not match or "/" not in match.group(1):
                 continue
             target = match.group(1)
-            target_folder = target.split("/")[0]
+            target_folder = layer_of(pathlib.PurePosixPath(target).parent.as_posix(), rank)
             where = f"src/{relative}:{number}"
-            if target_folder not in rank:
+            if target_folder is None:
                 problems.append(f"{where}: '{target}' is in no folder of src/layers.txt")
             elif target_folder != folder and rank[target_folder] >= rank[folder]:
                 problems.append(f"{where}: {folder} may not include {target_folder} ('{target}')")

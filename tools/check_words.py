@@ -6,6 +6,7 @@ Options are collected from the program's own --help, command by command. Then:
   * every `reef COMMAND --option` in a document, a message or a help text names an option of that command;
   * every other --option in them exists on the commands that can show the text;
   * every file that a document names exists, and every document that a message names;
+  * every file that a comment names exists, and every section that a comment or a link names (`page.md#section`);
   * no text promises what is there already, or calls it missing.
 
 Usage: check_words.py REEF SOURCE_FOLDER. Prints what is wrong, one line each; exit code 1 if anything is.
@@ -24,6 +25,13 @@ PROMISES = re.compile(r"\b[Tt]o come:|does not do that yet|not there yet|\b[Nn]o
 # Programs whose options stand in our texts beside ours.
 FOREIGN = ("tf2onnx", "pip ", "cmake", "ctest", "ninja", "gtest", "docker", "git ", "clang", "pkg-config", "yolo ", "onnx2tf",
            ".py", ".sh", "make ", "reef_tests", "benchmark", "sweep_binaries", "objdump", "make_docs", "_bench", "_report", "perf ", "unzip")
+
+# Files of other projects that comments name as their source.
+FOREIGN_FILES = re.compile(r"^(tensorflow/|internal/|engine/|fixedpoint\.h|beagle_csr_offsets\.h|edgetpu(_c)?\.h|export\.py)")
+# Files of the collection that some tests use.
+COLLECTION = re.compile(r"^(truth|zoo)/")
+# "x" stands for any name.
+EXAMPLES = re.compile(r"^(x|toy_scale)(_\w+)?\.|/x(_\w+)?\.")
 
 # Programs of our own with options that documents name.
 TOOLS = ("tools/sweep_binaries",)
@@ -78,6 +86,9 @@ class Checker:
             text = subprocess.run([sys.executable, source / tool, "--help"], capture_output=True, text=True, check=True).stdout
             self.all |= set(OPTION.findall(text))
         self.problems = []
+        self.sections = {}
+        folders = ("apps", "bench", "bindings", "docs", "examples", "fuzz", "include", "src", "tests", "tools")
+        self.names = {path.name for folder in folders for path in (source / folder).rglob("*")}
 
     def report(self, place, text):
         self.problems.append(f"{place}: {text}")
@@ -162,14 +173,63 @@ class Checker:
 
     def check_files(self, place, line, in_code, folder):
         for link in re.findall(r"\]\(([^)\s]+)\)", line):
-            if not link.startswith(("http", "#", "mailto")) and not self.exists(folder, link):
+            if link.startswith(("http", "#", "mailto")):
+                continue
+            if not self.exists(folder, link):
                 self.report(place, f"the link {link} leads nowhere")
+            else:
+                self.check_section(place, folder, link)
         if in_code:
             return
         pattern = r"`((?:docs|src|tests|tools|bench|apps|bindings|examples|models|include|fuzz|cmake)/[\w./<>*-]*)"
         for name in re.findall(pattern, line):
             if not self.exists(folder, name.rstrip(".")) and not self.exists(folder, re.sub(r"\.\*$", ".h", name)):
                 self.report(place, f"there is no {name}")
+
+    def check_section(self, place, folder, name):
+        """The section of `page.md#section` exists."""
+        page, _, section = name.partition("#")
+        if not section:
+            return
+        for base in (folder, self.source, self.source / "docs"):
+            if (base / page).is_file():
+                if section not in self.sections_of(base / page):
+                    self.report(place, f"{page} has no section #{section}")
+                return
+
+    def sections_of(self, page):
+        if page not in self.sections:
+            titles = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+            self.sections[page] = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+        return self.sections[page]
+
+    # ---- Comments ----
+
+    def comments(self, path):
+        """Files and sections that comments of a C++ file name."""
+        name = path.relative_to(self.source)
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.search(r"(?:^|\s)//(.*)$", line)
+            if not match:
+                continue
+            place = f"{name}:{number}"
+            for page in re.findall(r"[\w./<>*-]+\.md(?:#[\w-]+)?(?: \d[\d.]*\b)?", match[1]):
+                if " " in page:
+                    self.report(place, f"'{page}': sections have names (page.md#section)")
+                elif not self.exists(path.parent, page):
+                    self.report(place, f"there is no {page}")
+                else:
+                    self.check_section(place, path.parent, page)
+            for file in re.findall(r"(?<![\w./:-])[\w/<>*-]+\.(?:h|cpp|def|py|sh|fbs)\b", match[1]):
+                if not self.names_a_file(path, file):
+                    self.report(place, f"there is no {file}")
+
+    def names_a_file(self, path, file):
+        if FOREIGN_FILES.match(file) or COLLECTION.match(file) or EXAMPLES.search(file):
+            return True
+        if "/" not in file and "*" not in file and "<" not in file:
+            return file in self.names
+        return any(self.exists(folder, file) for folder in path.parents if folder.is_relative_to(self.source))
 
     def check_json_sections(self):
         """What --help calls documented is."""
@@ -229,6 +289,10 @@ def main():
         for path in sorted((source / folder).rglob("*.cpp")):
             if not path.name.endswith(("_test.cpp", "_bench.cpp", "_fuzz.cpp")):
                 checker.code(path)
+    for folder in ("apps", "src", "bindings", "include", "tests", "bench", "examples"):
+        for path in sorted((source / folder).rglob("*")):
+            if path.suffix in (".h", ".cpp", ".def", ".c"):
+                checker.comments(path)
     for problem in checker.problems:
         print(problem)
     if not checker.problems:

@@ -17,7 +17,7 @@
 //      in slices only; more and more of them, in the end all.
 //
 // How it is known that costs are right: they are those of the instructions' steps and of parameter lines on the ring
-// (timing.md 2), which is all that matters for a choice between groups.
+// (docs/hardware/timing.md#formulas), which is all that matters for a choice between groups.
 #pragma once
 
 #include <cstdint>

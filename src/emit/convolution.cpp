@@ -24,7 +24,8 @@
 //                    last have left the buffer, so that ring B is not blocked by lines that find no room
 // Instructions are queued in this order and run side by side; the barrier before the next block ends it.
 //
-// How it is known: what Google's newest compiler writes, instruction by instruction (codegen.md 4.4 to 4.8).
+// How it is known: what Google's newest compiler writes, instruction by instruction
+// (docs/hardware/google_programs.md#convolution and the sections around it).
 #include "emit/blocks.h"
 #include "emit/registers.h"
 #include "isa/host_queues.h"

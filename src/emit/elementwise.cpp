@@ -6,7 +6,8 @@
 // NARROW_TO_WIDE if the identity line has just been made. The activation table belongs to the tensor unit, which must
 // be idle when it is loaded. The halo of the result is exchanged word by word of channels, as they are finished.
 //
-// How it is known: as Google's newest compiler writes QUANTIZE, LOGISTIC and TANH (codegen_ops.md 3).
+// How it is known: as Google's newest compiler writes QUANTIZE, LOGISTIC and TANH
+// (docs/hardware/google_programs.md#element-wise-operations).
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"
 #include "emit/regions.h"

@@ -10,8 +10,8 @@
 // scaling memory has two halves, but how they change from instruction to instruction is not known.
 //
 // How it is known: the rows of Google's newest compiler, fences and all, on dense networks and on the heads of
-// MobileNets (codegen_heads.md 4). It fences twice before and after, for reasons that are not known; here that is done
-// only where its rows are compared. Several groups on a tile are our own.
+// MobileNets (docs/hardware/google_heads.md#fully-connected). It fences twice before and after, for reasons that are
+// not known; here that is done only where its rows are compared. Several groups on a tile are our own.
 #include "emit/blocks.h"
 #include "emit/registers.h"
 #include "isa/fence.h"

@@ -9,8 +9,9 @@
 // The waits of the transposing move are those of Google's compiler for pools that follow a convolution; here they hold
 // always, because a fence has set the counters to 0.
 //
-// How it is known: Google's newest compiler's instructions, row for row, on whole networks (codegen_heads.md 2.5), with
-// channels that are whole runs. A last tile with fewer channels is our own.
+// How it is known: Google's newest compiler's instructions, row for row, on whole networks
+// (docs/hardware/google_heads.md#global-pool), with channels that are whole runs. A last tile with fewer channels is
+// our own.
 #include "emit/blocks.h"
 #include "isa/mesh.h"
 #include "isa/movers.h"

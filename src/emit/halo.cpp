@@ -14,9 +14,10 @@
 //   own direction     the halo to be passed on has come
 // Receiving needs no wait: nothing else uses a halo's place before the barrier that follows, nor after the last one.
 //
-// How it is known: as Google's newest compiler does it (codegen.md 4.6, codegen_heads.md 8), instruction by instruction
-// on networks with even and uneven maps. Google's totals assume that every tile receives whenever one does; ours are
-// counted for each tile, which also covers maps where some receive nothing.
+// How it is known: as Google's newest compiler does it (docs/hardware/google_programs.md#halo-exchange,
+// docs/hardware/google_heads.md#grids-smaller-than-4-x-4), instruction by instruction on networks with even and uneven
+// maps. Google's totals assume that every tile receives whenever one does; ours are counted for each tile, which also
+// covers maps where some receive nothing.
 #include <optional>
 #include <tuple>
 

@@ -10,7 +10,8 @@
 // driver is told to end all transfers before those of a load.
 //
 // How it is known: Google's compiler keeps tensors on the host in the same way, whole tensors with one transfer
-// (codegen_large.md 1.4); that there is one for each tile is our own, checked on the virtual device only.
+// (docs/hardware/google_large_networks.md#where-tensors-wait); that there is one for each tile is our own, checked on
+// the virtual device only.
 #include "emit/blocks.h"
 #include "emit/infeed_parts.h"
 #include "emit/registers.h"

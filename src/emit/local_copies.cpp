@@ -7,8 +7,8 @@
 //
 // Nothing waits for counters: fences stand between making the identity, the rounds and the exchange of halos.
 //
-// How it is known: single copies are those of Google's compiler (codegen_ops.md 3 "Copy", and its infeeds for single
-// bytes); putting words together in two rounds is our own, checked on the virtual device.
+// How it is known: single copies are those of Google's compiler (docs/hardware/google_programs.md#copies, and its
+// infeeds for single bytes); putting words together in two rounds is our own, checked on the virtual device.
 #include <limits>
 
 #include "emit/blocks.h"

@@ -9,8 +9,8 @@
 // a send is one instruction, whose two halves run by themselves.
 //
 // How it is known: order, sharing and waits are those of Google's newest compiler in the re-layout before a global pool
-// (codegen_heads.md 2; which moves share an instruction is fitted to six programs, and any other way that keeps the
-// order on each tile does the same).
+// (docs/hardware/google_heads.md#re-layout-from-space-to-channels; which moves share an instruction is fitted to six
+// programs, and any other way that keeps the order on each tile does the same).
 #pragma once
 
 #include <array>

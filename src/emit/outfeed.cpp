@@ -12,8 +12,8 @@
 // A result may go out in pieces of some rows each, one behind the other in the host's buffer.
 //
 // How it is known: as Google's newest compiler does it where all tiles have the same share, and for vectors; pieces
-// with a transfer each are in its programs for large results, too (codegen_large.md 4.2). Uneven shares of images are
-// our own.
+// with a transfer each are in its programs for large results, too (docs/hardware/google_large_networks.md#outputs).
+// Uneven shares of images are our own.
 #include <bit>
 
 #include "emit/blocks.h"

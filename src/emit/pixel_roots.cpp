@@ -9,9 +9,10 @@
 // for either part; then root - limit, cut off at 0, is the part.
 // Waits: lines are handed over by NARROW_TO_WIDE and PARAMETERS; fences part everything else.
 //
-// How it is known: the table and its mode are those of SOFTMAX (ops.md 1, 4), where the sum is one of parameters; words
-// by themselves as parameters are as in MUL. That they are put together so is our own; no program of Google's with
-// L2_NORMALIZATION is known. What the table gives for a sum of 0 is not known; it is multiplied by 0.
+// How it is known: the table and its mode are those of SOFTMAX (docs/hardware/arithmetic.md#softmax), where the sum is
+// one of parameters; words by themselves as parameters are as in MUL. That they are put together so is our own; no
+// program of Google's with L2_NORMALIZATION is known. What the table gives for a sum of 0 is not known; it is
+// multiplied by 0.
 
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"

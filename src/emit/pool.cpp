@@ -13,9 +13,9 @@
 // instruction makes it, or when all is done. Only the words of 1 are written before the first fence, while the step
 // before may still be running.
 //
-// How it is known: as Google's newest compiler writes pools without padding (codegen_ops.md 3), which have one round
-// and one rectangle. Several of either are our own: Google's way for windows over the border of the image is to make
-// the padding real for maxima, and not known for averages.
+// How it is known: as Google's newest compiler writes pools without padding (docs/hardware/google_programs.md#pools),
+// which have one round and one rectangle. Several of either are our own: Google's way for windows over the border of
+// the image is to make the padding real for maxima, and not known for averages.
 #include <algorithm>
 
 #include "emit/blocks.h"

@@ -12,8 +12,8 @@
 // PARAMETERS (they are used up, two blocks alternate). The halo of the result is exchanged when all is done.
 //
 // How it is known: our own. Google's compiler makes one product at a step and packs four of them in a second pass
-// (codegen_ops.md 3), which takes eight steps where this takes two; the numbers are the same. Each instruction is used
-// here in a way that Google's programs have, too.
+// (docs/hardware/google_programs.md#mul-of-two-activations), which takes eight steps where this takes two; the numbers
+// are the same. Each instruction is used here in a way that Google's programs have, too.
 #include <algorithm>
 
 #include "emit/blocks.h"

@@ -7,8 +7,9 @@
 // Waits: blocks of lines are handed over by NARROW_TO_WIDE and PARAMETERS, two blocks alternate. A fence of
 // narrow_to_wide stands before packing, which needs the identity line.
 //
-// How it is known: word for word as in the newest compiler's programs (codegen_ops.md 3), including fences that seem to
-// have no purpose. Single words or blocks of four words of channels only: no other number is known.
+// How it is known: word for word as in the newest compiler's programs
+// (docs/hardware/google_programs.md#mul-of-two-activations), including fences that seem to have no purpose. Single
+// words or blocks of four words of channels only: no other number is known.
 #include "emit/constant_lines.h"
 #include "emit/product_parts.h"
 #include "emit/regions.h"

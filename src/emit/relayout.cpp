@@ -11,9 +11,9 @@
 //
 // The identity is not needed here; Google's compiler makes it at this point for operators that follow.
 //
-// How it is known: Google's newest compiler's instructions, row for row, on whole networks (codegen_heads.md 2) with
-// channels that are whole runs. Other numbers of channels, images with halos or in slots of a larger tensor are our
-// own.
+// How it is known: Google's newest compiler's instructions, row for row, on whole networks
+// (docs/hardware/google_heads.md#re-layout-from-space-to-channels) with channels that are whole runs. Other numbers of
+// channels, images with halos or in slots of a larger tensor are our own.
 #include "emit/blocks.h"
 #include "emit/constant_lines.h"
 #include "emit/mesh_paths.h"

@@ -3,7 +3,7 @@
 // those that bring data from tile to tile. It is here so that programs can be compared with Google's; tiled::Softmax
 // does the same with fewer instructions.
 //
-// How it is known: row for row on one network (codegen_heads.md 6).
+// How it is known: row for row on one network (docs/hardware/google_heads.md#softmax).
 #include <limits>
 
 #include "emit/constant_lines.h"

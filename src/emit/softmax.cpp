@@ -16,10 +16,10 @@
 // Rows whose last word is not full: the bytes behind the end are set to 0, which no maximum takes any notice of, by an
 // identity line that lacks their ones; so is a numerator that shares a word with the last one of a row.
 //
-// How it is known: the numbers are those of Google's newest compiler (ops.md 4), which takes more steps: it rounds
-// x - m to a byte, which loses nothing, and works on all tiles with some 240 copies over the ring. Maximum, sum with
-// root and the products are its operations. That a maximum can be negated by its scale is inferred: Google's programs
-// have negative scales only in lines, one per cell (PRELU, MUL).
+// How it is known: the numbers are those of Google's newest compiler (docs/hardware/arithmetic.md#softmax), which takes
+// more steps: it rounds x - m to a byte, which loses nothing, and works on all tiles with some 240 copies over the
+// ring. Maximum, sum with root and the products are its operations. That a maximum can be negated by its scale is
+// inferred: Google's programs have negative scales only in lines, one per cell (PRELU, MUL).
 #include <limits>
 
 #include "emit/blocks.h"

@@ -3,8 +3,9 @@
 //
 // Everything before ends first, and nothing of what follows begins before all is moved: the memory changes hands.
 //
-// How it is known: Google's compiler does the same with inputs that several pieces of an image need (codegen_large.md
-// 1.2 and 1.4).
+// How it is known: Google's compiler does the same with inputs that several pieces of an image need
+// (docs/hardware/google_large_networks.md#inputs-in-chunks,
+// docs/hardware/google_large_networks.md#where-tensors-wait).
 #include "emit/blocks.h"
 #include "isa/movers.h"
 

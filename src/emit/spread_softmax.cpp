@@ -13,9 +13,9 @@
 // Google's; numbers and places that look arbitrary are its choices. Waits are counters of two units at each end of two
 // lines, as in softmax.cpp; all else is fenced off.
 //
-// How it is known: row for row on three networks with 1001 classes (codegen_heads.md 6). Other numbers of elements are
-// our generalization, to rows that are as that one: 4 k + 1 elements, the last in neither the first row nor the first
-// column of tiles.
+// How it is known: row for row on three networks with 1001 classes (docs/hardware/google_heads.md#softmax). Other
+// numbers of elements are our generalization, to rows that are as that one: 4 k + 1 elements, the last in neither the
+// first row nor the first column of tiles.
 #include <limits>
 
 #include "emit/constant_lines.h"

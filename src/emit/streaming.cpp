@@ -10,8 +10,8 @@
 // are gone (RING_PRODUCER_A); it comes when its place in the buffer is free (PARAMETER_POP), but for 4 units.
 //
 // How it is known: layers that Google's compiler streams in one program and keeps in another differ by exactly these
-// instructions (codegen_large.md 2.3; tests compare). What it never streams (depthwise layers) is brought to the lines
-// of its tiles first, with the instructions that caching programs use.
+// instructions (docs/hardware/google_large_networks.md#streamed-parameters; tests compare). What it never streams
+// (depthwise layers) is brought to the lines of its tiles first, with the instructions that caching programs use.
 #include "emit/blocks.h"
 #include "emit/registers.h"
 #include "isa/host_queues.h"

@@ -11,7 +11,7 @@
 // Waits: the weights' lines are made behind a fence, so that their memory is free and counters are 0; multiply_add
 // waits for NARROW_TO_WIDE. The halo of the result is exchanged word by word of channels, as they are finished.
 //
-// How it is known: as Google's newest compiler writes ADD (codegen.md 4.11, codegen_ops.md 3), whatever the weights.
+// How it is known: as Google's newest compiler writes ADD (docs/hardware/google_programs.md#add), whatever the weights.
 #include <algorithm>
 
 #include "emit/blocks.h"

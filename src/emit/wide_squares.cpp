@@ -8,7 +8,8 @@
 // NARROW_TO_WIDE and PARAMETERS; fences part squaring from packing. The halo of the result is exchanged at the end.
 //
 // How it is known: SOFTMAX squares a root of 16 bits in this way (16-bit inputs and parameters, one product at a step),
-// and packing is that of MUL (codegen_ops.md 3, ops.md 4). That they are put together so is our own; no program of
+// and packing is that of MUL (docs/hardware/google_programs.md#mul-of-two-activations,
+// docs/hardware/arithmetic.md#squares-and-products-of-16-bits). That they are put together so is our own; no program of
 // Google's with SQUARED_DIFFERENCE is known.
 #include <algorithm>
 

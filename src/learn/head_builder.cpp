@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "rewrite/op_list.h"
+#include "formats/tflite/operator_codes.h"
 
 namespace reef::learn {
 namespace {
@@ -27,7 +27,7 @@ std::vector<std::uint8_t> raw(const std::vector<T>& values) {
 
 std::int32_t version_of(std::string_view type, ir::DataType operands) {
   if (type == "L2_NORMALIZATION") return operands == ir::DataType::kInt8 ? 2 : 1;
-  return rewrite::operator_version(type, operands);
+  return tflite::operator_version(type, operands);
 }
 
 }  // namespace
@@ -140,7 +140,7 @@ std::int32_t HeadBuilder::op(std::string_view type, std::string_view options, ir
                              std::vector<std::int32_t> inputs, std::int32_t output) {
   ir::Operator made;
   made.type = type;
-  made.builtin_code = rewrite::builtin_code(type);
+  made.builtin_code = tflite::builtin_code(type);
   made.version = version_of(type, type_);
   made.options_type = options;
   made.attributes = std::move(attributes);

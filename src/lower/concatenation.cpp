@@ -5,7 +5,7 @@
 // its own (as the chip does: docs/numerics.md). A constant operand can only be the zero point, which stands for zeros.
 //
 // Channels side by side: an operand that nothing else reads is written to its place in the result by whatever computes
-// it, and needs no copy (as in Google's programs, codegen_ops.md 3 "Concat slots").
+// it, and needs no copy (as in Google's programs, docs/hardware/google_programs.md#slots-of-a-concatenation).
 #include <algorithm>
 
 #include "ir/describe.h"

@@ -31,8 +31,9 @@ constexpr std::int64_t kMostLines = 1 << 20;
 
 constexpr std::int32_t round_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Sums in the cells, or partial sums in wide memory: what takes fewer lines of it (codegen.md 4.4: holds for every
-// convolution of more than 25 networks; the tie rests on two layers).
+// Sums in the cells, or partial sums in wide memory: what takes fewer lines of it
+// (docs/hardware/google_programs.md#loop-order: holds for every convolution of more than 25 networks; the tie rests on
+// two layers).
 void choose_loop_order(const darwinn::LayerShape& shape, std::int64_t pixels, Convolution& layer) {
   const std::int32_t words = (shape.input_channels + kLanes - 1) / kLanes;
   const std::int64_t positions = layer.kernel_positions();

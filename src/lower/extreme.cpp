@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MAXIMUM and MINIMUM.
 //
-// Of two computed tensors, as Google's compiler makes MAXIMUM (codegen_ops.md 3):
+// Of two computed tensors, as Google's compiler makes MAXIMUM (docs/hardware/google_programs.md#maximum):
 //   max(a, b)   a - 2 d with d = (a - b) / 2 limited to 0 and below: two sums. d has 8 bits, so that half a step is
 //               lost: where b - a is odd and positive the result is one off
 //   min(a, b)   the same with d limited to 0 and above; no example of it is known

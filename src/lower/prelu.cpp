@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // PRELU with constant slopes: the positive part and the negative part times the slope, each rounded, then added.
 //
-// How it is known: as Google's compiler does it (codegen_ops.md 3); 798 of 798 instructions of a network regenerated.
+// How it is known: as Google's compiler does it (docs/hardware/google_programs.md#prelu); 798 of 798 instructions of a
+// network regenerated.
 #include <algorithm>
 
 #include "lower/constants.h"

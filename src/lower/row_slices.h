@@ -17,7 +17,8 @@
 // With all of that, a network of any height needs no more memory than a few rows of each of one operator's tensors.
 //
 // Google's compiler cuts the image into rectangles instead, which all tiles work on together, and joins the results
-// afterwards (codegen_large.md 1.1). Both are recomputation of halos; ours saves the joining and has more of it.
+// afterwards (docs/hardware/google_large_networks.md#pieces-of-an-image). Both are recomputation of halos; ours saves
+// the joining and has more of it.
 #pragma once
 
 #include <array>

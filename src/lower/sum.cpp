@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ADD and SUB of two tensors: a weighted sum, with weights in the ratio of the scales.
 //
-// How it is known: ADD is what Google's compiler makes (codegen_ops.md 3); no example of SUB of computed tensors is
-// known, it is made in the same way with a negative weight.
+// How it is known: ADD is what Google's compiler makes (docs/hardware/google_programs.md#add); no example of SUB of
+// computed tensors is known, it is made in the same way with a negative weight.
 #include <algorithm>
 
 #include "ir/describe.h"

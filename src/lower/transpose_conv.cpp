@@ -6,9 +6,10 @@
 // convolution of stride 1 with those weights, last one first. Both axes together make stride x stride such phases, each
 // an image of its own, which are then put between each other.
 //
-// How it is known: Google's compiler makes the same phases with these kernels (ops.md: 3x3 by 2 is 2x2, 2x1, 1x2 and
-// 1x1) and copies that put them between each other; the copies' details are our own. Phases have the numbers of
-// convolutions, so each pixel has the one rounding it would have in one.
+// How it is known: Google's compiler makes the same phases with these kernels
+// (docs/hardware/google_programs.md#transposed-convolution: 3x3 by 2 is 2x2, 2x1, 1x2 and 1x1) and copies that put them
+// between each other; the copies' details are our own. Phases have the numbers of convolutions, so each pixel has the
+// one rounding it would have in one.
 #include <algorithm>
 #include <cstring>
 

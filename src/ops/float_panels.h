@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float weights made ready for matmul/float_panels.h, and running it over a whole output.
+// Float weights made ready for kernels/matmul/float_panels.h, and running it over a whole output.
 #pragma once
 
 #include <cstdint>

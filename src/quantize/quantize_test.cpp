@@ -9,12 +9,12 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/tflite/operator_codes.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
 #include "quantize/fold_quantization.h"
 #include "quantize/graph_index.h"
-#include "rewrite/op_list.h"
 #include "small_models.h"
 
 namespace reef::quantize {
@@ -106,7 +106,7 @@ ir::Model mixed_output() {
   graph.operators = {testing::op("MUL", {0, 1}, {2}), testing::op("LOGISTIC", {0}, {3}),
                      testing::op("CONCATENATION", {2, 3}, {4})};
   graph.operators[2].attributes.set("axis", std::int64_t{3});
-  for (ir::Operator& op : graph.operators) op.builtin_code = rewrite::builtin_code(op.type);
+  for (ir::Operator& op : graph.operators) op.builtin_code = tflite::builtin_code(op.type);
   graph.operators[0].options_type = "MulOptions";
   graph.operators[2].options_type = "ConcatenationOptions";
   model.subgraphs.push_back(std::move(graph));
@@ -262,7 +262,7 @@ ir::Model as_qdq(const ir::Model& model) {
   const auto convert = [&](std::string type, std::int32_t from, std::int32_t to) {
     ir::Operator op;
     op.type = std::move(type);
-    op.builtin_code = rewrite::builtin_code(op.type);
+    op.builtin_code = tflite::builtin_code(op.type);
     op.inputs = {from};
     op.outputs = {to};
     operators.push_back(op);
@@ -335,7 +335,7 @@ TEST(FoldQuantization, FakeQuantGivesItsRange) {
     graph.tensors.push_back(copy);
     ir::Operator op;
     op.type = "FAKE_QUANT";
-    op.builtin_code = rewrite::builtin_code(op.type);
+    op.builtin_code = tflite::builtin_code(op.type);
     op.options_type = "FakeQuantOptions";
     op.attributes.set("min", min);
     op.attributes.set("max", max);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/tflite/operator_codes.h"
 #include "ir/compact.h"
 #include "ir/verify.h"
 #include "quantize/clearing_steps.h"
@@ -18,7 +19,6 @@
 #include "quantize/scale_groups.h"
 #include "quantize/scale_limits.h"
 #include "quantize/weights.h"
-#include "rewrite/op_list.h"
 
 namespace reef::quantize {
 namespace {
@@ -146,7 +146,7 @@ class Writer {
     const bool to_float = to_type == DataType::kFloat32;
     ir::Operator op;
     op.type = to_float ? "DEQUANTIZE" : "QUANTIZE";
-    op.builtin_code = rewrite::builtin_code(op.type);
+    op.builtin_code = tflite::builtin_code(op.type);
     op.version = !to_float                       ? (to_type == DataType::kInt16 ? 2 : 1)
                  : from_type == DataType::kInt8  ? 2
                  : from_type == DataType::kInt16 ? 3
@@ -227,7 +227,7 @@ class Writer {
     set_constant(result_.model, tensors().back(), std::vector<std::int8_t>{step});
     ir::Operator guard;
     guard.type = is_negative ? "MINIMUM" : "MAXIMUM";
-    guard.builtin_code = rewrite::builtin_code(guard.type);
+    guard.builtin_code = tflite::builtin_code(guard.type);
     guard.version = rule_of(guard.type)->version8;
     guard.options_type = "MaximumMinimumOptions";
     guard.inputs = {t, limit};

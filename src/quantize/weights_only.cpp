@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "execute/cpu/evaluate.h"
+#include "formats/tflite/operator_codes.h"
 #include "ir/compact.h"
 #include "ir/describe.h"
 #include "ir/verify.h"
@@ -19,7 +20,6 @@
 #include "quantize/scale_limits.h"
 #include "quantize/session.h"
 #include "quantize/weights.h"
-#include "rewrite/op_list.h"
 
 namespace reef::quantize {
 namespace {
@@ -131,7 +131,7 @@ class Shrinker {
     graph().tensors.push_back(std::move(full));
     ir::Operator op;
     op.type = "DEQUANTIZE";
-    op.builtin_code = rewrite::builtin_code(op.type);
+    op.builtin_code = tflite::builtin_code(op.type);
     op.version = 3;
     op.options_type = "DequantizeOptions";
     op.inputs = {first};
