@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/apex.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -11,12 +12,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include <fmt/format.h>
+
+#include "driver/usb.h"
 
 namespace reef::driver {
 namespace {
@@ -41,6 +45,8 @@ struct CoherentArgument {
 struct GateArgument {
   std::uint64_t enable, force_idle;
 };
+
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr unsigned kGasket = 0xdc, kApex = 0x7f;
 constexpr unsigned long kSetEvent = _IOW(kGasket, 1, EventArgument);
@@ -156,9 +162,13 @@ class ApexDevice final : public PcieDevice {
     for (std::size_t i = 0; i < files.size(); ++i) {
       files[i] = {events_[static_cast<std::size_t>(kInterrupts[i])], POLLIN, 0};
     }
-    const int ready = kernel_.poll(files, static_cast<int>(std::min<Milliseconds::rep>(limit.count(), 1 << 30)));
-    if (ready < 0 && kernel_.last_error() == EINTR) return 0u;
-    if (ready < 0) return failure("waiting for interrupts");
+    const auto until = SteadyClock::now() + limit;
+    int ready = -1;
+    for (Milliseconds left = limit;; left = std::chrono::duration_cast<Milliseconds>(until - SteadyClock::now())) {
+      ready = kernel_.poll(files, static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 1 << 30)));
+      if (ready >= 0) break;
+      if (kernel_.last_error() != EINTR) return failure("waiting for interrupts");  // a signal of the program's
+    }
     std::uint32_t fired = 0;
     for (std::size_t i = 0; i < files.size(); ++i) {
       std::uint64_t count = 0;
@@ -192,14 +202,22 @@ class ApexDevice final : public PcieDevice {
   std::array<int, kPcieInterrupts> events_;
 };
 
-// Who has the device open, as the kernel says: " (process 812)"; empty: it does not.
-std::string owner_of(const std::string& devices, const std::string& path) {
-  std::ifstream file(devices + "/" + std::filesystem::path(path).filename().string() + "/device_owner");
-  long owner = 0;
-  return file >> owner && owner > 0 ? fmt::format(" (process {})", owner) : "";
+}  // namespace
+
+Status apex_permission_error(const std::string& path) {
+  return unsupported("there is no permission to use {}: join the group that owns it (usually apex), or run as root",
+                     path);
 }
 
-}  // namespace
+std::string apex_owner(const std::string& path, const std::string& devices, const std::string& proc) {
+  std::ifstream file(devices + "/" + std::filesystem::path(path).filename().string() + "/device_owner");
+  long owner = 0;
+  if (!(file >> owner) || owner <= 0) return "";
+  std::string name = "unknown";
+  std::ifstream comm(fmt::format("{}/{}/comm", proc, owner));
+  std::getline(comm, name);
+  return fmt::format("{} (process {})", name, owner);
+}
 
 ApexKernel& system_kernel() {
   static SystemKernel kernel;
@@ -214,13 +232,11 @@ Result<std::unique_ptr<PcieDevice>> ApexBus::open() {
       return make_error(StatusCode::kNotFound, "there is no {}: is the kernel's apex module loaded?", path_);
     }
     if (error == EACCES) {
-      return unsupported("there is no permission to use {}: join the group that owns it (usually apex), or run as root",
-                         path_);
+      return apex_permission_error(path_);
     }
     if (error == EBUSY || error == EPERM) {
-      return make_error(StatusCode::kIoError,
-                        "{} is in use by another program{}: end that program, or use another device", path_,
-                        owner_of(devices_, path_));
+      const std::string owner = apex_owner(path_, devices_);
+      return in_use_error(owner.empty() ? "another program" : owner).in(path_);
     }
     return make_error(StatusCode::kIoError, "opening {} failed: {}", path_, std::strerror(error));
   }
@@ -232,15 +248,15 @@ Result<std::unique_ptr<PcieDevice>> ApexBus::open() {
 std::vector<std::string> list_apex_devices(const std::string& devices) {
   constexpr std::string_view kPrefix = "apex_";
   std::vector<std::pair<unsigned long, std::string>> found;
-  std::error_code error;
-  namespace fs = std::filesystem;
-  for (fs::directory_iterator entry(devices, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  DIR* const folder = ::opendir(devices.c_str());
+  for (const dirent* entry = nullptr; folder != nullptr && (entry = ::readdir(folder)) != nullptr;) {
+    const std::string name = entry->d_name;
     const std::string number = name.substr(std::min(name.size(), kPrefix.size()));
     const bool is_number =
         !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == std::string::npos;
     if (name.starts_with(kPrefix) && is_number) found.emplace_back(std::stoul(number), "/dev/" + name);
   }
+  if (folder != nullptr) ::closedir(folder);
   std::sort(found.begin(), found.end());
   std::vector<std::string> paths;
   for (auto& [number, path] : found) paths.push_back(std::move(path));

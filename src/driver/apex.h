@@ -51,6 +51,12 @@ class ApexBus final : public PcieBus {
   std::string path_, devices_;
 };
 
+Status apex_permission_error(const std::string& path);
+
+// Who has the device open, as the kernel says: "frigate (process 812)"; empty: it does not.
+std::string apex_owner(const std::string& path, const std::string& devices = "/sys/class/apex",
+                       const std::string& proc = "/proc");
+
 // Paths of all, in the order of their numbers.
 std::vector<std::string> list_apex_devices(const std::string& devices = "/sys/class/apex");
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/libusb_bus.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include <fmt/format.h>
+
+#include "driver/holders.h"
 
 namespace reef::driver {
 namespace {
@@ -20,6 +18,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 // For a transfer that was cancelled to come to its end. The system answers at once; this is for one that does not.
 constexpr Milliseconds kCancelLimit{5000};
+constexpr int kInterface = 0;  // the only one, with firmware and without
 
 TransferEnd end_of_error(int error) {
   switch (error) {
@@ -139,8 +138,7 @@ class LibusbDevice final : public UsbDevice {
     if (error == number::kSuccess) return ok_status();
     if (error == number::kBusy) {
       const std::string holders = holders_of(proc_, file_);
-      return make_error(StatusCode::kIoError, "the device is in use by {}: end that program, or use another device",
-                        holders.empty() ? "another program" : holders);
+      return in_use_error(holders.empty() ? "another program" : holders);
     }
     return transfer_error("claiming the interface", {end_of_error(error), 0});
   }
@@ -246,41 +244,14 @@ UsbSpeed speed_of(int speed) {
   return speed == number::kHighSpeed ? UsbSpeed::kHigh : speed > 0 ? UsbSpeed::kFull : UsbSpeed::kUnknown;
 }
 
-bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
 }  // namespace
-
-std::string holders_of(const std::string& proc, const std::string& file) {
-  namespace fs = std::filesystem;
-  std::string text;
-  std::error_code error;
-  const std::string own = fmt::format("{}", ::getpid());
-  for (fs::directory_iterator process(proc, error), end; !error && process != end; process.increment(error)) {
-    const std::string number = process->path().filename().string();
-    if (!is_number(number) || number == own) continue;
-    std::error_code unreadable;  // of processes of others
-    for (fs::directory_iterator open(process->path() / "fd", unreadable); !unreadable && open != end;
-         open.increment(unreadable)) {
-      std::error_code ignored;
-      if (fs::read_symlink(open->path(), ignored).string() != file) continue;
-      std::string name = "unknown";
-      std::ifstream comm(process->path() / "comm");
-      std::getline(comm, name);
-      text += fmt::format("{}{} (process {})", text.empty() ? "" : ", ", name, number);
-      break;
-    }
-  }
-  return text;
-}
 
 Result<std::vector<UsbDeviceInfo>> LibusbBus::list() {
   REEF_ASSIGN_OR_RETURN(const std::shared_ptr<Context> context, Context::create(api_));
   std::vector<UsbDeviceInfo> found;
   REEF_RETURN_IF_ERROR(for_each_edge_tpu(
-      api_, context->get(), [&](libusb_device*, const LibusbDeviceDescriptor& descriptor, std::string path) {
-        found.push_back({id_of(descriptor), std::move(path)});
+      api_, context->get(), [&](libusb_device* device, const LibusbDeviceDescriptor& descriptor, std::string path) {
+        found.push_back({id_of(descriptor), std::move(path), speed_of(api_.get_device_speed(device))});
         return true;
       }));
   std::sort(found.begin(), found.end(), [](const UsbDeviceInfo& a, const UsbDeviceInfo& b) { return a.path < b.path; });
@@ -299,8 +270,12 @@ Result<std::unique_ptr<UsbDevice>> LibusbBus::open(const std::string& path) {
         libusb_device_handle* handle = nullptr;
         const int error = api_.open(device, &handle);
         if (error == number::kSuccess) {
-          opened = std::make_unique<LibusbDevice>(api_, context, handle, speed_of(api_.get_device_speed(device)), file,
-                                                  proc_);
+          auto usable = std::make_unique<LibusbDevice>(api_, context, handle, speed_of(api_.get_device_speed(device)),
+                                                       file, proc_);
+          // Whoever opens a device resets its port next, which would end the work of another program.
+          failure = usable->claim(kInterface);
+          if (failure.ok()) failure = usable->release(kInterface);
+          if (failure.ok()) opened = std::move(usable);
         } else if (error == number::kAccess) {
           failure = make_error(StatusCode::kUnsupported,
                                "there is no permission to use {}: install Reef's udev rule "

@@ -26,7 +26,4 @@ class LibusbBus final : public UsbBus {
   std::string proc_;
 };
 
-// Other processes that have a file open, as "frigate (process 812), python3 (process 9)"; empty: none that may be seen.
-std::string holders_of(const std::string& proc, const std::string& file);
-
 }  // namespace reef::driver

@@ -11,6 +11,7 @@
 
 #include "base/sha256.h"
 #include "driver/firmware.h"
+#include "driver/holders.h"
 #include "driver/usb_session.h"
 #include "driver/virtual_stick.h"
 #include "driver_packages.h"
@@ -250,6 +251,9 @@ TEST_F(LibusbBusTest, ABusyDeviceNamesWhoHoldsIt) {
   const Status status = (*device)->claim(0);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("frigate (process 812)"), std::string::npos) << status.message();
+  const auto second = bus.open("1-1");
+  ASSERT_FALSE(second.ok()) << "it would be reset next, under the hands of its user";
+  EXPECT_NE(second.status().message().find("frigate (process 812)"), std::string::npos) << second.status().message();
 }
 
 TEST_F(LibusbBusTest, OtherPortsAreNotFound) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "driver/session.h"
 #include "formats/darwinn/package.h"
 
 namespace reef::driver {
@@ -65,7 +66,7 @@ class ProgramPlan {
   bool is_complete_ = false;
 };
 
-class Model {
+class Model final : public LoadedModel {
  public:
   // Refuses what cannot be run on USB, with the reason.
   static Result<std::shared_ptr<const Model>> load(darwinn::Package package);

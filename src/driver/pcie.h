@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "driver/register_port.h"
@@ -44,6 +46,12 @@ class PcieDevice : public RegisterPort {
   // Makes whole pages of host memory visible to the chip. Both addresses are those of a page.
   virtual Status map(std::span<std::uint8_t> memory, std::uint64_t device_address, DmaDirection direction) = 0;
   virtual Status unmap(std::span<std::uint8_t> memory, std::uint64_t device_address) = 0;
+
+  // Looks after the chip before a program runs: its temperature, where no kernel driver watches it. An error: the
+  // device is lost.
+  virtual Status tend() { return ok_status(); }
+  // What tend() has done, in words, since the last call.
+  virtual std::vector<std::string> take_warnings() { return {}; }
 
   // Interrupts are delivered from now on.
   virtual Status enable_interrupts() = 0;

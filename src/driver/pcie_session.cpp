@@ -88,6 +88,11 @@ Result<std::unique_ptr<PcieSession>> PcieSession::open(PcieBus& bus, const PcieS
 
 PcieSession::~PcieSession() { (void)close(); }
 
+std::vector<std::string> PcieSession::take_notes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(notes_, {});
+}
+
 std::vector<std::string> PcieSession::notes() const {
   const std::lock_guard lock(mutex_);
   return notes_;
@@ -314,6 +319,10 @@ Status PcieSession::run_program(const darwinn::Executable& executable, const Ten
 
 Status PcieSession::run_once(const std::shared_ptr<const PcieModel>& model, const Tensors& inputs, Tensors& outputs) {
   if (device_ == nullptr) REEF_RETURN_IF_ERROR(connect());
+  REEF_RETURN_IF_ERROR(device_->tend());
+  for (std::string& warning : device_->take_warnings()) {
+    if (notes_.size() < kMostNotes) notes_.push_back(std::move(warning));
+  }
   const host::Programs& programs = model->programs();
   const bool is_present = cache_.holds(programs.execution->parameter_caching_token, model);
   if (programs.caching != nullptr && !is_present) {
@@ -324,8 +333,9 @@ Status PcieSession::run_once(const std::shared_ptr<const PcieModel>& model, cons
   return run_program(*programs.execution, inputs, outputs);
 }
 
-Result<PcieSession::Tensors> PcieSession::run(const std::shared_ptr<const PcieModel>& model,
-                                              const std::vector<std::span<const std::uint8_t>>& inputs) {
+Result<PcieSession::Tensors> PcieSession::run(const std::shared_ptr<const LoadedModel>& loaded, const Inputs& inputs) {
+  const auto model = std::dynamic_pointer_cast<const PcieModel>(loaded);
+  if (model == nullptr) return internal_error("the model was not loaded for PCIe");
   const darwinn::Executable& executable = *model->programs().execution;
   REEF_REQUIRE(inputs.size() == executable.input_layers.size(), "the package has {} inputs, {} were given",
                executable.input_layers.size(), inputs.size());
@@ -334,15 +344,17 @@ Result<PcieSession::Tensors> PcieSession::run(const std::shared_ptr<const PcieMo
     REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> input, host::padded_input(executable.input_layers[i], inputs[i]));
     padded.push_back(std::move(input));
   }
-  const std::lock_guard lock(mutex_);
-  Status status = run_once(model, padded, sent);
-  if (status.code() == StatusCode::kIoError) {
-    abandon(status);
-    status = run_once(model, padded, sent);
-  }
-  if (!status.ok()) {
-    abandon(status);
-    return status;
+  {
+    const std::lock_guard lock(mutex_);
+    Status status = run_once(model, padded, sent);
+    if (status.code() == StatusCode::kIoError) {
+      abandon(status);
+      status = run_once(model, padded, sent);
+    }
+    if (!status.ok()) {
+      abandon(status);
+      return status;
+    }
   }
   Tensors outputs;
   for (std::size_t i = 0; i < sent.size(); ++i) {

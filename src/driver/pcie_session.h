@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "driver/bring_up.h"
 #include "driver/pcie.h"
+#include "driver/session.h"
 #include "formats/darwinn/package.h"
 #include "host/parameter_cache.h"
 #include "host/programs.h"
@@ -29,7 +30,7 @@ struct PcieSessionOptions {
 };
 
 // A package for PCIe: addresses are written when it runs.
-class PcieModel {
+class PcieModel final : public LoadedModel {
  public:
   static Result<std::shared_ptr<const PcieModel>> load(darwinn::Package package);
   const host::Programs& programs() const { return programs_; }
@@ -40,23 +41,22 @@ class PcieModel {
   host::Programs programs_;
 };
 
-class PcieSession {
+class PcieSession final : public Session {
  public:
-  using Tensors = std::vector<std::vector<std::uint8_t>>;
-
   // The bus must outlive it.
   static Result<std::unique_ptr<PcieSession>> open(PcieBus& bus, const PcieSessionOptions& options);
-  ~PcieSession();
+  ~PcieSession() override;
   PcieSession(const PcieSession&) = delete;
   PcieSession& operator=(const PcieSession&) = delete;
 
-  Result<Tensors> run(const std::shared_ptr<const PcieModel>& model,
-                      const std::vector<std::span<const std::uint8_t>>& inputs);
-  Status close();
+  // `model` is a PcieModel.
+  Result<Tensors> run(const std::shared_ptr<const LoadedModel>& model, const Inputs& inputs) override;
+  Status close() override;
 
-  std::vector<std::string> notes() const;
-  std::int64_t parameter_loads() const;
-  int opened() const;
+  std::vector<std::string> take_notes() override;
+  std::vector<std::string> notes() const;  // the same, and they stay
+  std::int64_t parameter_loads() const override;
+  int opened() const override;
 
  private:
   class Pages;  // memory of whole pages, mapped for the time of a program

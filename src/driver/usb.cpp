@@ -43,4 +43,9 @@ Status transfer_error(std::string_view what, Outcome outcome) {
   return make_error(StatusCode::kIoError, "{} failed", what);
 }
 
+Status in_use_error(std::string_view holder) {
+  return make_error(StatusCode::kResourceExhausted,
+                    "the device is in use by {}: end that program, or use another device", holder);
+}
+
 }  // namespace reef::driver

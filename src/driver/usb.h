@@ -51,6 +51,9 @@ struct Outcome {
 // An error of the operating system or the device; `what` is the subject of the sentence: "writing scu_ctrl_3".
 Status transfer_error(std::string_view what, Outcome outcome);
 
+// The device is held by somebody else, named in `holder`. Trying again does not help; a reset would end their work.
+Status in_use_error(std::string_view holder);
+
 // The first eight bytes of a control transfer, without the length.
 struct SetupPacket {
   std::uint8_t type = 0, request = 0;
@@ -96,6 +99,7 @@ class UsbDevice {
 struct UsbDeviceInfo {
   UsbId id;
   std::string path;  // bus and ports: "2-1.4"
+  UsbSpeed speed = UsbSpeed::kUnknown;
 };
 
 class UsbBus {

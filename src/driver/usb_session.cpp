@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "driver/dfu.h"
 #include "host/programs.h"
@@ -65,14 +66,58 @@ Result<std::unique_ptr<UsbSession>> UsbSession::open(UsbBus& bus, UsbSessionOpti
 
 UsbSession::~UsbSession() { (void)close(); }
 
+// ---- Whose turn it is ----
+
+class UsbSession::Turn {
+ public:
+  explicit Turn(UsbSession& session) : session_(session) { take(); }
+  ~Turn() { pass(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  bool is_mine() const { return is_mine_; }
+  void take() {
+    std::unique_lock lock(session_.mutex_);
+    ++session_.waiting_;
+    session_.changed_.wait(lock, [&] { return !session_.is_taken_; });
+    --session_.waiting_;
+    session_.is_taken_ = is_mine_ = true;
+  }
+  void pass() {
+    if (!std::exchange(is_mine_, false)) return;
+    const std::lock_guard lock(session_.mutex_);
+    session_.is_taken_ = false;
+    session_.changed_.notify_all();
+  }
+
+ private:
+  UsbSession& session_;
+  bool is_mine_ = false;
+};
+
+bool UsbSession::is_somebody_waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_ > 0;
+}
+
+std::vector<std::string> UsbSession::take_notes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(notes_, {});
+}
+
 std::vector<std::string> UsbSession::notes() const {
   const std::lock_guard lock(mutex_);
   return notes_;
 }
 
+void UsbSession::note(std::string text) {
+  const std::lock_guard lock(mutex_);
+  if (notes_.size() < kMostNotes) notes_.push_back(std::move(text));
+}
+
 std::int64_t UsbSession::parameter_loads() const {
   const std::lock_guard lock(mutex_);
-  return cache_.loads();
+  return parameter_loads_;
 }
 
 int UsbSession::opened() const {
@@ -81,8 +126,13 @@ int UsbSession::opened() const {
 }
 
 Status UsbSession::close() {
-  const std::lock_guard lock(mutex_);
+  const Turn turn(*this);
   if (link_ == nullptr) return ok_status();
+  const Status settled = settle_all();  // for threads that wait for the end of theirs
+  if (!settled.ok()) {
+    abandon(settled);
+    return settled;
+  }
   cache_.clear();
   const std::unique_ptr<UsbLink> link = std::move(link_);
   return link->stop();
@@ -146,6 +196,7 @@ Status UsbSession::connect_once() {
   auto link = std::make_unique<UsbLink>(bus_, std::move(device), options_.limits);
   REEF_RETURN_IF_ERROR(link->start(bring_up));
   link_ = std::move(link);
+  const std::lock_guard lock(mutex_);
   ++opened_;
   return ok_status();
 }
@@ -157,7 +208,7 @@ Status UsbSession::connect() {
     if (status.ok() || status.code() != StatusCode::kIoError || attempt >= options_.open_attempts) {
       return status.in(fmt::format("USB port {}", options_.path));
     }
-    if (notes_.size() < kMostNotes) notes_.push_back(fmt::format("opening failed: {}", status.message()));
+    note(fmt::format("opening failed: {}", status.message()));
     // A reset helps a device that hangs; if it fails, the next attempt tries another.
     if (const auto device = bus_.open(options_.path); device.ok()) (void)(*device)->reset();
     bus_.sleep(kBeforeRetry);
@@ -165,33 +216,69 @@ Status UsbSession::connect() {
 }
 
 void UsbSession::abandon(const Status& reason) {
-  if (notes_.size() < kMostNotes) notes_.push_back(reason.message());
+  note(reason.message());
   cache_.clear();
-  if (link_ == nullptr) return;
-  // A stick whose pipe is full does not even answer for its registers; a reset helps then. If it fails, opening tries
-  // another.
-  (void)link_->device().reset();
-  link_.reset();
+  if (link_ != nullptr) {
+    // A stick whose pipe is full does not even answer for its registers; a reset helps then. If it fails, opening tries
+    // another.
+    (void)link_->device().reset();
+    link_.reset();
+  }
+  const std::lock_guard lock(mutex_);
+  for (const Owed& owed : owed_) owed.request->failure = reason;
+  owed_.clear();
+  changed_.notify_all();
 }
 
 // ---- Running ----
 
-Status UsbSession::await_interrupts() {
-  for (const int interrupt : awaited_) {
-    for (;;) {
-      REEF_ASSIGN_OR_RETURN(const Event event, link_->next_event());
-      const bool is_transfer = event.tag < static_cast<std::uint8_t>(Tag::kInterrupt0);
-      if (is_transfer && link_->reports_all_transfers()) continue;  // one that was in the list
-      if (event.tag == static_cast<int>(Tag::kInterrupt0) + interrupt) break;
+Status UsbSession::settle_one() {
+  for (;;) {
+    REEF_ASSIGN_OR_RETURN(const Event event, link_->next_event());
+    const bool is_transfer = event.tag < static_cast<std::uint8_t>(Tag::kInterrupt0);
+    if (is_transfer && link_->reports_all_transfers()) continue;  // one that was in the list
+    const Owed owed = owed_.front();
+    if (event.tag != static_cast<int>(Tag::kInterrupt0) + owed.interrupt) {
       return make_error(StatusCode::kIoError, "the device reports tag {} instead of interrupt {}", event.tag,
-                        interrupt);
+                        owed.interrupt);
     }
+    owed_.pop_front();
+    const std::lock_guard lock(mutex_);
+    --owed.request->interrupts;
+    changed_.notify_all();
+    return ok_status();
   }
-  awaited_.clear();
+}
+
+Status UsbSession::settle_all() {
+  while (!owed_.empty()) REEF_RETURN_IF_ERROR(settle_one());
   return ok_status();
 }
 
-Status UsbSession::send_program(const ProgramPlan& plan, Buffers& buffers) {
+bool UsbSession::is_over(const Request& request) const {
+  const std::lock_guard lock(mutex_);
+  return request.interrupts == 0 || !request.failure.ok();
+}
+
+Status UsbSession::finish(Turn& turn, const Request& request) {
+  while (!is_over(request)) {
+    if (!turn.is_mine()) {
+      // Whoever has the turn reads reports; if nobody has it any more, this thread does.
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return request.interrupts == 0 || !request.failure.ok() || !is_taken_; });
+      lock.unlock();
+      if (!is_over(request)) turn.take();
+    } else if (is_somebody_waiting()) {
+      turn.pass();
+    } else if (const Status status = settle_one(); !status.ok()) {
+      abandon(status);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  return request.failure;
+}
+
+Status UsbSession::send_program(const ProgramPlan& plan, Buffers& buffers, const RequestPtr& request) {
   for (const Step& step : plan.steps()) {
     switch (step.kind) {
       case Step::Kind::kSend:
@@ -201,11 +288,15 @@ Status UsbSession::send_program(const ProgramPlan& plan, Buffers& buffers) {
         REEF_RETURN_IF_ERROR(link_->receive(std::span(buffers[step.buffer]).subspan(step.offset, step.bytes)));
         break;
       case Step::Kind::kInterrupt:
-        awaited_.push_back(step.interrupt);
+        owed_.push_back({step.interrupt, request});
+        {
+          const std::lock_guard lock(mutex_);
+          ++request->interrupts;
+        }
         break;
       case Step::Kind::kFence:
         REEF_RETURN_IF_ERROR(link_->drain());
-        REEF_RETURN_IF_ERROR(await_interrupts());
+        REEF_RETURN_IF_ERROR(settle_all());
         break;
     }
   }
@@ -215,7 +306,7 @@ Status UsbSession::send_program(const ProgramPlan& plan, Buffers& buffers) {
 // The device reports each transfer, and gets or gives what it asks for. Slower, and right for any program of one chunk.
 Status UsbSession::serve_program(const ProgramPlan& plan, Buffers& buffers) {
   REEF_RETURN_IF_ERROR(link_->drain());
-  REEF_RETURN_IF_ERROR(await_interrupts());
+  REEF_RETURN_IF_ERROR(settle_all());
   REEF_RETURN_IF_ERROR(link_->send(Tag::kInstructions, plan.chunks().front()));
   for (;;) {
     REEF_ASSIGN_OR_RETURN(const Event event, link_->next_event());
@@ -236,19 +327,19 @@ Status UsbSession::serve_program(const ProgramPlan& plan, Buffers& buffers) {
   }
 }
 
-Status UsbSession::run_once(const std::shared_ptr<const Model>& model, RunBuffers& buffers) {
+Status UsbSession::issue(const std::shared_ptr<const Model>& model, RunBuffers& buffers, const RequestPtr& request) {
   if (model->needs_reports() && !wants_reports_) {
     wants_reports_ = true;
     if (link_ != nullptr) {
+      REEF_RETURN_IF_ERROR(settle_all());
       const std::unique_ptr<UsbLink> link = std::move(link_);
       REEF_RETURN_IF_ERROR(link->stop());
     }
   }
   if (link_ == nullptr) REEF_RETURN_IF_ERROR(connect());
-  awaited_.clear();
-  REEF_RETURN_IF_ERROR(link_->expect_quiet());
+  if (owed_.empty()) REEF_RETURN_IF_ERROR(link_->expect_quiet());
   const auto run_program = [&](const ProgramPlan& plan, Buffers& of_program) {
-    return plan.is_complete() ? send_program(plan, of_program) : serve_program(plan, of_program);
+    return plan.is_complete() ? send_program(plan, of_program, request) : serve_program(plan, of_program);
   };
   const bool is_present = cache_.holds(model->execution().executable().parameter_caching_token, model);
   const ProgramPlan* const caching = is_present ? nullptr : model->caching();
@@ -259,16 +350,27 @@ Status UsbSession::run_once(const std::shared_ptr<const Model>& model, RunBuffer
   }
   REEF_RETURN_IF_ERROR(run_program(model->execution(), buffers.execution));
   REEF_RETURN_IF_ERROR(link_->drain());
-  REEF_RETURN_IF_ERROR(await_interrupts());
-  if (caching != nullptr) cache_.add(caching->executable().parameter_caching_token, model);
-  for (std::string& warning : link_->take_warnings()) {
-    if (notes_.size() < kMostNotes) notes_.push_back(std::move(warning));
+  if (caching != nullptr) {
+    cache_.add(caching->executable().parameter_caching_token, model);
+    const std::lock_guard lock(mutex_);
+    ++parameter_loads_;
   }
+  for (std::string& warning : link_->take_warnings()) note(std::move(warning));
   return ok_status();
 }
 
-Result<UsbSession::Tensors> UsbSession::run(const std::shared_ptr<const Model>& model,
-                                            const std::vector<std::span<const std::uint8_t>>& inputs) {
+Status UsbSession::run_once(const std::shared_ptr<const Model>& model, RunBuffers& buffers) {
+  const auto request = std::make_shared<Request>();
+  Turn turn(*this);
+  const Status status = issue(model, buffers, request);
+  if (status.ok()) return finish(turn, *request);
+  abandon(status);  // before the buffers go: transfers may still be under way
+  return status;
+}
+
+Result<UsbSession::Tensors> UsbSession::run(const std::shared_ptr<const LoadedModel>& loaded, const Inputs& inputs) {
+  const auto model = std::dynamic_pointer_cast<const Model>(loaded);
+  if (model == nullptr) return internal_error("the model was not loaded for USB");
   const ProgramPlan& plan = model->execution();
   const darwinn::Executable& executable = plan.executable();
   REEF_REQUIRE(inputs.size() == executable.input_layers.size(), "the package has {} inputs, {} were given",
@@ -279,16 +381,9 @@ Result<UsbSession::Tensors> UsbSession::run(const std::shared_ptr<const Model>& 
     REEF_ASSIGN_OR_RETURN(buffers.execution[BufferIndex::kFirstLayer + i],
                           host::padded_input(executable.input_layers[i], inputs[i]));
   }
-  const std::lock_guard lock(mutex_);
   Status status = run_once(model, buffers);
-  if (status.code() == StatusCode::kIoError) {
-    abandon(status);
-    status = run_once(model, buffers);
-  }
-  if (!status.ok()) {
-    abandon(status);  // before the buffers go: transfers may still be under way
-    return status;
-  }
+  if (status.code() == StatusCode::kIoError) status = run_once(model, buffers);
+  REEF_RETURN_IF_ERROR(status);
   Tensors outputs;
   for (std::size_t i = 0; i < executable.output_layers.size(); ++i) {
     const darwinn::Layer& layer = executable.output_layers[i];

@@ -4,11 +4,16 @@
 //
 // A failure of the link is not the end: the port is reset, the stick is found again where it was, gets firmware if it
 // lost it, wakes up, and the inference is repeated once. Only then is the failure returned, as a Status; nothing
-// aborts, and every wait has a limit. notes() tells what happened. Any number of threads: one inference after the
-// other.
+// aborts, and every wait has a limit. notes() tells what happened.
+//
+// Any number of threads. One of them at a time has the link, the others wait for their turn. Requests overlap as far as
+// the order of bytes on the link allows: who has received all outputs and only waits for the chip to report the end
+// lets the next thread send, and is told by whoever reads the report.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,6 +26,7 @@
 #include "base/status.h"
 #include "driver/bring_up.h"
 #include "driver/model.h"
+#include "driver/session.h"
 #include "driver/usb.h"
 #include "driver/usb_link.h"
 #include "host/parameter_cache.h"
@@ -39,31 +45,24 @@ struct UsbSessionOptions {
   int open_attempts = 3;
 };
 
-class UsbSession {
+class UsbSession final : public Session {
  public:
-  using Tensors = std::vector<std::vector<std::uint8_t>>;
-
   // The bus must outlive it. Wakes the stick; an error says what to do.
   static Result<std::unique_ptr<UsbSession>> open(UsbBus& bus, UsbSessionOptions options);
   // Closes; a failure then is of no consequence and is not reported.
-  ~UsbSession();
+  ~UsbSession() override;
   UsbSession(const UsbSession&) = delete;
   UsbSession& operator=(const UsbSession&) = delete;
 
-  // Tensors as TFLite holds them, in the order of the layers. Loads parameters first where needed.
-  Result<Tensors> run(const std::shared_ptr<const Model>& model,
-                      const std::vector<std::span<const std::uint8_t>>& inputs);
-
-  // Sends the stick to sleep. A later run() opens it again.
-  Status close();
+  // `model` is a driver::Model.
+  Result<Tensors> run(const std::shared_ptr<const LoadedModel>& model, const Inputs& inputs) override;
+  Status close() override;
 
   const std::string& path() const { return options_.path; }
-  // What went wrong and what was done about it, oldest first.
-  std::vector<std::string> notes() const;
-  // How often a parameter-caching program has run to its end.
-  std::int64_t parameter_loads() const;
-  // How often the stick was opened.
-  int opened() const;
+  std::vector<std::string> take_notes() override;
+  std::vector<std::string> notes() const;  // the same, and they stay
+  std::int64_t parameter_loads() const override;
+  int opened() const override;
 
  private:
   UsbSession(UsbBus& bus, UsbSessionOptions options) : bus_(bus), options_(std::move(options)) {}
@@ -75,24 +74,57 @@ class UsbSession {
                                                       UsbId& found);
   // Gives up a link that has failed.
   void abandon(const Status& reason);
-  // Of one run; they outlive every transfer of it.
+  void note(std::string text);
+
+  // ---- Whose turn it is ----
+  // A thread's turn, from construction to its end or to pass().
+  class Turn;
+  bool is_somebody_waiting() const;
+
+  // ---- Running; all in one's turn ----
+  // Buffers of one run; they outlive every transfer of it.
   struct RunBuffers {
     std::vector<std::vector<std::uint8_t>> execution, caching;  // by number, see host::BufferIndex
   };
-  Status run_once(const std::shared_ptr<const Model>& model, RunBuffers& buffers);
-  Status send_program(const ProgramPlan& plan, std::vector<std::vector<std::uint8_t>>& buffers);
+  // A request whose programs were sent. Under mutex_.
+  struct Request {
+    int interrupts = 0;  // that the chip has still to report
+    Status failure;      // the link was given up before
+  };
+  using RequestPtr = std::shared_ptr<Request>;
+  // Until all outputs are there; what is left is reported by interrupts.
+  Status issue(const std::shared_ptr<const Model>& model, RunBuffers& buffers, const RequestPtr& request);
+  Status send_program(const ProgramPlan& plan, std::vector<std::vector<std::uint8_t>>& buffers,
+                      const RequestPtr& request);
   Status serve_program(const ProgramPlan& plan, std::vector<std::vector<std::uint8_t>>& buffers);
-  Status await_interrupts();
+  // Reads one report of an interrupt and tells the request that it belongs to.
+  Status settle_one();
+  Status settle_all();
+  bool is_over(const Request& request) const;
+  // Waits for the end of a request that was issued, in this turn or in those of others.
+  Status finish(Turn& turn, const Request& request);
+  Status run_once(const std::shared_ptr<const Model>& model, RunBuffers& buffers);
 
   UsbBus& bus_;
   UsbSessionOptions options_;
-  mutable std::mutex mutex_;
-  std::unique_ptr<UsbLink> link_;  // null: closed, or given up
-  bool wants_reports_ = false;     // a model needed the device to report each transfer
-  std::vector<int> awaited_;       // interrupts of programs that were sent
-  host::ParameterCache cache_;
+
+  mutable std::mutex mutex_;  // never held while anything waits for the device
+  std::condition_variable changed_;
+  bool is_taken_ = false;  // somebody has the turn
+  int waiting_ = 0;        // for a turn
   std::vector<std::string> notes_;
   int opened_ = 0;
+  std::int64_t parameter_loads_ = 0;
+
+  // Of whoever has the turn.
+  std::unique_ptr<UsbLink> link_;  // null: closed, or given up
+  bool wants_reports_ = false;     // a model needed the device to report each transfer
+  struct Owed {
+    int interrupt = 0;
+    RequestPtr request;
+  };
+  std::deque<Owed> owed_;  // interrupts of programs that were sent, in order
+  host::ParameterCache cache_;
 };
 
 }  // namespace reef::driver

@@ -2,7 +2,10 @@
 // Whole sessions against the virtual stick, and everything that can go wrong with one.
 #include "driver/usb_session.h"
 
+#include <atomic>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -202,12 +205,12 @@ TEST(UsbSession, AStickInUseIsAnError) {
   const StickOptions used = used_stick();
   VirtualBus bus({&used, 1});
   const auto first = must_open(bus);
-  // A second session resets the port, as Google's runtime does; it must not claim what the first holds.
-  auto device = bus.open("1-1");
-  ASSERT_TRUE(device.ok());
-  const Status status = (*device)->claim(0);
-  ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.message().find("in use"), std::string::npos);
+  // A second session would reset the port, as Google's runtime does, and so end the work of the first.
+  const auto second = UsbSession::open(bus, {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.status().message().find("in use"), std::string::npos);
+  expect_echo(*first, must_load(echo_package()), 1);
+  EXPECT_EQ(first->opened(), 1) << "the first session was not disturbed";
 }
 
 TEST(UsbSession, HostileListsOfTransfersAreRefused) {
@@ -322,6 +325,92 @@ TEST(UsbSession, AProgramThatTheChipRefusesIsAnErrorAndOthersRun) {
   ASSERT_FALSE(outputs.ok());
   EXPECT_EQ(outputs.status().code(), StatusCode::kIoError);
   expect_echo(*session, good, 1);
+}
+
+// A stick whose reports of ends come only after so many pieces of instructions were sent to it.
+class LateReports final : public UsbBus {
+ public:
+  LateReports(UsbBus& bus, int after, std::function<void()> at_first_piece)
+      : bus_(bus), after_(after), at_first_piece_(std::move(at_first_piece)) {}
+  Result<std::vector<UsbDeviceInfo>> list() override { return bus_.list(); }
+  void sleep(Milliseconds time) override { bus_.sleep(time); }
+  Result<std::unique_ptr<UsbDevice>> open(const std::string& path) override {
+    REEF_ASSIGN_OR_RETURN(auto device, bus_.open(path));
+    return std::unique_ptr<UsbDevice>(std::make_unique<Device>(*this, std::move(device)));
+  }
+
+ private:
+  class Device final : public UsbDevice {
+   public:
+    Device(LateReports& bus, std::unique_ptr<UsbDevice> device) : bus_(bus), device_(std::move(device)) {}
+    UsbSpeed speed() const override { return device_->speed(); }
+    Outcome control(const SetupPacket& setup, std::span<std::uint8_t> data, Milliseconds limit) override {
+      return device_->control(setup, data, limit);
+    }
+    Status claim(int interface) override { return device_->claim(interface); }
+    Status release(int interface) override { return device_->release(interface); }
+    Status reset() override { return device_->reset(); }
+    void submit(Transfer& transfer) override {
+      const bool is_header = !transfer.is_in() && transfer.buffer.size() == 8;
+      if (is_header && transfer.buffer[4] == 0 && ++pieces_ == 1) bus_.at_first_piece_();
+      if (transfer.endpoint == 0x82 && pieces_ < bus_.after_) {
+        held_ = &transfer;
+        transfer.is_pending = true;
+        return;
+      }
+      device_->submit(transfer);
+      if (held_ != nullptr && pieces_ >= bus_.after_) device_->submit(*std::exchange(held_, nullptr));
+    }
+    void wait_any(std::span<Transfer* const> transfers, Milliseconds limit) override {
+      device_->wait_any(transfers, limit);
+    }
+    void cancel(Transfer& transfer) override {
+      if (held_ != &transfer) return device_->cancel(transfer);
+      held_ = nullptr;
+      transfer.is_pending = false;
+      transfer.outcome = {TransferEnd::kCancelled, 0};
+    }
+
+   private:
+    LateReports& bus_;
+    std::unique_ptr<UsbDevice> device_;
+    int pieces_ = 0;
+    Transfer* held_ = nullptr;
+  };
+  UsbBus& bus_;
+  const int after_;
+  const std::function<void()> at_first_piece_;
+};
+
+// The chip reports the end of the first request only after it has got the instructions of the second: who waits for
+// the end of one request must let the next one begin, as Google's runtime does.
+TEST(UsbSession, TheNextRequestIsSentBeforeTheEndOfTheLastIsReported) {
+  const StickOptions used = used_stick();
+  VirtualBus sticks({&used, 1});
+  std::atomic<bool> is_second_there{false};
+  constexpr int kFirstRequest = 2;  // pieces of instructions: parameter caching and execution
+  LateReports bus(sticks, kFirstRequest + 1, [&] {
+    while (!is_second_there) std::this_thread::yield();
+    std::this_thread::sleep_for(Milliseconds(200));  // until it waits for its turn
+  });
+  const auto session = must_open(bus);
+  const auto model = must_load(echo_package());
+  std::atomic<bool> has_begun{false};
+  std::thread first([&] {
+    has_begun = true;
+    expect_echo(*session, model, 1);
+  });
+  while (!has_begun) std::this_thread::yield();
+  std::this_thread::sleep_for(Milliseconds(50));
+  std::thread second([&] {
+    is_second_there = true;
+    expect_echo(*session, model, 2);
+  });
+  first.join();
+  second.join();
+  EXPECT_TRUE(session->notes().empty()) << session->notes().front();
+  EXPECT_EQ(session->opened(), 1);
+  EXPECT_EQ(session->parameter_loads(), 1);
 }
 
 TEST(UsbSession, EightThreadsOnThreeSticks) {

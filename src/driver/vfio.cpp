@@ -6,7 +6,12 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+
+#include "driver/thermal.h"
 
 namespace reef::driver {
 namespace {
@@ -73,8 +78,27 @@ class VfioDevice final : public PcieDevice {
       REEF_RETURN_IF_ERROR(reset());
     }
     is_started_ = true;
+    REEF_RETURN_IF_ERROR(start_thermal_sensor(*this));
     return clear_table();
   }
+
+  // The clock is the slower one of that which was asked for and that which the temperature allows.
+  Status tend() override {
+    const Milliseconds now = kernel_.uptime();
+    if (last_look_ && now - *last_look_ < kThermalInterval) return ok_status();
+    last_look_ = now;
+    REEF_ASSIGN_OR_RETURN(const std::optional<double> celsius, read_temperature(*this));
+    if (!celsius) return ok_status();
+    const int thermal = divider_for(*celsius);
+    if (thermal == thermal_divider_) return ok_status();
+    warnings_.push_back(thermal > thermal_divider_
+                            ? fmt::format("the chip has {:.1f} degrees: it runs at 1/{} of its clock", *celsius,
+                                          1 << std::max(thermal, wanted_divider_))
+                            : fmt::format("the chip has cooled to {:.1f} degrees", *celsius));
+    thermal_divider_ = thermal;
+    return set_clock();
+  }
+  std::vector<std::string> take_warnings() override { return std::exchange(warnings_, {}); }
 
   Result<std::uint64_t> read(std::uint32_t offset) override { return kernel_.read_register(offset); }
   Status write(std::uint32_t offset, std::uint64_t value) override { return kernel_.write_register(offset, value); }
@@ -82,7 +106,8 @@ class VfioDevice final : public PcieDevice {
 
   // Level 3 is the highest clock, divider 0.
   Status set_performance(std::uint32_t level) override {
-    return change(field::kClocks, kBridgeProcessorFast | (3 - std::min(level, 3u)));
+    wanted_divider_ = 3 - static_cast<int>(std::min(level, 3u));
+    return set_clock();
   }
   Status partition(std::uint64_t simple_slots) override {
     simple_slots_ = simple_slots;
@@ -157,6 +182,11 @@ class VfioDevice final : public PcieDevice {
   }
 
  private:
+  Status set_clock() {
+    const auto divider = static_cast<std::uint64_t>(std::max(wanted_divider_, thermal_divider_));
+    return change(field::kClocks, kBridgeProcessorFast | divider);
+  }
+
   // VFIO clears bus mastering when it opens a device, and a reset does, too.
   Status make_reachable() {
     REEF_ASSIGN_OR_RETURN(const std::uint16_t command, kernel_.read_config(kCommand));
@@ -245,6 +275,9 @@ class VfioDevice final : public PcieDevice {
   std::map<std::uint64_t, std::span<std::uint8_t>> tables_;  // by extended slot
   int vectors_ = 0;
   bool is_started_ = false;
+  int wanted_divider_ = 0, thermal_divider_ = 0;
+  std::optional<Milliseconds> last_look_;  // at the temperature
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace

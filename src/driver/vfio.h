@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Edge TPUs on PCIe without Google's kernel driver: over VFIO, which is part of every current kernel.
 //
-// What gasket does in the kernel is done here: reset, clocks, the chip's page table, routing of interrupts, bus
-// mastering. Memory for the chip is one arena that is mapped once, at bus addresses below 4 GiB; making a buffer
-// visible is then a matter of a few entries in the chip's own table. The chip's pages have 4 KiB, whatever the host's
-// have.
+// What gasket does in the kernel is done here: reset, clocks, temperature, the chip's page table, routing of
+// interrupts, bus mastering. Memory for the chip is one arena that is mapped once, at bus addresses below 4 GiB; making
+// a buffer visible is then a matter of a few entries in the chip's own table. The chip's pages have 4 KiB, whatever the
+// host's have.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +44,8 @@ class VfioKernel {
   // Resets the function as the kernel can.
   virtual Status reset_function() = 0;
   virtual void sleep(Milliseconds time) = 0;
+  // A clock that only goes forward.
+  virtual Milliseconds uptime() = 0;
 };
 
 struct VfioOptions {

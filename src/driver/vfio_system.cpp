@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,10 +20,14 @@
 
 #include <fmt/format.h>
 
+#include "driver/holders.h"
+#include "driver/usb.h"
+
 namespace reef::driver {
 namespace {
 
 namespace fs = std::filesystem;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kBarBytes = 1 << 20;
 // Below 4 GiB, and away from what x86 (fee00000) and ARM (8000000) keep for interrupts.
@@ -41,19 +46,16 @@ class SystemVfio final : public VfioKernel {
   ~SystemVfio() override { SystemVfio::close(); }
 
   Status open() override {
-    const fs::path device = fs::path("/sys/bus/pci/devices") / address_;
-    std::error_code error;
-    const std::string driver = fs::read_symlink(device / "driver", error).filename().string();
-    if (driver != "vfio-pci") {
+    const CardBinding binding = binding_of(address_);
+    if (binding.driver != "vfio-pci") {
       return make_error(StatusCode::kNotFound,
                         "the card at {} belongs to {}: bind it to vfio-pci (driver_override), or use /dev/apex_N",
-                        address_, driver.empty() ? "no driver" : driver);
+                        address_, binding.driver.empty() ? "no driver" : binding.driver);
     }
-    const std::string group = fs::read_symlink(device / "iommu_group", error).filename().string();
-    if (group.empty()) {
+    if (binding.iommu_group.empty()) {
       return unsupported("the machine's IOMMU is off: switch it on in its firmware and with intel_iommu=on");
     }
-    const Status status = take(group);
+    const Status status = take(binding.iommu_group);
     if (!status.ok()) close();
     return status;
   }
@@ -159,8 +161,13 @@ class SystemVfio final : public VfioKernel {
     std::array<pollfd, kPcieInterrupts> files{};
     const auto count = static_cast<std::size_t>(vectors_);
     for (std::size_t i = 0; i < count; ++i) files[i] = {events_[i], POLLIN, 0};
-    const int ready = ::poll(files.data(), count, static_cast<int>(limit.count()));
-    if (ready < 0 && errno != EINTR) return failure("waiting for interrupts");
+    const auto until = SteadyClock::now() + limit;
+    int ready = -1;
+    for (Milliseconds left = limit;; left = std::chrono::duration_cast<Milliseconds>(until - SteadyClock::now())) {
+      ready = ::poll(files.data(), count, static_cast<int>(std::clamp<Milliseconds::rep>(left.count(), 0, 1 << 30)));
+      if (ready >= 0) break;
+      if (errno != EINTR) return failure("waiting for interrupts");  // a signal of the program's
+    }
     std::uint32_t fired = 0;
     for (std::size_t i = 0; ready > 0 && i < count; ++i) {
       std::uint64_t times = 0;
@@ -175,6 +182,9 @@ class SystemVfio final : public VfioKernel {
     return ::ioctl(device_, VFIO_DEVICE_RESET) == 0 ? ok_status() : failure("resetting the card");
   }
   void sleep(Milliseconds time) override { std::this_thread::sleep_for(time); }
+  Milliseconds uptime() override {
+    return std::chrono::duration_cast<Milliseconds>(SteadyClock::now().time_since_epoch());
+  }
 
  private:
   Status failure(std::string_view what) const {
@@ -195,7 +205,8 @@ class SystemVfio final : public VfioKernel {
                          path);
     }
     if (group_ < 0 && errno == EBUSY) {
-      return make_error(StatusCode::kIoError, "{} is in use by another program: end that, or use another card", path);
+      const std::string holders = holders_of("/proc", path);
+      return in_use_error(holders.empty() ? "another program" : holders).in(path);
     }
     if (group_ < 0) return failure("opening " + path);
     vfio_group_status status{};
@@ -253,6 +264,15 @@ std::vector<std::string> list_pci_edge_tpus(const std::string& devices) {
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+CardBinding binding_of(const std::string& address, const std::string& devices) {
+  const fs::path device = fs::path(devices) / address;
+  std::error_code error;
+  CardBinding binding;
+  binding.driver = fs::read_symlink(device / "driver", error).filename().string();
+  binding.iommu_group = fs::read_symlink(device / "iommu_group", error).filename().string();
+  return binding;
 }
 
 std::unique_ptr<VfioKernel> make_system_vfio(const std::string& address) {

@@ -116,6 +116,14 @@ class FakeVfio final : public VfioKernel, private CardChip {
     return ok_status();
   }
   void sleep(Milliseconds time) override { now += time; }
+  Milliseconds uptime() override { return now; }
+
+  std::uint64_t low_register(std::uint32_t offset) { return low_[offset]; }
+  // What the sensor shows, as gasket's formula has it.
+  void set_temperature(double celsius) {
+    const auto raw = static_cast<std::uint64_t>(662 - (celsius * 1000 - 550) / 250);
+    low_[reg::kThermalValue] = field::kTemperature.set(low_[reg::kThermalValue], raw);
+  }
 
  private:
   static std::uint32_t entry(int vector) { return static_cast<std::uint32_t>(reg::kMsixTable + 16 * vector + 8); }
@@ -255,6 +263,46 @@ TEST(Vfio, ALostLinkIsAnErrorAndComesBack) {
   EXPECT_NE(outputs.status().message().find("all ones"), std::string::npos) << outputs.status().message();
   card.is_lost = false;
   expect_echo(**session, 3, card);
+}
+
+// 85, 90 and 95 degrees are gasket's limits; a lower clock that was asked for stays.
+TEST(Vfio, AHotChipRunsSlower) {
+  const auto divider = [](FakeVfio& card) { return field::kClocks.get(card.low_register(reg::kScuCtrl3)) & 3; };
+  for (const Clock clock : {Clock::kMax, Clock::kMedium}) {
+    FakeVfio card;
+    VfioBus bus(card, small());
+    PcieSessionOptions options;
+    options.clock = clock;
+    const auto session = PcieSession::open(bus, options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const std::uint64_t asked = clock == Clock::kMax ? 0 : 2;
+    for (const auto& [celsius, least] :
+         std::vector<std::pair<double, std::uint64_t>>{{40, 0}, {86, 1}, {91, 2}, {96, 3}, {84, 0}}) {
+      card.set_temperature(celsius);
+      card.now += Milliseconds(5000);
+      expect_echo(**session, 1, card);
+      EXPECT_EQ(divider(card), std::max(asked, least)) << celsius;
+    }
+    EXPECT_EQ((*session)->notes().size(), 4u) << "three times warmer, once cooler";
+    EXPECT_NE((*session)->notes()[0].find("degrees"), std::string::npos);
+    EXPECT_EQ(field::kShutdownThreshold.get(card.low_register(reg::kThermalShutdown)), 265u);
+    EXPECT_EQ(field::kShutdownEnable.get(card.low_register(reg::kThermalShutdown)), 1u);
+  }
+}
+
+TEST(Vfio, TheTemperatureIsReadEveryFiveSeconds) {
+  FakeVfio card;
+  VfioBus bus(card, small());
+  const auto session = PcieSession::open(bus, {});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  expect_echo(**session, 1, card);
+  card.set_temperature(96);
+  card.now += Milliseconds(4000);
+  expect_echo(**session, 2, card);
+  EXPECT_TRUE((*session)->notes().empty());
+  card.now += Milliseconds(1000);
+  expect_echo(**session, 3, card);
+  EXPECT_EQ((*session)->take_notes().size(), 1u);
 }
 
 TEST(Vfio, CardsAreFoundByTheirNumbers) {

@@ -79,9 +79,10 @@ class VirtualStickHandle final : public UsbDevice {
     const std::lock_guard lock(stick_->mutex_);
     const std::optional<StickFault> fault = meet_fault();
     if (is_gone()) return transfer_error("claiming the interface", kGone);
-    if ((fault && *fault == StickFault::kRefused) || (stick_->claimed_by_ != nullptr && stick_->claimed_by_ != this)) {
-      return make_error(StatusCode::kIoError, "interface {} is in use by another program", interface);
+    if (fault && *fault == StickFault::kRefused) {
+      return make_error(StatusCode::kIoError, "claiming interface {} failed", interface);
     }
+    if (stick_->claimed_by_ != nullptr && stick_->claimed_by_ != this) return in_use_error("another program");
     stick_->claimed_by_ = this;
     return ok_status();
   }
@@ -326,7 +327,8 @@ Result<std::vector<UsbDeviceInfo>> VirtualBus::list() {
   for (std::size_t i = 0; i < sticks_.size(); ++i) {
     const std::lock_guard lock(sticks_[i]->mutex_);
     if (!sticks_[i]->is_present(now())) continue;
-    devices.push_back({sticks_[i]->has_firmware_ ? kApplicationId : kDfuId, fmt::format("1-{}", i + 1)});
+    devices.push_back(
+        {sticks_[i]->has_firmware_ ? kApplicationId : kDfuId, fmt::format("1-{}", i + 1), sticks_[i]->options_.speed});
   }
   return devices;
 }
@@ -336,6 +338,7 @@ Result<std::unique_ptr<UsbDevice>> VirtualBus::open(const std::string& path) {
     if (path != fmt::format("1-{}", i + 1)) continue;
     std::unique_lock lock(sticks_[i]->mutex_);
     if (!sticks_[i]->is_present(now())) break;
+    if (sticks_[i]->claimed_by_ != nullptr) return in_use_error("another program");
     auto handle = std::make_unique<VirtualStickHandle>(*this, sticks_[i]);
     const std::optional<StickFault> fault = handle->meet_fault();
     lock.unlock();

@@ -96,7 +96,7 @@ class VirtualCardDevice final : public PcieDevice {
 Result<std::unique_ptr<PcieDevice>> VirtualCard::open() {
   const std::lock_guard lock(mutex_);
   if (meet_fault()) return make_error(StatusCode::kIoError, "the device refuses");
-  if (is_open_) return make_error(StatusCode::kIoError, "the device is in use by another program");
+  if (is_open_) return in_use_error("another program");
   log_.push_back("open");
   reset();
   is_open_ = true;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all sessions with real Edge TPUs have in common, whatever they are attached by.
+//
+// Every wait of a session has a limit, and every failure is a Status. After a failure of the link the session opens the
+// device again and repeats the inference once. Any number of threads may use a session; the device works for them one
+// after the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace reef::driver {
+
+// A package made ready for one kind of link. The load functions of the links make them.
+class LoadedModel {
+ public:
+  virtual ~LoadedModel() = default;
+
+ protected:
+  LoadedModel() = default;
+};
+
+class Session {
+ public:
+  using Tensors = std::vector<std::vector<std::uint8_t>>;
+  using Inputs = std::vector<std::span<const std::uint8_t>>;
+
+  virtual ~Session() = default;
+
+  // Tensors as TFLite holds them, in the order of the layers. Loads parameters first where needed. `model` was loaded
+  // for this kind of link.
+  virtual Result<Tensors> run(const std::shared_ptr<const LoadedModel>& model, const Inputs& inputs) = 0;
+
+  // Sends the device to sleep. A later run() opens it again.
+  virtual Status close() = 0;
+
+  // What went wrong and what was done about it, since the last call, oldest first.
+  virtual std::vector<std::string> take_notes() = 0;
+  // How often a parameter-caching program has run to its end.
+  virtual std::int64_t parameter_loads() const = 0;
+  // How often the device was opened.
+  virtual int opened() const = 0;
+};
+
+}  // namespace reef::driver
