@@ -15,6 +15,8 @@ benches() {
   echo
   cmake --build --preset release --target op_overhead >/dev/null && build/op_overhead
   echo
+  cmake --build --preset release --target driver_overhead >/dev/null && build/driver_overhead ${REEF_ZOO:+"$REEF_ZOO"/pairs/mobilenet_v*/*_edgetpu.tflite}
+  echo
   "$1" bench/device_inference.py
   echo
   cmake --build --preset release --target check_bench code_bench learn_bench >/dev/null && build/tests/check_bench
