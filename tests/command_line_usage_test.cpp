@@ -35,7 +35,7 @@ TEST_F(Usage, EnumeratedOptionsSayWhatIsAllowed) {
   expect_answer("quantize --mode int4 " + kModel + " -o x.tflite", 2, {"'int4' is not allowed", "int16x8"});
   expect_answer("quantize --io int16 " + kModel + " -o x.tflite", 2, {"allowed: float32, int8, uint8"});
   expect_answer("quantize --calibration kl " + kModel + " -o x.tflite", 2, {"minmax", "entropy"});
-  expect_answer("run --device gpu " + kModel, 2, {"--device: 'gpu' is not allowed; allowed: cpu, virtual"});
+  expect_answer("run --device gpu " + kModel, 2, {"--device: 'gpu' is no device", "cpu, virtual, auto, usb"});
   expect_answer("run --tflite 2.8 " + kModel, 2, {"allowed: 2.9, current"});
   expect_answer("eval --metric top3 --data x " + kModel, 2, {"allowed: top1, top5, map50, psnr, miou"});
   expect_answer("verify --against cpu a b", 2, {"allowed: chip, tflite"});

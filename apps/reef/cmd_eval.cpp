@@ -11,6 +11,7 @@
 #include "compiler/front_end.h"
 #include "console.h"
 #include "data_options.h"
+#include "device_options.h"
 #include "evaluate/evaluation.h"
 #include "front_end_flags.h"
 #include "limit_flags.h"
@@ -28,7 +29,7 @@ struct EvalArguments {
   DataArguments data;
   std::string metric;
   evaluate::MetricOptions options;
-  std::string device = "cpu";
+  DeviceArguments device;
   std::string tflite_release = "current";
   bool fused_floats = false;
   int threads = 0;  // 0: as many as there are cores
@@ -37,7 +38,7 @@ struct EvalArguments {
 };
 
 void print_json(const EvalArguments& arguments, const data::Dataset& dataset, const evaluate::Evaluation& result,
-                int threads) {
+                const runtime::Placement& place, int threads) {
   const evaluate::Figure& figure = result.figure;
   Json json = {{"model", arguments.model},  {"data", arguments.data.dataset.path},
                {"samples", result.samples}, {"metric", figure.metric},
@@ -48,7 +49,7 @@ void print_json(const EvalArguments& arguments, const data::Dataset& dataset, co
     json["preprocess"] = {{"text", data::to_string(dataset.preprocess().preprocess)},
                           {"origin", dataset.preprocess().origin}};
   }
-  json["device"] = arguments.device;
+  json["device"] = place.name;
   json["threads"] = threads;
   json["time"] = {{"kind", "measured"},
                   {"seconds", result.run.seconds},
@@ -101,14 +102,15 @@ Status eval(EvalArguments arguments) {
   evaluate::RunnerOptions run;
   run.threads = arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
   run.budget = budget;
-  run.on_device = arguments.device == "virtual";
+  REEF_ASSIGN_OR_RETURN(const ChosenDevice chosen, ChosenDevice::choose(arguments.device));
+  run.place = chosen.place();
   run.tflite_release = arguments.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
   run.float_sums = arguments.fused_floats ? ops::FloatSums::kFused : ops::FloatSums::kAsTflite;
   run.progress = [&](std::int64_t done, std::int64_t all) { progress.show(done, all); };
   auto result = evaluate::evaluate(model, *dataset, *metric, run);
   if (!result.ok()) return result.status().in(arguments.model);
   if (arguments.json) {
-    print_json(arguments, *dataset, *result, run.threads);
+    print_json(arguments, *dataset, *result, run.place, run.threads);
   } else {
     print_figure(*result);
     warn_about_offset(arguments, *result);
@@ -147,9 +149,7 @@ void add_eval(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--ignore-label", options.ignored_label, "miou: pixels of this label do not count")
       ->capture_default_str();
-  command->add_option("--device", arguments->device, "cpu, or virtual: a virtual Edge TPU for the compiled part")
-      ->transform(one_of({"cpu", "virtual"}))
-      ->capture_default_str();
+  add_device_options(*command, arguments->device);
   command->add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
       ->check(between(1, 256));
   command

@@ -16,6 +16,7 @@
 #include "console.h"
 #include "data/labels.h"
 #include "data_options.h"
+#include "device_options.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
 #include "learn/head.h"
@@ -33,7 +34,8 @@ struct LearnArguments {
   compiler::LearnOptions options;
   FrontEndFlags front_end;
   DataArguments data;
-  std::string output, plot, device, model_labels, solver = "lbfgs", mirror = "auto";
+  DeviceArguments device = {"", "", ""};  // empty: virtual where the extractor is compiled, else cpu
+  std::string output, plot, model_labels, solver = "lbfgs", mirror = "auto";
   double l2 = -1;
   int threads = 0;
   bool json = false;
@@ -53,8 +55,10 @@ Status learn(LearnArguments arguments) {
   options.softmax.solver = arguments.solver == "sgd" ? learn::Solver::kSgd : learn::Solver::kLbfgs;
   options.softmax.seed = options.seed;
   REEF_ASSIGN_OR_RETURN(options.mirroring, compiler::mirroring_from(arguments.mirror));
-  REEF_REQUIRE(!options.compile || arguments.device != "cpu", "--compile goes with --device virtual");
-  options.embed.on_device = options.compile || arguments.device == "virtual";
+  REEF_ASSIGN_OR_RETURN(arguments.device.device,
+                        compiler::device_for_learning(arguments.device.device, options.compile));
+  REEF_ASSIGN_OR_RETURN(const ChosenDevice chosen, ChosenDevice::choose(arguments.device));
+  options.embed.place = chosen.place();
   options.embed.threads =
       arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
   options.compares_methods = !arguments.plot.empty();
@@ -91,8 +95,7 @@ void add_common(CLI::App& command, LearnArguments& arguments) {
       ->capture_default_str();
   command.add_option("--embedding", options.embedding,
                      "Name of the tensor that holds the embedding. Default: what the last layer reads");
-  command.add_option("--device", arguments.device, "cpu, or virtual: a virtual Edge TPU for the compiled part")
-      ->transform(one_of({"cpu", "virtual"}));
+  add_device_options(command, arguments.device);
   command.add_flag("--compile", options.compile,
                    "Compile the extractor for the Edge TPU first; only the new last layers run on the CPU then");
   command

@@ -15,6 +15,7 @@
 #include "console.h"
 #include "data/labels.h"
 #include "data_options.h"
+#include "device_options.h"
 #include "execute/cpu/interpreter.h"
 #include "execute/device/chrome_trace.h"
 #include "formats/darwinn/reader.h"
@@ -149,22 +150,33 @@ Status run_to_stop(const RunOptions& options, cpu::Interpreter& interpreter, con
     if (!options.out.empty()) print_text("written to {}/dump.json and the files it names\n", options.out);
     return ok_status();
   }
-  const Json json = {
-      {"model", options.model}, {"device", options.device}, {"stopped_at", dump_json(stop, options.out)}};
+  const Json json = {{"model", options.model}, {"device", "virtual"}, {"stopped_at", dump_json(stop, options.out)}};
   print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   return ok_status();
 }
 
 // Options that mean nothing without the virtual device are mistakes.
-Status check_device_options(const RunOptions& options) {
+Status check_device_options(const RunOptions& options, const runtime::Placement& place) {
   const TimeOptions& time = options.time;
-  const bool are_used = !time.link.empty() || time.clock_mhz > 0 || !time.trace.empty() || time.races;
-  REEF_REQUIRE(options.device == "virtual" || !are_used, "--link, --clock, --trace and --races need --device virtual");
-  REEF_REQUIRE(options.device == "virtual" || !options.layers.are_wanted(), "--layers needs --device virtual");
+  const bool are_used = !time.link.empty() || !time.trace.empty() || time.races;
+  REEF_REQUIRE(place.is_emulated || !are_used, "--link, --trace and --races need --device virtual");
+  REEF_REQUIRE(place.has_edge_tpu() || time.clock.empty(), "--clock needs --device, such as --device virtual");
+  REEF_REQUIRE(place.is_emulated || !options.layers.are_wanted(), "--layers needs --device virtual");
   REEF_REQUIRE(options.layers.are_wanted() || options.layers.source.empty(), "--source needs --layers");
   REEF_REQUIRE(!options.layers.are_wanted() || (options.stop_at.empty() && time.trace.empty() && !time.races),
                "--layers watches the run and goes without --stop-at, --trace and --races");
   return ok_status();
+}
+
+// A word of a real device's clock, or a number.
+CLI::Validator clock_word() {
+  const CLI::Validator is_word = one_of({"max", "high", "medium", "low"}), is_number = between(1.0, 10000.0);
+  return CLI::Validator(
+      [is_word, is_number](std::string& text) {
+        const bool looks_like_number = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+        return looks_like_number ? is_number(text) : is_word(text);
+      },
+      "");
 }
 
 cpu::InterpreterOptions interpreter_options_of(const RunOptions& options, const Budget& budget) {
@@ -180,8 +192,14 @@ cpu::InterpreterOptions interpreter_options_of(const RunOptions& options, const 
 
 Status run(const RunOptions& options) {
   const Budget budget = budget_of(options.limits);
-  REEF_RETURN_IF_ERROR(check_device_options(options));
   REEF_RETURN_IF_ERROR(check_run_files(options));
+  DeviceArguments wanted = options.device;
+  if (driver::parse_clock(options.time.clock).ok()) wanted.clock = options.time.clock;
+  REEF_ASSIGN_OR_RETURN(const ChosenDevice chosen, ChosenDevice::choose(wanted));
+  const runtime::Placement& place = chosen.place();
+  REEF_RETURN_IF_ERROR(check_device_options(options, place));
+  REEF_REQUIRE(place.device == nullptr || wanted.clock == options.time.clock,
+               "--clock {}: a real Edge TPU runs at max, high, medium or low", options.time.clock);
   REEF_ASSIGN_OR_RETURN(const device::TimelineOptions timing, timeline_options(options.time));
   device::Timeline timeline(timing);
   REEF_REQUIRE(options.mean_std.empty() || options.mean_std[1] != 0, "--mean-std: the second number must not be 0");
@@ -199,7 +217,7 @@ Status run(const RunOptions& options) {
   const ir::Model& model = *shared_model;
   cpu::InterpreterOptions interpreter_options = interpreter_options_of(options, budget);
   std::shared_ptr<device::Device> virtual_device;
-  if (options.device == "virtual") {
+  if (place.is_emulated) {
     device::Options device_options;
     device_options.threads = options.threads;
     device_options.budget = budget;
@@ -208,10 +226,11 @@ Status run(const RunOptions& options) {
   }
   REEF_ASSIGN_OR_RETURN(const auto stop, stop_of(options, model, virtual_device.get()));
   REEF_ASSIGN_OR_RETURN(const auto layers, LayerReport::create(options.layers, model, options.max_cycles, budget));
+  if (place.has_edge_tpu() && !has_edge_tpu_op(model)) {
+    print_error("reef: note: the model is not compiled for the Edge TPU: all of it runs on the CPU\n");
+  }
+  if (place.device != nullptr) interpreter_options.foreign_ops.push_back(runtime::edge_tpu_op(place.device));
   if (virtual_device != nullptr) {
-    if (!has_edge_tpu_op(model)) {
-      print_error("reef: note: the model is not compiled for the Edge TPU: all of it runs on the CPU\n");
-    }
     virtual_device->set_observer(stop.get());
     interpreter_options.foreign_ops.push_back(runtime::edge_tpu_op(virtual_device));
   }
@@ -247,12 +266,12 @@ Status run(const RunOptions& options) {
     REEF_ASSIGN_OR_RETURN(bench, run_bench(options.bench, interpreter));
   }
   if (options.json) {
-    Json json = report_json(options, interpreter, sources, bench, labels);
+    Json json = report_json(options, place, interpreter, sources, bench, labels);
     if (!records.empty()) json["edge_tpu"] = times_json(records, timing.timing);
     if (layers != nullptr) json["layers"] = layers->json();
     print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    print_report(options, interpreter, sources, bench, labels);
+    print_report(options, place, interpreter, sources, bench, labels);
     print_times(records, timing.timing);
     if (layers != nullptr) layers->print();
     if (!options.time.trace.empty())
@@ -281,18 +300,18 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--top", options->top, "How many of the largest values to show")
       ->check(not_negative())
       ->capture_default_str();
-  command
-      ->add_option("--device", options->device,
-                   "cpu, or virtual: a virtual Edge TPU for the compiled part of an _edgetpu.tflite")
-      ->transform(one_of({"cpu", "virtual"}))
-      ->capture_default_str();
+  add_device_options(*command, options->device, /*has_clock=*/false);
   command
       ->add_option("--max-cycles", options->max_cycles,
                    "Cycles after which the virtual device gives up (steps of all units together)")
       ->check(positive());
   command->add_option("--link", options->time.link, "Link and host whose speed is simulated: " + describe_links());
-  command->add_option("--clock", options->time.clock_mhz, "MHz of the simulated chip: 500 (default), 250, ...")
-      ->check(between(1.0, 10000.0));
+  command
+      ->add_option(
+          "--clock", options->time.clock,
+          "Clock of the Edge TPU: max (500 MHz, default), high (250), medium (125) or low (63); of the simulated "
+          "chip, also a number of MHz")
+      ->transform(clock_word());
   command->add_option("--trace", options->time.trace,
                       "Write what every unit did when (simulated) as a trace for ui.perfetto.dev");
   command->add_flag("--races", options->time.races,
@@ -324,6 +343,7 @@ void add_run(CLI::App& app, Action& action) {
       "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
       "      --labels models/reef_creatures_labels.txt --top 3\n"
       "  reef run compiled_edgetpu.tflite --device virtual\n"
+      "  reef run compiled_edgetpu.tflite --device usb --clock high\n"
       "  reef run compiled_edgetpu.tflite --device virtual --stop-at 228 --dump-tile 3 --out state\n"
       "  reef run compiled_edgetpu.tflite --device virtual --source model.tflite --layers all --out layers");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef verify: a compiled model against the model that it was compiled from.
 //
-// Both get the same inputs. The compiled one runs on the virtual device (its other operators on the CPU). The source
-// runs on the CPU: operators that were compiled in the chip's arithmetic, in which results must be equal to the last
-// bit, or, with --against tflite, all of it as TFLite's reference kernels compute it, which rounds otherwise. Rewrites
-// that the compiler made are made here too. A model that remembers something runs several times. Where results differ,
-// the verdict says whether the file was made from another source or its program is wrong, and where.
+// Both get the same inputs. The compiled one runs on the virtual device or a real one (its other operators on the CPU).
+// The source runs on the CPU: operators that were compiled in the chip's arithmetic, in which results must be equal to
+// the last bit, or, with --against tflite, all of it as TFLite's reference kernels compute it, which rounds otherwise.
+// Rewrites that the compiler made are made here too. A model that remembers something runs several times. Where results
+// differ, the verdict says whether the file was made from another source or its program is wrong, and where.
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -22,6 +22,7 @@
 #include "compiler/source_of_compiled.h"
 #include "compiler/verification.h"
 #include "console.h"
+#include "device_options.h"
 #include "execute/cpu/evaluate.h"
 #include "formats/darwinn/reader.h"
 #include "ir/pseudo_random.h"
@@ -43,6 +44,7 @@ struct VerifyArguments {
   std::vector<std::string> inputs;
   std::string against = "chip";
   double tolerance = 0;
+  DeviceArguments device = {"virtual", "", ""};
   std::uint32_t seed = 1;
   int threads = 1;
   bool json = false;
@@ -207,9 +209,15 @@ Status verify(const VerifyArguments& arguments) {
     REEF_ASSIGN_OR_RETURN(Tensors made, made_inputs(arguments, *source, **on_cpu, seed));
     inputs.push_back(std::move(made));
   }
-  const auto chip = std::make_shared<device::Device>(device::Options{.threads = arguments.threads, .budget = budget});
+  REEF_ASSIGN_OR_RETURN(const ChosenDevice chosen, ChosenDevice::choose(arguments.device));
+  REEF_REQUIRE(chosen.place().has_edge_tpu(), "the compiled model needs an Edge TPU: --device virtual, usb, ...");
   cpu::InterpreterOptions with_chip = interpreter_options(arguments, budget);
-  with_chip.foreign_ops.push_back(runtime::edge_tpu_op(chip));
+  if (chosen.is_emulated()) {
+    const device::Options how{.threads = arguments.threads, .budget = budget};
+    with_chip.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>(how)));
+  } else {
+    with_chip.foreign_ops.push_back(runtime::edge_tpu_op(chosen.place().device));
+  }
   auto on_chip = cpu::prepared(compiled, with_chip);
   if (!on_chip.ok()) return on_chip.status().in(arguments.compiled);
   const auto found = run_all(**on_chip, inputs);
@@ -240,7 +248,7 @@ Status verify(const VerifyArguments& arguments) {
 void add_verify(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* command = app.add_subcommand(
-      "verify", "Run a compiled model on the virtual device and its source on the CPU, and compare the results");
+      "verify", "Run a compiled model on an Edge TPU, virtual or real, and its source on the CPU; compare the results");
   command->add_option("source", arguments->source, "The .tflite file that was compiled")->required();
   command->add_option("compiled", arguments->compiled, "What was made of it")->required();
   command->add_option("--in", arguments->inputs, "Raw little-endian file for the next input; others are pseudo-random")
@@ -258,6 +266,7 @@ void add_verify(CLI::App& app, Action& action) {
           "TFLite's reference kernels, which round otherwise")
       ->transform(one_of({"chip", "tflite"}))
       ->capture_default_str();
+  add_device_options(*command, arguments->device);
   command->add_option("--threads", arguments->threads, "Threads")->check(between(1, 256))->capture_default_str();
   command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   add_limit_flags(*command, arguments->limits);

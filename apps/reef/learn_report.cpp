@@ -69,7 +69,7 @@ void print_learned(const compiler::LearnOptions& options, const compiler::LearnR
                test.right);
   }
   print_text("embedding {:.1f} s on {}, training {:.3f} s (measured)", result.embedding_seconds,
-             options.embed.on_device ? "the virtual Edge TPU" : "the CPU", result.training_seconds);
+             options.embed.place.description(), result.training_seconds);
   if (options.method == compiler::LearnMethod::kSoftmax) {
     print_text("; {} iterations{}, l2 {:g}", result.iterations, result.has_stopped_early ? " (stopped early)" : "",
                result.l2);

@@ -97,10 +97,11 @@ void print_output(const cpu::Interpreter& interpreter, int i, int top, const std
 
 }  // namespace
 
-Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
+Json report_json(const RunOptions& options, const runtime::Placement& place, const cpu::Interpreter& interpreter,
                  const std::vector<std::string>& sources, const BenchResult& bench,
                  const std::vector<std::string>& labels) {
-  Json json = {{"model", options.model}, {"device", options.device}, {"threads", options.threads}};
+  Json json = {{"model", options.model}, {"device", place.name}, {"threads", options.threads}};
+  if (place.device != nullptr) json["device_path"] = place.device->path();
   for (int i = 0; i < interpreter.input_count(); ++i) {
     Json input = tensor_json(interpreter.input(i));
     input["from"] = sources[static_cast<std::size_t>(i)];
@@ -141,7 +142,7 @@ Json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
   return json;
 }
 
-void print_report(const RunOptions& options, const cpu::Interpreter& interpreter,
+void print_report(const RunOptions& options, const runtime::Placement& place, const cpu::Interpreter& interpreter,
                   const std::vector<std::string>& sources, const BenchResult& bench,
                   const std::vector<std::string>& labels) {
   for (int i = 0; i < interpreter.input_count(); ++i) {
@@ -158,8 +159,8 @@ void print_report(const RunOptions& options, const cpu::Interpreter& interpreter
     print_text("time median {:.3f} ms, min {:.3f}, max {:.3f} of {} runs", bench.median_ms, bench.min_ms, bench.max_ms,
                bench.runs);
   }
-  const bool is_observed = options.device == "virtual" && options.bench == 0;
-  print_text(" (measured, {} on {} thread{}{}); memory peak {} (arena {}, largest live set {})\n", options.device,
+  const bool is_observed = place.is_emulated && options.bench == 0;
+  print_text(" (measured, {} on {} thread{}{}); memory peak {} (arena {}, largest live set {})\n", place.name,
              options.threads, options.threads == 1 ? "" : "s", is_observed ? ", simulating time included" : "",
              ir::describe_bytes(memory.peak_bytes), ir::describe_bytes(memory.arena_bytes),
              ir::describe_bytes(memory.largest_live_set_bytes));

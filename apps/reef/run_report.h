@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "device_options.h"
 #include "execute/cpu/interpreter.h"
 #include "front_end_flags.h"
 #include "layer_report.h"
@@ -27,7 +28,7 @@ struct RunOptions {
   std::string out;
   std::string labels;
   int top = 5;
-  std::string device = "cpu";
+  DeviceArguments device;
   std::int64_t max_cycles = 0;
   TimeOptions time;
   std::string stop_at, dump_tile;
@@ -46,10 +47,10 @@ struct BenchResult {
   double median_ms = 0, min_ms = 0, max_ms = 0;
 };
 
-nlohmann::ordered_json report_json(const RunOptions& options, const cpu::Interpreter& interpreter,
-                                   const std::vector<std::string>& sources, const BenchResult& bench,
-                                   const std::vector<std::string>& labels);
-void print_report(const RunOptions& options, const cpu::Interpreter& interpreter,
+nlohmann::ordered_json report_json(const RunOptions& options, const runtime::Placement& place,
+                                   const cpu::Interpreter& interpreter, const std::vector<std::string>& sources,
+                                   const BenchResult& bench, const std::vector<std::string>& labels);
+void print_report(const RunOptions& options, const runtime::Placement& place, const cpu::Interpreter& interpreter,
                   const std::vector<std::string>& sources, const BenchResult& bench,
                   const std::vector<std::string>& labels);
 

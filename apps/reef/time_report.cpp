@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "console.h"
+#include "driver/attachment.h"
 #include "execute/device/program.h"
 #include "ir/describe.h"
 
@@ -62,7 +63,10 @@ Result<device::TimelineOptions> timeline_options(const TimeOptions& options) {
   if (!options.link.empty()) timeline.timing.link = chip::find_link(options.link);
   REEF_REQUIRE(timeline.timing.link != nullptr, "--link {}: no such link; there are {}", options.link,
                describe_links());
-  if (options.clock_mhz > 0) timeline.timing.clock_hz = options.clock_mhz * 1e6;
+  if (!options.clock.empty()) {
+    const auto word = driver::parse_clock(options.clock);
+    timeline.timing.clock_hz = (word.ok() ? driver::megahertz(*word) : std::stod(options.clock)) * 1e6;
+  }
   timeline.keep_slices = !options.trace.empty();
   timeline.find_races = options.races;
   return timeline;

@@ -13,9 +13,9 @@
 namespace reef::app {
 
 struct TimeOptions {
-  std::string link;      // name of a profile; empty: the first
-  double clock_mhz = 0;  // 0: full speed
-  std::string trace;     // file; empty: none
+  std::string link;   // name of a profile; empty: the first
+  std::string clock;  // megahertz, or the word for a real device's clock; empty: full speed
+  std::string trace;  // file; empty: none
   bool races = false;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reef.h: virtual Edge TPUs.
+// reef.h: Edge TPUs.
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <set>
@@ -7,6 +8,7 @@
 #include "base/fork.h"
 #include "guard.h"
 #include "handles.h"
+#include "runtime/devices.h"
 
 namespace reef::c_api {
 namespace {
@@ -21,14 +23,20 @@ const char* lasting(const std::string& text) {
 
 }  // namespace
 
-void describe(const runtime::VirtualDevice& device, reef_device& result) {
-  const runtime::VirtualDevice::Use use = device.use();
+void describe(const runtime::EdgeTpu& device, reef_device& result) {
+  const runtime::EdgeTpu::Use use = device.use();
   result = {};
   result.selector = lasting(device.selector());
   result.path = lasting(device.path());
   result.is_usb = device.connection() == runtime::Connection::kUsb ? 1 : 0;
+  result.is_real = device.is_virtual() ? 0 : 1;
   result.runs = use.runs;
   result.parameter_loads = use.parameter_loads;
+  if (const auto* const real = dynamic_cast<const runtime::RealDevice*>(&device); real != nullptr) {
+    const driver::DeviceCondition condition = real->condition();
+    result.state = lasting(std::string(driver::name_of(condition.state)));
+    result.detail = lasting(condition.detail);
+  }
 }
 
 }  // namespace reef::c_api
@@ -39,7 +47,7 @@ using namespace reef::c_api;
 size_t reef_device_count(void) {
   std::size_t count = 0;
   guarded([&]() -> Status {
-    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::virtual_devices());
+    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::devices());
     count = devices.size();
     return ok_status();
   });
@@ -49,7 +57,7 @@ size_t reef_device_count(void) {
 reef_status reef_device_get(size_t i, reef_device* device) {
   return guarded([&]() -> Status {
     REEF_RETURN_IF_ERROR(require(device, "device"));
-    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::virtual_devices());
+    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::devices());
     if (i >= devices.size()) {
       return make_error(StatusCode::kNotFound, "there is no device {}; there are {}", i, devices.size());
     }
@@ -61,9 +69,9 @@ reef_status reef_device_get(size_t i, reef_device* device) {
 reef_status reef_device_find(const char* selector, size_t* i) {
   return guarded([&]() -> Status {
     REEF_RETURN_IF_ERROR(require(i, "i"));
-    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::virtual_devices());
+    REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::devices());
     REEF_ASSIGN_OR_RETURN(const auto device, runtime::find_device(devices, selector != nullptr ? selector : ""));
-    *i = static_cast<std::size_t>(device->index());
+    *i = static_cast<std::size_t>(std::find(devices.begin(), devices.end(), device) - devices.begin());
     return ok_status();
   });
 }
@@ -71,6 +79,6 @@ reef_status reef_device_find(const char* selector, size_t* i) {
 reef_status reef_devices_set(const char* kinds) {
   return guarded([&]() -> Status {
     REEF_RETURN_IF_ERROR(require(kinds, "kinds"));
-    return runtime::set_virtual_devices(kinds);
+    return runtime::set_devices(kinds);
   });
 }

@@ -11,8 +11,8 @@
 #include "formats/image/image.h"
 #include "ir/model.h"
 #include "reef/reef.h"
+#include "runtime/edge_tpu.h"
 #include "runtime/pipeline.h"
-#include "runtime/virtual_devices.h"
 
 struct reef_model {
   std::string name;  // of the file, for messages
@@ -24,7 +24,7 @@ struct reef_model {
 struct reef_interpreter {
   std::string name;
   std::shared_ptr<const reef::ir::Model> model;
-  std::shared_ptr<reef::runtime::VirtualDevice> device;  // null: the model needs none
+  std::shared_ptr<reef::runtime::EdgeTpu> device;  // null: the model needs none
   std::unique_ptr<reef::cpu::Interpreter> interpreter;
   std::vector<std::string> notes;
   std::vector<reef::cpu::OpTiming> profile;
@@ -51,6 +51,6 @@ namespace reef::c_api {
 // Everything but index and data.
 void describe(const ir::Tensor& source, const std::int32_t* dims, std::size_t rank, reef_tensor& tensor);
 
-void describe(const runtime::VirtualDevice& device, reef_device& result);
+void describe(const runtime::EdgeTpu& device, reef_device& result);
 
 }  // namespace reef::c_api

@@ -4,6 +4,7 @@
 
 #include "guard.h"
 #include "handles.h"
+#include "runtime/devices.h"
 #include "runtime/edge_tpu_op.h"
 
 namespace reef::c_api {
@@ -62,8 +63,12 @@ Status choose_device(const reef_model& model, const reef_options& options, reef_
         "{} is compiled for the Edge TPU and device is 'cpu'; leave device out, or name one such as ':0'", model.name);
   }
   if (wanted.empty() && reef_model_edge_tpu_op_count(&model) == 0) return ok_status();
-  REEF_ASSIGN_OR_RETURN(const runtime::DeviceList devices, runtime::virtual_devices());
-  REEF_ASSIGN_OR_RETURN(result.device, runtime::find_device(devices, wanted));
+  driver::SessionSettings settings;
+  if (options.clock != nullptr) {
+    REEF_ASSIGN_OR_RETURN(settings.clock, driver::parse_clock(options.clock));
+  }
+  if (options.firmware != nullptr) settings.firmware_file = options.firmware;
+  REEF_ASSIGN_OR_RETURN(result.device, runtime::open_device(wanted, settings));
   return ok_status();
 }
 
@@ -214,6 +219,19 @@ reef_status reef_interpreter_device(const reef_interpreter* interpreter, reef_de
       return make_error(StatusCode::kNotFound, "the model has no Edge TPU op: all of it runs on the CPU");
     }
     describe(*interpreter->device, *device);
+    return ok_status();
+  });
+}
+
+reef_status reef_interpreter_device_notes(reef_interpreter* interpreter, char** text) {
+  return guarded([&]() -> Status {
+    REEF_RETURN_IF_ERROR(require(interpreter, "interpreter"));
+    REEF_RETURN_IF_ERROR(require(text, "text"));
+    std::string lines;
+    if (interpreter->device != nullptr) {
+      for (const std::string& note : interpreter->device->take_notes()) lines += note + "\n";
+    }
+    *text = give_away(lines);
     return ok_status();
   });
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coral_cpp.h"
 
+#include <cstdio>
 #include <exception>
 #include <mutex>
 #include <ostream>
 
 #include "base/fork.h"
+#include "base/printable.h"
 #include "partition.h"
-#include "runtime/virtual_devices.h"
+#include "runtime/devices.h"
+#include "settings.h"
 
 extern "C" {
 void edgetpu_verbosity(int level);
@@ -20,16 +23,16 @@ namespace {
 using reef::Result;
 using reef::Status;
 using reef::runtime::Connection;
-using reef::runtime::VirtualDevice;
+using reef::runtime::EdgeTpu;
 namespace abi = reef::tflite_abi;
 
-DeviceType type_of(const VirtualDevice& device) {
+DeviceType type_of(const EdgeTpu& device) {
   return device.connection() == Connection::kUsb ? DeviceType::kApexUsb : DeviceType::kApexPci;
 }
 
 class Context final : public EdgeTpuContext {
  public:
-  explicit Context(std::shared_ptr<VirtualDevice> device)
+  explicit Context(std::shared_ptr<EdgeTpu> device)
       : device_(std::move(device)), record_{type_of(*device_), device_->path()} {
     type = abi::kEdgeTpuContext;
     Refresh = [](abi::Context*) { return int{abi::kOk}; };
@@ -37,18 +40,22 @@ class Context final : public EdgeTpuContext {
   const EdgeTpuManager::DeviceEnumerationRecord& GetDeviceEnumRecord() const override { return record_; }
   EdgeTpuManager::DeviceOptions GetDeviceOptions() const override { return {{"IsReady", "True"}}; }
   bool IsReady() const override { return true; }
-  const std::shared_ptr<VirtualDevice>& device() const { return device_; }
+  const std::shared_ptr<EdgeTpu>& device() const { return device_; }
 
  private:
-  std::shared_ptr<VirtualDevice> device_;
+  std::shared_ptr<EdgeTpu> device_;
   EdgeTpuManager::DeviceEnumerationRecord record_;
 };
 
-std::shared_ptr<VirtualDevice> find(std::string_view selector) {
-  const auto devices = reef::runtime::virtual_devices();
-  if (!devices.ok()) return nullptr;
-  auto found = reef::runtime::find_device(*devices, selector);
-  return found.ok() ? std::move(found).value() : nullptr;
+// Coral's interface has no room for a reason: it goes to standard error.
+std::shared_ptr<EdgeTpu> open(std::string_view selector, const EdgeTpuManager::DeviceOptions& given = {}) {
+  std::vector<reef::delegate::Option> options;
+  for (const auto& [name, value] : given) options.push_back({name, value});
+  auto settings = reef::delegate::settings_of(options);
+  auto opened = settings.ok() ? reef::runtime::open_device(selector, *settings) : settings.status();
+  if (opened.ok()) return std::move(opened).value();
+  std::fprintf(stderr, "reef: %s\n", reef::printable_text(opened.status().message()).c_str());
+  return nullptr;
 }
 std::string_view any_of(DeviceType type) { return type == DeviceType::kApexUsb ? "usb" : "pci"; }
 
@@ -60,12 +67,12 @@ class Manager final : public EdgeTpuManager {
     return fresh(path.empty() ? any_of(type) : path);
   }
   std::unique_ptr<EdgeTpuContext> NewEdgeTpuContext(DeviceType type, const std::string& path,
-                                                    const DeviceOptions&) override {
-    return NewEdgeTpuContext(type, path);
+                                                    const DeviceOptions& options) override {
+    return fresh(path.empty() ? any_of(type) : path, options);
   }
   Records EnumerateEdgeTpu() const override {
     Records records;
-    const auto devices = reef::runtime::virtual_devices();
+    const auto devices = reef::runtime::devices();
     if (!devices.ok()) return records;
     for (const auto& device : *devices) records.push_back({type_of(*device), device->path()});
     return records;
@@ -75,8 +82,9 @@ class Manager final : public EdgeTpuManager {
   std::shared_ptr<EdgeTpuContext> OpenDevice(DeviceType type, const std::string& path) override {
     return opened(path.empty() ? any_of(type) : path);
   }
-  std::shared_ptr<EdgeTpuContext> OpenDevice(DeviceType type, const std::string& path, const DeviceOptions&) override {
-    return OpenDevice(type, path);
+  std::shared_ptr<EdgeTpuContext> OpenDevice(DeviceType type, const std::string& path,
+                                             const DeviceOptions& options) override {
+    return opened(path.empty() ? any_of(type) : path, options);
   }
   std::vector<std::shared_ptr<EdgeTpuContext>> GetOpenedDevices() const override {
     const std::lock_guard lock(mutex_);
@@ -93,13 +101,13 @@ class Manager final : public EdgeTpuManager {
   std::string Version() const override { return edgetpu_version(); }
 
  private:
-  static std::unique_ptr<EdgeTpuContext> fresh(std::string_view selector) {
-    auto device = find(selector);
+  static std::unique_ptr<EdgeTpuContext> fresh(std::string_view selector, const DeviceOptions& options = {}) {
+    auto device = open(selector, options);
     return device == nullptr ? nullptr : std::make_unique<Context>(std::move(device));
   }
   // The context of a device that is open already, or a new one.
-  std::shared_ptr<EdgeTpuContext> opened(std::string_view selector) {
-    auto device = find(selector);
+  std::shared_ptr<EdgeTpuContext> opened(std::string_view selector, const DeviceOptions& options = {}) {
+    auto device = open(selector, options);
     if (device == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
     std::erase_if(opened_, [](const auto& each) { return each.expired(); });
@@ -149,9 +157,9 @@ void* init(abi::Context*, const char* buffer, std::size_t length) {
 
 void free_op(abi::Context*, void* op) { delete static_cast<Op*>(op); }
 
-std::shared_ptr<VirtualDevice> device_of(abi::Context* context) {
+std::shared_ptr<EdgeTpu> device_of(abi::Context* context) {
   abi::ExternalContext* const given = context->GetExternalContext(context, abi::kEdgeTpuContext);
-  if (given == nullptr) return find("");
+  if (given == nullptr) return open("");
   return static_cast<const Context&>(static_cast<EdgeTpuContext&>(*given)).device();
 }
 
@@ -160,7 +168,7 @@ int prepare(abi::Context* context, abi::Node* node) {
     auto* const op = static_cast<Op*>(node->user_data);
     REEF_REQUIRE(op != nullptr, "there is no memory for the op");
     auto device = device_of(context);
-    REEF_REQUIRE(device != nullptr, "there is no virtual Edge TPU (REEF_DEVICES)");
+    REEF_REQUIRE(device != nullptr, "there is no Edge TPU (REEF_DEVICES)");
     op->partition = std::make_unique<reef::delegate::Partition>(std::move(device));
     REEF_RETURN_IF_ERROR(op->partition->add(context, *node, op->options));
     return op->partition->prepare(context);

@@ -28,7 +28,8 @@ class __attribute__((visibility("default"))) EdgeTpuManager {
 
   static EdgeTpuManager* GetSingleton();
 
-  // Virtual devices are shared by all: these give the same devices as OpenDevice. Null: there is no such device.
+  // Devices are shared by all: these give the same devices as OpenDevice. Null: there is no such device, or it cannot
+  // be opened; the reason goes to standard error.
   virtual std::unique_ptr<EdgeTpuContext> NewEdgeTpuContext() = 0;
   virtual std::unique_ptr<EdgeTpuContext> NewEdgeTpuContext(DeviceType type) = 0;
   virtual std::unique_ptr<EdgeTpuContext> NewEdgeTpuContext(DeviceType type, const std::string& path) = 0;

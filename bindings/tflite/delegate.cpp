@@ -21,7 +21,7 @@ using tflite_abi::Node;
 
 struct OwnDelegate {
   tflite_abi::Delegate c = {};  // first: TFLite's pointer is ours
-  std::shared_ptr<runtime::VirtualDevice> device;
+  std::shared_ptr<runtime::EdgeTpu> device;
   std::atomic<int> partitions{0};  // that TFLite has not freed
   std::atomic<bool> is_destroyed{false};
 };
@@ -145,7 +145,7 @@ int prepare_delegate(Context* context, tflite_abi::Delegate* delegate) {
 
 }  // namespace
 
-tflite_abi::Delegate* create(std::shared_ptr<runtime::VirtualDevice> device) {
+tflite_abi::Delegate* create(std::shared_ptr<runtime::EdgeTpu> device) {
   auto owner = std::make_unique<OwnDelegate>();
   owner->device = std::move(device);
   owner->c.data = owner.get();

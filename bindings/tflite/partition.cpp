@@ -2,7 +2,10 @@
 #include "partition.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
+
+#include "base/printable.h"
 
 namespace reef::delegate {
 namespace {
@@ -91,7 +94,7 @@ Status Partition::prepare(Context* context, Op& op) {
   }
   if (op.call != nullptr && bytes == op.bytes) return ok_status();
   op.call.reset();
-  REEF_ASSIGN_OR_RETURN(runtime::EdgeTpuCall call, runtime::EdgeTpuCall::create(op.options, inputs, outputs));
+  REEF_ASSIGN_OR_RETURN(runtime::EdgeTpuCall call, runtime::EdgeTpuCall::create(device_, op.options, inputs, outputs));
   op.call = std::make_unique<runtime::EdgeTpuCall>(std::move(call));
   op.bytes = std::move(bytes);
   return ok_status();
@@ -124,7 +127,11 @@ Status Partition::invoke(Context* context, const Op& op) {
     REEF_ASSIGN_OR_RETURN(std::byte* const data, data_of(context, tensor, op.bytes[position++]));
     outputs.push_back(data);
   }
-  return device_->run(*op.call, inputs, outputs);
+  const Status status = op.call->run(inputs, outputs);
+  for (const std::string& note : device_->take_notes()) {
+    std::fprintf(stderr, "reef: %s: %s\n", runtime::describe(*device_).c_str(), printable_text(note).c_str());
+  }
+  return status;
 }
 
 }  // namespace reef::delegate

@@ -9,15 +9,15 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "runtime/edge_tpu.h"
 #include "runtime/edge_tpu_call.h"
-#include "runtime/virtual_devices.h"
 #include "tflite_abi.h"
 
 namespace reef::delegate {
 
 class Partition {
  public:
-  explicit Partition(std::shared_ptr<runtime::VirtualDevice> device) : device_(std::move(device)) {}
+  explicit Partition(std::shared_ptr<runtime::EdgeTpu> device) : device_(std::move(device)) {}
 
   // Takes what it needs of the nodes, which are replaced after this. TFLite's memory is used only in the calls below.
   Status read(tflite_abi::Context* context, const tflite_abi::DelegateParams& params);
@@ -38,7 +38,7 @@ class Partition {
   Status invoke(tflite_abi::Context* context, const Op& op);
   Result<std::byte*> data_of(tflite_abi::Context* context, int tensor, std::size_t bytes);
 
-  std::shared_ptr<runtime::VirtualDevice> device_;
+  std::shared_ptr<runtime::EdgeTpu> device_;
   std::vector<Op> ops_;
   // Tensors that only ops of this partition know: TFLite gives them no memory.
   std::map<int, std::vector<std::byte>> internal_;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reef's library: load a TFLite model, plain or compiled for the Edge TPU, look into it, run it on the CPU and on
- * virtual Edge TPUs; check and compile models. This header is the whole binary interface; reef.hpp wraps it for C++.
+ * Reef's library: load a TFLite model, plain or compiled for the Edge TPU, look into it, run it on the CPU and on Edge
+ * TPUs, real and virtual; check and compile models. This header is the whole binary interface; reef.hpp wraps it for
+ * C++.
  *
  * Failures: functions that can fail return a reef_status; reef_error_message() then says what and where, for the thread
  * that called. Nothing throws, and nothing prints. Strings are UTF-8, end in 0, and belong to the object they came from
@@ -130,23 +131,27 @@ REEF_API const char* reef_model_signature_key(const reef_model* model, size_t si
 REEF_API const char* reef_model_signature_input(const reef_model* model, size_t signature, size_t i, int32_t* tensor);
 REEF_API const char* reef_model_signature_output(const reef_model* model, size_t signature, size_t i, int32_t* tensor);
 
-/* ---- Virtual Edge TPUs ---- */
+/* ---- Edge TPUs ---- */
 
-/* How many there are: environment variable REEF_DEVICES, such as "usb,usb,pci" or "none"; else two of each kind. */
+/* Which there are: environment variable REEF_DEVICES. "auto", the default: real ones if the machine has any, else two
+ * virtual ones of each kind. "real": real ones. A list such as "usb,usb,pci": these virtual ones. "none". Real devices
+ * are looked for with every call; one that was found keeps its number. */
 typedef struct reef_device {
-  const char* selector; /* "usb:0" */
-  const char* path;     /* "virtual/usb/0" */
-  int32_t is_usb;       /* else PCIe */
-  int32_t reserved_0;
+  const char* selector;    /* "usb:0" */
+  const char* path;        /* "virtual/usb/0", "/sys/bus/usb/devices/2-1.4", "/dev/apex_0" */
+  int32_t is_usb;          /* else PCIe */
+  int32_t is_real;         /* else virtual */
   int64_t runs;            /* programs that it has executed to their end, parameter loads not counted */
   int64_t parameter_loads; /* how often parameters were brought to it; models compiled together stay side by side */
-  void* reserved[4];
+  const char* state;  /* of a real one: "waiting for firmware", "running", "ready", "in use", "no permission", ... */
+  const char* detail; /* what is wrong with a real one and what to do, or "" */
+  void* reserved[2];
 } reef_device;
 
 REEF_API size_t reef_device_count(void);
 /* Text is valid as long as the process. */
 REEF_API reef_status reef_device_get(size_t i, reef_device* device);
-/* ":1", "usb", "usb:0", "pci:1", "" (any), a path: the number of that device. */
+/* ":1", "usb", "usb:0", "pci:1", "" or "auto" (any), a path: the number of that device. */
 REEF_API reef_status reef_device_find(const char* selector, size_t* i);
 /* Other devices for the process from now on, with a list as in REEF_DEVICES. Interpreters keep theirs. */
 REEF_API reef_status reef_devices_set(const char* kinds);
@@ -157,7 +162,8 @@ typedef struct reef_interpreter reef_interpreter;
 
 typedef struct reef_options {
   size_t struct_size;
-  const char* device; /* NULL: an Edge TPU if the model needs one; "cpu": never; else as for reef_device_find */
+  const char* device; /* NULL: an Edge TPU if the model needs one; "cpu": never; "virtual": never a real one; else as
+                         for reef_device_find. A real one is opened, and in use until the interpreter is freed */
   int32_t threads;    /* of the CPU; 1 by default */
   int32_t profile;    /* 1: measure every op */
   int32_t tflite_2_9; /* 1: where releases of TFLite's kernels differ, follow 2.9 and not the newest */
@@ -166,6 +172,8 @@ typedef struct reef_options {
   int64_t max_memory_bytes;     /* for tensors; 0: 4 GiB */
   int32_t fused_floats; /* 1: float products are added with one rounding: faster on most CPUs, not TFLite's bits */
   int32_t reserved[3];  /* 0 */
+  const char* clock;    /* of a real device: "max", "high", "medium", "low"; NULL: the one that it has, else max */
+  const char* firmware; /* file for sticks that wait for it; NULL: REEF_FIRMWARE, else an installed libedgetpu.so.1 */
 } reef_options;
 REEF_API void reef_options_init(reef_options* options);
 
@@ -196,6 +204,9 @@ REEF_API reef_status reef_interpreter_reset_variables(reef_interpreter* interpre
 
 /* The device that Edge TPU ops run on. REEF_NOT_FOUND: the model has none. */
 REEF_API reef_status reef_interpreter_device(const reef_interpreter* interpreter, reef_device* device);
+/* What went wrong with the device and was mended since the last call, a line for each; "" if nothing. Of all users of
+ * the device. Freed with reef_string_free. */
+REEF_API reef_status reef_interpreter_device_notes(reef_interpreter* interpreter, char** text);
 /* Sentences about ops whose results deserve attention; known after prepare. NULL beyond the end. */
 REEF_API const char* reef_interpreter_note(const reef_interpreter* interpreter, size_t i);
 

@@ -165,13 +165,15 @@ inline std::vector<reef_device> devices() {
 }
 
 struct Options {
-  std::string device = {};  // empty: an Edge TPU if the model needs one; "cpu", ":0", "usb:1", ...
+  std::string device = {};  // empty: an Edge TPU if the model needs one; "cpu", "virtual", ":0", "usb:1", ...
   int threads = 1;
   bool profile = false;
   bool tflite_2_9 = false;
   bool preserve_all_tensors = false;  // tensor() has the values of all tensors; takes more memory
   double time_limit_seconds = 0;
   bool fused_floats = false;  // float products are added with one rounding: faster on most CPUs, not TFLite's bits
+  std::string clock = {};     // of a real device: "max", "high", "medium", "low"; empty: the one that it has, else max
+  std::string firmware = {};  // file for sticks that wait for it; empty: REEF_FIRMWARE, else libedgetpu.so.1
 };
 
 class Interpreter {
@@ -187,6 +189,8 @@ class Interpreter {
     c_options.preserve_all_tensors = options.preserve_all_tensors ? 1 : 0;
     c_options.time_limit_seconds = options.time_limit_seconds;
     c_options.fused_floats = options.fused_floats ? 1 : 0;
+    c_options.clock = options.clock.empty() ? nullptr : options.clock.c_str();
+    c_options.firmware = options.firmware.empty() ? nullptr : options.firmware.c_str();
     reef_interpreter* handle = nullptr;
     if (const Error error = detail::error_of(reef_interpreter_create(model.c(), &c_options, &handle))) return error;
     Interpreter interpreter(handle);
@@ -220,6 +224,14 @@ class Interpreter {
     reef_device device;
     if (const Error error = detail::error_of(reef_interpreter_device(c(), &device))) return error;
     return device;
+  }
+  // What went wrong with the device and was mended since the last call, a line for each.
+  std::string device_notes() {
+    char* text = nullptr;
+    if (reef_interpreter_device_notes(c(), &text) != REEF_OK) return {};
+    const std::string notes = text;
+    reef_string_free(text);
+    return notes;
   }
   // Valid until the next call.
   std::vector<reef_op_profile> profile() {

@@ -219,7 +219,7 @@ Result<EmbeddedData> embed(const std::shared_ptr<const ir::Model>& extractor, co
   const WatchedSource source(*data.dataset);
   evaluate::RunnerOptions how;
   how.threads = options.threads;
-  how.on_device = options.on_device;
+  how.place = options.place;
   how.budget = options.budget;
   EmbeddedData result;
   const auto views = [&](const data::SampleSource& pictures, std::vector<std::vector<float>>& rows) -> Status {

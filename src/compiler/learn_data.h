@@ -15,6 +15,7 @@
 #include "data/dataset.h"
 #include "ir/model.h"
 #include "learn/embeddings.h"
+#include "runtime/placement.h"
 
 namespace reef::compiler {
 
@@ -34,7 +35,7 @@ data::DatasetOptions train_arrays(const data::DatasetOptions& options);
 std::optional<data::DatasetOptions> test_arrays_beside(const data::DatasetOptions& options);
 
 struct EmbedOptions {
-  bool on_device = false;
+  runtime::Placement place;  // of Edge TPU ops
   bool is_mirrored = false;  // also in a mirror, where the model's input is a picture
   int threads = 1;
   std::function<void(std::int64_t done, std::int64_t all)> progress;

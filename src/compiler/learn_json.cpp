@@ -82,8 +82,6 @@ Status apply(const Words& words, LearnRequest& request) {
   LearnOptions& options = request.options;
   REEF_REQUIRE(words.method == "imprint" || words.method == "softmax", "method '{}' is neither imprint nor softmax",
                words.method);
-  REEF_REQUIRE(words.device.empty() || words.device == "cpu" || words.device == "virtual",
-               "device '{}' is neither cpu nor virtual", words.device);
   REEF_REQUIRE(words.solver == "lbfgs" || words.solver == "sgd", "solver '{}' is neither lbfgs nor sgd", words.solver);
   REEF_ASSIGN_OR_RETURN(options.mirroring, mirroring_from(words.mirror));
   REEF_REQUIRE(!options.model.empty() && !options.data.path.empty() && !request.output.empty(),
@@ -93,7 +91,8 @@ Status apply(const Words& words, LearnRequest& request) {
   options.softmax.solver = words.solver == "sgd" ? learn::Solver::kSgd : learn::Solver::kLbfgs;
   options.softmax.seed = options.seed;
   if (words.l2 >= 0) options.softmax.l2 = words.l2;
-  options.embed.on_device = options.compile || words.device == "virtual";
+  REEF_ASSIGN_OR_RETURN(const std::string device, device_for_learning(words.device, options.compile));
+  REEF_ASSIGN_OR_RETURN(options.embed.place, runtime::find_placement(device));
   options.embed.threads = words.threads > 0 ? words.threads : static_cast<int>(std::thread::hardware_concurrency());
   options.compares_methods = !request.plot.empty();
   request.model_labels = words.model_labels;
@@ -111,6 +110,12 @@ std::string plot_page(const LearnOptions& options, const LearnResult& result) {
 }
 
 }  // namespace
+
+Result<std::string> device_for_learning(const std::string& word, bool compiles) {
+  REEF_REQUIRE(!compiles || word != "cpu", "a compiled extractor does not run on the CPU: device is virtual, usb, ...");
+  if (!word.empty()) return word;
+  return std::string(compiles ? "virtual" : "cpu");
+}
 
 Result<Mirroring> mirroring_from(std::string_view word) {
   if (word == "on") return Mirroring::kOn;
@@ -170,7 +175,7 @@ Json learned_json(const LearnOptions& options, const LearnResult& result, const 
       {"dimension", result.dimension},
       {"data", result.data},
       {"preprocess", result.preprocess},
-      {"device", options.embed.on_device ? "virtual" : "cpu"},
+      {"device", options.embed.place.name},
       {"kept", result.kept},
       {"mirrored", nullptr},
       {"classes", Json::array()},

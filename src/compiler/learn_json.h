@@ -19,6 +19,9 @@ struct LearnRequest {
   std::string model_labels;  // the file that options.model_labels come from; empty: none
 };
 // "auto", "on" or "off".
+// The device that pictures are embedded on where `word` names it or, being empty, does not.
+Result<std::string> device_for_learning(const std::string& word, bool compiles);
+
 Result<Mirroring> mirroring_from(std::string_view word);
 
 // Names are those of the command's options with _ for -: {"method": "imprint", "model": ..., "data": ..., "output":

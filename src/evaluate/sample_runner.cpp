@@ -32,7 +32,9 @@ Result<std::unique_ptr<cpu::Interpreter>> make_interpreter(const std::shared_ptr
   settings.tflite_release = options.tflite_release;
   settings.float_sums = options.float_sums;
   settings.budget = options.budget;
-  if (options.on_device) {
+  if (options.place.device != nullptr) {
+    settings.foreign_ops.push_back(runtime::edge_tpu_op(options.place.device));
+  } else if (options.place.is_emulated) {
     const device::Options how{.budget = options.budget};
     settings.foreign_ops.push_back(runtime::edge_tpu_op(std::make_shared<device::Device>(how)));
   }
@@ -94,8 +96,8 @@ void run_worker(cpu::Interpreter& interpreter, const ir::Model& model, const dat
 Result<RunnerReport> run_samples(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
                                  const RunnerOptions& options,
                                  const std::function<Status(std::int64_t sample, cpu::Interpreter&)>& answer) {
-  REEF_REQUIRE(options.on_device || !has_edge_tpu_op(*model),
-               "the model is compiled for the Edge TPU: add --device virtual to run it");
+  REEF_REQUIRE(options.place.has_edge_tpu() || !has_edge_tpu_op(*model),
+               "the model is compiled for the Edge TPU: add --device virtual or --device usb to run it");
   const auto start = Clock::now();
   Work work;
   work.all = source.size();

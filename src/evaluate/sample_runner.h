@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a model on many samples, shared out over threads: one interpreter (and one virtual device) for each thread, each
-// sample on its own from the same state.
+// Runs a model on many samples, shared out over threads: one interpreter (and one emulated chip) for each thread, each
+// sample on its own from the same state. A real device is shared by all threads.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@
 #include "base/status.h"
 #include "data/sample_source.h"
 #include "execute/cpu/interpreter.h"
+#include "runtime/placement.h"
 
 namespace reef::evaluate {
 
 struct RunnerOptions {
   int threads = 1;
-  bool on_device = false;  // Edge TPU ops on a virtual device; else a model that has them is refused
+  runtime::Placement place;  // of Edge TPU ops
   ops::TfliteRelease tflite_release = ops::TfliteRelease::kCurrent;
   ops::FloatSums float_sums = ops::FloatSums::kAsTflite;
   // Told after every sample how many are done; one call at a time.

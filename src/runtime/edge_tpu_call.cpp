@@ -6,6 +6,8 @@
 #include <string>
 
 #include "formats/darwinn/reader.h"
+#include "host/programs.h"
+#include "host/tensors.h"
 
 namespace reef::runtime {
 namespace {
@@ -14,10 +16,13 @@ namespace {
 constexpr std::string_view kVariableSuffix = "_variable_output";
 
 Status check_size(const CallTensor& tensor, const darwinn::Layer& layer) {
-  REEF_REQUIRE(tensor.bytes == device::tensor_bytes(layer), "tensor '{}' has {} bytes, the package was compiled for {}",
-               layer.name, tensor.bytes, device::tensor_bytes(layer));
+  REEF_REQUIRE(tensor.bytes == host::tensor_bytes(layer), "tensor '{}' has {} bytes, the package was compiled for {}",
+               layer.name, tensor.bytes, host::tensor_bytes(layer));
   return ok_status();
 }
+
+// Of a layer whose size has been checked.
+std::size_t bytes_of(const darwinn::Layer& layer) { return static_cast<std::size_t>(host::tensor_bytes(layer)); }
 
 }  // namespace
 
@@ -26,7 +31,7 @@ Result<EdgeTpuCall::TensorRef> EdgeTpuCall::find_input(std::span<const CallTenso
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_present || inputs[i].name != layer.name) continue;
     REEF_RETURN_IF_ERROR(check_size(inputs[i], layer));
-    return TensorRef{i, false};
+    return TensorRef{i, false, bytes_of(layer)};
   }
   return invalid_input("the package has an input '{}' that no tensor of the op is called", layer.name);
 }
@@ -37,28 +42,30 @@ Result<EdgeTpuCall::TensorRef> EdgeTpuCall::find_output(std::span<const CallTens
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].name != layer.name) continue;
     REEF_RETURN_IF_ERROR(check_size(outputs[i], layer));
-    return TensorRef{i, false};
+    return TensorRef{i, false, bytes_of(layer)};
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_present || !inputs[i].is_variable) continue;
     if (std::string(inputs[i].name) + std::string(kVariableSuffix) != layer.name) continue;
     REEF_RETURN_IF_ERROR(check_size(inputs[i], layer));
-    return TensorRef{i, true};
+    return TensorRef{i, true, bytes_of(layer)};
   }
   return invalid_input("the package has an output '{}' that no tensor of the op is called", layer.name);
 }
 
-Result<EdgeTpuCall> EdgeTpuCall::create(const Bytes& custom_options, std::span<const CallTensor> inputs,
-                                        std::span<const CallTensor> outputs) {
+Result<EdgeTpuCall> EdgeTpuCall::create(std::shared_ptr<EdgeTpu> device, const Bytes& custom_options,
+                                        std::span<const CallTensor> inputs, std::span<const CallTensor> outputs) {
   EdgeTpuCall call;
-  REEF_ASSIGN_OR_RETURN(darwinn::CustomOptions options, darwinn::read_custom_options(custom_options));
-  REEF_ASSIGN_OR_RETURN(call.package_, device::LoadedPackage::load(std::move(options.package)));
-  for (const darwinn::Layer& layer : call.package_->inputs()) {
+  call.device_ = std::move(device);
+  REEF_ASSIGN_OR_RETURN(const darwinn::CustomOptions options, darwinn::read_custom_options(custom_options));
+  REEF_ASSIGN_OR_RETURN(call.package_, call.device_->load(options.package));
+  REEF_ASSIGN_OR_RETURN(const host::Programs programs, host::find_programs(options.package));
+  for (const darwinn::Layer& layer : programs.execution->input_layers) {
     REEF_ASSIGN_OR_RETURN(const TensorRef input, find_input(inputs, layer));
     call.inputs_.push_back(input);
   }
   std::set<std::size_t> written;
-  for (const darwinn::Layer& layer : call.package_->outputs()) {
+  for (const darwinn::Layer& layer : programs.execution->output_layers) {
     REEF_ASSIGN_OR_RETURN(const TensorRef output, find_output(inputs, outputs, layer));
     call.outputs_.push_back(output);
     if (!output.is_variable) written.insert(output.index);
@@ -68,14 +75,12 @@ Result<EdgeTpuCall> EdgeTpuCall::create(const Bytes& custom_options, std::span<c
   return call;
 }
 
-Status EdgeTpuCall::run(device::Device& device, std::span<std::byte* const> inputs,
-                        std::span<std::byte* const> outputs) const {
-  std::vector<std::span<const std::uint8_t>> tensors;
-  for (std::size_t k = 0; k < inputs_.size(); ++k) {
-    const auto bytes = static_cast<std::size_t>(device::tensor_bytes(package_->inputs()[k]));
-    tensors.emplace_back(reinterpret_cast<const std::uint8_t*>(inputs[inputs_[k].index]), bytes);
+Status EdgeTpuCall::run(std::span<std::byte* const> inputs, std::span<std::byte* const> outputs) const {
+  EdgeTpu::Inputs tensors;
+  for (const TensorRef& ref : inputs_) {
+    tensors.emplace_back(reinterpret_cast<const std::uint8_t*>(inputs[ref.index]), ref.bytes);
   }
-  REEF_ASSIGN_OR_RETURN(const auto results, device.run(package_, tensors));
+  REEF_ASSIGN_OR_RETURN(const EdgeTpu::Tensors results, device_->run(package_, tensors));
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     const TensorRef& ref = outputs_[k];
     std::byte* const target = ref.is_variable ? inputs[ref.index] : outputs[ref.index];

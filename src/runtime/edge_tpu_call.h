@@ -14,7 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "execute/device/device.h"
+#include "runtime/edge_tpu.h"
 
 namespace reef::runtime {
 
@@ -28,25 +28,26 @@ struct CallTensor {
 
 class EdgeTpuCall {
  public:
-  // Fails on options that are no package, on a package without code, and where names or sizes do not meet.
-  static Result<EdgeTpuCall> create(const Bytes& custom_options, std::span<const CallTensor> inputs,
-                                    std::span<const CallTensor> outputs);
+  // Fails on options that are no package, on a package that the device cannot execute, and where names or sizes do not
+  // meet.
+  static Result<EdgeTpuCall> create(std::shared_ptr<EdgeTpu> device, const Bytes& custom_options,
+                                    std::span<const CallTensor> inputs, std::span<const CallTensor> outputs);
 
   // The op's tensors as in create(), by position; null for inputs that were left out. Variables are written.
-  Status run(device::Device& device, std::span<std::byte* const> inputs, std::span<std::byte* const> outputs) const;
-
-  const device::LoadedPackage& package() const { return *package_; }
+  Status run(std::span<std::byte* const> inputs, std::span<std::byte* const> outputs) const;
 
  private:
   struct TensorRef {
     std::size_t index = 0;
     bool is_variable = false;  // an input that the op changes; else an input or an output
+    std::size_t bytes = 0;
   };
   static Result<TensorRef> find_input(std::span<const CallTensor> inputs, const darwinn::Layer& layer);
   static Result<TensorRef> find_output(std::span<const CallTensor> inputs, std::span<const CallTensor> outputs,
                                        const darwinn::Layer& layer);
 
-  std::shared_ptr<const device::LoadedPackage> package_;
+  std::shared_ptr<EdgeTpu> device_;
+  EdgeTpu::Loaded package_;
   std::vector<TensorRef> inputs_, outputs_;  // by layer
 };
 

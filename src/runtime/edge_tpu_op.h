@@ -6,13 +6,13 @@
 
 #include "execute/cpu/interpreter.h"
 #include "execute/device/device.h"
-#include "runtime/virtual_devices.h"
+#include "runtime/edge_tpu.h"
 
 namespace reef::runtime {
 
-// For InterpreterOptions::foreign_ops. The device may serve several interpreters of one thread.
-cpu::ForeignOp edge_tpu_op(std::shared_ptr<device::Device> device);
-// The same on a device that interpreters of several threads share.
-cpu::ForeignOp edge_tpu_op(std::shared_ptr<VirtualDevice> device);
+// For InterpreterOptions::foreign_ops. Interpreters of several threads may share the device.
+cpu::ForeignOp edge_tpu_op(std::shared_ptr<EdgeTpu> device);
+// The same on the caller's own emulated chip, which may serve several interpreters of one thread.
+cpu::ForeignOp edge_tpu_op(std::shared_ptr<device::Device> chip);
 
 }  // namespace reef::runtime

@@ -12,6 +12,7 @@
 #include "formats/darwinn/reader.h"
 #include "formats/darwinn/without_code.h"
 #include "formats/darwinn/writer.h"
+#include "runtime/devices.h"
 #include "runtime/edge_tpu_op.h"
 #include "runtime/sample_runnable.h"
 
@@ -44,7 +45,7 @@ TEST(VirtualDevices, WhatIsNotThereIsRefused) {
   for (const char* selector : {"x", "usb:", "usb:a", ":-1", "usb:0:0", "tpu:0"}) {
     EXPECT_NE(found(devices, selector).find("is no device"), std::string::npos) << selector;
   }
-  EXPECT_NE(found({}, "").find("there is no virtual Edge TPU"), std::string::npos);
+  EXPECT_NE(found({}, "").find("there is no Edge TPU"), std::string::npos);
   EXPECT_TRUE(make_devices("none").value().empty());
   EXPECT_FALSE(make_devices("usb,,pci").ok());
   EXPECT_FALSE(make_devices("gpu").ok());
@@ -52,8 +53,7 @@ TEST(VirtualDevices, WhatIsNotThereIsRefused) {
 
 ir::Model sample() { return testing::compiled_from(testing::sample_weights()); }
 
-Result<std::unique_ptr<cpu::Interpreter>> interpreter_on(const std::shared_ptr<VirtualDevice>& device,
-                                                         ir::Model model) {
+Result<std::unique_ptr<cpu::Interpreter>> interpreter_on(const std::shared_ptr<EdgeTpu>& device, ir::Model model) {
   cpu::InterpreterOptions options;
   options.foreign_ops.push_back(edge_tpu_op(device));
   auto created = cpu::Interpreter::create(std::make_shared<const ir::Model>(std::move(model)), options);
@@ -95,8 +95,8 @@ TEST(VirtualDevices, EightThreadsOnOneDevice) {
 
 // The parent's device is in the middle of a run nearly always; the child's is a device of its own.
 TEST(VirtualDevices, AChildOfForkRunsWhileTheParentsThreadsDo) {
-  ASSERT_TRUE(set_virtual_devices("usb").ok());
-  const auto device = virtual_devices().value()[0];
+  ASSERT_TRUE(set_devices("usb").ok());
+  const auto device = devices().value()[0];
   std::atomic<bool> stops = false;
   const auto keep_running = [&] {
     auto interpreter = interpreter_on(device, sample());
@@ -111,7 +111,7 @@ TEST(VirtualDevices, AChildOfForkRunsWhileTheParentsThreadsDo) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(20);  // seconds; a child that hangs is ended
-      auto interpreter = interpreter_on(virtual_devices().value()[0], sample());
+      auto interpreter = interpreter_on(devices().value()[0], sample());
       const bool runs = interpreter.ok() && (*interpreter)->invoke().ok() && (*interpreter)->invoke().ok();
       ::_exit(runs && device->use().runs == 2 && device->use().parameter_loads == 1 ? 0 : 1);
     }

@@ -46,14 +46,16 @@ class Tensor(Structure):
 
 
 class DeviceInfo(Structure):
-    _fields_ = [("selector", c_char_p), ("path", c_char_p), ("is_usb", c_int32), ("reserved_0", c_int32),
-                ("runs", c_int64), ("parameter_loads", c_int64), ("reserved", c_void_p * 4)]
+    _fields_ = [("selector", c_char_p), ("path", c_char_p), ("is_usb", c_int32), ("is_real", c_int32),
+                ("runs", c_int64), ("parameter_loads", c_int64), ("state", c_char_p), ("detail", c_char_p),
+                ("reserved", c_void_p * 2)]
 
 
 class Options(Structure):
     _fields_ = [("struct_size", c_size_t), ("device", c_char_p), ("threads", c_int32), ("profile", c_int32),
                 ("tflite_2_9", c_int32), ("preserve_all_tensors", c_int32), ("time_limit_seconds", c_double),
-                ("max_memory_bytes", c_int64), ("fused_floats", c_int32), ("reserved", c_int32 * 3)]
+                ("max_memory_bytes", c_int64), ("fused_floats", c_int32), ("reserved", c_int32 * 3),
+                ("clock", c_char_p), ("firmware", c_char_p)]
 
 
 class OpProfile(Structure):
@@ -104,6 +106,7 @@ _STATUS = {
     "reef_interpreter_invoke": [_HANDLE],
     "reef_interpreter_reset_variables": [_HANDLE],
     "reef_interpreter_device": [_HANDLE, POINTER(DeviceInfo)],
+    "reef_interpreter_device_notes": [_HANDLE, POINTER(c_void_p)],
     "reef_interpreter_profile": [_HANDLE, c_size_t, POINTER(OpProfile)],
     "reef_interpreter_memory": [_HANDLE, POINTER(c_int64), POINTER(c_int64)],
     "reef_pipeline_create": [POINTER(c_void_p), c_size_t, c_size_t, _OUT],

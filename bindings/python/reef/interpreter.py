@@ -3,7 +3,7 @@
 
     from reef import Interpreter, load_delegate      # instead of: from tflite_runtime.interpreter import ...
 
-Models compiled for the Edge TPU run on a virtual one, with or without a delegate; a delegate only chooses which.
+Models compiled for the Edge TPU run on one, real or virtual, with or without a delegate; a delegate only chooses which.
 """
 
 from __future__ import annotations
@@ -22,19 +22,23 @@ from ._library import Error, check, lib
 
 
 class Delegate:
-    """What load_delegate returns: the choice of a virtual Edge TPU."""
+    """What load_delegate returns: the choice of an Edge TPU and its clock."""
 
     def __init__(self, library: str = "", options: Optional[Dict[str, Any]] = None):
         self.library = library
-        self.device = str((options or {}).get("device", ""))
-        found = ctypes.c_size_t()
-        check(lib.reef_device_find(self.device.encode(), byref(found)))
+        given = options or {}
+        self.device = str(given.get("device", ""))
+        self.clock = str(given.get("Performance", ""))
+        if not self.device.startswith("virtual"):  # which exists always
+            found = ctypes.c_size_t()
+            check(lib.reef_device_find(self.device.encode(), byref(found)))
 
 
 def load_delegate(library: str = "libedgetpu.so.1", options: Optional[Dict[str, Any]] = None) -> Delegate:
     """Takes the place of tflite_runtime's function of this name. The library is not loaded: Reef is built in.
 
-    options: {"device": ":0" | "usb" | "usb:1" | "pci" | "pci:0"}; others of libedgetpu mean nothing here.
+    options: "device": ":0" | "usb" | "usb:1" | "pci" | "pci:0" | a path | "virtual"; "Performance": the clock of a real
+    device, "Max" | "High" | "Medium" | "Low". Others of libedgetpu mean nothing here.
     Raises ValueError where there is no such device.
     """
     return Delegate(library, options)
@@ -109,7 +113,8 @@ class _Model:
 
 
 class Interpreter:
-    """Runs a .tflite model: plain ones on the CPU, the compiled part of _edgetpu.tflite ones on a virtual Edge TPU.
+    """Runs a .tflite model: plain ones on the CPU, the compiled part of _edgetpu.tflite ones on an Edge TPU: a real one if
+    the machine has one, else a virtual one.
 
     As with tflite_runtime: allocate_tensors(), set_tensor() or tensor(), invoke(), get_tensor(). One interpreter belongs
     to one thread at a time; separate ones are independent, and compute at the same time (the GIL is released).
@@ -117,10 +122,12 @@ class Interpreter:
     Args:
       model_path: the file.
       model_content: or its bytes.
-      experimental_delegates: at most one matters: of load_delegate(), it says which virtual Edge TPU.
+      experimental_delegates: at most one matters: of load_delegate(), it says which Edge TPU.
       num_threads: of the CPU.
       experimental_preserve_all_tensors: get_tensor() also has what operators inside the model computed.
-      device: the same as a delegate: None (any, where the model needs one), "cpu", ":0", "usb:1", "pci", ...
+      device: the same as a delegate: None (any, where the model needs one), "cpu", ":0", "usb:1", "pci", "virtual", ...
+      clock: of a real device: "max", "high", "medium", "low"; None: the one that it has, else max.
+      firmware: file for sticks that wait for it; None: $REEF_FIRMWARE, else an installed libedgetpu.so.1.
       profile: measure every operator; see profile().
       tflite_release: "current" or "2.9": whose kernels to equal where releases differ.
       time_limit: seconds that an invocation may take; 0: any.
@@ -137,7 +144,8 @@ class Interpreter:
                  experimental_disable_delegate_node_fusion: bool = False,
                  experimental_force_delegate_node_profiling: bool = False, *, device: Optional[str] = None,
                  profile: bool = False, tflite_release: str = "current", time_limit: float = 0.0,
-                 fused_floats: bool = False):
+                 fused_floats: bool = False, clock: Optional[str] = None,
+                 firmware: Optional[Union[str, os.PathLike]] = None):
         if model_path is None and model_content is None:
             raise ValueError("`model_path` or `model_content` must be specified.")
         if model_path is not None and model_content is not None:
@@ -150,6 +158,7 @@ class Interpreter:
             if not isinstance(delegate, Delegate):
                 raise ValueError("delegates of another runtime cannot be used here; reef.load_delegate makes one")
             device = device if device is not None else delegate.device
+            clock = clock if clock is not None else delegate.clock
         self._model = _Model(None if model_path is None else os.fspath(model_path), model_content)
         options = _library.Options()
         lib.reef_options_init(byref(options))
@@ -159,6 +168,8 @@ class Interpreter:
         options.preserve_all_tensors = int(experimental_preserve_all_tensors)
         options.time_limit_seconds = time_limit
         options.fused_floats = int(fused_floats)
+        options.clock = clock.encode() if clock else None
+        options.firmware = os.fsencode(firmware) if firmware else None
         value = ctypes.c_void_p()
         check(lib.reef_interpreter_create(self._model.handle.value, byref(options), byref(value)))
         self._handle = _library.Handle(value, lib.reef_interpreter_free)
@@ -290,9 +301,18 @@ class Interpreter:
     # ---- Reef's own ----
 
     def device(self) -> Optional[str]:
-        """The virtual Edge TPU in use, such as "usb:0"; None where all runs on the CPU."""
+        """The Edge TPU in use, such as "usb:0"; None where all runs on the CPU."""
         info = _library.DeviceInfo()
         return None if lib.reef_interpreter_device(self._value, byref(info)) else info.selector.decode()
+
+    def device_notes(self) -> List[str]:
+        """What went wrong with the device and was mended since the last call; of all its users."""
+        text = ctypes.c_void_p()
+        check(lib.reef_interpreter_device_notes(self._value, byref(text)))
+        try:
+            return ctypes.string_at(text.value).decode("utf-8", "replace").splitlines()
+        finally:
+            lib.reef_string_free(text)
 
     def profile(self) -> List[OpProfile]:
         """Time of every operator over all invocations (measured); empty unless the interpreter was made to profile."""

@@ -112,7 +112,7 @@ class Errors(unittest.TestCase):
         for device in (":1000", "foo", "usb:77"):
             with self.assertRaisesRegex(ValueError, "Failed to load delegate"):
                 edgetpu.make_interpreter(str(CREATURES), device=device)
-        with self.assertRaisesRegex(ValueError, "there is no virtual Edge TPU ':1000'; there are"):
+        with self.assertRaisesRegex(ValueError, "there is no Edge TPU ':1000'; there are"):
             edgetpu.load_edgetpu_delegate({"device": ":1000"})
 
     def test_files(self):

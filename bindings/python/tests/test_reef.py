@@ -119,7 +119,7 @@ class InterpreterTest(CompiledModels):
         self.assertIsNone(started(CREATURES).device())
         with self.assertRaisesRegex(reef.UnsupportedError, "compiled for the Edge TPU"):
             reef.Interpreter(self.compiled[CREATURES], device="cpu")
-        with self.assertRaisesRegex(ValueError, "there is no virtual Edge TPU 'usb:9'"):
+        with self.assertRaisesRegex(ValueError, "there is no Edge TPU 'usb:9'"):
             reef.load_delegate("libedgetpu.so.1", {"device": "usb:9"})
 
     def test_arrays_are_the_tensors_memory(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As pycoral.utils.edgetpu, on virtual Edge TPUs."""
+"""As pycoral.utils.edgetpu, on real and virtual Edge TPUs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make_interpreter(model_path_or_content: Union[str, "os.PathLike[str]", bytes
 
 
 def get_runtime_version() -> str:
-    return f"BuildLabel(Reef {__version__}, virtual Edge TPUs), RuntimeVersion(14)"
+    return f"BuildLabel(Reef {__version__}), RuntimeVersion(14)"
 
 
 def set_verbosity(verbosity: int) -> bool:
@@ -90,14 +90,14 @@ def invoke_with_membuffer(interpreter: Interpreter, buffer: int, size: int) -> N
 
 
 def supports_dmabuf(interpreter: Interpreter) -> bool:
-    """No: virtual Edge TPUs share no memory with drivers."""
+    """No: tensors are copied."""
     return False
 
 
 def invoke_with_dmabuffer(interpreter: Interpreter, dma_fd: int, size: int) -> None:
     """Refused, as by every device for which supports_dmabuf() says no."""
     _require_ready(interpreter)
-    raise RuntimeError("virtual Edge TPUs take no DMA buffers; use run_inference()")
+    raise RuntimeError("DMA buffers cannot be used; use run_inference()")
 
 
 def _fill(interpreter: Interpreter, data: np.ndarray) -> None:

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// --device, --clock and --firmware: where the Edge TPU ops of a model run. One set of options for all commands.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/status.h"
+#include "runtime/placement.h"
+
+namespace reef::app {
+
+struct DeviceArguments {
+  std::string device = "cpu";
+  std::string clock;     // max, high, medium, low; empty: not said
+  std::string firmware;  // file; empty: not said
+};
+
+// `has_clock`: also --clock, for commands that have none of their own.
+void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_clock = true);
+
+// The place that was chosen. Says on standard error which device it is, and with its end what happened to it.
+class ChosenDevice {
+ public:
+  static Result<ChosenDevice> choose(const DeviceArguments& arguments);
+  ~ChosenDevice();
+  ChosenDevice(ChosenDevice&&) = default;
+  ChosenDevice& operator=(ChosenDevice&&) = delete;
+
+  const runtime::Placement& place() const { return place_; }
+  bool is_emulated() const { return place_.is_emulated; }
+
+ private:
+  explicit ChosenDevice(runtime::Placement place) : place_(std::move(place)) {}
+  runtime::Placement place_;
+};
+
+}  // namespace reef::app

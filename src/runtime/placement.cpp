@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/placement.h"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "runtime/devices.h"
+
+namespace reef::runtime {
+namespace {
+
+constexpr std::string_view kCpu = "cpu", kVirtual = "virtual", kAuto = "auto";
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+Placement emulated() {
+  Placement placement;
+  placement.name = kVirtual;
+  placement.is_emulated = true;
+  return placement;
+}
+
+// There is no such real device: what the machine shows instead.
+Status no_real_device(std::string_view word, const RealDevices& real) {
+  std::string seen;
+  for (const auto& device : real.devices) seen += (seen.empty() ? "" : ", ") + device->selector();
+  for (const std::string& note : real.notes) seen += (seen.empty() ? "" : "; ") + note;
+  return make_error(StatusCode::kNotFound,
+                    "there is no Edge TPU '{}' on this machine ({}): plug it in, or use --device virtual", word,
+                    seen.empty() ? "there is none at all" : seen);
+}
+
+}  // namespace
+
+std::string Placement::description() const {
+  if (device != nullptr) return describe(*device);
+  return is_emulated ? "the virtual Edge TPU" : "the CPU";
+}
+
+Status check_placement(std::string_view word) {
+  if (word == kCpu || word == kVirtual || word == kAuto || word.find('/') != std::string_view::npos) return ok_status();
+  const std::size_t colon = word.find(':');
+  const std::string_view kind = word.substr(0, colon);
+  const bool is_known = kind == "usb" || kind == "pci" || (kind.empty() && colon == 0);
+  REEF_REQUIRE(is_known && (colon == std::string_view::npos || is_number(word.substr(colon + 1))),
+               "'{}' is no device: give cpu, virtual, auto, usb, usb:N, pci or pci:N, counted from 0, or a path of "
+               "'reef devices'",
+               word);
+  return ok_status();
+}
+
+Result<Placement> find_placement(std::string_view word, const driver::SessionSettings& settings) {
+  REEF_RETURN_IF_ERROR(check_placement(word));
+  if (word == kCpu) return Placement{};
+  if (word == kVirtual) return emulated();
+  const bool are_named = std::getenv("REEF_DEVICES") != nullptr;
+  REEF_ASSIGN_OR_RETURN(const DeviceList list, devices());
+  const bool are_virtual = list.empty() || list.front()->is_virtual();
+  if (are_virtual && word == kAuto) {
+    Placement placement = emulated();
+    placement.notes = real_devices().notes;
+    placement.notes.insert(placement.notes.begin(), "there is no real Edge TPU: a virtual one is used");
+    return placement;
+  }
+  if (are_virtual && !are_named) return no_real_device(word, real_devices());
+  auto found = find_device(list, word);
+  if (!found.ok() && !are_named) return no_real_device(word, real_devices());
+  if (!found.ok()) return found.status();
+  Placement placement;
+  if ((*found)->is_virtual()) {
+    placement = emulated();
+    placement.notes.push_back(fmt::format("{} is virtual (REEF_DEVICES)", (*found)->selector()));
+    return placement;
+  }
+  const auto real = std::dynamic_pointer_cast<RealDevice>(*found);
+  const driver::DeviceCondition condition = real->condition();
+  REEF_ASSIGN_OR_RETURN(placement.device, open_device(*found, settings));
+  placement.name = placement.device->selector();
+  if (condition.speed != driver::UsbSpeed::kUnknown && !condition.detail.empty()) {
+    placement.notes.push_back(condition.detail);
+  }
+  return placement;
+}
+
+}  // namespace reef::runtime
