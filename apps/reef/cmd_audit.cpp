@@ -10,7 +10,9 @@
 #include "commands.h"
 #include "compiler/front_end.h"
 #include "console.h"
+#include "formats/darwinn/listing.h"
 #include "formats/darwinn/reader.h"
+#include "isa/combination.h"
 #include "limit_flags.h"
 
 namespace reef::app {
@@ -21,6 +23,7 @@ using Json = nlohmann::ordered_json;
 struct AuditArguments {
   std::string model;
   bool strict = false;
+  bool is_novel = false;
   bool json = false;
   LimitFlags limits;
 };
@@ -88,6 +91,47 @@ Status audit_model(const AuditArguments& arguments) {
   return invalid_input("{}: {} of {} programs cannot be shown to be sound", arguments.model, unsound, number);
 }
 
+Json novelty_json(const isa::Novelty& novelty) {
+  return {{"instruction", isa::info(novelty.opcode).mnemonic},
+          {"what", novelty.what},
+          {"nearest", novelty.nearest},
+          {"first_row", novelty.first_row},
+          {"times", novelty.times}};
+}
+
+// What a program does that no public program of Google's does. No fault, but a reason to look there first.
+Status list_novelties(const AuditArguments& arguments) {
+  REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult loaded,
+                        compiler::load_tflite_model(arguments.model, {.may_resize = true}));
+  REEF_ASSIGN_OR_RETURN(const isa::Listing listing, darwinn::list_programs(loaded.model));
+  REEF_REQUIRE(!listing.programs.empty(), "{} is not compiled for the Edge TPU; compile it first: reef compile {}",
+               arguments.model, arguments.model);
+  const std::int64_t files = isa::combination_table().files;
+  Json programs = Json::array();
+  std::size_t count = 0;
+  for (const isa::NamedProgram& program : listing.programs) {
+    const std::vector<isa::Novelty> novelties = isa::novelties_of(program.program);
+    count += novelties.size();
+    Json list = Json::array();
+    for (const isa::Novelty& novelty : novelties) list.push_back(novelty_json(novelty));
+    programs.push_back({{"name", program.name}, {"novel", list}});
+    if (arguments.json) continue;
+    for (const isa::Novelty& novelty : novelties) {
+      print_text("{}, row {}: {} {}{} ({} times)\n", program.name, novelty.first_row,
+                 isa::info(novelty.opcode).mnemonic, novelty.what,
+                 novelty.nearest.empty() ? "" : "; " + novelty.nearest, novelty.times);
+    }
+  }
+  if (arguments.json) {
+    const Json json = {{"model", arguments.model}, {"novel", count}, {"counted_files", files}, {"programs", programs}};
+    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    return ok_status();
+  }
+  print_text("{}: {} combinations of fields that none of {} public files of Google's compilers has\n", arguments.model,
+             count, files);
+  return ok_status();
+}
+
 }  // namespace
 
 void add_audit(CLI::App& app, Action& action) {
@@ -100,14 +144,20 @@ void add_audit(CLI::App& app, Action& action) {
       "--strict", arguments->strict,
       "Do not accept the one thing that Google's compilers 15 and 16 leave to timing: how fast a gathered "
       "vector's lines are taken off the ring");
+  command->add_flag("--novel", arguments->is_novel,
+                    "List instead what the program does that no public program of Google's does: combinations of "
+                    "fields of one instruction, and values of selections. `reef compile --conservative` avoids them");
   command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
   add_limit_flags(*command, arguments->limits);
   command->footer(
       "Exit code 0: sound, or sound but for what Google's own programs leave to timing (see --strict); 1: findings, or "
       "the\n"
       "walk could not be finished. docs/audit.md says what is proved.\n"
-      "Example:\n  reef audit model_edgetpu.tflite");
-  command->callback([arguments, &action] { action = [arguments] { return audit_model(*arguments); }; });
+      "With --novel the exit code is 0 whatever is found: what is new may be right.\n"
+      "Examples:\n  reef audit model_edgetpu.tflite\n  reef audit --novel model_edgetpu.tflite");
+  command->callback([arguments, &action] {
+    action = [arguments] { return arguments->is_novel ? list_novelties(*arguments) : audit_model(*arguments); };
+  });
 }
 
 }  // namespace reef::app

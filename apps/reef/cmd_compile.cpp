@@ -15,6 +15,7 @@
 #include "compile_sources.h"
 #include "compiler/compile.h"
 #include "compiler/compile_json.h"
+#include "compiler/conservative.h"
 #include "compiler/front_end.h"
 #include "compiler/google_text.h"
 #include "console.h"
@@ -105,6 +106,10 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
       ->transform(one_of(std::map<std::string, compiler::NoCode>{
           {"cpu", compiler::NoCode::kCpu}, {"package", compiler::NoCode::kPackage}, {"fail", compiler::NoCode::kFail}}))
       ->option_text("WHAT [cpu]");
+  command.add_flag_callback(
+      "--conservative", [&how] { how.generate = compiler::conservative(how.generate); },
+      "Only code whose instructions combine their fields as public programs of Google's do; what would need others "
+      "stays on the CPU (reef audit --novel lists them)");
   command.add_flag(
       "--explain", arguments.explain,
       "Also print tiles, memory map, passes, where parameters are kept and simulated cycles of every step");
