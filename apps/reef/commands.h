@@ -41,6 +41,7 @@ void add_quantize(CLI::App& app, Action& action);
 void add_retarget(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
+void add_virtual_usb(CLI::App& app, Action& action);
 
 // The whole program under the name of Google's compiler. Its exit code.
 int edgetpu_compiler_main(int argc, char** argv);

@@ -70,6 +70,7 @@ int run(int argc, char** argv) {
   reef::app::add_eval(app, action);
   reef::app::add_compare(app, action);
   reef::app::add_devices(app, action);
+  reef::app::add_virtual_usb(app, action);
   reef::app::add_verify(app, action);
   reef::app::add_audit(app, action);
   reef::app::add_disasm(app, action);

@@ -65,8 +65,21 @@ void CardChip::fetch_queue() {
     chunks_.push_back(std::move(chunk));
     head = (head + 1) % size;
     registers_[reg::kQueueFetchedHead] = registers_[reg::kQueueCompletedHead] = head;
+    write_status_block();
     fire(static_cast<int>(PcieInterrupt::kInstructionQueue), reg::kQueueInterruptControl, reg::kQueueInterruptStatus);
   }
+}
+
+// The head and whether something is wrong, where the host asked for them. A host that maps no page for it does not want
+// it.
+void CardChip::write_status_block() {
+  constexpr std::uint64_t kWritesStatus = 4;  // of the queue's control register
+  if ((read_core(reg::kQueueControl) & kWritesStatus) == 0) return;
+  std::array<std::uint8_t, 16> block{};
+  const std::uint64_t head = read_core(reg::kQueueCompletedHead);
+  for (std::size_t i = 0; i < 4; ++i) block[i] = static_cast<std::uint8_t>(head >> (8 * i));
+  block[4] = diagnosis_.empty() ? 0 : 1;
+  (void)write_page(read_core(reg::kQueueStatusBlock), block.data(), block.size());
 }
 
 void CardChip::work() {
@@ -99,12 +112,22 @@ void CardChip::fail(const Status& status, std::uint64_t error_bits) {
 
 // ---- Memory as the chip reaches it ----
 
+bool CardChip::read_page(std::uint64_t address, std::uint8_t* to, std::size_t bytes) const {
+  const std::uint8_t* const from = byte_at(address);
+  if (from != nullptr) std::copy_n(from, bytes, to);
+  return from != nullptr;
+}
+
+bool CardChip::write_page(std::uint64_t address, const std::uint8_t* from, std::size_t bytes) {
+  std::uint8_t* const to = byte_at(address);
+  if (to != nullptr) std::copy_n(from, bytes, to);
+  return to != nullptr;
+}
+
 bool CardChip::copy_from(std::uint64_t address, std::uint8_t* to, std::size_t bytes) const {
   while (bytes > 0) {
     const std::size_t part = std::min<std::size_t>(bytes, kPageBytes - address % kPageBytes);
-    const std::uint8_t* const from = byte_at(address);
-    if (from == nullptr) return false;
-    std::copy_n(from, part, to);
+    if (!read_page(address, to, part)) return false;
     address += part;
     to += part;
     bytes -= part;
@@ -114,7 +137,7 @@ bool CardChip::copy_from(std::uint64_t address, std::uint8_t* to, std::size_t by
 
 Status CardChip::check(std::uint64_t address, std::uint64_t bytes) const {
   for (std::uint64_t page = page_of(address); page < address + bytes; page += kPageBytes) {
-    REEF_REQUIRE(byte_at(page) != nullptr, "a transfer of {} bytes at {:#x}, which is not mapped", bytes, address);
+    REEF_REQUIRE(is_mapped(page), "a transfer of {} bytes at {:#x}, which is not mapped", bytes, address);
   }
   return ok_status();
 }
@@ -129,7 +152,7 @@ void CardChip::store(std::uint64_t address, const std::uint8_t* data, const std:
                      std::size_t bytes) {
   while (bytes > 0) {
     const std::size_t part = std::min<std::size_t>(bytes, kPageBytes - address % kPageBytes);
-    if (std::uint8_t* const to = byte_at(address); to != nullptr) std::copy_n(data, part, to);
+    (void)write_page(address, data, part);
     address += part;
     data += part;
     bytes -= part;

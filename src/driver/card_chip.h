@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,10 @@ namespace reef::driver {
 
 class CardChip : public device::AddressedHost {
  public:
-  explicit CardChip(int threads) : runner_(threads) { reset_core(); }
+  explicit CardChip(int threads, std::optional<isa::Misreading> misreading = std::nullopt)
+      : runner_(threads, misreading) {
+    reset_core();
+  }
 
   // As after a reset: everything from 0x40000 on is forgotten.
   void reset_core();
@@ -35,11 +39,17 @@ class CardChip : public device::AddressedHost {
   const std::string& why_it_failed() const { return diagnosis_; }
 
  protected:
-  // The byte at a device address, and those behind it up to the end of its page; null: nothing is mapped there.
-  virtual std::uint8_t* byte_at(std::uint64_t address) const = 0;
+  // The byte at a device address, and those behind it up to the end of its page; null: nothing is mapped there, or it
+  // is not this process's memory.
+  virtual std::uint8_t* byte_at(std::uint64_t /*address*/) const { return nullptr; }
+  // Bytes of one page, wherever they are. False: nothing is mapped there.
+  virtual bool is_mapped(std::uint64_t address) const { return byte_at(address) != nullptr; }
+  virtual bool read_page(std::uint64_t address, std::uint8_t* to, std::size_t bytes) const;
+  virtual bool write_page(std::uint64_t address, const std::uint8_t* from, std::size_t bytes);
 
  private:
   void fetch_queue();
+  void write_status_block();
   void fire(int interrupt, std::uint32_t control, std::uint32_t status);
   bool copy_from(std::uint64_t address, std::uint8_t* to, std::size_t bytes) const;
 

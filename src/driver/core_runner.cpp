@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/core_runner.h"
 
+#include <utility>
+#include <vector>
+
 namespace reef::driver {
 
 void CoreRunner::power_cycle() {
@@ -16,8 +19,12 @@ Status CoreRunner::start(std::span<const std::uint8_t> chunk, device::Host& host
     program_ = std::make_unique<device::Program>();
     interrupts_ = 0;
   }
+  std::vector<std::uint8_t> misread;
+  if (misreading_) {
+    if (auto changed = isa::apply(*misreading_, chunk); changed.ok()) misread = std::move(*changed);
+  }
   isa::UnknownList unknown;
-  Status status = device::append_chunk(*program_, chunk, unknown);
+  Status status = device::append_chunk(*program_, misread.empty() ? chunk : std::span(std::as_const(misread)), unknown);
   if (status.ok()) status = unknown.to_status();
   if (!status.ok()) {
     if (continues) (void)chip_.finish();  // clears its queues

@@ -7,16 +7,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/status.h"
 #include "execute/device/chip.h"
+#include "isa/misreading.h"
 
 namespace reef::driver {
 
 class CoreRunner {
  public:
-  explicit CoreRunner(int threads) : chip_(device::Options{.threads = threads}) {}
+  // With a misreading it is a chip that understands one thing differently.
+  explicit CoreRunner(int threads, std::optional<isa::Misreading> misreading = std::nullopt)
+      : chip_(device::Options{.threads = threads}), misreading_(misreading) {}
 
   // As after power-on: memories hold nothing.
   void power_cycle();
@@ -31,6 +35,7 @@ class CoreRunner {
 
  private:
   device::Chip chip_;
+  const std::optional<isa::Misreading> misreading_;
   bool has_run_ = false;                      // since the last power cycle
   std::unique_ptr<device::Program> program_;  // null: none is under way
   int interrupts_ = 0;                        // of the program under way

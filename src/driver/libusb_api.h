@@ -10,43 +10,9 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "driver/libusb_abi.h"
 
 namespace reef::driver {
-
-struct libusb_context;
-struct libusb_device;
-struct libusb_device_handle;
-
-struct LibusbDeviceDescriptor {
-  std::uint8_t length, type;
-  std::uint16_t usb_version;
-  std::uint8_t device_class, subclass, protocol, max_packet;
-  std::uint16_t vendor, product, device_version;
-  std::uint8_t manufacturer_text, product_text, serial_text, configurations;
-};
-static_assert(sizeof(LibusbDeviceDescriptor) == 18);
-
-struct LibusbTransfer {
-  libusb_device_handle* device;
-  std::uint8_t flags;
-  unsigned char endpoint, type;
-  unsigned int timeout;  // milliseconds; 0: none
-  int status;
-  int length, actual_length;
-  void (*callback)(LibusbTransfer*);
-  void* user_data;
-  unsigned char* buffer;
-  int iso_packets;
-};
-
-// Numbers of the library's enums.
-namespace libusb_number {
-inline constexpr int kSuccess = 0, kAccess = -3, kNoDevice = -4, kNotFound = -5, kBusy = -6, kTimeout = -7,
-                     kOverflow = -8, kPipe = -9;                                                          // errors
-inline constexpr int kCompleted = 0, kTimedOut = 2, kCancelled = 3, kStall = 4, kGone = 5, kTooMuch = 6;  // status
-inline constexpr unsigned char kBulk = 2, kInterrupt = 3;                                                 // types
-inline constexpr int kHighSpeed = 3, kSuperSpeed = 4;  // speeds; more are faster
-}  // namespace libusb_number
 
 struct LibusbApi {
   int (*init)(libusb_context**);

@@ -28,7 +28,8 @@ namespace reef::driver {
 class StickCore final : public device::Host {
  public:
   // Not strict: FIFOs have no end.
-  StickCore(bool is_strict, int threads) : is_strict_(is_strict), runner_(threads) {}
+  StickCore(bool is_strict, int threads, std::optional<isa::Misreading> misreading = std::nullopt)
+      : is_strict_(is_strict), runner_(threads, misreading) {}
 
   // ---- As the link sees it ----
 

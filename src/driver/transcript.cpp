@@ -126,6 +126,7 @@ std::string TranscriptEntry::text() const {
 
 void Transcript::add(TranscriptEntry entry) {
   const std::lock_guard lock(mutex_);
+  if (sink_) return sink_(entry);
   entries_.push_back(std::move(entry));
 }
 

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/usb.h"
@@ -32,6 +34,9 @@ struct TranscriptEntry {
 class Transcript {
  public:
   explicit Transcript(std::size_t most_bytes = 64) : most_bytes_(most_bytes) {}
+  // Entries are not kept, but handed on, one at a time.
+  explicit Transcript(std::function<void(const TranscriptEntry&)> sink, std::size_t most_bytes = 64)
+      : most_bytes_(most_bytes), sink_(std::move(sink)) {}
   void add(TranscriptEntry entry);
   std::vector<TranscriptEntry> entries() const;
   std::string text() const;
@@ -40,6 +45,7 @@ class Transcript {
 
  private:
   const std::size_t most_bytes_;
+  const std::function<void(const TranscriptEntry&)> sink_;
   mutable std::mutex mutex_;
   std::vector<TranscriptEntry> entries_;
 };

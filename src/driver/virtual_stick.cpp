@@ -24,6 +24,24 @@ constexpr std::array<std::uint8_t, 18> kDfuDescriptor = {0x12, 1,    0x10, 3, 0,
 // One interface of DFU; its functional descriptor says 256 bytes a block, version 1.1.
 constexpr std::array<std::uint8_t, 27> kDfuConfiguration = {9,    2, 27, 0, 1, 1,    0, 0x80, 0x38, 9, 4, 0,    0, 0,
                                                             0xfe, 1, 2,  0, 9, 0x21, 3, 0xe8, 3,    0, 1, 0x10, 1};
+// Its length at USB 3, 96 bytes, is published (coral-usb-oxidized): six endpoints with their companions. What stands in
+// it is deduced from how the endpoints are used.
+std::vector<std::uint8_t> application_configuration(UsbSpeed speed) {
+  constexpr std::array<std::uint8_t, 6> kEndpoints = {0x01, 0x02, 0x03, 0x81, 0x82, 0x83};
+  constexpr std::uint8_t kInterruptEndpoint = 0x83, kBulk = 2, kInterrupt = 3;
+  const bool is_super = speed == UsbSpeed::kSuper;
+  std::vector<std::uint8_t> bytes = {9, 2, 0, 0, 1, 1, 0, 0x80, 0x70, 9, 4, 0, 0, 6, 0xff, 0xff, 0xff, 0};
+  for (const std::uint8_t endpoint : kEndpoints) {
+    const bool is_interrupt = endpoint == kInterruptEndpoint;
+    const unsigned packet = is_interrupt ? 64 : is_super ? 1024 : 512;
+    bytes.insert(bytes.end(),
+                 {7, 5, endpoint, is_interrupt ? kInterrupt : kBulk, static_cast<std::uint8_t>(packet),
+                  static_cast<std::uint8_t>(packet >> 8), static_cast<std::uint8_t>(is_interrupt ? 1 : 0)});
+    if (is_super) bytes.insert(bytes.end(), {6, 0x30, static_cast<std::uint8_t>(is_interrupt ? 0 : 15), 0, 0, 0});
+  }
+  bytes[2] = static_cast<std::uint8_t>(bytes.size());
+  return bytes;
+}
 constexpr std::size_t kBlock = 256;
 constexpr std::uint16_t kUploadBlocks = 128;  // a stick returns 32 KiB, whatever it was sent
 constexpr std::uint8_t kIdle = 2, kDownloadIdle = 5, kError = 10;
@@ -46,7 +64,7 @@ constexpr Outcome kRefusal = {TransferEnd::kStalled, 0};
 std::span<const StickFaultInfo> stick_faults() { return kFaults; }
 
 VirtualStick::VirtualStick(const StickOptions& options)
-    : options_(options), core_(options.is_strict, options.threads), has_firmware_(options.has_firmware) {
+    : options_(options), core_(options.is_strict, options.threads, options.misreading), has_firmware_(options.has_firmware) {
   lose_power();
   has_firmware_ = options.has_firmware;
   if (options.was_put_to_sleep) registers_[reg::kScuCtrl3] = kAsleepPower;
@@ -78,6 +96,25 @@ void VirtualStick::plug_in() {
 bool VirtualStick::has_firmware() const {
   const std::lock_guard lock(mutex_);
   return has_firmware_;
+}
+
+std::uint64_t VirtualStick::generation() const {
+  const std::lock_guard lock(mutex_);
+  return generation_;
+}
+
+bool VirtualStick::is_on_bus() const {
+  const std::lock_guard lock(mutex_);
+  return is_present(Milliseconds(clock_ != nullptr ? clock_->load() : 0));
+}
+
+std::vector<std::uint8_t> VirtualStick::own_descriptor(std::uint16_t value) const {
+  constexpr std::size_t kMost = 256;
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint8_t> bytes(kMost);
+  const Outcome outcome = descriptor(value, bytes);
+  bytes.resize(outcome.ok() ? outcome.bytes : 0);
+  return bytes;
 }
 
 std::vector<std::uint8_t> VirtualStick::firmware() const {
@@ -154,7 +191,7 @@ void VirtualStick::reset_port() {
 // ---- Endpoint 0 ----
 
 Outcome VirtualStick::control(const SetupPacket& setup, std::span<std::uint8_t> data) {
-  if (setup.type == 0x80 && setup.request == 6) return descriptor(setup.value, data);
+  if ((setup.type & 0x60) == 0) return standard_request(setup, data);
   const std::uint32_t offset = setup.value | std::uint32_t{setup.index} << 16;
   if (has_firmware_) {
     const std::size_t width = setup.request == 0 ? 8 : 4;
@@ -172,10 +209,37 @@ Outcome VirtualStick::control(const SetupPacket& setup, std::span<std::uint8_t> 
   return kRefusal;
 }
 
+// Requests that every USB device answers (chapter 9 of the standard).
+Outcome VirtualStick::standard_request(const SetupPacket& setup, std::span<std::uint8_t> data) {
+  constexpr std::uint8_t kGetStatus = 0, kClearFeature = 1, kGetDescriptor = 6, kGetConfiguration = 8,
+                         kSetConfiguration = 9, kGetInterface = 10, kSetInterface = 11;
+  const auto answer = [&](std::initializer_list<std::uint8_t> bytes) {
+    const std::size_t part = std::min(bytes.size(), data.size());
+    std::copy_n(bytes.begin(), part, data.begin());
+    return done(part);
+  };
+  if (setup.type == 0x80 && setup.request == kGetDescriptor) return descriptor(setup.value, data);
+  if (setup.type == 0x80 && setup.request == kGetConfiguration) return answer({1});
+  if (setup.type == 0x81 && setup.request == kGetInterface) return answer({0});
+  const bool is_endpoint = (setup.type & 0x1f) == 2;
+  const std::size_t endpoint = (setup.index & 0x80) != 0 ? setup.index & 3u : 0;
+  if (setup.is_in() && setup.request == kGetStatus) {
+    return answer({static_cast<std::uint8_t>(is_endpoint && is_halted_[endpoint] ? 1 : 0), 0});
+  }
+  if (setup.type == 0x00 && setup.request == kSetConfiguration && setup.value <= 1) return done(0);
+  if (setup.type == 0x01 && setup.request == kSetInterface && setup.value == 0) return done(0);
+  if (setup.type == 0x02 && setup.request == kClearFeature && setup.value == 0) {
+    is_halted_[endpoint] = false;
+    return done(0);
+  }
+  return kRefusal;
+}
+
 Outcome VirtualStick::descriptor(std::uint16_t value, std::span<std::uint8_t> data) const {
+  const std::vector<std::uint8_t> configuration = application_configuration(options_.speed);
   std::span<const std::uint8_t> found;
   if (value == 0x0100) found = has_firmware_ ? kApplicationDescriptor : kDfuDescriptor;
-  if (value == 0x0200 && !has_firmware_) found = kDfuConfiguration;
+  if (value == 0x0200) found = has_firmware_ ? std::span<const std::uint8_t>(configuration) : kDfuConfiguration;
   if (found.empty()) return kRefusal;
   const std::size_t part = std::min(found.size(), data.size());
   std::copy_n(found.begin(), part, data.begin());

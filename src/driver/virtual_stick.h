@@ -42,6 +42,8 @@ struct StickOptions {
   bool was_put_to_sleep = false;
   UsbSpeed speed = UsbSpeed::kSuper;
   int threads = 1;  // that compute
+  // A chip that understands one thing differently, to see whether that is noticed.
+  std::optional<isa::Misreading> misreading = std::nullopt;
 };
 
 class VirtualBus;
@@ -60,6 +62,11 @@ class VirtualStick {
 
   bool has_firmware() const;
   std::vector<std::uint8_t> firmware() const;  // that it was sent
+  // How often it has left the bus: open handles of an earlier generation are of no use.
+  std::uint64_t generation() const;
+  bool is_on_bus() const;
+  // As GET_DESCRIPTOR answers it, without being an operation; empty: it has none.
+  std::vector<std::uint8_t> own_descriptor(std::uint16_t value) const;
   // Why the chip has stopped; empty: it has not.
   std::string diagnosis() const;
 
@@ -75,6 +82,7 @@ class VirtualStick {
   void reset_port();
   void wake_core();
   Outcome control(const SetupPacket& setup, std::span<std::uint8_t> data);
+  Outcome standard_request(const SetupPacket& setup, std::span<std::uint8_t> data);
   Outcome descriptor(std::uint16_t value, std::span<std::uint8_t> data) const;
   Outcome download(std::uint16_t block, std::span<const std::uint8_t> data);
   Outcome upload(std::uint16_t block, std::span<std::uint8_t> data) const;

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/card_service.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+
+namespace reef::driver {
+namespace {
+
+// Of the file: the registers lie where gasket maps them, and memory for the queue behind them.
+constexpr std::array<std::uint32_t, 3> kWindowOffsets = {0x40000, 0x44000, 0x48000};
+constexpr std::size_t kCoherentOffset = 8u << 20, kMostCoherentBytes = 64u << 10;
+constexpr std::size_t kFileBytes = kCoherentOffset + kMostCoherentBytes;
+
+constexpr unsigned kGasket = 0xdc, kApex = 0x7f;
+enum GasketCall : unsigned { kReset, kSetEvent, kClearEvent, kPartition = 7, kMap, kUnmap, kCoherent = 11, kMapFlags };
+
+constexpr std::chrono::microseconds kLook{50};
+constexpr int kLooksBetweenLocks = 40;
+
+std::uint32_t offset_of(std::size_t index) {
+  constexpr std::size_t kPerWindow = 4096 / 8;
+  return kWindowOffsets[index / kPerWindow] + static_cast<std::uint32_t>(index % kPerWindow * 8);
+}
+
+// Writes that start something come after those that say what.
+int rank_of(std::uint32_t offset) { return offset == reg::kQueueTail ? 2 : offset == reg::kQueueControl ? 1 : 0; }
+
+std::string describe(const serve::IoctlRequest& call) {
+  const auto& words = call.words;
+  const unsigned type = _IOC_TYPE(call.request), number = _IOC_NR(call.request);
+  if (type == kApex && number == 0) return fmt::format("gate clock {}, force idle {}", words[0], words[1]);
+  if (type == kApex && number == 1) return fmt::format("performance {}", words[0] & 0xffffffff);
+  if (type != kGasket) return fmt::format("unknown call {:#x}", call.request);
+  switch (number) {
+    case kSetEvent:
+      return fmt::format("event for interrupt {}", words[0]);
+    case kClearEvent:
+      return fmt::format("no event for interrupt {}", words[0]);
+    case kPartition:
+      return fmt::format("partition {}", words[1]);
+    case kMap:
+      return fmt::format("map {:#x} {:#x}", words[3], words[1]);
+    case kMapFlags:
+      return fmt::format("map {:#x} {:#x} {}", words[3], words[1], (words[4] & 0xffffffff) >> 1);
+    case kUnmap:
+      return fmt::format("unmap {:#x} {:#x}", words[3], words[1]);
+    case kCoherent:
+      return fmt::format("{} {:#x}", words[1] != 0 ? "coherent" : "coherent off", words[2]);
+    default:
+      return fmt::format("gasket call {}", number);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CardService>> CardService::create(int threads, std::string owner_file, Note note, Note warn) {
+  std::unique_ptr<CardService> service(
+      new CardService(threads, std::move(owner_file), std::move(note), std::move(warn)));
+  REEF_RETURN_IF_ERROR(service->make_file());
+  service->write_owner();
+  service->watcher_ = std::thread([card = service.get()] { card->watch(); });
+  return service;
+}
+
+CardService::~CardService() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+    changed_.notify_all();
+  }
+  if (watcher_.joinable()) watcher_.join();
+  if (memory_ != nullptr) ::munmap(memory_, kFileBytes);
+}
+
+Status CardService::make_file() {
+  const auto failure = [](std::string_view what) {
+    return make_error(StatusCode::kIoError, "{} for a virtual card failed: {}", what, std::strerror(errno));
+  };
+  file_ = FileDescriptor(::memfd_create("apex_0", MFD_CLOEXEC));
+  if (file_.get() < 0 || ::ftruncate(file_.get(), kFileBytes) != 0) return failure("making shared memory");
+  // An opening of its own, so that its lock is another one than theirs.
+  lock_ = FileDescriptor(::open(fmt::format("/proc/self/fd/{}", file_.get()).c_str(), O_RDWR | O_CLOEXEC));
+  if (lock_.get() < 0) return failure("opening shared memory");
+  void* const memory = ::mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (memory == MAP_FAILED) return failure("mapping shared memory");
+  memory_ = static_cast<std::uint8_t*>(memory);
+  publish();
+  return ok_status();
+}
+
+std::atomic_ref<std::uint64_t> CardService::register_at(std::size_t index) const {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_ + offset_of(index)));
+}
+
+void CardService::write_owner() const { std::ofstream(owner_file_) << owner_ << "\n"; }
+
+// ---- Watching registers ----
+
+void CardService::watch() {
+  std::unique_lock lock(mutex_);
+  for (int looks = 0; !stops_; ++looks) {
+    if (owner_ == 0) {
+      changed_.wait(lock, [&] { return stops_ || owner_ != 0; });
+      continue;
+    }
+    if (take_writes()) {
+      publish();
+      deliver();
+    }
+    if (looks % kLooksBetweenLocks == 0) close_if_unused();
+    lock.unlock();
+    std::this_thread::sleep_for(kLook);
+    lock.lock();
+  }
+}
+
+bool CardService::take_writes() {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> written;
+  for (std::size_t i = 0; i < kRegisters; ++i) {
+    const std::uint64_t value = register_at(i).load(std::memory_order_acquire);
+    if (value == published_[i]) continue;
+    published_[i] = value;
+    written.emplace_back(offset_of(i), value);
+  }
+  std::stable_sort(written.begin(), written.end(),
+                   [](const auto& a, const auto& b) { return rank_of(a.first) < rank_of(b.first); });
+  for (const auto& [offset, value] : written) {
+    note_(fmt::format("write {} {:#x}", register_name(offset), value));
+    write_core(offset, value);
+  }
+  if (why_it_failed() != reported_failure_) {
+    reported_failure_ = why_it_failed();
+    if (!reported_failure_.empty()) note_("the chip stops: " + reported_failure_);
+  }
+  return !written.empty();
+}
+
+// A register that the program writes at the same time keeps what the program wrote; the next look finds it.
+void CardService::publish() {
+  for (std::size_t i = 0; i < kRegisters; ++i) {
+    const std::uint64_t value = read_core(offset_of(i));
+    std::uint64_t expected = published_[i];
+    if (value == expected) continue;
+    if (register_at(i).compare_exchange_strong(expected, value, std::memory_order_acq_rel)) published_[i] = value;
+  }
+}
+
+void CardService::deliver() {
+  const std::uint32_t fired = take_fired();
+  for (const auto& [interrupt, event] : events_) {
+    constexpr std::uint64_t kOnce = 1;
+    if ((fired >> interrupt & 1) == 0) continue;
+    note_(fmt::format("interrupt {}", interrupt));
+    (void)!::write(event.get(), &kOnce, sizeof kOnce);
+  }
+}
+
+void CardService::close_if_unused() {
+  if (opening_ > 0 || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return;
+  ::flock(lock_.get(), LOCK_UN);
+  note_("close");
+  owner_ = 0;
+  write_owner();
+  reset();
+}
+
+void CardService::reset() {
+  reset_core();
+  pages_.clear();
+  events_.clear();
+  std::fill_n(memory_, kFileBytes, std::uint8_t{0});
+  published_ = {};
+  publish();
+}
+
+// ---- Calls ----
+
+int CardService::open(pid_t process) {
+  const std::lock_guard lock(mutex_);
+  if (owner_ != 0) close_if_unused();
+  if (owner_ != 0 && owner_ != process) return -EPERM;
+  note_("open");
+  owner_ = process;
+  ++opening_;
+  write_owner();
+  changed_.notify_all();
+  return file_.get();
+}
+
+void CardService::opened() {
+  const std::lock_guard lock(mutex_);
+  --opening_;
+}
+
+int CardService::call(pid_t process, serve::IoctlRequest& request, FileDescriptor file) {
+  const std::lock_guard lock(mutex_);
+  if (owner_ != process) return EPERM;
+  note_(describe(request));
+  auto& words = request.words;
+  const unsigned type = _IOC_TYPE(request.request), number = _IOC_NR(request.request);
+  if (type == kApex) return number <= 1 ? 0 : ENOTTY;
+  switch (number) {
+    case kReset:
+      reset();
+      return 0;
+    case kSetEvent:
+      if (words[0] >= kPcieInterrupts) return EINVAL;
+      if (file.get() < 0) return EBADF;
+      events_.insert_or_assign(words[0], std::move(file));
+      return 0;
+    case kClearEvent:
+      return events_.erase(words[0]) == 1 ? 0 : EINVAL;
+    case kPartition:
+      return words[0] == 0 ? 0 : EFAULT;
+    case kMap:
+    case kMapFlags:
+      return map(process, request);
+    case kUnmap:
+      return unmap(request);
+    case kCoherent:
+      if (words[1] != 0 && (words[2] == 0 || words[2] > kMostCoherentBytes)) return EINVAL;
+      words[3] = kCoherentOffset;
+      return 0;
+    default:
+      return ENOTTY;
+  }
+}
+
+int CardService::map(pid_t process, const serve::IoctlRequest& request) {
+  const std::uint64_t bytes = request.words[1], host = request.words[2], device = request.words[3];
+  if (request.words[0] != 0) return EFAULT;
+  if (bytes == 0 || bytes > kExtendedBytes || host % kPageBytes != 0 || device % kPageBytes != 0) return EINVAL;
+  const std::uint64_t whole = in_pages(bytes);
+  for (std::uint64_t at = 0; at < whole; at += kPageBytes) {
+    if (pages_.count(device + at) != 0) return EBUSY;
+  }
+  for (std::uint64_t at = 0; at < whole; at += kPageBytes) pages_[device + at] = {process, host + at};
+  return 0;
+}
+
+int CardService::unmap(const serve::IoctlRequest& request) {
+  const std::uint64_t bytes = request.words[1], device = request.words[3];
+  if (bytes == 0 || bytes > kExtendedBytes || device % kPageBytes != 0) return EINVAL;
+  for (std::uint64_t at = 0; at < in_pages(bytes); at += kPageBytes) pages_.erase(device + at);
+  return 0;
+}
+
+// ---- The program's memory ----
+
+bool CardService::is_mapped(std::uint64_t address) const {
+  return pages_.count(address / kPageBytes * kPageBytes) != 0;
+}
+
+bool CardService::read_page(std::uint64_t address, std::uint8_t* to, std::size_t bytes) const {
+  const auto page = pages_.find(address / kPageBytes * kPageBytes);
+  if (page == pages_.end()) return false;
+  const iovec here{to, bytes};
+  const iovec there{reinterpret_cast<void*>(page->second.address + address % kPageBytes), bytes};
+  const pid_t process = page->second.process;
+  return was_moved(process, ::process_vm_readv(process, &here, 1, &there, 1, 0), bytes);
+}
+
+bool CardService::write_page(std::uint64_t address, const std::uint8_t* from, std::size_t bytes) {
+  const auto page = pages_.find(address / kPageBytes * kPageBytes);
+  if (page == pages_.end()) return false;
+  const iovec here{const_cast<std::uint8_t*>(from), bytes};
+  const iovec there{reinterpret_cast<void*>(page->second.address + address % kPageBytes), bytes};
+  const pid_t process = page->second.process;
+  return was_moved(process, ::process_vm_writev(process, &here, 1, &there, 1, 0), bytes);
+}
+
+bool CardService::was_moved(pid_t process, ssize_t moved, std::size_t bytes) const {
+  if (moved == static_cast<ssize_t>(bytes)) return true;
+  if (!std::exchange(has_warned_, true)) {
+    warn_(
+        fmt::format("the virtual card cannot reach the memory of process {}: {} (the system has to allow "
+                    "process_vm_readv on child processes)",
+                    process, moved < 0 ? std::strerror(errno) : "it is not all there"));
+  }
+  return false;
+}
+
+}  // namespace reef::driver
