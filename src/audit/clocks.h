@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,10 @@ using Clocks = std::array<Clock, kAgents>;
 class Snapshot {
  public:
   Snapshot() = default;
-  explicit Snapshot(const Clocks& clocks) : body_(new Body{clocks, 1}) {}
+  explicit Snapshot(const Clocks& clocks) : body_(take_body()) {
+    body_->clocks = clocks;
+    body_->users = 1;
+  }
   Snapshot(const Snapshot& other) : body_(other.body_) {
     if (body_ != nullptr) ++body_->users;
   }
@@ -42,7 +46,7 @@ class Snapshot {
     return *this;
   }
   ~Snapshot() {
-    if (body_ != nullptr && --body_->users == 0) delete body_;
+    if (body_ != nullptr && --body_->users == 0) leave_body(std::unique_ptr<Body>(body_));
   }
   const Clocks* get() const { return body_ == nullptr ? nullptr : &body_->clocks; }
   bool same_as(const Snapshot& other) const { return body_ == other.body_; }
@@ -50,8 +54,24 @@ class Snapshot {
  private:
   struct Body {
     Clocks clocks;
-    std::int64_t users;
+    std::int64_t users = 0;
   };
+  // Bodies are made and given up with every other signal. A walk stays on one thread.
+  static std::vector<std::unique_ptr<Body>>& spare_bodies() {
+    static thread_local std::vector<std::unique_ptr<Body>> spare;
+    return spare;
+  }
+  static constexpr std::size_t kMostSpare = 1024;
+  static void leave_body(std::unique_ptr<Body> body) {
+    if (spare_bodies().size() < kMostSpare) spare_bodies().push_back(std::move(body));
+  }
+  static Body* take_body() {
+    auto& spare = spare_bodies();
+    if (spare.empty()) return new Body;
+    Body* body = spare.back().release();
+    spare.pop_back();
+    return body;
+  }
   Body* body_ = nullptr;
 };
 
@@ -67,7 +87,7 @@ class Agent {
   explicit Agent(int number = 0) : number_(number) {}
   int number() const { return number_; }
   Clock now() const { return known_[static_cast<std::size_t>(number_)]; }
-  void tick() { ++known_[static_cast<std::size_t>(number_)]; }
+  void tick(Clock steps = 1) { known_[static_cast<std::size_t>(number_)] += steps; }
   bool knows(int agent, Clock clock) const { return known_[static_cast<std::size_t>(agent)] >= clock; }
   bool knows(const Stamp& stamp) const { return knows(stamp.agent, stamp.clock); }
   Stamp stamp() {
@@ -77,8 +97,12 @@ class Agent {
   // Whoever knows a moment of another agent has learned all that this one knew then.
   void learn(const Stamp& stamp) {
     if (knows(stamp) || stamp.knew.get() == nullptr) return;
-    const Clocks& other = *stamp.knew.get();
-    for (std::size_t i = 0; i < known_.size(); ++i) known_[i] = std::max(known_[i], other[i]);
+    // What it knew is learned once, however many of its moments are learned after that.
+    if (!stamp.knew.same_as(learned_last_)) {
+      const Clocks& other = *stamp.knew.get();
+      for (std::size_t i = 0; i < known_.size(); ++i) known_[i] = std::max(known_[i], other[i]);
+      learned_last_ = stamp.knew;
+    }
     auto& own = known_[static_cast<std::size_t>(stamp.agent)];
     own = std::max(own, stamp.clock);
     snapshot_ = {};
@@ -98,6 +122,7 @@ class Agent {
   int number_ = 0;
   Clocks known_{};
   Snapshot snapshot_;  // empty: what is known has changed since. Its own count may be behind
+  Snapshot learned_last_;
   std::vector<std::pair<Clock, std::uint32_t>> begun_;
 };
 

@@ -30,9 +30,20 @@ void CounterLog::add(const Stamp& stamp, std::int64_t count) {
 }
 
 bool CounterLog::find(std::int64_t number, Stamp& stamp) const {
-  const auto run = std::lower_bound(runs_.begin(), runs_.end(), number,
-                                    [](const Run& r, std::int64_t n) { return r.last_number < n; });
-  if (run == runs_.end()) return false;
+  if (runs_.empty() || number > runs_.back().last_number) return false;
+  // Mostly the run that was found last, or the next.
+  const auto holds = [&](std::size_t at) {
+    return runs_[at].last_number >= number && (at == 0 || runs_[at - 1].last_number < number);
+  };
+  auto run = runs_.begin() + static_cast<std::ptrdiff_t>(std::min(found_last_, runs_.size() - 1));
+  const auto at = static_cast<std::size_t>(run - runs_.begin());
+  if (at + 1 < runs_.size() && !holds(at) && holds(at + 1)) {
+    ++run;
+  } else if (!holds(at)) {
+    run = std::lower_bound(runs_.begin(), runs_.end(), number,
+                           [](const Run& r, std::int64_t n) { return r.last_number < n; });
+  }
+  found_last_ = static_cast<std::size_t>(run - runs_.begin());
   const std::int64_t steps = number - (run->last_number - run->count + 1);
   if (steps < 0) return false;
   stamp = run->first;
@@ -41,19 +52,20 @@ bool CounterLog::find(std::int64_t number, Stamp& stamp) const {
 }
 
 std::int64_t CounterLog::known_to(const Agent& agent) const {
-  // Signals are ordered, so who knows one knows those before it.
-  for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
-    if (!agent.knows(run->first)) continue;
-    if (agent.knows(run->first.agent, run->last_clock())) return run->last_number;
-    std::int64_t low = 0, high = run->count - 1;  // signal `low` is known, `high` is not
-    while (high - low > 1) {
-      const std::int64_t middle = (low + high) / 2;
-      const Clock clock = run->first.clock + static_cast<Clock>(middle) * run->distance;
-      (agent.knows(run->first.agent, clock) ? low : high) = middle;
-    }
-    return run->last_number - run->count + 1 + low;
+  // Signals are ordered, so who knows one knows those before it. Where they are not, which is a finding of its own,
+  // this may find fewer than are known, never more.
+  const auto behind =
+      std::partition_point(runs_.begin(), runs_.end(), [&](const Run& run) { return agent.knows(run.first); });
+  if (behind == runs_.begin()) return 0;
+  const Run& run = *std::prev(behind);
+  if (agent.knows(run.first.agent, run.last_clock())) return run.last_number;
+  std::int64_t low = 0, high = run.count - 1;  // signal `low` is known, `high` is not
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    const Clock clock = run.first.clock + static_cast<Clock>(middle) * run.distance;
+    (agent.knows(run.first.agent, clock) ? low : high) = middle;
   }
-  return 0;
+  return run.last_number - run.count + 1 + low;
 }
 
 void CounterLog::note_wait(const Agent& agent, std::int64_t number) {

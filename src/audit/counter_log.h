@@ -99,6 +99,7 @@ class CounterLog {
   static constexpr std::size_t kMostRuns = 1 << 15, kMostAsked = 1 << 12, kMostSettings = 4;
 
   std::deque<Run> runs_;
+  mutable std::size_t found_last_ = 0;  // index in runs_, or beyond its end
   Stamp last_;
   std::int64_t total_ = 0;
   std::uint16_t set_to_ = 0;

@@ -51,7 +51,7 @@ void Findings::add(const Observed& observed) {
   const auto bit = static_cast<std::uint16_t>(observed.tile >= 0 ? 1u << observed.tile : 0u);
   if (found != index_.end()) {
     Finding& finding = findings_[found->second];
-    ++finding.times;
+    finding.times += observed.times;
     finding.tiles |= bit;
     if (observed.address >= 0) {
       finding.first_address = std::min(finding.first_address, observed.address);
@@ -69,6 +69,7 @@ void Findings::add(const Observed& observed) {
   finding.tiles = bit;
   finding.memory = observed.memory;
   finding.first_address = finding.last_address = observed.address;
+  finding.times = observed.times;
   details_.push_back(observed.detail);
 }
 

@@ -23,6 +23,7 @@ struct Observed {
   std::string_view memory;    // lives as long as the walk
   std::int64_t address = -1;  // -1: none
   std::string detail;         // what the sentence says beyond this
+  std::uint64_t times = 1;
 };
 
 class Findings {

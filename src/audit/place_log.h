@@ -2,6 +2,7 @@
 // The last accesses to every place of a memory: who wrote it, and who has read it since.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,45 @@ class PlaceLog {
   int tile() const { return tile_; }
   bool holds(std::int64_t place) const { return place >= 0 && place < places_; }
   bool is_written(std::int64_t place) const { return written_[static_cast<std::size_t>(place)] != 0; }
+
+  // ---- Many places in a row ----
+  // What single accesses check, for `count` places from the first on, all within the memory. They are quick where one
+  // agent wrote all of them; false means that the places must be looked at one by one, not that something is wrong.
+
+  // The agent knows who wrote each of the places.
+  bool knows_writes(std::int64_t place, std::int64_t count, const Agent& agent) const {
+    const auto at = static_cast<std::size_t>(place), end = at + static_cast<std::size_t>(count);
+    const std::uint8_t writer = writers_[at];
+    std::uint8_t others = 0;
+    Clock last = 0;
+    for (std::size_t i = at; i < end; ++i) others |= static_cast<std::uint8_t>(writers_[i] ^ writer);
+    for (std::size_t i = at; i < end; ++i) last = std::max(last, written_[i]);
+    if (others == 0) return agent.knows(writer, last);
+    for (std::size_t i = at; i < end; ++i) {
+      if (!agent.knows(writers_[i], written_[i])) return false;
+    }
+    return true;
+  }
+  // The agent knows who read each of the places since it was written.
+  bool knows_reads(std::int64_t place, std::int64_t count, const Agent& agent) const {
+    const auto at = static_cast<std::size_t>(place), end = at + static_cast<std::size_t>(count);
+    for (std::size_t r = 0; r < readers_.size(); ++r) {
+      const Clock* reads = reads_[r].data();
+      Clock last = 0;
+      for (std::size_t i = at; i < end; ++i) last = std::max(last, reads[i]);
+      if (!agent.knows(readers_[r], last)) return false;
+    }
+    return true;
+  }
+  void note_reads(std::int64_t place, std::int64_t count, const Agent& agent, std::size_t reader) {
+    std::fill_n(reads_[reader].begin() + place, count, agent.now());
+  }
+  void note_writes(std::int64_t place, std::int64_t count, const Agent& agent) {
+    std::fill_n(written_.begin() + place, count, agent.now());
+    std::fill_n(writers_.begin() + place, count, static_cast<std::uint8_t>(agent.number()));
+  }
+
+  // ---- One place ----
 
   struct Conflict {
     int agent = -1;  // -1: none

@@ -14,6 +14,40 @@ constexpr std::size_t kMostQueued = 1 << 12;
 
 constexpr int unit_number(isa::Unit unit) { return static_cast<int>(unit); }
 
+// The same addresses in the same order with fewer dimensions: one that goes on where the dimension inside it ends is
+// joined with it. Positions stay the same, levels do not.
+isa::NestShape joined_dimensions(const isa::NestShape& nest) {
+  if (nest.clip_dim != 0) return nest;
+  isa::NestShape joined = nest;
+  joined.dims = 0;
+  joined.stride = {};
+  joined.count = {};
+  joined.pass_lengths = {};
+  joined.pass_lengths[0] = 1;
+  const int buffer_level = std::min(nest.buffer_level, nest.dims);
+  joined.buffer_level = 0;
+  for (int k = 0; k < nest.dims; ++k) {
+    const auto d = static_cast<std::size_t>(k);
+    const auto last = static_cast<std::size_t>(std::max(joined.dims - 1, 0));
+    const bool goes_on =
+        joined.dims > 0 && nest.stride[d] == joined.stride[last] * static_cast<std::uint64_t>(joined.count[last]);
+    // A pass of the double buffer must end with a dimension.
+    const bool may_join = nest.buffer_stride == 0 || k != buffer_level;
+    if (joined.dims > 0 && may_join && (goes_on || nest.count[d] == 1 || joined.count[last] == 1)) {
+      if (joined.count[last] == 1) joined.stride[last] = nest.stride[d];
+      joined.count[last] *= nest.count[d];
+    } else {
+      joined.stride[static_cast<std::size_t>(joined.dims)] = nest.stride[d];
+      joined.count[static_cast<std::size_t>(joined.dims)] = nest.count[d];
+      ++joined.dims;
+    }
+    const auto now = static_cast<std::size_t>(joined.dims);
+    joined.pass_lengths[now] = joined.pass_lengths[now - 1] * joined.count[now - 1];
+    if (k + 1 == buffer_level) joined.buffer_level = joined.dims;
+  }
+  return joined;
+}
+
 }  // namespace
 
 void Gate::open(const isa::NestShape& shape, std::span<const isa::Wait> list) {
@@ -238,10 +272,14 @@ void Walk::take_up(Worker& worker) {
   if (const auto* op = std::get_if<isa::TensorOperation>(&code)) {
     worker.first = isa::NestCursor(op->loops, 0);
     worker.first_gate.open(op->loops, op->waits);
-    worker.in = isa::NestCursor(op->in, worker.phases.first);
-    worker.param = isa::NestCursor(op->param, worker.phases.second);
+    worker.in_shape = joined_dimensions(op->in);
+    worker.param_shape = joined_dimensions(op->param);
+    worker.out_shape = joined_dimensions(op->out);
+    worker.single_steps_until = 0;
+    worker.in = isa::NestCursor(worker.in_shape, worker.phases.first);
+    worker.param = isa::NestCursor(worker.param_shape, worker.phases.second);
     worker.psum = isa::NestCursor(op->psum, 0);
-    worker.out = isa::NestCursor(op->out, worker.phases.out);
+    worker.out = isa::NestCursor(worker.out_shape, worker.phases.out);
     worker.first_passes.open(op->param, op->parameters);
     worker.second_passes.open(op->out, op->avdata);
     if (worker.phases_are_old) worker.uses_old_phases = true;

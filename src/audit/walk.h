@@ -79,13 +79,17 @@ struct Worker {
   const isa::Operation* operation = nullptr;
   isa::NestCursor first, second;  // source and destination; loops of a tensor instruction
   isa::NestCursor in, param, psum, out;
+  // What `in`, `param` and `out` walk: the instruction's nests, with dimensions joined.
+  isa::NestShape in_shape, param_shape, out_shape;
+  std::int64_t single_steps_until = 0;  // of a tensor instruction: the position before which steps are made singly
   Gate first_gate, second_gate;
   PassCount first_passes, second_passes;
   BufferPhases phases;
   bool phases_are_old = true;  // from before the program: no fence has restarted them
   bool uses_old_phases = false;
   BufferPhases initial_phases;
-  std::int64_t results = 0;  // of a tensor instruction
+  std::int64_t results = 0;           // of a tensor instruction
+  std::int64_t steps_of_nothing = 0;  // that computed with memory which nothing wrote, and are not noted yet
   // Ring receive, wide to narrow.
   bool header_done = false;
   std::int64_t header_line = 0, line_word = 0, lines_to_leave = 0, skipped_at = -1;
@@ -128,6 +132,9 @@ struct Fifo {
     return (address % units + units) % units;
   }
 };
+
+struct StepGroup;  // walk_rows.cpp
+struct StepRows;
 
 class Walk {
  public:
@@ -185,6 +192,7 @@ class Walk {
               int tile, std::int64_t address = -1);
   void report_here(FindingKind kind, const Agent& agent, std::string_view detail, std::string_view memory = {},
                    std::int64_t address = -1);
+  void note_steps_of_nothing(Worker& worker);
   std::uint32_t instruction_of(const Agent& agent) const { return agent.instruction_at(agent.now() + 1); }
   std::string_view name_of(const CounterLog& counter) const;
   int tile_of_counter(const CounterLog& counter) const;
@@ -202,6 +210,10 @@ class Walk {
   bool mesh(Worker& worker, const isa::Mesh& op);
   bool mesh_send(Worker& worker, const isa::Mesh& op, int direction);
   bool mesh_receive(Worker& worker, const isa::Mesh& op, int direction);
+  // Words of a line that is being packed or unpacked which lie side by side, and are neither held nor signalled.
+  static std::int64_t words_together(const isa::NestShape& nest, const isa::NestCursor& cursor, const Gate& gate,
+                                     std::int64_t line_word);
+  bool unpack_words(TileState& tile, Worker& worker, std::int64_t words);
   std::uint64_t read_line(TileState& tile, std::int64_t line, const Agent& agent, std::size_t reader);
   void write_line(TileState& tile, std::int64_t line, const Agent& agent, std::uint64_t written);
   void write_word(TileState& tile, std::int64_t word, const Agent& agent, bool is_written);
@@ -215,9 +227,18 @@ class Walk {
   void report_left_over();
   std::string held_by(Worker& worker);
 
+  // walk_rows.cpp
+  StepGroup group_of(const Worker& worker, const isa::TensorOperation& op) const;
+  // Carries out steps that can be looked at together and moves the nest of results on; 0: there are none.
+  std::int64_t tensor_steps(TileState& tile, Worker& worker, const isa::TensorOperation& op);
+  bool are_in_order(const TileState& tile, const Worker& worker, const StepRows& rows) const;
+  void note_rows(TileState& tile, Worker& worker, const isa::TensorOperation& op, const StepRows& rows);
+
   // walk_tensor.cpp
   bool tensor(Worker& worker, const isa::TensorOperation& op);
+  bool tensor_goes_on(TileState& tile, Worker& worker, const isa::TensorOperation& op);
   bool tensor_step(TileState& tile, Worker& worker, const isa::TensorOperation& op);
+  bool store_result(TileState& tile, Worker& worker, const isa::TensorOperation& op);
   void read_resampled(TileState& tile, Worker& worker, const isa::TensorOperation& op);
   bool read_bytes(TileState& tile, std::int64_t byte, std::int64_t bytes, const Agent& agent);
   bool read_scaling(TileState& tile, Worker& worker, const isa::TensorOperation& op);

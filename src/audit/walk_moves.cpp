@@ -139,6 +139,14 @@ bool Walk::ring_receive(Worker& worker, const isa::RingReceive& op) {
 
 // ---- Between the memories of a tile ----
 
+std::int64_t Walk::words_together(const isa::NestShape& nest, const isa::NestCursor& cursor, const Gate& gate,
+                                  std::int64_t line_word) {
+  if (nest.stride[0] != 1 || (nest.buffer_stride != 0 && nest.buffer_level == 0)) return 1;
+  std::int64_t words = std::min(cursor.run(), kLineWords - line_word);
+  if (gate.next_any != kNever) words = std::min(words, gate.next_any - cursor.position());
+  return words;
+}
+
 // A line is packed word by word, each as its waits permit, and stored when it is complete.
 bool Walk::narrow_to_wide(Worker& worker, const isa::NarrowToWide& op) {
   TileState& tile = tile_of_worker(worker);
@@ -149,9 +157,26 @@ bool Walk::narrow_to_wide(Worker& worker, const isa::NarrowToWide& op) {
     while (!worker.first.done() && worker.line_word < kLineWords &&
            (worker.line_word == 0 || !worker.first.begins_pass(op.line_level))) {
       if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+      const std::int64_t word = worker.first.address() + base;
+      // Several at once, if nothing is to be reported: nobody learns of one of them without the others.
+      const std::int64_t together =
+          op.line_level == 0 ? 1 : words_together(op.in, worker.first, worker.first_gate, worker.line_word);
+      if (together > 1 && tile.narrow->holds(word) && tile.narrow->holds(word + together - 1) &&
+          tile.narrow->knows_writes(word, together, agent)) {
+        if (!spend(together)) return false;
+        agent.tick(static_cast<Clock>(together));
+        statistics_.reads += together;
+        tile.narrow->note_reads(word, together, agent, kPackerReads);
+        for (std::int64_t i = 0; i < together; ++i) {
+          const bool is_written = tile.narrow_written[static_cast<std::size_t>(word + i)] != 0;
+          written |= std::uint64_t{is_written} << (worker.line_word + i);
+        }
+        worker.first.advance(together);
+        worker.line_word += together;
+        continue;
+      }
       if (!spend(1)) return false;
       agent.tick();
-      const std::int64_t word = worker.first.address() + base;
       read(*tile.narrow, word, agent, kPackerReads);
       if (tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0) {
         written |= std::uint64_t{1} << worker.line_word;
@@ -227,6 +252,29 @@ bool Walk::wide_to_scaling(Worker& worker, const isa::WideToNarrow& op) {
   return true;
 }
 
+// Words of the line that was read last. False: they must be looked at one by one. Nothing has happened then.
+bool Walk::unpack_words(TileState& tile, Worker& worker, std::int64_t words) {
+  Agent& agent = *worker.agent;
+  PlaceLog& log = *tile.narrow;
+  const std::int64_t word = worker.second.address(), line = worker.first.address();
+  if (!log.holds(word) || !log.holds(word + words - 1) || !tile.wide->holds(line)) return false;
+  if (!log.knows_writes(word, words, agent) || !log.knows_reads(word, words, agent)) return false;
+  if (!tile.wide->knows_writes(line, 1, agent)) return false;
+  // The line is read for each of them; the first time is over.
+  agent.tick(static_cast<Clock>(2 * words - 1));
+  statistics_.reads += words - 1;
+  statistics_.writes += words;
+  tile.wide->note_reads(line, 1, agent, kUnpackerReads);
+  log.note_writes(word, words, agent);
+  for (std::int64_t i = 0; i < words; ++i) {
+    const auto bit = static_cast<std::uint8_t>(worker.line_written >> (worker.line_word + i) & 1);
+    tile.narrow_written[static_cast<std::size_t>(word + i)] = bit;
+  }
+  worker.second.advance(words);
+  worker.line_word += words - 1;
+  return true;
+}
+
 bool Walk::wide_to_narrow(Worker& worker, const isa::WideToNarrow& op) {
   TileState& tile = tile_of_worker(worker);
   Agent& agent = *worker.agent;
@@ -253,12 +301,21 @@ bool Walk::wide_to_narrow(Worker& worker, const isa::WideToNarrow& op) {
     }
     if (!read_ahead(worker)) return false;
     if (!pass(agent, worker, worker.second_gate, tile.counters, position)) return false;
-    if (!spend(1)) return false;
-    agent.tick();
+    std::int64_t words = 1;
+    if (op.line_level > 0 && (op.skip_words == 0 || op.skip_level > 0)) {
+      words = words_together(op.out, worker.second, worker.second_gate, worker.line_word);
+      if (worker.second_passes.next != kNever) words = std::min(words, worker.second_passes.next - position);
+    }
     worker.has_read = false;
-    const std::uint64_t line = worker.line_written;
-    write_word(tile, worker.second.address(), agent, (line >> worker.line_word & 1) != 0);
-    worker.second.advance();
+    if (words > 1 && unpack_words(tile, worker, words)) {
+      if (!spend(2 * words - 1)) return false;
+    } else {
+      if (!spend(1)) return false;
+      agent.tick();
+      const std::uint64_t line = worker.line_written;
+      write_word(tile, worker.second.address(), agent, (line >> worker.line_word & 1) != 0);
+      worker.second.advance();
+    }
     if (++worker.line_word == kLineWords || worker.second.begins_pass(op.line_level)) {
       worker.line_word = 0;
       ++worker.lines_to_leave;

@@ -3,6 +3,8 @@
 //
 // Partial sums that live in wide memory are not followed, but for those that are results themselves.
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "audit/walk.h"
 
@@ -10,6 +12,11 @@ namespace reef::audit {
 namespace {
 
 constexpr std::size_t kReader = 0;  // of all three memories
+
+// Words of a line of parameters that an instruction uses.
+std::uint64_t cell_mask(const isa::TensorOperation& op) {
+  return op.cells >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
+}
 
 }  // namespace
 
@@ -28,13 +35,17 @@ bool Walk::read_scaling(TileState& tile, Worker& worker, const isa::TensorOperat
   const std::int64_t pass = worker.first.position() / op.loops.pass_length(op.scaling_level) + worker.phases.scaling;
   const std::int64_t buffer = pass & 1, steps = (op.cells + 1) / 2;  // of two words
   bool all_written = true;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    for (const std::int64_t first : {std::int64_t{0}, std::int64_t{64}}) {
-      if (!(first == 0 ? op.has_scales : op.has_bias)) continue;
-      const std::int64_t place = first + 32 * buffer + step;
-      read(*tile.scaling, place, *worker.agent, kReader);
-      all_written &= tile.scaling_written[static_cast<std::size_t>(place)] != 0;
+  for (const std::int64_t first : {std::int64_t{0}, std::int64_t{64}}) {
+    if (!(first == 0 ? op.has_scales : op.has_bias)) continue;
+    const std::int64_t place = first + 32 * buffer;
+    if (tile.scaling->knows_writes(place, steps, *worker.agent)) {
+      statistics_.reads += steps;
+      tile.scaling->note_reads(place, steps, *worker.agent, kReader);
+    } else {
+      for (std::int64_t step = 0; step < steps; ++step) read(*tile.scaling, place + step, *worker.agent, kReader);
     }
+    const auto written = tile.scaling_written.begin() + place;
+    all_written &= std::find(written, written + steps, 0) == written + steps;
   }
   return all_written;
 }
@@ -58,6 +69,45 @@ void Walk::read_resampled(TileState& tile, Worker& worker, const isa::TensorOper
   }
 }
 
+void Walk::note_steps_of_nothing(Worker& worker) {
+  if (worker.steps_of_nothing == 0) return;
+  statistics_.reads_of_nothing += worker.steps_of_nothing;
+  Observed observed;
+  observed.kind = FindingKind::kNeverWritten;
+  observed.second = worker.job.index;
+  observed.tile = worker.tile;
+  observed.detail = "computes with memory that nothing wrote";
+  observed.times = static_cast<std::uint64_t>(std::exchange(worker.steps_of_nothing, 0));
+  findings_.add(observed);
+}
+
+// Words that the nest clips away are not stored.
+bool Walk::store_result(TileState& tile, Worker& worker, const isa::TensorOperation& op) {
+  Agent& agent = *worker.agent;
+  if (worker.out.done()) {
+    report_here(FindingKind::kNests, agent, "has more results than the nest they are stored by");
+    return false;
+  }
+  const std::int64_t end = ++worker.results * op.out_words;
+  while (!worker.out.done() && worker.out.position() < end) {
+    const std::int64_t word = worker.out.address() >> 2;
+    const bool is_row = worker.out_shape.stride[0] == 4 && (op.out.buffer_stride == 0 || op.out.buffer_level > 0);
+    const std::int64_t words = is_row ? std::min(worker.out.run(), end - worker.out.position()) : 1;
+    PlaceLog& log = *tile.narrow;
+    const bool is_within = log.holds(word) && log.holds(word + words - 1);
+    if (words > 1 && is_within && log.knows_writes(word, words, agent) && log.knows_reads(word, words, agent)) {
+      statistics_.writes += words;
+      log.note_writes(word, words, agent);
+      std::fill_n(tile.narrow_written.begin() + word, words, std::uint8_t{1});
+      worker.out.advance(words);
+    } else {
+      write_word(tile, word, agent, true);
+      worker.out.advance();
+    }
+  }
+  return true;
+}
+
 bool Walk::tensor_step(TileState& tile, Worker& worker, const isa::TensorOperation& op) {
   const isa::Opcode opcode = worker.operation->opcode;
   Agent& agent = *worker.agent;
@@ -67,7 +117,7 @@ bool Walk::tensor_step(TileState& tile, Worker& worker, const isa::TensorOperati
     all_written &= read_bytes(tile, worker.in.address(), std::int64_t{op.products} * (op.in_16 ? 2 : 1), agent);
   }
   if (opcode != isa::Opcode::kResample) {
-    const std::uint64_t cells = op.cells >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
+    const std::uint64_t cells = cell_mask(op);
     all_written &= (read_line(tile, worker.param.address() >> 2, agent, kReader) & cells) == cells;
   }
   if (isa::ends_result(op, opcode, worker.first, worker.psum)) {
@@ -79,40 +129,38 @@ bool Walk::tensor_step(TileState& tile, Worker& worker, const isa::TensorOperati
     }
     if (opcode == isa::Opcode::kResample) read_resampled(tile, worker, op);
     if (op.sums_are_results()) write_line(tile, worker.psum.address() >> 2, agent, ~std::uint64_t{0});
-    if (worker.out.done()) {
-      report_here(FindingKind::kNests, agent, "has more results than the nest they are stored by");
-      return false;
-    }
-    // Words that the nest clips away are not stored.
-    const std::int64_t end = ++worker.results * op.out_words;
-    while (!worker.out.done() && worker.out.position() < end) {
-      write_word(tile, worker.out.address() >> 2, agent, true);
-      worker.out.advance();
-    }
+    if (!store_result(tile, worker, op)) return false;
   }
-  if (!all_written) {
-    ++statistics_.reads_of_nothing;
-    report_here(FindingKind::kNeverWritten, agent, "computes with memory that nothing wrote");
-  }
+  if (!all_written) ++worker.steps_of_nothing;
   return true;
 }
 
 bool Walk::tensor(Worker& worker, const isa::TensorOperation& op) {
-  TileState& tile = tile_of_worker(worker);
+  const bool is_done = tensor_goes_on(tile_of_worker(worker), worker, op);
+  note_steps_of_nothing(worker);
+  return is_done;
+}
+
+bool Walk::tensor_goes_on(TileState& tile, Worker& worker, const isa::TensorOperation& op) {
   Agent& agent = *worker.agent;
   const isa::Opcode opcode = worker.operation->opcode;
   const bool uses_psum = op.group_level >= 0 || op.sums_are_results();
   while (!worker.first.done()) {
     if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
-    if (!spend(1)) return false;
-    if (!tensor_step(tile, worker, op)) return true;
-    worker.first.advance();
-    if (opcode == isa::Opcode::kMultiplyAdd || opcode == isa::Opcode::kResample) worker.in.advance();
+    // As many steps as can be looked at together, or one.
+    std::int64_t steps = tensor_steps(tile, worker, op);
+    if (steps == 0) {
+      steps = 1;
+      if (!tensor_step(tile, worker, op)) return true;
+    }
+    if (!spend(steps)) return false;
+    worker.first.advance(steps);
+    if (opcode == isa::Opcode::kMultiplyAdd || opcode == isa::Opcode::kResample) worker.in.advance(steps);
     if (opcode != isa::Opcode::kResample) {
-      worker.param.advance();
+      worker.param.advance(steps);
       signal(agent, tile.counters[op.parameters.counter], worker.first_passes.up_to(worker.param.position()));
     }
-    if (uses_psum) worker.psum.advance();
+    if (uses_psum) worker.psum.advance(steps);
     signal(agent, tile.counters[op.avdata.counter], worker.second_passes.up_to(worker.out.position()));
   }
   if (!worker.out.done()) report_here(FindingKind::kNests, agent, "has fewer results than the nest they are stored by");
