@@ -267,6 +267,20 @@ TEST(ChipReference, AveragesOfWindowsThatTheBorderCuts) {
   EXPECT_EQ(corner(reference::kReefGeneration), -128);  // -255
 }
 
+// A constant matrix times computed weights, as decision forests have it: Google's compilers load the constant as
+// weights. 29 such files of one public repository give every value.
+TEST(ChipReference, LayersWhoseInputIsConstant) {
+  OneOp layer("FULLY_CONNECTED", {1, 5}, {3, 1});
+  layer.set_constant({5, 15, 250, 100, 128, 1, 2, 3, 4, 200, 77, 66, 155, 244, 33});
+  layer.set_output_scale(0.07f, 10);
+  layer.op().inputs = {1, 0, -1};
+  layer.op().attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  layer.op().attributes.set("weights_format", ir::EnumName{"DEFAULT"});
+  ir::Model model = layer.model();
+  model.subgraphs[0].tensors[1].shape = {3, 5};
+  EXPECT_LE(difference_from_tflite(model), 1);
+}
+
 TEST(ChipReference, PicturesTwiceAsLarge) {
   OneOp nearest("RESIZE_NEAREST_NEIGHBOR", {1, 3, 4, 5}, {1, 6, 8, 5});
   nearest.set_size(6, 8);

@@ -61,7 +61,11 @@ Result<Layer> layer(const ChipOp& op, std::size_t channels) {
   REEF_REQUIRE(weights.scales.size() == 1 || weights.scales.size() == channels, "{} scales of weights for {} channels",
                weights.scales.size(), channels);
   REEF_REQUIRE(!op.has(2) || op.value(2).codes.size() == channels, "a bias that is not one number per channel");
-  if (!op.is_constant(1)) return unsupported("it is not known how the chip computes it with computed weights");
+  // One operand is constant: Google's compilers load that one as weights, whichever it is (decision forests, which
+  // multiply a constant matrix with computed "weights", show it).
+  if (!op.is_constant(1) && !op.is_constant(0)) {
+    return unsupported("it is not known how the chip computes it with computed weights and a computed input");
+  }
   Layer result;
   result.zero = out.zero();
   result.clamp = numeric::chip_clamp(out.scale(), out.zero(), activation);
