@@ -38,6 +38,10 @@ std::optional<Place> ProgramPlan::place_of(std::uint64_t address, std::uint64_t 
   return Place{static_cast<std::size_t>(buffer), static_cast<std::size_t>(offset)};
 }
 
+bool ProgramPlan::may_be_written(std::size_t buffer) const {
+  return buffer == BufferIndex::kScratch || buffer >= BufferIndex::kFirstLayer + executable_->input_layers.size();
+}
+
 Status ProgramPlan::add_hint(const darwinn::DmaHint& hint) {
   Step step;
   if (const auto* instructions = std::get_if<darwinn::InstructionHint>(&hint.hint)) {
@@ -57,7 +61,7 @@ Status ProgramPlan::add_hint(const darwinn::DmaHint& hint) {
     step.tag = tag_of(data->use->base, hint.direction);
     step.kind = step.tag == Tag::kOutput ? Step::Kind::kReceive : Step::Kind::kSend;
     const bool is_written = step.kind == Step::Kind::kReceive;
-    REEF_REQUIRE(!is_written || step.buffer != BufferIndex::kParameters, "the program writes to its own parameters");
+    REEF_REQUIRE(!is_written || may_be_written(step.buffer), "the program writes to its own parameters or inputs");
     step.offset = static_cast<std::size_t>(data->offset_bytes);
     step.bytes = static_cast<std::size_t>(data->size_bytes);
   } else if (const auto* interrupt = std::get_if<darwinn::InterruptHint>(&hint.hint)) {

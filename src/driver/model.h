@@ -53,6 +53,8 @@ class ProgramPlan {
   bool is_complete() const { return is_complete_; }
   std::size_t buffer_bytes(std::size_t buffer) const { return buffer_bytes_[buffer]; }
   std::size_t buffers() const { return buffer_bytes_.size(); }
+  // Scratch memory and outputs; parameters and inputs are only read.
+  bool may_be_written(std::size_t buffer) const;
   // Where `bytes` at an address lie; nothing if they do not lie in one buffer.
   std::optional<Place> place_of(std::uint64_t address, std::uint64_t bytes) const;
 

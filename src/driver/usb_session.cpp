@@ -13,7 +13,6 @@ namespace reef::driver {
 namespace {
 
 using host::BufferIndex;
-using Buffers = std::vector<std::vector<std::uint8_t>>;  // by number
 
 constexpr SetupPacket kGetDeviceDescriptor = {0x80, 6, 0x0100, 0};
 constexpr std::size_t kDeviceDescriptorBytes = 18;
@@ -21,6 +20,7 @@ constexpr std::size_t kSuperSpeedChunk = 1024, kHighSpeedChunk = 256;  // bytes 
 constexpr Milliseconds kLook{100};                                     // between two looks at the bus
 constexpr Milliseconds kBeforeRetry{500};
 constexpr std::size_t kMostNotes = 100;
+constexpr std::size_t kMostSpares = 16;  // buffers that are kept
 
 // Google's runtime reads it first, too; here it also tells a device that answers from one that does not.
 Status check_descriptor(UsbDevice& device, UsbId expected, Milliseconds limit) {
@@ -32,21 +32,6 @@ Status check_descriptor(UsbDevice& device, UsbId expected, Milliseconds limit) {
   if (id == expected) return ok_status();
   return make_error(StatusCode::kIoError, "the device says that it is {:04x}:{:04x} and not {:04x}:{:04x}", id.vendor,
                     id.product, expected.vendor, expected.product);
-}
-
-std::span<const std::uint8_t> bytes_of(const ProgramPlan& plan, const Buffers& buffers, const Step& step) {
-  if (step.tag == Tag::kInstructions) return plan.chunks()[step.buffer];
-  if (step.buffer == BufferIndex::kParameters) {
-    return plan.executable().parameters.span().subspan(step.offset, step.bytes);
-  }
-  return std::span(buffers[step.buffer]).subspan(step.offset, step.bytes);
-}
-
-// The buffers that a program writes to or that change from run to run; parameters are read where they are.
-Buffers empty_buffers(const ProgramPlan& plan) {
-  Buffers buffers(plan.buffers());
-  for (std::size_t i = BufferIndex::kScratch; i < buffers.size(); ++i) buffers[i].resize(plan.buffer_bytes(i));
-  return buffers;
 }
 
 }  // namespace
@@ -278,14 +263,47 @@ Status UsbSession::finish(Turn& turn, const Request& request) {
   return request.failure;
 }
 
-Status UsbSession::send_program(const ProgramPlan& plan, Buffers& buffers, const RequestPtr& request) {
+std::span<const std::uint8_t> UsbSession::bytes_of(const ProgramPlan& plan, const ProgramBuffers& buffers,
+                                                   const Step& step) {
+  if (step.tag == Tag::kInstructions) return plan.chunks()[step.buffer];
+  const std::span lent = buffers.lent[step.buffer];
+  return (lent.empty() ? std::span(buffers.own[step.buffer]) : lent).subspan(step.offset, step.bytes);
+}
+
+UsbSession::ProgramBuffers UsbSession::make_buffers(const ProgramPlan& plan) {
+  ProgramBuffers buffers;
+  buffers.own.resize(plan.buffers());
+  buffers.lent.resize(plan.buffers());
+  buffers.lent[BufferIndex::kParameters] = plan.executable().parameters.span();
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = BufferIndex::kScratch; i < buffers.own.size() && !spare_.empty(); ++i) {
+      if (plan.buffer_bytes(i) == 0) continue;
+      buffers.own[i] = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
+  for (std::size_t i = BufferIndex::kScratch; i < buffers.own.size(); ++i) {
+    if (plan.may_be_written(i)) buffers.own[i].assign(plan.buffer_bytes(i), 0);
+  }
+  return buffers;
+}
+
+void UsbSession::keep(ProgramBuffers buffers) {
+  const std::lock_guard lock(mutex_);
+  for (std::vector<std::uint8_t>& buffer : buffers.own) {
+    if (buffer.capacity() > 0 && spare_.size() < kMostSpares) spare_.push_back(std::move(buffer));
+  }
+}
+
+Status UsbSession::send_program(const ProgramPlan& plan, ProgramBuffers& buffers, const RequestPtr& request) {
   for (const Step& step : plan.steps()) {
     switch (step.kind) {
       case Step::Kind::kSend:
         REEF_RETURN_IF_ERROR(link_->send(step.tag, bytes_of(plan, buffers, step)));
         break;
       case Step::Kind::kReceive:
-        REEF_RETURN_IF_ERROR(link_->receive(std::span(buffers[step.buffer]).subspan(step.offset, step.bytes)));
+        REEF_RETURN_IF_ERROR(link_->receive(std::span(buffers.own[step.buffer]).subspan(step.offset, step.bytes)));
         break;
       case Step::Kind::kInterrupt:
         owed_.push_back({step.interrupt, request});
@@ -304,7 +322,7 @@ Status UsbSession::send_program(const ProgramPlan& plan, Buffers& buffers, const
 }
 
 // The device reports each transfer, and gets or gives what it asks for. Slower, and right for any program of one chunk.
-Status UsbSession::serve_program(const ProgramPlan& plan, Buffers& buffers) {
+Status UsbSession::serve_program(const ProgramPlan& plan, ProgramBuffers& buffers) {
   REEF_RETURN_IF_ERROR(link_->drain());
   REEF_RETURN_IF_ERROR(settle_all());
   REEF_RETURN_IF_ERROR(link_->send(Tag::kInstructions, plan.chunks().front()));
@@ -314,12 +332,12 @@ Status UsbSession::serve_program(const ProgramPlan& plan, Buffers& buffers) {
     const auto tag = static_cast<Tag>(event.tag);
     const std::optional<Place> place = plan.place_of(event.address, event.bytes);
     const bool is_output = tag == Tag::kOutput;
-    if (!place || tag == Tag::kInstructions || (is_output && place->buffer == BufferIndex::kParameters)) {
+    if (!place || tag == Tag::kInstructions || (is_output && !plan.may_be_written(place->buffer))) {
       return make_error(StatusCode::kIoError, "the device asks for {} bytes at {:#x} with tag {}, which is no buffer",
                         event.bytes, event.address, event.tag);
     }
     if (is_output) {
-      REEF_RETURN_IF_ERROR(link_->receive(std::span(buffers[place->buffer]).subspan(place->offset, event.bytes)));
+      REEF_RETURN_IF_ERROR(link_->receive(std::span(buffers.own[place->buffer]).subspan(place->offset, event.bytes)));
     } else {
       const Step step{Step::Kind::kSend, tag, place->buffer, place->offset, event.bytes, 0};
       REEF_RETURN_IF_ERROR(link_->send(tag, bytes_of(plan, buffers, step)));
@@ -338,14 +356,14 @@ Status UsbSession::issue(const std::shared_ptr<const Model>& model, RunBuffers& 
   }
   if (link_ == nullptr) REEF_RETURN_IF_ERROR(connect());
   if (owed_.empty()) REEF_RETURN_IF_ERROR(link_->expect_quiet());
-  const auto run_program = [&](const ProgramPlan& plan, Buffers& of_program) {
+  const auto run_program = [&](const ProgramPlan& plan, ProgramBuffers& of_program) {
     return plan.is_complete() ? send_program(plan, of_program, request) : serve_program(plan, of_program);
   };
   const bool is_present = cache_.holds(model->execution().executable().parameter_caching_token, model);
   const ProgramPlan* const caching = is_present ? nullptr : model->caching();
   // Instructions that follow are sent while parameters are still being loaded.
   if (caching != nullptr) {
-    buffers.caching = empty_buffers(*caching);
+    buffers.caching = make_buffers(*caching);
     REEF_RETURN_IF_ERROR(run_program(*caching, buffers.caching));
   }
   REEF_RETURN_IF_ERROR(run_program(model->execution(), buffers.execution));
@@ -376,10 +394,15 @@ Result<UsbSession::Tensors> UsbSession::run(const std::shared_ptr<const LoadedMo
   REEF_REQUIRE(inputs.size() == executable.input_layers.size(), "the package has {} inputs, {} were given",
                executable.input_layers.size(), inputs.size());
   RunBuffers buffers;
-  buffers.execution = empty_buffers(plan);
+  buffers.execution = make_buffers(plan);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    REEF_ASSIGN_OR_RETURN(buffers.execution[BufferIndex::kFirstLayer + i],
-                          host::padded_input(executable.input_layers[i], inputs[i]));
+    const darwinn::Layer& layer = executable.input_layers[i];
+    const std::size_t number = BufferIndex::kFirstLayer + i;
+    if (host::is_taken_as_it_is(layer) && static_cast<std::int64_t>(inputs[i].size()) == layer.size_bytes) {
+      buffers.execution.lent[number] = inputs[i];
+    } else {
+      REEF_RETURN_IF_ERROR(host::fill_input(layer, inputs[i], buffers.execution.own[number]));
+    }
   }
   Status status = run_once(model, buffers);
   if (status.code() == StatusCode::kIoError) status = run_once(model, buffers);
@@ -388,10 +411,11 @@ Result<UsbSession::Tensors> UsbSession::run(const std::shared_ptr<const LoadedMo
   for (std::size_t i = 0; i < executable.output_layers.size(); ++i) {
     const darwinn::Layer& layer = executable.output_layers[i];
     REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> tensor,
-                          host::gathered(layer, buffers.execution[BufferIndex::kFirstLayer + inputs.size() + i]));
+                          host::gathered(layer, buffers.execution.own[BufferIndex::kFirstLayer + inputs.size() + i]));
     host::flip_signs(tensor, layer.data_type);
     outputs.push_back(std::move(tensor));
   }
+  keep(std::move(buffers.execution));
   return outputs;
 }
 

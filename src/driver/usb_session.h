@@ -82,10 +82,20 @@ class UsbSession final : public Session {
   bool is_somebody_waiting() const;
 
   // ---- Running; all in one's turn ----
-  // Buffers of one run; they outlive every transfer of it.
-  struct RunBuffers {
-    std::vector<std::vector<std::uint8_t>> execution, caching;  // by number, see host::BufferIndex
+  // The buffers of a program by number (host::BufferIndex); they outlive every transfer of it. Parameters are read
+  // where they are, and so are inputs that the chip takes as they are.
+  struct ProgramBuffers {
+    std::vector<std::vector<std::uint8_t>> own;
+    std::vector<std::span<const std::uint8_t>> lent;  // not empty: instead of the one of the same number in `own`
   };
+  struct RunBuffers {
+    ProgramBuffers execution, caching;
+  };
+  static std::span<const std::uint8_t> bytes_of(const ProgramPlan& plan, const ProgramBuffers& buffers,
+                                                const Step& step);
+  // Memory of earlier runs is used again: fresh pages would cost more than all else that is done for an inference.
+  ProgramBuffers make_buffers(const ProgramPlan& plan);
+  void keep(ProgramBuffers buffers);
   // A request whose programs were sent. Under mutex_.
   struct Request {
     int interrupts = 0;  // that the chip has still to report
@@ -94,9 +104,8 @@ class UsbSession final : public Session {
   using RequestPtr = std::shared_ptr<Request>;
   // Until all outputs are there; what is left is reported by interrupts.
   Status issue(const std::shared_ptr<const Model>& model, RunBuffers& buffers, const RequestPtr& request);
-  Status send_program(const ProgramPlan& plan, std::vector<std::vector<std::uint8_t>>& buffers,
-                      const RequestPtr& request);
-  Status serve_program(const ProgramPlan& plan, std::vector<std::vector<std::uint8_t>>& buffers);
+  Status send_program(const ProgramPlan& plan, ProgramBuffers& buffers, const RequestPtr& request);
+  Status serve_program(const ProgramPlan& plan, ProgramBuffers& buffers);
   // Reads one report of an interrupt and tells the request that it belongs to.
   Status settle_one();
   Status settle_all();
@@ -115,6 +124,7 @@ class UsbSession final : public Session {
   std::vector<std::string> notes_;
   int opened_ = 0;
   std::int64_t parameter_loads_ = 0;
+  std::vector<std::vector<std::uint8_t>> spare_;  // memory for buffers
 
   // Of whoever has the turn.
   std::unique_ptr<UsbLink> link_;  // null: closed, or given up

@@ -42,14 +42,26 @@ void flip_signs(std::span<std::uint8_t> data, darwinn::DataType type) {
   for (std::size_t i = size - 1; i < data.size(); i += size) data[i] ^= 0x80;
 }
 
-Result<std::vector<std::uint8_t>> padded_input(const darwinn::Layer& layer, std::span<const std::uint8_t> tensor) {
+Status fill_input(const darwinn::Layer& layer, std::span<const std::uint8_t> tensor, std::vector<std::uint8_t>& data) {
   REEF_REQUIRE(
       static_cast<std::int64_t>(tensor.size()) == tensor_bytes(layer) && tensor_bytes(layer) <= layer.size_bytes,
       "input '{}' takes {} bytes, {} were given", layer.name, tensor_bytes(layer), tensor.size());
-  std::vector<std::uint8_t> data(tensor.begin(), tensor.end());
+  data.clear();
+  data.reserve(static_cast<std::size_t>(layer.size_bytes));
+  data.assign(tensor.begin(), tensor.end());
   flip_signs(data, layer.data_type);
   data.resize(static_cast<std::size_t>(layer.size_bytes));
+  return ok_status();
+}
+
+Result<std::vector<std::uint8_t>> padded_input(const darwinn::Layer& layer, std::span<const std::uint8_t> tensor) {
+  std::vector<std::uint8_t> data;
+  REEF_RETURN_IF_ERROR(fill_input(layer, tensor, data));
   return data;
+}
+
+bool is_taken_as_it_is(const darwinn::Layer& layer) {
+  return !is_signed(layer.data_type) && tensor_bytes(layer) == layer.size_bytes;
 }
 
 Result<std::vector<std::uint8_t>> gathered(const darwinn::Layer& layer, std::span<const std::uint8_t> buffer) {

@@ -26,6 +26,12 @@ void flip_signs(std::span<std::uint8_t> data, darwinn::DataType type);
 // A tensor as the chip takes it: signs flipped, padded with zeros. An error if it has another size than the layer.
 Result<std::vector<std::uint8_t>> padded_input(const darwinn::Layer& layer, std::span<const std::uint8_t> tensor);
 
+// The same into memory that may have been used before.
+Status fill_input(const darwinn::Layer& layer, std::span<const std::uint8_t> tensor, std::vector<std::uint8_t>& data);
+
+// True: the chip takes the tensor as TFLite holds it, without padding or flipped signs.
+bool is_taken_as_it_is(const darwinn::Layer& layer);
+
 // What the chip sent for an output, in the order of the tensor's elements. Signs are not flipped: the same function
 // gathers flags of bytes.
 Result<std::vector<std::uint8_t>> gathered(const darwinn::Layer& layer, std::span<const std::uint8_t> buffer);
