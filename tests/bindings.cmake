@@ -23,6 +23,13 @@ set_tests_properties(tflite_clients PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3000)
 add_test(NAME pyusb COMMAND reef virtual-usb -- ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/pyusb_client.py)
 set_tests_properties(pyusb PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
 
+# Programs that name a real device, run unchanged with virtual sticks and a virtual card plugged in.
+enable_language(C)
+add_executable(stick_client clients/stick_client.c)
+target_link_libraries(stick_client PRIVATE libreef)
+add_test(NAME stick_clients COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_on_stick.py ${CMAKE_BINARY_DIR})
+set_tests_properties(stick_clients PROPERTIES TIMEOUT 900)
+
 add_subdirectory(${CMAKE_SOURCE_DIR}/examples/cpp ${CMAKE_BINARY_DIR}/examples/cpp)
 
 # The Python package needs NumPy: of the Python that was found, or of Debian's.

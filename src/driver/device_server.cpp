@@ -41,6 +41,7 @@ void copy_descriptor(const VirtualStick& stick, serve::DeviceRecord& record) {
 
 DeviceServer::DeviceServer(ServerOptions options, std::string folder)
     : options_(std::move(options)), folder_(std::move(folder)), bus_(options_.sticks) {
+  bus_.let_sticks_be_shared();  // who may use a stick is decided when it is claimed
   for (std::size_t i = 0; i < options_.sticks.size(); ++i) {
     transcripts_.push_back(std::make_unique<Transcript>(
         [this, name = fmt::format("1-{}", i + 1)](const auto& entry) { options_.log(name + " " + entry.text()); }));

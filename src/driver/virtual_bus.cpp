@@ -338,7 +338,7 @@ Result<std::unique_ptr<UsbDevice>> VirtualBus::open(const std::string& path) {
     if (path != fmt::format("1-{}", i + 1)) continue;
     std::unique_lock lock(sticks_[i]->mutex_);
     if (!sticks_[i]->is_present(now())) break;
-    if (sticks_[i]->claimed_by_ != nullptr) return in_use_error("another program");
+    if (!may_be_shared_ && sticks_[i]->claimed_by_ != nullptr) return in_use_error("another program");
     auto handle = std::make_unique<VirtualStickHandle>(*this, sticks_[i]);
     const std::optional<StickFault> fault = handle->meet_fault();
     lock.unlock();

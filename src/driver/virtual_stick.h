@@ -130,12 +130,15 @@ class VirtualBus final : public UsbBus {
   void sleep(Milliseconds time) override { now_ += time.count(); }
 
   VirtualStick& stick(std::size_t index) { return *sticks_[index]; }
+  // From now on it opens sticks as a USB stack does: also one that somebody else has claimed.
+  void let_sticks_be_shared() { may_be_shared_ = true; }
   // That has passed by its own clock.
   Milliseconds now() const { return Milliseconds(now_.load()); }
 
  private:
   friend class VirtualStickHandle;
   std::atomic<std::int64_t> now_{0};
+  std::atomic<bool> may_be_shared_{false};
   std::vector<std::shared_ptr<VirtualStick>> sticks_;
 };
 
