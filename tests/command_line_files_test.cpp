@@ -59,6 +59,7 @@ const Writer kWriters[] = {
     {"disasm PACKAGE -o OUT", {"PACKAGE"}},
     {"asm LISTING -o OUT", {"LISTING"}},
     {"asm LISTING --container PACKAGE -o OUT", {"LISTING", "PACKAGE"}},
+    {"virtual-usb --log OUT -- true", {}},
 };
 
 class CommandLineFiles : public CommandLine {
