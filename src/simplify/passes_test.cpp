@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each pass makes of its pattern, and that it computes the same. The models of movement are in
 // transposes_test.cpp.
+#include <numeric>
+
 #include "simplify/test_graph.h"
 
 namespace reef::simplify::testing {
@@ -296,6 +298,22 @@ TEST(SimplifyPasses, PicksOfNeighboursAreOneSlice) {
                           is_single ? Shape{2, 3} : Shape{3, 2, 3});
     const ir::Model after = expect_same(make.finish({make.unary("TANH", y)}), 0);
     EXPECT_EQ(operators_of(after), is_single ? "SLICE TANH TANH RESHAPE" : "SLICE TANH TANH");
+  }
+}
+
+// PyTorch's newer exporter writes as_strided, a view of memory, as a GATHER of all elements or of some neighbours.
+TEST(SimplifyPasses, PicksOfAnyRankAreForms) {
+  for (const int count : {8, 6}) {
+    Maker make;
+    const int x = make.unary("TANH", make.input({8}));
+    std::vector<std::int32_t> places(static_cast<std::size_t>(count));
+    std::iota(places.begin(), places.end(), 8 - count);
+    const int indices = make.constant(places, {1, 2, count / 2, 1}, DataType::kInt32);
+    const int y = make.op("GATHER", "GatherOptions", Maker::attributes({{"axis", std::int64_t{0}}}), {x, indices},
+                          {1, 2, count / 2, 1});
+    const ir::Model after = expect_same(make.finish({make.unary("ABS", y)}), 0);
+    EXPECT_EQ(simplify::testing::count(after, "GATHER"), 0) << operators_of(after);
+    EXPECT_EQ(simplify::testing::count(after, "SLICE"), count == 8 ? 0 : 1) << operators_of(after);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GATHER whose indices are known and follow each other is a SLICE, which the chip runs (and a RESHAPE where a single
-// index drops its axis); a SLICE of a SLICE is one. Exact. Last, because layouts know how to move a GATHER's axis.
+// A GATHER whose indices are known and follow each other is a SLICE, which the chip runs, and a RESHAPE where a single
+// index drops its axis or indices of higher rank give it a new form (PyTorch's newer exporter writes as_strided so). If
+// it takes everything, the SLICE is left out. A SLICE of a SLICE is one. Exact. Last, because layouts know how to move
+// a GATHER's axis.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -31,7 +33,7 @@ bool gather_as_slice(Graph& graph, OpId id) {
   if (graph.is_constant(x)) return false;
   const ir::Shape from = graph.shape(x), to = graph.shape(result);
   const auto indices = graph.ints(graph.op(id).inputs[1]);
-  if (!indices || indices->empty() || graph.shape(graph.op(id).inputs[1]).rank() > 1) return false;
+  if (!indices || indices->empty()) return false;
   for (std::size_t i = 1; i < indices->size(); ++i) {
     if ((*indices)[i] != (*indices)[i - 1] + 1) return false;
   }
@@ -48,8 +50,11 @@ bool gather_as_slice(Graph& graph, OpId id) {
     graph.become(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, sizes));
     return true;
   }
-  const TensorId piece = graph.add_like(x, sizes);
-  graph.add_op(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, sizes), {piece});
+  TensorId piece = x;
+  if (sizes != from) {
+    piece = graph.add_like(x, sizes);
+    graph.add_op(id, "SLICE", "SliceOptions", {}, slice_operands(graph, x, begins, sizes), {piece});
+  }
   graph.remove(id);
   graph.reshape(id, piece, to, result);
   return true;
