@@ -22,6 +22,7 @@
 #include "explanation_report.h"
 #include "limit_flags.h"
 #include "plan_options.h"
+#include "quantize_report.h"
 #include "stage_text.h"
 #include "usage.h"
 
@@ -172,14 +173,15 @@ Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFi
   return ok_status();
 }
 
-// `nothing_on_chip`: a file was made that has nothing for the chip.
-Status compile_models(CompileArguments arguments, bool& nothing_on_chip) {
+// `exit_code`: what to end with where a file was made, but is not what was wanted.
+Status compile_models(CompileArguments arguments, int& exit_code) {
   compiler::CompileOptions& how = arguments.how;
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
   how.budget = how.plan.budget = budget_of(arguments.quantize.limits);
   how.write = arguments.stop_after.empty();
   how.cache_order = cache_order(arguments.plan);
-  REEF_RETURN_IF_ERROR(quantize_sources(how, arguments.dumps, arguments.quantize, !arguments.json && !arguments.quiet));
+  REEF_ASSIGN_OR_RETURN(const bool is_usable, quantize_sources(how, arguments.dumps, arguments.quantize,
+                                                               !arguments.json && !arguments.quiet));
   if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
   const bool prints = !arguments.json && !arguments.quiet;
   if (prints) print_text("{}", compiler::version_line());
@@ -197,7 +199,7 @@ Status compile_models(CompileArguments arguments, bool& nothing_on_chip) {
   }
   std::fflush(stdout);
   if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
-  nothing_on_chip = result.has_file_without_chip();
+  exit_code = result.has_file_without_chip() ? kExitNothingOnChip : is_usable ? 0 : kExitNotUsable;
   print_error("{}", compile_notes(how, result, !prints));
   return for_each_file(result, [&](const compiler::CompiledFile& file) { return write_dumps(arguments, file); });
 }
@@ -247,9 +249,9 @@ void add_compile(CLI::App& app, Action& action) {
     const auto options = plan_options(arguments->plan);
     if (!options.ok()) throw CLI::ValidationError(options.status().message());
     action = [arguments]() -> Ending {
-      bool nothing_on_chip = false;
-      Status status = compile_models(*arguments, nothing_on_chip);
-      return {std::move(status), nothing_on_chip ? kExitNothingOnChip : 0};
+      int exit_code = 0;
+      Status status = compile_models(*arguments, exit_code);
+      return {std::move(status), exit_code};
     };
   });
 }
@@ -283,8 +285,8 @@ int edgetpu_compiler_main(int argc, char** argv) {
     return arguments.help ? 0 : kFailure;
   }
   arguments.is_googles = true;
-  bool nothing_on_chip = false;  // is success to Google's compiler
-  const Status status = compile_models(arguments, nothing_on_chip);
+  int exit_code = 0;  // a file without anything for the chip is success to Google's compiler
+  const Status status = compile_models(arguments, exit_code);
   if (!status.ok()) print_error("reef: {}\n", status.message());
   return status.ok() ? 0 : kFailure;
 }

@@ -113,7 +113,7 @@ Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, 
 }
 
 // --data: on to integers in one step.
-Status convert_and_quantize(ConvertOptions& options) {
+Ending convert_and_quantize(ConvertOptions& options) {
   QuantizeArguments& arguments = options.quantize;
   arguments.request.model = options.file;  // and no output: it is written here, with the mapping
   REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, !options.json));
@@ -126,10 +126,10 @@ Status convert_and_quantize(ConvertOptions& options) {
     print_text("{}", quantize_text(arguments.request, outcome));
   }
   print_quantize_warnings(outcome);
-  return ok_status();
+  return {ok_status(), outcome.result.lost.empty() ? 0 : kExitNotUsable};
 }
 
-Status convert(ConvertOptions options) {
+Ending convert(ConvertOptions options) {
   if (options.output.empty()) options.output = default_output(options.model);
   options.file = options.model;
   REEF_RETURN_IF_ERROR(

@@ -13,7 +13,7 @@
 namespace reef::app {
 namespace {
 
-Status run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
+Ending run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
   const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
   if (!outcome.ok()) return outcome.status();
   if (json) {
@@ -22,7 +22,7 @@ Status run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
     print_text("{}", quantize_text(arguments.request, *outcome));
   }
   print_quantize_warnings(*outcome);
-  return ok_status();
+  return {ok_status(), outcome->result.lost.empty() ? 0 : kExitNotUsable};
 }
 
 }  // namespace

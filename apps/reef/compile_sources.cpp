@@ -52,8 +52,9 @@ Result<std::string> quantized_path(const compiler::CompileOptions& how, const st
   return (folder / (std::filesystem::path(model).stem().string() + "_int8.tflite")).string();
 }
 
-Status quantize(const std::string& model, const std::string& output, QuantizeArguments& arguments, bool shows_progress,
-                compiler::CompileOptions& how) {
+// Whether all outputs are usable.
+Result<bool> quantize(const std::string& model, const std::string& output, QuantizeArguments& arguments,
+                      bool shows_progress, compiler::CompileOptions& how) {
   arguments.request.model = model;
   arguments.request.output = how.write ? output : "";
   REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, shows_progress));
@@ -63,17 +64,17 @@ Status quantize(const std::string& model, const std::string& output, QuantizeArg
   }
   if (shows_progress) print_error("{}", quantize_text(arguments.request, outcome));
   print_quantize_warnings(outcome);
-  return ok_status();
+  return outcome.result.lost.empty();
 }
 
 }  // namespace
 
-Status quantize_sources(compiler::CompileOptions& how, const std::vector<std::string>& dumps,
-                        QuantizeArguments& arguments, bool shows_progress) {
+Result<bool> quantize_sources(compiler::CompileOptions& how, const std::vector<std::string>& dumps,
+                              QuantizeArguments& arguments, bool shows_progress) {
   const auto is_taken_as_it_is = [&](const std::string& model) { return is_tflite(model) && !arguments.has_data(); };
   const bool quantizes_nothing = std::all_of(how.models.begin(), how.models.end(), is_taken_as_it_is);
   // What the compiler refuses before any work, it says in Google's words, or in JSON.
-  if (quantizes_nothing && !check_compile_request(how).ok()) return ok_status();
+  if (quantizes_nothing && !check_compile_request(how).ok()) return true;
   compiler::CompileOptions names_only = how;
   names_only.write = false;
   REEF_RETURN_IF_ERROR(check_compile_request(names_only));
@@ -98,11 +99,13 @@ Status quantize_sources(compiler::CompileOptions& how, const std::vector<std::st
     }
     REEF_RETURN_IF_ERROR(compiler::check_files({written, given, {arguments.request.data}, {}}));
   }
+  bool all_usable = true;
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (quantized[i].empty()) continue;
-    REEF_RETURN_IF_ERROR(quantize(given[i], quantized[i], arguments, shows_progress, how));
+    REEF_ASSIGN_OR_RETURN(const bool is_usable, quantize(given[i], quantized[i], arguments, shows_progress, how));
+    all_usable = all_usable && is_usable;
   }
-  return ok_status();
+  return all_usable;
 }
 
 std::string dump_path(const std::string& compiled, const std::string& stage) {

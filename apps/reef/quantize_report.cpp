@@ -12,9 +12,10 @@
 namespace reef::app {
 std::string quantize_text(const compiler::QuantizeRequest& request, const compiler::QuantizeOutcome& outcome) {
   const quantize::QuantizeResult& result = outcome.result;
-  std::string text =
-      fmt::format("{} -> {}: {}, {} -> {}\n", request.model, request.output, compiler::mode_name(request.how.mode),
-                  ir::describe_bytes(outcome.model_bytes), ir::describe_bytes(outcome.output_bytes));
+  std::string text;
+  for (const std::string& lost : result.lost) text += fmt::format("NOT USABLE: {}\n", lost);
+  text += fmt::format("{} -> {}: {}, {} -> {}\n", request.model, request.output, compiler::mode_name(request.how.mode),
+                      ir::describe_bytes(outcome.model_bytes), ir::describe_bytes(outcome.output_bytes));
   if (!outcome.data.empty()) text += fmt::format("samples: {}\n", outcome.data);
   if (!outcome.preprocess.empty()) {
     text += fmt::format("preprocessing: {} ({})\n", outcome.preprocess, outcome.preprocess_from);
@@ -34,6 +35,7 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
     if (step.gain.standard_error > 0) {
       text += fmt::format(" ({:+.1f} dB, standard error {:.1f})", step.gain.db, step.gain.standard_error);
     }
+    if (!step.why_not.empty()) text += fmt::format(" not kept: {}", step.why_not);
     text += '\n';
   }
   for (const quantize::FloatOp& op : result.float_ops) text += fmt::format("stays float: {}: {}\n", op.op, op.why);
@@ -52,7 +54,9 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
                           error.is_dead ? fmt::format(" all become {:.3g}", error.dead_value) : "");
     }
   }
-  for (const std::string& layer : outcome.worst_layers) text += fmt::format("worst layer: {}\n", layer);
+  for (const std::string& layer : outcome.worst_layers) {
+    text += fmt::format("{}: {}\n", result.lost.empty() ? "worst layer" : "layer at fault", layer);
+  }
   if (!request.report.empty()) text += fmt::format("every layer's error: {}\n", request.report);
   text += fmt::format("{:.1f} s (measured)\n", outcome.seconds);
   return text;

@@ -36,12 +36,13 @@ Status try_out(const std::vector<std::uint8_t>& bytes, const data::SampleSource*
   return interpreter->invoke();
 }
 
-constexpr std::int64_t kReportSamples = 32;
+constexpr std::int64_t kReportSamples = 32, kFaultSamples = 8;
 constexpr std::size_t kWorstLayers = 3;
 
-// The debugger's page, and its sentences on the worst layers.
-Result<std::string> make_report(const QuantizeRequest& request, const std::shared_ptr<const data::SampleSource>& source,
-                                QuantizeOutcome& outcome) {
+// The debugger's findings on so many samples, and its sentences on the worst layers.
+Result<evaluate::Comparison> compare_layers(const QuantizeRequest& request,
+                                            const std::shared_ptr<const data::SampleSource>& source,
+                                            std::int64_t samples, QuantizeOutcome& outcome) {
   evaluate::CompareOptions options;
   options.threads = request.how.threads;
   options.budget = request.how.budget;
@@ -53,7 +54,7 @@ Result<std::string> make_report(const QuantizeRequest& request, const std::share
       request.how.progress("measuring layers", done, all);
     };
   }
-  const std::int64_t count = std::min(source->size(), kReportSamples);
+  const std::int64_t count = std::min(source->size(), samples);
   REEF_ASSIGN_OR_RETURN(evaluate::Comparison comparison,
                         evaluate::compare(std::make_shared<const ir::Model>(outcome.result.float_model),
                                           std::make_shared<const ir::Model>(outcome.result.model),
@@ -64,7 +65,7 @@ Result<std::string> make_report(const QuantizeRequest& request, const std::share
                                                ir::describe_name(layer.name), 100 * layer.share,
                                                layer.advice.empty() ? "" : "; " + layer.advice[0]));
   }
-  return evaluate::comparison_html(comparison, request.model, request.output);
+  return comparison;
 }
 
 // What the file calls the tensors of the result, which were made from those of the model as loaded.
@@ -124,7 +125,12 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   std::string report;
   if (!request.report.empty()) {
     REEF_REQUIRE(samples != nullptr, "--report needs samples: give --data");
-    REEF_ASSIGN_OR_RETURN(report, make_report(request, samples, outcome));
+    REEF_ASSIGN_OR_RETURN(const evaluate::Comparison comparison,
+                          compare_layers(request, samples, kReportSamples, outcome));
+    report = evaluate::comparison_html(comparison, request.model, request.output);
+  } else if (!outcome.result.lost.empty()) {
+    // Which layers are at fault is told without being asked for. If that cannot be found out, the verdict stands alone.
+    (void)compare_layers(request, samples, kFaultSamples, outcome);
   }
   std::vector<FileContent> files;
   if (!request.output.empty()) files.push_back({request.output, bytes});

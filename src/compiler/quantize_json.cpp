@@ -13,6 +13,7 @@ Json json_of(const quantize::OutputError& error) {
   result["sqnr_db"] = error.mean_sqnr_db;
   result["sqnr_db_per_output"] = error.sqnr_db;
   if (error.top1_agreement >= 0) result["top1_agreement"] = error.top1_agreement;
+  if (error.kept_scores >= 0) result["kept_scores"] = error.kept_scores;
   return result;
 }
 
@@ -51,6 +52,7 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
     Json entry = json_of(step.error);
     entry["what"] = step.what;
     entry["kept"] = step.kept;
+    if (!step.why_not.empty()) entry["why_not"] = step.why_not;
     entry["gain_db"] = step.gain.db;
     entry["gain_standard_error_db"] = step.gain.standard_error;
     json["steps"].push_back(std::move(entry));
@@ -60,7 +62,11 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
     json["float_operators"].push_back({{"op", op.op}, {"why", op.why}});
   json["integer_operators"] = result.integer_ops;
   json["conversions"] = result.conversions;
-  if (result.error) json["error"] = json_of(*result.error);
+  if (result.error) {
+    json["error"] = json_of(*result.error);
+    json["usable"] = result.lost.empty();
+    json["lost_outputs"] = result.lost;
+  }
   json["outputs"] = Json::array();
   for (const quantize::PartError& error : result.parts) {
     json["outputs"].push_back({{"name", error.part.name},
@@ -76,10 +82,8 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
   json["warnings"] = result.warnings;
   json["notes"] = outcome.notes;
   for (const std::string& note : result.notes) json["notes"].push_back(note);
-  if (!request.report.empty()) {
-    json["report"] = request.report;
-    json["worst_layers"] = outcome.worst_layers;
-  }
+  if (!request.report.empty()) json["report"] = request.report;
+  if (!outcome.worst_layers.empty()) json["worst_layers"] = outcome.worst_layers;
   json["calibration_seconds"] = result.calibration_seconds;
   json["seconds"] = outcome.seconds;
   return json.dump(2, ' ', false, Json::error_handler_t::replace);

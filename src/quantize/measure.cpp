@@ -14,8 +14,6 @@
 namespace reef::quantize {
 namespace {
 
-constexpr double kBestDb = 120;  // equal outputs would be infinitely good
-
 template <typename T>
 void append(const ops::Tensor& tensor, std::vector<float>& to) {
   const bool has_scale = tensor.quantization != nullptr && tensor.quantization->scale.size() == 1;
@@ -53,33 +51,6 @@ std::vector<float> real_values(const ops::Tensor& tensor) {
   return result;
 }
 
-// `noise_of`: one number for each sample is added.
-double sqnr_of(const Outputs& reference, const Outputs& outputs, std::size_t output, std::vector<double>& noise_of) {
-  double sum = 0, squares = 0, noise = 0, count = 0;
-  for (std::size_t s = 0; s < reference.size(); ++s) {
-    const double before = noise;
-    const std::vector<float>&a = reference[s][output], &b = outputs[s][output];
-    const std::size_t size = std::min(a.size(), b.size());
-    for (std::size_t i = 0; i < size; ++i) {
-      sum += a[i];
-      squares += static_cast<double>(a[i]) * a[i];
-      const double difference = std::isfinite(b[i]) ? static_cast<double>(a[i]) - b[i] : 1e6;
-      noise += difference * difference;
-      ++count;
-    }
-    noise_of.push_back(noise - before);
-  }
-  if (count == 0) return kBestDb;
-  const double signal = squares - sum * sum / count;
-  if (noise <= 0) return kBestDb;
-  if (signal <= 0) return -kBestDb;
-  return std::clamp(10 * std::log10(signal / noise), -kBestDb, kBestDb);
-}
-
-std::size_t largest(const std::vector<float>& values) {
-  return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
-}
-
 }  // namespace
 
 Result<Outputs> run_outputs(const std::shared_ptr<const ir::Model>& model, const data::SampleSource& source,
@@ -96,19 +67,28 @@ Result<Outputs> run_outputs(const std::shared_ptr<const ir::Model>& model, const
   return outputs;
 }
 
-OutputError compare_outputs(const Outputs& reference, const Outputs& outputs) {
+OutputError compare_outputs(const Outputs& reference, const Outputs& outputs, const std::vector<View>& views) {
   OutputError error;
   if (reference.empty()) return error;
-  const std::size_t count = std::min(reference[0].size(), outputs[0].size());
-  error.noise.resize(count);
-  for (std::size_t o = 0; o < count; ++o) error.sqnr_db.push_back(sqnr_of(reference, outputs, o, error.noise[o]));
-  for (const double db : error.sqnr_db) error.mean_sqnr_db += db / static_cast<double>(count);
-  if (count != 1 || reference[0][0].size() < 2 || reference[0][0].size() > 100000) return error;
-  double same = 0;
-  for (std::size_t s = 0; s < reference.size(); ++s) {
-    same += largest(reference[s][0]) == largest(outputs[s][0]) ? 1 : 0;
+  const auto mean_agreement = [&](ReadAs kind) {
+    double sum = 0, count = 0;
+    for (const ViewError& view : error.views) {
+      if (view.view.read_as != kind || view.agreement < 0) continue;
+      sum += view.agreement;
+      ++count;
+    }
+    return count > 0 ? sum / count : -1;
+  };
+  for (const View& view : views) error.views.push_back(look_at(view, reference, outputs));
+  for (const ViewError& view : error.views) {
+    if (view.view.is_another) continue;
+    error.sqnr_db.push_back(view.sqnr_db);
+    error.noise.push_back(view.noise);
   }
-  error.top1_agreement = same / static_cast<double>(reference.size());
+  const auto count = static_cast<double>(error.sqnr_db.size());
+  for (const double db : error.sqnr_db) error.mean_sqnr_db += db / count;
+  error.top1_agreement = mean_agreement(ReadAs::kClasses);
+  error.kept_scores = mean_agreement(ReadAs::kScores);
   return error;
 }
 
@@ -134,8 +114,7 @@ std::vector<PartError> compare_parts(const Outputs& reference, const Outputs& ou
     if (reference.empty() || part.output >= reference[0].size() || part.output >= outputs[0].size()) continue;
     const Outputs a = taken(reference, part), b = taken(outputs, part);
     PartError error{part, 0, 0, 0, false, 0};
-    std::vector<double> noise;
-    error.sqnr_db = sqnr_of(a, b, 0, noise);
+    error.sqnr_db = look_at(View{}, a, b).sqnr_db;
     const auto extremes = [](const Outputs& values) {
       double min = std::numeric_limits<double>::infinity(), max = -min;
       for (const auto& sample : values) {
@@ -176,6 +155,7 @@ Gain gain_of(const OutputError& before, const OutputError& after) {
 std::string describe(const OutputError& error) {
   std::string text = fmt::format("{:.1f} dB", error.mean_sqnr_db);
   if (error.top1_agreement >= 0) text += fmt::format(", top-1 agreement {:.1f} %", 100 * error.top1_agreement);
+  if (error.kept_scores >= 0) text += fmt::format(", scores kept {:.1f} %", 100 * error.kept_scores);
   return text;
 }
 

@@ -12,17 +12,17 @@
 #include "data/sample_source.h"
 #include "ir/model.h"
 #include "quantize/calibrate.h"
+#include "quantize/reading.h"
 
 namespace reef::quantize {
-
-// A model's outputs as real numbers: [sample][output][element].
-using Outputs = std::vector<std::vector<std::vector<float>>>;
 
 struct OutputError {
   std::vector<double> sqnr_db;  // per output: power of the values around their mean over power of the error
   double mean_sqnr_db = 0;      // the figure that choices are made by
-  double top1_agreement = -1;   // share of samples with the same largest element; -1: no output looks like scores
+  double top1_agreement = -1;   // share of rows with the same largest element; -1: no output is read as classes
+  double kept_scores = -1;      // share of scores above a threshold that are so in both models; -1: there are none
   std::vector<std::vector<double>> noise;  // [output][sample]: power of the error
+  std::vector<ViewError> views;            // what a user reads; may veto a choice
 };
 
 // How much nearer to the reference one set of outputs is than another, both on the same samples.
@@ -37,7 +37,7 @@ Result<Outputs> run_outputs(const std::shared_ptr<const ir::Model>& model, const
                             std::span<const std::int64_t> samples, const RunOptions& options);
 
 // Inputs of the quantized model are written from real values with its own quantization: the source does that.
-OutputError compare_outputs(const Outputs& reference, const Outputs& outputs);
+OutputError compare_outputs(const Outputs& reference, const Outputs& outputs, const std::vector<View>& views);
 
 // Something that an output consists of: all of it, or `size` elements from `begin` on along an axis.
 struct OutputPart {

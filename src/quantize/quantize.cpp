@@ -14,6 +14,7 @@
 #include "quantize/session.h"
 #include "quantize/split_outputs.h"
 #include "quantize/weights_only.h"
+#include "quantize/work.h"
 
 namespace reef::quantize {
 namespace {
@@ -54,11 +55,17 @@ Status recover(Session& session) {
   }
   REEF_RETURN_IF_ERROR(clip_weights(session));
   if (options.adaptive_rounding != Choice::kOff) REEF_RETURN_IF_ERROR(round_adaptively(session));
-  if (options.correct_biases != Choice::kOff) {
+  const auto correct = [&] {
+    if (options.correct_biases == Choice::kOff) return ok_status();
     REEF_RETURN_IF_ERROR(correct_biases(session));
-    REEF_RETURN_IF_ERROR(correct_outputs(session));
-  }
-  return ok_status();
+    return correct_outputs(session);
+  };
+  REEF_RETURN_IF_ERROR(correct());
+  REEF_RETURN_IF_ERROR(session.go_back_if_worse());
+  const bool is_lost = missing_db(session.best_error().views) > 0;
+  if (!is_lost || options.keep_sensitive_float == Choice::kOff || options.full_integer) return ok_status();
+  REEF_RETURN_IF_ERROR(rescue(session));
+  return correct();
 }
 
 Status require_full_integer(const ir::Model& model, const std::vector<Decision>& decisions) {
@@ -95,20 +102,60 @@ Status finish(const State& state, const QuantizeOptions& options, QuantizeResult
   return put_back_clearing_steps(result.float_model, state.plan.cleared_lstms);
 }
 
-// What is worth a warning about the outputs.
-void warn_of_lost_parts(QuantizeResult& result) {
-  constexpr double kUseless = 3;  // dB: half as much error as signal
+// Outputs that a user can do nothing with, and those that have become one number.
+void judge_outputs(const Session& session, QuantizeResult& result) {
+  const ir::Subgraph& graph = session.best().model->subgraphs[0];
+  const std::size_t count = graph.outputs.size();
+  std::size_t behind_softmax = count;  // views of outputs themselves stand behind those of what is compared instead
+  for (std::size_t o = 0; o < count; ++o) {
+    const bool is_itself = session.compared(o) == graph.outputs[o];
+    const std::size_t view = is_itself ? o : behind_softmax++;
+    if (view >= result.error->views.size()) continue;
+    // On all samples measured with, too: those held back may be too few to tell.
+    const std::string why = why_useless(result.error->views[view]);
+    if (why.empty() || why_useless(session.best_error().views[view]).empty()) continue;
+    const std::string& name = graph.tensors[static_cast<std::size_t>(graph.outputs[o])].name;
+    result.lost.push_back(fmt::format("output '{}': {}", ir::describe_name(name), why));
+    result.warnings.push_back(fmt::format(
+        "NOT USABLE: output '{}' has little in common with the float model's: {} ({} dB is the least). reef quantize "
+        "--report FILE shows which layers lose it",
+        ir::describe_name(name), why, kUsableDb));
+  }
   for (const PartError& error : result.parts) {
-    if (!error.is_dead && error.sqnr_db < kUseless && error.min < error.max) {
-      result.warnings.push_back(
-          fmt::format("output '{}' has little in common with the float model's: {:.1f} dB. reef quantize --report FILE "
-                      "shows which layers lose it",
-                      ir::describe_name(error.part.name), error.sqnr_db));
+    const ir::Shape& shape = error.part.shape;
+    const bool is_whole = shape.rank() == 0 || (error.part.begin == 0 && error.part.size == shape[error.part.axis]);
+    if (!error.is_dead && !is_whole && error.sqnr_db < kUsableDb) {
+      result.warnings.push_back(fmt::format("output '{}' has little in common with the float model's: {:.1f} dB",
+                                            ir::describe_name(error.part.name), error.sqnr_db));
     }
     if (!error.is_dead) continue;
+    // Scores of a detector that sees nothing are no loss.
+    if (error.min < 0 || error.max > 0.1) {
+      result.lost.push_back(
+          fmt::format("output '{}': all of it becomes {:.3g}", ir::describe_name(error.part.name), error.dead_value));
+    }
     result.warnings.push_back(
         fmt::format("output '{}' is dead: the float model gives {:.3g} to {:.3g}, and all of it becomes {:.3g}",
                     ir::describe_name(error.part.name), error.min, error.max, error.dead_value));
+  }
+}
+
+// What it took to keep the outputs usable.
+void note_rescued(const State& state, QuantizeResult& result) {
+  if (!state.has_float_borders) return;
+  const ir::Model& model = *state.model;
+  double in_float = 0;
+  for (const std::int32_t op : state.keep_float) {
+    in_float += work_of(model, model.subgraphs[0].operators[static_cast<std::size_t>(op)]);
+  }
+  result.notes.push_back(
+      fmt::format("{} of {} operators ({:.0f} % of the work, estimated) stay float, because an output was lost in "
+                  "integers; --no-automatic-float leaves it so",
+                  state.keep_float.size(), model.subgraphs[0].operators.size(), 100 * in_float / work_of(model)));
+  for (const std::int32_t t : state.plan.float_border) {
+    result.notes.push_back(
+        fmt::format("'{}' stays float32: no integer operator reads or makes it",
+                    ir::describe_name(model.subgraphs[0].tensors[static_cast<std::size_t>(t)].name)));
   }
 }
 
@@ -151,7 +198,8 @@ Result<QuantizeResult> calibrated(const ir::Model& model, const ClearedLstms& cl
     REEF_ASSIGN_OR_RETURN(auto error, session.error_on_held_back(compared));
     result.error = std::move(error.outputs);
     result.parts = std::move(error.parts);
-    warn_of_lost_parts(result);
+    judge_outputs(session, result);
+    note_rescued(session.best(), result);
   }
   result.steps = std::move(session.steps());
   return result;

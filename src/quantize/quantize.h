@@ -29,6 +29,8 @@ struct Step {
   OutputError error;
   bool kept = false;
   Gain gain = {};  // over what was best before
+  std::string why_not =
+      {};  // what a user would read became worse, in words; empty: nothing did, or it was not looked at
 };
 
 struct FloatOp {
@@ -49,6 +51,7 @@ struct QuantizeResult {
   std::vector<Step> steps;            // in order; empty where nothing was to be chosen
   std::optional<OutputError> error;   // of the result, on the held-back samples
   std::vector<PartError> parts;       // likewise, of each output, or of its parts where their ranges differ
+  std::vector<std::string> lost;  // outputs that are of no use, with the reason; empty: all are, or none was measured
   std::vector<FloatOp> float_ops;
   std::vector<std::string> warnings;  // about the samples; loud
   std::vector<std::string> notes;

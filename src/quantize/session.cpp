@@ -2,10 +2,13 @@
 #include "quantize/session.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "quantize/graph_index.h"
+#include "quantize/scale_limits.h"
 #include "quantize/work.h"
 
 namespace reef::quantize {
@@ -30,6 +33,10 @@ std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
   return result;
 }
 
+bool is_too_large(const TensorStatistics& seen) {
+  return seen.seen() && (static_cast<double>(seen.max) - seen.min) / 255 > kLargestScale;
+}
+
 // Why an operator has no integer form for the values that were observed, or nothing.
 std::string problem_of_values(const ir::Operator& op, const Calibration& calibration) {
   if (op.type == "DIV") {
@@ -41,14 +48,58 @@ std::string problem_of_values(const ir::Operator& op, const Calibration& calibra
   return {};
 }
 
+// Why an operator is better left in float, or nothing: values of ten and more orders of magnitude, such as powers of
+// spectra.
+std::string reason_for_float(const ir::Operator& op, const Calibration& calibration) {
+  for (const std::vector<std::int32_t>* tensors : {&op.inputs, &op.outputs}) {
+    for (const std::int32_t t : *tensors) {
+      if (t < 0 || !is_too_large(calibration.tensors[static_cast<std::size_t>(t)])) continue;
+      const TensorStatistics& seen = calibration.tensors[static_cast<std::size_t>(t)];
+      return fmt::format("it works on values from {:.3g} to {:.3g}, for which no 8-bit scale is usable", seen.min,
+                         seen.max);
+    }
+  }
+  return {};
+}
+
+// Inputs of the graph that only float operators read, and outputs that float operators compute.
+std::set<std::int32_t> float_borders(const ir::Model& model, const std::vector<Decision>& decisions) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const GraphIndex index(model);
+  std::set<std::int32_t> result;
+  const auto is_float = [&](std::int32_t op) {
+    return decisions[static_cast<std::size_t>(op)].treatment == Treatment::kFloat;
+  };
+  for (const std::int32_t t : graph.inputs) {
+    const auto readers = index.consumers(t);
+    if (std::all_of(readers.begin(), readers.end(), is_float)) result.insert(t);
+  }
+  for (const std::int32_t t : graph.outputs) {
+    if (index.producer(t) >= 0 && is_float(index.producer(t))) result.insert(t);
+  }
+  return result;
+}
+
+// By how many standard errors something has to be better. On a few samples the standard error is itself uncertain, as
+// Student's distribution says: 3 samples need 3 of them, 12 samples 1.5, 100 samples one.
+double doubt_of_few(std::size_t samples) { return 1 + 6 / static_cast<double>(std::max<std::size_t>(samples, 1)); }
+
 }  // namespace
 
 void State::refresh(const QuantizeOptions& options) {
   plan.decisions = decide(*model, options, keep_float);
   for (std::size_t i = 0; i < plan.decisions.size(); ++i) {
     if (plan.decisions[i].treatment != Treatment::kInteger) continue;
-    std::string problem = problem_of_values(model->subgraphs[0].operators[i], *calibration);
+    const ir::Operator& op = model->subgraphs[0].operators[i];
+    std::string problem = problem_of_values(op, *calibration);
+    const bool may_be_float = options.keep_sensitive_float != Choice::kOff && !options.full_integer;
+    if (problem.empty() && may_be_float) problem = reason_for_float(op, *calibration);
     if (!problem.empty()) plan.decisions[i] = {Treatment::kFloat, nullptr, std::move(problem)};
+  }
+  plan.float_border = float_borders(*model, plan.decisions);
+  if (!has_float_borders) {
+    std::erase_if(plan.float_border,
+                  [&](std::int32_t t) { return !is_too_large(calibration->tensors[static_cast<std::size_t>(t)]); });
   }
   plan.ranges.assign(model->subgraphs[0].tensors.size(), Range{});
   for (std::size_t t = 0; t < plan.ranges.size(); ++t) {
@@ -110,14 +161,33 @@ RunOptions Session::run_options(std::string_view phase) const {
   return result;
 }
 
+ir::Model Session::with_compared(ir::Model model, const std::vector<std::int32_t>& tensor_of) const {
+  std::vector<std::int32_t>& outputs = model.subgraphs[0].outputs;
+  for (std::size_t i = 0; i < compared_.size(); ++i) {
+    if (compared_[i] < 0) continue;
+    const std::int32_t there = tensor_of[static_cast<std::size_t>(compared_[i])];
+    const std::int32_t own = outputs[i];
+    if (there >= 0) outputs[i] = there;
+    outputs.push_back(own);
+  }
+  return model;
+}
+
 Status Session::take_reference(const std::shared_ptr<const ir::Model>& model, bool before_softmax) {
   if (before_softmax) compared_ = compared_tensors(*model);
-  ir::Model compared = *model;
-  for (std::size_t i = 0; i < compared_.size(); ++i) {
-    if (compared_[i] >= 0) compared.subgraphs[0].outputs[i] = compared_[i];
+  std::vector<std::int32_t> same(model->subgraphs[0].tensors.size());
+  std::iota(same.begin(), same.end(), 0);
+  auto compared = std::make_shared<const ir::Model>(with_compared(*model, same));
+  REEF_ASSIGN_OR_RETURN(reference_,
+                        run_outputs(compared, source_, measured_, RunOptions{options_.threads, {}, options_.budget}));
+  views_ = views_of(*compared, reference_);
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    const std::size_t count = model->subgraphs[0].outputs.size();
+    const bool is_hidden = i < compared_.size() && compared_[i] >= 0;
+    if (is_hidden) views_[i].read_as = ReadAs::kNumbers;  // classes are read behind the SOFTMAX
+    views_[i].is_read = views_[i].is_read && !is_hidden;
+    views_[i].is_another = i >= count;
   }
-  REEF_ASSIGN_OR_RETURN(reference_, run_outputs(std::make_shared<const ir::Model>(std::move(compared)), source_,
-                                                measured_, RunOptions{options_.threads, {}, options_.budget}));
   return ok_status();
 }
 
@@ -129,17 +199,13 @@ Result<std::shared_ptr<const Calibration>> Session::observe(const std::shared_pt
 
 Result<Outputs> Session::outputs_of(const State& state, std::span<const std::int64_t> samples) {
   REEF_ASSIGN_OR_RETURN(IntegerModel made, to_integer(*state.model, state.plan, options_));
-  for (std::size_t i = 0; i < compared_.size(); ++i) {
-    const std::int32_t t = compared_[i] < 0 ? -1 : made.tensor_of[static_cast<std::size_t>(compared_[i])];
-    if (t >= 0) made.model.subgraphs[0].outputs[i] = t;
-  }
-  return run_outputs(std::make_shared<const ir::Model>(std::move(made.model)), source_, samples,
-                     RunOptions{options_.threads, {}, options_.budget});
+  return run_outputs(std::make_shared<const ir::Model>(with_compared(std::move(made.model), made.tensor_of)), source_,
+                     samples, RunOptions{options_.threads, {}, options_.budget});
 }
 
 Result<OutputError> Session::measure(const State& state) {
   REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(state, measured_));
-  return compare_outputs(reference_, outputs);
+  return compare_outputs(reference_, outputs, views_);
 }
 
 std::int32_t Session::compared(std::size_t output) const {
@@ -149,22 +215,34 @@ std::int32_t Session::compared(std::size_t output) const {
 
 Result<Session::HeldBackError> Session::error_on_held_back(const std::vector<OutputPart>& parts) {
   REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(best_, held_back_));
-  const Outputs reference(reference_.begin(), reference_.begin() + static_cast<std::ptrdiff_t>(held_back_.size()));
-  return HeldBackError{compare_outputs(reference, outputs), compare_parts(reference, outputs, parts)};
+  const Outputs reference = reference_on_held_back();
+  return HeldBackError{compare_outputs(reference, outputs, views_), compare_parts(reference, outputs, parts)};
+}
+
+Outputs Session::reference_on_held_back() const {
+  return Outputs(reference_.begin(), reference_.begin() + static_cast<std::ptrdiff_t>(held_back_.size()));
 }
 
 Status Session::start(State state, std::string what) {
   best_ = std::move(state);
   if (!can_measure()) return ok_status();
   REEF_ASSIGN_OR_RETURN(best_error_, measure(best_));
+  start_error_ = best_error_;
+  history_ = {best_};
   steps_.push_back({std::move(what), best_error_, true});
   return ok_status();
 }
 
 Status Session::decide(State candidate, Step step) {
   if (step.kept) {
+    step.why_not = why_worse(best_error_.views, step.error.views);
+    if (step.why_not.empty()) step.why_not = why_worse(start_error_.views, step.error.views);
+    step.kept = step.why_not.empty();
+  }
+  if (step.kept) {
     best_ = std::move(candidate);
     best_error_ = step.error;
+    history_.push_back(best_);
   }
   steps_.push_back(std::move(step));
   return ok_status();
@@ -173,14 +251,44 @@ Status Session::decide(State candidate, Step step) {
 Status Session::consider(State candidate, std::string what, Proof proof) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   const Gain gain = gain_of(best_error_, error);
-  const double least = proof == Proof::kNotWorse ? -gain.standard_error : std::max(kWorthwhileDb, gain.standard_error);
-  return decide(std::move(candidate), {std::move(what), error, gain.db > least, gain});
+  const double doubt = gain.standard_error * doubt_of_few(measured_.size());
+  const double least = proof == Proof::kNotWorse ? -gain.standard_error : std::max(kWorthwhileDb, doubt);
+  return decide(std::move(candidate), {std::move(what), error, gain.db > least, gain, {}});
 }
 
 Status Session::accept(State candidate, std::string what, double loss_db) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   const Gain gain = gain_of(best_error_, error);
-  return decide(std::move(candidate), {std::move(what), error, gain.db > -loss_db, gain});
+  return decide(std::move(candidate), {std::move(what), error, gain.db > -loss_db, gain, {}});
+}
+
+void Session::take(State candidate, std::string what, const OutputError& error) {
+  steps_.push_back({std::move(what), error, true, gain_of(best_error_, error)});
+  best_ = std::move(candidate);
+  best_error_ = error;
+  history_.push_back(best_);
+}
+
+Status Session::go_back_if_worse() {
+  if (!can_measure() || history_.size() < 2) return ok_status();
+  const Outputs reference = reference_on_held_back();
+  const auto error_of = [&](const State& state) -> Result<OutputError> {
+    REEF_ASSIGN_OR_RETURN(const Outputs outputs, outputs_of(state, held_back_));
+    return compare_outputs(reference, outputs, views_);
+  };
+  REEF_ASSIGN_OR_RETURN(const OutputError start, error_of(history_[0]));
+  for (std::size_t i = history_.size() - 1; i > 0; --i) {
+    REEF_ASSIGN_OR_RETURN(const OutputError error, error_of(history_[i]));
+    if (error.mean_sqnr_db >= start.mean_sqnr_db && why_worse(start.views, error.views).empty()) {
+      if (i + 1 == history_.size()) return ok_status();
+      best_ = history_[i];
+      break;
+    }
+    if (i == 1) best_ = history_[0];
+  }
+  REEF_ASSIGN_OR_RETURN(best_error_, measure(best_));
+  steps_.push_back({"last choices taken back: worse on the samples held back", best_error_, true});
+  return ok_status();
 }
 
 Status Session::consider_rewritten(ir::Model model, std::string what, Proof proof, const ChannelFactors& factors) {

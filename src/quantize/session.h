@@ -31,6 +31,7 @@ struct State {
   Plan plan;
   std::vector<RangeRequest> requests;    // per tensor: how its range is taken
   std::vector<std::int32_t> keep_float;  // operators, by number
+  bool has_float_borders = false;        // inputs that only float operators read, and outputs of such, stay float32
   ChannelFactors factors;                // of equalized tensors
 
   // Ranges of this calibration that were computed already.
@@ -65,10 +66,13 @@ class Session {
     kNotWorse,  // not worse by more than a standard error: for changes that leave out a rounding, which are expected to
                 // help, if by less than some dozens of samples can show
   };
-  // Makes `candidate` the best if the samples give that proof; notes the step either way.
+  // Makes `candidate` the best if the samples give that proof and nothing that a user reads in an output became worse
+  // (reading.h), neither beside the best nor beside the start; notes the step either way.
   Status consider(State candidate, std::string what, Proof proof = Proof::kBetter);
   // Makes it the best if it is worse by `loss_db` at most.
   Status accept(State candidate, std::string what, double loss_db);
+  // Makes it the best without a proof, with what was measured.
+  void take(State candidate, std::string what, const OutputError& error);
   // Considers a model that computes the same as the best one's in another way: its tensors keep their numbers.
   // `factors`: of tensors that are equalized by that.
   Status consider_rewritten(ir::Model model, std::string what, Proof proof = Proof::kNotWorse,
@@ -86,6 +90,9 @@ class Session {
   Result<HeldBackError> error_on_held_back(const std::vector<OutputPart>& parts);
   // Makes it the state to improve on.
   Status start(State state, std::string what);
+  // Goes back where all choices together are worse than the start on the samples held back alone: to the last state
+  // that is not. Choices are also made by samples that calibration saw, and each was a little lucky.
+  Status go_back_if_worse();
 
   const QuantizeOptions& options() const { return options_; }
   const data::SampleSource& source() const { return source_; }
@@ -103,6 +110,9 @@ class Session {
  private:
   Status decide(State candidate, Step step);
   Result<Outputs> outputs_of(const State& state, std::span<const std::int64_t> samples);
+  // As the model's own outputs, also where something in front of them is compared.
+  ir::Model with_compared(ir::Model model, const std::vector<std::int32_t>& tensor_of) const;
+  Outputs reference_on_held_back() const;
 
   const data::SampleSource& source_;
   const QuantizeOptions& options_;
@@ -111,9 +121,11 @@ class Session {
   // What is compared: the graph's outputs; of a SOFTMAX at the end, what it reads (its own result hides most errors and
   // exaggerates others). Tensors of the float model; -1: the output itself.
   std::vector<std::int32_t> compared_;
-  Outputs reference_;
+  Outputs reference_;        // what is compared; behind it the outputs themselves where that is something else
+  std::vector<View> views_;  // of reference_
   State best_;
-  OutputError best_error_;
+  OutputError best_error_, start_error_;
+  std::vector<State> history_;  // the start and every state that was the best
   std::vector<Step> steps_;
 };
 
@@ -128,6 +140,7 @@ Status correct_biases(Session& session);
 Status correct_outputs(Session& session);
 Status clip_weights(Session& session);
 Status keep_sensitive_float(Session& session);
+Status rescue(Session& session);
 Status round_adaptively(Session& session);
 
 }  // namespace reef::quantize

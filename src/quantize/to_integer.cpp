@@ -91,7 +91,7 @@ class Writer {
 
   // The form in which the graph takes or gives a float tensor.
   Form border_form(std::int32_t t, IoType type) const {
-    if (type == IoType::kFloat32) return {};
+    if (type == IoType::kFloat32 || plan_.float_border.contains(t)) return {};
     const auto& own = scales_.tensors[static_cast<std::size_t>(t)];
     const auto given = plan_.border.find(t);
     const bool is_unknown = plan_.scales && !own && given == plan_.border.end();

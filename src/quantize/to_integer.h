@@ -28,6 +28,7 @@ struct Plan {
   std::vector<Decision> decisions;                                   // per operator
   std::vector<Range> ranges;                                         // per tensor
   std::vector<std::pair<std::int32_t, int>> apart;                   // see assign_scales
+  std::set<std::int32_t> float_border;                               // inputs and outputs that stay float32
   bool clip_weights = false;                                         // see WeightRequest::clip
   std::map<std::int32_t, std::vector<std::int8_t>> rounded_weights;  // by operator: instead of rounding to nearest
   ClearedLstms cleared_lstms;                                        // that must clear their state themselves

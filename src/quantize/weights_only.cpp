@@ -173,7 +173,7 @@ Result<QuantizeResult> weights_only(const ir::Model& model, const data::SampleSo
                         run_outputs(std::make_shared<const ir::Model>(model), *source, session.held_back(), run));
   REEF_ASSIGN_OR_RETURN(const Outputs after, run_outputs(made, *source, session.held_back(), run));
   result.held_back_samples = static_cast<std::int64_t>(session.held_back().size());
-  result.error = compare_outputs(before, after);
+  result.error = compare_outputs(before, after, views_of(model, before));
   return result;
 }
 

@@ -9,5 +9,7 @@ namespace reef::quantize {
 
 // Products and sums of the first subgraph's layers, and a few for each element that anything else computes.
 double work_of(const ir::Model& model);
+// Of one operator of it.
+double work_of(const ir::Model& model, const ir::Operator& op);
 
 }  // namespace reef::quantize

@@ -147,7 +147,7 @@ void expect_same_outputs(const std::shared_ptr<const ir::Model>& before, ir::Mod
   const auto a = run_outputs(before, samples, kSamples, {});
   const auto b = run_outputs(std::make_shared<const ir::Model>(std::move(changed)), samples, kSamples, {});
   ASSERT_TRUE(a.ok() && b.ok()) << a.status().message() << b.status().message();
-  const OutputError error = compare_outputs(*a, *b);
+  const OutputError error = compare_outputs(*a, *b, {View{}});
   EXPECT_GT(error.mean_sqnr_db, 100);
 }
 
