@@ -126,6 +126,25 @@ TEST_F(VirtualUsbCommand, WhatCannotBeDoneIsSaid) {
   expect("", 2, "command");
 }
 
+// Reef's own driver on a stick of another process, and a stick that differs in one respect.
+TEST_F(VirtualUsbCommand, TheDeviceTestConfirmsAStickAndNamesWhatIsWrongWithAnother) {
+  const std::string report = (folder_ / "report.json").string();
+  const Outcome right = reef(fmt::format("virtual-usb --ready -- {} devices --test --report {}", REEF_PROGRAM, report));
+  EXPECT_EQ(right.exit_code, 0) << right.text;
+  EXPECT_NE(right.text.find("confirmed  convolution"), std::string::npos) << right.text;
+  std::ifstream file(report);
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const char* word : {"\"transcript\"", "\"link\": \"USB 3\"", "\"as_expected\": true", "out 01"}) {
+    EXPECT_NE(text.str().find(word), std::string::npos) << word;
+  }
+  EXPECT_EQ(text.str().find(folder_.string()), std::string::npos) << "a path of the machine";
+  const Outcome wrong =
+      reef(fmt::format("virtual-usb --ready --misreading no-table -- {} devices --test", REEF_PROGRAM));
+  EXPECT_EQ(wrong.exit_code, 1) << wrong.text;
+  EXPECT_NE(wrong.text.find("a chip that applies no activation tables"), std::string::npos) << wrong.text;
+}
+
 // The same program without a loader in its table of segments is one that is statically linked.
 TEST_F(VirtualUsbCommand, StaticallyLinkedProgramsAreRefused) {
   auto bytes = read_file("/proc/self/exe", 1u << 31);

@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 OPTION = re.compile(r"(?<![\w/.-])(--[a-z][a-zA-Z0-9_-]*)")
-# A command in code: up to the end of the line, or to what starts another program.
+# A command in code: up to the end of the line, or to what starts another program (" -- " in `reef virtual-usb` does).
 CALL = re.compile(r"(?<![\w/-])(?:build/)?(reef|edgetpu_compiler)((?:\s+(?!&&)[^|;&#`\n]*)?)")
 PROMISES = re.compile(r"\b[Tt]o come:|does not do that yet|not there yet|\b[Nn]ot here yet|[Tt]his version of Reef does not", re.S)
 
@@ -97,7 +97,7 @@ class Checker:
         """The command that a call names, or None: 'reef' in prose."""
         if program == "edgetpu_compiler":
             return "compile"
-        names = [word for word in words if re.fullmatch(r"[a-z]+", word)]
+        names = [word for word in words if re.fullmatch(r"[a-z][a-z-]*", word)]
         for length in (2, 1):
             if len(names) >= length and " ".join(words[:length]) in self.options:
                 return " ".join(words[:length])
@@ -116,7 +116,7 @@ class Checker:
                 if option not in known:
                     self.report(place, f"`{match[1]} {command}` has no option {option}")
             return " "
-        return CALL.sub(one, text)
+        return CALL.sub(one, text.replace(" -- ", " ;; "))
 
     def check_free(self, place, text, commands):
         for option in OPTION.findall(text):

@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "device_trial_report.h"
 #include "runtime/devices.h"
 
 namespace reef::app {
@@ -82,9 +83,11 @@ Status list_devices(bool json) {
 
 void add_devices(CLI::App& app, Action& action) {
   auto json = std::make_shared<bool>(false);
+  auto test = std::make_shared<DeviceTestArguments>();
   CLI::App* command = app.add_subcommand(
       "devices", "List Edge TPUs: real ones with their state, and the virtual ones that programs find without them");
   command->add_flag("--json", *json, "Print one JSON object (documented in docs/json.md)");
+  add_device_test_options(*command, *test);
   command->footer(
       "Number, selector, bus, state and path of each; programs choose one by number, selector or path. REEF_DEVICES "
       "says\n"
@@ -93,8 +96,12 @@ void add_devices(CLI::App& app, Action& action) {
       "Reef's driver has been tested against recordings of Google's runtime and published logs of real sticks, not "
       "yet\n"
       "on a stick itself (docs/driver.md).\n"
-      "Example:\n  REEF_DEVICES=usb,pci reef devices");
-  command->callback([json, &action] { action = [json] { return list_devices(*json); }; });
+      "Examples:\n  REEF_DEVICES=usb,pci reef devices\n"
+      "  reef devices --test --device usb:0 --report silicon.json\n"
+      "  reef virtual-usb --ready -- reef devices --test");
+  command->callback([json, test, &action] {
+    action = [json, test]() -> Ending { return test->is_wanted ? test_devices(*test, *json) : list_devices(*json); };
+  });
 }
 
 }  // namespace reef::app

@@ -90,7 +90,6 @@ void apply(Misreading misreading, Instruction& instruction) {
   if (misreading == Misreading::kNearestOnly && opcode == Opcode::kResample) {
     for (const char* name : {"x.nearest", "y.nearest", "select"}) put(instruction, name, 1);
   }
-  if (misreading == Misreading::kNoTranspose && opcode == Opcode::kNarrowToWide) put(instruction, "transpose", 0);
 }
 
 Result<std::vector<std::uint8_t>> apply(Misreading misreading, std::span<const std::uint8_t> bytes) {
