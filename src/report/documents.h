@@ -10,6 +10,7 @@
 #include "report/isa_reference.h"
 #include "report/machine_reference.h"
 #include "report/ops_reference.h"
+#include "report/proofs_reference.h"
 #include "report/registers_reference.h"
 #include "report/rewrites_reference.h"
 #include "report/seen_reference.h"
@@ -27,6 +28,7 @@ inline constexpr std::array kDocuments = {
     Document{"docs/codegen_example.md", codegen_example},
     Document{"docs/hardware/isa.md", isa_reference},
     Document{"docs/hardware/machine.md", machine_reference},
+    Document{"docs/hardware/proofs.md", proofs_reference},
     Document{"docs/hardware/registers.md", registers_reference},
     Document{"docs/hardware/seen.md", seen_reference},
 };

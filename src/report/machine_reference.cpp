@@ -9,6 +9,7 @@
 
 #include "chip/facts.h"
 #include "chip/machine.h"
+#include "execute/device/proofs.h"
 #include "isa/opcode.h"
 
 namespace reef::report {
@@ -19,6 +20,16 @@ std::string value_text(double value) {
   return fmt::format("{:g}", value);
 }
 
+// Whether a public program notices another number; empty: none was tried.
+std::string_view proof_text(std::string_view fact) {
+  std::string_view text;
+  for (std::size_t i = 0; i < device::beliefs().size(); ++i) {
+    if (device::beliefs()[i].fact != fact) continue;
+    text = device::proofs().beliefs[i].noticed() > 0 ? "yes" : "**unproved**";
+  }
+  return text;
+}
+
 std::string fact_tables() {
   std::string text;
   std::string_view group;
@@ -26,10 +37,12 @@ std::string fact_tables() {
     if (fact.group != group) {
       group = fact.group;
       text += fmt::format(
-          "\n## {}\n\n| constant | value | what it is | known by | source |\n| --- | --- | --- | --- | --- |\n", group);
+          "\n## {}\n\n| constant | value | what it is | known by | source | needed |\n"
+          "| --- | --- | --- | --- | --- | --- |\n",
+          group);
     }
-    text += fmt::format("| `{}` | {} {} | {} | {} | {} |\n", fact.name, value_text(fact.value), fact.unit, fact.meaning,
-                        chip::evidence_name(fact.evidence), fact.source);
+    text += fmt::format("| `{}` | {} {} | {} | {} | {} | {} |\n", fact.name, value_text(fact.value), fact.unit,
+                        fact.meaning, chip::evidence_name(fact.evidence), fact.source, proof_text(fact.name));
   }
   return text;
 }
@@ -56,7 +69,9 @@ std::string machine_reference() {
   return "# The machine in numbers\n\n"
          "Generated from `src/chip/facts.def` by `make docs`; a test fails when it is stale. Nothing here was run on a "
          "chip.\n"
-         "`docs/hardware/README.md` explains the machine and what the words under \"known by\" mean.\n" +
+         "`docs/hardware/README.md` explains the machine and what the words under \"known by\" mean. \"Needed\" says "
+         "whether a public\nprogram stops or gives other outputs with another number ([proofs.md](proofs.md)); "
+         "nothing stands there where that\nwas not tried.\n" +
          fact_tables() +
          numbered("Counters of a tile",
                   "Numbered as instructions name them; the order of libedgetpu's `SyncCounter_*` registers (N, E, S, "

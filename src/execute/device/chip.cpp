@@ -16,9 +16,23 @@
 namespace reef::device {
 namespace {
 
-constexpr std::array<std::size_t, 3> kBufferUnits = {chip::kParameterFifoUnits, chip::kActivationFifoUnits,
-                                                     chip::kLoopBackBufferWords};
-constexpr std::array<std::size_t, 3> kUnitBytes = {chip::kParameterFifoUnitBytes, chip::kActivationFifoUnitBytes, 4};
+struct BufferSize {
+  std::size_t units = 0, unit_bytes = 0;
+};
+
+// Buffers of the scalar core: parameters, activations, loop-back.
+std::array<BufferSize, 3> buffer_sizes(Belief doubted) {
+  std::array<BufferSize, 3> sizes = {{{chip::kParameterFifoUnits, chip::kParameterFifoUnitBytes},
+                                      {chip::kActivationFifoUnits, chip::kActivationFifoUnitBytes},
+                                      {chip::kLoopBackBufferWords, 4}}};
+  if (doubted == Belief::kParameterFifoSize) sizes[0].units /= 2;
+  if (doubted == Belief::kActivationFifoSize) sizes[1].units /= 2;
+  if (doubted == Belief::kParameterUnit) sizes[0].unit_bytes /= 2;
+  if (doubted == Belief::kActivationUnit) sizes[1].unit_bytes *= 2;
+  if (doubted == Belief::kLoopBackMoreThan128) sizes[2].units = chip::kLoopBackWindowWords;
+  if (doubted == Belief::kLoopBack4096) sizes[2].units = 384;
+  return sizes;
+}
 
 }  // namespace
 
@@ -29,12 +43,15 @@ Chip::Chip(const Options& options) : options_(options) {
     tiles_.push_back(std::make_unique<Tile>());
     tiles_.back()->number = i;
   }
+  const auto sizes = buffer_sizes(options.doubted);
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    buffers_[i].unit_bytes = static_cast<std::int64_t>(kUnitBytes[i]);
-    buffers_[i].states.resize(kBufferUnits[i]);
-    buffers_[i].bytes.resize(kBufferUnits[i] * kUnitBytes[i]);
-    buffers_[i].known.resize(kBufferUnits[i] * kUnitBytes[i]);
+    buffers_[i].unit_bytes = static_cast<std::int64_t>(sizes[i].unit_bytes);
+    buffers_[i].states.resize(sizes[i].units);
+    buffers_[i].bytes.resize(sizes[i].units * sizes[i].unit_bytes);
+    buffers_[i].known.resize(sizes[i].units * sizes[i].unit_bytes);
   }
+  core_.doubt(options.doubted);
+  if (doubts(Belief::kComparisonWraps)) comparison_ = Comparison::kUnsigned;
 }
 
 bool Chip::fail(std::string message) {
@@ -66,11 +83,12 @@ void Chip::count(Tile& tile, const isa::Signal& signal, std::int64_t passes) {
 }
 
 // Whose turn it is on the ring is known everywhere at once.
-void Chip::count_ring(int channel, std::int64_t passes) {
+void Chip::count_ring(const Tile* sender, int channel, std::int64_t passes) {
   if (passes == 0) return;
   const auto tile_counter =
       static_cast<std::size_t>(isa::TileCounter::kRingProducerA) + static_cast<std::size_t>(channel);
   for (auto& tile : tiles_) {
+    if (doubts(Belief::kTurnsEverywhere) && tile.get() != sender) continue;
     tile->counters[tile_counter] = static_cast<std::uint16_t>(tile->counters[tile_counter] + passes);
     tile->signals[tile_counter] += passes;
     ++tile->version;
@@ -149,7 +167,7 @@ bool Chip::scalar_core_moves() {
       if (!status.ok()) return fail(status.message());
     } else if (operation.opcode == isa::Opcode::kRepeat) {
       if (!look_at_limits()) return false;  // its turns may be steps of nobody
-      core_.repeats_left = instruction.bits(isa::control::kRepeatCount);
+      core_.repeats_left = instruction.bits(isa::control::kRepeatCount) + (doubts(Belief::kRepeatCount) ? 1 : 0);
       core_.body_begin = next;
       const std::int64_t rows = instruction.bits(isa::control::kRepeatRows);
       const auto end = program_->at_row(program_->chunk_of[index], program_->row_of[index] + 1 + rows);
@@ -162,8 +180,9 @@ bool Chip::scalar_core_moves() {
                              instruction.test(isa::control::kBranchSense);
       if (!spend(1)) return false;
       if (taken) {
-        const auto target = program_->at_row(program_->chunk_of[index],
-                                             program_->row_of[index] + instruction.get(isa::control::kBranchOffset));
+        const std::int64_t from = program_->row_of[index] + (doubts(Belief::kBranchFromItself) ? 1 : 0);
+        const auto target =
+            program_->at_row(program_->chunk_of[index], from + instruction.get(isa::control::kBranchOffset));
         if (!target) return fail("the branch does not lead to an instruction");
         next = *target;
       }
@@ -179,6 +198,15 @@ bool Chip::scalar_core_moves() {
     if (handed_out) return true;
   }
   return moved;
+}
+
+std::uint32_t Chip::restarted_by(const isa::TileFence& fence) const {
+  constexpr std::uint32_t kAllUnits = (1u << chip::kTileUnits) - 1;
+  const bool is_full = fence.drain == kAllUnits, is_tensor = fence.drain == isa::TileFence::kTensorUnitOnly;
+  if (doubts(Belief::kFullFence) && is_full) return 0;
+  if (doubts(Belief::kPartialFence) && !is_full) return 0;
+  if (doubts(Belief::kTensorFence) && is_tensor) return fence.drain;
+  return fence.restarts();
 }
 
 bool Chip::dispatch(Tile& tile) {
@@ -197,7 +225,7 @@ bool Chip::dispatch(Tile& tile) {
           !isa::has_reached(tile.counters[producer + 1], static_cast<std::uint32_t>(fence->await_count)))
         return moved;
       for (std::size_t u = 0; u < tile.units.size(); ++u) {
-        if ((fence->restarts() >> u & 1) != 0) tile.units[u].phases = {};
+        if ((restarted_by(*fence) >> u & 1) != 0) tile.units[u].phases = {};
       }
       for (std::size_t k = 0; k < tile.counters.size(); ++k) {
         if ((fence->reset >> k & 1) == 0) continue;
@@ -231,6 +259,7 @@ void Chip::start(Unit& unit, const isa::NestShape& in, const isa::NestShape& out
 void Chip::finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second) {
   if (first != nullptr) unit.phases.first += first->buffer_passes();
   if (second != nullptr) unit.phases.second += second->buffer_passes();
+  if (doubts(Belief::kBufferGoesOn)) unit.phases = {.scaling = unit.phases.scaling};
   if (observer_ != nullptr) observer_->finished(&tile, static_cast<int>(&unit - tile.units.data()), *unit.running);
   unit.running.reset();
   ++tile.version;
@@ -389,6 +418,7 @@ void Chip::power_cycle() {
     tiles_[i]->number = static_cast<int>(i);
   }
   core_ = ScalarCore();
+  core_.doubt(options_.doubted);
 }
 
 Status Chip::how_it_ended() const {

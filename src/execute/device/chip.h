@@ -24,11 +24,13 @@
 #include "base/budget.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "execute/device/beliefs.h"
 #include "execute/device/memory.h"
 #include "execute/device/message_queue.h"
 #include "execute/device/observer.h"
 #include "execute/device/program.h"
 #include "execute/device/scalar_core.h"
+#include "execute/device/waits.h"
 #include "isa/counters.h"
 #include "isa/opcode.h"
 #include "numeric/chip_tensor.h"
@@ -60,11 +62,13 @@ struct Options {
   int threads = 0;
   std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
   Budget budget = {};                               // looked at every kStepsBetweenLooks steps
+  Belief doubted = Belief::kNone;                   // its alternative is taken; for tools/doubt_device and tests
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.
 struct BufferPhases {
   std::int64_t first = 0, second = 0, out = 0, scaling = 0;
+  std::int64_t header = 0;  // 0 unless Belief::kHeaderRestarts is doubted
 };
 
 // An instruction on its way to a unit.
@@ -210,6 +214,10 @@ class Chip {
   bool scalar_core_moves();
   bool dispatch(Tile& tile);
   bool fence_passes(const isa::ScalarFence& fence);
+  // Units whose double buffers a fence restarts.
+  std::uint32_t restarted_by(const isa::TileFence& fence) const;
+  bool doubts(Belief belief) const { return options_.doubted == belief; }
+  Belief doubted() const { return options_.doubted; }
   void take_up(Tile& tile, Unit& unit);
   // All but the tensor unit.
   bool run_tile_unit(Tile& tile, int unit);
@@ -220,7 +228,7 @@ class Chip {
   Status how_it_ended() const;
   void finish(Tile& tile, Unit& unit, const isa::NestShape* first, const isa::NestShape* second);
   void count(Tile& tile, const isa::Signal& signal, std::int64_t passes);
-  void count_ring(int channel, std::int64_t passes);
+  void count_ring(const Tile* sender, int channel, std::int64_t passes);  // null: the scalar core sends
   void touch_all() {
     for (auto& tile : tiles_) ++tile->version;
   }
@@ -295,6 +303,7 @@ class Chip {
   Options options_;
   Observer* observer_ = nullptr;
   QueueDepths depths_;
+  Comparison comparison_ = Comparison::kDifference;
   Schedule schedule_;
   std::mt19937 order_;
   bool was_stopped_ = false;

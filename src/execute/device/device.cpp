@@ -46,7 +46,7 @@ std::vector<std::uint8_t> copy_of(std::span<const std::uint8_t> data) { return {
 
 std::int64_t tensor_bytes(const darwinn::Layer& layer) { return host::tensor_bytes(layer); }
 
-Result<std::shared_ptr<const LoadedPackage>> LoadedPackage::load(darwinn::Package package) {
+Result<std::shared_ptr<const LoadedPackage>> LoadedPackage::load(darwinn::Package package, Belief doubted) {
   std::shared_ptr<LoadedPackage> loaded(new LoadedPackage);
   loaded->package_ = std::move(package);
   REEF_ASSIGN_OR_RETURN(const host::Programs programs, host::find_programs(loaded->package_));
@@ -58,6 +58,10 @@ Result<std::shared_ptr<const LoadedPackage>> LoadedPackage::load(darwinn::Packag
     REEF_ASSIGN_OR_RETURN(loaded->caching_program_, ready_program(*loaded->caching_, unknown));
   }
   REEF_RETURN_IF_ERROR(unknown.to_status());
+  if (doubted != Belief::kNone) {
+    REEF_RETURN_IF_ERROR(take_otherwise(doubted, loaded->execution_program_).status());
+    REEF_RETURN_IF_ERROR(take_otherwise(doubted, loaded->caching_program_).status());
+  }
   return std::shared_ptr<const LoadedPackage>(std::move(loaded));
 }
 

@@ -20,7 +20,8 @@ namespace reef::device {
 // A package made ready: programs decoded, addresses of host buffers filled in. Several devices may use one.
 class LoadedPackage {
  public:
-  static Result<std::shared_ptr<const LoadedPackage>> load(darwinn::Package package);
+  // `doubted`: as Options::doubted of the device that will run it.
+  static Result<std::shared_ptr<const LoadedPackage>> load(darwinn::Package package, Belief doubted = Belief::kNone);
 
   const darwinn::Executable& execution() const { return *execution_; }
   const darwinn::Executable* caching() const { return caching_; }

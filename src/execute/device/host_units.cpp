@@ -52,7 +52,7 @@ bool Chip::run_infeed() {
     HostBuffer& buffer = buffers_[op.activations ? 1 : 0];
     const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
-    const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from));
+    const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from, comparison_));
     auto ready = static_cast<std::int64_t>(host_->available(stream));
     while (!run.first.done() && run.first.position() < end && ready >= unit_bytes) {
       const std::int64_t at = buffer.unit_at(run.first.address());
@@ -114,7 +114,7 @@ bool Chip::run_pop() {
     HostBuffer& buffer = buffers_[static_cast<std::size_t>(op.source)];
     const std::int64_t unit_bytes = buffer.unit_bytes;
     const std::int64_t from = run.first.position();
-    const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, scalar_counters_, from));
+    const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, scalar_counters_, from, comparison_));
     const auto line_bytes = static_cast<std::int64_t>(op.line_bytes);
     while (!run.first.done() && run.first.position() < end && ring_room(op.to_tiles, 0, false) > 0) {
       const std::int64_t position = run.first.position();
@@ -133,7 +133,7 @@ bool Chip::run_pop() {
         unit.pending.insert(unit.pending.end(), bytes, bytes + unit_bytes);
         unit.pending_known.insert(unit.pending_known.end(), known, known + unit_bytes);
       }
-      const std::int64_t sent = send_pending(unit, op, run.first.done());
+      const std::int64_t sent = send_pending(unit, op, run.first.done() && !doubts(Belief::kPopSendsRest));
       if (observer_ != nullptr) {
         observer_->moved({.kind = MoveKind::kPopped,
                           .unit = static_cast<int>(HostUnitId::kPop),
@@ -147,7 +147,7 @@ bool Chip::run_pop() {
     const std::int64_t to = run.first.position();
     if (!spend(to - from)) return false;
     add(scalar_counters_, op.signal, signalled(op.signal, op.in, from, to));
-    count_ring(0, signalled(op.ring_producer, op.in, from, to));
+    count_ring(nullptr, 0, signalled(op.ring_producer, op.in, from, to));
     if (to > from) moved = true;
     if (!run.first.done()) break;
     finish_host_unit(HostUnitId::kPop);
@@ -166,7 +166,7 @@ bool Chip::run_outfeed() {
     const auto& op = std::get<isa::Outfeed>(run.operation->code);
     const bool was_full = to_scalar_.size() >= depths_.ring_lines;  // senders wait for it
     const std::int64_t from = run.first.position();
-    const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from));
+    const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, scalar_counters_, from, comparison_));
     while (!run.first.done() && run.first.position() < end && !to_scalar_.empty()) {
       const Line& line = to_scalar_.front()->line;
       const std::uint8_t* data = line.bytes.data() + to_scalar_byte_;
@@ -208,7 +208,7 @@ bool Chip::run_outfeed() {
     if (to > from) moved = true;
     if (was_full && to > from) touch_all();
     if (!run.first.done()) break;
-    if (to_scalar_byte_ != 0) {
+    if (to_scalar_byte_ != 0 && !doubts(Belief::kOutfeedDropsRest)) {
       ring_lines_.leave(to_scalar_.front());
       to_scalar_.pop_front();
       to_scalar_byte_ = 0;

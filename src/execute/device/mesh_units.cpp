@@ -13,12 +13,21 @@ int mesh_unit(chip::Direction direction) {
   return static_cast<int>(isa::Unit::kMeshSouth) + static_cast<int>(direction);
 }
 
+// The tile that a unit sends to if tiles are numbered by columns.
+int neighbour_by_columns(int tile, chip::Direction direction) {
+  const auto turned = [](int t) { return chip::tile_column(t) * chip::kTileColumns + chip::tile_row(t); };
+  const int to = chip::neighbour(turned(tile), direction);
+  return to < 0 ? to : turned(to);
+}
+
 }  // namespace
 
 bool Chip::mesh_send(Tile& tile, Running& run, const isa::Mesh& op, chip::Direction direction) {
   const std::int64_t from = run.first.position();
-  const std::int64_t end = affordable(from, permitted_end(op.in, op.in_waits, tile.counters, from));
-  const int to_tile = chip::neighbour(tile.number, direction);
+  const std::int64_t end = affordable(from, permitted_end(op.in, op.in_waits, tile.counters, from, comparison_));
+  const int to_tile = doubts(Belief::kTileOrder) ? neighbour_by_columns(tile.number, direction)
+                                                 : chip::neighbour(tile.number, direction);
+  if (to_tile < 0 && doubts(Belief::kMeshEdge)) return false;
   Tile* receiver = to_tile >= 0 ? tiles_[static_cast<std::size_t>(to_tile)].get() : nullptr;
   auto* link = receiver != nullptr ? &receiver->links[static_cast<std::size_t>(direction)] : nullptr;
   while (!run.first.done() && run.first.position() < end) {
@@ -52,7 +61,7 @@ bool Chip::mesh_receive(Tile& tile, Running& run, const isa::Mesh& op, chip::Dir
   auto& link = tile.links[static_cast<std::size_t>(direction)];
   const bool was_full = link.size() >= depths_.mesh_words;  // the sender waits for it
   const std::int64_t from = run.second.position();
-  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from, comparison_));
   while (!run.second.done() && run.second.position() < end && (op.fills || !link.empty())) {
     const std::int64_t address = run.second.address(), position = run.second.position();
     if (!NarrowMemory::holds_word(address)) return fail(fmt::format("writes word {} of narrow memory", address));
@@ -87,7 +96,8 @@ bool Chip::mesh(Tile& tile, Unit& unit, const isa::Mesh& op, chip::Direction dir
   Running& run = *unit.running;
   start(unit, op.in, op.out);
   bool moved = op.sends && mesh_send(tile, run, op, direction);
-  if (failure_.ok() && op.receives && mesh_receive(tile, run, op, direction)) moved = true;
+  const bool may_receive = !doubts(Belief::kMeshHalves) || !op.sends || run.first.done();
+  if (failure_.ok() && op.receives && may_receive && mesh_receive(tile, run, op, direction)) moved = true;
   const bool is_done = (!op.sends || run.first.done()) && (!op.receives || run.second.done());
   if (!failure_.ok() || !is_done) return moved;
   finish(tile, unit, op.sends ? &op.in : nullptr, op.receives ? &op.out : nullptr);

@@ -114,15 +114,16 @@ bool Chip::narrow_to_wide(Tile& tile, Unit& unit, const isa::NarrowToWide& op) {
   Running& run = *unit.running;
   start(unit, op.in, op.out);
   // The register holds the whole address, not a distance.
-  const std::int64_t base = op.base_register < 0 ? 0 : std::int64_t{run.register_base} - op.in.base;
+  const std::int64_t replaced = doubts(Belief::kRegisterReplaces) ? 0 : op.in.base;
+  const std::int64_t base = op.base_register < 0 ? 0 : std::int64_t{run.register_base} - replaced;
   bool moved = false;
   while (!run.second.done()) {
     const std::int64_t from_line = run.second.position(), from_word = run.first.position();
-    if (permitted_end(op.out, op.out_waits, tile.counters, from_line) <= from_line) break;
+    if (permitted_end(op.out, op.out_waits, tile.counters, from_line, comparison_) <= from_line) break;
     // A line must be readable as a whole.
     isa::NestCursor words = run.first;
     Line line;
-    const std::int64_t readable = permitted_end(op.in, op.in_waits, tile.counters, from_word);
+    const std::int64_t readable = permitted_end(op.in, op.in_waits, tile.counters, from_word, comparison_);
     const Packing packing = pack_line(tile, op, base, readable, words, line);
     if (!failure_.ok()) return false;
     if (packing.is_held) break;
@@ -156,8 +157,8 @@ bool Chip::wide_to_scaling(Tile& tile, Unit& unit, const isa::WideToNarrow& op) 
   Running& run = *unit.running;
   start(unit, op.in, op.out);
   const std::int64_t from = run.second.position();
-  const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
-  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
+  const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position(), comparison_);
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from, comparison_));
   bool moved = false;
   while (!run.second.done() && run.second.position() < end && run.first.position() < line_end) {
     const std::int64_t step_position = run.second.position();
@@ -205,8 +206,8 @@ bool Chip::wide_to_narrow(Tile& tile, Unit& unit, const isa::WideToNarrow& op) {
   Running& run = *unit.running;
   start(unit, op.in, op.out);
   const std::int64_t from = run.second.position();
-  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from));
-  const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position());
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.out_waits, tile.counters, from, comparison_));
+  const std::int64_t line_end = permitted_end(op.in, op.in_waits, tile.counters, run.first.position(), comparison_);
   bool moved = false;
   // A line that is passed over must have been there.
   const auto leave_lines = [&] {

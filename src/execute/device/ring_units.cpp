@@ -35,7 +35,7 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   Running& run = *unit.running;
   start(unit, op.in, op.in);  // it has one nest
   const std::int64_t from = run.first.position();
-  const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, tile.counters, from));
+  const std::int64_t end = affordable(from, permitted_end(op.in, op.waits, tile.counters, from, comparison_));
   if (end <= from) return false;
   for (std::size_t room = ring_room(op.to_tiles, op.channel, op.to_scalar);
        room > 0 && !run.first.done() && run.first.position() < end; --room) {
@@ -57,7 +57,7 @@ bool Chip::ring_send(Tile& tile, Unit& unit, const isa::RingSend& op) {
   const std::int64_t to = run.first.position();
   if (!spend(to - from)) return false;
   count(tile, op.ring_write, signalled(op.ring_write, op.in, from, to));
-  count_ring(op.channel, signalled(op.ring_producer, op.in, from, to));
+  count_ring(&tile, op.channel, signalled(op.ring_producer, op.in, from, to));
   if (run.first.done()) finish(tile, unit, &op.in, nullptr);
   return to > from;
 }
@@ -76,7 +76,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   start(unit, op.out, op.out);                               // it has one nest
   if (lines.empty() && !run.first.done()) return false;
   const std::int64_t from = run.first.position();
-  const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, tile.counters, from));
+  const std::int64_t end = affordable(from, permitted_end(op.out, op.waits, tile.counters, from, comparison_));
   bool moved = false;
   const auto tell = [&](MoveKind kind, std::int64_t address, std::int64_t position) {
     if (observer_ == nullptr) return;
@@ -90,7 +90,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   };
   while (!run.first.done() && run.first.position() < end && !lines.empty()) {
     if (op.has_header && !run.header_done && run.first.begins_pass(op.header_level)) {
-      const std::int64_t pass = op.out.passes_before(run.first.position(), op.header_level);
+      const std::int64_t pass = op.out.passes_before(run.first.position(), op.header_level) + unit.phases.header;
       const std::int64_t address = op.header_first + op.header_step * (pass % op.header_buffers) + run.header_line;
       if (!receive_line(tile, lines, address)) return false;
       tell(MoveKind::kHeaderReceived, address, run.first.position());
@@ -117,7 +117,10 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
   if (!spend(to - from)) return false;
   count(tile, op.read, signalled(op.read, op.out, from, to));
   if (was_full && moved) touch_all();
-  if (run.first.done()) finish(tile, unit, &op.out, nullptr);
+  if (run.first.done()) {
+    if (doubts(Belief::kHeaderRestarts)) unit.phases.header += op.out.passes(op.header_level);
+    finish(tile, unit, &op.out, nullptr);
+  }
   return moved;
 }
 

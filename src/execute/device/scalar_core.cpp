@@ -52,7 +52,7 @@ bool compare(b::Alu alu, std::uint32_t x, std::uint32_t y) {
   }
 }
 
-std::uint32_t calculate(b::Alu alu, std::uint32_t x, std::uint32_t y) {
+std::uint32_t calculate(b::Alu alu, std::uint32_t x, std::uint32_t y, Belief doubted) {
   switch (alu) {
     case b::Alu::kAdd:
       return x + y;
@@ -75,7 +75,7 @@ std::uint32_t calculate(b::Alu alu, std::uint32_t x, std::uint32_t y) {
     case b::Alu::kIntToFloat:
       return as_bits(static_cast<float>(static_cast<std::int32_t>(y)));
     case b::Alu::kFloatToInt:
-      return float_to_int(as_float(y));
+      return float_to_int(doubted == Belief::kConversionRounds ? std::trunc(as_float(y)) : as_float(y));
     case b::Alu::kFloatAdd:
       return as_bits(as_float(x) + as_float(y));
     case b::Alu::kFloatSub:
@@ -109,7 +109,7 @@ void ScalarCore::compute(const isa::Instruction& bundle, std::array<std::uint32_
   if (b::writes_predicate(static_cast<std::uint32_t>(alu))) {
     predicates[destination] = compare(alu, x, y) ? 1 : 0;
   } else {
-    registers[destination] = calculate(alu, x, y);
+    registers[destination] = calculate(alu, x, y, doubted_);
   }
 }
 
@@ -125,10 +125,11 @@ Status ScalarCore::store(const isa::Instruction& bundle, Host& host, std::option
       return ok_status();
     case b::Store::kRegister:
     case b::Store::kRegisterStep: {
-      const std::uint32_t word = registers_[address & 31];
+      const bool steps = static_cast<b::Store>(bundle.bits(b::kStore)) == b::Store::kRegisterStep;
+      const std::uint32_t early_step = steps && doubted_ == Belief::kStoreStepsAfter ? address >> 5 : 0;
+      const std::uint32_t word = registers_[address & 31] + early_step;
       REEF_REQUIRE(word < kMemoryWords, "scalar memory has {} words, the store is to word {}", kMemoryWords, word);
       memory_[word] = value;
-      const bool steps = static_cast<b::Store>(bundle.bits(b::kStore)) == b::Store::kRegisterStep;
       if (steps) registers[address & 31] += address >> 5;
       return ok_status();
     }
@@ -160,16 +161,22 @@ Status ScalarCore::execute(const isa::Instruction& bundle, Host& host, std::opti
   const auto load = static_cast<b::Load>(bundle.bits(b::kLoad));
   if (load != b::Load::kNone) {
     const std::uint32_t address = bundle.bits(b::kLoadAddress);
-    const std::uint32_t word = load == b::Load::kAddress ? address : registers_[address & 31];
+    const bool steps_first = load == b::Load::kRegisterStep && doubted_ == Belief::kLoadStepsAfter;
+    const std::uint32_t early_step = steps_first ? address >> 5 : 0;
+    const std::uint32_t word = load == b::Load::kAddress ? address : registers_[address & 31] + early_step;
     REEF_REQUIRE(word < kMemoryWords, "scalar memory has {} words, the load is from word {}", kMemoryWords, word);
     if (load == b::Load::kRegisterStep) registers[address & 31] += address >> 5;
     registers[bundle.bits(b::kLoadDest)] = memory_[word];
   }
+  const bool reads_late = doubted_ == Belief::kBundleReadsFirst;
+  if (reads_late) registers_ = registers;
   if (const std::uint32_t math = bundle.bits(b::kMath); math != 0) {
     const float x = as_float(registers_[bundle.bits(b::kMathSource)]);
     registers[bundle.bits(b::kMathDest)] = as_bits(math == 2 ? 1.0f / x : std::exp2(x));
   }
+  if (reads_late) registers_ = registers;
   REEF_RETURN_IF_ERROR(store(bundle, host, request, registers));
+  if (reads_late) registers_ = registers;
   compute(bundle, registers, predicates);
   registers_ = registers;
   predicates_ = predicates;

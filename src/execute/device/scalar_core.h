@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "execute/device/beliefs.h"
 #include "isa/instruction.h"
 
 namespace reef::device {
@@ -134,6 +135,8 @@ class ScalarCore {
   // Whether an instruction's predicate lets it act.
   bool acts(const isa::Instruction& instruction) const;
   std::vector<std::uint32_t>& memory() { return memory_; }
+  // Takes the alternative of this belief from now on.
+  void doubt(Belief belief) { doubted_ = belief; }
 
  private:
   // `registers`: as they will be after the bundle.
@@ -142,6 +145,7 @@ class ScalarCore {
   void compute(const isa::Instruction& bundle, std::array<std::uint32_t, 32>& registers,
                std::array<std::uint8_t, 32>& predicates) const;
 
+  Belief doubted_ = Belief::kNone;
   std::array<std::uint32_t, 32> registers_{};
   std::array<std::uint8_t, 32> predicates_{};
   std::array<std::uint32_t, 4> descriptor_{};

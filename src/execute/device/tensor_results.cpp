@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "execute/device/cell_results.h"
+#include "execute/device/results_otherwise.h"
 #include "execute/device/tensor_unit.h"
 #include "numeric/chip_tensor.h"
 
@@ -107,8 +108,13 @@ bool TensorUnit::emit_same_scaling(std::int32_t* sums, const std::int32_t* unkno
   std::fill(sums + numbers, sums + padded, 0);
   std::array<std::uint8_t, 2 * kMaxNumbers> bytes;
   auto* halves = reinterpret_cast<std::uint16_t*>(bytes.data());
-  if (op.activation || op.sums_are_results()) add_constants(rule, sums, padded, sums);
-  if (op.activation) {
+  const bool is_otherwise = is_about_results(chip.doubted());
+  const bool sums_are_whole = op.activation || op.sums_are_results();  // the constants are added to them here
+  if (sums_are_whole) add_constants(rule, sums, padded, sums);
+  if (is_otherwise && (!op.activation || tile.table)) {
+    ResultsOtherwise results{chip.doubted(), op, rule, sums_are_whole, tile.table ? &*tile.table : nullptr};
+    op.out_16 ? results.put(sums, numbers, halves) : results.put(sums, numbers, bytes.data());
+  } else if (op.activation) {
     if (!tile.table) return fail("applies an activation table that was never loaded");
     std::array<float, kMaxNumbers> scaled;
     scale_sums(rule, sums, padded, scaled.data());
@@ -133,10 +139,11 @@ bool TensorUnit::emit_same_scaling(std::int32_t* sums, const std::int32_t* unkno
     std::uint8_t* row = bytes.data() + r * work.width * size;
     std::fill(row + end, row + 4 * op.out_words, std::uint8_t{0});
     const std::int32_t* row_unknown = unknown == nullptr ? nullptr : unknown + r * work.width;
-    const bool all_known = missing == 0 && unknown == nullptr;
+    const bool all_known = missing == 0 && unknown == nullptr && !doubts(Belief::kZeroPadding);
     if (!all_known) put_known(row_unknown, missing, known.data());
     // The sums themselves are results where they live in wide memory and nothing of this instruction is a weight.
-    if (op.sums_are_results() && !store_sums(sums + r * work.width, row_unknown, work.psum.address() >> 2)) {
+    if (op.sums_are_results() && !doubts(Belief::kSumsInWideMemory) &&
+        !store_sums(sums + r * work.width, row_unknown, work.psum.address() >> 2)) {
       return false;
     }
     if (!store(row, all_known ? nullptr : known.data())) return false;
@@ -147,6 +154,7 @@ bool TensorUnit::emit_same_scaling(std::int32_t* sums, const std::int32_t* unkno
 void TensorUnit::put_known(const std::int32_t* unknown, std::uint64_t missing, std::uint8_t* known) const {
   const int size = op.out_16 ? 2 : 1;
   std::fill(known, known + 4 * op.out_words, std::uint8_t{1});
+  if (doubts(Belief::kZeroPadding)) std::fill(known + op.cells * size, known + 4 * op.out_words, std::uint8_t{0});
   for (int c = 0; c < op.cells; ++c) {
     if ((missing >> c & 1) != 0 || (unknown != nullptr && unknown[c] != 0)) {
       std::fill_n(known + c * size, size, std::uint8_t{0});

@@ -69,7 +69,7 @@ bool TensorUnit::advance(std::int64_t end) {
 }
 
 void TensorUnit::finish() {
-  unit.phases.scaling += op.loops.passes(op.scaling_level);
+  if (!doubts(Belief::kScalingGoesOn)) unit.phases.scaling += op.loops.passes(op.scaling_level);
   unit.phases.out += op.out.buffer_passes();
   chip.finish(tile, unit, &op.in, &op.param);
 }
@@ -96,7 +96,7 @@ bool Chip::tensor(Tile& tile, Unit& unit, TensorEffects& effects) {
   TensorUnit work{*this, tile, unit, run, *unit.tensor, op, program_->plans[run.index], run.operation->opcode, effects};
   if (!run.started) work.start();
   const std::int64_t from = run.first.position();
-  const std::int64_t end = std::min(permitted_end(op.loops, op.waits, tile.counters, from),
+  const std::int64_t end = std::min(permitted_end(op.loops, op.waits, tile.counters, from, comparison_),
                                     from + std::max<std::int64_t>(effects.most_steps - effects.steps, 1));
   if (end <= from) return false;
   if (!work.advance(end)) return false;
@@ -131,7 +131,7 @@ std::int64_t Chip::tensor_work(Tile& tile) const {
   const auto* op = std::get_if<TensorOperation>(&program_->operations[index].code);
   if (op == nullptr) return 1;
   const std::int64_t from = unit.running && unit.running->started ? unit.running->first.position() : 0;
-  const std::int64_t steps = permitted_end(op->loops, op->waits, tile.counters, from) - from;
+  const std::int64_t steps = permitted_end(op->loops, op->waits, tile.counters, from, comparison_) - from;
   if (steps <= 0) {
     if (!unit.running) return 1;  // it takes the instruction up
     unit.blocked_at = tile.version;

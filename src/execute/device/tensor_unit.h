@@ -59,6 +59,7 @@ struct TensorUnit {
   bool fail(std::string message) const;  // always false
   void note_unknown() const;
   const Line* load_line(std::int64_t address) const;
+  bool doubts(Belief belief) const { return chip.doubts(belief); }
   void start();
   // Makes all steps before a position.
   bool advance(std::int64_t end);

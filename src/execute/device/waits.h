@@ -10,6 +10,9 @@
 
 namespace reef::device {
 
+// How a wait compares a counter with what it needs; the chip is believed to take the signed difference (beliefs.h).
+enum class Comparison : std::uint8_t { kDifference, kUnsigned };
+
 // The passes that a wait is asked at the beginning of.
 struct WaitPasses {
   std::int64_t length = 1;  // positions
@@ -35,15 +38,18 @@ inline std::uint32_t needed_before(const isa::Wait& wait, std::int64_t pass) {
 // The first position at or after `position` that waits do not permit yet; the nest's size if they permit all of it.
 // A pass that has begun is permitted to its end, whatever the counters do meanwhile.
 inline std::int64_t permitted_end(const isa::NestShape& nest, std::span<const isa::Wait> waits,
-                                  std::span<const std::uint16_t> counters, std::int64_t position) {
+                                  std::span<const std::uint16_t> counters, std::int64_t position,
+                                  Comparison comparison = Comparison::kDifference) {
   std::int64_t end = nest.size();
   for (const isa::Wait& wait : waits) {
     const WaitPasses passes = passes_of(nest, wait);
     const std::int64_t pass = next_pass(passes, position);
     if (pass == passes.count) continue;
     if (wait.counter >= counters.size()) return position;  // a counter that does not exist is never reached
-    const auto ahead =
-        static_cast<std::int16_t>(static_cast<std::uint16_t>(counters[wait.counter] - needed_before(wait, pass)));
+    const auto needed = static_cast<std::uint16_t>(needed_before(wait, pass));
+    const int ahead = comparison == Comparison::kDifference
+                          ? static_cast<std::int16_t>(static_cast<std::uint16_t>(counters[wait.counter] - needed))
+                          : counters[wait.counter] - needed;
     std::int64_t permitted = pass;
     if (ahead >= 0)
       permitted = wait.increment == 0 ? passes.count : pass + ahead / static_cast<std::int64_t>(wait.increment) + 1;
