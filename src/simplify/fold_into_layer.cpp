@@ -2,45 +2,11 @@
 // Arithmetic with constants behind a layer (CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED) goes into its
 // weights and bias: a batch normalization written as MUL and ADD costs nothing afterwards. Float32 only; results differ
 // by rounding.
-#include <cmath>
-
 #include "simplify/pass.h"
 #include "simplify/patterns.h"
 
 namespace reef::simplify {
 namespace {
-
-// y = scale * x + offset, per channel.
-struct Line {
-  std::vector<float> scale, offset;  // empty: 1, 0
-};
-
-std::optional<Line> line_of(const Graph& graph, OpId id, const WithConstant& parts, const ir::Shape& shape) {
-  const auto values = per_channel(graph, parts.constant, shape);
-  if (!values) return std::nullopt;
-  const std::string& type = graph.type(id);
-  Line line;
-  if (type == "ADD") {
-    line.offset = *values;
-  } else if (type == "SUB") {
-    line.offset = *values;
-    if (parts.constant_first) {
-      line.scale.assign(values->size(), -1.0f);
-    } else {
-      for (float& value : line.offset) value = -value;
-    }
-  } else if (type == "MUL") {
-    line.scale = *values;
-  } else if (type == "DIV" && !parts.constant_first) {
-    for (const float value : *values) line.scale.push_back(1.0f / value);
-  } else {
-    return std::nullopt;
-  }
-  for (const float value : line.scale) {
-    if (!std::isfinite(value)) return std::nullopt;
-  }
-  return line;
-}
 
 void scale_weights(Graph& graph, const Layer& layer, const std::vector<float>& scale) {
   const TensorId id = graph.op(layer.op).inputs[layer.weights];
@@ -56,7 +22,7 @@ bool at(Graph& graph, OpId id) {
   if (!parts || !is_float(graph, parts->x) || !graph.has_one_user(parts->x)) return false;
   const auto layer = as_layer(graph, graph.producer(parts->x));
   if (!layer || !has_no_activation(graph, layer->op)) return false;
-  const auto line = line_of(graph, id, *parts, graph.shape(parts->x));
+  const auto line = channel_line(graph, id);
   auto bias = bias_of(graph, *layer);
   if (!line || !bias) return false;
   for (std::size_t i = 0; i < line->scale.size(); ++i) (*bias)[i] *= line->scale[i];

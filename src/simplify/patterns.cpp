@@ -97,6 +97,35 @@ std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId const
   return graph.floats(constant);
 }
 
+std::optional<ChannelLine> channel_line(const Graph& graph, OpId id) {
+  const auto parts = with_constant(graph, id);
+  if (!parts) return std::nullopt;
+  const auto values = per_channel(graph, parts->constant, graph.shape(parts->x));
+  if (!values) return std::nullopt;
+  const std::string& type = graph.type(id);
+  ChannelLine line;
+  if (type == "ADD") {
+    line.offset = *values;
+  } else if (type == "SUB") {
+    line.offset = *values;
+    if (parts->constant_first) {
+      line.scale.assign(values->size(), -1.0f);
+    } else {
+      for (float& value : line.offset) value = -value;
+    }
+  } else if (type == "MUL") {
+    line.scale = *values;
+  } else if (type == "DIV" && !parts->constant_first) {
+    for (const float value : *values) line.scale.push_back(1.0f / value);
+  } else {
+    return std::nullopt;
+  }
+  for (const float value : line.scale) {
+    if (!std::isfinite(value)) return std::nullopt;
+  }
+  return line;
+}
+
 bool same_numbers(const Graph& graph, TensorId a, TensorId b) {
   return graph.tensor(a).type == graph.tensor(b).type && graph.tensor(a).quantization == graph.tensor(b).quantization;
 }

@@ -46,6 +46,13 @@ TensorId square_root_of(const Graph& graph, TensorId tensor);
 // the other axes; nullopt: it varies along other axes, or would enlarge the result.
 std::optional<std::vector<float>> per_channel(const Graph& graph, TensorId constant, const ir::Shape& shape);
 
+// MUL, ADD, SUB or DIV by a constant: scale * x + offset per channel (last axis), before its activation.
+struct ChannelLine {
+  std::vector<float> scale, offset;  // empty: 1, 0
+};
+// nullopt: `op` is none of them, or the constant varies along other axes, or a factor is not finite.
+std::optional<ChannelLine> channel_line(const Graph& graph, OpId op);
+
 // Elements of one mean what those of the other do.
 bool same_numbers(const Graph& graph, TensorId a, TensorId b);
 

@@ -17,7 +17,7 @@ inline int step(Maker& make, int x, std::vector<int>& maps) {
     }
     return x;
   };
-  switch (make.draw(22)) {
+  switch (make.draw(23)) {
     case 0:
       return make.conv(x, 1 + make.draw(8), 1 + 2 * make.draw(2), 1,
                        make.draw(2) == 0 || shape[2] < 3 || shape[3] < 3 ? "SAME" : "VALID");
@@ -84,6 +84,21 @@ inline int step(Maker& make, int x, std::vector<int>& maps) {
       return make.binary("DIV", x, make.numbers({1, shape[1], 1, 1}, 1, 2));
     case 20:
       return make.binary("SUB", make.number(1), x);
+    case 21: {  // branches that are one layer: RepVGG's, or MobileOne's
+      const int stride = 1 + make.draw(2);
+      const bool is_depthwise = make.draw(2) == 0;
+      const int channels = is_depthwise || stride == 1 ? shape[1] : 1 + make.draw(6);
+      const auto branch = [&](int filter) {
+        const int y = is_depthwise ? make.depthwise(x, filter, stride) : make.conv(x, channels, filter, stride);
+        return make.binary("MUL", y, make.numbers({1, channels, 1, 1}, 0.2f, 0.6f));
+      };
+      int sum = make.binary(make.draw(2) == 0 ? "ADD" : "SUB", branch(3), branch(1 + 2 * make.draw(3)));
+      if (stride == 1) {
+        const int scaled = make.binary("MUL", x, make.numbers({1, channels, 1, 1}, -0.6f, 0.6f));
+        sum = make.binary("ADD", make.binary("ADD", scaled, make.numbers({channels, 1, 1})), sum);
+      }
+      return sum;
+    }
     default:
       return make.binary("MUL", x, make.reduce("REDUCE_MAX", x, {1}, true));
   }
