@@ -108,6 +108,18 @@ TEST(SimplifyPasses, TwoOutputsOfTheSameValueStayTwo) {
   EXPECT_EQ(expect_same(make.finish({a, b}), 0).subgraphs[0].outputs.size(), 2u);
 }
 
+TEST(SimplifyPasses, DivisionByOneComputedNumberIsAProduct) {
+  Maker make;
+  const int x = make.unary("LOGISTIC", make.input({1, 4, 4, 6}));
+  const int all = make.reduce("SUM", x, {1, 2, 3}, true);
+  const ir::Model one = expect_same(make.finish({make.binary("DIV", x, all)}), kRounding);
+  EXPECT_EQ(operators_of(one), "LOGISTIC SUM DIV MUL");
+  Maker many;
+  const int z = many.unary("LOGISTIC", many.input({1, 4, 4, 6}));
+  const ir::Model each = expect_same(many.finish({many.binary("DIV", z, many.reduce("SUM", z, {3}, true))}), kRounding);
+  EXPECT_EQ(operators_of(each), "LOGISTIC SUM DIV") << "a divisor for each row keeps its range in the division";
+}
+
 // ---- Folding into layers ----
 
 TEST(SimplifyPasses, BatchNormalizationGoesIntoTheLayerBefore) {

@@ -60,6 +60,24 @@ bool simplify_division(Graph& graph, OpId id) {
   return true;
 }
 
+// a / b, where b is one computed number (a global response normalization), is a * (1 / b): one division instead of
+// many, and of a single number, which the quantizer gives a range of its own.
+bool divide_by_number(Graph& graph, OpId id) {
+  if (!graph.is(id, "DIV")) return false;
+  const TensorId x = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1], y = graph.op(id).outputs[0];
+  if (graph.is_constant(x) || graph.is_constant(divisor) || !is_float(graph, divisor)) return false;
+  if (graph.shape(divisor).elements() != 1 || graph.shape(x) != graph.shape(y) || graph.shape(y).elements() == 1) {
+    return false;
+  }
+  const TensorId one = graph.add_floats({1.0f}, {}, "reef/one");
+  const TensorId inverse = graph.add_like(divisor, graph.shape(divisor));
+  graph.add_op(id, "DIV", "DivOptions", activation_attributes("NONE"), {one, divisor}, {inverse});
+  ir::Attributes attributes =
+      activation_attributes(graph.op(id).attributes.get_enum("fused_activation_function", "NONE"));
+  graph.become(id, "MUL", "MulOptions", std::move(attributes), {x, inverse});
+  return true;
+}
+
 bool divide_by_constant(Graph& graph, OpId id) {
   if (!graph.is(id, "DIV")) return false;
   const TensorId x = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1];
@@ -80,13 +98,15 @@ bool divide_by_constant(Graph& graph, OpId id) {
 bool at(Graph& graph, OpId id) {
   if (!is_float(graph, graph.op(id).outputs[0])) return false;
   return simplify_square(graph, id) || simplify_power(graph, id) || simplify_division(graph, id) ||
-         divide_by_constant(graph, id);
+         divide_by_constant(graph, id) || divide_by_number(graph, id);
 }
 
 }  // namespace
 
 extern const Pass powers_pass;
 constinit const Pass powers_pass = {
-    .name = "powers", .summary = "Squares, roots and divisions by roots and constants in one form each.", .at = at};
+    .name = "powers",
+    .summary = "Squares, roots and divisions by roots, constants and single numbers in one form each.",
+    .at = at};
 
 }  // namespace reef::simplify
