@@ -171,6 +171,7 @@ constexpr ChipRule kChipRules[] = {
         .suggestion = "Replace constant zeros by PAD, and join other constants behind the part for the chip.",
         .broken = joins_constant,
         .evidence = "Table 1",
+        .rewrite = "joined-constants",
     },
     {
         .id = "concatenation-width",

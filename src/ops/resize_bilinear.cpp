@@ -116,6 +116,7 @@ constexpr ChipRule kChipRules[] = {
         .source = RuleSource::kReported,
         .evidence =
             "128x128x32 maps, 512x512x32 does not (edgetpu#31). Where the limit lies between them is not known.",
+        .rewrite = "resize",
     },
 };
 

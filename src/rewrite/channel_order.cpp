@@ -60,7 +60,7 @@ std::int32_t reordered(GraphEdit& edit, OpList& list, std::int32_t x, const std:
       return y;
     }
   }
-  return list.channels_reordered(x, channels);
+  return list.channels_picked(x, channels);
 }
 
 std::optional<ChannelOrder> channel_order(const std::vector<Factor>& factors, std::int32_t channels) {

@@ -79,7 +79,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (!selection || edit.shape(y) != expected || edit.fits(index)) return false;
   if (selection->axis == 3 && expected.rank() == 4) {
     OpList list(edit, edit.tensor(y).name);
-    const std::int32_t ordered = list.channels_reordered(x, selection->sources);
+    const std::int32_t ordered = list.channels_picked(x, selection->sources);
     if (ordered >= 0) {
       list.last().outputs[0] = y;
       if (edit.commit(index, list.take(), "a 1x1 CONV_2D that picks channels")) return true;

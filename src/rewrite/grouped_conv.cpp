@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution in groups is one convolution per group: SPLIT of the channels, CONV_2D each, CONCATENATION; where each
-// group is one channel (ConvNeXt), it is a DEPTHWISE_CONV_2D. The numbers that each output is made of are the same.
+// A convolution in groups is one convolution per group: the channels taken apart, CONV_2D each, CONCATENATION; where
+// each group is one channel (ConvNeXt), it is a DEPTHWISE_CONV_2D. The numbers that each output is made of are the
+// same.
+//
+// The chip computes 64 channels at once, whatever few of them there are. So groups are convolved together, with weights
+// of zero between them, as long as they make no more than 64 channels: 128 channels in 32 groups take two convolutions
+// and not 32.
 //
 // All operators of a type in a file have one version, the newest that any of them needs, so that convolutions beside
 // one in groups are refused with it. They only need their own version back.
+#include <algorithm>
+
 #include "rewrite/op_list.h"
 #include "rewrite/rewrite_def.h"
 
 namespace reef::rewrite {
 namespace {
 
-constexpr std::int32_t kMostGroups = 64;
+constexpr std::int32_t kMostParts = 64;
+constexpr std::int32_t kChannelsAtOnce = 64;         // the chip's cells (chip::kCells)
+constexpr std::int64_t kMostWeightBytes = 16 << 20;  // of all parts, zeros included
 
 // Elements [begin, begin + count) along dimension 0 of a constant, with their scales.
 std::int32_t part_of(GraphEdit& edit, std::int32_t index, std::int32_t begin, std::int32_t count) {
@@ -93,22 +102,64 @@ bool as_depthwise(GraphEdit& edit, std::int32_t index, const Convolution& found)
   return edit.commit(index, list.take(), "DEPTHWISE_CONV_2D");
 }
 
-bool as_parts(GraphEdit& edit, std::int32_t index, const Convolution& found) {
-  OpList list(edit, edit.tensor(found.y).name);
-  const std::vector<std::int32_t> pieces = list.split(found.x, 3, found.groups);
-  ir::Shape piece_shape = edit.shape(found.y);
-  const std::int32_t channels = piece_shape[3] / found.groups;
-  piece_shape[3] = channels;
-  std::vector<std::int32_t> parts;
-  for (std::int32_t i = 0; i < found.groups; ++i) {
-    std::vector<std::int32_t> inputs = {pieces[static_cast<std::size_t>(i)],
-                                        part_of(edit, found.weights, i * channels, channels)};
-    if (found.bias >= 0) inputs.push_back(part_of(edit, found.bias, i * channels, channels));
-    parts.push_back(list.tensor_like(found.y, piece_shape));
-    list.add("CONV_2D", "Conv2DOptions", found.op.attributes, inputs, {parts.back()}, edit.tensor(found.x).type);
+// Weights of `count` groups from `first` on as those of one convolution: zeros where a filter does not look.
+std::int32_t joined_weights(GraphEdit& edit, const Convolution& found, std::int32_t first, std::int32_t count) {
+  const std::int32_t outputs = edit.shape(found.weights)[0] / found.groups;  // of a group
+  const std::int32_t part = part_of(edit, found.weights, first * outputs, count * outputs);
+  if (count == 1) return part;
+  ir::Tensor tensor = edit.tensor(part);
+  const std::span<const std::uint8_t> data = ir::constant_data(edit.model(), tensor).span();
+  const auto inputs = static_cast<std::size_t>(tensor.shape[3]), all = inputs * static_cast<std::size_t>(count);
+  const auto rows = data.size() / inputs;  // filters times their positions
+  const std::size_t rows_of_group = rows / static_cast<std::size_t>(count);
+  const std::vector<std::int64_t>& zero_points = tensor.quantization.zero_point;
+  const auto zero = static_cast<std::uint8_t>(zero_points.empty() ? 0 : zero_points[0]);
+  std::vector<std::uint8_t> bytes(rows * all, zero);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t at = row * all + row / rows_of_group * inputs;
+    std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(row * inputs), inputs,
+                bytes.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  list.concatenation(parts, 3, found.y);
-  return edit.commit(index, list.take(), fmt::format("SPLIT, {} CONV_2D and CONCATENATION", found.groups));
+  tensor.shape[3] = static_cast<std::int32_t>(all);
+  return edit.add_constant(std::move(tensor), std::move(bytes));
+}
+
+// One zero point for all weights: what stands between groups is zero by it.
+bool has_one_zero(const GraphEdit& edit, std::int32_t weights) {
+  const std::vector<std::int64_t>& points = edit.tensor(weights).quantization.zero_point;
+  return ir::is_integer_8(edit.tensor(weights).type) &&
+         std::all_of(points.begin(), points.end(), [&](std::int64_t point) { return point == points[0]; });
+}
+
+bool as_parts(GraphEdit& edit, std::int32_t index, const Convolution& found) {
+  const ir::Shape filter = edit.shape(found.weights);
+  const std::int32_t inputs = filter[3], outputs = filter[0] / found.groups;  // of a group
+  std::int32_t together = has_one_zero(edit, found.weights) ? std::max(1, kChannelsAtOnce / outputs) : 1;
+  together = std::min(together, found.groups);
+  const std::int32_t parts = (found.groups + together - 1) / together;
+  together = (found.groups + parts - 1) / parts;
+  const std::int64_t bytes = std::int64_t{filter[0]} * filter[1] * filter[2] * inputs * together;
+  if (parts > kMostParts || bytes > kMostWeightBytes) return false;
+  OpList list(edit, edit.tensor(found.y).name);
+  const bool is_even = found.groups % together == 0;
+  std::vector<std::int32_t> pieces;
+  if (parts > 1 && is_even) pieces = list.split(found.x, 3, parts);
+  std::vector<std::int32_t> results;
+  for (std::int32_t i = 0; i < parts; ++i) {
+    const std::int32_t first = i * together, count = std::min(together, found.groups - first);
+    const std::int32_t piece = parts == 1 ? found.x
+                               : is_even  ? pieces[static_cast<std::size_t>(i)]
+                                          : list.slice(found.x, 3, first * inputs, count * inputs);
+    std::vector<std::int32_t> operands = {piece, joined_weights(edit, found, first, count)};
+    if (found.bias >= 0) operands.push_back(part_of(edit, found.bias, first * outputs, count * outputs));
+    ir::Shape shape = edit.shape(found.y);
+    shape[3] = count * outputs;
+    results.push_back(parts == 1 ? found.y : list.tensor_like(found.y, shape));
+    list.add("CONV_2D", "Conv2DOptions", found.op.attributes, operands, {results.back()}, edit.tensor(found.x).type);
+  }
+  if (parts == 1) return edit.commit(index, list.take(), "a CONV_2D of all channels");
+  list.concatenation(results, 3, found.y);
+  return edit.commit(index, list.take(), fmt::format("{} CONV_2D of parts of the channels and CONCATENATION", parts));
 }
 
 bool at(GraphEdit& edit, std::int32_t index) {
@@ -125,7 +176,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
       as_depthwise(edit, index, *found)) {
     return true;
   }
-  return found->groups <= kMostGroups && as_parts(edit, index, *found);
+  return as_parts(edit, index, *found);
 }
 
 }  // namespace
@@ -134,8 +185,9 @@ extern const Rewrite grouped_conv_rewrite;
 constinit const Rewrite grouped_conv_rewrite = {
     .info = {.name = "grouped-conv",
              .summary =
-                 "A convolution in groups becomes DEPTHWISE_CONV_2D where each is one channel, else (up to 64 groups) "
-                 "SPLIT, a CONV_2D for each and CONCATENATION; the others in the file get their old version back.",
+                 "A convolution in groups becomes DEPTHWISE_CONV_2D where each is one channel, else CONV_2D of as many "
+                 "groups together as make 64 channels, and CONCATENATION; the others in the file get their old version "
+                 "back.",
              .safety = Safety::kExact,
              .on_by_default = true},
     .at = at};

@@ -101,6 +101,78 @@ TEST(LayerRewrites, BilinearInTwoSteps) {
   EXPECT_EQ(rewritten(centres, without(enlarges_a_little)).model, centres) << "pixel centres do not nest";
 }
 
+// Rates beyond the image's size, on one axis or both, leave 1x3, 3x1 or 1x1; 5x5 at rate 4 on 7 rows leaves 3x3.
+TEST(LayerRewrites, TapsThatAreNeverReadAreLeftOut) {
+  struct Case {
+    std::int32_t height, width, kernel, stride;
+    std::int64_t dilation;
+    ir::Shape kept;  // rows and columns of the weights; empty: nothing is changed
+  };
+  const std::vector<Case> cases = {{8, 8, 3, 1, 12, {1, 1}}, {8, 20, 3, 1, 12, {1, 3}}, {20, 8, 3, 1, 9, {3, 1}},
+                                   {7, 7, 5, 1, 4, {3, 3}},  {9, 9, 3, 1, 4, {}},       {7, 9, 3, 2, 8, {1, 3}},
+                                   {12, 12, 3, 1, 11, {}}};
+  for (const Case& one : cases) {
+    for (const char* type : {"CONV_2D", "DEPTHWISE_CONV_2D"}) {
+      const bool is_dense = std::string_view(type) == "CONV_2D";
+      ModelBuilder builder;
+      const std::int32_t x = builder.input({1, one.height, one.width, 4}, kPlain);
+      std::vector<std::uint8_t> values(static_cast<std::size_t>(one.kernel * one.kernel * (is_dense ? 12 : 4)));
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint8_t>(i * 37 % 255 - 127);
+      const std::int32_t weights =
+          builder.ops().weights({is_dense ? 3 : 1, one.kernel, one.kernel, 4}, DataType::kInt8, values, {0.01f}, 0, 0);
+      ir::Attributes attributes;
+      attributes.set("padding", ir::EnumName{"SAME"});
+      attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+      for (const char* name : {"stride_w", "stride_h"}) attributes.set(name, std::int64_t{one.stride});
+      for (const char* name : {"dilation_w_factor", "dilation_h_factor"}) attributes.set(name, one.dilation);
+      if (!is_dense) attributes.set("depth_multiplier", std::int64_t{1});
+      const auto size = [&](std::int32_t n) { return (n + one.stride - 1) / one.stride; };
+      const ir::Model model = builder.finish(
+          {builder.add(type, is_dense ? "Conv2DOptions" : "DepthwiseConv2DOptions", attributes, {x, weights},
+                       {1, size(one.height), size(one.width), is_dense ? 3 : 4}, {DataType::kInt8, 0.1f, 5})});
+      const Rewritten result = rewritten(model, standard_options());
+      const ir::Subgraph& graph = result.model.subgraphs[0];
+      const ir::Shape& left = graph.tensors[static_cast<std::size_t>(graph.operators.back().inputs[1])].shape;
+      EXPECT_EQ(left[1], one.kept.rank() == 0 ? one.kernel : one.kept[0]) << one.height << " " << one.dilation;
+      EXPECT_EQ(left[2], one.kept.rank() == 0 ? one.kernel : one.kept[1]) << one.width << " " << one.dilation;
+      EXPECT_EQ(difference(model, result.model, 1), 0);
+    }
+  }
+}
+
+// Weights of both axes together may be too fine, of each axis they are not: pixel centres by 8 have multiples of 1/256.
+TEST(LayerRewrites, BilinearAxisByAxis) {
+  const auto along_one_axis = [](const ir::Model& model, std::int32_t op) {
+    if (!is_type(model, op, "RESIZE_BILINEAR")) return fits_the_chip(model, op);
+    const ir::Subgraph& graph = model.subgraphs[0];
+    const ir::Operator& it = graph.operators[static_cast<std::size_t>(op)];
+    const ir::Shape& in = graph.tensors[static_cast<std::size_t>(it.inputs[0])].shape;
+    const ir::Shape& out = graph.tensors[static_cast<std::size_t>(it.outputs[0])].shape;
+    return out[1] == in[1] || out[2] == in[2];
+  };
+  for (const bool align : {false, true}) {
+    for (const ir::Shape& out : {ir::Shape{1, 72, 40, 2}, ir::Shape{1, 13, 11, 2}, ir::Shape{1, 4, 15, 2}}) {
+      const ir::Model model = resize_model("RESIZE_BILINEAR", {1, 9, 5, 2}, out, align, !align);
+      const Rewritten result = rewritten(model, without(along_one_axis));
+      EXPECT_EQ(count_ops(result.model, "RESIZE_BILINEAR"), 2u);
+      for (const unsigned seed : {1u, 2u, 3u, 4u}) EXPECT_LE(difference(model, result.model, seed, 1), 1);
+    }
+  }
+}
+
+TEST(LayerRewrites, LargeMapsByPartsOfTheirChannels) {
+  for (const char* type : {"RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"}) {
+    const ir::Model model = resize_model(type, {1, 128, 128, 24}, {1, 256, 256, 24}, false, true);
+    const Rewritten result =
+        rewritten(model, without([](const ir::Model& m, std::int32_t op) {
+                    const bool resizes = is_type(m, op, "RESIZE_BILINEAR") || is_type(m, op, "RESIZE_NEAREST_NEIGHBOR");
+                    return resizes ? output_elements(m, op) <= 600000 : fits_the_chip(m, op);
+                  }));
+    EXPECT_EQ(count_ops(result.model, type), 3u);
+    EXPECT_EQ(difference(model, result.model, 1), 0);
+  }
+}
+
 TEST(LayerRewrites, FusedActivations) {
   for (const char* type : {"AVERAGE_POOL_2D", "MAX_POOL_2D"}) {
     for (const char* activation : {"RELU", "RELU6", "RELU_N1_TO_1"}) {

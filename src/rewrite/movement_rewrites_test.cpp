@@ -107,12 +107,9 @@ TEST(MovementRewrites, PadV2WithZeroIsPad) {
   EXPECT_EQ(op_types(result.model), std::vector<std::string>{"PAD"});
 }
 
-TEST(MovementRewrites, PadV2WithAnotherNumberIsLeft) {
-  const ir::Model model = pad_v2_model(-128);
-  const Rewritten result = rewritten(model, standard_options());
-  EXPECT_EQ(result.model, model);
-  ASSERT_EQ(result.applications.size(), 1u);
-  EXPECT_FALSE(result.applications[0].made);
+TEST(MovementRewrites, PadV2WithAnotherNumberIsJoined) {
+  const Rewritten result = expect_exact(pad_v2_model(-128), "pad-v2");
+  EXPECT_EQ(op_types(result.model), (std::vector<std::string>{"CONCATENATION", "CONCATENATION"}));
 }
 
 // Kernel, stride, padding before and behind, height and width alike.

@@ -70,9 +70,12 @@ class OpList {
   // ---- Arithmetic on 8-bit tensors ----
   // slope * x + offset in one DEPTHWISE_CONV_2D of size 1x1; x is [1, h, w, c]. -1: the numbers do not fit.
   std::int32_t line(std::int32_t x, double slope, double offset, const Affine8& result, std::int32_t into = kNew);
-  // x with its channels in another order (new channel i is old channel channels[i]), to the bit, by a CONV_2D with
-  // weights 0 and 1. -1: too many channels, or x is not [1, h, w, c] of 8 bits.
-  std::int32_t channels_reordered(std::int32_t x, std::span<const std::int32_t> channels);
+  // Channels of x, each as often as wanted (new channel i is old channel channels[i]), to the bit, by a CONV_2D with
+  // weights 0 and 1. -1: too many weights, or x is not [1, h, w, c] of 8 bits.
+  std::int32_t channels_picked(std::int32_t x, std::span<const std::int32_t> channels);
+  // The constant `like`, to the bit, as something that is computed: a few elements of `anchor` times 0, plus a bias for
+  // each element. -1: too many elements, or types that differ.
+  std::int32_t constant(std::int32_t like, std::int32_t anchor, std::int32_t into = kNew);
   // A 1x1 CONV_2D with weights and biases that exist.
   std::int32_t pointwise(std::int32_t x, std::int32_t filter, std::int32_t offsets, std::string_view activation,
                          std::int32_t into);

@@ -4,6 +4,9 @@
 //  - from one pixel: copies of it (TILE, or CONCATENATION);
 //  - nearest by a whole factor: each pixel joined with itself along the channels, which become columns, and then the
 //    same for rows;
+//  - of more elements than map: some channels at a time;
+//  - bilinear, rows first and then columns: each axis by itself has coarser weights (a half-pixel factor of 8 multiples
+//    of 1/16 instead of 1/256), and a map of P by P phases takes 2 P convolutions instead of P * P;
 //  - bilinear by a power of two: two steps. The points in between lie on the same straight lines, so that only the
 //    rounding after the first step counts: half a step of the scale at most, and the result differs by one at most.
 #include <numeric>
@@ -15,7 +18,9 @@ namespace reef::rewrite {
 namespace {
 
 constexpr std::int32_t kMostCopies = 64;
-constexpr std::int32_t kMostFactor = 8;  // up to here TFLite's floating-point positions round as exact ones do
+constexpr std::int32_t kMostChannelParts = 16;
+constexpr std::int64_t kLargeMap = 1 << 20;  // elements; smaller ones have another reason not to map
+constexpr std::int32_t kMostFactor = 8;      // up to here TFLite's floating-point positions round as exact ones do
 
 struct Sizes {
   std::int32_t x = 0, y = 0;         // tensors
@@ -71,27 +76,59 @@ std::int32_t factor(std::int32_t from, std::int32_t to, bool align_corners) {
   return a > 0 && b % a == 0 ? b / a : 0;
 }
 
+// By way of a map of h by w pixels. What the first step rounds, by half a step at most, the second only averages.
+bool by_way_of(GraphEdit& edit, std::int32_t index, const Sizes& s, std::int32_t h, std::int32_t w,
+               std::string_view into) {
+  const ir::Operator op = edit.op(index);
+  OpList list(edit, edit.tensor(s.y).name);
+  const std::int64_t between[] = {h, w}, last[] = {s.to_h, s.to_w};
+  const std::int32_t sizes = list.int_vector(between), final_sizes = list.int_vector(last);
+  const std::int32_t step = list.tensor_like(s.x, {1, h, w, s.c});
+  list.add(op.type, op.options_type, op.attributes, {s.x, sizes}, {step}, edit.tensor(s.x).type);
+  list.last().version = op.version;
+  list.add(op.type, op.options_type, op.attributes, {step, final_sizes}, {s.y}, edit.tensor(s.x).type);
+  list.last().version = op.version;
+  return edit.commit(index, list.take(), into, 1);
+}
+
+// The axis first that leaves the smaller map in between.
+bool axis_by_axis(GraphEdit& edit, std::int32_t index, const Sizes& s) {
+  if (s.h == s.to_h || s.w == s.to_w || !edit.options().fits) return false;
+  const bool rows_first = std::int64_t{s.to_h} * s.w <= std::int64_t{s.h} * s.to_w;
+  return by_way_of(edit, index, s, rows_first ? s.to_h : s.h, rows_first ? s.w : s.to_w, "a step for each axis");
+}
+
+// Maps of more elements than one resizing gives: some channels at a time.
+bool by_channels(GraphEdit& edit, std::int32_t index, const Sizes& s) {
+  if (!edit.options().fits || edit.shape(s.y).elements() < kLargeMap) return false;
+  const ir::Operator op = edit.op(index);
+  for (std::int32_t count = 2; count <= kMostChannelParts; ++count) {
+    if (s.c % count != 0) continue;
+    OpList list(edit, edit.tensor(s.y).name);
+    std::vector<std::int32_t> parts;
+    for (const std::int32_t piece : list.split(s.x, 3, count)) {
+      parts.push_back(list.tensor_like(s.y, {1, s.to_h, s.to_w, s.c / count}));
+      list.add(op.type, op.options_type, op.attributes, {piece, op.inputs[1]}, {parts.back()}, edit.tensor(s.x).type);
+      list.last().version = op.version;
+    }
+    list.concatenation(parts, 3, s.y);
+    if (edit.commit(index, list.take(), fmt::format("{} of {} parts of the channels", op.type, count))) return true;
+  }
+  return false;
+}
+
 bool two_steps(GraphEdit& edit, std::int32_t index, const Sizes& s) {
   // Positions of pixel centres do not nest.
   if (s.half_pixel || !edit.options().fits) return false;
   const std::int32_t down = factor(s.h, s.to_h, s.align_corners), across = factor(s.w, s.to_w, s.align_corners);
   const auto is_power_of_two = [](std::int32_t n) { return n > 0 && (n & (n - 1)) == 0; };
   if (!is_power_of_two(down) || !is_power_of_two(across) || down * across < 4) return false;
-  const ir::Operator op = edit.op(index);
   const auto middle = [&](std::int32_t from, std::int32_t by) {
     return s.align_corners ? (from - 1) * by + 1 : from * by;
   };
   for (std::int32_t first = 2; first < std::max(down, across); first *= 2) {
     const std::int32_t h = middle(s.h, std::min(first, down)), w = middle(s.w, std::min(first, across));
-    OpList list(edit, edit.tensor(s.y).name);
-    const std::int64_t between[] = {h, w}, last[] = {s.to_h, s.to_w};
-    const std::int32_t sizes = list.int_vector(between), final_sizes = list.int_vector(last);
-    const std::int32_t step = list.tensor_like(s.x, {1, h, w, s.c});
-    list.add(op.type, op.options_type, op.attributes, {s.x, sizes}, {step}, edit.tensor(s.x).type);
-    list.last().version = op.version;
-    list.add(op.type, op.options_type, op.attributes, {step, final_sizes}, {s.y}, edit.tensor(s.x).type);
-    list.last().version = op.version;
-    if (edit.commit(index, list.take(), "two steps", 1)) return true;
+    if (by_way_of(edit, index, s, h, w, "two steps")) return true;
   }
   return false;
 }
@@ -112,7 +149,8 @@ bool at(GraphEdit& edit, std::int32_t index) {
   s.half_pixel = op.attributes.get_bool("half_pixel_centers");
   if (in == out) return drop(edit, index, s);
   if (s.h == 1 && s.w == 1) return copies(edit, index, s);
-  if (!nearest) return two_steps(edit, index, s);
+  if (by_channels(edit, index, s)) return true;
+  if (!nearest) return axis_by_axis(edit, index, s) || two_steps(edit, index, s);
   const std::int32_t down = factor(s.h, s.to_h, false), across = factor(s.w, s.to_w, false);
   if (s.align_corners || down < 1 || across < 1 || down > kMostFactor || across > kMostFactor) return false;
   return repeat(edit, index, s);
@@ -122,11 +160,15 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 extern const Rewrite resize_rewrite;
 constinit const Rewrite resize_rewrite = {
-    .info = {.name = "resize",
-             .summary = "Resizing that does not map: to the same size is dropped, from one pixel becomes copies, "
-                        "nearest by a whole factor becomes CONCATENATION, bilinear by a power of two takes two steps.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
+    .info =
+        {.name = "resize",
+         .summary =
+             "Resizing that does not map: to the same size is dropped, from one pixel becomes copies, large maps "
+             "are resized by parts of their channels, "
+             "nearest by a whole factor becomes CONCATENATION, bilinear takes a step for each axis, or two by powers "
+             "of two.",
+         .safety = Safety::kRounding,
+         .on_by_default = true},
     .at = at};
 
 }  // namespace reef::rewrite
