@@ -17,6 +17,7 @@
 #include "ir/verify.h"
 #include "learn/head.h"
 #include "ops/dependencies.h"
+#include "ops/settled_shapes.h"
 #include "partition/segments.h"
 #include "quantized_model.h"
 #include "rewrite_models.h"
@@ -182,6 +183,33 @@ TEST(Variables, VerifyingInitializesThem) {
   const std::vector<int> generations(1, reference::kReefGeneration);
   const auto found = compiler::evaluate_with_parts(model, convolutions_as_parts(model), generations, inputs_of(model));
   EXPECT_TRUE(found.ok()) << found.status().message();
+}
+
+// A variable that only ever gets one shape has that shape, so that what is behind it can be on the chip.
+TEST(Variables, SizesBehindThemAreKnownWhereAllAssignmentsAgree) {
+  const auto chip_ops = [](ir::Model model) {
+    ops::settle_shapes(model);
+    const auto plan = compiler::make_plan(std::make_shared<const ir::Model>(std::move(model)), {});
+    EXPECT_TRUE(plan.ok());
+    std::vector<std::string> types;
+    for (std::size_t i = 0; plan.ok() && i < plan->assessment.ops.size(); ++i) {
+      if (plan->assessment.ops[i].fits()) types.push_back(plan->model->subgraphs[0].operators[i].type);
+    }
+    return types;
+  };
+  EXPECT_EQ(chip_ops(streaming()), (std::vector<std::string>{"CONCATENATION", "SLICE", "CONV_2D"}));
+  ir::Model other = streaming();  // at the beginning it has another size than later
+  other.subgraphs[1].tensors[1].shape = {1, 4, 8, 4};
+  EXPECT_TRUE(chip_ops(std::move(other)).empty());
+  ir::Model growing = streaming();  // what is declared to be two rows is three
+  for (ir::Operator& op : growing.subgraphs[0].operators) {
+    if (op.type == "ASSIGN_VARIABLE") {
+      const auto all = static_cast<std::size_t>(growing.subgraphs[0].operators[3].outputs[0]);
+      growing.subgraphs[0].tensors[all].shape = {1, 2, 8, 8};
+      op.inputs[1] = static_cast<std::int32_t>(all);
+    }
+  }
+  EXPECT_TRUE(chip_ops(std::move(growing)).empty());
 }
 
 // Each segment runs in an interpreter of its own, which knows nothing of the others' variables.

@@ -6,6 +6,7 @@
 #include "ir/describe.h"
 #include "ir/verify.h"
 #include "ops/inferred_shapes.h"
+#include "ops/variable_shapes.h"
 
 namespace reef::ops {
 namespace {
@@ -30,10 +31,11 @@ void set_shape(ir::Tensor& tensor, const ir::Shape& shape) {
 // One subgraph, its operators in order.
 class Settler {
  public:
-  Settler(ir::Model& model, std::size_t subgraph, SettledShapes& result)
+  Settler(ir::Model& model, std::size_t subgraph, const VariableShapes& variables, SettledShapes& result)
       : model_(model),
         subgraph_(subgraph),
         graph_(model.subgraphs[subgraph]),
+        variables_(variables),
         result_(result),
         is_open_(graph_.tensors.size()) {
     for (const std::int32_t input : graph_.inputs) is_open_[at(input)] = has_unknown_size(tensor(input));
@@ -42,6 +44,7 @@ class Settler {
   void run() {
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) settle(i);
   }
+  const std::vector<bool>& is_open() const { return is_open_; }
 
  private:
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
@@ -52,6 +55,7 @@ class Settler {
     const bool reads_open = std::any_of(op.inputs.begin(), op.inputs.end(),
                                         [&](std::int32_t input) { return input >= 0 && is_open_[at(input)]; });
     if (reads_open) return leave_open(op);
+    if (variables_.is_known(subgraph_, index)) return;
     const auto shapes =
         infer_shapes(model_, subgraph_, op, [&](std::int32_t id) { return ir::is_constant(model_, tensor(id)); });
     if (shapes.ok()) return compare(index, *shapes);
@@ -94,6 +98,7 @@ class Settler {
   ir::Model& model_;
   const std::size_t subgraph_;
   ir::Subgraph& graph_;
+  const VariableShapes& variables_;
   SettledShapes& result_;
   std::vector<bool> is_open_;  // by tensor: its shape is not known before the model runs
 };
@@ -102,7 +107,15 @@ class Settler {
 
 SettledShapes settle_shapes(ir::Model& model) {
   SettledShapes result;
-  for (std::size_t i = 0; i < model.subgraphs.size(); ++i) Settler(model, i, result).run();
+  VariableShapes variables(model);
+  for (bool is_settled = false; !is_settled;) {
+    is_settled = true;
+    for (std::size_t i = 0; i < model.subgraphs.size(); ++i) {
+      Settler settler(model, i, variables, result);
+      settler.run();
+      is_settled = !variables.distrust(i, settler.is_open()) && is_settled;
+    }
+  }
   // Scales along a dimension may not fit the size that it really has.
   if (!result.corrections.empty() && result.refusal.ok()) result.refusal = ir::verify(model);
   return result;

@@ -7,8 +7,9 @@
 // passes here once where it enters (compiler/front_end.h), and again where its operators were rewritten.
 //
 // Afterwards the declared shape of every tensor is what its operator gives for its operands, except where nobody can
-// know it before the model runs: shapes that depend on values, results of unknown custom operators and of control flow,
-// and everything behind inputs whose sizes the file leaves open. No stage may put such a tensor on the chip without
+// know it before the model runs: shapes that depend on values (not those of variables that only ever get one shape:
+// variable_shapes.h), results of unknown custom operators and of control flow, and everything behind inputs whose sizes
+// the file leaves open. No stage may put such a tensor on the chip without
 // asking check_declared_shapes (inferred_shapes.h), and the CPU runtime infers them again while running.
 #pragma once
 

@@ -57,7 +57,7 @@ std::string bad_quantization(const ops::Tensor& tensor, bool is_parameter) {
 class Checker {
  public:
   Checker(const ir::Model& model, const CheckOptions& options)
-      : model_(model), ops_(model), dynamic_(ops_), options_(options) {
+      : model_(model), ops_(model), dynamic_(model, ops_), options_(options) {
     producers_.assign(ops_.graph().tensors.size(), -1);
     for (std::int32_t i = 0; i < ops_.count(); ++i) {
       for (const std::int32_t output : ops_.op(i).outputs) producers_[static_cast<std::size_t>(output)] = i;

@@ -66,13 +66,27 @@ bool has_required_inputs(const ops::OpDef& definition, const ops::OpContext& op)
 
 }  // namespace
 
-DynamicShapes::DynamicShapes(const ops::StaticOps& ops) : ops_(&ops), root_(ops.graph().tensors.size(), -1) {
+DynamicShapes::DynamicShapes(const ir::Model& model, const ops::StaticOps& ops) : ops_(&ops) {
+  ops::VariableShapes variables(model);
+  do follow_all(variables);
+  while (variables.distrust(0, open_tensors()));
+}
+
+void DynamicShapes::follow_all(const ops::VariableShapes& variables) {
+  root_.assign(ops_->graph().tensors.size(), -1);
+  reasons_.clear();
   find_inputs();
   std::vector<std::int32_t> producers(root_.size(), -1);
-  for (std::int32_t i = 0; i < ops.count(); ++i) {
-    follow(i, producers);
-    for (const std::int32_t output : ops.op(i).outputs) producers[static_cast<std::size_t>(output)] = i;
+  for (std::int32_t i = 0; i < ops_->count(); ++i) {
+    if (!variables.is_known(0, static_cast<std::size_t>(i))) follow(i, producers);
+    for (const std::int32_t output : ops_->op(i).outputs) producers[static_cast<std::size_t>(output)] = i;
   }
+}
+
+std::vector<bool> DynamicShapes::open_tensors() const {
+  std::vector<bool> result(root_.size());
+  for (std::size_t i = 0; i < root_.size(); ++i) result[i] = root_[i] >= 0;
+  return result;
 }
 
 // A batch of any size is stated as 1, and that is what everyone compiles it for. Other open sizes are stated as 1, too,

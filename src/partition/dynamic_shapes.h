@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "ops/static_ops.h"
+#include "ops/variable_shapes.h"
 
 namespace reef::partition {
 
 class DynamicShapes {
  public:
-  // `ops` must outlive this.
-  explicit DynamicShapes(const ops::StaticOps& ops);
+  // `ops` are those of the model's first subgraph and must outlive this.
+  DynamicShapes(const ir::Model& model, const ops::StaticOps& ops);
 
   bool is_dynamic(std::int32_t tensor) const { return root_[static_cast<std::size_t>(tensor)] >= 0; }
   // Why a dynamic tensor is so, a clause that follows its name: "gets its size from 'x', which op 3 PACK computes".
@@ -25,7 +26,9 @@ class DynamicShapes {
 
  private:
   void find_inputs();
+  void follow_all(const ops::VariableShapes& variables);
   void follow(std::int32_t op, const std::vector<std::int32_t>& producers);
+  std::vector<bool> open_tensors() const;
 
   const ops::StaticOps* ops_;
   std::vector<std::int32_t> root_;  // by tensor: the one it has its unknown size from; -1: the size is known
