@@ -12,8 +12,10 @@
 #include "base/file.h"
 #include "execute/cpu/interpreter.h"
 #include "formats/tflite/reader.h"
+#include "ir/densify.h"
 #include "ir/pseudo_random.h"
 #include "ir/verify.h"
+#include "ops/standard_forms.h"
 
 namespace reef::testing {
 namespace {
@@ -149,6 +151,8 @@ Status compare(const RecordedTensor& expected, ir::DataType type, const ir::Shap
   REEF_REQUIRE(shape == expected.shape, "shape is {}; the runtime has {}", shape.to_string(),
                expected.shape.to_string());
   if (type == ir::DataType::kFloat32) return compare_floats<float>(expected, data, float_tolerance);
+  // Complex numbers are pairs of floats.
+  if (type == ir::DataType::kComplex64) return compare_floats<float>(expected, data, float_tolerance);
   if (type == ir::DataType::kFloat64) return compare_floats<double>(expected, data, float_tolerance);
   return compare_bytes(expected, data);
 }
@@ -156,6 +160,8 @@ Status compare(const RecordedTensor& expected, ir::DataType type, const ir::Shap
 Status replay(const VectorCase& vector, int threads) {
   REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(vector.model));
   REEF_RETURN_IF_ERROR(ir::verify(model));
+  REEF_RETURN_IF_ERROR(ir::densify(model));
+  ops::use_standard_forms(model);
   cpu::InterpreterOptions options;
   options.threads = threads;
   options.tflite_release = vector.release;

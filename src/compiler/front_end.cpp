@@ -11,8 +11,10 @@
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
 #include "import/onnx/importer.h"
+#include "ir/densify.h"
 #include "ir/verify.h"
 #include "ops/settled_shapes.h"
+#include "ops/standard_forms.h"
 #include "simplify/simplify.h"
 
 namespace reef::compiler {
@@ -122,7 +124,9 @@ Result<FrontEndResult> in(const std::string& path, Result<FrontEndResult> result
 
 Result<std::string> admit_model(ir::Model& model, const FrontEndOptions& options) {
   REEF_RETURN_IF_ERROR(ir::verify(model));
-  const ops::SettledShapes settled = ops::settle_shapes(model);
+  REEF_RETURN_IF_ERROR(ir::densify(model, options.budget));
+  ops::SettledShapes settled = ops::settle_shapes(model);
+  if (ops::use_standard_forms(model)) settled = ops::settle_shapes(model);
   if (!options.may_resize) REEF_RETURN_IF_ERROR(settled.refusal);
   return correction_note(model, settled.corrections);
 }

@@ -3,9 +3,10 @@
 //
 // Between integers the low bits are kept. From floating point to integers values are truncated and saturate, and NaN
 // becomes the largest integer: TFLite does so since 2.20; before, it left those cases to the machine. float16 and
-// bfloat16 go through float32. Packed 2- and 4-bit integers are cast from and to float32 only. Complex, string and
-// uint64 tensors are not supported.
+// bfloat16 go through float32. Packed 2- and 4-bit integers are cast from and to float32 only. Of a complex number the
+// real part counts. String and uint64 tensors are not supported.
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -21,7 +22,7 @@ namespace {
 constexpr AttributeDoc kAttributes[] = {{"in_data_type", "ignored: the input tensor's type counts"},
                                         {"out_data_type", "ignored: the output tensor's type counts"}};
 constexpr std::string_view kTypes[] = {
-    "any of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32, float64",
+    "any of bool, int8 to int64, uint8 to uint32, float16, bfloat16, float32, float64, complex64",
     "int4, uint4, int2 from and to float32"};
 
 // Element types whose bit pattern differs from their C++ arithmetic type.
@@ -43,6 +44,8 @@ auto number(T x) {
     return numeric::bfloat16_to_float(x.bits);
   } else if constexpr (std::is_same_v<T, Bool>) {
     return static_cast<std::uint8_t>(x.bits != 0);
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return x.real();
   } else {
     return x;
   }
@@ -60,6 +63,7 @@ To saturating_truncation(From x) {
 
 template <typename To, typename From>
 To converted(From from) {
+  if constexpr (std::is_same_v<To, From> && std::is_same_v<To, std::complex<float>>) return from;
   const auto x = number(from);
   if constexpr (std::is_same_v<To, Half>) {
     return {numeric::float_to_half(static_cast<float>(x))};
@@ -67,6 +71,8 @@ To converted(From from) {
     return {numeric::float_to_bfloat16(static_cast<float>(x))};
   } else if constexpr (std::is_same_v<To, Bool>) {
     return {static_cast<std::uint8_t>(x != 0)};
+  } else if constexpr (std::is_same_v<To, std::complex<float>>) {
+    return {static_cast<float>(x), 0.0f};
   } else if constexpr (std::is_floating_point_v<decltype(x)> && std::is_integral_v<To>) {
     return saturating_truncation<To>(x);
   } else {
@@ -113,6 +119,9 @@ bool visit_type(DataType type, Visitor visitor) {
       return true;
     case DataType::kFloat64:
       visitor(double{});
+      return true;
+    case DataType::kComplex64:
+      visitor(std::complex<float>{});
       return true;
     default:
       return false;

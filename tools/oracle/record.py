@@ -51,7 +51,8 @@ def runtime_name(runtime="litert"):
     if runtime == "tflm":
         import tflm
         return tflm.name()
-    return f"ai-edge-litert {importlib.metadata.version('ai-edge-litert')} BUILTIN_REF"
+    kernels = "XNNPACK" if runtime == "xnnpack" else "BUILTIN_REF"
+    return f"ai-edge-litert {importlib.metadata.version('ai-edge-litert')} {kernels}"
 
 
 def lcg_states(seed, count):
@@ -85,7 +86,9 @@ def make_interpreter(model, runtime="litert"):
         import tflm
         return tflm.Interpreter(model)
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
-    return Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    # XNNPACK knows some custom operators that TFLite's own kernels do not.
+    resolver = OpResolverType.BUILTIN if runtime == "xnnpack" else OpResolverType.BUILTIN_REF
+    return Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=resolver)
 
 
 def delegate_applied(interpreter):

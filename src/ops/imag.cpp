@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// IMAG: the imaginary part of complex numbers.
+#include <complex>
+
+#include "ops/op_def.h"
+#include "ops/unary.h"
+
+namespace reef::ops {
+namespace {
+
+constexpr std::string_view kTypes[] = {"complex64 to float32"};
+
+Result<Kernel> prepare(PrepareContext& ctx) {
+  REEF_RETURN_IF_ERROR(require_type(ctx.input(0), "input", {DataType::kComplex64}));
+  REEF_RETURN_IF_ERROR(require_type(ctx.output(0), "output", {DataType::kFloat32}));
+  return map_kernel<std::complex<float>, float>([](std::complex<float> x) { return x.imag(); });
+}
+
+}  // namespace
+
+extern const OpDef imag_op;
+constinit const OpDef imag_op = define({.name = "IMAG",
+                                        .summary = "Imaginary part.",
+                                        .types = kTypes,
+                                        .infer = infer_same_shape,
+                                        .prepare = prepare,
+                                        .chip = {.instead = "Spectra are computed on the CPU before the network."}});
+
+}  // namespace reef::ops
