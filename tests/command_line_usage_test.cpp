@@ -150,18 +150,18 @@ class ForeignFiles : public CommandLine {
   }
 };
 
-TEST_F(ForeignFiles, PytorchIsExportedToOnnx) {
+TEST_F(ForeignFiles, PytorchIsConvertedOrExported) {
   const std::string plain = archive("net.pt", {{"net/data.pkl", "\x80\x02}q"}, {"net/version", "3"}});
   for (const char* command : {"convert", "check", "run", "inspect", "quantize -o x.tflite", "compile"}) {
     expect_answer(fmt::format("{} {}", command, plain), 1, {"PyTorch", "torch.onnx.export", "net.onnx"});
   }
   const std::string script =
       archive("s.pt", {{"s/data.pkl", "x"}, {"s/code/__torch__/net.py", "x"}, {"s/constants.pkl", "x"}});
-  expect_answer("convert " + script, 1, {"TorchScript", "torch.jit.load"});
+  expect_answer("check " + script, 1, {"TorchScript", "reef convert " + script + " -o s.tflite --input-shape"});
   const std::string exported = archive("p.pt2", {{"p/archive_format", "pt2"}, {"p/models/model.json", "{}"}});
-  expect_answer("convert " + exported, 1, {"torch.export", "p.onnx"});
+  expect_answer("check " + exported, 1, {"torch.export", "reef convert " + exported + " -o p.tflite"});
   const std::string yolo = archive("y.pt", {{"y/data.pkl", "cultralytics.nn.tasks\nDetectionModel"}});
-  expect_answer("convert " + yolo, 1, {"yolo export model=", "format=onnx"});
+  expect_answer("check " + yolo, 1, {"Ultralytics", "reef convert " + yolo + " -o y.tflite"});
   expect_answer("convert " + file("old.pth", "\x80\x02\x8a\nl\xfc\x9c"), 1, {"PyTorch"});
 }
 
@@ -175,7 +175,7 @@ TEST_F(ForeignFiles, TensorflowIsConverted) {
   const std::string hdf5 = file("w.model", "\x89HDF\r\n\x1a\n and so on");
   expect_answer("check " + hdf5, 1, {"HDF5", "reef convert " + hdf5});
   const std::string graph = file("frozen.pb", std::string("\x0a\x12\x0a\x05input\x12\x0bPlaceholder*", 21) + "rest");
-  expect_answer("check " + graph, 1, {"frozen graph", "tf2onnx"});
+  expect_answer("check " + graph, 1, {"frozen graph", "reef convert " + graph + " -o frozen.tflite"});
   std::filesystem::create_directory(folder_ / "saved");
   const std::string inside = file("saved/saved_model.pb", std::string("\x08\x01\x12\x05hello", 8));
   expect_answer("check " + (folder_ / "saved").string(), 1,
@@ -184,9 +184,19 @@ TEST_F(ForeignFiles, TensorflowIsConverted) {
   expect_answer("check " + folder_.string(), 1, {"it is a folder"});
 }
 
-TEST_F(ForeignFiles, BundlesAreUnpacked) {
-  const std::string task = archive("hand.task", {{"detector.tflite", "x"}, {"landmarks.tflite", "y"}});
-  expect_answer("check " + task, 1, {"detector.tflite, landmarks.tflite", "unzip " + task + " detector.tflite"});
+TEST_F(ForeignFiles, ModelsAreTakenOutOfBundles) {
+  const auto model = read_file(kModel, std::uint64_t{1} << 28);
+  ASSERT_TRUE(model.ok());
+  const std::string content(reinterpret_cast<const char*>(model->data()), model->size());
+  const std::string one = archive("one.task", {{"labels.txt", "cat"}, {"net.tflite", content}});
+  expect_answer("check " + one, 0, {"operators run on the Edge TPU"});
+  const std::string two = archive("two.task", {{"detector.tflite", "x"}, {"landmarks.tflite", content}});
+  expect_answer("check " + two, 1, {"2 models, detector.tflite, landmarks.tflite", "'" + two + ":detector.tflite'"});
+  expect_answer("check " + two + ":landmarks.tflite", 0, {"operators run on the Edge TPU"});
+  expect_answer("check " + two + ":other.tflite", 1, {"holds no 'other.tflite'"});
+  expect_answer("check " + two + ":detector.tflite", 1, {"detector.tflite"});
+  const std::string onnx = archive("o.zip", {{"net.onnx", "x"}});
+  expect_answer("check " + onnx, 1, {"unzip " + onnx + " net.onnx"});
   expect_answer("check " + archive("data.npz", {{"x.npy", "x"}}), 1, {".npz", "--data"});
 }
 

@@ -17,10 +17,10 @@
 #include "compiler/quantize_json.h"
 #include "console.h"
 #include "formats/tflite/writer.h"
+#include "framework_converter.h"
 #include "ir/describe.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
-#include "tensorflow_converter.h"
 
 namespace reef::app {
 namespace {
@@ -29,7 +29,7 @@ using Json = nlohmann::ordered_json;
 
 struct ConvertOptions {
   std::string model, output, map;
-  std::string file;  // that is read: the model, or what TensorFlow made of it
+  std::string file;  // that is read: the model, or what its framework made of it
   QuantizeArguments quantize;
   bool keep_qdq = false, json = false;
 };
@@ -134,11 +134,15 @@ Ending convert(ConvertOptions options) {
   options.file = options.model;
   REEF_RETURN_IF_ERROR(
       compiler::check_files({{options.output, options.map}, {options.model}, {options.quantize.request.data}, {}}));
-  std::optional<TensorflowConversion> tensorflow;
-  if (is_tensorflow_model(options.model)) {
-    REEF_ASSIGN_OR_RETURN(TensorflowConversion made, convert_tensorflow_model(options.model));
+  std::optional<FrameworkConversion> converted;
+  if (const auto framework = framework_of(options.model)) {
+    REEF_ASSIGN_OR_RETURN(const compiler::FrontEndOptions given, front_end_options(options.quantize.front_end));
+    REEF_ASSIGN_OR_RETURN(FrameworkConversion made,
+                          convert_by_framework(*framework, options.model, given.input_shapes));
     options.file = made.path();
-    tensorflow.emplace(std::move(made));
+    converted.emplace(std::move(made));
+    // They are the file's now, and perhaps under other names.
+    options.quantize.front_end.shapes.clear();
   }
   if (options.quantize.has_data()) return convert_and_quantize(options);
   compiler::ConvertRequest request;
@@ -148,7 +152,7 @@ Ending convert(ConvertOptions options) {
   request.keep_qdq = options.keep_qdq;
   request.io = options.quantize.io;
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult result, compiler::convert_model(request));
-  if (tensorflow) result.notes.push_back(fmt::format("converted by TensorFlow {}", tensorflow->version()));
+  if (converted) result.notes.push_back(fmt::format("converted by {}", converted->maker()));
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));
   if (options.json) {
@@ -163,8 +167,12 @@ Ending convert(ConvertOptions options) {
 
 void add_convert(CLI::App& app, Action& action) {
   auto options = std::make_shared<ConvertOptions>();
-  CLI::App* command = app.add_subcommand("convert", "Make a .tflite file of an ONNX, SavedModel or Keras model");
-  command->add_option("model", options->model, "A .onnx file; a SavedModel folder or .keras file (needs TensorFlow)")
+  CLI::App* command =
+      app.add_subcommand("convert", "Make a .tflite file of an ONNX, PyTorch, TensorFlow or Keras model");
+  command
+      ->add_option("model", options->model,
+                   "A .onnx file; TorchScript or .pt2 (needs PyTorch); a YOLO checkpoint (needs Ultralytics); a "
+                   "SavedModel folder, .keras file or frozen graph (needs TensorFlow)")
       ->required();
   command->add_option("-o,--output", options->output, "The file to write (default: the model's name with .tflite)");
   add_front_end_flags(*command, options->quantize.front_end);

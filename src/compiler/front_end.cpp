@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 
 #include <fmt/ranges.h>
 
@@ -10,6 +12,7 @@
 #include "formats/foreign/foreign_file.h"
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
+#include "formats/zip/archive.h"
 #include "import/onnx/importer.h"
 #include "ir/densify.h"
 #include "ir/verify.h"
@@ -35,6 +38,42 @@ Result<bool> is_onnx(const std::string& path) {
   if (is_tflite || !onnx::looks_like_onnx(file.span())) return false;
   // A SavedModel's saved_model.pb starts as ONNX of a version that nobody writes.
   return formats::recognize_foreign(file, path).kind != formats::ForeignKind::kSavedModel;
+}
+
+// A model in a bundle (a zip archive, as MediaPipe's .task): its only one, or the one that is named behind a colon.
+struct Bundled {
+  std::string name;
+  Bytes file;
+};
+
+// Nothing: the path is no bundle.
+Result<std::optional<Bundled>> from_bundle(const std::string& path) {
+  std::error_code ignored;
+  std::string file = path, wanted;
+  const std::size_t colon = path.rfind(':');
+  if (colon != std::string::npos && !std::filesystem::exists(path, ignored)) {
+    file = path.substr(0, colon);
+    wanted = path.substr(colon + 1);
+  }
+  if (!std::filesystem::is_regular_file(file, ignored) || ends_with(file, ".tflite") || ends_with(file, ".onnx")) {
+    return std::optional<Bundled>();
+  }
+  REEF_ASSIGN_OR_RETURN(const Bytes bytes, read_file(file, onnx::kMaxFileBytes));
+  if (formats::recognize_foreign(bytes, file).kind != formats::ForeignKind::kBundle) return std::optional<Bundled>();
+  REEF_ASSIGN_OR_RETURN(const zip::Archive archive, zip::Archive::open(bytes));
+  std::vector<std::string> names;
+  const zip::Member* found = nullptr;
+  for (const zip::Member& member : archive.members()) {
+    if (!ends_with(member.name, ".tflite")) continue;
+    names.push_back(member.name);
+    if (wanted.empty() || member.name == wanted) found = &member;
+  }
+  REEF_REQUIRE(!names.empty(), "'{}': {}", file, formats::recognize_foreign(bytes, file).advice);
+  REEF_REQUIRE(found != nullptr, "'{}' holds no '{}'; it holds {}", file, wanted, fmt::join(names, ", "));
+  REEF_REQUIRE(!wanted.empty() || names.size() == 1, "'{}' holds {} models, {}; name one, as '{}:{}'", file,
+               names.size(), fmt::join(names, ", "), file, names[0]);
+  REEF_ASSIGN_OR_RETURN(Bytes model, archive.read(*found));
+  return std::optional<Bundled>(Bundled{found->name, std::move(model)});
 }
 
 // What only an ONNX file has a use for is a mistake beside another one.
@@ -132,6 +171,13 @@ Result<std::string> admit_model(ir::Model& model, const FrontEndOptions& options
 }
 
 Result<FrontEndResult> load_any_model(const std::string& path, const FrontEndOptions& options) {
+  REEF_ASSIGN_OR_RETURN(const std::optional<Bundled> bundled, from_bundle(path));
+  if (bundled) {
+    REEF_RETURN_IF_ERROR(check_tflite_options(path, options));
+    Result<FrontEndResult> result = read_tflite_model(bundled->file, options);
+    if (result.ok()) result->notes.push_back(fmt::format("taken from the bundle: {}", bundled->name));
+    return in(path, std::move(result));
+  }
   REEF_ASSIGN_OR_RETURN(const bool onnx, is_onnx(path));
   if (!onnx) return load_tflite_model(path, options);
   REEF_ASSIGN_OR_RETURN(FrontEndResult result, load_onnx(path, options));

@@ -41,25 +41,26 @@ ForeignFile pytorch(const std::string& path) {
 }
 
 ForeignFile ultralytics(const std::string& path) {
-  return {ForeignKind::kUltralytics, fmt::format("it is a YOLO checkpoint of Ultralytics: `yolo export model={} "
-                                                 "format=onnx`, {}",
-                                                 path, then_compile(stem_of(path)))};
+  return {ForeignKind::kUltralytics, fmt::format("it is a YOLO checkpoint of Ultralytics: `reef convert {} -o "
+                                                 "{}.tflite` makes a TFLite model of it (with Ultralytics)",
+                                                 path, stem_of(path))};
 }
 
 ForeignFile torch_script(const std::string& path) {
   const std::string stem = stem_of(path);
   return {ForeignKind::kTorchScript,
-          fmt::format("it is a TorchScript module: in Python, torch.onnx.export(torch.jit.load('{}'), example_input, "
-                      "'{}.onnx', dynamo=False); {}",
-                      path, stem, then_compile(stem))};
+          fmt::format("it is a TorchScript module: `reef convert {} -o {}.tflite --input-shape 1,3,224,224` makes a "
+                      "TFLite model of it (with PyTorch; the shape is that of its input)",
+                      path, stem)};
 }
 
 ForeignFile torch_export(const std::string& path) {
   const std::string stem = stem_of(path);
-  return {ForeignKind::kTorchExport,
-          fmt::format("it is a program of torch.export: in Python, torch.onnx.export(torch.export.load('{}').module(), "
-                      "example_input, '{}.onnx'); {}",
-                      path, stem, then_compile(stem))};
+  return {
+      ForeignKind::kTorchExport,
+      fmt::format("it is a program of torch.export: `reef convert {} -o {}.tflite` makes a TFLite model of it (with "
+                  "PyTorch)",
+                  path, stem)};
 }
 
 ForeignFile tensorflow(ForeignKind kind, std::string_view what, const std::string& path) {
@@ -137,9 +138,9 @@ bool looks_like_frozen_graph(std::string_view text) {
 ForeignFile frozen_graph(const std::string& path) {
   const std::string stem = stem_of(path);
   return {ForeignKind::kFrozenGraph,
-          fmt::format("it is a frozen graph of TensorFlow: `python3 -m tf2onnx.convert --graphdef {} --inputs NAME:0 "
-                      "--outputs NAME:0 --output {}.onnx` (pip install tf2onnx tensorflow), {}",
-                      path, stem, then_compile(stem))};
+          fmt::format("it is a frozen graph of TensorFlow: `reef convert {} -o {}.tflite` makes a TFLite model of it "
+                      "(with TensorFlow)",
+                      path, stem)};
 }
 
 ForeignFile recognize_start(std::string_view text, const std::string& path) {
