@@ -72,6 +72,8 @@ const std::vector<NetworkBuilder::Maker>& NetworkBuilder::makers() {
       {"UNPACK", &NetworkBuilder::unpack},
       {"SQUEEZE", &NetworkBuilder::other_rank},
       {"EXPAND_DIMS", &NetworkBuilder::other_rank},
+      {"BATCH_MATMUL", &NetworkBuilder::matrix_product},
+      {"GELU", &NetworkBuilder::unary},
   };
   return *all;
 }

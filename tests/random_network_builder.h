@@ -67,6 +67,7 @@ class NetworkBuilder {
   std::int32_t convolution(const RandomLayer& layer, std::int32_t x, const Numbers& n);
   std::int32_t transpose_conv(const RandomLayer& layer, std::int32_t x, const Numbers& n);
   std::int32_t fully_connected(const RandomLayer& layer, std::int32_t x, const Numbers& n);
+  std::int32_t matrix_product(const RandomLayer& layer, std::int32_t x, const Numbers& n);
   std::int32_t two_operands(const RandomLayer& layer, std::int32_t x, const Numbers& n);
   std::int32_t pool(const RandomLayer& layer, std::int32_t x, const Numbers& n);
   std::int32_t reduction(const RandomLayer& layer, std::int32_t x, const Numbers& n);

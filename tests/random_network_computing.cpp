@@ -106,6 +106,44 @@ std::int32_t NetworkBuilder::fully_connected(const RandomLayer& layer, std::int3
             {model_.computed({1, outputs}, quantized(scale, n[2] * 37))}, "FullyConnectedOptions", a, 4);
 }
 
+// A product for each row of the image. numbers: what is multiplied, columns of a constant, scale, zero point
+std::int32_t NetworkBuilder::matrix_product(const RandomLayer& layer, std::int32_t x, const Numbers& n) {
+  if (!is_image(x) || !network_.is_signed) return kNoValue;  // TFLite has none of uint8
+  const ir::Shape in = shape(x);
+  std::int32_t y = other(layer.b, [&](std::int32_t value) { return shape(value) == in; });
+  bool adj_x = false, adj_y = true;
+  ir::Shape out{1, in[1], in[2], in[2]};
+  const int form = n[0] % 5;
+  if (form == 1) {  // of columns by columns
+    adj_x = true;
+    adj_y = false;
+    out = {1, in[1], in[3], in[3]};
+  } else if (form == 2) {  // by constants
+    adj_y = n[0] / 5 % 2 == 1;
+    const int columns = 1 + n[1] % 70;
+    y = model_.weights(adj_y ? ir::Shape{1, in[1], columns, in[3]} : ir::Shape{1, in[1], in[3], columns}, 0.01f);
+    out = {1, in[1], in[2], columns};
+  } else if (form == 3) {  // all by one matrix, or one by all
+    const std::int32_t one = other(layer.b, [&](std::int32_t value) {
+      return is_image(value) && shape(value)[1] == 1 && shape(value)[3] == in[3];
+    });
+    if (one == kNoValue) return kNoValue;
+    y = one;
+    out = {1, in[1], in[2], shape(one)[2]};
+    if (n[0] / 5 % 2 == 1) {
+      std::swap(x, y);
+      out = {1, in[1], shape(one)[2], in[2]};
+    }
+  }
+  if (y == kNoValue || out.elements() > kMostElements) return kNoValue;
+  const double depth = adj_x ? in[2] : in[3];
+  const auto scale = static_cast<float>(of(x).scale * of(y).scale * 50 * std::sqrt(depth) * (1 + n[2] % 3));
+  ir::Attributes a;
+  a.set("adj_x", adj_x);
+  a.set("adj_y", adj_y);
+  return op(layer.op, {x, y}, {model_.computed(out, quantized(scale, n[3] * 37))}, "BatchMatMulOptions", a, 4);
+}
+
 // A constant of the shape of x, or of some of its dimensions.
 std::int32_t NetworkBuilder::constant_beside(std::int32_t x, int which, bool like_x) {
   const ir::Shape in = shape(x);
@@ -188,7 +226,8 @@ std::int32_t NetworkBuilder::reduction(const RandomLayer& layer, std::int32_t x,
   return op(layer.op, {x, model_.ints(axes)}, {model_.computed(out, to)}, "ReducerOptions", a, 2);
 }
 
-std::int32_t NetworkBuilder::unary(const RandomLayer& layer, std::int32_t x, const Numbers&) {
+// numbers: which form
+std::int32_t NetworkBuilder::unary(const RandomLayer& layer, std::int32_t x, const Numbers& n) {
   Quantized to = of(x);
   ir::Attributes a;
   std::string_view options;
@@ -197,6 +236,10 @@ std::int32_t NetworkBuilder::unary(const RandomLayer& layer, std::int32_t x, con
   if (layer.op == "SOFTMAX") {
     a.set("beta", 1.0);
     options = "SoftmaxOptions";
+  }
+  if (layer.op == "GELU") {
+    a.set("approximate", n[0] % 2 == 1);
+    options = "GeluOptions";
   }
   if (layer.op == "L2_NORMALIZATION") {
     a.set("fused_activation_function", word("NONE"));

@@ -118,6 +118,18 @@ ir::Model fully_connected_rows(bool broken) {
   return m.finish({m.fully_connected(m.input({broken ? 2 : 1, 8}), 4)});
 }
 
+ir::Model matmul(const ir::Shape& x, const ir::Shape& y, const ir::Shape& out, bool is_constant) {
+  QuantizedModel m;
+  const auto a = m.input(x);
+  const auto b = is_constant ? m.weights(y) : m.input(y, "other");
+  return m.finish({m.op("BATCH_MATMUL", {a, b}, {m.computed(out, {})}, "BatchMatMulOptions", {}, 4)});
+}
+ir::Model matmul_constant(bool broken) { return matmul({3, 4, 8}, {8, 5}, {3, 4, 5}, broken); }
+ir::Model matmul_depth(bool broken) {
+  const int depth = broken ? 3073 : 3072;
+  return matmul({4, depth}, {depth, 2}, {4, 2}, false);
+}
+
 ir::Model concatenation_constant(bool broken) {
   QuantizedModel m;
   const auto x = m.input({1, 4, 4, 2});
@@ -357,6 +369,8 @@ constexpr RuleCase kCases[] = {
     {"resize-size", resize_size},
     {"fully-connected-format", shuffled_weights},
     {"fully-connected-rows", fully_connected_rows},
+    {"matmul-constant", matmul_constant},
+    {"matmul-depth", matmul_depth},
     {"concatenation-constant", concatenation_constant},
     {"concatenation-width", concatenation_width},
     {"pack-batch", pack_batch},

@@ -47,7 +47,6 @@ class VerifyCommand : public CommandLine {
 // Operators that the chip does not have, and that rewrites replace.
 TEST_F(VerifyCommand, RewritesThatWereMadeAreMadeAgain) {
   const std::pair<const char*, const char*> cases[] = {{"HARD_SWISH", ""},
-                                                       {"GELU", "GeluOptions"},
                                                        {"RELU_0_TO_1", ""},
                                                        {"LEAKY_RELU", "LeakyReluOptions"},
                                                        {"ELU", ""}};

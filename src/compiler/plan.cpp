@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <map>
 
+#include <fmt/format.h>
+
 #include "execute/cpu/evaluate.h"
 #include "ir/verify.h"
+#include "ops/own_code.h"
 #include "ops/settled_shapes.h"
 #include "partition/advice.h"
 
@@ -34,6 +37,22 @@ std::vector<std::int32_t> source_ops(const ir::Subgraph& before, const ir::Subgr
 // Rewrites try functions of 256 values and compute a few constants: microseconds an operator, for a few thousand
 // operators at most. A file made to keep us busy would take any number of them: what is beyond this is left as it is.
 constexpr cpu::EvaluationBound kTrials = {.work = 2e9};
+
+// Nothing is rewritten, and the part that is chosen is the one that Google's compiler would choose.
+bool chooses_as_google(const PlanOptions& options) {
+  return options.rewrites.none && options.rewrites.enable.empty() &&
+         options.partition.choice == partition::PartitionOptions::Choice::kFirst;
+}
+
+// What Google's compiler would leave on the CPU stays there.
+void leave_own_code(Plan& plan) {
+  const std::vector<ir::Operator>& ops = plan.model->subgraphs[0].operators;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (!ops::is_own_code(ops[i].type)) continue;
+    partition::leave_without_code(plan.assessment, static_cast<std::int32_t>(i),
+                                  fmt::format("{} is left on the CPU by Google's compiler", ops[i].type));
+  }
+}
 
 }  // namespace
 
@@ -77,6 +96,7 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   plan.source_op = source_ops(model->subgraphs[0], plan.model->subgraphs[0]);
   REEF_RETURN_IF_ERROR(options.budget.check("rewriting the model"));
   plan.assessment = partition::assess(*plan.model, check);
+  if (chooses_as_google(options)) leave_own_code(plan);
   plan.costs = std::make_shared<const partition::CostModel>(*plan.model, options.costs);
   REEF_ASSIGN_OR_RETURN(plan.partition,
                         partition::partition(*plan.model, plan.assessment, *plan.costs, options.partition));

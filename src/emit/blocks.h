@@ -78,6 +78,7 @@ void emit_step(Emission& to, const tiled::HostStore& store);
 void emit_step(Emission& to, const tiled::HostLoad& load);
 void emit_step(Emission& to, const tiled::Pool& pool);
 void emit_step(Emission& to, const tiled::Product& product);
+void emit_step(Emission& to, const tiled::MatrixProduct& product);
 void emit_step(Emission& to, const tiled::LstmInputs& inputs);
 void emit_step(Emission& to, const tiled::LstmStep& step);
 void emit_step(Emission& to, const tiled::WideSquares& step);

@@ -14,25 +14,12 @@
 #include "isa/activation.h"
 #include "isa/movers.h"
 #include "isa/tensor_op.h"
-#include "numeric/chip_tables.h"
 
 namespace reef::emit {
 namespace {
 
 using isa::Opcode;
-using tiled::TableFunction;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-
-numeric::ChipFunction function_of(const tiled::Elementwise& op) {
-  switch (op.function) {
-    case TableFunction::kTanh:
-      return numeric::chip_tanh(op.function_scale);
-    case TableFunction::kReciprocalRoot:
-      return numeric::chip_inverse_root(1.0f / op.function_scale);
-    default:
-      return numeric::chip_logistic(op.function_scale);
-  }
-}
 
 class ElementwiseWriter {
  public:
@@ -46,7 +33,7 @@ class ElementwiseWriter {
   void write() {
     writer_.tile_fence(kAllUnits, kCountersOfTiles);
     make_parameters();
-    if (op_.function != TableFunction::kNone) load_table(writer_, function_of(op_).table, output_.owners());
+    if (op_.function) load_table(writer_, op_.function->table, output_.owners());
     const auto add = [&](Draft draft) { writer_.add(std::move(draft)); };
     if (op_.constant_lines() > 0) {
       for_each_equal_draft(
@@ -167,15 +154,14 @@ class ElementwiseWriter {
       draft.wait(TileCounter::kWideToScaling,
                  {pixel_level, writer_.total(TileCounter::kWideToScaling, tile) - out.words + 1, 1});
     }
-    if (op_.function == TableFunction::kNone) {
+    if (!op_.function) {
       draft.set_float(t::kMax, op_.clamp.max).set_float(t::kMin, op_.clamp.min);
     } else {
-      const numeric::ChipFunction function = function_of(op_);
-      draft.set_float(t::kMax, function.max)
-          .set_float(t::kMin, function.min)
+      draft.set_float(t::kMax, op_.function->max)
+          .set_float(t::kMin, op_.function->min)
           .set(t::kActivation)
-          .set(t::kReciprocalRoot, function.is_reciprocal_root ? 1 : 0)
-          .set(t::kOddSymmetry, function.is_odd ? 3 : 0);
+          .set(t::kReciprocalRoot, op_.function->is_reciprocal_root ? 1 : 0)
+          .set(t::kOddSymmetry, op_.function->is_odd ? 3 : 0);
     }
     return draft;
   }

@@ -135,6 +135,15 @@ Result<std::int32_t> Builder::new_grid(std::int32_t tensor, const Image& image, 
   return made;
 }
 
+Result<std::int32_t> Builder::new_grid_of_pixels(std::int32_t tensor, std::int32_t of, std::int32_t count,
+                                                 std::int32_t channels) {
+  const Image image{program_.tensor(of).height, program_.tensor(of).width * count, channels};
+  REEF_ASSIGN_OR_RETURN(const std::int32_t made, new_grid(tensor, image));
+  tensor_uses_[static_cast<std::size_t>(made)].pixels_of = of;
+  tensor_uses_[static_cast<std::size_t>(made)].pixel_count = count;
+  return made;
+}
+
 void Builder::begin_slice(Slice slice) {
   slice_ = std::move(slice);
   values_before_slice_ = values_;
@@ -223,6 +232,8 @@ Result<std::int32_t> Builder::new_like(std::int32_t tensor, std::int32_t like) {
   result.scale = from.quantization.scale[0];
   const std::int32_t made = add_tensor(std::move(result));
   Use& use = tensor_uses_[static_cast<std::size_t>(made)];
+  use.pixels_of = tensor_uses_[static_cast<std::size_t>(like)].pixels_of;
+  use.pixel_count = tensor_uses_[static_cast<std::size_t>(like)].pixel_count;
   if (slice_ && !use.slice) {  // of a tensor that exists as a whole, but only these rows of it are wanted
     const auto rows = slice_->reads.find(like);
     if (rows != slice_->reads.end()) use.slice = rows->second;
@@ -247,8 +258,9 @@ namespace {
 bool writes_any_pitch(const tiled::Work& work) {
   return std::holds_alternative<tiled::Convolution>(work) || std::holds_alternative<tiled::Elementwise>(work) ||
          std::holds_alternative<tiled::Sum>(work) || std::holds_alternative<tiled::Pool>(work) ||
-         std::holds_alternative<tiled::Product>(work) || std::holds_alternative<tiled::Resample>(work) ||
-         std::holds_alternative<tiled::LocalCopies>(work) || std::holds_alternative<tiled::RingCopies>(work);
+         std::holds_alternative<tiled::Product>(work) || std::holds_alternative<tiled::MatrixProduct>(work) ||
+         std::holds_alternative<tiled::Resample>(work) || std::holds_alternative<tiled::LocalCopies>(work) ||
+         std::holds_alternative<tiled::RingCopies>(work);
 }
 
 }  // namespace
@@ -332,6 +344,27 @@ std::int32_t Builder::add_step(std::int32_t op, tiled::Work work, const std::vec
 
 // ---- The second round ----
 
+// The LOGISTIC of a SiLU that is computed in one pass: nobody reads it. Its step does nothing then.
+void Builder::drop_unread_functions() {
+  std::set<std::int32_t> read;  // objects of narrow memory
+  for (const tiled::Step& step : program_.steps) {
+    for (const std::int32_t tensor : step.reads) read.insert(program_.tensor(tensor).object);
+  }
+  for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+    tiled::Step& step = program_.steps[i];
+    const auto* work = std::get_if<tiled::Elementwise>(&step.work);
+    if (work == nullptr || !work->function || step.op < 0) continue;
+    const bool is_read = std::any_of(step.writes.begin(), step.writes.end(), [&](std::int32_t tensor) {
+      return read.contains(program_.tensor(tensor).object) || parts_.contains(tensor);
+    });
+    if (is_read) continue;
+    step.work = tiled::RingCopies{};
+    step.reads.clear();
+    step.writes.clear();
+    finishes_[i] = nullptr;
+  }
+}
+
 void Builder::cut_tensors() {
   std::vector<bool> is_cut(program_.tensors.size());
   for (std::size_t t = 0; t < program_.tensors.size(); ++t) cut_tensor(static_cast<std::int32_t>(t), is_cut);
@@ -359,6 +392,10 @@ void Builder::cut_tensor(std::int32_t index, std::vector<bool>& is_cut) {
     tensor.rows = use.slice ? tiled::AxisPartition::local(tensor.height, *use.slice)
                             : tiled::AxisPartition::of(tensor.height, use.rows, use.rows_needed);
     tensor.columns = tiled::AxisPartition::of(tensor.width, use.columns);
+    if (use.pixels_of >= 0) {
+      cut_tensor(use.pixels_of, is_cut);
+      tensor.columns = program_.tensor(use.pixels_of).columns.repeated(use.pixel_count);
+    }
     if (level() == tiled::Level::kAsGoogle) {
       if (!use.slice) tensor.rows = tensor.rows.with_own_fronts();
       tensor.columns = tensor.columns.with_own_fronts();
@@ -464,6 +501,7 @@ void Builder::set_lifetimes() {
 }
 
 Result<tiled::TiledProgram> Builder::finish(std::int32_t& at) && {
+  drop_unread_functions();
   cut_tensors();
   REEF_RETURN_IF_ERROR(finish_steps(at));
   set_lifetimes();

@@ -122,6 +122,11 @@ class Builder {
   Result<std::int32_t> new_grid(std::int32_t source, const Image& image);
   // With these rows instead of the slice's.
   Result<std::int32_t> new_grid(std::int32_t source, const Image& image, const tiled::TileRanges& rows);
+  // `count` pixels for each pixel of another tensor on the grid, on the tiles that own those: of attention's scores,
+  // where each token has a row for each head. The elements' order is not the model's: only who knows that may read it.
+  // Tensors that are made like it are cut as it is.
+  Result<std::int32_t> new_grid_of_pixels(std::int32_t source, std::int32_t of, std::int32_t count,
+                                          std::int32_t channels);
 
   // Whether nothing but one operator reads the tensor (TiledProgram's), under whatever names the model knows it.
   bool has_one_reader(std::int32_t tensor) const;
@@ -219,6 +224,7 @@ class Builder {
     const Use& use = tensor_uses_[static_cast<std::size_t>(tensor)];
     return !use.columns.empty() || !use.rows.empty();
   }
+  void drop_unread_functions();
   void cut_tensors();
   void cut_tensor(std::int32_t index, std::vector<bool>& is_cut);
   Status finish_steps(std::int32_t& at);
@@ -236,6 +242,8 @@ class Builder {
     tiled::TileRanges rows_needed{};         // besides those of the windows
     std::optional<tiled::TileRanges> slice;  // instead of its share
     std::int32_t whole = -1;                 // the tensor it is a part of
+    std::int32_t pixels_of = -1;             // columns are those of another tensor, each `pixel_count` times
+    std::int32_t pixel_count = 1;
   };
   std::vector<Use> tensor_uses_;
   std::map<std::int32_t, std::vector<std::int32_t>> steps_of_op_;

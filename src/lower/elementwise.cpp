@@ -7,6 +7,7 @@
 #include "ir/describe.h"
 #include "lower/lowerings.h"
 #include "numeric/chip_tables.h"
+#include "ops/table_functions.h"
 
 namespace reef::lower {
 namespace {
@@ -126,10 +127,30 @@ Status lower_table_function(Builder& builder, std::int32_t op) {
   work.input_zero = input.zero_point;
   work.multiplier = input.scale;  // the table's argument is a real number
   const std::string& type = builder.op(op).type;
-  work.function = type == "TANH"    ? tiled::TableFunction::kTanh
-                  : type == "RSQRT" ? tiled::TableFunction::kReciprocalRoot
-                                    : tiled::TableFunction::kLogistic;
-  work.function_scale = to.quantization.scale[0];
+  const float scale = to.quantization.scale[0];
+  work.function = type == "TANH"    ? numeric::chip_tanh(scale)
+                  : type == "RSQRT" ? numeric::chip_inverse_root(1.0f / scale)
+                                    : numeric::chip_logistic(scale);
+  return add_elementwise(builder, op, work);
+}
+
+Status lower_fitted_function(Builder& builder, std::int32_t op) {
+  REEF_ASSIGN_OR_RETURN(const std::int32_t from, builder.operand(op, ops::table_operand(builder.op(op))));
+  Elementwise work;
+  REEF_ASSIGN_OR_RETURN(work.input, elements_of(builder, from));
+  const ir::Tensor& to = builder.source(builder.op(op).outputs[0]);
+  REEF_ASSIGN_OR_RETURN(work.output_zero, chip_zero_point(to));
+  const tiled::TiledTensor& input = builder.tensor(work.input);
+  work.input_zero = input.zero_point;
+  work.multiplier = input.scale;
+  const float scale = to.quantization.scale[0];
+  if (!(scale > 0) || !std::isfinite(scale)) return unsupported("the result has the scale {}", scale);
+  const numeric::TableFit fit =
+      ops::table_fit(builder.op(op), {input.scale, input.zero_point}, {scale, work.output_zero});
+  if (fit.error > ops::kLargestTableError) {
+    return unsupported("its table would be up to {:.2f} steps from the function", fit.error);
+  }
+  work.function = fit.function;
   return add_elementwise(builder, op, work);
 }
 

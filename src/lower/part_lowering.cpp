@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lower/attention.h"
 #include "lower/elementwise.h"
 #include "lower/transfers.h"
 #include "ops/inferred_shapes.h"
@@ -31,7 +32,21 @@ PartLowering::PartLowering(Builder& builder, const PartBorder& part, const Lower
       options_(options),
       is_short_of_memory_(!options.groups.empty() || !options.hosted.empty()) {}
 
+AttentionPlan PartLowering::plan_attention() const {
+  std::set<std::int32_t> outputs(part_.outputs.begin(), part_.outputs.end());
+  outputs.insert(options_.hosted.begin(), options_.hosted.end());
+  std::vector<std::int32_t> ops;
+  for (std::size_t i = 0; i < part_.ops.size(); ++i) {
+    const bool in_slices = std::any_of(options_.groups.begin(), options_.groups.end(), [&](const SliceGroup& group) {
+      return static_cast<std::int64_t>(i) >= group.first && static_cast<std::int64_t>(i) <= group.last;
+    });
+    if (!in_slices) ops.push_back(part_.ops[i]);
+  }
+  return {part_.model, ops, outputs};
+}
+
 Status PartLowering::lower() {
+  attention_ = plan_attention();
   std::size_t next = 0;
   std::vector<SlicedOps> sliced;
   const Sliceable sliceable(part_, options_.hosted);
@@ -74,6 +89,8 @@ Status PartLowering::lower_op(std::int32_t index) {
     REEF_RETURN_IF_ERROR(load(tensor));
   }
   builder_.begin_op(index);
+  if (attention_.is_left_out(index)) return ok_status();
+  if (const Attention* attention = attention_.of(index)) return lower_attention(builder_, index, *attention);
   return lowering(builder_, index);
 }
 

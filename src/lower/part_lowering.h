@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lower/attention_plan.h"
 #include "lower/builder.h"
 #include "lower/lower.h"
 
@@ -47,10 +48,14 @@ class PartLowering {
   Status load(std::int32_t tensor);
   Status store(std::int32_t tensor, std::int32_t tiled);
 
+  // Operators that are executed as a whole, and tensors that somebody else reads.
+  AttentionPlan plan_attention() const;
+
   Builder& builder_;
   const PartBorder& part_;
   const LowerOptions& options_;
   const bool is_short_of_memory_;
+  AttentionPlan attention_;
   std::map<std::int32_t, std::int32_t> infeeds_;            // by input: one of its steps
   std::set<std::int32_t> present_;                          // inputs that are there
   std::map<std::int32_t, std::vector<std::int32_t>> sent_;  // by output: its steps

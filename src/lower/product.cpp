@@ -5,6 +5,7 @@
 #include "lower/constants.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
+#include "ops/table_functions.h"
 
 namespace reef::lower {
 namespace {
@@ -78,6 +79,7 @@ Status finish_product(Builder& builder, tiled::Step& step) {
 }  // namespace
 
 Status lower_product(Builder& builder, std::int32_t op) {
+  if (ops::table_function(builder.op(op))) return lower_fitted_function(builder, op);  // SiLU
   REEF_ASSIGN_OR_RETURN(const bool with_constant, lower_with_constant(builder, op));
   if (with_constant) return ok_status();
   REEF_ASSIGN_OR_RETURN(const numeric::ChipActivation activation, fused_activation(builder.op(op)));

@@ -74,6 +74,7 @@ class Relation {
         {"LOGISTIC", &Relation::same_rows},
         {"TANH", &Relation::same_rows},
         {"RSQRT", &Relation::same_rows},
+        {"GELU", &Relation::same_rows},
         {"SQUARED_DIFFERENCE", &Relation::same_rows},
         {"SOFTMAX", &Relation::same_rows},
     };

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "ir/describe.h"
+#include "lower/attention.h"
 #include "lower/lowerings.h"
 
 namespace reef::lower {
@@ -199,6 +200,11 @@ Status add_small(Builder& builder, std::int32_t op, std::int32_t input, float sc
 }
 
 }  // namespace
+
+Status lower_softmax_of_pixels(Builder& builder, std::int32_t op, std::int32_t input) {
+  REEF_ASSIGN_OR_RETURN(const float scale, exponent_scale(builder, op));
+  return add_softmax(builder, op, input, 0, scale);
+}
 
 Status lower_softmax(Builder& builder, std::int32_t op) {
   REEF_ASSIGN_OR_RETURN(const float scale, exponent_scale(builder, op));

@@ -11,7 +11,10 @@
 #include <array>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "kernels/elementwise/fixed_point_rows.h"
+#include "ops/chip_rules.h"
 #include "ops/float_panels.h"
 #include "ops/op_def.h"
 #include "ops/weights.h"
@@ -362,6 +365,44 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return unsupported_types(ctx);
 }
 
+constexpr std::int64_t kDeepestOnChip = 3072;
+
+// A constant matrix for all of x is a layer's weights.
+std::string multiplies_by_constant(const OpContext& ctx) {
+  const Tensor& y = ctx.input(1);
+  const bool is_matrix = y.shape.rank() >= 2 && y.shape.product(0, y.shape.rank() - 2) == 1;
+  if (!y.is_constant || !is_matrix) return "";
+  return fmt::format("input 1 ('{}') is a constant {}", y.name, chip::shape_text(y.shape));
+}
+
+std::string is_too_deep(const OpContext& ctx) {
+  const Shape& x = ctx.input(0).shape;
+  if (x.rank() < 2) return fmt::format("input 0 is {}", chip::shape_text(x));
+  const std::int64_t depth = x.last(ctx.attributes().get_bool("adj_x") ? 1 : 0);
+  if (depth <= kDeepestOnChip) return "";
+  return fmt::format("input 0 is {}: sums of {} products", chip::shape_text(x), chip::number_text(depth));
+}
+
+constexpr ChipRule kChipRules[] = {
+    {
+        .id = "matmul-constant",
+        .says = "The second operand is computed, or has several matrices.",
+        .suggestion = "Use FULLY_CONNECTED or a CONV_2D with a 1x1 filter, whose weights stay on the chip.",
+        .broken = multiplies_by_constant,
+        .source = RuleSource::kAssumed,
+        .evidence = "Reef's choice: a layer is faster.",
+        .rewrite = "matmul",
+    },
+    {
+        .id = "matmul-depth",
+        .says = "Each result is the sum of at most 3,072 products.",
+        .suggestion = "Split the sum, or leave the product to the CPU.",
+        .broken = is_too_deep,
+        .source = RuleSource::kAssumed,
+        .evidence = "Reef's limit: two matrices of 64 columns must fit into wide memory beside parameters.",
+    },
+};
+
 }  // namespace
 
 extern const OpDef batch_matmul_op;
@@ -373,8 +414,9 @@ constinit const OpDef batch_matmul_op =
             .types = kTypes,
             .infer = infer,
             .prepare = prepare,
-            .chip = {.instead = "Where one side is constant, use FULLY_CONNECTED or a CONV_2D with a 1x1 filter; "
-                                "products of two activations run on the CPU.",
-                     .rewrite = "matmul"}});
+            .chip = {.first_runtime = 10,
+                     .rules = kChipRules,
+                     .evidence = "Reef's own code; Google's compilers leave products of two activations on the CPU. "
+                                 "Nothing of it has run on silicon."}});
 
 }  // namespace reef::ops

@@ -103,6 +103,26 @@ ChipWork conv_work(const OpContext& ctx) {
   return map_layer_work(ctx, layer, 1);
 }
 
+// BATCH_MATMUL of two computed tensors: a matrix of the second operand comes over the ring to the tiles that have rows
+// of it, becomes lines there, and multiplies rows of the first. Figures of Reef's own code on the virtual device.
+ChipWork matrix_product_work(const OpContext& ctx) {
+  constexpr double kCyclesPerRing = 350;  // of a step that copies
+  const Shape &x = ctx.input(0).shape, &out = ctx.output(0).shape;
+  if (x.rank() < 2 || out.rank() < 2) return copy_work(ctx);
+  const double depth_words = divide_up(x.last(ctx.attributes().get_bool("adj_x") ? 1 : 0), chip::kLanesPerCell);
+  const double groups = divide_up(out.last(), chip::kCells);
+  const auto matrices = out.product(0, out.rank() - 2);
+  const double pixels = divide_up(matrices * out.last(1), chip::kTiles);
+  const double store = std::min(divide_up(out.last(), chip::kLanesPerCell), double{chip::kCells / chip::kLanesPerCell});
+  const double lines = depth_words * groups * divide_up(matrices, chip::kTileRows);
+  const double cycles_per_line = chip::kCells / chip::kMoverWordsPerCycle;
+  const double multiply = pixels * groups * std::max(depth_words, store);
+  const double moved = kCyclesPerRing + ring_cycles(static_cast<double>(ctx.input(1).elements()));
+  ChipWork work = work_of(ctx, multiply, moved + lines * cycles_per_line, {150, 40});
+  work.scratch_lines = static_cast<std::int64_t>(2 * depth_words * groups);
+  return work;
+}
+
 // Enlarges the map: of the window's products, every stride-th falls on a pixel. No file shows one; assumed.
 ChipWork transpose_conv_work(const OpContext& ctx) {
   const Shape& w = ctx.input(1).shape;

@@ -10,6 +10,7 @@ ChipWork conv_work(const OpContext& ctx);
 ChipWork transpose_conv_work(const OpContext& ctx);
 ChipWork depthwise_work(const OpContext& ctx);
 ChipWork fully_connected_work(const OpContext& ctx);
+ChipWork matrix_product_work(const OpContext& ctx);
 ChipWork lstm_work(const OpContext& ctx);
 
 }  // namespace reef::ops

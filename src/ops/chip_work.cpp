@@ -7,6 +7,7 @@
 
 #include "ops/chip_layer_work.h"
 #include "ops/chip_maps.h"
+#include "ops/table_functions.h"
 
 namespace reef::ops {
 namespace {
@@ -27,6 +28,7 @@ double bytes_of(const Tensor& tensor) {
 
 // Two computed operands take four steps; a constant per channel becomes a scale or bias, which is sent anew every time.
 ChipWork binary_work(const OpContext& ctx) {
+  if (table_function(ctx.op())) return elements_work(ctx, 1, kTableRows);  // SiLU
   for (int i = 0; i < std::min(ctx.input_count(), 2); ++i) {
     if (!ctx.has_input(i) || !ctx.input(i).is_constant) continue;
     constexpr std::int64_t kBytesOfWord = 64;
@@ -158,6 +160,7 @@ struct WorkOf {
 constexpr auto kWork = std::to_array<WorkOf>({
     {"ADD", binary_work},
     {"AVERAGE_POOL_2D", average_pool_work},
+    {"BATCH_MATMUL", matrix_product_work},
     {"CONCATENATION", concatenation_work},
     {"CONV_2D", conv_work},
     {"DEPTHWISE_CONV_2D", depthwise_work},
@@ -196,6 +199,7 @@ constexpr auto kWork = std::to_array<WorkOf>({
     {"RELU_N1_TO_1", table_work},
     {"RSQRT", table_work},
     {"EXP", table_work},
+    {"GELU", table_work},
     {"QUANTIZE", table_work},
 });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // FULLY_CONNECTED that does not fit (several rows, or a version of it that keeps dimensions) and BATCH_MATMUL with a
-// constant are 1x1 convolutions over a picture of one row.
+// constant are 1x1 convolutions over a picture whose pixels are the rows.
 //
 // The sums are the same. The factor that brings them to the output's scale is computed in single precision for one and
 // double for the other, so that a sum halfway between two results may round differently: one step at most.
@@ -60,6 +60,15 @@ bool has_usable_weights(const GraphEdit& edit, const Product& product, ir::DataT
                                                      [](std::int64_t zero) { return zero == 0; });
 }
 
+// As square as it can be, so that all tiles have a share; as lowering has the rows of matrices (lower::image_of).
+std::int32_t picture_height(std::int32_t rows) {
+  std::int32_t height = 1;
+  for (std::int32_t h = 2; std::int64_t{h} * h <= rows; ++h) {
+    if (rows % h == 0) height = h;
+  }
+  return height;
+}
+
 bool at(GraphEdit& edit, std::int32_t index) {
   const std::string type = edit.op(index).type;
   if (type != "FULLY_CONNECTED" && type != "BATCH_MATMUL") return false;
@@ -89,9 +98,10 @@ bool at(GraphEdit& edit, std::int32_t index) {
     for (float& scale : scales) scale *= in->scale;
     bias = list.bias(std::vector<std::int32_t>(static_cast<std::size_t>(m), 0), std::move(scales));
   }
-  const std::int32_t row_picture = list.reshape(product->x, {1, 1, rows, k});
+  const std::int32_t height = picture_height(rows), width = rows / height;
+  const std::int32_t picture = list.reshape(product->x, {1, height, width, k});
   const std::int32_t result =
-      list.pointwise(row_picture, filter, bias, product->activation, list.tensor({1, 1, rows, m}, *out));
+      list.pointwise(picture, filter, bias, product->activation, list.tensor({1, height, width, m}, *out));
   list.reshape(result, edit.shape(product->y), product->y);
   return edit.commit(index, list.take(), "a 1x1 CONV_2D", 1);
 }

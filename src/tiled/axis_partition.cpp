@@ -102,6 +102,20 @@ AxisPartition AxisPartition::part(const TileRanges& own) const {
   return axis;
 }
 
+AxisPartition AxisPartition::repeated(std::int32_t count) const {
+  AxisPartition axis;
+  axis.size = size * count;
+  axis.is_local = is_local;
+  for (std::size_t t = 0; t < tiles.size(); ++t) {
+    TileShare& share = axis.tiles[t];
+    share.begin = share.needed_begin = tiles[t].begin * count;
+    share.end = share.needed_end = tiles[t].end * count;
+    share.is_read = share.own() > 0;
+    keep_behind_front(share);
+  }
+  return axis;
+}
+
 std::int32_t AxisPartition::max_length() const {
   std::int32_t longest = 0;
   for (int t = 0; t < kTilesPerAxis; ++t) longest = std::max(longest, length(t));

@@ -100,6 +100,9 @@ struct AxisPartition {
   // The same buffers, with a part of each tile's share in them.
   AxisPartition part(const TileRanges& own) const;
 
+  // Each element is `count` elements, one behind the other; without halo.
+  AxisPartition repeated(std::int32_t count) const;
+
   const TileShare& tile(int index) const { return tiles[static_cast<std::size_t>(index)]; }
   // Elements of a tile's buffer.
   std::int32_t length(int index) const { return front + tile(index).held; }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "numeric/chip_requantize.h"
+#include "numeric/chip_tables.h"
 #include "tiled/memory.h"
 
 namespace reef::tiled {
@@ -17,8 +19,6 @@ struct Identity {
   std::int32_t words = kNowhere;  // TiledProgram::narrow, of the step that makes the line; kNowhere: it is there
 };
 
-enum class TableFunction : std::uint8_t { kNone, kLogistic, kTanh, kReciprocalRoot };
-
 // (x - input_zero + bias) * multiplier -> clamp -> function -> + output_zero. Both tensors have the same elements on
 // the same tiles; where they lie in a tile may differ.
 //
@@ -29,9 +29,8 @@ struct Elementwise {
   std::int32_t input_zero = 0, output_zero = 0;
   std::int32_t bias = 0;
   float multiplier = 1;
-  numeric::ChipClamp clamp;  // not used with a function, which has limits of its own
-  TableFunction function = TableFunction::kNone;
-  float function_scale = 1;  // of the result
+  numeric::ChipClamp clamp;                       // not used with a function, which has limits of its own
+  std::optional<numeric::ChipFunction> function;  // by activation table
   Identity identity;
   // The input has one channel, the output several: parameters that give all cells the first byte.
   bool repeats_channel = false;

@@ -23,6 +23,7 @@
 #include "tiled/global_pool.h"
 #include "tiled/local_copies.h"
 #include "tiled/lstm.h"
+#include "tiled/matrix_product.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
 #include "tiled/pixel_sums.h"
@@ -76,6 +77,7 @@ using Work = std::variant<Infeed
                           , WideSquares
                           , PixelRoots
                           , LstmLoop
+                          , MatrixProduct
                           >;
 // clang-format on
 

@@ -6,6 +6,7 @@
 #include "execute/reference/chip_reference_op.h"
 #include "numeric/chip_squares.h"
 #include "numeric/chip_tables.h"
+#include "ops/table_functions.h"
 
 namespace reef::reference {
 namespace {
@@ -147,7 +148,10 @@ Status mul_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable
   return ok_status();
 }
 
+Status by_fitted_table(ChipOp& op);
+
 Status mul(ChipOp& op) {
+  if (ops::table_function(op.op())) return by_fitted_table(op);  // SiLU
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
   if (is_one_constant(op, 1)) return mul_constant(op, s.a, 0, s.b, s);
   if (is_one_constant(op, 0)) return mul_constant(op, s.b, 1, s.a, s);
@@ -233,16 +237,32 @@ Status relu(ChipOp& op) { return rescale_with(op, ChipActivation::kRelu); }
 Status relu6(ChipOp& op) { return rescale_with(op, ChipActivation::kRelu6); }
 Status relu_n1_to_1(ChipOp& op) { return rescale_with(op, ChipActivation::kReluN1To1); }
 
-Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale)) {
-  REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(0)));
-  REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
-  const numeric::ChipFunction table = function(to.scale());
+void apply_table(ChipOp& op, std::size_t operand, const numeric::ChipFunction& table, const ChipQuantization& from,
+                 const ChipQuantization& to) {
   std::vector<std::int32_t> codes;
-  for (const std::int32_t code : op.value(0).codes) {
+  for (const std::int32_t code : op.value(operand).codes) {
     const float argument = static_cast<float>(code - from.zero()) * from.scale();
     codes.push_back(numeric::chip_round(table.at(argument), to.zero(), 255));
   }
   op.set(0, std::move(codes));
+}
+
+Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale)) {
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(0)));
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
+  apply_table(op, 0, function(to.scale()), from, to);
+  return ok_status();
+}
+// By a table of Reef's own (ops/table_functions.h).
+Status by_fitted_table(ChipOp& op) {
+  const std::size_t operand = ops::table_operand(op.op());
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(operand)));
+  REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
+  if (!ir::is_integer_8(op.input(operand).type) || !ir::is_integer_8(op.output().type)) {
+    return unsupported("it is known for 8-bit tensors only");
+  }
+  const numeric::TableFit fit = ops::table_fit(op.op(), {from.scale(), from.zero()}, {to.scale(), to.zero()});
+  apply_table(op, operand, fit.function, from, to);
   return ok_status();
 }
 Status logistic(ChipOp& op) { return by_table(op, numeric::chip_logistic); }
@@ -291,6 +311,7 @@ std::vector<ChipOpEntry> chip_elementwise_ops() {
           {"TANH", tanh},
           {"PRELU", prelu, 2},
           {"RSQRT", rsqrt},
+          {"GELU", by_fitted_table},
           {"SQUARED_DIFFERENCE", squared_difference, 2}};
 }
 

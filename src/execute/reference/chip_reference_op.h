@@ -42,6 +42,7 @@ class ChipOp {
       : model_(model), graph_(graph), op_(op), values_(values), options_(options) {}
 
   const ChipReferenceOptions& options() const { return options_; }
+  const ir::Operator& op() const { return op_; }
   const ir::Attributes& attributes() const { return op_.attributes; }
   std::size_t inputs() const { return op_.inputs.size(); }
   std::size_t outputs() const { return op_.outputs.size(); }
@@ -93,6 +94,7 @@ struct ChipOpEntry {
 };
 // The ops of each file.
 std::vector<ChipOpEntry> chip_sum_ops();          // chip_reference_sums.cpp: convolutions, pools
+std::vector<ChipOpEntry> chip_product_ops();      // chip_reference_products.cpp: of two computed matrices
 std::vector<ChipOpEntry> chip_reduction_ops();    // chip_reference_reductions.cpp: MEAN, SUM, extremes over axes
 std::vector<ChipOpEntry> chip_elementwise_ops();  // chip_reference_elementwise.cpp
 std::vector<ChipOpEntry> chip_movement_ops();     // chip_reference_movement.cpp: what only moves elements, and resize

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one variable that the Edge TPU computes by an activation table of Reef's own making
+// (numeric/table_fit.h), in one pass: GELU and SiLU. Code generator, rewrites and chip reference take the table from
+// here, so that they speak of the same numbers.
+//
+// LOGISTIC, TANH and RSQRT are not among them: Google's compilers have tables for these.
+#pragma once
+
+#include <functional>
+
+#include "ir/model.h"
+#include "numeric/table_fit.h"
+
+namespace reef::ops {
+
+// The function of real numbers that an operator is, if the chip has it by such a table; null: it is none.
+std::function<double(double)> table_function(const ir::Operator& op);
+
+// The attribute of a MUL that is a SiLU: the operand, 0 or 1, that is x where the other is LOGISTIC of x. It is set by
+// the rewrite `one-pass` and never in files. Such a MUL is computed from x alone.
+inline constexpr char kSiluOperand[] = "silu_operand";
+// The operand that the function is of: 0 but for SiLU.
+std::size_t table_operand(const ir::Operator& op);
+
+// How a tensor stores real numbers, as the chip does: codes are 0..255.
+struct ChipAffine {
+  float scale = 1;
+  int zero_point = 0;
+  friend auto operator<=>(const ChipAffine&, const ChipAffine&) = default;
+};
+// The operator must be one with a table_function. Takes a fraction of a millisecond the first time.
+numeric::TableFit table_fit(const ir::Operator& op, const ChipAffine& in, const ChipAffine& out);
+
+// There is no code for a table that is further from the function than this, in steps; with it, a result is the rounded
+// value of the function or the one next to it. No scales are known for which a function of these is.
+inline constexpr double kLargestTableError = 0.25;
+
+}  // namespace reef::ops
