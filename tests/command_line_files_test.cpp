@@ -60,6 +60,8 @@ const Writer kWriters[] = {
     {"asm LISTING -o OUT", {"LISTING"}},
     {"asm LISTING --container PACKAGE -o OUT", {"LISTING", "PACKAGE"}},
     {"virtual-usb --log OUT -- true", {}},
+    {"devices --test --device virtual --report OUT", {}},
+    {"devices --test --device virtual --report OUT --firmware RAW", {"RAW"}},
 };
 
 class CommandLineFiles : public CommandLine {
