@@ -24,8 +24,9 @@ std::string value_text(double value) {
 std::string_view proof_text(std::string_view fact) {
   std::string_view text;
   for (std::size_t i = 0; i < device::beliefs().size(); ++i) {
-    if (device::beliefs()[i].fact != fact) continue;
-    text = device::proofs().beliefs[i].noticed() > 0 ? "yes" : "**unproved**";
+    const device::Notices& notices = device::proofs().beliefs[i];
+    if (device::beliefs()[i].fact != fact || notices.tried == 0) continue;
+    text = notices.noticed() > 0 ? "yes" : "**unproved**";
   }
   return text;
 }

@@ -7,12 +7,13 @@ namespace {
 Proofs read_proofs() {
   Proofs proofs;
   proofs.beliefs.resize(beliefs().size());
-  const auto add_belief = [&](std::string_view name, const Notices& notices) {
+  [[maybe_unused]] const auto add_belief = [&](std::string_view name, const Notices& notices) {
     for (std::size_t i = 0; i < beliefs().size(); ++i) {
       if (beliefs()[i].name == name) proofs.beliefs[i] = notices;
     }
   };
-  const auto add_field = [&](std::string_view mnemonic, std::string_view name, const Notices& notices) {
+  [[maybe_unused]] const auto add_field = [&](std::string_view mnemonic, std::string_view name,
+                                              const Notices& notices) {
     const auto opcode = isa::opcode_from_mnemonic(mnemonic);
     const isa::Field* field = opcode ? isa::find_field(*opcode, name) : nullptr;
     if (field != nullptr) proofs.fields.push_back({*opcode, field, notices});
