@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rewrites that attention needs: fewer dimensions, computed weights, SiLU in one pass.
+#include <array>
+
+#include "ops/table_functions.h"
+#include "rewrite_models.h"
+
+namespace reef::rewrite {
+namespace {
+
+using namespace testing;
+
+constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3};
+
+// Queries, keys and values of 4 heads as PyTorch's exporters split them: no operator of many dimensions is left.
+TEST(AttentionRewrites, HeadsOnFewerDimensions) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 6, 96}, kPlain);
+  const std::vector<std::int32_t> parts = ops.split(ops.reshape(x, {1, 6, 3, 4, 8}), 2, 3);
+  const std::array<std::int64_t, 5> begins = {0, 5, 0, 0, 0}, sizes = {1, 1, 1, 4, 8};
+  const std::int32_t last = builder.add(
+      "SLICE", "SliceOptions", {}, {parts[0], ops.int_vector(begins), ops.int_vector(sizes)}, {1, 1, 1, 4, 8}, kPlain);
+  const std::int32_t sum = builder.add("ADD", "AddOptions", {}, {parts[1], last}, {1, 6, 1, 4, 8}, kPlain);
+  const ir::Model model = builder.finish({ops.reshape(sum, {1, 6, 32}), ops.reshape(parts[2], {1, 6, 32})});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(difference(model, result.model, 1), 0);
+  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
+  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+  EXPECT_FALSE(fits_the_chip(model, 1));
+}
+
+TEST(AttentionRewrites, ComputedWeightsBecomeAProduct) {
+  ModelBuilder builder;
+  const std::int32_t x = builder.input({5, 16}, kPlain), y = builder.input({7, 16}, kPlain);
+  ir::Attributes attributes;
+  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  attributes.set("weights_format", ir::EnumName{"DEFAULT"});
+  const std::int32_t out =
+      builder.add("FULLY_CONNECTED", "FullyConnectedOptions", attributes, {x, y}, {5, 7}, {DataType::kInt8, 0.4f, 2});
+  const ir::Model model = builder.finish({out});
+  RewriteOptions options = standard_options();
+  options.fits = [](const ir::Model& judged) {
+    std::vector<bool> fits;
+    for (const ir::Operator& op : judged.subgraphs[0].operators) fits.push_back(op.type != "FULLY_CONNECTED");
+    return fits;
+  };
+  const Rewritten result = rewritten(model, options);
+  EXPECT_EQ(op_types(result.model), (std::vector<std::string>{"BATCH_MATMUL"}));
+  EXPECT_LE(difference(model, result.model, 2), 1);
+}
+
+TEST(AttentionRewrites, SiluIsMarkedAndStays) {
+  ModelBuilder builder;
+  const std::int32_t x = builder.input({1, 4, 4, 8}, kPlain);
+  const std::int32_t gate = builder.ops().unary("LOGISTIC", x, unit_affine(DataType::kInt8));
+  const std::int32_t y = builder.ops().binary("MUL", gate, x, {DataType::kInt8, 0.03f, -110});
+  const ir::Model model = builder.finish({y});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(op_types(result.model), (std::vector<std::string>{"LOGISTIC", "MUL"}));
+  EXPECT_EQ(result.model.subgraphs[0].operators[1].attributes.get_int(ops::kSiluOperand, -1), 1);
+  RewriteOptions off = standard_options();
+  off.disable = {"one-pass"};
+  EXPECT_EQ(rewritten(model, off).model, model);
+}
+
+}  // namespace
+}  // namespace reef::rewrite
