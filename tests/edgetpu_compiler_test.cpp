@@ -112,7 +112,7 @@ TEST_F(EdgetpuCompiler, ShowsOperationsAndWhatStaysOnTheCpu) {
   EXPECT_TRUE(contains(streams.err, "reef check partly.tflite")) << streams.err;
 }
 
-// An operator that the chip runs, and that there is no code for.
+// An operator that the chip runs, and that there is no code for unless rewrites replace it (--no-rewrites).
 ir::Model without_code() {
   QuantizedModel model;
   const std::int32_t x = model.conv(model.input({1, 8, 8, 4}), 4, 3);
@@ -129,7 +129,7 @@ ir::Model without_code() {
 
 TEST_F(EdgetpuCompiler, WhatThereIsNoCodeForStaysOnTheCpu) {
   ASSERT_TRUE(tflite::save_model(without_code(), path("model.tflite")).ok());
-  const Streams streams = shell("edgetpu_compiler model.tflite");
+  const Streams streams = shell("edgetpu_compiler --no-rewrites model.tflite");
   EXPECT_EQ(streams.exit_code, 0) << streams.err;
   EXPECT_TRUE(
       contains(streams.err, "1 of them only because Reef has no code for them yet, first op 1 DEPTHWISE_CONV_2D"))
@@ -142,7 +142,7 @@ TEST_F(EdgetpuCompiler, WhatThereIsNoCodeForStaysOnTheCpu) {
 
 TEST_F(EdgetpuCompiler, AFileWithoutCodeIsWarnedOfAndRefusedEverywhere) {
   ASSERT_TRUE(tflite::save_model(without_code(), path("model.tflite")).ok());
-  const Streams streams = shell("edgetpu_compiler --no-code=package model.tflite");
+  const Streams streams = shell("edgetpu_compiler --no-rewrites --no-code=package model.tflite");
   EXPECT_TRUE(contains(streams.err, "WARNING: cannot run on an Edge TPU, no machine code: model_edgetpu.tflite"))
       << streams.err;
   for (const char* command : {"reef run model_edgetpu.tflite --device virtual", "reef disasm model_edgetpu.tflite",
@@ -157,7 +157,7 @@ TEST_F(EdgetpuCompiler, AFileWithoutCodeIsWarnedOfAndRefusedEverywhere) {
   EXPECT_TRUE(contains(shown.out, "the package holds no machine code")) << shown.out;
   const Streams json = shell("reef inspect --json model_edgetpu.tflite");
   EXPECT_TRUE(contains(json.out, "\"no_machine_code\"")) << json.out;
-  const Streams required = shell("rm model_edgetpu.*; edgetpu_compiler --no-code=fail model.tflite");
+  const Streams required = shell("rm model_edgetpu.*; edgetpu_compiler --no-rewrites --no-code=fail model.tflite");
   EXPECT_EQ(required.exit_code, 1);
   EXPECT_TRUE(required.out.ends_with("Compilation failed! \n")) << required.out;
   EXPECT_FALSE(exists("model_edgetpu.tflite") || exists("model_edgetpu.log"));

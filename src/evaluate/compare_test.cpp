@@ -195,6 +195,7 @@ TEST_F(CompareTest, EqualizedTensorsAreComparedChannelByChannel) {
   quantize::QuantizeOptions options;
   options.automatic_ranges = false;
   options.correct_biases = quantize::Choice::kOff;
+  options.equalize = quantize::Choice::kOn;  // few samples do not prove that it helps
   const auto made = quantize::quantize(*float_, data_.get(), options);
   ASSERT_TRUE(made.ok()) << made.status().message();
   const quantize::NamedFactors factors = quantize::stored_equalization(made->model);

@@ -43,7 +43,7 @@ struct QuantizeOptions {
   bool per_channel_fully_connected = false;  // TFLite 2.17 and later; not Google's Edge TPU compiler
   bool full_integer = false;                 // an operator that would stay float is an error
   std::vector<std::string> keep_float;       // operators by the name of a result, or a pattern with *
-  // Accuracy recovery. Automatic: tried, and kept if the held-back samples say so.
+  // Accuracy recovery. Automatic: tried, and kept if the held-back samples say so. Equalization that is on is kept.
   Choice rewrite = Choice::kAutomatic;  // other ways to compute the same with fewer roundings
   Choice equalize = Choice::kAutomatic;
   Choice correct_biases = Choice::kAutomatic;

@@ -250,6 +250,12 @@ Status Session::decide(State candidate, Step step) {
 
 Status Session::consider(State candidate, std::string what, Proof proof) {
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
+  if (proof == Proof::kAsked) {
+    take(std::move(candidate), std::move(what), error);
+    start_error_ = error;
+    history_ = {best_};
+    return ok_status();
+  }
   const Gain gain = gain_of(best_error_, error);
   const double doubt = gain.standard_error * doubt_of_few(measured_.size());
   const double least = proof == Proof::kNotWorse ? -gain.standard_error : std::max(kWorthwhileDb, doubt);

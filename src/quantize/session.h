@@ -65,6 +65,7 @@ class Session {
                 // some look better by chance
     kNotWorse,  // not worse by more than a standard error: for changes that leave out a rounding, which are expected to
                 // help, if by less than some dozens of samples can show
+    kAsked,     // none: the options ask for the change, and what follows is compared with it
   };
   // Makes `candidate` the best if the samples give that proof and nothing that a user reads in an output became worse
   // (reading.h), neither beside the best nor beside the start; notes the step either way.

@@ -148,7 +148,8 @@ void Checker::check_results() {
   }
   for (const auto& [k, done] : work) {
     const ir::Shape& shape = network_.tensor(network_.op(k).outputs[0]).shape;
-    const std::int64_t channels = shape.last();
+    // A MEAN of everything may have an output without dimensions: one number.
+    const std::int64_t channels = shape.rank() == 0 ? 1 : shape.last();
     const bool by_words = darwinn::has_layer_parameters(network_.op(k)) &&
                           layer_shape_of(network_, k).kind == darwinn::LayerKind::kDepthwise;
     const std::int64_t groups = by_words ? (channels + 3) / 4 : (channels + 63) / 64;

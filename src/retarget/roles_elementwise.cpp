@@ -146,8 +146,10 @@ void offer_channel_constant(RoleContext& context, std::int32_t k) {
   if (!input || !output || !activation) return context.reject(k, "its tensors are not 8 bits wide with one scale");
   auto words = darwinn::channel_words_of(network.model(), network.graph(), op);
   if (!words.ok()) return context.reject(k, "{}", words.status().message());
-  if (words->size() == 1)
-    words->resize(static_cast<std::size_t>(network.tensor(op.inputs[variable]).shape.last()), words->front());
+  if (words->size() == 1) {
+    const ir::Shape& shape = network.tensor(op.inputs[variable]).shape;
+    words->resize(static_cast<std::size_t>(shape.rank() == 0 ? 1 : shape.last()), words->front());
+  }
   const Sources& sources = is_product ? context.op.trace->multipliers : context.op.trace->biases;
   if (!sources.from_blob()) return;
   Choice choice;

@@ -149,9 +149,10 @@ Status equalize(Session& session) {
   ChannelFactors factors;
   const int pairs = equalize_layers(model, *session.best().calibration, factors);
   if (pairs == 0) return ok_status();
+  const bool is_asked = session.options().equalize == Choice::kOn;
   return session.consider_rewritten(std::move(model),
                                     fmt::format("equalization of {} pair{} of layers", pairs, pairs == 1 ? "" : "s"),
-                                    Session::Proof::kBetter, factors);
+                                    is_asked ? Session::Proof::kAsked : Session::Proof::kBetter, factors);
 }
 
 }  // namespace reef::quantize

@@ -325,9 +325,11 @@ Status equalize_streams(Session& session) {
   if (count == 0) return ok_status();
   // Operators more must be worth it.
   const bool is_free = model.subgraphs[0].operators.size() == operators;
+  Session::Proof proof = is_free ? Session::Proof::kNotWorse : Session::Proof::kBetter;
+  if (session.options().equalize == Choice::kOn) proof = Session::Proof::kAsked;
   return session.consider_rewritten(std::move(model),
                                     fmt::format("equalization of {} residual stream{}", count, count == 1 ? "" : "s"),
-                                    is_free ? Session::Proof::kNotWorse : Session::Proof::kBetter, factors);
+                                    proof, factors);
 }
 
 }  // namespace reef::quantize
