@@ -61,7 +61,9 @@ TEST(RescuedOutputs, SpectraStayFloatAndTheRestDoesNot) {
     EXPECT_GE(result->error->mean_sqnr_db, 10);
     EXPECT_FALSE(result->float_ops.empty());
     // The classifier behind the logarithm does well in integers.
-    if (has_classifier) EXPECT_EQ(result->model.subgraphs[0].operators.back().type, "FULLY_CONNECTED");
+    if (has_classifier) {
+      EXPECT_EQ(result->model.subgraphs[0].operators.back().type, "FULLY_CONNECTED");
+    }
     EXPECT_FALSE(result->notes.empty());
   }
 }

@@ -15,7 +15,9 @@ Instruction with(Opcode opcode, std::initializer_list<std::pair<const char*, std
   for (const auto& [name, value] : values) {
     const Field* const field = find_field(opcode, name);
     EXPECT_NE(field, nullptr) << name;
-    if (field != nullptr) EXPECT_TRUE(instruction.set(*field, value).ok()) << name;
+    if (field != nullptr) {
+      EXPECT_TRUE(instruction.set(*field, value).ok()) << name;
+    }
   }
   return instruction;
 }
