@@ -61,8 +61,9 @@ Result<Placement> find_placement(std::string_view word, const driver::SessionSet
   const bool are_virtual = list.empty() || list.front()->is_virtual();
   if (are_virtual && word == kAuto) {
     Placement placement = emulated();
-    placement.notes = real_devices().notes;
-    placement.notes.insert(placement.notes.begin(), "there is no real Edge TPU: a virtual one is used");
+    placement.notes.emplace_back("there is no real Edge TPU: a virtual one is used");
+    const std::vector<std::string> reasons = real_devices().notes;
+    placement.notes.insert(placement.notes.end(), reasons.begin(), reasons.end());
     return placement;
   }
   if (are_virtual && !are_named) return no_real_device(word, real_devices());
