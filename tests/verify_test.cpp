@@ -46,10 +46,8 @@ class VerifyCommand : public CommandLine {
 
 // Operators that the chip does not have, and that rewrites replace.
 TEST_F(VerifyCommand, RewritesThatWereMadeAreMadeAgain) {
-  const std::pair<const char*, const char*> cases[] = {{"HARD_SWISH", ""},
-                                                       {"RELU_0_TO_1", ""},
-                                                       {"LEAKY_RELU", "LeakyReluOptions"},
-                                                       {"ELU", ""}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"HARD_SWISH", ""}, {"RELU_0_TO_1", ""}, {"LEAKY_RELU", "LeakyReluOptions"}, {"ELU", ""}};
   for (const auto& [type, options] : cases) {
     QuantizedModel model;
     const std::int32_t x = model.conv(model.input({1, 8, 8, 8}), 16, 3, 1, "NONE");

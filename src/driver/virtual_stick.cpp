@@ -64,7 +64,9 @@ constexpr Outcome kRefusal = {TransferEnd::kStalled, 0};
 std::span<const StickFaultInfo> stick_faults() { return kFaults; }
 
 VirtualStick::VirtualStick(const StickOptions& options)
-    : options_(options), core_(options.is_strict, options.threads, options.misreading), has_firmware_(options.has_firmware) {
+    : options_(options),
+      core_(options.is_strict, options.threads, options.misreading),
+      has_firmware_(options.has_firmware) {
   lose_power();
   has_firmware_ = options.has_firmware;
   if (options.was_put_to_sleep) registers_[reg::kScuCtrl3] = kAsleepPower;
