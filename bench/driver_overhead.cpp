@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the USB driver itself costs an inference: CPU time of the thread that calls it (measured), without the time
+// Measures what the USB driver itself costs an inference: CPU time of the thread that calls it, without the time
 // inside the USB stack, whose place the virtual stick takes. Beside it what the same inference costs on the virtual
 // device directly, and what moves over the link. The least of all runs: the stick's emulation disturbs caches.
 //
@@ -85,7 +85,7 @@ class TimedBus final : public driver::UsbBus {
   driver::UsbBus& bus_;
 };
 
-// Of reading the clock once: every call into the bus pays for it on either side.
+// CPU time of reading the clock once. Every call into the bus reads it twice, which is subtracted.
 double clock_cost() {
   constexpr int kReads = 10000;
   const double start = thread_microseconds();

@@ -99,7 +99,8 @@ Json novelty_json(const isa::Novelty& novelty) {
           {"times", novelty.times}};
 }
 
-// What a program does that no public program of Google's does. No fault, but a reason to look there first.
+// Lists combinations of instruction fields that occur in no public program of Google's. They are no fault, but the
+// first place to look where a real chip disagrees.
 Status list_novelties(const AuditArguments& arguments) {
   REEF_ASSIGN_OR_RETURN(const compiler::FrontEndResult loaded,
                         compiler::load_tflite_model(arguments.model, {.may_resize = true}));

@@ -49,7 +49,7 @@ Json row_json(const Row& row, std::size_t number, bool is_offered) {
   return json;
 }
 
-// Those that programs find, and real ones that REEF_DEVICES keeps from them.
+// Lists the devices that programs find, and the real ones that REEF_DEVICES hides from them.
 Status list_devices(bool json) {
   REEF_ASSIGN_OR_RETURN(const runtime::DeviceList offered, runtime::devices());
   const runtime::RealDevices real = runtime::real_devices();

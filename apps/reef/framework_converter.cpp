@@ -167,7 +167,7 @@ std::optional<Recipe> recipe_for(const std::string& path) {
   if (fs::is_directory(path, error)) return Recipe{Framework::kTensorflow, ""};
   const std::string extension = fs::path(path).extension().string();
   if (extension == ".onnx" || extension == ".tflite") return std::nullopt;
-  // By their names, also where the content is damaged: Keras says best what is wrong.
+  // Keras files are recognized by name even if their content is damaged: Keras explains best what is wrong with them.
   if (extension == ".keras") return Recipe{Framework::kTensorflow, ".keras"};
   if (extension == ".h5" || extension == ".hdf5") return Recipe{Framework::kTensorflow, ".h5"};
   const auto file = read_file(path, std::uint64_t{1} << 32);

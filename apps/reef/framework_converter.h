@@ -5,8 +5,8 @@
 //   TorchScript (.pt), programs of torch.export (.pt2)        PyTorch         to .onnx
 //   YOLO checkpoints (.pt)                                    Ultralytics     to .onnx
 //
-// What is made there is read like any other model. A checkpoint of Ultralytics is a pickle: reading it runs code that
-// it names, as it does in Ultralytics' own tools.
+// The converter's result is read like any other model. A checkpoint of Ultralytics is a pickle: reading it runs code
+// that it names, as it does in Ultralytics' own tools.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ namespace reef::app {
 
 enum class Framework : std::uint8_t { kTensorflow, kTorch, kUltralytics };
 
-// Who must read this; nullopt: Reef does it itself (or nobody can).
+// The framework that must read the file; nullopt if Reef reads it itself, or nobody can.
 std::optional<Framework> framework_of(const std::string& path);
 
-// What a framework's converter made: a file in a folder that is removed with this.
+// The file that a framework's converter made. Its temporary folder is removed together with this object.
 class FrameworkConversion {
  public:
   FrameworkConversion(TemporaryFolder folder, std::string file) : folder_(std::move(folder)), file_(std::move(file)) {}

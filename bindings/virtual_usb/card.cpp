@@ -33,7 +33,7 @@ namespace {
 
 namespace serve = reef::driver::serve;
 
-// What the C library would have done.
+// The C library's own function of that name.
 template <typename Function>
 Function real(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));

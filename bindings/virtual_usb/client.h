@@ -51,7 +51,7 @@ struct libusb_device {
   serve::DeviceRecord record;
 };
 
-// What stands before each transfer that libusb_alloc_transfer() makes.
+// The header that libusb_alloc_transfer() puts in front of each transfer.
 struct TransferState {
   std::uint64_t id = 0;  // 0: it is not under way
   Clock::time_point deadline = Clock::time_point::max();
