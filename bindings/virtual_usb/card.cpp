@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "connection.h"
 #include "driver/serve_protocol.h"
 
 #define REEF_CALL extern "C" __attribute__((visibility("default")))
@@ -32,24 +32,12 @@
 namespace {
 
 namespace serve = reef::driver::serve;
+using reef::driver::connect_to_devices;
 
 // The C library's own function of that name.
 template <typename Function>
 Function real(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-}
-
-int connect_to_devices() {
-  const char* const path = std::getenv(serve::kSocketVariable);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path == nullptr || std::strlen(path) >= sizeof address.sun_path) return -1;
-  std::strcpy(address.sun_path, path);
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return -1;
-  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
-  ::close(socket);
-  return -1;
 }
 
 bool is_card(const char* path) { return path != nullptr && std::strcmp(path, serve::kCardDevice) == 0; }

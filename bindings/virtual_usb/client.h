@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "connection.h"
 #include "driver/libusb_abi.h"
 #include "driver/serve_protocol.h"
 
@@ -101,8 +102,6 @@ struct libusb_context {
 libusb_context* context_of(libusb_context* context);
 TransferState& state_of(LibusbTransfer* transfer);
 
-// Connects to the devices; negative: there is nobody.
-int connect_to_devices();
 // Brings context->devices up to date.
 void update_devices(libusb_context* context);
 // Looks for devices that came and went, if somebody wants to know, and tells them.

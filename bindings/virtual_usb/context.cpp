@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts, options, capabilities, versions, words for errors.
 #include <sys/eventfd.h>
-#include <sys/un.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -68,19 +67,6 @@ void destroy(libusb_context* context) {
 }  // namespace
 
 libusb_context* context_of(libusb_context* context) { return context != nullptr ? context : default_context; }
-
-int connect_to_devices() {
-  const char* const path = std::getenv(serve::kSocketVariable);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path == nullptr || std::strlen(path) >= sizeof address.sun_path) return -1;
-  std::strcpy(address.sun_path, path);
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return -1;
-  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
-  ::close(socket);
-  return -1;
-}
 
 }  // namespace reef::driver
 

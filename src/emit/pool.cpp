@@ -18,6 +18,7 @@
 // the image is to make the padding real for maxima, and not known for averages.
 #include <algorithm>
 
+#include "base/divide_up.h"
 #include "emit/blocks.h"
 #include "emit/regions.h"
 #include "isa/mesh.h"
@@ -32,8 +33,6 @@ using tiled::Pool;
 using tiled::TiledTensor;
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int32_t kGroupWords = chip::kCells / kWord;
-
-constexpr std::int32_t divide_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit; }
 
 // Outputs in a row that see the same part of their windows: taps [first_tap, end_tap) of each lie inside of the image.
 struct Run {

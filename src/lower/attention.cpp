@@ -9,6 +9,7 @@
 //
 // Where keys (values) of all heads take too much memory, some heads are done at a time; of one head, some keys.
 #include "lower/attention.h"
+#include "base/divide_up.h"
 
 #include <algorithm>
 
@@ -23,10 +24,6 @@ using tiled::MatrixRound;
 using tiled::TiledTensor;
 
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
-
-std::int32_t divide_up(std::int64_t value, std::int64_t unit) {
-  return static_cast<std::int32_t>((value + unit - 1) / unit);
-}
 
 // One pair of steps: a copy of some heads' keys or values, and the products with them.
 struct Piece {

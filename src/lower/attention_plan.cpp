@@ -164,6 +164,7 @@ class Finder {
   static std::size_t source_operand(const ir::Operator& op) { return op.type == "SPLIT" ? 1 : 0; }
 
   bool moves(std::int32_t index) const {
+    // The kinds that map_of() has a formula for.
     static const std::set<std::string_view> kMoving = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE",
                                                        "SPLIT",   "SPLIT_V", "SLICE",       "TILE"};
     if (!kMoving.contains(op(index).type) || !is_sound(index)) return false;

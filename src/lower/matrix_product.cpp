@@ -10,6 +10,7 @@
 // y comes as it is: as [n, k] (adj_y) where k is a multiple of four, or as [k, n]. Other forms of it, x as [k, m] and
 // matrices of x that are used more than once are made by moving elements first.
 #include "lower/matrix_product.h"
+#include "base/divide_up.h"
 
 #include <algorithm>
 #include <memory>
@@ -29,10 +30,6 @@ using tiled::TiledTensor;
 
 constexpr std::int32_t kWord = chip::kNarrowWordBytes;
 constexpr std::int64_t kMostPixels = 1 << 14;  // of a loop
-
-std::int32_t divide_up(std::int64_t value, std::int64_t unit) {
-  return static_cast<std::int32_t>((value + unit - 1) / unit);
-}
 
 // Leading dimensions of both operands, and which of their matrices each product has.
 struct Batches {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/divide_up.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
 #include "lower/pool.h"
@@ -13,8 +14,6 @@ namespace {
 
 using tiled::Pool;
 using tiled::TiledTensor;
-
-constexpr std::int32_t divide_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit; }
 
 // Lines that a pool may take for its pixels at once. More would leave little room for parameters, and for the
 // convolution before it, which may still be running.

@@ -11,6 +11,7 @@
 // program is known: these are our own, with the same arithmetic. The multiplier of a mean is that of an average over a
 // whole image, (1/s_out) * (s_in * (1/n)); of a sum, that of a change of scale.
 #include "lower/reduce.h"
+#include "base/divide_up.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,8 +36,6 @@ constexpr std::int64_t kMostWindowBytes = 48 << 10;
 constexpr std::int64_t kMostSummedChannels = 4096;
 // Weights that pass by come in blocks of so many words of channels.
 constexpr std::int32_t kMostBlockWords = 256;
-
-constexpr std::int32_t divide_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit; }
 
 // The three inner dimensions, with those in front, which must be of one element, left away.
 struct ThreeDimensions {

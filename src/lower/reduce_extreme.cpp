@@ -13,6 +13,7 @@
 // these operators is known; the stages are our own.
 #include <algorithm>
 
+#include "base/divide_up.h"
 #include "lower/elementwise.h"
 #include "lower/lowerings.h"
 #include "lower/pool.h"
@@ -28,8 +29,6 @@ constexpr std::int32_t kTiles = tiled::kTilesPerAxis;
 constexpr std::int32_t kMostWindow = 32;  // of a first stage, in pixels along an axis
 constexpr std::int32_t kFewPixels = 64;   // in a row of which one tile may take the maximum
 constexpr std::int32_t kHighest = 255;
-
-constexpr std::int32_t divide_up(std::int32_t value, std::int32_t unit) { return (value + unit - 1) / unit; }
 
 // 255 - x. `like`: TiledProgram::tensors
 Result<std::int32_t> add_complement(Builder& builder, std::int32_t op, std::int32_t source, std::int32_t input) {

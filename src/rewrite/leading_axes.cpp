@@ -7,9 +7,8 @@
 // have or that one of them repeats. Each group becomes one dimension, with RESHAPEs around that move nothing. RESHAPEs
 // that follow each other then become one, so that no tensor of many dimensions is left.
 #include <algorithm>
-#include <array>
-#include <string_view>
 
+#include "ops/registry.h"
 #include "rewrite/op_list.h"
 #include "rewrite/rewrite_def.h"
 
@@ -18,15 +17,15 @@ namespace {
 
 constexpr int kMostGroups = 3;
 
-constexpr std::array<std::string_view, 16> kUnary = {
-    "LOGISTIC",   "TANH",       "RELU", "RELU6", "RELU_N1_TO_1", "QUANTIZE", "GELU",    "ELU",
-    "HARD_SWISH", "LEAKY_RELU", "EXP",  "LOG",   "ABS",          "RSQRT",    "SOFTMAX", "L2_NORMALIZATION"};
-constexpr std::array<std::string_view, 6> kBinary = {"ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"};
-
-template <typename List>
-bool is_one_of(const List& list, std::string_view type) {
-  return std::find(list.begin(), list.end(), type) != list.end();
+// Operators whose results follow their operands element by element: one operand, or two that repeat each other.
+bool is_elementwise(const ir::Operator& op, std::size_t operands) {
+  const ops::OpDef* const def = ops::find_op(op);
+  const ops::InputSet all = operands == 1 ? ops::input_set({0}) : ops::input_set({0, 1});
+  return def != nullptr && op.inputs.size() == operands && (def->elementwise & all) == all;
 }
+
+// Operators on rows of the last dimension, each row by itself.
+bool is_by_rows(const ir::Operator& op) { return op.type == "SOFTMAX" || op.type == "L2_NORMALIZATION"; }
 
 // Whether the chip would refuse the shape: more than three dimensions are above 1.
 bool is_too_deep(const ir::Shape& shape) {
@@ -295,8 +294,8 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (type == "BATCH_MATMUL") return matmul(edit, index);
   if (type == "SLICE") return slice(edit, index);
   if (type == "TILE" || type == "BROADCAST_TO") return tile(edit, index);
-  if (is_one_of(kUnary, type)) return unary(edit, index);
-  if (is_one_of(kBinary, type) && op.inputs.size() == 2) return binary(edit, index);
+  if (is_elementwise(op, 1) || is_by_rows(op)) return unary(edit, index);
+  if (is_elementwise(op, 2)) return binary(edit, index);
   return false;
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMostFrontLayers = 8;  // layers with weights that a spectrum takes: bases of a transform, a filter bank
 
+// Operators that a normalization is written with. No trait of theirs says that: others compute element by element, too.
 bool is_arithmetic(const ir::Operator& op) {
   static const std::set<std::string_view> kTypes = {
       "MEAN", "SUB", "SQUARED_DIFFERENCE", "MUL", "ADD", "SUM", "SQRT", "RSQRT", "DIV", "POW", "SQUARE"};
