@@ -69,6 +69,10 @@ model = tf.keras.Sequential([layers.Input((8, 8, 3), batch_size=1), layers.Conv2
                              layers.Dense(5, activation='softmax')])
 model.save('model.keras')
 model.export('saved', verbose=False)
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+called = tf.function(model).get_concrete_function(tf.TensorSpec((1, 8, 8, 3), tf.float32))
+frozen = convert_variables_to_constants_v2(called).graph.as_graph_def()
+open('frozen.pb', 'wb').write(frozen.SerializeToString())
 x = np.random.default_rng(1).uniform(-1, 1, (1, 8, 8, 3)).astype(np.float32)
 x.tofile('x.bin')
 model(x).numpy().tofile('y.bin')
@@ -80,7 +84,7 @@ TEST_F(ConvertFrameworks, KerasFilesAndSavedModelsComputeWhatTensorflowDoes) {
     GTEST_SKIP() << interpreter << " has no tensorflow; REEF_PYTHON names one that has";
   }
   ASSERT_TRUE(python(interpreter, kMakeModels));
-  for (const char* name : {"model.keras", "saved"}) {
+  for (const char* name : {"model.keras", "saved", "frozen.pb"}) {
     const std::string target = written(std::string(name) + ".tflite");
     const Outcome converted = reef(fmt::format("convert '{}' -o '{}'", written(name), target));
     ASSERT_EQ(converted.exit_code, 0) << converted.text;
