@@ -69,10 +69,12 @@ std::int64_t CounterLog::known_to(const Agent& agent) const {
 }
 
 void CounterLog::note_wait(const Agent& agent, std::int64_t number) {
-  auto waits = std::find_if(asked_.begin(), asked_.end(),
-                            [&](const auto& list) { return list.front().agent == agent.number(); });
-  if (waits == asked_.end()) {
-    asked_.push_back({{agent.number(), agent.now(), number}});
+  const auto asked_end = asked_.begin() + static_cast<std::ptrdiff_t>(agents_that_asked_);
+  auto waits =
+      std::find_if(asked_.begin(), asked_end, [&](const auto& list) { return list.front().agent == agent.number(); });
+  if (waits == asked_end) {
+    if (asked_end == asked_.end()) asked_.emplace_back();
+    asked_[agents_that_asked_++].push_back({agent.number(), agent.now(), number});
     return;
   }
   Asked& last = waits->back();
@@ -103,7 +105,7 @@ void CounterLog::note_wait(const Agent& agent, std::int64_t number) {
   waits->push_back({agent.number(), agent.now(), number});
   if (waits->size() <= kMostAsked) return;
   // The lowest number and the last moment stand for two runs: that demands more than is needed.
-  std::deque<Asked> fewer;
+  Queue<Asked> fewer;
   for (std::size_t i = 0; i + 1 < waits->size(); i += 2) {
     const Asked &first = (*waits)[i], &second = (*waits)[i + 1];
     fewer.push_back({second.agent, second.clock, std::min(first.least_number(), second.least_number())});
@@ -113,7 +115,8 @@ void CounterLog::note_wait(const Agent& agent, std::int64_t number) {
 }
 
 CounterLog::Outrun CounterLog::outrun(const Agent& signaller, std::int64_t lead) {
-  for (auto& waits : asked_) {
+  for (std::size_t i = 0; i < agents_that_asked_; ++i) {
+    Queue<Asked>& waits = asked_[i];
     while (total_ - waits.front().least_number() > lead) {
       Asked& front = waits.front();
       // A wait is over one step after the moment at which it was asked.
@@ -134,13 +137,14 @@ CounterLog::Outrun CounterLog::outrun(const Agent& signaller, std::int64_t lead)
 }
 
 void CounterLog::set(std::uint16_t value, const Stamp& by) {
-  settings_.push_front({by, this->value()});
+  settings_.insert(settings_.begin(), {by, this->value()});
   if (settings_.size() > kMostSettings) settings_.pop_back();
   runs_.clear();
   last_ = {};
   total_ = 0;
   set_to_ = value;
-  asked_.clear();
+  for (std::size_t i = 0; i < agents_that_asked_; ++i) asked_[i].clear();
+  agents_that_asked_ = 0;
 }
 
 }  // namespace reef::audit

@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
+#include <span>
 #include <vector>
 
 #include "audit/clocks.h"
+#include "audit/queue.h"
 #include "isa/operation.h"
 
 namespace reef::audit {
@@ -60,7 +61,7 @@ class CounterLog {
   };
   Outrun outrun(const Agent& signaller, std::int64_t lead);
   // The last waits of all agents, and earlier ones that are remembered.
-  const std::vector<std::deque<Asked>>& asked() const { return asked_; }
+  std::span<const Queue<Asked>> asked() const { return {asked_.data(), agents_that_asked_}; }
 
   // ---- Settings ----
   struct Setting {
@@ -73,7 +74,7 @@ class CounterLog {
   // The value at which a wait of this number is fulfilled; 16 bits of it count.
   std::uint32_t value_of(std::int64_t number) const { return static_cast<std::uint32_t>(set_to_ + number); }
   // Newest first; those that are over for everybody may be left out.
-  const std::deque<Setting>& settings() const { return settings_; }
+  const std::vector<Setting>& settings() const { return settings_; }
   bool had_reached_when_set(std::uint32_t needed) const { return isa::has_reached(set_to_, needed); }
 
   // Somebody used the value from before the program.
@@ -98,13 +99,14 @@ class CounterLog {
   // Bounds for programs that no compiler made; what is forgotten proves nothing.
   static constexpr std::size_t kMostRuns = 1 << 15, kMostAsked = 1 << 12, kMostSettings = 4;
 
-  std::deque<Run> runs_;
+  Queue<Run> runs_;
   mutable std::size_t found_last_ = 0;  // index in runs_, or beyond its end
   Stamp last_;
   std::int64_t total_ = 0;
   std::uint16_t set_to_ = 0;
-  std::vector<std::deque<Asked>> asked_;  // by agent that ever waited, in order
-  std::deque<Setting> settings_;
+  std::vector<Queue<Asked>> asked_;  // by agent that waited, in order; behind them empty ones that keep their memory
+  std::size_t agents_that_asked_ = 0;
+  std::vector<Setting> settings_;
 };
 
 }  // namespace reef::audit

@@ -46,8 +46,10 @@ std::string sentence_of(const Finding& f, const std::string& detail) {
 }  // namespace
 
 void Findings::add(const Observed& observed) {
-  Key key{observed.kind, observed.first, observed.second, observed.memory, observed.detail};
-  const auto found = index_.find(key);
+  const auto key_with = [&](std::string_view detail) {
+    return Key{observed.kind, observed.first, observed.second, observed.memory, detail};
+  };
+  const auto found = index_.find(key_with(observed.detail));
   const auto bit = static_cast<std::uint16_t>(observed.tile >= 0 ? 1u << observed.tile : 0u);
   if (found != index_.end()) {
     Finding& finding = findings_[found->second];
@@ -60,7 +62,7 @@ void Findings::add(const Observed& observed) {
     return;
   }
   if (is_full()) return;
-  index_.emplace(std::move(key), findings_.size());
+  index_.emplace(key_with(details_.emplace_back(observed.detail)), findings_.size());
   Finding& finding = findings_.emplace_back();
   finding.kind = observed.kind;
   finding.first = listing_->site(observed.first);
@@ -70,7 +72,6 @@ void Findings::add(const Observed& observed) {
   finding.memory = observed.memory;
   finding.first_address = finding.last_address = observed.address;
   finding.times = observed.times;
-  details_.push_back(observed.detail);
 }
 
 std::vector<Finding> Findings::take() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,7 +23,7 @@ struct Observed {
   int tile = -1;
   std::string_view memory;    // lives as long as the walk
   std::int64_t address = -1;  // -1: none
-  std::string detail;         // what the sentence says beyond this
+  std::string_view detail;    // what the sentence says beyond this; need not live longer than the call
   std::uint64_t times = 1;
 };
 
@@ -39,10 +40,10 @@ class Findings {
   std::vector<Finding> take();
 
  private:
-  using Key = std::tuple<FindingKind, std::uint32_t, std::uint32_t, std::string_view, std::string>;
+  using Key = std::tuple<FindingKind, std::uint32_t, std::uint32_t, std::string_view, std::string_view>;
   const Listing* listing_ = nullptr;
   std::vector<Finding> findings_;
-  std::vector<std::string> details_;
+  std::deque<std::string> details_;  // keys refer to them
   std::map<Key, std::size_t> index_;
 };
 

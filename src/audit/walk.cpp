@@ -275,7 +275,7 @@ void Walk::take_up(Worker& worker) {
     worker.in_shape = joined_dimensions(op->in);
     worker.param_shape = joined_dimensions(op->param);
     worker.out_shape = joined_dimensions(op->out);
-    worker.single_steps_until = 0;
+    worker.single_steps_until = worker.no_blocks_until = 0;
     worker.in = isa::NestCursor(worker.in_shape, worker.phases.first);
     worker.param = isa::NestCursor(worker.param_shape, worker.phases.second);
     worker.psum = isa::NestCursor(op->psum, 0);

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <span>
@@ -18,8 +17,10 @@
 #include "audit/clocks.h"
 #include "audit/counter_log.h"
 #include "audit/findings.h"
+#include "audit/footprint.h"
 #include "audit/listing.h"
 #include "audit/place_log.h"
+#include "audit/queue.h"
 #include "audit/scalar_state.h"
 #include "isa/counters.h"
 #include "isa/opcode.h"
@@ -73,7 +74,7 @@ struct Worker {
   int actor = 0, tile = -1;
   Agent* agent = nullptr;
   Agent* receiver = nullptr;  // mesh units: the receiving half
-  std::deque<Job> queue;
+  Queue<Job> queue;
   bool is_running = false;
   Job job;
   const isa::Operation* operation = nullptr;
@@ -81,7 +82,8 @@ struct Worker {
   isa::NestCursor in, param, psum, out;
   // What `in`, `param` and `out` walk: the instruction's nests, with dimensions joined.
   isa::NestShape in_shape, param_shape, out_shape;
-  std::int64_t single_steps_until = 0;  // of a tensor instruction: the position before which steps are made singly
+  // Of a tensor instruction: positions before which steps are made singly, or in rows at most.
+  std::int64_t single_steps_until = 0, no_blocks_until = 0;
   Gate first_gate, second_gate;
   PassCount first_passes, second_passes;
   BufferPhases phases;
@@ -109,15 +111,15 @@ struct TileState {
   int number = 0;
   std::array<CounterLog, chip::kTileCounters> counters;
   std::array<Worker, chip::kTileUnits> workers;
-  std::deque<Job> dispatch;
+  Queue<Job> dispatch;
   std::unique_ptr<PlaceLog> narrow, wide, scaling;
   std::vector<std::uint8_t> narrow_written, scaling_written;  // by this or an earlier program
   std::vector<std::uint64_t> wide_written;                    // words of each line
   std::vector<std::uint8_t> wide_relied_on;                   // lines of an earlier program that this one reads
-  std::array<std::deque<Message>, 2> ring;
-  std::array<std::deque<Message>, 4> links;  // by direction of the words
-  std::array<Stamp, 2> last_line;            // sent to this tile, by channel
-  std::deque<Stamp> notifications;
+  std::array<Queue<Message>, 2> ring;
+  std::array<Queue<Message>, 4> links;  // by direction of the words
+  std::array<Stamp, 2> last_line;       // sent to this tile, by channel
+  Queue<Stamp> notifications;
 };
 
 // A FIFO of the scalar core; addressed, not queued.
@@ -133,8 +135,37 @@ struct Fifo {
   }
 };
 
+// What a tensor instruction reads beside inputs and parameters whenever a result ends.
+struct ScalingReads {
+  std::int64_t first = 0, steps = 0;  // first place of a buffer of scales; places of each buffer that are read
+  bool has_scales = false, has_bias = false;
+  bool has_zero_line = false;  // of parameter zero points, in wide memory
+  std::int64_t zero_line = 0;
+
+  // First places of what is read of scaling memory.
+  template <typename Do>
+  void for_each(const Do& act) const {
+    if (has_scales) act(first);
+    if (has_bias) act(first + kScalingSteps / 2);
+  }
+};
+
+// Words of a line of parameters that an instruction uses.
+inline std::uint64_t cell_mask(const isa::TensorOperation& op) {
+  return op.cells >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
+}
+
 struct StepGroup;  // walk_rows.cpp
 struct StepRows;
+
+// A block of steps of a tensor instruction, and what they touch (walk_blocks.cpp).
+struct StepBlock {
+  std::int64_t steps = 0, results = 0;
+  std::int64_t input_bytes = 0;  // of a step; 0: it reads no input
+  bool is_written = true;        // all inputs and parameters
+  Footprint in, param, out;
+  ScalingReads scaling;
+};
 
 class Walk {
  public:
@@ -208,6 +239,7 @@ class Walk {
   bool wide_to_scaling(Worker& worker, const isa::WideToNarrow& op);
   bool read_ahead(Worker& worker);
   bool mesh(Worker& worker, const isa::Mesh& op);
+  std::int64_t mesh_words(Worker& sender, const isa::Mesh& op, int to, int direction);
   bool mesh_send(Worker& worker, const isa::Mesh& op, int direction);
   bool mesh_receive(Worker& worker, const isa::Mesh& op, int direction);
   // Words of a line that is being packed or unpacked which lie side by side, and are neither held nor signalled.
@@ -233,6 +265,23 @@ class Walk {
   std::int64_t tensor_steps(TileState& tile, Worker& worker, const isa::TensorOperation& op);
   bool are_in_order(const TileState& tile, const Worker& worker, const StepRows& rows) const;
   void note_rows(TileState& tile, Worker& worker, const isa::TensorOperation& op, const StepRows& rows);
+  // Steps before others of the double buffers for results are read.
+  static std::int64_t steps_of_scaling(const Worker& worker, const isa::TensorOperation& op);
+  ScalingReads scaling_reads(const Worker& worker, const isa::TensorOperation& op) const;
+  void note_scaling_reads(TileState& tile, const ScalingReads& scaling, std::int64_t results, const Agent& agent);
+  void note_lines_read(TileState& tile, std::int64_t first, std::int64_t count, const Agent& agent);
+
+  // walk_blocks.cpp
+  // The same for blocks of steps that are longer than a row.
+  std::int64_t tensor_block(TileState& tile, Worker& worker, const isa::TensorOperation& op);
+  std::int64_t longest_block(const Worker& worker, const isa::TensorOperation& op) const;
+  std::int64_t block_of_all(const Worker& worker, const isa::TensorOperation& op, std::int64_t steps) const;
+  bool find_block(const Worker& worker, const isa::TensorOperation& op, StepBlock& block) const;
+  bool find_places(const Worker& worker, const isa::TensorOperation& op, StepBlock& block) const;
+  bool is_block_in_order(const TileState& tile, const Worker& worker, const StepBlock& block) const;
+  std::int64_t block_steps_of_nothing(const TileState& tile, const Worker& worker, const isa::TensorOperation& op,
+                                      const StepBlock& block) const;
+  void note_block(TileState& tile, Worker& worker, const isa::TensorOperation& op, const StepBlock& block);
 
   // walk_tensor.cpp
   bool tensor(Worker& worker, const isa::TensorOperation& op);
@@ -257,14 +306,15 @@ class Walk {
   std::array<Worker, 3> host_workers_;
   std::array<Fifo, 3> fifos_;  // parameters, activations, loop-back
   std::unique_ptr<PlaceLog> scalar_memory_;
-  std::deque<Message> to_scalar_;
+  Queue<Message> to_scalar_;
   std::int64_t to_scalar_byte_ = 0;
   Stamp last_to_scalar_;
   std::array<Stamp, 2> ring_turn_;  // who sent last, by channel
   std::array<std::vector<int>, 2> ring_sleepers_;
-  std::deque<int> ready_;
+  Queue<int> ready_;
   std::array<bool, kActors> is_ready_{};
   std::int64_t steps_ = 0, next_look_ = 0;
+  StepBlock block_;  // the one that is being looked at; its lists keep their memory
   // Scalar core.
   ScalarState scalar_;
   std::size_t next_ = 0;  // instruction
@@ -276,8 +326,8 @@ class Walk {
     std::int64_t after_outputs = 0;
     Stamp asked;
   };
-  std::array<std::deque<Transfer>, 2> incoming_;  // parameters, activations
-  std::deque<std::int64_t> outputs_;
+  std::array<Queue<Transfer>, 2> incoming_;  // parameters, activations
+  Queue<std::int64_t> outputs_;
   std::int64_t outputs_asked_ = 0, outputs_done_ = 0, unclaimed_bytes_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring, mesh, and the movers between the memories of a tile, step by step.
+// Ring and the movers between the memories of a tile, step by step.
 //
 // Every step counts its agent's clock up before it accesses anything, and signals after it has.
 #include <algorithm>
@@ -12,11 +12,11 @@
 namespace reef::audit {
 namespace {
 
-// Lines of a ring channel to a tile, and words of a mesh link, that are under way at once.
-constexpr std::size_t kRingDepth = chip::kRingLinesNeeded, kLinkDepth = chip::kMeshWordsNeeded;
+// Lines of a ring channel to a tile that are under way at once.
+constexpr std::size_t kRingDepth = chip::kRingLinesNeeded;
 
 // Readers of the memories, in the order of their logs.
-enum NarrowReader : std::size_t { kTensorReads, kPackerReads, kFirstMeshReads };
+enum NarrowReader : std::size_t { kTensorReads, kPackerReads };
 enum WideReader : std::size_t { kTensorReadsLines, kUnpackerReads, kRingReads };
 
 }  // namespace
@@ -325,64 +325,6 @@ bool Walk::wide_to_narrow(Worker& worker, const isa::WideToNarrow& op) {
   if (!leave_lines()) return false;
   if (!worker.first.done()) report_here(FindingKind::kNests, agent, "has a source that is longer than its destination");
   return true;
-}
-
-// ---- Mesh ----
-
-bool Walk::mesh_send(Worker& worker, const isa::Mesh& op, int direction) {
-  TileState& tile = tile_of_worker(worker);
-  Agent& agent = *worker.agent;
-  const int to = chip::neighbour(tile.number, static_cast<chip::Direction>(direction));
-  auto* link = to < 0 ? nullptr : &tiles_[static_cast<std::size_t>(to)]->links[static_cast<std::size_t>(direction)];
-  while (!worker.first.done()) {
-    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
-    if ((link != nullptr && link->size() >= kLinkDepth) || !spend(1)) return false;
-    agent.tick();
-    const std::int64_t word = worker.first.address();
-    read(*tile.narrow, word, agent, kFirstMeshReads + static_cast<std::size_t>(direction));
-    if (link != nullptr) {
-      const bool is_written = tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
-      ++statistics_.messages;
-      link->push_back({agent.stamp(), is_written ? 1u : 0u});
-      wake(to * kActorsPerTile + static_cast<int>(isa::Unit::kMeshSouth) + direction);
-    }
-    worker.first.advance();
-    signal(agent, tile.counters[op.sent.counter], worker.first_passes.up_to(worker.first.position()));
-  }
-  return true;
-}
-
-bool Walk::mesh_receive(Worker& worker, const isa::Mesh& op, int direction) {
-  TileState& tile = tile_of_worker(worker);
-  Agent& agent = *worker.receiver;
-  auto& link = tile.links[static_cast<std::size_t>(direction)];
-  static constexpr std::array<chip::Direction, 4> kOpposite = {chip::Direction::kNorth, chip::Direction::kEast,
-                                                               chip::Direction::kSouth, chip::Direction::kWest};
-  const int from = chip::neighbour(tile.number, kOpposite[static_cast<std::size_t>(direction)]);
-  while (!worker.second.done()) {
-    if (!pass(agent, worker, worker.second_gate, tile.counters, worker.second.position())) return false;
-    if ((!op.fills && link.empty()) || !spend(1)) return false;
-    bool is_written = true;
-    if (!op.fills) {
-      agent.learn(link.front().sent);
-      is_written = link.front().written != 0;
-      link.pop_front();
-      if (from >= 0) wake(from * kActorsPerTile + static_cast<int>(isa::Unit::kMeshSouth) + direction);
-    }
-    agent.tick();
-    write_word(tile, worker.second.address(), agent, is_written);
-    worker.second.advance();
-    signal(agent, tile.counters[op.received.counter], worker.second_passes.up_to(worker.second.position()));
-  }
-  return true;
-}
-
-// The two halves go on independently; the unit's next instruction begins when both are done.
-bool Walk::mesh(Worker& worker, const isa::Mesh& op) {
-  const int direction = worker.actor % kActorsPerTile - static_cast<int>(isa::Unit::kMeshSouth);
-  const bool is_sent = !op.sends || mesh_send(worker, op, direction);
-  const bool is_received = !op.receives || mesh_receive(worker, op, direction);
-  return is_sent && is_received;
 }
 
 }  // namespace reef::audit

@@ -155,7 +155,8 @@ void Walk::set_counter(Agent& agent, CounterLog& counter, std::uint16_t value) {
     report(FindingKind::kCounterSet, last.agent, last.clock, agent, name_of(counter), tile_of_counter(counter));
   }
   for (const auto& waits : counter.asked()) {
-    for (auto asked = waits.rbegin(); asked != waits.rend(); ++asked) {
+    for (auto asked = std::make_reverse_iterator(waits.end()); asked != std::make_reverse_iterator(waits.begin());
+         ++asked) {
       if (agent.knows(asked->agent, asked->clock + 1)) break;
       const bool all_reached = isa::has_reached(value, counter.value_of(asked->number)) &&
                                isa::has_reached(value, counter.value_of(asked->first_number()));

@@ -61,10 +61,6 @@ bool is_last_outside(const isa::TensorOperation& op, const Worker& worker) {
   return true;
 }
 
-std::uint64_t cell_mask(const isa::TensorOperation& op) {
-  return op.cells >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
-}
-
 // Results that the nest they are stored by takes without a gap, and that end with one signal at most.
 std::int64_t results_in_a_row(const Worker& worker, const isa::TensorOperation& op) {
   if (worker.out.done() || worker.out_shape.stride[0] != 4 || toggles_with_every_step(op.out)) return 0;
@@ -79,19 +75,8 @@ std::int64_t results_in_a_row(const Worker& worker, const isa::TensorOperation& 
 struct StepRows {
   std::int64_t steps = 0, results = 0;
   Row in, param;
-  std::int64_t out = 0, out_words = 0;          // words
-  std::int64_t scaling = 0, scaling_steps = 0;  // first place of a buffer of scales; steps of each that are read
-  bool has_scales = false, has_bias = false;
-  bool has_zero_line = false;  // of parameter zero points, read with every result
-  std::int64_t zero_line = 0;
-
-  // First places of what is read of scaling memory.
-  template <typename Do>
-  void for_each_scaling(const Do& act) const {
-    if (results == 0) return;
-    if (has_scales) act(scaling);
-    if (has_bias) act(scaling + 64);
-  }
+  std::int64_t out = 0, out_words = 0;  // words
+  ScalingReads scaling;                 // nothing if there are no results
 };
 
 StepGroup Walk::group_of(const Worker& worker, const isa::TensorOperation& op) const {
@@ -103,16 +88,17 @@ StepGroup Walk::group_of(const Worker& worker, const isa::TensorOperation& op) c
   if (is_irregular || position < worker.single_steps_until) return {};
   std::int64_t steps = std::min(worker.first.run(), worker.param.run());
   if (opcode == isa::Opcode::kMultiplyAdd) steps = std::min(steps, worker.in.run());
-  if (op.group_level >= 0) steps = std::min(steps, worker.psum.run());
+  // Every step is a result of its own.
+  const bool is_group_of_one = op.group_level >= 0 && op.psum.pass_length(op.group_level) == 1;
+  if (op.group_level >= 0 && !is_group_of_one) steps = std::min(steps, worker.psum.run());
   if (worker.first_gate.next_any != kNever) steps = std::min(steps, worker.first_gate.next_any - position);
   if (worker.first_passes.next != kNever) {
     steps = std::min(steps, worker.first_passes.next - worker.param.position());
   }
-  if (!is_last_outside(op, worker)) return {steps, 0};
-  const bool ends_each = op.group_level >= 0 ? op.group_level == 0 : (op.reduce_dims & 1) == 0;
+  if (!is_group_of_one && !is_last_outside(op, worker)) return {steps, 0};
+  const bool ends_each = op.group_level >= 0 ? is_group_of_one : (op.reduce_dims & 1) == 0;
   if (ends_each) {
-    const std::int64_t pass = op.loops.pass_length(op.scaling_level);
-    steps = std::min({steps, results_in_a_row(worker, op), pass - position % pass});
+    steps = std::min({steps, results_in_a_row(worker, op), steps_of_scaling(worker, op)});
     return {steps, steps};
   }
   const std::int64_t until_result = op.group_level >= 0 ? worker.psum.run() : worker.first.run();
@@ -133,11 +119,12 @@ bool Walk::are_in_order(const TileState& tile, const Worker& worker, const StepR
   bool in_order = tile.narrow->holds(rows.out) && tile.narrow->holds(rows.out + rows.out_words - 1) &&
                   tile.narrow->knows_writes(rows.out, rows.out_words, agent) &&
                   tile.narrow->knows_reads(rows.out, rows.out_words, agent);
-  if (rows.has_zero_line) {
-    in_order = in_order && tile.wide->holds(rows.zero_line) && tile.wide->knows_writes(rows.zero_line, 1, agent);
+  const ScalingReads& scaling = rows.scaling;
+  if (scaling.has_zero_line) {
+    in_order = in_order && tile.wide->holds(scaling.zero_line) && tile.wide->knows_writes(scaling.zero_line, 1, agent);
   }
-  rows.for_each_scaling(
-      [&](std::int64_t place) { in_order = in_order && tile.scaling->knows_writes(place, rows.scaling_steps, agent); });
+  scaling.for_each(
+      [&](std::int64_t place) { in_order = in_order && tile.scaling->knows_writes(place, scaling.steps, agent); });
   return in_order;
 }
 
@@ -150,8 +137,8 @@ bool are_all_written(const std::vector<std::uint8_t>& written, std::int64_t firs
 // Steps that read something which nothing wrote.
 std::int64_t steps_of_nothing(const TileState& tile, const StepRows& rows, std::uint64_t cells) {
   bool has_scaling = true;
-  rows.for_each_scaling([&](std::int64_t place) {
-    has_scaling = has_scaling && are_all_written(tile.scaling_written, place, rows.scaling_steps);
+  rows.scaling.for_each([&](std::int64_t place) {
+    has_scaling = has_scaling && are_all_written(tile.scaling_written, place, rows.scaling.steps);
   });
   std::uint64_t all_lines = ~std::uint64_t{0};
   for (std::int64_t k = 0; k < rows.param.count(); ++k) {
@@ -174,26 +161,51 @@ std::int64_t steps_of_nothing(const TileState& tile, const StepRows& rows, std::
 
 }  // namespace
 
+std::int64_t Walk::steps_of_scaling(const Worker& worker, const isa::TensorOperation& op) {
+  if (!op.has_scales && !op.has_bias && !op.has_zero_line) return kNever;
+  const std::int64_t pass = op.loops.pass_length(op.scaling_level);
+  return pass - worker.first.position() % pass;
+}
+
+ScalingReads Walk::scaling_reads(const Worker& worker, const isa::TensorOperation& op) const {
+  const std::int64_t pass = worker.first.position() / op.loops.pass_length(op.scaling_level) + worker.phases.scaling;
+  ScalingReads scaling;
+  scaling.first = 32 * (pass & 1);
+  scaling.steps = (op.cells + 1) / 2;  // of two words
+  scaling.has_scales = op.has_scales;
+  scaling.has_bias = op.has_bias;
+  scaling.has_zero_line = op.has_zero_line && worker.operation->opcode == isa::Opcode::kMultiplyAdd;
+  scaling.zero_line = op.zero_line + op.zero_line_step * (pass & 1);
+  return scaling;
+}
+
+void Walk::note_scaling_reads(TileState& tile, const ScalingReads& scaling, std::int64_t results, const Agent& agent) {
+  scaling.for_each([&](std::int64_t place) {
+    statistics_.reads += results * scaling.steps;
+    tile.scaling->note_reads(place, scaling.steps, agent, kReader);
+  });
+  if (!scaling.has_zero_line) return;
+  statistics_.reads += results - 1;
+  read_line(tile, scaling.zero_line, agent, kReader);
+}
+
+void Walk::note_lines_read(TileState& tile, std::int64_t first, std::int64_t count, const Agent& agent) {
+  tile.wide->note_reads(first, count, agent, kReader);
+  for (std::int64_t line = first; line < first + count; ++line) {
+    const auto at = static_cast<std::size_t>(line);
+    if (!tile.wide->is_written(line) && tile.wide_written[at] != 0) tile.wide_relied_on[at] = 1;
+  }
+}
+
 void Walk::note_rows(TileState& tile, Worker& worker, const isa::TensorOperation& op, const StepRows& rows) {
   Agent& agent = *worker.agent;
   agent.tick(static_cast<Clock>(rows.steps));
   worker.steps_of_nothing += steps_of_nothing(tile, rows, cell_mask(op));
   statistics_.reads += rows.in.accesses() + rows.param.accesses();
   if (!rows.in.is_empty()) tile.narrow->note_reads(rows.in.first(), rows.in.count(), agent, kReader);
-  tile.wide->note_reads(rows.param.first(), rows.param.count(), agent, kReader);
-  for (std::int64_t line = rows.param.first(); line < rows.param.first() + rows.param.count(); ++line) {
-    const auto at = static_cast<std::size_t>(line);
-    if (!tile.wide->is_written(line) && tile.wide_written[at] != 0) tile.wide_relied_on[at] = 1;
-  }
+  note_lines_read(tile, rows.param.first(), rows.param.count(), agent);
   if (rows.results == 0) return;
-  rows.for_each_scaling([&](std::int64_t place) {
-    statistics_.reads += rows.results * rows.scaling_steps;
-    tile.scaling->note_reads(place, rows.scaling_steps, agent, kReader);
-  });
-  if (rows.has_zero_line) {
-    statistics_.reads += rows.results - 1;
-    read_line(tile, rows.zero_line, agent, kReader);
-  }
+  note_scaling_reads(tile, rows.scaling, rows.results, agent);
   statistics_.writes += rows.out_words;
   tile.narrow->note_writes(rows.out, rows.out_words, agent);
   std::fill_n(tile.narrow_written.begin() + rows.out, rows.out_words, std::uint8_t{1});
@@ -216,15 +228,9 @@ std::int64_t Walk::tensor_steps(TileState& tile, Worker& worker, const isa::Tens
     rows.in = {worker.in.address(), static_cast<std::int64_t>(in_stride), bytes, group.steps};
   }
   if (group.results > 0) {
-    const std::int64_t pass = worker.first.position() / op.loops.pass_length(op.scaling_level) + worker.phases.scaling;
     rows.out = worker.out.address() >> 2;
     rows.out_words = group.results * op.out_words;
-    rows.scaling = 32 * (pass & 1);
-    rows.scaling_steps = (op.cells + 1) / 2;
-    rows.has_scales = op.has_scales;
-    rows.has_bias = op.has_bias;
-    rows.has_zero_line = op.has_zero_line && multiplies;
-    rows.zero_line = op.zero_line + op.zero_line_step * (pass & 1);
+    rows.scaling = scaling_reads(worker, op);
   }
   const bool are_rows = (!multiplies || in_stride <= kUnitsPerPlace) && param_stride <= kUnitsPerPlace;
   bool is_possible = are_rows && are_in_order(tile, worker, rows);

@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::size_t kReader = 0;  // of all three memories
 
-// Words of a line of parameters that an instruction uses.
-std::uint64_t cell_mask(const isa::TensorOperation& op) {
-  return op.cells >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
-}
-
 }  // namespace
 
 bool Walk::read_bytes(TileState& tile, std::int64_t byte, std::int64_t bytes, const Agent& agent) {
@@ -148,19 +143,24 @@ bool Walk::tensor_goes_on(TileState& tile, Worker& worker, const isa::TensorOper
   while (!worker.first.done()) {
     if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
     // As many steps as can be looked at together, or one.
-    std::int64_t steps = tensor_steps(tile, worker, op);
+    std::int64_t steps = tensor_block(tile, worker, op);
+    const bool is_block = steps > 0;
+    const auto go_on = [&](isa::NestCursor& cursor) {
+      steps > cursor.run() ? cursor.seek(cursor.position() + steps) : cursor.advance(steps);
+    };
+    if (!is_block) steps = tensor_steps(tile, worker, op);
     if (steps == 0) {
       steps = 1;
       if (!tensor_step(tile, worker, op)) return true;
     }
     if (!spend(steps)) return false;
-    worker.first.advance(steps);
-    if (opcode == isa::Opcode::kMultiplyAdd || opcode == isa::Opcode::kResample) worker.in.advance(steps);
+    go_on(worker.first);
+    if (opcode == isa::Opcode::kMultiplyAdd || opcode == isa::Opcode::kResample) go_on(worker.in);
     if (opcode != isa::Opcode::kResample) {
-      worker.param.advance(steps);
+      go_on(worker.param);
       signal(agent, tile.counters[op.parameters.counter], worker.first_passes.up_to(worker.param.position()));
     }
-    if (uses_psum) worker.psum.advance(steps);
+    if (uses_psum) go_on(worker.psum);
     signal(agent, tile.counters[op.avdata.counter], worker.second_passes.up_to(worker.out.position()));
   }
   if (!worker.out.done()) report_here(FindingKind::kNests, agent, "has fewer results than the nest they are stored by");

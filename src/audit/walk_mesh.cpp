@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mesh units: words from the narrow memory of a tile to that of its neighbour.
+//
+// Every step counts its agent's clock up before it accesses anything, and signals after it has.
+#include <algorithm>
+
+#include "audit/walk.h"
+
+namespace reef::audit {
+namespace {
+
+constexpr std::size_t kLinkDepth = chip::kMeshWordsNeeded;  // words of a link that are under way at once
+constexpr std::size_t kFirstMeshReads = 2;                  // readers of narrow memory, in the order of its log
+
+}  // namespace
+
+// Words that go straight from the sender's memory into its neighbour's, as long as neither of the two waits or signals
+// in between: nobody can tell whether they went one by one. 0: the neighbour is not ready to receive.
+std::int64_t Walk::mesh_words(Worker& sender, const isa::Mesh& op, int to, int direction) {
+  TileState &tile = tile_of_worker(sender), &neighbour = *tiles_[static_cast<std::size_t>(to)];
+  const auto unit = static_cast<std::size_t>(isa::Unit::kMeshSouth) + static_cast<std::size_t>(direction);
+  Worker& other = neighbour.workers[unit];
+  const auto* receive = other.is_running ? std::get_if<isa::Mesh>(&other.operation->code) : nullptr;
+  if (receive == nullptr || !receive->receives || receive->fills || other.second.done()) return 0;
+  Agent &agent = *sender.agent, &receiver = *other.receiver;
+  if (!pass(receiver, other, other.second_gate, neighbour.counters, other.second.position())) return 0;
+  const std::int64_t send_until = std::min(sender.first_gate.next_any, sender.first_passes.next);
+  const std::int64_t receive_until = std::min(other.second_gate.next_any, other.second_passes.next);
+  agent.tick();
+  receiver.learn(agent.stamp());
+  std::int64_t words = 0;
+  for (;; agent.tick()) {
+    receiver.tick();
+    const std::int64_t word = sender.first.address();
+    read(*tile.narrow, word, agent, kFirstMeshReads + static_cast<std::size_t>(direction));
+    const bool is_written = tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
+    write_word(neighbour, other.second.address(), receiver, is_written);
+    sender.first.advance();
+    other.second.advance();
+    ++words;
+    if (sender.first.done() || sender.first.position() >= send_until) break;
+    if (other.second.done() || other.second.position() >= receive_until) break;
+  }
+  receiver.learn(agent.stamp());
+  statistics_.messages += words;
+  signal(agent, tile.counters[op.sent.counter], sender.first_passes.up_to(sender.first.position()));
+  signal(receiver, neighbour.counters[receive->received.counter], other.second_passes.up_to(other.second.position()));
+  if (other.second.done()) wake(other.actor);
+  return words;
+}
+
+bool Walk::mesh_send(Worker& worker, const isa::Mesh& op, int direction) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.agent;
+  const int to = chip::neighbour(tile.number, static_cast<chip::Direction>(direction));
+  auto* link = to < 0 ? nullptr : &tiles_[static_cast<std::size_t>(to)]->links[static_cast<std::size_t>(direction)];
+  while (!worker.first.done()) {
+    if (!pass(agent, worker, worker.first_gate, tile.counters, worker.first.position())) return false;
+    if (link != nullptr && link->empty()) {
+      const std::int64_t words = mesh_words(worker, op, to, direction);
+      if (!spend(2 * words)) return false;
+      if (words > 0) continue;
+    }
+    if ((link != nullptr && link->size() >= kLinkDepth) || !spend(1)) return false;
+    agent.tick();
+    const std::int64_t word = worker.first.address();
+    read(*tile.narrow, word, agent, kFirstMeshReads + static_cast<std::size_t>(direction));
+    if (link != nullptr) {
+      const bool is_written = tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
+      ++statistics_.messages;
+      link->push_back({agent.stamp(), is_written ? 1u : 0u});
+      wake(to * kActorsPerTile + static_cast<int>(isa::Unit::kMeshSouth) + direction);
+    }
+    worker.first.advance();
+    signal(agent, tile.counters[op.sent.counter], worker.first_passes.up_to(worker.first.position()));
+  }
+  return true;
+}
+
+bool Walk::mesh_receive(Worker& worker, const isa::Mesh& op, int direction) {
+  TileState& tile = tile_of_worker(worker);
+  Agent& agent = *worker.receiver;
+  auto& link = tile.links[static_cast<std::size_t>(direction)];
+  static constexpr std::array<chip::Direction, 4> kOpposite = {chip::Direction::kNorth, chip::Direction::kEast,
+                                                               chip::Direction::kSouth, chip::Direction::kWest};
+  const int from = chip::neighbour(tile.number, kOpposite[static_cast<std::size_t>(direction)]);
+  while (!worker.second.done()) {
+    if (!pass(agent, worker, worker.second_gate, tile.counters, worker.second.position())) return false;
+    if ((!op.fills && link.empty()) || !spend(1)) return false;
+    bool is_written = true;
+    if (!op.fills) {
+      agent.learn(link.front().sent);
+      is_written = link.front().written != 0;
+      link.pop_front();
+      if (from >= 0) wake(from * kActorsPerTile + static_cast<int>(isa::Unit::kMeshSouth) + direction);
+    }
+    agent.tick();
+    write_word(tile, worker.second.address(), agent, is_written);
+    worker.second.advance();
+    signal(agent, tile.counters[op.received.counter], worker.second_passes.up_to(worker.second.position()));
+  }
+  return true;
+}
+
+// The two halves go on independently; the unit's next instruction begins when both are done.
+bool Walk::mesh(Worker& worker, const isa::Mesh& op) {
+  const int direction = worker.actor % kActorsPerTile - static_cast<int>(isa::Unit::kMeshSouth);
+  const bool is_sent = !op.sends || mesh_send(worker, op, direction);
+  const bool is_received = !op.receives || mesh_receive(worker, op, direction);
+  return is_sent && is_received;
+}
+
+}  // namespace reef::audit
