@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the virtual device's beliefs do public programs need?
-//   doubt_device [--enough N] [--steps N] [--only NAME] FOLDER... > src/execute/device/proofs.def
+//   doubt_device [--enough N] [--steps N] [--only NAME] -o src/execute/device/proofs.def FOLDER...
 //
 // Every package of every compiled .tflite below the folders is run as it is, with pseudo-random inputs. Then it is run
 // again for each doubt: with the alternative of one belief (execute/device/beliefs.def), or with one field of one
@@ -10,7 +10,7 @@
 //
 // The smallest files come first, and a doubt that enough files (8 unless told) have noticed is not tried on further
 // ones. Files that take more steps than --steps (300 million unless told) are left out. Results do not depend on the
-// machine.
+// machine. The table is written anew after every file, and counts the files so far: a run that is stopped keeps them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -235,16 +235,31 @@ std::string line_of(const Doubt& doubt) {
                      counts);
 }
 
+std::string table_of(const std::vector<Doubt>& doubts, int files, int sources, std::int64_t enough) {
+  std::string text =
+      "// SPDX-License-Identifier: Apache-2.0\n"
+      "// Written by tools/doubt_device; do not edit. How many public files notice each doubt (proofs.h):\n"
+      "// BELIEF_PROOF(belief, tried, stopped, wrong, other), FIELD_PROOF(opcode, field, the same).\n"
+      "// A field that is not here has its usual value in every file.\n";
+  text += fmt::format("PROOF_FILES({}, {}, {})\n", files, sources, enough);
+  for (const Doubt& doubt : doubts) {
+    if (doubt.field == nullptr || doubt.notices.tried > 0) text += line_of(doubt);
+  }
+  return text;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<std::string> folders;
-  std::string only;
+  std::string only, out;
   std::int64_t most_steps = 300'000'000, enough = 8;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--only" && i + 1 < argc) {
       only = argv[++i];
+    } else if (word == "-o" && i + 1 < argc) {
+      out = argv[++i];
     } else if (word == "--steps" && i + 1 < argc) {
       most_steps = std::atoll(argv[++i]);
     } else if (word == "--enough" && i + 1 < argc) {
@@ -253,31 +268,29 @@ int main(int argc, char** argv) {
       folders.push_back(word);
     }
   }
-  if (folders.empty() || most_steps <= 0 || enough <= 0) {
+  if (folders.empty() || out.empty() || most_steps <= 0 || enough <= 0) {
     std::fprintf(
         stderr,
-        "usage: doubt_device [--enough N] [--steps N] [--only NAME] FOLDER... > src/execute/device/proofs.def\n");
+        "usage: doubt_device [--enough N] [--steps N] [--only NAME] -o src/execute/device/proofs.def FOLDER...\n");
     return 2;
   }
   const std::vector<File> files = files_below(folders, most_steps);
   std::vector<Doubt> doubts = all_doubts(only);
-  int sources = 0;
+  int tried = 0, sources = 0;
   for (const File& file : files) {
+    ++tried;
     sources += file.has_source ? 1 : 0;
     for (Doubt& doubt : doubts) {
       if (doubt.notices.noticed() < enough) try_doubt(file, doubt);
     }
-    std::fprintf(stderr, "tried: %s\n", file.path.c_str());
+    std::fprintf(stderr, "tried %d of %zu: %s\n", tried, files.size(), file.path.c_str());
+    const std::string text = table_of(doubts, tried, sources, enough);
+    const reef::Status written =
+        reef::write_file(out, text);
+    if (!written.ok()) {
+      std::fprintf(stderr, "%s\n", written.message().c_str());
+      return 1;
+    }
   }
-  std::string text =
-      "// SPDX-License-Identifier: Apache-2.0\n"
-      "// Written by tools/doubt_device; do not edit. How many public files notice each doubt (proofs.h):\n"
-      "// BELIEF_PROOF(belief, tried, stopped, wrong, other), FIELD_PROOF(opcode, field, the same).\n"
-      "// A field that is not here has its usual value in every file.\n";
-  text += fmt::format("PROOF_FILES({}, {}, {})\n", files.size(), sources, enough);
-  for (const Doubt& doubt : doubts) {
-    if (doubt.field == nullptr || doubt.notices.tried > 0) text += line_of(doubt);
-  }
-  std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -26,7 +26,7 @@ program on real silicon. What is noticed can still be wrong in a way that no pro
 the evaluation of the sources: `Posenet.*` compares those with poses that were recorded from a real Edge TPU.
 
 {files} files were run, {sources} of them with a source, the smallest first; a doubt that {enough} files had noticed was not tried on
-further ones. To repeat: `ninja -C build doubt_device && build/doubt_device FOLDER... > src/execute/device/proofs.def`,
+further ones. To repeat: `ninja -C build doubt_device && build/doubt_device -o src/execute/device/proofs.def FOLDER...`,
 then `make docs`. The source of a number in `src/chip/facts.def` begins with "unproved" if no program notices it; a test compares.
 
 ## Beliefs
