@@ -18,9 +18,9 @@ std::function<double(double)> table_function(const ir::Operator& op);
 
 // The attribute of a MUL that is a SiLU: the operand, 0 or 1, that is x where the other is LOGISTIC of x. It is set by
 // the rewrite `one-pass` and never in files. Such a MUL is computed from x alone.
-inline constexpr char kSiluOperand[] = "silu_operand";
+inline constexpr char kSiluOperand[] = "reef_silu_operand";
 // The attribute of a DIV of a constant number by x: the number. Set by the rewrite `one-pass` and never in files.
-inline constexpr char kNumerator[] = "numerator";
+inline constexpr char kNumerator[] = "reef_numerator";
 // The operand that the function is of: 0 but for these two.
 std::size_t table_operand(const ir::Operator& op);
 
