@@ -118,10 +118,10 @@ TEST(MatrixProductDevice, AnyShape) {
 }
 
 TEST(MatrixProductDevice, TooDeepSumsAreRefused) {
-  const ir::Model model = model_of({.x = {4, 3073}, .y = {3073, 4}, .out = {4, 4}});
+  const ir::Model model = model_of({.x = {4, 3201}, .y = {3201, 4}, .out = {4, 4}});
   const auto package = compiler::generate_code_with(WholeModel(model).part(1), {});
   ASSERT_FALSE(package.ok());
-  EXPECT_NE(package.status().message().find("3073 products"), std::string::npos) << package.status().message();
+  EXPECT_NE(package.status().message().find("3201 products"), std::string::npos) << package.status().message();
 }
 
 }  // namespace

@@ -46,7 +46,10 @@ struct RandomNetwork {
   RandomNetwork shrunk(const std::function<bool(const RandomNetwork&)>& fails) const;
 };
 
-// Every operator that layers can be.
+// Layers that are several operators.
+inline constexpr std::string_view kAttentionBlock = "attention", kNormBlock = "norm";
+
+// Every operator that layers can be, and these blocks.
 const std::vector<std::string>& random_network_ops();
 
 }  // namespace reef::testing

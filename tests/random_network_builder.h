@@ -91,6 +91,13 @@ class NetworkBuilder {
   std::int32_t blocks(const RandomLayer& layer, std::int32_t x, const Numbers& n);
   std::int32_t resize(const RandomLayer& layer, std::int32_t x, const Numbers& n);
 
+  // ---- Blocks of several operators (random_network_blocks.cpp) ----
+  std::int32_t reshaped(std::int32_t x, const ir::Shape& to);
+  std::int32_t transposed(std::int32_t x, const std::vector<std::int32_t>& order);
+  std::int32_t product(std::int32_t a, std::int32_t b, bool adj_b, float scale, int zero);
+  std::int32_t attention(const RandomLayer& layer, std::int32_t x, const Numbers& n);
+  std::int32_t layer_norm(const RandomLayer& layer, std::int32_t x, const Numbers& n);
+
   const RandomNetwork& network_;
   QuantizedModel model_;
   std::vector<std::int32_t> values_;       // by layer, from the input on

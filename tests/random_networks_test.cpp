@@ -6,7 +6,10 @@
 //   REEF_NETWORKS=1000 reef_tests --gtest_filter='RandomNetworks.*'     more of them; REEF_NETWORKS_FIRST: from a seed
 //   on
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -19,14 +22,16 @@
 namespace reef::testing {
 namespace {
 
-constexpr int kNetworks = 120;
+constexpr int kNetworks = 120, kTransformers = 40;
 
 // Networks that were compiled wrongly once.
 constexpr const char* kOnceFailed[] = {
     "int8 1x1x1 zero 0; PAD 0 0 0 0 49 0 0",
 };
 
-bool has_code(std::string_view op) { return lower::find_lowering(std::string(op)) != nullptr; }
+bool has_code(std::string_view op) {
+  return op == kAttentionBlock || op == kNormBlock || lower::find_lowering(std::string(op)) != nullptr;
+}
 
 struct Trial {
   bool failed = false;
@@ -65,14 +70,21 @@ Trial attempt(const RandomNetwork& network, unsigned seed) {
   return {false, true, ""};
 }
 
-TEST(RandomNetworks, CompileAndRunBitExact) {
+// What transformers consist of, beside convolutions.
+bool is_of_transformers(std::string_view op) {
+  static const std::set<std::string_view> kOps = {
+      kAttentionBlock, kNormBlock, "BATCH_MATMUL", "SOFTMAX",   "GELU",  "LOGISTIC",       "ADD",
+      "MUL",           "MEAN",     "RESHAPE",      "TRANSPOSE", "SLICE", "FULLY_CONNECTED"};
+  return kOps.contains(op);
+}
+
+void expect_bit_exact(unsigned count, const std::function<bool(std::string_view)>& is_usable) {
   const auto first = static_cast<unsigned>(number_from_environment("REEF_NETWORKS_FIRST", 0));
-  const auto count = static_cast<unsigned>(number_from_environment("REEF_NETWORKS", kNetworks));
   unsigned ran = 0, failed = 0;
   std::map<std::string, int> not_run, ops;
   unsigned seed = first;
   for (; ran < count && seed < first + 2 * count; ++seed) {
-    const RandomNetwork network = RandomNetwork::generate(seed, has_code);
+    const RandomNetwork network = RandomNetwork::generate(seed, is_usable);
     const Trial trial = attempt(network, seed);
     ran += trial.ran;
     if (!trial.ran && !trial.failed) ++not_run[trial.message.substr(trial.message.starts_with("op ") ? 5 : 0, 100)];
@@ -90,6 +102,14 @@ TEST(RandomNetworks, CompileAndRunBitExact) {
   for (const auto& [op, times] : ops) std::printf("%5d %s\n", times, op.c_str());
   for (const auto& [reason, times] : not_run) std::printf("%5d not run: %s\n", times, reason.c_str());
   EXPECT_TRUE(failed > 0 || ran == count);
+}
+
+TEST(RandomNetworks, CompileAndRunBitExact) {
+  expect_bit_exact(static_cast<unsigned>(number_from_environment("REEF_NETWORKS", kNetworks)), has_code);
+}
+
+TEST(RandomNetworks, OfTransformersCompileAndRunBitExact) {
+  expect_bit_exact(static_cast<unsigned>(number_from_environment("REEF_NETWORKS", kTransformers)), is_of_transformers);
 }
 
 TEST(RandomNetworks, OnceFailed) {

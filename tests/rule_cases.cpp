@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/table_functions.h"
 #include "quantized_model.h"
 
 namespace reef::testing {
@@ -126,8 +127,19 @@ ir::Model matmul(const ir::Shape& x, const ir::Shape& y, const ir::Shape& out, b
 }
 ir::Model matmul_constant(bool broken) { return matmul({3, 4, 8}, {8, 5}, {3, 4, 5}, broken); }
 ir::Model matmul_depth(bool broken) {
-  const int depth = broken ? 3073 : 3072;
+  const int depth = broken ? 3201 : 3200;
   return matmul({4, depth}, {depth, 2}, {4, 2}, false);
+}
+
+// Its neighbour is a division that the rewrite `one-pass` has marked.
+ir::Model div_numerator(bool broken) {
+  QuantizedModel m;
+  const auto x = m.input({1, 4, 4, 8});
+  const auto one = m.weights({1}, 0.01f);
+  ir::Attributes a;
+  a.set("fused_activation_function", ir::EnumName{"NONE"});
+  if (!broken) a.set(ops::kNumerator, 1.0);
+  return m.finish({m.op("DIV", {one, x}, {m.computed({1, 4, 4, 8}, {})}, "DivOptions", a, 2)});
 }
 
 ir::Model concatenation_constant(bool broken) {
@@ -371,6 +383,7 @@ constexpr RuleCase kCases[] = {
     {"fully-connected-rows", fully_connected_rows},
     {"matmul-constant", matmul_constant},
     {"matmul-depth", matmul_depth},
+    {"div-numerator", div_numerator},
     {"concatenation-constant", concatenation_constant},
     {"concatenation-width", concatenation_width},
     {"pack-batch", pack_batch},

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "commands.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
@@ -31,6 +32,8 @@ namespace reef::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMostModelBytes = std::uint64_t{1} << 33;
 
 // TFLite's interpreter resizes: sizes that depend on values are found in the run.
 Status resize(const compiler::InputShapes& shapes, cpu::Interpreter& interpreter) {
@@ -62,6 +65,25 @@ Result<data::Preprocess> preprocess_of(const RunOptions& options, const ir::Mode
   return chosen.preprocess;
 }
 
+// The file of --vocabulary, or what the model carries.
+Result<data::Vocabulary> vocabulary_of(const RunOptions& options) {
+  if (!options.vocabulary.empty()) return data::Vocabulary::load(options.vocabulary);
+  REEF_ASSIGN_OR_RETURN(const Bytes file, read_file(options.model, kMostModelBytes));
+  auto found = data::Vocabulary::of_model_file(file);
+  if (!found.ok()) return found.status().in(options.model);
+  return found;
+}
+
+// All inputs without a file take the text: tokens, and where a model asks for them which of these count.
+Status fill_with_text(const RunOptions& options, cpu::Interpreter& interpreter, std::vector<std::string>& sources) {
+  REEF_ASSIGN_OR_RETURN(const data::Vocabulary vocabulary, vocabulary_of(options));
+  for (int i = static_cast<int>(sources.size()); i < interpreter.input_count(); ++i) {
+    REEF_RETURN_IF_ERROR(fill_from_text(options.text, vocabulary, interpreter.input(i), interpreter.input_bytes(i)));
+    sources.push_back("--text");
+  }
+  return ok_status();
+}
+
 Status fill_inputs(const RunOptions& options, const ir::Model& model, cpu::Interpreter& interpreter,
                    std::vector<std::string>& sources) {
   REEF_REQUIRE(static_cast<int>(options.inputs.size()) <= interpreter.input_count(),
@@ -74,6 +96,8 @@ Status fill_inputs(const RunOptions& options, const ir::Model& model, cpu::Inter
       const std::string& path = options.inputs[static_cast<std::size_t>(i)];
       REEF_RETURN_IF_ERROR(fill_from_file(path, tensor, target));
       sources.push_back(path);
+    } else if (!options.text.empty()) {
+      return fill_with_text(options, interpreter, sources);
     } else if (!options.image.empty() && static_cast<std::size_t>(i) == options.inputs.size()) {
       REEF_ASSIGN_OR_RETURN(const data::Preprocess preprocess, preprocess_of(options, model, i));
       REEF_RETURN_IF_ERROR(fill_from_image(options.image, preprocess, tensor, i, target));
@@ -108,7 +132,7 @@ void add_outputs(const std::string& folder, const cpu::Interpreter& interpreter,
 
 Status check_run_files(const RunOptions& options) {
   std::vector<std::string> inputs = options.inputs;
-  inputs.insert(inputs.end(), {options.image, options.labels, options.layers.source});
+  inputs.insert(inputs.end(), {options.image, options.labels, options.vocabulary, options.layers.source});
   REEF_RETURN_IF_ERROR(compiler::check_files({{options.time.trace}, {options.model}, {}, inputs}));
   inputs.push_back(options.model);
   return check_result_folder(options.out, inputs);
@@ -284,11 +308,14 @@ Status run(const RunOptions& options) {
 
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "Run a model: raw tensors or a picture in, results out");
+  CLI::App* command = app.add_subcommand("run", "Run a model: raw tensors, a picture or text in, results out");
   command->add_option("model", options->model, "A .tflite, _edgetpu.tflite or .onnx file")->required();
   command->add_option("--in", options->inputs, "Raw little-endian file for the next input; repeat for several inputs")
       ->allow_extra_args(false);
   command->add_option("--image", options->image, "Picture (JPEG, PNG, BMP) for the first input without a file");
+  command->add_option("--text", options->text, "Text for all inputs without a file, as the numbers of its tokens");
+  command->add_option("--vocabulary", options->vocabulary,
+                      "With --text: a file with one token a line; default: the one that the model carries");
   command->add_option("--mean-std", options->mean_std, "Pixels become (sample - MEAN) / STD before quantization")
       ->expected(2);
   add_preprocess_option(*command, options->preprocess);
@@ -342,6 +369,7 @@ void add_run(CLI::App& app, Action& action) {
   command->footer(
       "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
       "      --labels models/reef_creatures_labels.txt --top 3\n"
+      "  reef run sentiment_edgetpu.tflite --device virtual --text 'a fine film' --vocabulary vocab.txt\n"
       "  reef run compiled_edgetpu.tflite --device virtual\n"
       "  reef run compiled_edgetpu.tflite --device usb --clock high\n"
       "  reef run compiled_edgetpu.tflite --device virtual --stop-at 228 --dump-tile 3 --out state\n"

@@ -21,6 +21,7 @@ struct RunOptions {
   std::string model;
   std::vector<std::string> inputs;
   std::string image;
+  std::string text, vocabulary;
   std::vector<double> mean_std;
   std::string preprocess;
   std::uint32_t seed = 12345;

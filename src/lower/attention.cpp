@@ -158,10 +158,10 @@ Result<std::int32_t> tokens_of(Builder& builder, const Heads& heads) {
   const TiledTensor& tensor = builder.tensor(as_it_is);
   if (tensor.spread == tiled::Spread::kGrid && tensor.channels == heads.channels) return as_it_is;
   std::int32_t height = 1;
-  for (std::int32_t rows = 2; std::int64_t{rows} * rows <= heads.tokens; ++rows) {
-    if (heads.tokens % rows == 0) height = rows;
+  for (std::int32_t rows = 2; std::int64_t{rows} * rows <= heads.source_tokens; ++rows) {
+    if (heads.source_tokens % rows == 0) height = rows;
   }
-  return builder.grid(heads.source, Image{height, heads.tokens / height, heads.channels});
+  return builder.grid(heads.source, Image{height, heads.source_tokens / height, heads.channels});
 }
 
 Status lower_scores(Builder& builder, std::int32_t op, const Attention& attention) {

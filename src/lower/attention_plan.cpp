@@ -54,7 +54,7 @@ class Finder {
     const auto q = heads_of(op.inputs[0], found.heads, queries, found.depth, op.attributes.get_bool("adj_x"));
     const auto k = heads_of(op.inputs[1], found.heads, keys, found.depth, !op.attributes.get_bool("adj_y"));
     const auto v = heads_of(means.inputs[1], found.heads, keys, found.value_depth, means.attributes.get_bool("adj_y"));
-    if (!q || !k || !v || means.attributes.get_bool("adj_x")) return {};
+    if (!q || !k || !v || means.attributes.get_bool("adj_x") || q->source_tokens != queries) return {};
     found.queries = *q;
     found.keys = *k;
     found.values = *v;
@@ -165,12 +165,23 @@ class Finder {
 
   bool moves(std::int32_t index) const {
     // The kinds that map_of() has a formula for.
-    static const std::set<std::string_view> kMoving = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE",
-                                                       "SPLIT",   "SPLIT_V", "SLICE",       "TILE"};
+    static const std::set<std::string_view> kMoving = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE",    "SPLIT",
+                                                       "SPLIT_V", "SLICE",   "TILE",        "STRIDED_SLICE"};
     if (!kMoving.contains(op(index).type) || !is_sound(index)) return false;
+    if (op(index).type == "STRIDED_SLICE" && !is_plain_slice(op(index))) return false;
     const std::int32_t from = op(index).inputs[source_operand(op(index))];
     return std::all_of(op(index).outputs.begin(), op(index).outputs.end(),
                        [&](std::int32_t to) { return same_quantization(from, to); });
+  }
+
+  // A box: all strides 1, no dimension added or dropped, begins counted from the front.
+  bool is_plain_slice(const ir::Operator& op) const {
+    for (const char* mask : {"begin_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+      if (op.attributes.get_int(mask) != 0) return false;
+    }
+    const std::vector<std::int64_t> begins = numbers(op.inputs[1]), strides = numbers(op.inputs[3]);
+    return !begins.empty() && std::all_of(begins.begin(), begins.end(), [](std::int64_t b) { return b >= 0; }) &&
+           std::all_of(strides.begin(), strides.end(), [](std::int64_t stride) { return stride == 1; });
   }
 
   // Which element of the operand each element of `output` is.
@@ -182,7 +193,7 @@ class Finder {
     std::vector<std::int64_t> order(static_cast<std::size_t>(to.rank())), begin(static_cast<std::size_t>(to.rank()), 0);
     std::iota(order.begin(), order.end(), 0);
     if (op.type == "TRANSPOSE") order = numbers(op.inputs[1]);
-    if (op.type == "SLICE") begin = numbers(op.inputs[1]);
+    if (op.type == "SLICE" || op.type == "STRIDED_SLICE") begin = numbers(op.inputs[1]);
     if (order.size() != strides.size() || begin.size() != strides.size()) return {};
     if (op.type == "SPLIT" || op.type == "SPLIT_V") {
       const std::vector<std::int64_t> axis = numbers(op.inputs[op.type == "SPLIT" ? 0 : 2]);
@@ -237,9 +248,9 @@ class Finder {
     if (matrices != heads && matrices != 1) return {};
     const auto origin = origin_of(tensor);
     if (!origin || is_constant(origin->tensor)) return {};
-    Heads result{origin->tensor, 0, shape(origin->tensor).last(), {}};
-    result.tokens = static_cast<std::int32_t>(shape(origin->tensor).elements() / result.channels);
-    if (result.tokens != tokens) return {};
+    Heads result{origin->tensor, tokens, shape(origin->tensor).last(), 0, {}};
+    result.source_tokens = static_cast<std::int32_t>(shape(origin->tensor).elements() / result.channels);
+    if (result.source_tokens < tokens) return {};
     for (std::int64_t head = 0; head < heads; ++head) {
       const std::int64_t at = matrices == 1 ? 0 : head * size;
       const auto element = [&](std::int64_t token, std::int64_t channel) {

@@ -20,10 +20,11 @@
 
 namespace reef::lower {
 
-// Queries, keys or values: for each head a run of channels, of all tokens.
+// Queries, keys or values: for each head a run of channels, of all tokens or of the first ones.
 struct Heads {
   std::int32_t source = -1;  // the model's tensor; its last dimension is the channels, all others are the tokens
   std::int32_t tokens = 0, channels = 0;
+  std::int32_t source_tokens = 0;   // of the tensor, at least `tokens`
   std::vector<std::int32_t> first;  // channel, by head
 };
 

@@ -8,10 +8,12 @@
 //
 // How it is known: our own; how Google's compiler repeats elements is not known.
 
+#include "base/divide_up.h"
 #include "lower/constant_tensor.h"
 #include "lower/element_maps.h"
 #include "lower/elementwise.h"
 #include "lower/rearrange.h"
+#include "lower/reduce.h"
 
 namespace reef::lower {
 namespace {
@@ -112,9 +114,15 @@ Result<std::int32_t> add_repeated(Builder& builder, std::int32_t op, std::int32_
   return output;
 }
 
-// An image of the result's shape and nothing in it, for how it is spread.
+// Bytes of a row that a tile may have: squares of them must fit into its memory.
+constexpr std::int64_t kLongRow = 16 << 10;
+
+// An image of the result's shape and nothing in it, for how it is spread. A single long row, which four tiles would
+// share, is folded: element by element the shape does not matter.
 Result<TiledTensor> result_image(const Builder& builder, std::int32_t to) {
-  REEF_ASSIGN_OR_RETURN(const Image image, image_of(builder.source(to)));
+  REEF_ASSIGN_OR_RETURN(Image image, image_of(builder.source(to)));
+  const std::int64_t row = std::int64_t{divide_up(image.width, chip::kTileColumns)} * image.channels;
+  if (image.height == 1 && row > kLongRow && !builder.in_slice()) image = square_image(image.width, image.channels);
   TiledTensor like;
   like.height = image.height;
   like.width = image.width;

@@ -9,7 +9,7 @@
 namespace reef::lower {
 
 // Sums of at most so many products: their lines, twice, and parameters share wide memory.
-inline constexpr std::int32_t kMostMatrixDepth = 3072;
+inline constexpr std::int32_t kMostMatrixDepth = 3200;
 
 // Matrices as BATCH_MATMUL sees its operands: `batches` products of `rows` x `depth` by `depth` x `columns`.
 struct MatrixShape {

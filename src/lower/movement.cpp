@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/movement.h"
 
+#include "lower/reduce.h"
+
 #include <cstring>
 
 #include "ir/describe.h"
@@ -54,6 +56,14 @@ Result<std::int32_t> quantized_as(Builder& builder, std::int32_t op, std::int32_
   return output;
 }
 
+// A tensor of many dimensions, which no operator computes with, is rows of its last one.
+Result<std::int32_t> new_grid_of_any_rank(Builder& builder, std::int32_t to) {
+  const ir::Shape& shape = builder.source(to).shape;
+  if (shape.rank() < 4 || (shape.rank() == 4 && shape[0] == 1)) return builder.new_grid(to);
+  REEF_REQUIRE(shape.is_usable() && shape.elements() > 0, "{} has no elements", shape.to_string());
+  return builder.new_grid(to, square_image(shape.elements() / shape.last(), shape.last()));
+}
+
 Status move_elements(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to, ElementMap map,
                      const std::optional<Windows>& windows) {
   REEF_ASSIGN_OR_RETURN(const bool same, same_quantization(builder.source(from), builder.source(to)));
@@ -68,7 +78,7 @@ Status move_elements(Builder& builder, std::int32_t op, std::int32_t from, std::
       *image == Image{tensor.height, tensor.width, tensor.channels}) {
     what.operands[0].windows = windows;
   }
-  REEF_ASSIGN_OR_RETURN(what.output, builder.new_grid(to));
+  REEF_ASSIGN_OR_RETURN(what.output, new_grid_of_any_rank(builder, to));
   what.source_of = std::move(map);
   builder.set_value(to, {what.output, {}});
   add_rearrangement(builder, op, std::move(what));

@@ -23,6 +23,9 @@ Result<std::int32_t> quantized_as(Builder& builder, std::int32_t op, std::int32_
 Status move_elements(Builder& builder, std::int32_t op, std::int32_t from, std::int32_t to, ElementMap map,
                      const std::optional<Windows>& windows = std::nullopt);
 
+// An image for a result of any number of dimensions.
+Result<std::int32_t> new_grid_of_any_rank(Builder& builder, std::int32_t to);
+
 // A part of every dimension: from `begin` on, every `stride`-th element, as many as the result has.
 struct Range {
   std::int64_t begin = 0, stride = 1;

@@ -236,6 +236,8 @@ Status PartLowering::feed(std::int32_t tensor) {
 bool PartLowering::is_output(std::int32_t tensor) const { return contains(part_.outputs, tensor); }
 
 Status PartLowering::send(std::int32_t tensor, std::int32_t tiled) {
+  REEF_RETURN_IF_ERROR(
+      image_of(builder_.source(tensor)).status());  // what a host is told of has at most four dimensions
   std::vector<std::int32_t>& steps = sent_[tensor];
   steps.push_back(add_outfeed(builder_, tensor, tiled, static_cast<std::int32_t>(steps.size())));
   return ok_status();

@@ -75,6 +75,7 @@ class Relation {
         {"TANH", &Relation::same_rows},
         {"RSQRT", &Relation::same_rows},
         {"GELU", &Relation::same_rows},
+        {"DIV", &Relation::same_rows},
         {"SQUARED_DIFFERENCE", &Relation::same_rows},
         {"SOFTMAX", &Relation::same_rows},
     };

@@ -365,7 +365,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   return unsupported_types(ctx);
 }
 
-constexpr std::int64_t kDeepestOnChip = 3072;
+constexpr std::int64_t kDeepestOnChip = 3200;
 
 // A constant matrix for all of x is a layer's weights.
 std::string multiplies_by_constant(const OpContext& ctx) {
@@ -395,7 +395,7 @@ constexpr ChipRule kChipRules[] = {
     },
     {
         .id = "matmul-depth",
-        .says = "Each result is the sum of at most 3,072 products.",
+        .says = "Each result is the sum of at most 3,200 products.",
         .suggestion = "Split the sum, or leave the product to the CPU.",
         .broken = is_too_deep,
         .source = RuleSource::kAssumed,

@@ -10,6 +10,7 @@
 #include "ops/checks.h"
 #include "ops/elementwise.h"
 #include "ops/op_def.h"
+#include "ops/table_functions.h"
 
 namespace reef::ops {
 namespace {
@@ -69,6 +70,21 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
 }
 
+std::string divides_computed(const OpContext& ctx) {
+  return table_function(ctx.op()) ? "" : "it divides by something computed";
+}
+
+constexpr ChipRule kChipRules[] = {{
+    .id = "div-numerator",
+    .says = "The first operand is a constant of one number, and one pass by a table of Reef's own comes near enough.",
+    .suggestion = "Multiply by the reciprocal: a constant one with MUL, or RSQRT of the square.",
+    .broken = divides_computed,
+    .status = GoogleStatus::kNotSupported,
+    .source = RuleSource::kCoralDocs,
+    .evidence = "Table 1 has no DIV.",
+    .rewrite = "one-pass",
+}};
+
 }  // namespace
 
 extern const OpDef div_op;
@@ -81,7 +97,9 @@ constinit const OpDef div_op =
             .elementwise = input_set({0, 1}),
             .infer = infer,
             .prepare = prepare,
-            .chip = {.instead = "Multiply by the reciprocal: a constant one with MUL, or RSQRT of the square.",
-                     .rewrite = "unary"}});
+            .chip = {.first_runtime = 10,
+                     .rules = kChipRules,
+                     .evidence = "Reef's own activation table; Google's compilers leave it on the CPU. Nothing of it "
+                                 "has run on silicon."}});
 
 }  // namespace reef::ops

@@ -3,6 +3,8 @@
 
 namespace reef::ops {
 
-bool is_own_code(std::string_view op_type) { return op_type == "BATCH_MATMUL" || op_type == "GELU"; }
+bool is_own_code(std::string_view op_type) {
+  return op_type == "BATCH_MATMUL" || op_type == "GELU" || op_type == "DIV";
+}
 
 }  // namespace reef::ops

@@ -8,4 +8,8 @@ namespace reef::ops {
 
 bool is_own_code(std::string_view op_type);
 
+// The attribute of a RESHAPE or TRANSPOSE of more dimensions or elements than Google's compilers take, which Reef's
+// code moves. Set by the rewrite `own-movement` and never in files.
+inline constexpr char kOwnMovement[] = "reef_own_movement";
+
 }  // namespace reef::ops

@@ -2,6 +2,7 @@
 #include "ops/table_functions.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -18,13 +19,17 @@ std::int64_t silu_operand(const ir::Operator& op) {
   return op.type == "MUL" ? op.attributes.get_int(kSiluOperand, -1) : -1;
 }
 
+// 0: the operator is no such division.
+double numerator_of(const ir::Operator& op) { return op.type == "DIV" ? op.attributes.get_float(kNumerator, 0) : 0; }
+
 // The float32 scale is what a zero point and a code are multiplied with, here and on the chip.
 numeric::CodeValues values_of(const std::function<double(double)>& function, const ChipAffine& in,
                               const ChipAffine& out) {
   numeric::CodeValues values{};
   for (int code = 0; code < 256; ++code) {
-    values[static_cast<std::size_t>(code)] =
+    const double value =
         function(static_cast<double>(in.scale) * (code - in.zero_point)) / static_cast<double>(out.scale);
+    values[static_cast<std::size_t>(code)] = std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
   }
   return values;
 }
@@ -35,17 +40,20 @@ std::function<double(double)> table_function(const ir::Operator& op) {
   if (op.is_custom()) return nullptr;
   if (op.type == "GELU") return op.attributes.get_bool("approximate") ? gelu_by_tanh : gelu;
   if (silu_operand(op) >= 0) return silu;
+  if (const double numerator = numerator_of(op); numerator != 0) {
+    return [numerator](double x) { return numerator / x; };  // where x is 0, any number will do
+  }
   return nullptr;
 }
 
-std::size_t table_operand(const ir::Operator& op) { return silu_operand(op) == 1 ? 1 : 0; }
+std::size_t table_operand(const ir::Operator& op) { return silu_operand(op) == 1 || numerator_of(op) != 0 ? 1 : 0; }
 
 // Checks come in thousands, of the same few operators: what was found last is kept, by thread, so that nothing locks.
 numeric::TableFit table_fit(const ir::Operator& op, const ChipAffine& in, const ChipAffine& out) {
-  using Key = std::tuple<std::string, bool, ChipAffine, ChipAffine>;
+  using Key = std::tuple<std::string, bool, double, ChipAffine, ChipAffine>;
   constexpr std::size_t kMostKept = 256;
   thread_local std::map<Key, numeric::TableFit> kept;
-  Key key{op.type, op.attributes.get_bool("approximate"), in, out};
+  Key key{op.type, op.attributes.get_bool("approximate"), numerator_of(op), in, out};
   const auto found = kept.find(key);
   if (found != kept.end()) return found->second;
   const auto function = table_function(op);

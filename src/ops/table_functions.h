@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one variable that the Edge TPU computes by an activation table of Reef's own making
-// (numeric/table_fit.h), in one pass: GELU and SiLU. Code generator, rewrites and chip reference take the table from
-// here, so that they speak of the same numbers.
+// (numeric/table_fit.h), in one pass: GELU, SiLU, a number divided by x. Code generator, rewrites and chip reference
+// take the table from here, so that they speak of the same numbers.
 //
 // LOGISTIC, TANH and RSQRT are not among them: Google's compilers have tables for these.
 #pragma once
@@ -18,8 +18,10 @@ std::function<double(double)> table_function(const ir::Operator& op);
 
 // The attribute of a MUL that is a SiLU: the operand, 0 or 1, that is x where the other is LOGISTIC of x. It is set by
 // the rewrite `one-pass` and never in files. Such a MUL is computed from x alone.
-inline constexpr char kSiluOperand[] = "silu_operand";
-// The operand that the function is of: 0 but for SiLU.
+inline constexpr char kSiluOperand[] = "reef_silu_operand";
+// The attribute of a DIV of a constant number by x: the number. Set by the rewrite `one-pass` and never in files.
+inline constexpr char kNumerator[] = "reef_numerator";
+// The operand that the function is of: 0 but for these two.
 std::size_t table_operand(const ir::Operator& op);
 
 // How a tensor stores real numbers, as the chip does: codes are 0..255.

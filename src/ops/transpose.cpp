@@ -5,6 +5,7 @@
 #include "ops/chip_rules.h"
 #include "ops/movement.h"
 #include "ops/op_def.h"
+#include "ops/own_code.h"
 
 namespace reef::ops {
 namespace {
@@ -80,6 +81,7 @@ bool moves_elements(const OpContext& ctx) {
 }
 
 std::string is_large(const OpContext& ctx) {
+  if (ctx.attributes().get_bool(kOwnMovement)) return "";
   if (!moves_elements(ctx) || ctx.input(0).elements() <= kMostElementsOnChip) return "";
   return fmt::format("input is {}", chip::tensor_text(ctx.input(0)));
 }

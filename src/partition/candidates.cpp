@@ -53,6 +53,19 @@ std::vector<OpSet> layers(const ops::Dependencies& graph, const std::vector<bool
   return result;
 }
 
+std::vector<bool> without_views_for_cpu(const ops::Dependencies& graph, const std::vector<bool>& fits) {
+  std::vector<bool> result = fits;
+  for (std::int32_t op = graph.op_count() - 1; op >= 0; --op) {
+    const std::string& type = graph.graph().operators[at(op)].type;
+    if (!fits[at(op)] || (type != "RESHAPE" && type != "SQUEEZE" && type != "EXPAND_DIMS")) continue;
+    const auto readers = graph.successors(op);
+    const bool serves_cpu = !readers.empty() && std::none_of(readers.begin(), readers.end(),
+                                                             [&](std::int32_t reader) { return result[at(reader)]; });
+    if (serves_cpu) result[at(op)] = false;
+  }
+  return result;
+}
+
 LayersAround layers_around(const ops::Dependencies& graph, const std::vector<bool>& fits, const OpSet& taken) {
   enum : char { kElsewhere, kTaken, kBehind };
   std::vector<char> where(fits.size(), kElsewhere);

@@ -21,6 +21,10 @@ OpSet first_part(const ops::Dependencies& graph, const std::vector<bool>& fits);
 enum class Layering : std::uint8_t { kEarly, kLate };
 std::vector<OpSet> layers(const ops::Dependencies& graph, const std::vector<bool>& fits, Layering layering);
 
+// Without operators that fit but only show their operand in another shape to operators of the CPU: on the chip such a
+// RESHAPE (of a mask that is computed from tokens) parts what comes before it from all that follows.
+std::vector<bool> without_views_for_cpu(const ops::Dependencies& graph, const std::vector<bool>& fits);
+
 // The same of what fits beside `taken`, a part that is made already (it can run as one). In execution order; `before`
 // is how many of them run before it.
 struct LayersAround {

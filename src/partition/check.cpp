@@ -12,6 +12,7 @@
 #include "ops/checks.h"
 #include "ops/chip_rules.h"
 #include "ops/inferred_shapes.h"
+#include "ops/own_code.h"
 #include "ops/registry.h"
 #include "ops/static_ops.h"
 #include "partition/dynamic_shapes.h"
@@ -248,6 +249,7 @@ class Checker {
   }
 
   static void check_rank(Case& op) {
+    if (op.context.attributes().get_bool(ops::kOwnMovement)) return;
     // Weights that an op prepares are no batch, even if they have four dimensions.
     const bool is_folded = op.takes_only_constants();
     const auto check = [&](std::string_view role, int i, const ops::Tensor& tensor) {

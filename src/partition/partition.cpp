@@ -130,8 +130,14 @@ class Partitioner {
   OpSet choose_single(const std::vector<bool>& fits) const {
     std::vector<OpSet> candidates = {first_part(graph_, fits)};
     if (options_.choice == PartitionOptions::Choice::kBest) {
-      for (const Layering layering : {Layering::kEarly, Layering::kLate}) {
-        for (OpSet& layer : layers(graph_, fits, layering)) candidates.push_back(std::move(layer));
+      std::vector<std::vector<bool>> choices = {fits};
+      if (std::vector<bool> fewer = without_views_for_cpu(graph_, fits); fewer != fits) {
+        choices.push_back(std::move(fewer));
+      }
+      for (const std::vector<bool>& which : choices) {
+        for (const Layering layering : {Layering::kEarly, Layering::kLate}) {
+          for (OpSet& layer : layers(graph_, which, layering)) candidates.push_back(std::move(layer));
+        }
       }
     }
     OpSet best;

@@ -62,6 +62,33 @@ TEST(AttentionRewrites, SiluIsMarkedAndStays) {
   RewriteOptions off = standard_options();
   off.disable = {"one-pass"};
   EXPECT_EQ(rewritten(model, off).model, model);
+  // What is noted for the chip is no part of a file.
+  EXPECT_TRUE(tflite::write_model(result.model).ok());
+}
+
+// Rotary positions of neighbouring channels: every second one, negated, and in turn with the others.
+TEST(AttentionRewrites, ChannelsInTurn) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 3, 5, 8}, kPlain);
+  const auto every_second = [&](std::int64_t first) {
+    const std::array<std::int64_t, 4> begins = {0, 0, 0, first}, ends = {1, 3, 5, 8}, strides = {1, 1, 1, 2};
+    return builder.add("STRIDED_SLICE", "StridedSliceOptions", {},
+                       {x, ops.int_vector(begins), ops.int_vector(ends), ops.int_vector(strides)}, {1, 3, 5, 4},
+                       kPlain);
+  };
+  const std::int32_t odd = ops.reshape(ops.unary("RELU", every_second(1), kPlain), {1, 3, 5, 4, 1});
+  const std::int32_t even = ops.reshape(every_second(0), {1, 3, 5, 4, 1});
+  ir::Attributes axis;
+  axis.set("axis", std::int64_t{4});
+  axis.set("fused_activation_function", ir::EnumName{"NONE"});
+  const std::int32_t both =
+      builder.add("CONCATENATION", "ConcatenationOptions", axis, {odd, even}, {1, 3, 5, 4, 2}, kPlain);
+  const ir::Model model = builder.finish({ops.reshape(both, {1, 3, 5, 8})});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(difference(model, result.model, 1), 0);
+  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
+  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
 }
 
 }  // namespace

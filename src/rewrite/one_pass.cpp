@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SiLU (LOGISTIC and MUL of the same tensor) in one pass of the chip, by an activation table of its own.
+// SiLU (LOGISTIC and MUL of the same tensor) and a constant number divided by x in one pass of the chip, by an
+// activation table of their own.
 //
-// The operators stay as they are, so that what runs on the CPU runs in any TFLite; the MUL is marked
+// The operators stay as they are, so that what runs on the CPU runs in any TFLite; the MUL or DIV is marked
 // (ops/table_functions.h), and the chip computes it from x alone. The result is rounded once instead of twice and is
 // compared with TFLite's two operators at all 256 values.
 #include <algorithm>
@@ -40,7 +41,37 @@ int largest_difference(const numeric::TableFit& fit, const Affine8& in, const Af
   return largest;
 }
 
+// The number that a DIV divides by something computed; 0: it is no such DIV.
+double numerator_of(const GraphEdit& edit, std::int32_t index) {
+  const ir::Operator& op = edit.op(index);
+  if (op.type != "DIV" || !edit.is_sound(index) || !edit.is_constant(op.inputs[0]) || edit.is_constant(op.inputs[1]) ||
+      op.attributes.get_enum("fused_activation_function", "NONE") != "NONE" ||
+      edit.shape(op.inputs[1]) != edit.shape(op.outputs[0])) {
+    return 0;
+  }
+  const auto affine = edit.affine(op.inputs[0]);
+  const std::span<const std::uint8_t> data = ir::constant_data(edit.model(), edit.tensor(op.inputs[0])).span();
+  if (!affine || data.empty() || !std::equal(data.begin() + 1, data.end(), data.begin())) return 0;
+  const int code = affine->type == ir::DataType::kInt8 ? static_cast<std::int8_t>(data[0]) : data[0];
+  return static_cast<double>(affine->scale) * (code - affine->zero_point);
+}
+
+// Where x is 0 TFLite refuses to divide, and nothing is compared.
+bool mark_division(GraphEdit& edit, std::int32_t index, double numerator) {
+  const std::int32_t x = edit.op(index).inputs[1], y = edit.op(index).outputs[0];
+  const auto in = edit.affine(x), out = edit.affine(y);
+  if (!in || !out || in->type != out->type) return false;
+  ir::Operator marked = edit.op(index);
+  marked.attributes.set(ops::kNumerator, numerator);
+  const numeric::TableFit fit = ops::table_fit(marked, chip_affine(*in), chip_affine(*out));
+  if (fit.error > ops::kLargestTableError) return false;
+  return edit.commit(index, {std::move(marked)}, "one pass by a table", 1);
+}
+
 bool at(GraphEdit& edit, std::int32_t index) {
+  if (const double numerator = numerator_of(edit, index); numerator != 0) {
+    return edit.op(index).attributes.get_float(ops::kNumerator, 0) == 0 && mark_division(edit, index, numerator);
+  }
   const int operand = silu_operand(edit, index);
   if (operand < 0 || edit.op(index).attributes.get_int(ops::kSiluOperand, -1) >= 0 || !edit.fits(index)) return false;
   const std::int32_t x = edit.op(index).inputs[static_cast<std::size_t>(operand)], y = edit.op(index).outputs[0];
@@ -63,8 +94,9 @@ bool at(GraphEdit& edit, std::int32_t index) {
 extern const Rewrite one_pass_rewrite;
 constinit const Rewrite one_pass_rewrite = {
     .info = {.name = "one-pass",
-             .summary = "x * LOGISTIC(x) is computed in one pass of the chip by a table of its own; the model's "
-                        "operators stay.",
+             .summary =
+                 "x * LOGISTIC(x), and a number divided by x, are computed in one pass of the chip by a table of "
+                 "their own; the model's operators stay.",
              .safety = Safety::kRounding,
              .on_by_default = true},
     .at = at};

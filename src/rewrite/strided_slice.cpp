@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // STRIDED_SLICE that leaves out rows or columns (the first layer of YOLOv5, "Focus"): a slice without gaps and then
-// MAX_POOL_2D of single pixels, whose stride may be any. The largest of one number is that number.
+// MAX_POOL_2D of single pixels, whose stride may be any. The largest of one number is that number. One that leaves out
+// channels (rotary positions take every second) is a 1x1 CONV_2D that picks those that are left.
 #include "rewrite/op_list.h"
 #include "rewrite/rewrite_def.h"
 
@@ -22,6 +23,20 @@ std::optional<Range> range_along(const ir::Operator& op, int d, std::int32_t ext
   return Range{from, to - from, stride};
 }
 
+// All of x but for every so-many-th channel.
+bool pick_channels(GraphEdit& edit, std::int32_t index, const Range& channels) {
+  const ir::Operator op = edit.op(index);
+  std::vector<std::int32_t> picked;
+  for (std::int64_t c = channels.begin; c < channels.begin + channels.size; c += channels.stride) {
+    picked.push_back(static_cast<std::int32_t>(c));
+  }
+  OpList list(edit, edit.tensor(op.outputs[0]).name);
+  const std::int32_t y = list.channels_picked(op.inputs[0], picked);
+  if (y < 0) return false;
+  list.reshape(y, edit.shape(op.outputs[0]), op.outputs[0]);
+  return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks channels");
+}
+
 bool at(GraphEdit& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "STRIDED_SLICE" || !edit.is_sound(index) || op.attributes.get_bool("offset")) return false;
@@ -36,10 +51,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
   for (int d = 0; d < 4; ++d) {
     const auto i = static_cast<std::size_t>(d);
     const auto range = range_along(op, d, shape[d], (*begins)[i], (*ends)[i], (*strides)[i]);
-    if (!range || (range->stride != 1 && d != 1 && d != 2)) return false;
+    if (!range || (range->stride != 1 && d == 0)) return false;
     if (result[d] != (range->size + range->stride - 1) / range->stride) return false;
     from.push_back(range->begin);
     sizes[d] = static_cast<std::int32_t>(range->size);
+    if (d < 3 || range->stride == 1) continue;
+    const bool is_whole = sizes[0] == shape[0] && sizes[1] == shape[1] && sizes[2] == shape[2];
+    const bool has_gaps = (*strides)[1] != 1 || (*strides)[2] != 1;
+    return is_whole && !has_gaps && shape[0] == 1 && !edit.fits(index) && pick_channels(edit, index, *range);
   }
   if (((*strides)[1] == 1 && (*strides)[2] == 1) || edit.fits(index)) return false;
   OpList list(edit, edit.tensor(y).name);
@@ -62,7 +81,7 @@ constinit const Rewrite strided_slice_rewrite = {
     .info = {.name = "strided-slice",
              .summary =
                  "STRIDED_SLICE that leaves out rows or columns becomes one that does not, and MAX_POOL_2D of single "
-                 "pixels.",
+                 "pixels; one that leaves out channels, a 1x1 CONV_2D that picks the others.",
              .safety = Safety::kExact,
              .on_by_default = true},
     .at = at};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each pass makes of its pattern, and that it computes the same. The models of movement are in
 // transposes_test.cpp.
+#include <limits>
 #include <numeric>
 
 #include "simplify/test_graph.h"
@@ -114,10 +115,32 @@ TEST(SimplifyPasses, DivisionByOneComputedNumberIsAProduct) {
   const int all = make.reduce("SUM", x, {1, 2, 3}, true);
   const ir::Model one = expect_same(make.finish({make.binary("DIV", x, all)}), kRounding);
   EXPECT_EQ(operators_of(one), "LOGISTIC SUM DIV MUL");
+  // One for each row, as linear attention divides, too; one for each element is no saving.
   Maker many;
   const int z = many.unary("LOGISTIC", many.input({1, 4, 4, 6}));
   const ir::Model each = expect_same(many.finish({many.binary("DIV", z, many.reduce("SUM", z, {3}, true))}), kRounding);
-  EXPECT_EQ(operators_of(each), "LOGISTIC SUM DIV") << "a divisor for each row keeps its range in the division";
+  EXPECT_EQ(operators_of(each), "LOGISTIC SUM DIV MUL");
+  Maker all_of_them;
+  const int a = all_of_them.input({1, 4, 4, 6}), b = all_of_them.unary("LOGISTIC", all_of_them.input({1, 4, 4, 6}));
+  EXPECT_EQ(operators_of(expect_same(all_of_them.finish({all_of_them.binary("DIV", a, b)}), kRounding)),
+            "LOGISTIC DIV");
+}
+
+TEST(SimplifyPasses, AKnownMaskBeforeSoftmaxIsASum) {
+  for (const bool masks_true : {true, false}) {
+    for (const float low : {-std::numeric_limits<float>::infinity(), -1e9f, -5.0f}) {
+      Maker make;
+      const int x = make.input({1, 2, 3, 16});
+      const int condition =
+          make.op("GREATER", "GreaterOptions", {}, {make.numbers({16}), make.number(0)}, {16}, DataType::kBool);
+      const int number = make.number(low);
+      const int chosen = make.op("SELECT_V2", "SelectV2Options", {},
+                                 {condition, masks_true ? number : x, masks_true ? x : number}, {1, 2, 3, 16});
+      const int y = make.op("SOFTMAX", "SoftmaxOptions", Maker::attributes({{"beta", 1.0}}), {chosen}, {1, 2, 3, 16});
+      EXPECT_EQ(operators_of(expect_same(make.finish({y}), kRounding)),
+                low < -100 ? "ADD SOFTMAX" : "SELECT_V2 SOFTMAX");
+    }
+  }
 }
 
 // ---- Folding into layers ----
@@ -283,7 +306,16 @@ TEST(SimplifyPasses, BroadcastsThatHappenAnyway) {
   Maker make;
   const int x = make.input({2, 5}), y = make.input({2, 1});
   const int wide = make.op("BROADCAST_TO", "BroadcastToOptions", {}, {y, make.ints({2, 5})}, {2, 5});
-  EXPECT_EQ(operators_of(expect_same(make.finish({make.binary("DIV", x, wide)}), 0)), "DIV");
+  EXPECT_EQ(operators_of(expect_same(make.finish({make.binary("SUB", x, wide)}), 0)), "SUB");
+}
+
+// A mask of padded tokens: repeated for all heads, multiplied, then added.
+TEST(SimplifyPasses, BroadcastsGoBehindSingleNumbers) {
+  Maker make;
+  const int x = make.input({2, 3, 5}), y = make.input({1, 1, 5});
+  const int wide = make.op("BROADCAST_TO", "BroadcastToOptions", {}, {y, make.ints({2, 1, 5})}, {2, 1, 5});
+  const int sum = make.binary("ADD", x, make.binary("MUL", wide, make.number(3)));
+  EXPECT_EQ(operators_of(expect_same(make.finish({sum}), 0)), "MUL ADD");
 }
 
 TEST(SimplifyPasses, EqualPiecesAreASplit) {

@@ -60,13 +60,15 @@ bool simplify_division(Graph& graph, OpId id) {
   return true;
 }
 
-// a / b, where b is one computed number (a global response normalization), is a * (1 / b): one division instead of
-// many, and of a single number, which the quantizer gives a range of its own.
-bool divide_by_number(Graph& graph, OpId id) {
+// a / b, where b is one computed number (a global response normalization) or one for many elements of a (the sums by
+// which linear attention divides), is a * (1 / b): few divisions instead of many, of numbers that the quantizer gives a
+// range of their own, and a function of one variable, which the Edge TPU has a table for.
+bool divide_by_few(Graph& graph, OpId id) {
   if (!graph.is(id, "DIV")) return false;
   const TensorId x = graph.op(id).inputs[0], divisor = graph.op(id).inputs[1], y = graph.op(id).outputs[0];
   if (graph.is_constant(x) || graph.is_constant(divisor) || !is_float(graph, divisor)) return false;
-  if (graph.shape(divisor).elements() != 1 || graph.shape(x) != graph.shape(y) || graph.shape(y).elements() == 1) {
+  constexpr std::int64_t kMany = 4;
+  if (graph.shape(divisor).elements() * kMany > graph.shape(y).elements() || graph.shape(x) != graph.shape(y)) {
     return false;
   }
   const TensorId one = graph.add_floats({1.0f}, {}, "reef/one");
@@ -98,7 +100,7 @@ bool divide_by_constant(Graph& graph, OpId id) {
 bool at(Graph& graph, OpId id) {
   if (!is_float(graph, graph.op(id).outputs[0])) return false;
   return simplify_square(graph, id) || simplify_power(graph, id) || simplify_division(graph, id) ||
-         divide_by_constant(graph, id) || divide_by_number(graph, id);
+         divide_by_constant(graph, id) || divide_by_few(graph, id);
 }
 
 }  // namespace
@@ -106,7 +108,7 @@ bool at(Graph& graph, OpId id) {
 extern const Pass powers_pass;
 constinit const Pass powers_pass = {
     .name = "powers",
-    .summary = "Squares, roots and divisions by roots, constants and single numbers in one form each.",
+    .summary = "Squares, roots and divisions by roots, constants and few numbers in one form each.",
     .at = at};
 
 }  // namespace reef::simplify

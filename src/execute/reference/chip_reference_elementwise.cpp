@@ -255,6 +255,7 @@ Status by_table(ChipOp& op, numeric::ChipFunction (*function)(float output_scale
 }
 // By a table of Reef's own (ops/table_functions.h).
 Status by_fitted_table(ChipOp& op) {
+  if (!ops::table_function(op.op())) return unsupported("it is no function of one operand");
   const std::size_t operand = ops::table_operand(op.op());
   REEF_ASSIGN_OR_RETURN(const ChipQuantization from, op.quantization(op.input(operand)));
   REEF_ASSIGN_OR_RETURN(const ChipQuantization to, op.quantization(op.output()));
@@ -312,6 +313,7 @@ std::vector<ChipOpEntry> chip_elementwise_ops() {
           {"PRELU", prelu, 2},
           {"RSQRT", rsqrt},
           {"GELU", by_fitted_table},
+          {"DIV", by_fitted_table},
           {"SQUARED_DIFFERENCE", squared_difference, 2}};
 }
 

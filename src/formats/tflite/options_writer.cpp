@@ -172,11 +172,16 @@ Result<uoffset_t> write_outside(FlatBufferBuilder& builder, const OptionField& f
 
 bool is_scalar(const OptionField& field) { return field.kind <= FieldKind::kEnum; }
 
+// Attributes that Reef's stages note for each other: how the chip computes an operator that stays as it is. No file has
+// them.
+constexpr std::string_view kOwnNotes = "reef_";
+
 }  // namespace
 
 Result<uoffset_t> write_options(FlatBufferBuilder& builder, const OptionTable& table,
                                 const ir::Attributes& attributes) {
   for (const ir::Attribute& attribute : attributes) {
+    if (attribute.name.starts_with(kOwnNotes)) continue;
     bool known = false;
     for (const OptionField& field : table.fields) known = known || field.name == attribute.name;
     REEF_REQUIRE(known, "{} has no attribute '{}'", table.name, attribute.name);
