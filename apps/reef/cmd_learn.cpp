@@ -19,6 +19,7 @@
 #include "device_options.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
+#include "json_output.h"
 #include "learn/head.h"
 #include "learn_report.h"
 #include "limit_flags.h"
@@ -70,7 +71,7 @@ Status learn(LearnArguments arguments) {
   const compiler::LearnedFiles& files = report.files;
   if (arguments.json) {
     const Json json = compiler::learned_json(options, report.result, files.model_path, files.labels_path);
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(json);
   } else {
     print_learned(options, report.result, files.model_path, files.labels_path);
   }
@@ -205,7 +206,7 @@ Status split_file(const SplitArguments& arguments) {
         {"classes", head->classes},
         {"extractor", {{"path", arguments.extractor}, {"operators", below}}},
         {"head", {{"path", arguments.head}, {"operators", graph.operators.size() - below}}}};
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(json);
     return ok_status();
   }
   print_text("cut at '{}' {} {}: head {}, {} classes\n", printable(embedding.name), ir::type_name(embedding.type),

@@ -37,6 +37,9 @@ CLI::Validator between(double least, double most);
 CLI::Validator not_negative();
 CLI::Validator positive();
 
+// --help of the command that was asked for, for the width of the terminal.
+std::string help_of(const CLI::App& app);
+
 // One sentence about a command line that `app` could not parse.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
