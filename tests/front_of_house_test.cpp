@@ -11,6 +11,7 @@
 #include "formats/image/image.h"
 #include "formats/tflite/writer.h"
 #include "quantized_model.h"
+#include "zoo.h"
 
 namespace reef::testing {
 namespace {
@@ -192,14 +193,43 @@ TEST_F(FrontOfHouse, DamagedPicturesAreLeftOutByName) {
   EXPECT_TRUE(says(outcome, "2 left out as damaged: aaa_broken.jpg, cut.png")) << outcome.text;
 }
 
+// Pixels from 0 to 255, where the model was trained with 0 to 1: it is sure of the same few classes whatever it is
+// shown.
 TEST_F(FrontOfHouse, WrongPreprocessingIsNoticed) {
-  const std::string quantize = "quantize " + kModels + "cifar_resnet8.onnx -o " + path("c.tflite");
-  // Pictures named by class are not to be had for it; the creatures' float model is given the wrong numbers instead.
-  const Outcome outcome =
-      reef("quantize " + kModels + "reef_creatures_float.tflite --data " + kModels + "images -o " + path("o.tflite"));
+  const std::string quantize =
+      "quantize " + kModels + "reef_creatures_float.tflite --data " + kModels + "images -o " + path("o.tflite");
+  const Outcome outcome = reef(quantize);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
   EXPECT_TRUE(says(outcome, "preprocessing is a guess")) << outcome.text;
-  (void)quantize;
+  // If the guess is wrong, the right one is named; if it is right, nothing is.
+  const bool is_right = says(outcome, "preprocessing: scale=1/255 (");
+  EXPECT_EQ(says(outcome, "it is probably wrong: with --preprocess unit"), !is_right) << outcome.text;
+  EXPECT_FALSE(says(reef(quantize + " --preprocess unit"), "it is probably wrong"));
+}
+
+// Networks that were trained with numbers from -1 to 1, and samples without labels.
+TEST_F(FrontOfHouse, TheLikelyPresetIsNamed) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  for (const char* name : {"cifar_resnet8", "cifar_mobilenetv2"}) {
+    const Outcome outcome =
+        reef(fmt::format("quantize {}/onnx/{}.onnx --data {}/data/cifar10_eval.npz --limit 40 --held-back 0 -o {}", zoo,
+                         name, zoo, path("o.tflite")));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    EXPECT_TRUE(says(outcome, "it is probably wrong: with --preprocess tf")) << outcome.text;
+    EXPECT_TRUE(says(outcome, "next       the same with --preprocess tf")) << outcome.text;
+  }
+}
+
+// A recurrent network that its rewrites would bring to the chip, and make slower.
+TEST_F(FrontOfHouse, RewritesThatCostTimeAreNotMade) {
+  REEF_SKIP_WITHOUT_ZOO(zoo);
+  const std::string model = zoo + "/onnx/fashion_gru.onnx";
+  const Outcome usual = reef("check " + model), forced = reef("check --all-rewrites " + model);
+  EXPECT_TRUE(says(usual, "are not made because the model would take")) << usual.text;
+  EXPECT_TRUE(says(usual, "Once quantized: Not worth it")) << usual.text;
+  EXPECT_FALSE(says(forced, "are not made because")) << forced.text;
+  const auto fast = json("check --json " + model), slow = json("check --json --all-rewrites " + model);
+  EXPECT_LT(fast["predicted_ms"], slow["predicted_ms"]);
 }
 
 // ---- The command line ----

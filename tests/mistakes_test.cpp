@@ -42,7 +42,7 @@ const std::vector<Mistake>& mistakes() {
       {"one letter too many in an option", "run INT8 --imagee PICTURE", 2, {"did you mean --image?"}},
       {"a minus for an underscore", "compile INT8 --out-dir FOLDER", 2, {"did you mean --out_dir?"}},
       {"a float model without samples", "compile FLOAT -o FOLDER", 1, {"float", "--data"}},
-      {"an ONNX model without samples", "compile ONNX -o FOLDER", 1, {"is a float model", "--data FOLDER"}},
+      {"an ONNX model without samples", "compile ONNX -o FOLDER", 1, {"is a float model", "give typical samples with --data"}},
       {"samples that are not there", "compile FLOAT --data FOLDER/nothing -o FOLDER", 1, {"FOLDER/nothing"}},
       {"a folder without pictures", "quantize FLOAT --data FOLDER/hollow -o FOLDER/o.tflite", 1, {"holds no pictures"}},
       {"nothing but damaged pictures", "quantize FLOAT --data FOLDER/damaged -o FOLDER/o.tflite", 1, {"bad.jpg"}},

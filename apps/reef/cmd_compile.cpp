@@ -56,7 +56,7 @@ constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
 // Google's own options, with Google's names.
 void add_googles_options(CLI::App& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
-  command.add_option("-o,--out_dir", how.out_dir,
+  command.add_option("-o,--out_dir,--output", how.out_dir,
                      "Folder for the compiled model and its log (default: the current one), or the compiled file "
                      "itself, a name that ends with .tflite");
   command.add_flag("-s,--show_operations", arguments.show_operations, "Also print the table of operations of the log");

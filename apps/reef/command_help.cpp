@@ -48,7 +48,8 @@ std::string placeholder(const CLI::Option& option, const std::vector<std::string
   return std::find(kFiles.begin(), kFiles.end(), name) != kFiles.end() ? "FILE" : upper(name);
 }
 
-OptionHelp option_help(const CLI::Option& option) {
+// `as_positional`: an option may be given by name or by place.
+OptionHelp option_help(const CLI::Option& option, bool as_positional) {
   OptionHelp help;
   help.description = option.get_description();
   help.group = option.get_group().empty() ? kMainGroup : option.get_group();
@@ -56,7 +57,7 @@ OptionHelp option_help(const CLI::Option& option) {
   help.choices = choices_of(option.get_type_name());
   for (const std::string& name : option.get_snames()) help.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) help.names.push_back("--" + name);
-  if (option.get_positional()) {
+  if (as_positional) {
     help.names.clear();
     help.value = upper(option.get_name(true));
     if (option.get_expected_max() > 1) help.value += "...";
@@ -175,7 +176,15 @@ CommandHelp describe(const CLI::App& app, const std::string& path) {
   help.path = path;
   help.description = app.get_description();
   help.footer = app.get_footer();
-  for (const CLI::Option* option : app.get_options()) help.options.push_back(option_help(*option));
+  for (const CLI::Option* option : app.get_options()) {
+    const bool has_name = !option->get_lnames().empty() || !option->get_snames().empty();
+    if (option->get_positional()) help.options.push_back(option_help(*option, /*as_positional=*/true));
+    if (!has_name) continue;
+    help.options.push_back(option_help(*option, /*as_positional=*/false));
+    if (!option->get_positional()) continue;
+    help.options.back().is_required = false;
+    help.options.back().description = "The same by name";
+  }
   std::stable_sort(help.options.begin(), help.options.end(),
                    [](const OptionHelp& a, const OptionHelp& b) { return a.names.empty() > b.names.empty(); });
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -230,7 +239,9 @@ std::string man_page_name(const CommandHelp& command) {
 
 std::string man_page(const CommandHelp& command, const std::string& version) {
   const std::string name = man_page_name(command);
-  std::string text = fmt::format(".TH {} 1 \"\" \"Reef {}\" \"Reef\"\n", upper(name), version);
+  std::string title = upper(name);
+  std::replace(title.begin(), title.end(), '_', '-');
+  std::string text = fmt::format(".TH {} 1 \"\" \"Reef {}\" \"Reef\"\n", title, version);
   text += fmt::format(".SH NAME\n{} \\- {}\n", troff(name), troff(first_line(command.description)));
   text += fmt::format(".SH SYNOPSIS\n.B {}\n", troff(usage_line(command)));
   text += fmt::format(".SH DESCRIPTION\n{}\n", troff(command.description));

@@ -29,7 +29,7 @@ CLI::Validator one_of(const std::map<std::string, Enum>& meanings) {
         if (problem.empty()) text = std::to_string(static_cast<int>(meanings.at(text)));
         return problem;
       },
-      "");
+      is_known.get_description());
 }
 
 // The value is a number in this range, ends included.

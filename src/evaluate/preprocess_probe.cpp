@@ -128,7 +128,9 @@ Result<PreprocessProbe> probe_preprocess(const std::shared_ptr<const ir::Model>&
   REEF_ASSIGN_OR_RETURN(const auto dataset, data::Dataset::open(options, *model));
   if (!dataset->holds_pictures()) return probe;
   const bool has_truth = !is_detector && dataset->has_truth();
-  probe.measure = is_detector ? "mean score of the best box" : has_truth ? "right answers" : "nats that answers tell";
+  probe.measure = is_detector ? "mean score of the best box"
+                  : has_truth ? "share of right answers"
+                              : "information in the answers, in nats,";
   REEF_ASSIGN_OR_RETURN(probe.chosen, figure_of(model, options, task, has_truth, run));
   const auto try_preset = [&](const char* name) -> Status {
     options.preprocess = name;

@@ -24,7 +24,7 @@ struct ProbedPreset {
 };
 
 struct PreprocessProbe {
-  std::string measure;                // "right answers", "information in the answers, nats", "score of the best box"
+  std::string measure;                // "share of right answers", "mean score of the best box" ...
   std::vector<ProbedPreset> presets;  // best first
   double chosen = 0;                  // the figure of what `options` choose
   // The preset that is clearly better than what was chosen; empty: none is.
