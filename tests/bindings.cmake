@@ -19,6 +19,14 @@ gtest_discover_tests(delegate_tests DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
 add_test(NAME tflite_clients COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_clients.py ${CMAKE_BINARY_DIR})
 set_tests_properties(tflite_clients PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3000)
 
+# Programs written for Coral, as they are.
+add_test(NAME coral_programs COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_coral_programs.py ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+set_tests_properties(coral_programs PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+
+# Ultralytics' exporter, where it is installed.
+add_test(NAME ultralytics COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_ultralytics.py ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+set_tests_properties(ultralytics PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3000)
+
 # pyusb with virtual sticks, where it is installed (PyPI: pyusb).
 add_test(NAME pyusb COMMAND reef virtual-usb -- ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/clients/pyusb_client.py)
 set_tests_properties(pyusb PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)

@@ -31,7 +31,7 @@ TEST_F(CommandLineCodegen, CompileVerifiesAtBothLevels) {
   for (const char* level : {"", "-O0", "-O1", "-O 1"}) {
     const Outcome outcome = compile(level);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-    EXPECT_TRUE(says(outcome, "net.tflite: verified")) << outcome.text;
+    EXPECT_TRUE(says(outcome, "verified     on the virtual Edge TPU: 1440 values")) << outcome.text;
     EXPECT_TRUE(says(outcome, "Not run on silicon")) << outcome.text;
     const Outcome checked = reef("verify " + source_ + " " + compiled_);
     EXPECT_EQ(checked.exit_code, 0) << checked.text;

@@ -61,8 +61,8 @@ def help_of(reef, command):
 
 
 def subcommands_of(text):
-    part = text.split("\nSubcommands:\n", 1)
-    return re.findall(r"^  ([a-z-]+) ", part[1].split("\n\n")[0], re.M) if len(part) == 2 else []
+    part = text.split("\nCommands:\n", 1)
+    return re.findall(r"^  ([a-z-]+)(?: |$)", part[1].split("\n\n")[0], re.M) if len(part) == 2 else []
 
 
 def collect(reef):
@@ -71,8 +71,8 @@ def collect(reef):
     while waiting:
         command = waiting.pop()
         text = help_of(reef, command)
-        lines = re.findall(r"^  (-\S+)", text, re.M)  # "-o,--output"
-        options[command] = {name for line in lines for name in line.split(",")}
+        lines = re.findall(r"^  (?:    )?(-.*?)(?:  |$)", text, re.M)  # "  -o, --output FILE", "      --json"
+        options[command] = {name for line in lines for name in re.findall(r"(?<!\S)--?[A-Za-z][\w-]*", line)}
         waiting += [f"{command} {name}".strip() for name in subcommands_of(text)]
     return options
 

@@ -11,7 +11,7 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build flatbuffers-compiler libflatbuffers-dev libfmt-dev nlohmann-json3-dev libcli11-dev libstb-dev
        libprotobuf-dev protobuf-compiler zlib1g-dev)
-test=(libgtest-dev libonnx-testdata python3 python3-numpy python3-venv pkg-config libusb-1.0-0-dev)
+test=(libgtest-dev libonnx-testdata python3 python3-numpy python3-venv pkg-config libusb-1.0-0-dev libwebp7)
 format=(clang-format)
 fuzz=(clang libclang-rt-dev)
 arm64=(g++-aarch64-linux-gnu qemu-user googletest)

@@ -13,6 +13,7 @@
 #include "formats/darwinn/listing.h"
 #include "formats/darwinn/reader.h"
 #include "isa/combination.h"
+#include "json_output.h"
 #include "limit_flags.h"
 
 namespace reef::app {
@@ -84,7 +85,7 @@ Status audit_model(const AuditArguments& arguments) {
                arguments.model);
   if (arguments.json) {
     const Json json = {{"model", arguments.model}, {"sound", unsound == 0}, {"edge_tpu_ops", parts}};
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(json);
   }
   std::fflush(stdout);
   if (unsound == 0) return ok_status();
@@ -125,7 +126,7 @@ Status list_novelties(const AuditArguments& arguments) {
   }
   if (arguments.json) {
     const Json json = {{"model", arguments.model}, {"novel", count}, {"counted_files", files}, {"programs", programs}};
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(json);
     return ok_status();
   }
   print_text("{}: {} combinations of fields that none of {} public files of Google's compilers has\n", arguments.model,

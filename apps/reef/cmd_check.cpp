@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef check: what of a model runs on the Edge TPU, and for the rest why not and what to do.
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +11,7 @@
 #include "console.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
+#include "json_output.h"
 #include "limit_flags.h"
 #include "plan_options.h"
 #include "report/check_report.h"
@@ -27,12 +25,11 @@ struct CheckFlags {
   FrontEndFlags front_end;
   bool json = false;
   bool all_ops = false;
+  bool all_links = false;  // --link all
   bool strict = false;
   LimitFlags limits;
   std::string rewritten;  // where the model with its rewrites goes; empty: nowhere
 };
-
-bool is_terminal() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 
 Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
   REEF_RETURN_IF_ERROR(compiler::check_files({{flags.rewritten}, {flags.model}, {}, {}}));
@@ -43,10 +40,9 @@ Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
   if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*checked.plan.model, flags.rewritten));
   const report::CheckSubject subject = checked.subject();
   if (flags.json) {
-    using Json = nlohmann::ordered_json;
-    print_exact("{}\n", report::check_json(subject).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(report::check_json(subject));
   } else {
-    print_exact("{}", report::check_text(subject, {is_terminal(), flags.all_ops}));
+    print_exact("{}", report::check_text(subject, {has_colour(), flags.all_ops, flags.all_links}));
   }
   const partition::Partition& division = checked.plan.partition;
   const auto left = division.ops.size() - static_cast<std::size_t>(division.chip_op_count());
@@ -74,8 +70,12 @@ void add_check(CLI::App& app, Action& action) {
   add_limit_flags(*command, flags->limits);
   command->add_flag("--strict", flags->strict, "Exit with 1 if an operator stays on the CPU");
   command->add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
-  command->footer("Example:\n  reef check models/reef_creatures_int8.tflite");
+  command->footer(
+      "Float models are judged as if they were quantized. --link all compares links and hosts.\n"
+      "Example:\n  reef check models/reef_creatures_int8.tflite --link all");
   command->callback([flags, &action] {
+    flags->all_links = flags->plan.link == "all";
+    if (flags->all_links) flags->plan.link.clear();
     const auto options = plan_options(flags->plan);
     if (!options.ok()) throw CLI::ValidationError(options.status().message());
     action = [flags, options = *options] { return check_file(*flags, options); };

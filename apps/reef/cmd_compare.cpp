@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef compare: which layers a quantized model loses its accuracy in, and what to do about it.
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/shell_word.h"
 #include "commands.h"
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
@@ -14,8 +18,11 @@
 #include "data_options.h"
 #include "evaluate/compare.h"
 #include "front_end_flags.h"
+#include "ir/describe.h"
+#include "json_output.h"
 #include "limit_flags.h"
 #include "progress.h"
+#include "report/summary.h"
 #include "simplify/simplify.h"
 #include "usage.h"
 
@@ -61,6 +68,43 @@ Result<data::ChosenPreprocess> preprocess_for_both(const std::string& text, cons
   return data::choose_preprocess("", float_model, 0);
 }
 
+// What a layer does alone is worth naming from this share of all on.
+constexpr double kMainShare = 0.25;
+
+report::Summary summary_of(const CompareArguments& arguments, const evaluate::Comparison& comparison) {
+  constexpr double kGoodDb = 30, kFairDb = 20;
+  report::Summary summary;
+  double worst = std::numeric_limits<double>::infinity();
+  for (const evaluate::OutputReport& output : comparison.outputs) {
+    const double db = output.error.sqnr_db();
+    if (!std::isnan(db)) worst = std::min(worst, db);
+  }
+  const std::string figure = std::isinf(worst) ? "they are equal" : fmt::format("{:.1f} dB", worst);
+  summary.tone = worst >= kGoodDb   ? report::Tone::kGood
+                 : worst >= kFairDb ? report::Tone::kNeutral
+                                    : report::Tone::kBad;
+  summary.verdict = fmt::format("{} ({}, measured on {} samples)",
+                                worst >= kGoodDb   ? "Nothing is wrong: outputs are close to the float model's"
+                                : worst >= kFairDb ? "A little is lost: outputs differ from the float model's"
+                                                   : "Accuracy is lost: outputs are far from the float model's",
+                                figure, comparison.samples);
+  if (!comparison.ranking.empty()) {
+    const evaluate::LayerReport& layer = comparison.layers[comparison.ranking[0]];
+    summary.add("worst layer", fmt::format("{} '{}'{}", layer.type, ir::describe_name(layer.name),
+                                           comparison.effect_samples > 0
+                                               ? fmt::format(", {:.0f} % of all layers' effect", 100 * layer.share)
+                                               : ""));
+    if (worst < kGoodDb && layer.share >= kMainShare && !layer.advice.empty()) summary.add("do", layer.advice[0]);
+  }
+  summary.add("page", arguments.output);
+  if (worst >= kGoodDb) {
+    summary.add("next", fmt::format("reef compile {}", shell_word(arguments.quantized)));
+  } else if (arguments.output.empty()) {
+    summary.add("next", "the same with -o report.html: every layer with its distribution");
+  }
+  return summary;
+}
+
 Status run_compare(CompareArguments arguments) {
   REEF_REQUIRE(arguments.float_model != arguments.quantized, "both models are the same file");
   REEF_RETURN_IF_ERROR(compiler::check_files(
@@ -94,13 +138,17 @@ Status run_compare(CompareArguments arguments) {
         arguments.output, evaluate::comparison_html(*comparison, arguments.float_model, arguments.quantized)));
   }
   if (arguments.json) {
-    print_exact("{}", evaluate::comparison_json(*comparison, arguments.float_model, arguments.quantized));
+    print_json_text(evaluate::comparison_json(*comparison, arguments.float_model, arguments.quantized));
     return ok_status();
   }
   constexpr std::size_t kShown = 12;
+  const report::Summary summary = summary_of(arguments, *comparison);
+  print_exact("{}", report::verdict_line(summary, has_colour()));
   print_text("{}", evaluate::comparison_text(*comparison, arguments.all ? 0 : kShown));
-  print_text("{:.1f} s (measured){}\n", comparison->seconds,
-             arguments.output.empty() ? "" : fmt::format("; written to {}", arguments.output));
+  print_text(
+      "own dB: signal over the layer's own rounding; cum dB: over all that came before it too. {:.1f} s (measured)\n",
+      comparison->seconds);
+  print_exact("{}", report::closing_lines(summary, has_colour()));
   return ok_status();
 }
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef compile, and the same under the name of Google's compiler.
 //
-// Standard output is Google's, letter by letter: scripts read it. What Reef itself has to say goes to standard error.
+// Under Google's name standard output is Google's, letter by letter, because scripts read it, and what Reef itself has
+// to say goes to standard error. `reef compile` answers in Reef's own words: a verdict and aligned figures.
 #include <cstdio>
+#include <cstdlib>
+#include <iterator>
 #include <memory>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -20,6 +25,7 @@
 #include "compiler/google_text.h"
 #include "console.h"
 #include "explanation_report.h"
+#include "json_output.h"
 #include "limit_flags.h"
 #include "plan_options.h"
 #include "quantize_report.h"
@@ -50,7 +56,7 @@ constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
 // Google's own options, with Google's names.
 void add_googles_options(CLI::App& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
-  command.add_option("-o,--out_dir", how.out_dir,
+  command.add_option("-o,--out_dir,--output", how.out_dir,
                      "Folder for the compiled model and its log (default: the current one), or the compiled file "
                      "itself, a name that ends with .tflite");
   command.add_flag("-s,--show_operations", arguments.show_operations, "Also print the table of operations of the log");
@@ -63,7 +69,7 @@ void add_googles_options(CLI::App& command, CompileArguments& arguments) {
                      "Names of tensors, with commas between them, that end the part for the Edge TPU");
   command
       .add_option("-n,--num_segments", how.segments,
-                  "Cut the model into so many, for a pipeline of Edge TPUs; balanced by predicted latency")
+                  "Split the model into N segments, for a pipeline of Edge TPUs; balanced by predicted latency")
       ->check(between(1, 1024))
       ->capture_default_str();
   command.add_flag("-d,--search_delegate", how.search,
@@ -97,7 +103,7 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
       "Run the result on the virtual device against the chip's arithmetic on the CPU, and fail on any difference "
       "(default: if that takes a few seconds)");
   command.add_flag_callback(
-      "--no-verify", [&how] { how.verify = compiler::Verify::kNever; }, "Do not");
+      "--no-verify", [&how] { how.verify = compiler::Verify::kNever; }, "Skip verification");
   command.add_flag("--keep-signatures", how.keep_signatures,
                    "Keep the model's signatures (Google's compiler drops them)");
   command
@@ -151,6 +157,13 @@ Status for_each_file(const compiler::CompileResult& result, const Use& use) {
   return ok_status();
 }
 
+// The table of the log, without the lines of Google's compiler above it.
+Status print_operations(const compiler::CompiledFile& file) {
+  const std::size_t table = file.log_content.find("\n\n");
+  print_text("{}\n", table == std::string::npos ? file.log_content : file.log_content.substr(table + 2));
+  return ok_status();
+}
+
 Status print_stage(CompileArguments arguments) {
   if (is_planning(arguments.stop_after)) return print_plans(arguments);
   arguments.how.verify = compiler::Verify::kNever;
@@ -180,27 +193,31 @@ Status compile_models(CompileArguments arguments, int& exit_code) {
   how.budget = how.plan.budget = budget_of(arguments.quantize.limits);
   how.write = arguments.stop_after.empty();
   how.cache_order = cache_order(arguments.plan);
-  REEF_ASSIGN_OR_RETURN(const bool is_usable, quantize_sources(how, arguments.dumps, arguments.quantize,
-                                                               !arguments.json && !arguments.quiet));
+  REEF_ASSIGN_OR_RETURN(const QuantizedSources sources, quantize_sources(how, arguments.dumps, arguments.quantize,
+                                                                         !arguments.json && !arguments.quiet));
   if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
   const bool prints = !arguments.json && !arguments.quiet;
-  if (prints) print_text("{}", compiler::version_line());
+  if (prints && arguments.is_googles) print_text("{}", compiler::version_line());
   std::fflush(stdout);
   const compiler::CompileResult result = compiler::compile(how);
   if (arguments.json) {
     Json json = compiler::compile_json(how, result);
     if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(result, json));
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-  } else if (prints) {
-    print_text("{}", compiler::console_text(how, result, arguments.show_operations, !arguments.is_googles));
+    print_json(json);
+  } else if (prints && arguments.is_googles) {
+    print_text("{}", compiler::console_text(how, result, arguments.show_operations, false));
+  } else if (prints && result.ok()) {
+    print_error("{}", own_compile_notes(result));
+    if (arguments.show_operations) REEF_RETURN_IF_ERROR(for_each_file(result, print_operations));
+    print_exact("{}", compile_text(how, result, sources.accuracy, has_colour()));
   }
   if (arguments.explain && !arguments.json && result.ok()) {
     REEF_RETURN_IF_ERROR(for_each_file(result, print_explanation));
   }
   std::fflush(stdout);
   if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
-  exit_code = result.has_file_without_chip() ? kExitNothingOnChip : is_usable ? 0 : kExitNotUsable;
-  print_error("{}", compile_notes(how, result, !prints));
+  exit_code = result.has_file_without_chip() ? kExitNothingOnChip : sources.are_usable ? 0 : kExitNotUsable;
+  if (arguments.is_googles || !prints) print_error("{}", compile_notes(how, result, !prints));
   return for_each_file(result, [&](const compiler::CompiledFile& file) { return write_dumps(arguments, file); });
 }
 
@@ -233,7 +250,8 @@ constexpr char kFooter[] =
 void add_compile(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<CompileArguments>();
   CLI::App* command = app.add_subcommand(
-      "compile", "Compile quantized models for the Edge TPU, with the options and output of Google's edgetpu_compiler");
+      "compile",
+      "Compile models for the Edge TPU, with the options of Google's edgetpu_compiler; float ones with --data");
   command
       ->add_option("model", arguments->how.models,
                    "Quantized .tflite files; with --data also float ones and .onnx. Several share the chip's memory")
@@ -244,6 +262,7 @@ void add_compile(CLI::App& app, Action& action) {
   add_quantizer_options(*command, arguments->quantize);
   add_front_end_flags(*command, arguments->quantize.front_end);
   add_threads_option(*command, arguments->quantize);
+  add_verbose_option(*command, arguments->quantize);
   command->footer(fmt::format(kFooter, "reef compile"));
   command->callback([arguments, &action] {
     const auto options = plan_options(arguments->plan);
@@ -255,6 +274,17 @@ void add_compile(CLI::App& app, Action& action) {
     };
   });
 }
+
+namespace {
+
+// Words of $REEF_COMPILE_FLAGS, for programs that call the compiler and cannot be told to pass flags.
+std::vector<std::string> flags_of_environment() {
+  const char* const text = std::getenv("REEF_COMPILE_FLAGS");
+  std::istringstream words(text == nullptr ? "" : text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+}  // namespace
 
 int edgetpu_compiler_main(int argc, char** argv) {
   constexpr int kFailure = 1;
@@ -268,8 +298,11 @@ int edgetpu_compiler_main(int argc, char** argv) {
   add_googles_options(command, arguments);
   add_reefs_options(command, arguments);
   command.footer(fmt::format(kFooter, "edgetpu_compiler"));
+  std::vector<std::string> words = flags_of_environment();
+  if (!words.empty()) print_error("reef: REEF_COMPILE_FLAGS adds {}\n", fmt::join(words, " "));
+  words.insert(words.end(), argv + 1, argv + argc);
   try {
-    command.parse(argc, argv);
+    command.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& error) {
     print_text("{}", compiler::version_line());
     std::fflush(stdout);

@@ -19,6 +19,7 @@
 #include "formats/tflite/writer.h"
 #include "framework_converter.h"
 #include "ir/describe.h"
+#include "json_output.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
 
@@ -121,9 +122,9 @@ Ending convert_and_quantize(ConvertOptions& options) {
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
   arguments.request.output = options.output;
   if (options.json) {
-    print_exact("{}\n", compiler::quantize_json(arguments.request, outcome));
+    print_json_text(compiler::quantize_json(arguments.request, outcome));
   } else {
-    print_text("{}", quantize_text(arguments.request, outcome));
+    print_quantize_report(arguments.request, outcome, arguments.verbose);
   }
   print_quantize_warnings(outcome);
   return {ok_status(), outcome.result.lost.empty() ? 0 : kExitNotUsable};
@@ -156,7 +157,7 @@ Ending convert(ConvertOptions options) {
   REEF_ASSIGN_OR_RETURN(const Bytes file, tflite::write_bytes(result.model));
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, result.origins, result.model)));
   if (options.json) {
-    print_exact("{}\n", summary_json(options, result, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(summary_json(options, result, file.size()));
   } else {
     print_summary(options, result, file.size());
   }
@@ -182,6 +183,7 @@ void add_convert(CLI::App& app, Action& action) {
   add_data_options(*command, options->quantize);
   add_quantizer_options(*command, options->quantize);
   add_threads_option(*command, options->quantize);
+  add_verbose_option(*command, options->quantize);
   constexpr double kLongest = 3600;  // of a file made to keep us busy; --data may take longer, and then says so
   options->quantize.limits.seconds = kLongest;
   add_limit_flags(*command, options->quantize.limits);

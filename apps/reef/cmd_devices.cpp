@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "console.h"
 #include "device_trial_report.h"
+#include "json_output.h"
 #include "runtime/devices.h"
 
 namespace reef::app {
@@ -64,7 +65,7 @@ Status list_devices(bool json) {
   }
   if (json) {
     for (std::size_t i = 0; i < rows.size(); ++i) list.push_back(row_json(rows[i], i, i < offered.size()));
-    print_exact("{}\n", Json({{"devices", list}, {"notes", real.notes}}).dump(2));
+    print_json(Json({{"devices", list}, {"notes", real.notes}}));
     return ok_status();
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {

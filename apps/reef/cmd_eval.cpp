@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reef eval: how good a model is on data, as one figure with its standard error.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/shell_word.h"
 #include "commands.h"
 #include "compiler/front_end.h"
 #include "console.h"
@@ -14,8 +16,10 @@
 #include "device_options.h"
 #include "evaluate/evaluation.h"
 #include "front_end_flags.h"
+#include "json_output.h"
 #include "limit_flags.h"
 #include "progress.h"
+#include "report/summary.h"
 #include "usage.h"
 
 namespace reef::app {
@@ -37,8 +41,8 @@ struct EvalArguments {
   LimitFlags limits = LimitFlags::for_data();
 };
 
-void print_json(const EvalArguments& arguments, const data::Dataset& dataset, const evaluate::Evaluation& result,
-                const runtime::Placement& place, int threads) {
+void print_evaluation(const EvalArguments& arguments, const data::Dataset& dataset, const evaluate::Evaluation& result,
+                      const runtime::Placement& place, int threads) {
   const evaluate::Figure& figure = result.figure;
   Json json = {{"model", arguments.model},  {"data", arguments.data.dataset.path},
                {"samples", result.samples}, {"metric", figure.metric},
@@ -55,7 +59,7 @@ void print_json(const EvalArguments& arguments, const data::Dataset& dataset, co
                   {"seconds", result.run.seconds},
                   {"mean_inference_ms", 1000 * result.run.inference_seconds / static_cast<double>(result.samples)}};
   json["notes"] = result.run.notes;
-  print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_json(json);
 }
 
 void print_figure(const evaluate::Evaluation& result) {
@@ -70,6 +74,43 @@ void print_figure(const evaluate::Evaluation& result) {
   for (const auto& [name, value] : figure.details) print_text("  {:<24} {:.6g}\n", name, value);
   print_text("{:.1f} s, {:.3f} ms an inference on one thread (measured)\n", result.run.seconds,
              1000 * result.run.inference_seconds / static_cast<double>(result.samples));
+}
+
+// "81.0 % (standard error 2.3 %)"
+std::string figure_text(const evaluate::Figure& figure) {
+  if (!figure.unit.empty()) {
+    return fmt::format("{} {:.3f} {} (standard error {:.3f})", figure.metric, figure.value, figure.unit,
+                       figure.standard_error);
+  }
+  return fmt::format("{} {:.2f} % (standard error {:.2f} %)", figure.metric, 100 * figure.value,
+                     100 * figure.standard_error);
+}
+
+void print_eval_summary(const EvalArguments& arguments, const data::Dataset& dataset,
+                        const evaluate::Evaluation& result, const runtime::Placement& place, bool is_compiled,
+                        bool is_float) {
+  report::Summary summary;
+  summary.add("accuracy", fmt::format("{} on {} samples (measured)", figure_text(result.figure), result.samples));
+  summary.add("where", place.description());
+  if (dataset.holds_pictures()) {
+    summary.add("pictures",
+                fmt::format("{} ({})", data::to_string(dataset.preprocess().preprocess), dataset.preprocess().origin));
+  }
+  const std::string model = shell_word(arguments.model), data = shell_word(arguments.data.dataset.path);
+  if (is_float) {
+    summary.add("next", fmt::format("reef compile {} --data {}", model, data));
+  } else if (!is_compiled) {
+    summary.add("next", fmt::format("reef compile {}", model));
+  }
+  print_exact("{}", report::closing_lines(summary, has_colour()));
+}
+
+bool computes_integers(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
+    return !op.outputs.empty() && op.outputs[0] >= 0 &&
+           ir::is_integer_8(graph.tensors[static_cast<std::size_t>(op.outputs[0])].type);
+  });
 }
 
 // Labels of 1000 classes and a model of 1001 are the classic way to measure 0 %.
@@ -102,7 +143,7 @@ Status eval(EvalArguments arguments) {
   evaluate::RunnerOptions run;
   run.threads = arguments.threads > 0 ? arguments.threads : static_cast<int>(std::thread::hardware_concurrency());
   run.budget = budget;
-  REEF_ASSIGN_OR_RETURN(const ChosenDevice chosen, ChosenDevice::choose(arguments.device));
+  REEF_ASSIGN_OR_RETURN(const ChosenDevice chosen, ChosenDevice::choose(settled_for(*model, arguments.device)));
   run.place = chosen.place();
   run.tflite_release = arguments.tflite_release == "2.9" ? ops::TfliteRelease::k2_9 : ops::TfliteRelease::kCurrent;
   run.float_sums = arguments.fused_floats ? ops::FloatSums::kFused : ops::FloatSums::kAsTflite;
@@ -110,10 +151,12 @@ Status eval(EvalArguments arguments) {
   auto result = evaluate::evaluate(model, *dataset, *metric, run);
   if (!result.ok()) return result.status().in(arguments.model);
   if (arguments.json) {
-    print_json(arguments, *dataset, *result, run.place, run.threads);
+    print_evaluation(arguments, *dataset, *result, run.place, run.threads);
   } else {
     print_figure(*result);
     warn_about_offset(arguments, *result);
+    const bool is_float = data::input_spec(*model, 0).type == ir::DataType::kFloat32 && !computes_integers(*model);
+    print_eval_summary(arguments, *dataset, *result, run.place, is_compiled(*model), is_float);
   }
   return ok_status();
 }

@@ -23,6 +23,7 @@
 #include "ir/describe.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "json_output.h"
 #include "ops/registry.h"
 
 namespace reef::app {
@@ -237,7 +238,7 @@ Status inspect_onnx(const InspectOptions& options) {
   }
   REEF_ASSIGN_OR_RETURN(const onnx::Model model, onnx::load_model(options.model));
   if (options.json) {
-    print_exact("{}\n", onnx_json(options.model, model).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(onnx_json(options.model, model));
   } else {
     print_onnx(options.model, model, options.tensors);
   }
@@ -260,7 +261,7 @@ Status inspect(const InspectOptions& options) {
   if (options.text) {
     print_exact("{}", ir::print(model));
   } else if (options.json) {
-    print_exact("{}\n", model_json(options, model, file.size()).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(model_json(options, model, file.size()));
   } else {
     print_summary(options, model, file.size());
   }

@@ -19,6 +19,7 @@
 #include "device_options.h"
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
+#include "json_output.h"
 #include "learn/head.h"
 #include "learn_report.h"
 #include "limit_flags.h"
@@ -70,7 +71,7 @@ Status learn(LearnArguments arguments) {
   const compiler::LearnedFiles& files = report.files;
   if (arguments.json) {
     const Json json = compiler::learned_json(options, report.result, files.model_path, files.labels_path);
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(json);
   } else {
     print_learned(options, report.result, files.model_path, files.labels_path);
   }
@@ -80,7 +81,7 @@ Status learn(LearnArguments arguments) {
 void add_common(CLI::App& command, LearnArguments& arguments) {
   compiler::LearnOptions& options = arguments.options;
   command
-      .add_option("--model", options.model,
+      .add_option("--model,model", options.model,
                   "What to build on: a classifier, an embedding extractor or a learned model; float, quantized or "
                   "compiled for the Edge TPU")
       ->required();
@@ -90,7 +91,7 @@ void add_common(CLI::App& command, LearnArguments& arguments) {
       ->required();
   command.add_option("--test", options.test,
                      "Data of their own to measure with. Default: test arrays of the .npz, or a part of --data");
-  command.add_option("--hold-back", options.held_back, "Share of --data to measure with instead of to learn from")
+  command.add_option("--hold-back,--held-back", options.held_back, "Share of --data to measure with instead of to learn from")
       ->check(between(0.0, 0.9))
       ->capture_default_str();
   command.add_option("--embedding", options.embedding,
@@ -205,7 +206,7 @@ Status split_file(const SplitArguments& arguments) {
         {"classes", head->classes},
         {"extractor", {{"path", arguments.extractor}, {"operators", below}}},
         {"head", {{"path", arguments.head}, {"operators", graph.operators.size() - below}}}};
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(json);
     return ok_status();
   }
   print_text("cut at '{}' {} {}: head {}, {} classes\n", printable(embedding.name), ir::type_name(embedding.type),

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "compiler/quantize_json.h"
 #include "console.h"
+#include "json_output.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
 
@@ -17,9 +18,9 @@ Ending run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
   const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
   if (!outcome.ok()) return outcome.status();
   if (json) {
-    print_exact("{}\n", compiler::quantize_json(arguments.request, *outcome));
+    print_json_text(compiler::quantize_json(arguments.request, *outcome));
   } else if (!quiet) {
-    print_text("{}", quantize_text(arguments.request, *outcome));
+    print_quantize_report(arguments.request, *outcome, arguments.verbose);
   }
   print_quantize_warnings(*outcome);
   return {ok_status(), outcome->result.lost.empty() ? 0 : kExitNotUsable};
@@ -45,6 +46,7 @@ void add_quantize(CLI::App& app, Action& action) {
   add_quantizer_options(command, how);
   add_front_end_flags(command, how.front_end);
   add_threads_option(command, how);
+  add_verbose_option(command, how);
   add_limit_flags(command, how.limits);
   command.add_option(
       "--report", how.request.report,

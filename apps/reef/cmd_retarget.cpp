@@ -12,6 +12,7 @@
 #include "console.h"
 #include "formats/tflite/reader.h"
 #include "ir/describe.h"
+#include "json_output.h"
 #include "limit_flags.h"
 #include "retarget/retarget.h"
 
@@ -107,7 +108,7 @@ Status retarget_file(const RetargetOptions& options) {
   if (!result.ok()) return result.status().in(options.compiled);
   if (!options.dry_run) REEF_RETURN_IF_ERROR(write_file(options.output, std::span(result->file)));
   if (options.json) {
-    print_exact("{}\n", report_json(options, result->report).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(report_json(options, result->report));
     return ok_status();
   }
   print_summary(options, result->report);

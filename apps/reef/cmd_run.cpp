@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -14,13 +15,14 @@
 #include "compiler/front_end.h"
 #include "compiler/output_check.h"
 #include "console.h"
-#include "data/labels.h"
+#include "data/model_card.h"
 #include "data_options.h"
 #include "device_options.h"
 #include "execute/cpu/interpreter.h"
 #include "execute/device/chrome_trace.h"
 #include "formats/darwinn/reader.h"
 #include "ir/pseudo_random.h"
+#include "json_output.h"
 #include "result_files.h"
 #include "run_report.h"
 #include "runtime/edge_tpu_op.h"
@@ -84,8 +86,9 @@ Status fill_with_text(const RunOptions& options, cpu::Interpreter& interpreter, 
   return ok_status();
 }
 
+// `shown`: how the picture became the first input, if it did.
 Status fill_inputs(const RunOptions& options, const ir::Model& model, cpu::Interpreter& interpreter,
-                   std::vector<std::string>& sources) {
+                   std::vector<std::string>& sources, std::optional<data::Preprocess>& shown) {
   REEF_REQUIRE(static_cast<int>(options.inputs.size()) <= interpreter.input_count(),
                "{} --in files are given, but the model's number of inputs is {}", options.inputs.size(),
                interpreter.input_count());
@@ -102,6 +105,7 @@ Status fill_inputs(const RunOptions& options, const ir::Model& model, cpu::Inter
       REEF_ASSIGN_OR_RETURN(const data::Preprocess preprocess, preprocess_of(options, model, i));
       REEF_RETURN_IF_ERROR(fill_from_image(options.image, preprocess, tensor, i, target));
       sources.push_back(options.image);
+      if (i == 0) shown = preprocess;
     } else {
       const auto seed = options.seed + static_cast<std::uint32_t>(i);
       ir::fill_pseudo_random(tensor.type, seed, target);
@@ -133,18 +137,14 @@ void add_outputs(const std::string& folder, const cpu::Interpreter& interpreter,
 Status check_run_files(const RunOptions& options) {
   std::vector<std::string> inputs = options.inputs;
   inputs.insert(inputs.end(), {options.image, options.labels, options.vocabulary, options.layers.source});
-  REEF_RETURN_IF_ERROR(compiler::check_files({{options.time.trace}, {options.model}, {}, inputs}));
+  REEF_REQUIRE(options.findings.draw.empty() || !options.image.empty(),
+               "--draw needs --image: it draws onto that picture");
+  REEF_REQUIRE(options.findings.draw.empty() || options.findings.draw.ends_with(".png"),
+               "--draw writes a PNG: give it a name that ends with .png");
+  REEF_RETURN_IF_ERROR(
+      compiler::check_files({{options.time.trace, options.findings.draw}, {options.model}, {}, inputs}));
   inputs.push_back(options.model);
   return check_result_folder(options.out, inputs);
-}
-
-bool has_edge_tpu_op(const ir::Model& model) {
-  for (const ir::Subgraph& graph : model.subgraphs) {
-    for (const ir::Operator& op : graph.operators) {
-      if (darwinn::is_edge_tpu_op(op)) return true;
-    }
-  }
-  return false;
 }
 
 Result<std::unique_ptr<device::StopAt>> stop_of(const RunOptions& options, const ir::Model& model,
@@ -152,7 +152,7 @@ Result<std::unique_ptr<device::StopAt>> stop_of(const RunOptions& options, const
   std::unique_ptr<device::StopAt> stop;
   REEF_REQUIRE(options.dump_tile.empty() || !options.stop_at.empty(), "--dump-tile needs --stop-at");
   if (options.stop_at.empty()) return stop;
-  REEF_REQUIRE(device != nullptr && has_edge_tpu_op(model),
+  REEF_REQUIRE(device != nullptr && is_compiled(model),
                "--stop-at needs a model compiled for the Edge TPU and --device virtual");
   auto point = device::parse_stop_point(options.stop_at);
   if (!point.ok()) return point.status().in("--stop-at");
@@ -175,7 +175,7 @@ Status run_to_stop(const RunOptions& options, cpu::Interpreter& interpreter, con
     return ok_status();
   }
   const Json json = {{"model", options.model}, {"device", "virtual"}, {"stopped_at", dump_json(stop, options.out)}};
-  print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_json(json);
   return ok_status();
 }
 
@@ -214,23 +214,30 @@ cpu::InterpreterOptions interpreter_options_of(const RunOptions& options, const 
   return result;
 }
 
+// Names of classes, for the model's output as it is declared.
+Result<data::FoundNames> labels_for(const RunOptions& options, const ir::Model& model) {
+  std::size_t classes = 0;
+  const ir::Subgraph& graph = model.subgraphs[0];
+  if (graph.outputs.size() == 1 && graph.outputs[0] >= 0) {
+    const ir::Shape& shape = graph.tensors[static_cast<std::size_t>(graph.outputs[0])].shape;
+    if (shape.rank() == 2 || shape.rank() == 4) classes = static_cast<std::size_t>(std::max(shape.last(), 0));
+  }
+  return data::find_class_names(options.labels, options.model, model, classes);
+}
+
+// What was simulated, caching of parameters left out: that happens once.
+double simulated_ms(std::span<const device::ProgramRecord> records) {
+  double ms = 0;
+  for (const device::ProgramRecord& record : records) {
+    if (record.program->type != darwinn::ExecutableType::kParameterCaching) ms += record.time.ms();
+  }
+  return ms;
+}
+
 Status run(const RunOptions& options) {
   const Budget budget = budget_of(options.limits);
   REEF_RETURN_IF_ERROR(check_run_files(options));
-  DeviceArguments wanted = options.device;
-  if (driver::parse_clock(options.time.clock).ok()) wanted.clock = options.time.clock;
-  REEF_ASSIGN_OR_RETURN(const ChosenDevice chosen, ChosenDevice::choose(wanted));
-  const runtime::Placement& place = chosen.place();
-  REEF_RETURN_IF_ERROR(check_device_options(options, place));
-  REEF_REQUIRE(place.device == nullptr || wanted.clock == options.time.clock,
-               "--clock {}: a real Edge TPU runs at max, high, medium or low", options.time.clock);
-  REEF_ASSIGN_OR_RETURN(const device::TimelineOptions timing, timeline_options(options.time));
-  device::Timeline timeline(timing);
   REEF_REQUIRE(options.mean_std.empty() || options.mean_std[1] != 0, "--mean-std: the second number must not be 0");
-  std::vector<std::string> labels;
-  if (!options.labels.empty()) {
-    REEF_ASSIGN_OR_RETURN(labels, data::load_class_names(options.labels));
-  }
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(options.front_end));
   front_end.resizes_tflite = false;
   front_end.may_resize = true;
@@ -239,6 +246,16 @@ Status run(const RunOptions& options) {
   const bool is_tflite = loaded.format == compiler::ModelFormat::kTflite;
   const auto shared_model = std::make_shared<const ir::Model>(std::move(loaded.model));
   const ir::Model& model = *shared_model;
+  REEF_ASSIGN_OR_RETURN(const data::FoundNames labels, labels_for(options, model));
+  DeviceArguments wanted = settled_for(model, options.device);
+  if (driver::parse_clock(options.time.clock).ok()) wanted.clock = options.time.clock;
+  REEF_ASSIGN_OR_RETURN(const ChosenDevice chosen, ChosenDevice::choose(wanted));
+  const runtime::Placement& place = chosen.place();
+  REEF_RETURN_IF_ERROR(check_device_options(options, place));
+  REEF_REQUIRE(place.device == nullptr || wanted.clock == options.time.clock,
+               "--clock {}: a real Edge TPU runs at max, high, medium or low", options.time.clock);
+  REEF_ASSIGN_OR_RETURN(const device::TimelineOptions timing, timeline_options(options.time));
+  device::Timeline timeline(timing);
   cpu::InterpreterOptions interpreter_options = interpreter_options_of(options, budget);
   std::shared_ptr<device::Device> virtual_device;
   if (place.is_emulated) {
@@ -250,7 +267,7 @@ Status run(const RunOptions& options) {
   }
   REEF_ASSIGN_OR_RETURN(const auto stop, stop_of(options, model, virtual_device.get()));
   REEF_ASSIGN_OR_RETURN(const auto layers, LayerReport::create(options.layers, model, options.max_cycles, budget));
-  if (place.has_edge_tpu() && !has_edge_tpu_op(model)) {
+  if (place.has_edge_tpu() && !is_compiled(model)) {
     print_error("reef: note: the model is not compiled for the Edge TPU: all of it runs on the CPU\n");
   }
   if (place.device != nullptr) interpreter_options.foreign_ops.push_back(runtime::edge_tpu_op(place.device));
@@ -267,7 +284,8 @@ Status run(const RunOptions& options) {
     print_error("reef: note: {}; without --tflite 2.9 it is computed as current releases do\n", note);
   }
   std::vector<std::string> sources;
-  REEF_RETURN_IF_ERROR(fill_inputs(options, model, interpreter, sources));
+  std::optional<data::Preprocess> shown;
+  REEF_RETURN_IF_ERROR(fill_inputs(options, model, interpreter, sources, shown));
   if (stop != nullptr) return run_to_stop(options, interpreter, *stop);
   // The first run computes what is written out; stateful models would give other results later. It is also the one
   // whose time is simulated: that depends on the program alone.
@@ -281,7 +299,13 @@ Status run(const RunOptions& options) {
     virtual_device->set_observer(nullptr);
     virtual_device->set_queue_depths({});
   }
+  REEF_ASSIGN_OR_RETURN(const auto findings,
+                        FindingsReport::create(options.findings, model, interpreter, shown ? options.image : "",
+                                               shown.value_or(data::Preprocess()), labels.names));
+  REEF_REQUIRE(options.findings.draw.empty() || findings,
+               "--draw: the model finds no places in pictures (or not in a form that is known, docs/evaluate.md)");
   ResultFiles results;
+  if (!options.findings.draw.empty()) REEF_RETURN_IF_ERROR(findings->draw(options.findings.draw, results));
   if (!options.time.trace.empty()) results.add(options.time.trace, device::chrome_trace(records));
   if (!options.out.empty()) add_outputs(options.out, interpreter, results);
   if (layers != nullptr) REEF_RETURN_IF_ERROR(layers->take(options.out, results));
@@ -289,17 +313,17 @@ Status run(const RunOptions& options) {
   if (options.bench > 0) {
     REEF_ASSIGN_OR_RETURN(bench, run_bench(options.bench, interpreter));
   }
+  const RunOutcome outcome{place, interpreter, sources, bench, labels, findings, simulated_ms(records)};
   if (options.json) {
-    Json json = report_json(options, place, interpreter, sources, bench, labels);
+    Json json = report_json(options, outcome);
     if (!records.empty()) json["edge_tpu"] = times_json(records, timing.timing);
     if (layers != nullptr) json["layers"] = layers->json();
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(std::move(json));
   } else {
-    print_report(options, place, interpreter, sources, bench, labels);
+    print_report(options, outcome);
     print_times(records, timing.timing);
     if (layers != nullptr) layers->print();
-    if (!options.time.trace.empty())
-      print_text("trace written to {} (open it in ui.perfetto.dev)\n", options.time.trace);
+    print_run_summary(options, outcome);
   }
   return judge_races(records);
 }
@@ -312,10 +336,16 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("model", options->model, "A .tflite, _edgetpu.tflite or .onnx file")->required();
   command->add_option("--in", options->inputs, "Raw little-endian file for the next input; repeat for several inputs")
       ->allow_extra_args(false);
-  command->add_option("--image", options->image, "Picture (JPEG, PNG, BMP) for the first input without a file");
+  command->add_option("--image", options->image, "Picture (JPEG, PNG, BMP, WebP) for the first input without a file");
   command->add_option("--text", options->text, "Text for all inputs without a file, as the numbers of its tokens");
   command->add_option("--vocabulary", options->vocabulary,
                       "With --text: a file with one token a line; default: the one that the model carries");
+  command->add_option("--draw", options->findings.draw,
+                      "Write the picture with what was found in it, boxes, masks or keypoints, to this PNG file");
+  command->add_option("--min-score", options->findings.least_score, "Show detections from this score on")
+      ->check(between(0.0, 1.0))
+      ->capture_default_str();
+  command->add_flag("--raw", options->findings.raw, "Show a detector's outputs as the numbers they are");
   command->add_option("--mean-std", options->mean_std, "Pixels become (sample - MEAN) / STD before quantization")
       ->expected(2);
   add_preprocess_option(*command, options->preprocess);
@@ -323,7 +353,8 @@ void add_run(CLI::App& app, Action& action) {
       ->capture_default_str();
   add_front_end_flags(*command, options->front_end);
   command->add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)");
-  command->add_option("--labels", options->labels, "Text file with one label a line");
+  command->add_option("--labels", options->labels,
+                      "Text file with one label a line (default: names in the model, or a *_labels.txt beside it)");
   command->add_option("--top", options->top, "How many of the largest values to show")
       ->check(not_negative())
       ->capture_default_str();
@@ -370,6 +401,7 @@ void add_run(CLI::App& app, Action& action) {
       "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
       "      --labels models/reef_creatures_labels.txt --top 3\n"
       "  reef run sentiment_edgetpu.tflite --device virtual --text 'a fine film' --vocabulary vocab.txt\n"
+      "  reef run models/reef_detector_int8.tflite --image models/scenes/scene_1.jpg --draw out.png\n"
       "  reef run compiled_edgetpu.tflite --device virtual\n"
       "  reef run compiled_edgetpu.tflite --device usb --clock high\n"
       "  reef run compiled_edgetpu.tflite --device virtual --stop-at 228 --dump-tile 3 --out state\n"

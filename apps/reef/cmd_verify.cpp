@@ -26,6 +26,7 @@
 #include "execute/cpu/evaluate.h"
 #include "formats/darwinn/reader.h"
 #include "ir/pseudo_random.h"
+#include "json_output.h"
 #include "limit_flags.h"
 #include "runtime/edge_tpu_op.h"
 #include "tensor_io.h"
@@ -177,7 +178,7 @@ void print_verdict(const VerifyArguments& arguments, const Verdict& verdict) {
     }
     json["made_from_this_source"] = !verdict.difference.is_other_source;
     json["explanation"] = verdict.difference.sentences;
-    print_exact("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(json);
     return;
   }
   for (const compiler::TensorComparison& output : verdict.outputs) {

@@ -7,8 +7,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "base/shell_word.h"
 #include "base/version.h"
+#include "compiler/check_subject.h"
+#include "compiler/explain.h"
+#include "compiler/hints.h"
+#include "evaluate/task.h"
+#include "ir/describe.h"
+#include "report/verdict.h"
 
 namespace reef::app {
 namespace {
@@ -87,6 +94,78 @@ std::string nothing_warning(const compiler::CompileResult& result) {
   return text;
 }
 
+// "on the virtual Edge TPU: 8 values in 1 output match bit for bit ...".
+std::string verification_text(const CompiledFile& file) {
+  const bool has_code = std::any_of(file.ops.begin(), file.ops.end(), [](const CompiledOp& op) { return op.has_code; });
+  if (!file.verified.done) return has_code ? "not verified: " + file.verified.why_not : "";
+  const compiler::FileComparison& compared = file.verified.comparison;
+  return fmt::format("on the virtual Edge TPU: {} in {} match bit for bit{}; {}. Not run on silicon",
+                     counted(compared.values, "value"), counted(compared.outputs, "output"),
+                     file.verified.rounds == 1 ? "" : ", twice",
+                     file.verified.rests_on_timing ? "gathers rest on timing, as Google's do (-O1 goes without)"
+                                                   : "no race conditions");
+}
+
+// What the parts take on the virtual device, where trying the file out was quick; 0: not known.
+double simulated_us(const compiler::CompileOptions& options, const CompiledFile& file) {
+  constexpr double kQuick = 2;  // seconds that verifying took
+  if (!file.verified.done || file.verified.seconds > kQuick || file.ops.empty()) return 0;
+  device::TimingOptions timing;
+  timing.link = &link_of(options);
+  double us = 0;
+  for (const CompiledOp& op : file.ops) {
+    if (op.code == nullptr) return 0;
+    const auto explained = compiler::explain(*file.plan.model, *op.code, timing);
+    if (!explained.ok()) return 0;
+    us += 1000 * explained->ms;
+  }
+  return us;
+}
+
+report::Summary summary_of(const compiler::CompileOptions& options, const CompiledFile& file) {
+  report::CheckSubject subject = compiler::check_subject(file.input, *file.given, file.plan);
+  subject.simulated_us = simulated_us(options, file);
+  report::Summary summary = report::judge(subject);
+  const auto all = static_cast<std::int32_t>(file.plan.model->subgraphs[0].operators.size());
+  const std::int32_t left = all - file.plan.partition.chip_op_count();
+  if (!file.ops.empty()) {
+    // What the code does, in place of the estimate.
+    for (report::Summary::Line& line : summary.lines) {
+      if (line.label != "memory") continue;
+      line.value = fmt::format("{} of parameters on the chip, {} left{}", ir::describe_bytes(file.cached_bytes),
+                               ir::describe_bytes(file.remaining_bytes),
+                               file.streamed_bytes > 0 ? fmt::format(", {} sent with every inference",
+                                                                     ir::describe_bytes(file.streamed_bytes))
+                                                       : "");
+    }
+  }
+  if (left > 0) {
+    summary.add("on the CPU", fmt::format("{}; `reef check {}` says why and what to do", counted(left, "operator"),
+                                          shell_word(file.source)));
+  }
+  summary.add("more", compiler::several_parts_hint(file.plan, options.plan));
+  summary.add("verified", verification_text(file));
+  summary.add("file", fmt::format("{} ({}), log {}", file.output, ir::describe_bytes(file.output_bytes), file.log));
+  if (!file.ops.empty()) {
+    const bool takes_picture = evaluate::input_picture(*file.given).width > 0;
+    summary.add("next", fmt::format("reef run {}{}", shell_word(file.output), takes_picture ? " --image PICTURE" : ""));
+  }
+  return summary;
+}
+
+// What Reef says only when it speaks for itself; Google's compiler's output ends elsewhere.
+std::string own_notes(const CompiledFile& file) {
+  std::string text = rewrite_notes(file);
+  if (!file.without_code.empty()) {
+    const lower::RefusedOp& first = file.without_code.front();
+    text += fmt::format("reef: {}: {} on the CPU only because Reef has no code for them yet, first op {} {}: {}\n",
+                        file.input, counted(static_cast<std::int64_t>(file.without_code.size()), "operator"), first.op,
+                        file.plan.model->subgraphs[0].operators[static_cast<std::size_t>(first.op)].type, first.reason);
+  }
+  for (const std::string& note : file.plan.partition.notes) text += fmt::format("reef: {}: {}\n", file.input, note);
+  return text;
+}
+
 std::string file_notes(const compiler::CompileOptions& options, const CompiledFile& file) {
   std::string text = rewrite_notes(file);
   const auto all = static_cast<std::int32_t>(file.plan.model->subgraphs[0].operators.size());
@@ -115,6 +194,10 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
     text += fmt::format("reef: {}: not verified: {}\n", file.input, file.verified.why_not);
   }
   for (const std::string& note : file.plan.partition.notes) text += fmt::format("reef: {}: {}\n", file.input, note);
+  if (const std::string hint = compiler::several_parts_hint(file.plan, options.plan); !hint.empty()) {
+    text += fmt::format("reef: {}: {}; REEF_COMPILE_FLAGS passes flags where a program calls the compiler\n",
+                        file.input, hint);
+  }
   text += fmt::format("reef: {}: {:.2f} ms for one inference over {}, {:.2f} ms on the CPU alone (estimated)\n",
                       file.input, file.plan.partition.predicted_us / 1000, link_of(options).name,
                       file.plan.partition.all_cpu_us / 1000);
@@ -122,6 +205,31 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
 }
 
 }  // namespace
+
+std::string compile_text(const compiler::CompileOptions& options, const compiler::CompileResult& result,
+                         const std::string& accuracy, bool colour) {
+  std::string text;
+  for (const compiler::CompileRun& run : result.runs) {
+    for (const CompiledFile& file : run.files) {
+      report::Summary summary = summary_of(options, file);
+      if (!accuracy.empty()) {
+        const auto at = std::find_if(summary.lines.begin(), summary.lines.end(),
+                                     [](const report::Summary::Line& line) { return line.label == "file"; });
+        summary.lines.insert(at, {"accuracy", accuracy});
+      }
+      text += fmt::format("{}: ", printable(file.input)) + report::to_text(summary, colour);
+    }
+  }
+  return text;
+}
+
+std::string own_compile_notes(const compiler::CompileResult& result) {
+  std::string text = nothing_warning(result);
+  for (const compiler::CompileRun& run : result.runs) {
+    for (const CompiledFile& file : run.files) text += own_notes(file);
+  }
+  return text + missing_code_warning(result);
+}
 
 std::string compile_notes(const compiler::CompileOptions& options, const compiler::CompileResult& result,
                           bool only_warnings) {

@@ -52,9 +52,8 @@ Result<std::string> quantized_path(const compiler::CompileOptions& how, const st
   return (folder / (std::filesystem::path(model).stem().string() + "_int8.tflite")).string();
 }
 
-// Whether all outputs are usable.
-Result<bool> quantize(const std::string& model, const std::string& output, QuantizeArguments& arguments,
-                      bool shows_progress, compiler::CompileOptions& how) {
+Status quantize(const std::string& model, const std::string& output, QuantizeArguments& arguments, bool shows_progress,
+                compiler::CompileOptions& how, QuantizedSources& sources) {
   arguments.request.model = model;
   arguments.request.output = how.write ? output : "";
   REEF_ASSIGN_OR_RETURN(const compiler::QuantizeOutcome outcome, quantize_with_progress(arguments, shows_progress));
@@ -62,19 +61,22 @@ Result<bool> quantize(const std::string& model, const std::string& output, Quant
     REEF_ASSIGN_OR_RETURN(how.in_memory[output], tflite::write_bytes(outcome.result.model));
     arguments.request.output = "not written";
   }
-  if (shows_progress) print_error("{}", quantize_text(arguments.request, outcome));
+  if (shows_progress) print_error("{}", quantize_details(arguments.request, outcome, arguments.verbose));
   print_quantize_warnings(outcome);
-  return outcome.result.lost.empty();
+  sources.are_usable = sources.are_usable && outcome.result.lost.empty();
+  sources.accuracy = accuracy_text(outcome);
+  return ok_status();
 }
 
 }  // namespace
 
-Result<bool> quantize_sources(compiler::CompileOptions& how, const std::vector<std::string>& dumps,
-                              QuantizeArguments& arguments, bool shows_progress) {
+Result<QuantizedSources> quantize_sources(compiler::CompileOptions& how, const std::vector<std::string>& dumps,
+                                          QuantizeArguments& arguments, bool shows_progress) {
   const auto is_taken_as_it_is = [&](const std::string& model) { return is_tflite(model) && !arguments.has_data(); };
   const bool quantizes_nothing = std::all_of(how.models.begin(), how.models.end(), is_taken_as_it_is);
   // What the compiler refuses before any work, it says in Google's words, or in JSON.
-  if (quantizes_nothing && !check_compile_request(how).ok()) return true;
+  QuantizedSources sources;
+  if (quantizes_nothing && !check_compile_request(how).ok()) return sources;
   compiler::CompileOptions names_only = how;
   names_only.write = false;
   REEF_RETURN_IF_ERROR(check_compile_request(names_only));
@@ -99,13 +101,11 @@ Result<bool> quantize_sources(compiler::CompileOptions& how, const std::vector<s
     }
     REEF_RETURN_IF_ERROR(compiler::check_files({written, given, {arguments.request.data}, {}}));
   }
-  bool all_usable = true;
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (quantized[i].empty()) continue;
-    REEF_ASSIGN_OR_RETURN(const bool is_usable, quantize(given[i], quantized[i], arguments, shows_progress, how));
-    all_usable = all_usable && is_usable;
+    REEF_RETURN_IF_ERROR(quantize(given[i], quantized[i], arguments, shows_progress, how, sources));
   }
-  return all_usable;
+  return sources;
 }
 
 std::string dump_path(const std::string& compiled, const std::string& stage) {

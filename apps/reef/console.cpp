@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 
@@ -24,6 +25,8 @@ void write_output(std::string_view text) {
 }
 
 void write_message(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+
+bool has_colour() { return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr; }
 
 void prepare_process() {
   // Standard output that is closed stays one that cannot be written to; input that is closed stays empty.

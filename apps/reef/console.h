@@ -45,6 +45,9 @@ void print_exact(fmt::format_string<Args...> format, Args&&... args) {
   write_output(fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Whether standard output is a terminal that wants colours (NO_COLOR: none).
+bool has_colour();
+
 // Once, before anything is opened: SIGPIPE and SIGXFSZ become errors of the call that fails; SIGINT, SIGTERM and SIGHUP
 // remove temporary files (base/temporary_name.h); the numbers 0 to 2 are taken, so that no file of ours gets one of
 // them and what is printed.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_options.h"
+#include "command_help.h"
 #include "usage.h"
 
 #include <cstdio>
@@ -17,6 +18,7 @@ void add_preprocess_option(CLI::App& command, std::string& text) {
 }
 
 void add_data_options(CLI::App& command, DataArguments& arguments, bool is_required) {
+  const OptionGroup group(command, "Samples");
   data::DatasetOptions& options = arguments.dataset;
   CLI::Option* data =
       command.add_option("--data", options.path, "Folder of pictures (sub-folders are classes), .npz or .npy file");

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_options.h"
 
+#include <algorithm>
+
+#include "command_help.h"
 #include "console.h"
+#include "formats/darwinn/reader.h"
 #include "usage.h"
 
 namespace reef::app {
 
 void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_clock) {
+  const OptionGroup group(command, "Device");
   const CLI::Validator is_device(
       [](std::string& text) {
         for (char& c : text) {
@@ -20,9 +25,9 @@ void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_
       .add_option(
           "--device", arguments.device,
           "Where the compiled part of an _edgetpu.tflite runs: cpu (nowhere), virtual (a virtual Edge TPU), usb, "
-          "usb:1, pci:0 or a path of 'reef devices' (a real one), auto (a real one if there is one, else virtual)")
-      ->transform(is_device)
-      ->capture_default_str();
+          "usb:1, pci:0 or a path of 'reef devices' (a real one), auto (a real one if there is one, else virtual; the "
+          "default)")
+      ->transform(is_device);
   if (has_clock) {
     command
         .add_option("--clock", arguments.clock, "Clock of a real Edge TPU: max (500 MHz, default), high, medium, low")
@@ -31,6 +36,18 @@ void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_
   command.add_option("--firmware", arguments.firmware,
                      "Firmware for a stick that waits for it: the image, or a libedgetpu.so.1 that holds it. Default: "
                      "REEF_FIRMWARE, or the library that is installed");
+}
+
+bool is_compiled(const ir::Model& model) {
+  for (const ir::Subgraph& graph : model.subgraphs) {
+    if (std::any_of(graph.operators.begin(), graph.operators.end(), darwinn::is_edge_tpu_op)) return true;
+  }
+  return false;
+}
+
+DeviceArguments settled_for(const ir::Model& model, DeviceArguments arguments) {
+  if (arguments.device.empty()) arguments.device = is_compiled(model) ? "auto" : "cpu";
+  return arguments;
 }
 
 Result<ChosenDevice> ChosenDevice::choose(const DeviceArguments& arguments) {

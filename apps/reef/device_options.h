@@ -7,18 +7,23 @@
 #include <CLI/CLI.hpp>
 
 #include "base/status.h"
+#include "ir/model.h"
 #include "runtime/placement.h"
 
 namespace reef::app {
 
 struct DeviceArguments {
-  std::string device = "cpu";
+  std::string device;    // empty: not said
   std::string clock;     // max, high, medium, low; empty: not said
   std::string firmware;  // file; empty: not said
 };
 
 // `has_clock`: also --clock, for commands that have none of their own.
 void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_clock = true);
+
+bool is_compiled(const ir::Model& model);  // has operators for an Edge TPU
+// With a device: the one that was asked for; else "auto" for a compiled model and "cpu" for others.
+DeviceArguments settled_for(const ir::Model& model, DeviceArguments arguments);
 
 // The place that was chosen. Says on standard error which device it is, and with its end what happened to it.
 class ChosenDevice {

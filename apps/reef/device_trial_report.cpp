@@ -16,6 +16,7 @@
 #include "driver/libusb_bus.h"
 #include "driver/transcript.h"
 #include "execute/device/device.h"
+#include "json_output.h"
 
 namespace reef::app {
 namespace {
@@ -218,7 +219,7 @@ Status run_tests(const DeviceTestArguments& arguments, bool json) {
       device.session != nullptr ? device.session->take_notes() : std::vector<std::string>();
   const Json all = report_json(device, report, notes);
   if (json) {
-    print_exact("{}\n", all.dump(2));
+    print_json(all);
   } else {
     for (const std::string& note : notes) print_text("note: {}\n", note);
     print_text("{}\n", verdict_of(report));

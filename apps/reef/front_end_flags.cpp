@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "front_end_flags.h"
+#include "command_help.h"
 
 #include <charconv>
 #include <cstdint>
@@ -32,6 +33,7 @@ Result<std::pair<std::string, std::vector<Number>>> named_numbers(const std::str
 }  // namespace
 
 void add_front_end_flags(CLI::App& command, FrontEndFlags& flags) {
+  const OptionGroup group(command, "Reading the model");
   command
       .add_option("--input-shape", flags.shapes,
                   "Sizes of an input, which a file may leave open: name:1,3,224,224, or 1,3,224,224 for the only "

@@ -10,6 +10,7 @@
 #include "formats/darwinn/listing.h"
 #include "isa/seen.h"
 #include "isa/unknown.h"
+#include "json_output.h"
 
 namespace reef::app {
 namespace {
@@ -101,7 +102,7 @@ Status inspect_unknown(const std::string& file, const ir::Model& model, bool as_
   Rows rows;
   for (const isa::NamedProgram& program : listing.programs) look_at(program, rows);
   if (as_json) {
-    print_exact("{}\n", to_json(file, rows).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(to_json(file, rows));
   } else {
     print_rows(file, rows, listing.programs.size());
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limit_flags.h"
+#include "command_help.h"
 
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ double most_mib() {
 }
 
 void add_limit_flags(CLI::App& command, LimitFlags& flags) {
+  const OptionGroup group(command, "Limits");
   const auto shown = [](double value) { return value > 0 ? fmt::format("[{:g}]", value) : std::string("[none]"); };
   command
       .add_option("--time-limit", flags.seconds,

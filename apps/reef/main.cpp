@@ -12,8 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "command_help.h"
 #include "commands.h"
 #include "console.h"
+#include "json_output.h"
 #include "kernels/simd/targets.h"
 #include "usage.h"
 
@@ -41,6 +43,12 @@ std::vector<std::string> command_names(const CLI::App& app) {
 bool has_command(const CLI::App& app, const std::string& name) {
   const std::vector<std::string> names = command_names(app);
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Programs that asked for JSON get their answer there.
+bool wants_json(const std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return std::find(words.begin(), end, "--json") != end;
 }
 
 int report_unknown_command(const CLI::App& app, const std::string& name) {
@@ -75,18 +83,28 @@ int run(int argc, char** argv) {
   reef::app::add_audit(app, action);
   reef::app::add_disasm(app, action);
   reef::app::add_asm(app, action);
+  reef::app::add_exec(app, action);
+  reef::app::add_models(app, action);
+  reef::app::add_completion(app, action);
+  reef::app::add_man(app, action);
   const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
   if (!words.empty() && words[0][0] != '-' && !has_command(app, words[0])) return report_unknown_command(app, words[0]);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
-      reef::app::print_error("{}\n", reef::app::usage_error(app, error));
+      const std::string sentence = reef::app::usage_error(app, error);
+      if (wants_json(words)) reef::app::print_json_usage_error(sentence, kExitUsage);
+      reef::app::print_error("{}\n", sentence);
       return kExitUsage;
     }
-    std::ostringstream help, problem;
-    app.exit(error, help, problem);
-    reef::app::print_text("{}", help.str());
+    if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
+      reef::app::print_text("{}", reef::app::help_of(app));
+      return 0;
+    }
+    std::ostringstream text, problem;
+    app.exit(error, text, problem);
+    reef::app::print_text("{}", text.str());
     return 0;
   }
   if (const std::string problem = reef::kernels::unmet_request(); !problem.empty()) {
@@ -94,6 +112,7 @@ int run(int argc, char** argv) {
   }
   const reef::app::Ending ending = action();
   if (ending.status.ok()) return ending.exit_code;
+  if (wants_json(words)) reef::app::print_json_error(ending.status, kExitInputError);
   std::fflush(stdout);
   reef::app::print_error("reef: {}\n", ending.status.message());
   return kExitInputError;

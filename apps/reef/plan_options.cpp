@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "chip/links.h"
+#include "command_help.h"
 
 namespace reef::app {
 namespace {
@@ -39,7 +40,9 @@ Status check_rewrites(const std::vector<std::string>& names) {
 }  // namespace
 
 void add_plan_flags(CLI::App& command, PlanFlags& flags) {
-  command.add_option("--link", flags.link, "Host and link that times are predicted for: " + link_names());
+  const OptionGroup group(command, "What goes to the Edge TPU");
+  command.add_option("--link", flags.link,
+                     "Host and link that times are predicted for: " + link_names() + "; check: all");
   command.add_option("--choose", flags.choose,
                      "Of the parts that could run on the chip, compile the 'first' (as Google's compiler does) or the "
                      "'best', which takes most work off the CPU");
@@ -49,6 +52,8 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags) {
                      "(default; with -O0, of one model the larger first)");
   command.add_flag("--no-rewrites", flags.no_rewrites,
                    "Leave the model as it is: what Google's compiler would do with it (also: --choose first)");
+  command.add_flag("--all-rewrites", flags.all_rewrites,
+                   "Make rewrites also where the model is predicted to be slower with them");
   command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated")
       ->allow_extra_args(false);
   command.add_option("--no-rewrite", flags.no_rewrite, "Do not make this rewrite; may be repeated")
@@ -67,6 +72,7 @@ Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
   REEF_RETURN_IF_ERROR(check_rewrites(flags.rewrite));
   REEF_RETURN_IF_ERROR(check_rewrites(flags.no_rewrite));
   options.rewrites.none = flags.no_rewrites;
+  options.all_rewrites = flags.all_rewrites;
   options.rewrites.enable = flags.rewrite;
   options.rewrites.disable = flags.no_rewrite;
   const std::string choose = !flags.choose.empty() ? flags.choose : flags.no_rewrites ? "first" : "best";

@@ -16,13 +16,14 @@ struct PlanFlags {
   std::string link;
   std::string choose;  // empty: "best", or "first" with --no-rewrites
   std::string cache;   // empty: by predicted time among models and parts, the level's own order in each
-  bool no_rewrites = false;
+  bool no_rewrites = false, all_rewrites = false;
   std::vector<std::string> rewrite, no_rewrite;
   bool several_parts = false;
   std::string intermediate_tensors;  // separated by commas
 };
 
-// Those that are Reef's own: --link, --choose, --cache, --rewrite, --no-rewrite, --no-rewrites.
+// Those that are Reef's own: --link, --choose, --cache, --rewrite, --no-rewrite, --no-rewrites,
+// --all-rewrites.
 void add_plan_flags(CLI::App& command, PlanFlags& flags);
 
 // Fails on a link, choice or rewrite that does not exist.

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "command_help.h"
 #include "progress.h"
 #include "usage.h"
 
@@ -19,6 +20,7 @@ using quantize::Mode;
 using quantize::RangeMethod;
 
 void add_data_options(CLI::App& command, QuantizeArguments& arguments) {
+  const OptionGroup group(command, "Samples");
   data::DatasetOptions& data = arguments.request.data;
   data.use = data::Use::kCalibration;
   command.add_option(
@@ -46,6 +48,7 @@ void add_mode_option(CLI::App& command, QuantizeArguments& arguments) {
 }
 
 void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments) {
+  const OptionGroup group(command, "Quantizing");
   quantize::QuantizeOptions& how = arguments.request.how;
   command.add_option("--io", arguments.io, "Type of the model's inputs and outputs: int8, uint8 or float32")
       ->transform(one_of(std::map<std::string, IoType>{
@@ -84,6 +87,11 @@ void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments) {
       ->excludes(split);
 }
 
+void add_verbose_option(CLI::App& command, QuantizeArguments& arguments) {
+  command.add_flag("-v,--verbose", arguments.verbose,
+                   "List everything that was tried to keep accuracy, with its effect");
+}
+
 void add_threads_option(CLI::App& command, QuantizeArguments& arguments) {
   int& threads = arguments.request.how.threads;
   threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
@@ -101,7 +109,8 @@ class PhaseProgress {
     if (line_ == nullptr || phase != phase_) {
       phase_ = phase;
       line_.reset();
-      line_ = std::make_unique<Progress>(fmt::format("samples, {}", phase));
+      line_ = std::make_unique<Progress>(phase == "trying" ? "or so ways to keep accuracy tried"
+                                                           : fmt::format("samples, {}", phase));
     }
     line_->show(done, all);
   }

@@ -20,6 +20,7 @@ struct QuantizeArguments {
   std::string calibration = "auto";
   bool no_equalization = false, no_bias_correction = false, no_float = false, adaptive_rounding = false;
   bool keep_structure = false;
+  bool verbose = false;  // everything that was tried is listed
   LimitFlags limits = LimitFlags::for_data();
 
   bool has_data() const { return !request.data.path.empty(); }
@@ -29,6 +30,7 @@ void add_data_options(CLI::App& command, QuantizeArguments& arguments);
 void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments);
 void add_mode_option(CLI::App& command, QuantizeArguments& arguments);
 void add_threads_option(CLI::App& command, QuantizeArguments& arguments);
+void add_verbose_option(CLI::App& command, QuantizeArguments& arguments);
 
 // What the options say, put into arguments.request.
 Status settle(QuantizeArguments& arguments);

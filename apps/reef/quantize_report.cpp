@@ -5,15 +5,106 @@
 
 #include <fmt/format.h>
 
+#include "base/shell_word.h"
 #include "compiler/quantize_json.h"
 #include "console.h"
 #include "ir/describe.h"
 
 namespace reef::app {
-std::string quantize_text(const compiler::QuantizeRequest& request, const compiler::QuantizeOutcome& outcome) {
+namespace {
+
+constexpr double kGoodDb = 25, kFairDb = 15;
+constexpr double kGoodShare = 0.95;  // of boxes, classes or scores
+
+// Of ten boxes nine and a half: what a user would call the same detector.
+bool keeps_boxes(const evaluate::BoxAgreement& boxes) {
+  return boxes.boxes > 0 && static_cast<double>(boxes.kept) >= kGoodShare * static_cast<double>(boxes.boxes) &&
+         static_cast<double>(boxes.added) <= (1 - kGoodShare) * 2 * static_cast<double>(boxes.boxes) + 1;
+}
+
+std::string steps_text(const quantize::QuantizeResult& result, bool verbose) {
+  if (result.steps.empty()) return "";
+  std::int64_t kept = 0;
+  for (const quantize::Step& step : result.steps) kept += step.kept ? 1 : 0;
+  const bool more = result.measured_samples > result.held_back_samples;
+  const std::string on =
+      more ? fmt::format("{} samples, those held back and others", result.measured_samples) : "the samples held back";
+  if (!verbose) return fmt::format("tried {} ways, kept {}, on {} (-v lists them)\n", result.steps.size(), kept, on);
+  std::string text = fmt::format("tried, on {} (outputs against the float model's):\n", on);
+  for (const quantize::Step& step : result.steps) {
+    text += fmt::format("  {} {:<56} {}", step.kept ? "+" : "-", step.what, quantize::describe(step.error));
+    if (step.gain.standard_error > 0) {
+      text += fmt::format(" ({:+.1f} dB, standard error {:.1f})", step.gain.db, step.gain.standard_error);
+    }
+    if (!step.why_not.empty()) text += fmt::format(" not kept: {}", step.why_not);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string accuracy_text(const compiler::QuantizeOutcome& outcome) {
+  if (outcome.boxes) return evaluate::describe(*outcome.boxes);
+  if (!outcome.result.error) return "";
+  return fmt::format("{} against the float model (measured, {} samples)", quantize::describe(*outcome.result.error),
+                     outcome.result.held_back_samples);
+}
+
+report::Summary quantize_summary(const compiler::QuantizeRequest& request, const compiler::QuantizeOutcome& outcome) {
+  const quantize::QuantizeResult& result = outcome.result;
+  report::Summary summary;
+  const std::string kind = compiler::mode_name(request.how.mode);
+  if (!result.lost.empty()) {
+    summary.tone = report::Tone::kBad;
+    summary.verdict = fmt::format("NOT USABLE: {}", result.lost.front());
+  } else if (outcome.boxes && outcome.boxes->boxes > 0) {
+    const bool is_good = keeps_boxes(*outcome.boxes);
+    summary.tone = is_good ? report::Tone::kGood : report::Tone::kBad;
+    summary.verdict =
+        fmt::format("{}: the {} detector finds {} of the float model's {} boxes", is_good ? "Good" : "Accuracy is lost",
+                    kind, outcome.boxes->kept, outcome.boxes->boxes);
+  } else if (!result.error) {
+    summary.verdict = fmt::format("Quantized to {}; nothing was measured", kind);
+  } else {
+    const quantize::OutputError& error = *result.error;
+    const bool agrees = (error.top1_agreement < 0 || error.top1_agreement >= kGoodShare) &&
+                        (error.kept_scores < 0 || error.kept_scores >= kGoodShare);
+    const bool is_good = agrees && error.mean_sqnr_db >= kGoodDb, is_fair = error.mean_sqnr_db >= kFairDb;
+    summary.tone = is_good ? report::Tone::kGood : is_fair ? report::Tone::kNeutral : report::Tone::kBad;
+    summary.verdict =
+        fmt::format("{}: outputs in {} {}",
+                    is_good   ? "Good"
+                    : is_fair ? "Fair"
+                              : "Rough",
+                    kind,
+                    is_good   ? "are close to the float model's"
+                    : is_fair ? "differ a little from the float model's; measure with reef eval"
+                              : "differ from the float model's; measure with reef eval before you use it");
+  }
+  summary.add("accuracy", accuracy_text(outcome));
+  summary.add("operators", fmt::format("{} in integers, {} in float, {} conversions between", result.integer_ops,
+                                       result.float_ops.size(), result.conversions));
+  summary.add("size", fmt::format("{} -> {}", ir::describe_bytes(outcome.model_bytes),
+                                  ir::describe_bytes(outcome.output_bytes)));
+  summary.add("report", request.report);
+  summary.add("file", request.output);
+  if (!outcome.better_preprocess.empty()) {
+    summary.add("next", fmt::format("the same with --preprocess {}", outcome.better_preprocess));
+  } else if (result.lost.empty()) {
+    summary.add("next", fmt::format("reef compile {}", shell_word(request.output)));
+  } else {
+    summary.add("next", fmt::format("reef compare {} {} --data {} -o report.html", shell_word(request.model),
+                                    shell_word(request.output), shell_word(request.data.path)));
+  }
+  return summary;
+}
+
+std::string quantize_details(const compiler::QuantizeRequest& request, const compiler::QuantizeOutcome& outcome,
+                             bool verbose) {
   const quantize::QuantizeResult& result = outcome.result;
   std::string text;
-  for (const std::string& lost : result.lost) text += fmt::format("NOT USABLE: {}\n", lost);
+  for (const std::string& lost : result.lost) text += fmt::format("lost: {}\n", lost);
   text += fmt::format("{} -> {}: {}, {} -> {}\n", request.model, request.output, compiler::mode_name(request.how.mode),
                       ir::describe_bytes(outcome.model_bytes), ir::describe_bytes(outcome.output_bytes));
   if (!outcome.data.empty()) text += fmt::format("samples: {}\n", outcome.data);
@@ -24,20 +115,7 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
     text += fmt::format("calibrated on {} samples in {:.1f} s (measured); {} held back to measure with\n",
                         result.calibration_samples, result.calibration_seconds, result.held_back_samples);
   }
-  if (!result.steps.empty()) {
-    const bool more = result.measured_samples > result.held_back_samples;
-    text += fmt::format("tried, on {} (outputs against the float model's):\n",
-                        more ? fmt::format("{} samples, those held back and others", result.measured_samples)
-                             : "the samples held back");
-  }
-  for (const quantize::Step& step : result.steps) {
-    text += fmt::format("  {} {:<56} {}", step.kept ? "+" : "-", step.what, quantize::describe(step.error));
-    if (step.gain.standard_error > 0) {
-      text += fmt::format(" ({:+.1f} dB, standard error {:.1f})", step.gain.db, step.gain.standard_error);
-    }
-    if (!step.why_not.empty()) text += fmt::format(" not kept: {}", step.why_not);
-    text += '\n';
-  }
+  text += steps_text(result, verbose);
   for (const quantize::FloatOp& op : result.float_ops) text += fmt::format("stays float: {}: {}\n", op.op, op.why);
   for (const std::string& note : outcome.notes) text += fmt::format("note: {}\n", note);
   for (const std::string& note : result.notes) text += fmt::format("note: {}\n", note);
@@ -62,11 +140,24 @@ std::string quantize_text(const compiler::QuantizeRequest& request, const compil
   return text;
 }
 
+void print_quantize_report(const compiler::QuantizeRequest& request, const compiler::QuantizeOutcome& outcome,
+                           bool verbose) {
+  const report::Summary summary = quantize_summary(request, outcome);
+  print_exact("{}", report::verdict_line(summary, has_colour()));
+  print_text("{}", quantize_details(request, outcome, verbose));
+  print_exact("{}", report::closing_lines(summary, has_colour()));
+}
+
 void print_quantize_warnings(const compiler::QuantizeOutcome& outcome) {
   std::fflush(stdout);
   if (outcome.preprocess_is_guess) {
     print_error("reef: WARNING: preprocessing is a guess ({}, {}); say it with --preprocess\n", outcome.preprocess,
                 outcome.preprocess_from);
+  }
+  if (!outcome.better_preprocess.empty()) {
+    print_error(
+        "reef: WARNING: it is probably wrong: with --preprocess {} the float model does better ({}, measured)\n",
+        outcome.better_preprocess, outcome.better_preprocess_why);
   }
   for (const std::string& warning : outcome.result.warnings) {
     print_error("reef: WARNING: {}\n", warning);

@@ -8,8 +8,10 @@
 #include <fmt/ranges.h>
 
 #include "console.h"
+#include "evaluate/drawing.h"
 #include "evaluate/outputs.h"
 #include "ir/describe.h"
+#include "report/summary.h"
 
 namespace reef::app {
 namespace {
@@ -97,10 +99,11 @@ void print_output(const cpu::Interpreter& interpreter, int i, int top, const std
 
 }  // namespace
 
-Json report_json(const RunOptions& options, const runtime::Placement& place, const cpu::Interpreter& interpreter,
-                 const std::vector<std::string>& sources, const BenchResult& bench,
-                 const std::vector<std::string>& labels) {
+Json report_json(const RunOptions& options, const RunOutcome& outcome) {
+  const auto& [place, interpreter, sources, bench, found_labels, findings, edge_tpu_ms] = outcome;
+  const std::vector<std::string>& labels = found_labels.names;
   Json json = {{"model", options.model}, {"device", place.name}, {"threads", options.threads}};
+  if (!found_labels.origin.empty()) json["labels_from"] = found_labels.origin;
   if (place.device != nullptr) json["device_path"] = place.device->path();
   for (int i = 0; i < interpreter.input_count(); ++i) {
     Json input = tensor_json(interpreter.input(i));
@@ -121,6 +124,7 @@ Json report_json(const RunOptions& options, const runtime::Placement& place, con
     }
     json["outputs"].push_back(std::move(output));
   }
+  if (findings) json["found"] = findings->json();
   for (const std::string& note : interpreter.notes()) json["notes"].push_back(note);
   const cpu::MemoryReport memory = interpreter.memory();
   json["memory"] = {{"arena_bytes", memory.arena_bytes},
@@ -142,29 +146,84 @@ Json report_json(const RunOptions& options, const runtime::Placement& place, con
   return json;
 }
 
-void print_report(const RunOptions& options, const runtime::Placement& place, const cpu::Interpreter& interpreter,
-                  const std::vector<std::string>& sources, const BenchResult& bench,
-                  const std::vector<std::string>& labels) {
+void print_report(const RunOptions& options, const RunOutcome& outcome) {
+  const cpu::Interpreter& interpreter = outcome.interpreter;
   for (int i = 0; i < interpreter.input_count(); ++i) {
     const ops::Tensor& tensor = interpreter.input(i);
     print_text("input {} '{}' {} {} from {}\n", i, printable(tensor.name), ir::type_name(tensor.type),
-               tensor.shape.to_string(), sources[static_cast<std::size_t>(i)]);
+               tensor.shape.to_string(), outcome.sources[static_cast<std::size_t>(i)]);
   }
-  for (int i = 0; i < interpreter.output_count(); ++i) print_output(interpreter, i, options.top, labels);
+  if (outcome.findings) outcome.findings->print();
+  for (int i = 0; !outcome.findings && i < interpreter.output_count(); ++i) {
+    print_output(interpreter, i, options.top, outcome.labels.names);
+  }
   if (!options.out.empty()) print_text("outputs written to {}/out0.bin ...\n", options.out);
   const cpu::MemoryReport memory = interpreter.memory();
+  const BenchResult& bench = outcome.bench;
   if (bench.runs == 1) {
     print_text("time {:.3f} ms", bench.median_ms);
   } else {
     print_text("time median {:.3f} ms, min {:.3f}, max {:.3f} of {} runs", bench.median_ms, bench.min_ms, bench.max_ms,
                bench.runs);
   }
-  const bool is_observed = place.is_emulated && options.bench == 0;
-  print_text(" (measured, {} on {} thread{}{}); memory peak {} (arena {}, largest live set {})\n", place.name,
+  const bool is_observed = outcome.place.is_emulated && options.bench == 0;
+  print_text(" (measured, {} on {} thread{}{}); memory peak {} (arena {}, largest live set {})\n", outcome.place.name,
              options.threads, options.threads == 1 ? "" : "s", is_observed ? ", simulating time included" : "",
              ir::describe_bytes(memory.peak_bytes), ir::describe_bytes(memory.arena_bytes),
              ir::describe_bytes(memory.largest_live_set_bytes));
   print_profile(interpreter);
+}
+
+namespace {
+
+// "crab 1.00", "2 things: seahorse 0.95, crab 0.71", "class 3 of 10: 0.87".
+std::string answer_of(const RunOutcome& outcome) {
+  const std::vector<std::string>& names = outcome.labels.names;
+  if (outcome.findings) {
+    const evaluate::Findings& findings = outcome.findings->findings();
+    std::vector<std::string> parts;
+    for (const evaluate::Found& found : findings.things) {
+      if (parts.size() == 3) break;
+      parts.push_back(fmt::format("{} {:.2f}", found.has_box ? evaluate::class_name(found.what.label, names) : "pose",
+                                  found.what.score));
+    }
+    for (const evaluate::Segment& segment : findings.segments) {
+      if (parts.size() == 3) break;
+      parts.push_back(fmt::format("{} {:.0f} %", evaluate::class_name(segment.label, names), 100 * segment.share));
+    }
+    const std::size_t all = findings.things.size() + findings.segments.size();
+    return parts.empty() ? "nothing found"
+                         : fmt::format("{} found: {}{}", all, fmt::join(parts, ", "), all > parts.size() ? " ..." : "");
+  }
+  if (outcome.interpreter.output_count() != 1) return "";
+  const ops::Tensor& tensor = outcome.interpreter.output(0);
+  const bool is_row = tensor.shape.rank() == 2 && tensor.shape[0] == 1 && tensor.shape[1] > 1;
+  const auto best = top_values(tensor, 1);
+  if (!is_row || !best.ok() || best->empty()) return "";
+  const std::string label = label_of(tensor, best->front().index, names);
+  return label.empty()
+             ? fmt::format("class {} of {}: {:.3g}", best->front().index, tensor.shape[1], best->front().value)
+             : fmt::format("{} {:.3g}", label, best->front().value);
+}
+
+}  // namespace
+
+void print_run_summary(const RunOptions& options, const RunOutcome& outcome) {
+  report::Summary summary;
+  summary.add("answer", answer_of(outcome));
+  if (!outcome.labels.origin.empty() && options.labels.empty()) summary.add("labels", "from " + outcome.labels.origin);
+  if (outcome.edge_tpu_ms > 0) {
+    summary.add("on the chip", fmt::format("{} (simulated from the program itself; `reef check` estimates from shapes)",
+                                           report::rate_text(1000 * outcome.edge_tpu_ms)));
+  }
+  const bool is_cpu = !outcome.place.has_edge_tpu();
+  if (is_cpu || outcome.place.device != nullptr) {
+    summary.add(is_cpu ? "on the CPU" : "on the device",
+                fmt::format("{} (measured)", report::rate_text(1000 * outcome.bench.median_ms)));
+  }
+  summary.add("picture", options.findings.draw);
+  summary.add("trace", options.time.trace.empty() ? "" : options.time.trace + " (open it in ui.perfetto.dev)");
+  print_exact("{}", report::closing_lines(summary, has_colour()));
 }
 
 }  // namespace reef::app

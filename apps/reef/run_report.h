@@ -10,6 +10,7 @@
 
 #include "device_options.h"
 #include "execute/cpu/interpreter.h"
+#include "findings_report.h"
 #include "front_end_flags.h"
 #include "layer_report.h"
 #include "limit_flags.h"
@@ -28,6 +29,7 @@ struct RunOptions {
   FrontEndFlags front_end;
   std::string out;
   std::string labels;
+  FindingFlags findings;
   int top = 5;
   DeviceArguments device;
   std::int64_t max_cycles = 0;
@@ -48,11 +50,20 @@ struct BenchResult {
   double median_ms = 0, min_ms = 0, max_ms = 0;
 };
 
-nlohmann::ordered_json report_json(const RunOptions& options, const runtime::Placement& place,
-                                   const cpu::Interpreter& interpreter, const std::vector<std::string>& sources,
-                                   const BenchResult& bench, const std::vector<std::string>& labels);
-void print_report(const RunOptions& options, const runtime::Placement& place, const cpu::Interpreter& interpreter,
-                  const std::vector<std::string>& sources, const BenchResult& bench,
-                  const std::vector<std::string>& labels);
+// What a run gave, as far as the report needs it. Everything must outlive the report.
+struct RunOutcome {
+  const runtime::Placement& place;
+  const cpu::Interpreter& interpreter;
+  const std::vector<std::string>& sources;  // of the inputs
+  const BenchResult& bench;
+  const data::FoundNames& labels;
+  const std::optional<FindingsReport>& findings;
+  double edge_tpu_ms = 0;  // simulated; 0: nothing was
+};
+
+nlohmann::ordered_json report_json(const RunOptions& options, const RunOutcome& outcome);
+void print_report(const RunOptions& options, const RunOutcome& outcome);
+// The aligned lines at the end.
+void print_run_summary(const RunOptions& options, const RunOutcome& outcome);
 
 }  // namespace reef::app

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "command_help.h"
+
 namespace reef::app {
 namespace {
 
@@ -223,6 +225,12 @@ CLI::Validator positive() {
         return value > 0 ? "" : fmt::format("{} is out of range; allowed: more than 0", text);
       },
       "");
+}
+
+std::string help_of(const CLI::App& app) {
+  std::string path;
+  const CLI::App* command = innermost(app, path);
+  return help_text(describe(*command, path), terminal_columns());
 }
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {

@@ -29,13 +29,16 @@ CLI::Validator one_of(const std::map<std::string, Enum>& meanings) {
         if (problem.empty()) text = std::to_string(static_cast<int>(meanings.at(text)));
         return problem;
       },
-      "");
+      is_known.get_description());
 }
 
 // The value is a number in this range, ends included.
 CLI::Validator between(double least, double most);
 CLI::Validator not_negative();
 CLI::Validator positive();
+
+// --help of the command that was asked for, for the width of the terminal.
+std::string help_of(const CLI::App& app);
 
 // One sentence about a command line that `app` could not parse.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);

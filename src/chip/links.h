@@ -15,6 +15,7 @@ struct LinkProfile {
   double in_bytes_per_second;   // instructions, inputs, parameters
   double out_bytes_per_second;  // outputs
   std::string_view source;      // how it is known
+  bool is_guess = false;        // nobody has published measurements: good for a rough idea, never for a headline
 };
 
 std::span<const LinkProfile> link_profiles();

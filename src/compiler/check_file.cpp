@@ -2,12 +2,16 @@
 #include "compiler/check_file.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/shell_word.h"
 #include "compiler/check_subject.h"
+#include "compiler/hints.h"
 #include "compiler/part_search.h"
 #include "compiler/refusal.h"
+#include "compiler/trial_quantization.h"
 #include "formats/darwinn/reader.h"
 
 namespace reef::compiler {
@@ -34,11 +38,50 @@ Status find_parts_with_code(Plan& plan, const std::shared_ptr<const ir::Model>& 
   return find_parts(plan, trial_of_generator(options.runtime, options.budget), search).status();
 }
 
+// The int16x8 mode of TFLite's converter leaves nothing that a quantizer could start from.
+bool computes_on_16_bits(const ir::Subgraph& graph) {
+  return std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
+    return op.type != "QUANTIZE" && !op.outputs.empty() && op.outputs[0] >= 0 &&
+           graph.tensors[static_cast<std::size_t>(op.outputs[0])].type == ir::DataType::kInt16;
+  });
+}
+
+// "reef compile yolo.onnx --data PHOTOS --preprocess yolo"
+std::string next_command(const CheckedFile& checked, const PlanOptions& options) {
+  const std::string model = shell_word(checked.path);
+  if (checked.float_model != nullptr || checked.plan.assessment.is_float()) {
+    return checked.not_judged.empty()
+               ? fmt::format("reef compile {} --data SAMPLES{}", model, preprocess_hint(*checked.float_model))
+               : "";
+  }
+  if (checked.plan.partition.parts.empty()) return "";
+  return fmt::format("reef compile {}{}", model, options.partition.several_parts ? " -a" : "");
+}
+
+// A float model is judged as the quantizer would leave it.
+void take_quantized_form(CheckedFile& checked, const PlanOptions& options) {
+  if (!partition::assess(*checked.given, partition::CheckOptions{options.runtime}).is_float()) return;
+  if (computes_on_16_bits(checked.given->subgraphs[0])) {
+    checked.not_judged = "it has 16-bit activations";
+    return;
+  }
+  auto quantized = quantize_on_trial(*checked.given, options.budget);
+  if (!quantized.ok()) {
+    checked.not_judged = quantized.status().message();
+    return;
+  }
+  checked.float_model = std::exchange(checked.given, std::make_shared<const ir::Model>(std::move(quantized).value()));
+}
+
 }  // namespace
 
 report::CheckSubject CheckedFile::subject() const {
   report::CheckSubject subject = check_subject(path, *given, plan);
   if (without_rewrites) subject.without_rewrites = &without_rewrites->partition;
+  subject.float_model = float_model.get();
+  subject.not_judged = not_judged;
+  subject.hint = hint;
+  subject.next = next;
   return subject;
 }
 
@@ -51,11 +94,15 @@ Result<CheckedFile> check_file(const std::string& path, const PlanOptions& optio
   const auto& operators = checked.given->subgraphs[0].operators;
   REEF_REQUIRE(std::none_of(operators.begin(), operators.end(), darwinn::is_edge_tpu_op), "{}; `reef inspect` shows it",
                already_compiled(path).explanation);
-  auto plan = make_plan(checked.given, options);
+  take_quantized_form(checked, options);
+  REEF_RETURN_IF_ERROR(options.budget.check("quantizing the model on trial").in(path));
+  auto plan = make_faster_plan(checked.given, options);
   if (!plan.ok()) return plan.status().in(path);
   checked.plan = std::move(plan).value();
   if (!loaded.shape_note.empty()) checked.plan.partition.notes.push_back(loaded.shape_note);
   REEF_RETURN_IF_ERROR(find_parts_with_code(checked.plan, checked.given, options).in(path));
+  checked.hint = several_parts_hint(checked.plan, options);
+  checked.next = next_command(checked, options);
   if (checked.plan.model == checked.given) return checked;
   PlanOptions without = options;
   without.rewrites = {};

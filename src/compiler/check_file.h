@@ -15,9 +15,12 @@ namespace reef::compiler {
 
 struct CheckedFile {
   std::string path;
-  std::shared_ptr<const ir::Model> given;
+  std::shared_ptr<const ir::Model> given;        // as in the file; of a float model, as the quantizer would leave it
+  std::shared_ptr<const ir::Model> float_model;  // as in the file, where `given` was quantized on trial; else null
+  std::string not_judged;  // why a float model was not quantized on trial, a clause; empty: it was, or needs none
   Plan plan;
   std::optional<Plan> without_rewrites;  // where rewrites changed something
+  std::string hint, next;                // for CheckSubject
 
   // Points into this.
   report::CheckSubject subject() const;

@@ -42,7 +42,7 @@ bool Compilation::plan(const Source& source, const PlanOptions& how, Plan& resul
   PlanOptions options = how;
   options.partition.explain = false;
   options.budget = attempt_;
-  auto plan = make_plan(source.model, options);
+  auto plan = make_faster_plan(source.model, options);
   if (is_late()) return refuse_late(source.path, "planning");
   if (!plan.ok()) return refuse_request(source.path, plan.status().in(source.path).message());
   result = std::move(plan).value();

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.h"
+#include "data/model_card.h"
 #include "formats/foreign/foreign_file.h"
 #include "formats/onnx/reader.h"
 #include "formats/tflite/reader.h"
@@ -113,8 +114,10 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
   FrontEndResult result;
   result.format = ModelFormat::kOnnx;
   std::vector<std::string> names;
+  data::ModelCard card;
   {
     REEF_ASSIGN_OR_RETURN(onnx::Model model, onnx::load_model(path));
+    card = data::card_of_properties(model.metadata);
     REEF_RETURN_IF_ERROR(name_only_input(model, import_options.input_shapes).in(path));
     for (const auto& [name, values] : options.input_values) {
       REEF_ASSIGN_OR_RETURN(import_options.input_values[name], import::input_value(model, name, values));
@@ -129,6 +132,7 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
     const auto report = simplify::simplify(result.model);
     if (!report.ok()) return report.status().in(path);
   }
+  data::store_card(card, result.model);
   for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) {
     std::string origin = import::origin_of(names, tensor.name);
     if (!origin.empty()) result.origins.push_back({tensor.name, std::move(origin)});

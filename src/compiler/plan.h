@@ -23,6 +23,7 @@ struct PlanOptions {
   rewrite::RewriteOptions rewrites;   // evaluator, runtime and predicate are filled in
   partition::CostOptions costs;
   partition::PartitionOptions partition;
+  bool all_rewrites = false;  // rewrites are made also where they are predicted to cost time (make_faster_plan)
   Budget budget = {};
 };
 
@@ -38,6 +39,11 @@ struct Plan {
 
 // `model` must be verified. Fails on an unknown rewrite or intermediate tensor, or when a rewrite fails.
 Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options);
+
+// The same, but without rewrites where these are predicted to make the model slower by more than the prediction is
+// worth; a note then says so. Rewrites that `options` name, and those of a model that has nothing for the chip without
+// them, are made in any case.
+Result<Plan> make_faster_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options);
 
 // Runs a model on the CPU: what rewrites use to try values.
 rewrite::Evaluator cpu_evaluator(const Budget& budget = {});

@@ -14,6 +14,8 @@
 #include "data/preprocess.h"
 #include "data/subset.h"
 #include "evaluate/compare.h"
+#include "evaluate/preprocess_probe.h"
+#include "evaluate/task.h"
 #include "execute/cpu/evaluate.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
@@ -82,6 +84,36 @@ std::vector<TensorOrigin> origins_of(const std::vector<TensorOrigin>& loaded,
   return result;
 }
 
+evaluate::RunnerOptions runner_options(const QuantizeRequest& request) {
+  evaluate::RunnerOptions run;
+  run.threads = request.how.threads;
+  run.budget = request.how.budget;
+  return run;
+}
+
+// Preprocessing that nobody named is compared with the usual ones. What cannot be compared is no failure.
+void probe_guess(const QuantizeRequest& request, const ir::Model& model, QuantizeOutcome& outcome) {
+  if (!outcome.preprocess_is_guess) return;
+  const auto probe =
+      evaluate::probe_preprocess(std::make_shared<const ir::Model>(model), request.data, runner_options(request));
+  if (!probe.ok() || probe->better.empty()) return;
+  outcome.better_preprocess = probe->better;
+  outcome.better_preprocess_why =
+      fmt::format("{} {:.2f} instead of {:.2f}", probe->measure, probe->presets.front().figure, probe->chosen);
+}
+
+// A detector is judged by its boxes, on samples that calibration may have seen: few pictures have things in them.
+void compare_detections(const QuantizeRequest& request, const ir::Model& float_model,
+                        const std::shared_ptr<const data::SampleSource>& source, QuantizeOutcome& outcome) {
+  constexpr std::int64_t kBoxSamples = 16;
+  if (source == nullptr || request.how.held_back == 0) return;  // nothing is to be measured
+  if (evaluate::task_of(float_model).kind != evaluate::TaskKind::kDetector) return;
+  auto agreement = evaluate::compare_boxes(std::make_shared<const ir::Model>(float_model),
+                                           std::make_shared<const ir::Model>(outcome.result.model), source, kBoxSamples,
+                                           runner_options(request));
+  if (agreement.ok()) outcome.boxes = std::move(agreement).value();
+}
+
 std::int64_t file_size(const std::string& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
@@ -111,7 +143,9 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
       outcome.preprocess_is_guess = samples->preprocess().is_guess;
     }
   }
+  probe_guess(request, loaded.model, outcome);
   REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
+  compare_detections(request, loaded.model, samples, outcome);
   outcome.origins = origins_of(loaded.origins, outcome.result.names);
   ir::Model& model = outcome.result.model;
   if (samples != nullptr && samples->holds_pictures()) {

@@ -44,6 +44,18 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
   json["output_bytes"] = outcome.output_bytes;
   if (!outcome.data.empty()) json["data"] = outcome.data;
   if (!outcome.preprocess.empty()) json["preprocess"] = outcome.preprocess;
+  if (!outcome.better_preprocess.empty()) {
+    json["likely_preprocess"] = {{"preset", outcome.better_preprocess}, {"why", outcome.better_preprocess_why}};
+  }
+  if (outcome.boxes) {
+    json["boxes"] = {{"samples", outcome.boxes->samples},
+                     {"float", outcome.boxes->boxes},
+                     {"kept", outcome.boxes->kept},
+                     {"added", outcome.boxes->added},
+                     {"mean_overlap", outcome.boxes->overlap},
+                     {"mean_score_difference", outcome.boxes->score_difference},
+                     {"least_score", outcome.boxes->least_score}};
+  }
   json["calibration_samples"] = result.calibration_samples;
   json["held_back_samples"] = result.held_back_samples;
   json["measured_samples"] = result.measured_samples;

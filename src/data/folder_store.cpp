@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include "base/file.h"
 #include "data/dataset.h"
 #include "data/dataset_files.h"
@@ -31,7 +33,8 @@ std::string lower(std::string text) {
 }
 
 bool is_picture(const fs::path& path) {
-  static const std::set<std::string> kEndings = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tga", ".ppm", ".pgm"};
+  static const std::set<std::string> kEndings = {".jpg", ".jpeg", ".png", ".bmp", ".gif",
+                                                 ".tga", ".ppm",  ".pgm", ".webp"};
   return kEndings.contains(lower(path.extension().string()));
 }
 
@@ -43,7 +46,7 @@ Result<std::vector<PictureFile>> pictures_below(const std::string& folder) {
       files.push_back({it->path().string(), fs::relative(it->path(), folder, error).generic_string(), {}});
   }
   if (error) return make_error(StatusCode::kIoError, "cannot read folder '{}': {}", folder, error.message());
-  REEF_REQUIRE(!files.empty(), "folder '{}' holds no pictures (.jpg, .png, .bmp)", folder);
+  REEF_REQUIRE(!files.empty(), "folder '{}' holds no pictures (.jpg, .png, .bmp, .webp)", folder);
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.relative < b.relative; });
   return files;
 }
@@ -90,6 +93,20 @@ Status label_by_folder(std::vector<PictureFile>& files, const std::vector<std::s
   return ok_status();
 }
 
+// Pictures that cannot be read go to `left_out`; an error where none is left.
+Status leave_out_damaged(std::vector<PictureFile>& files, std::vector<std::string>& left_out) {
+  Status first;
+  const auto is_damaged = [&](const PictureFile& file) {
+    const Status status = image::probe(file.path);
+    if (status.ok()) return false;
+    if (left_out.empty()) first = status;
+    left_out.push_back(file.relative);
+    return true;
+  };
+  files.erase(std::remove_if(files.begin(), files.end(), is_damaged), files.end());
+  return files.empty() ? first : ok_status();
+}
+
 // The longest class name that the file's name begins with, as a word.
 std::optional<std::int64_t> class_in_name(const std::string& name, const std::vector<std::string>& class_names) {
   std::optional<std::int64_t> best;
@@ -119,7 +136,8 @@ class FolderStore : public SampleStore {
  public:
   std::string folder;
   std::vector<PictureFile> files;
-  std::string truth_from;  // words; empty: nothing is known
+  std::string truth_from;             // words; empty: nothing is known
+  std::vector<std::string> left_out;  // pictures that cannot be read, by name
 
   std::int64_t size() const override { return static_cast<std::int64_t>(files.size()); }
 
@@ -146,7 +164,13 @@ class FolderStore : public SampleStore {
     return std::pair(picture.width, picture.height);
   }
   std::string describe() const override {
-    return fmt::format("pictures of {}{}", folder, truth_from.empty() ? "" : ", " + truth_from);
+    constexpr std::size_t kMostNamed = 5;
+    std::string text = fmt::format("pictures of {}{}", folder, truth_from.empty() ? "" : ", " + truth_from);
+    if (left_out.empty()) return text;
+    const std::size_t named = std::min(left_out.size(), kMostNamed);
+    text += fmt::format("; {} left out as damaged: {}", left_out.size(),
+                        fmt::join(left_out.begin(), left_out.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+    return left_out.size() > named ? text + fmt::format(" and {} more", left_out.size() - named) : text;
   }
   std::string name_of(std::int64_t sample) const override { return files[static_cast<std::size_t>(sample)].relative; }
 };
@@ -205,6 +229,7 @@ Result<std::unique_ptr<SampleStore>> open_folder(const DatasetOptions& options) 
   auto store = std::make_unique<FolderStore>();
   store->folder = options.path;
   REEF_ASSIGN_OR_RETURN(store->files, pictures_below(options.path));
+  REEF_RETURN_IF_ERROR(leave_out_damaged(store->files, store->left_out));
   REEF_RETURN_IF_ERROR(label_all(options, *store));
   return std::unique_ptr<SampleStore>(std::move(store));
 }

@@ -34,6 +34,9 @@ constexpr HostCpu kHosts[] = {
     {"pcie", "PC with M.2 or PCIe", 1, 1, "as desktop"},
     {"pcie-devboard", "Coral Dev Board (Cortex-A53)", 20, 3.5,
      "estimated; 3.5 is the ratio of Coral's published CPU times, embedded to desktop, over 18 networks"},
+    {"usb3-rpi5", "Raspberry Pi 5 (Cortex-A76)", 5, 1.7, "a guess: 8-bit dot products, 2.4 GHz; not measured"},
+    {"usb3-n100", "N100-class NAS", 2, 1.6, "a guess: 256-bit vectors with 8-bit dot products, 3.4 GHz; not measured"},
+    {"usb2-mini", "Coral Dev Board Mini (Cortex-A35)", 30, 5, "a guess: in-order cores at 1.5 GHz; not measured"},
 };
 
 }  // namespace

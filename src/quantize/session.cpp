@@ -158,6 +158,9 @@ void Session::measure_with_more(const ir::Model& model) {
   }
 }
 
+// The phase in which `done` counts ways to keep accuracy, and not samples.
+constexpr std::string_view kTrying = "trying";
+
 RunOptions Session::run_options(std::string_view phase) const {
   RunOptions result;
   result.threads = options_.threads;
@@ -257,6 +260,11 @@ Status Session::decide(State candidate, Step step) {
 }
 
 Status Session::consider(State candidate, std::string what, Proof proof) {
+  // Nobody knows before how many will be tried; networks of the collection need 10 to 40.
+  constexpr std::int64_t kUsualSteps = 40;
+  if (const auto tried = static_cast<std::int64_t>(steps_.size()); options_.progress && tried > 0) {
+    options_.progress(kTrying, tried, std::max(kUsualSteps, tried + 1));
+  }
   REEF_ASSIGN_OR_RETURN(const OutputError error, measure(candidate));
   if (proof == Proof::kAsked) {
     take(std::move(candidate), std::move(what), error);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/check_report.h"
+#include "report/verdict.h"
 
 namespace reef::report {
 namespace {
@@ -117,7 +118,9 @@ nlohmann::ordered_json check_json(const CheckSubject& subject) {
                {"runtime", subject.assessment->options.runtime},
                {"link", subject.costs->options().link->name},
                {"clock_hz", subject.costs->options().clock_hz},
-               {"quantized", subject.assessment->is_quantized},
+               {"quantized", subject.assessment->is_quantized && subject.float_model == nullptr},
+               {"judged_as_quantized", subject.float_model != nullptr},
+               {"verdict", judge(subject).verdict},
                {"operators", graph.operators.size()},
                {"operators_on_edgetpu", partition.chip_op_count()},
                {"predicted_ms", ms(partition.predicted_us)},
@@ -136,6 +139,16 @@ nlohmann::ordered_json check_json(const CheckSubject& subject) {
   }
   for (const partition::Part& part : partition.parts) json["parts"].push_back(part_json(part));
   for (const auto& application : *subject.rewrites) json["rewrites"].push_back(rewrite_json(application));
+  json["links"] = Json::array();
+  for (const LinkTime& time : times_over_links(subject)) {
+    json["links"].push_back({{"link", time.link->name},
+                             {"host", time.link->meaning},
+                             {"predicted_ms", ms(time.predicted_us)},
+                             {"predicted_cpu_only_ms", ms(time.all_cpu_us)},
+                             {"is_guess", time.link->is_guess}});
+  }
+  if (!subject.hint.empty()) json["hint"] = subject.hint;
+  if (!subject.next.empty()) json["next"] = subject.next;
   if (subject.without_rewrites != nullptr) {
     json["without_rewrites"] = {{"operators", subject.given->subgraphs[0].operators.size()},
                                 {"operators_on_edgetpu", subject.without_rewrites->chip_op_count()},

@@ -29,11 +29,20 @@ struct CheckSubject {
   const partition::CostModel* costs = nullptr;
   const partition::Partition* partition = nullptr;
   const partition::Partition* without_rewrites = nullptr;  // null: nothing was rewritten
+  // Where the file holds a float model: that model, and `given` is what the quantizer would make of it.
+  const ir::Model* float_model = nullptr;
+  std::string_view not_judged;  // why a float model is not judged so, a clause
+  std::string_view hint;        // how more of the model would run on the chip; may be empty
+  std::string_view next;        // the next command; may be empty
+  // What all parts take on the virtual device, transfers included, microseconds; 0: not simulated. Takes the place of
+  // the estimate.
+  double simulated_us = 0;
 };
 
 struct CheckTextOptions {
   bool colour = false;
-  bool all_ops = false;  // a line for every operator, those on the chip too
+  bool all_ops = false;    // a line for every operator, those on the chip too
+  bool all_links = false;  // a table of predicted times over every link
 };
 std::string check_text(const CheckSubject& subject, const CheckTextOptions& options);
 nlohmann::ordered_json check_json(const CheckSubject& subject);

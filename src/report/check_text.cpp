@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// check's report as text: first the answer, then what stands in the way, most costly first, then every operator that
-// stays on the CPU, one line each.
+// check's report as text: first the verdict, then what stands in the way, most costly first, then the operators that
+// stay on the CPU, at the end the figures and what to do next.
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 #include "base/printable.h"
 #include "ir/describe.h"
 #include "report/check_report.h"
+#include "report/verdict.h"
 
 namespace reef::report {
 namespace {
@@ -43,14 +45,23 @@ class TextReport {
         assessment_(*subject.assessment) {}
 
   std::string write() {
-    write_summary();
+    const Summary summary = judge(subject_);
+    text_ = verdict_line(summary, options_.colour);
+    write_division();
+    if (subject_.float_model != nullptr) write_judged_as_quantized();
     if (assessment_.is_float()) write_not_quantized();
     if (!assessment_.dynamic_tensors.empty()) write_dynamic();
     write_obstacles();
-    write_rewrites();
+    write_rewrites(true, "Rewritten, so that more fits");
+    write_rewrites(false, "Could be rewritten");
     write_cpu_ops();
     if (options_.all_ops) write_all_ops();
+    if (options_.all_links && !partition_.parts.empty()) {
+      heading("The same model over every link");
+      text_ += links_table(subject_);
+    }
     for (const std::string& note : partition_.notes) put("\nNote: {}\n", note);
+    write_summary(summary);
     return std::move(text_);
   }
 
@@ -100,7 +111,7 @@ class TextReport {
     return list(graph_.operators[at(op)].inputs, true) + " -> " + list(graph_.operators[at(op)].outputs, false);
   }
 
-  void write_summary() {
+  void write_division() {
     const auto all = static_cast<std::int32_t>(graph_.operators.size());
     const std::int32_t on_chip = partition_.chip_op_count();
     put("{}: {} operator{}, Edge TPU runtime {}\n", bold(subject_.file), all, all == 1 ? "" : "s",
@@ -149,8 +160,16 @@ class TextReport {
     if (tensors.size() > kMaxTensorsShown) put("  and {} more (--json lists all)\n", tensors.size() - kMaxTensorsShown);
   }
 
+  void write_judged_as_quantized() {
+    heading("The model is float, and judged as it would be once quantized");
+    put("Numbers of operators are those of the quantized model, which was made with a made-up input: it says what "
+        "fits, and "
+        "nothing about accuracy.\n");
+  }
+
   void write_not_quantized() {
     heading("The model is not quantized");
+    if (!subject_.not_judged.empty()) put("It cannot be judged as if it were: {}.\n", subject_.not_judged);
     put("The Edge TPU computes on 8-bit integers, and no operator of this model does. {} tensors are floating point:\n",
         assessment_.float_tensors.size());
     write_tensors(assessment_.float_tensors);
@@ -210,43 +229,73 @@ class TextReport {
     if (placement.gain_us > 0) {
       put("{} per inference (estimated)", time_text(placement.gain_us));
     } else {
-      put("none: on the Edge TPU it would not be faster (estimated)");
+      put("no time: on the Edge TPU it would not be faster (estimated)");
     }
     if (placement.strands > 0) put("; keeps {} more operators on the CPU", placement.strands);
     put("\n");
   }
 
-  void write_rewrites() {
-    const auto list = [&](bool made, std::string_view title) {
-      bool any = false;
-      for (const rewrite::Application& application : *subject_.rewrites) {
-        if (application.made != made) continue;
-        if (!any) heading(title);
-        any = true;
-        put("  {}: {}", application.rewrite, application.what);
-        if (application.largest_difference > 0) {
-          put(" (differs by at most {} of the output's steps)", application.largest_difference);
-        } else if (made) {
-          put(" (the same bytes)");
-        }
-        if (!application.how.empty()) put("; {}: {}", made ? "off" : "on", application.how);
-        put("\n");
+  // Of one rewrite the first few, unless everything is to be listed.
+  void write_rewrites(bool made, std::string_view title) {
+    constexpr int kShown = 3;
+    std::map<std::string_view, int> counts;
+    for (const rewrite::Application& application : *subject_.rewrites) {
+      if (application.made != made) continue;
+      if (counts.empty()) heading(title);
+      if (++counts[application.rewrite] > kShown && !options_.all_ops) continue;
+      put("  {}: {}", application.rewrite, application.what);
+      if (application.largest_difference > 0) {
+        put(" (differs by at most {} of the output's steps)", application.largest_difference);
+      } else if (made) {
+        put(" (the same bytes)");
       }
-    };
-    list(true, "Rewritten, so that more fits");
-    list(false, "Could be rewritten");
+      if (!application.how.empty()) put("; {}: {}", made ? "off" : "on", application.how);
+      put("\n");
+    }
+    for (const auto& [name, count] : counts) {
+      if (count > kShown && !options_.all_ops) put("  {}: {} more (--ops lists them)\n", name, count - kShown);
+    }
   }
 
+  // Operators that stay for one reason, one behind the other, are one entry, unless each breaks a rule of its own.
   void write_cpu_ops() {
     bool any = false;
-    for (std::int32_t op = 0; op < static_cast<std::int32_t>(partition_.ops.size()); ++op) {
+    const auto count = static_cast<std::int32_t>(partition_.ops.size());
+    for (std::int32_t op = 0; op < count;) {
       const partition::Placement& placement = partition_.ops[at(op)];
-      if (placement.place == Place::kChip) continue;
-      if (!any) heading("On the CPU (times are estimated)");
-      any = true;
-      put("  {:<30} {:>8}  {}\n", op_number(op), time_text(subject_.costs->op(op).cpu), reason(op, placement));
-      put("      '{}'  {}\n", ir::describe_name(output_name(op)), op_shapes(op));
+      std::int32_t end = op + 1;
+      while (placement.place != Place::kRule && end < count && partition_.ops[at(end)].place == placement.place &&
+             partition_.ops[at(end)].blocker == placement.blocker) {
+        ++end;
+      }
+      if (placement.place != Place::kChip) {
+        if (!any) heading("On the CPU (times are estimated)");
+        any = true;
+        write_cpu_run(op, end);
+      }
+      op = end;
     }
+  }
+
+  void write_cpu_run(std::int32_t first, std::int32_t end) {
+    const std::string why = reason(first, partition_.ops[at(first)]);
+    if (end - first == 1) {
+      put("  {:<30} {:>8}  {}\n", op_number(first), time_text(subject_.costs->op(first).cpu), why);
+      put("      '{}'  {}\n", ir::describe_name(output_name(first)), op_shapes(first));
+      return;
+    }
+    double us = 0;
+    for (std::int32_t op = first; op < end; ++op) us += subject_.costs->op(op).cpu;
+    put("  {:<30} {:>8}  each {}\n", fmt::format("{} operators", end - first), time_text(us), why);
+    put("      from {} '{}' to {} '{}' (--ops lists them)\n", op_number(first), ir::describe_name(output_name(first)),
+        op_number(end - 1), ir::describe_name(output_name(end - 1)));
+  }
+
+  void write_summary(const Summary& judged) {
+    Summary summary = judged;
+    summary.add("more", std::string(subject_.hint));
+    summary.add("next", std::string(subject_.next));
+    text_ += closing_lines(summary, options_.colour);
   }
 
   std::string reason(std::int32_t op, const partition::Placement& placement) const {

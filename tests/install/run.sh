@@ -33,3 +33,11 @@ readlink "$libraries/../coral/libedgetpu.so.1"
 for name in libedgetpu.so.1 libedgetpu.so.1.0 libedgetpu.so; do
   [[ -e "$libraries/../coral/$name" ]] || { echo "$name leads nowhere"; exit 1; }
 done
+
+# What people use: man pages, completions, the models, and Coral's modules, all from the installed folder.
+for file in share/man/man1/reef.1 share/man/man1/reef-compile.1 share/bash-completion/completions/reef share/zsh/site-functions/_reef \
+            share/fish/vendor_completions.d/reef.fish share/reef/models/models.json; do
+  [[ -s "$folder/prefix/$file" ]] || { echo "$file is not installed"; exit 1; }
+done
+"$folder/prefix/bin/reef" models | grep -q '^yolo ' || { echo "the installed program does not find its models"; exit 1; }
+"$folder/prefix/bin/reef" exec --show | grep -q "PYTHONPATH=$folder/prefix.*as_coral" || { echo "reef exec does not find its modules"; exit 1; }

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <memory>
+#include <string_view>
 
 #include "base/file.h"
+#include "formats/image/webp.h"
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STBI_NO_STDIO
@@ -17,6 +20,12 @@ namespace {
 
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 28;
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26;
+
+Status check_size(std::int64_t width, std::int64_t height) {
+  REEF_REQUIRE(width * height <= kMaxPixels, "a picture of {} x {} pixels is too large; the most is {} megapixels",
+               width, height, kMaxPixels >> 20);
+  return ok_status();
+}
 
 // Contribution of source samples [first, first + weights.size()) to one output sample; weights sum to 1.
 struct Taps {
@@ -72,14 +81,15 @@ std::vector<std::uint8_t> resample(const std::vector<std::uint8_t>& source, std:
 
 Result<Image> decode(const Bytes& file, int channels) {
   REEF_REQUIRE(channels == 1 || channels == 3 || channels == 4, "a picture cannot be read as {} channels", channels);
-  REEF_REQUIRE(file.size() <= kMaxFileBytes, "a picture of {} bytes is too large", file.size());
+  REEF_REQUIRE(file.size() <= kMaxFileBytes, "a picture of {} bytes is too large; the most is {}", file.size(),
+               kMaxFileBytes);
+  if (is_webp(file.span())) return decode_webp(file, channels);
   Image image;
   int file_channels = 0;
   const int size = static_cast<int>(file.size());
   REEF_REQUIRE(stbi_info_from_memory(file.data(), size, &image.width, &image.height, &file_channels) != 0,
                "this is not a picture that can be read (JPEG, PNG, BMP...): {}", stbi_failure_reason());
-  REEF_REQUIRE(std::int64_t{image.width} * image.height <= kMaxPixels, "a picture of {} x {} pixels is too large",
-               image.width, image.height);
+  REEF_RETURN_IF_ERROR(check_size(image.width, image.height));
   const std::unique_ptr<stbi_uc, void (*)(void*)> samples(
       stbi_load_from_memory(file.data(), size, &image.width, &image.height, &file_channels, channels), stbi_image_free);
   REEF_REQUIRE(samples != nullptr, "the picture is damaged: {}", stbi_failure_reason());
@@ -95,6 +105,27 @@ Result<Image> load(const std::string& path, int channels) {
   auto image = decode(file, channels);
   if (!image.ok()) return image.status().in(path);
   return image;
+}
+
+Status probe(const std::string& path) {
+  constexpr std::streamsize kBeginning = 1 << 16, kEnding = 1 << 10;
+  std::ifstream stream(path, std::ios::binary);
+  std::vector<char> head(kBeginning), tail(kEnding);
+  stream.read(head.data(), kBeginning);
+  head.resize(static_cast<std::size_t>(stream.gcount()));
+  stream.clear();
+  stream.seekg(0, std::ios::end);
+  const std::streamoff size = stream.tellg();
+  stream.seekg(std::max<std::streamoff>(0, size - kEnding));
+  stream.read(tail.data(), kEnding);
+  const std::string_view begin(head.data(), head.size()), end(tail.data(), static_cast<std::size_t>(stream.gcount()));
+  const bool is_jpeg = begin.starts_with("\xFF\xD8\xFF"), is_png = begin.starts_with("\x89PNG\r\n");
+  const bool has_end = is_jpeg ? end.find("\xFF\xD9") != end.npos : is_png && end.find("IEND") != end.npos;
+  int width = 0, height = 0, channels = 0;
+  const auto* bytes = reinterpret_cast<const stbi_uc*>(head.data());
+  const bool has_size = stbi_info_from_memory(bytes, static_cast<int>(head.size()), &width, &height, &channels) != 0;
+  if (has_end && has_size) return check_size(width, height);
+  return load(path, 3).status();
 }
 
 Image resize(const Image& source, int width, int height) {

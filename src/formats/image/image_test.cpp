@@ -34,6 +34,35 @@ TEST(Image, DamagedFilesAreRefusedAtEveryLength) {
 }
 
 // Expected values from Pillow's Image.resize(..., BILINEAR).
+// 3 x 2 pixels, lossless, by Pillow: red green blue / dark, brown, white.
+std::vector<std::uint8_t> tiny_webp() {
+  return {0x52, 0x49, 0x46, 0x46, 0x42, 0x0,  0x0,  0x0,  0x57, 0x45, 0x42, 0x50, 0x56, 0x50, 0x38,
+          0x4c, 0x36, 0x0,  0x0,  0x0,  0x2f, 0x2,  0x40, 0x0,  0x0,  0x2f, 0x40, 0x90, 0x6d, 0xb3,
+          0x41, 0xdc, 0xeb, 0xfe, 0x32, 0xd3, 0x20, 0x93, 0xb6, 0xc9, 0x5f, 0xff, 0x76, 0x66, 0x6d,
+          0x64, 0xd2, 0x36, 0xad, 0x87, 0xfd, 0xf3, 0xaf, 0xb2, 0xf3, 0x1f, 0x68, 0xe4, 0x91, 0xac,
+          0xfb, 0x6,  0x4,  0x2,  0x94, 0xb1, 0xe2, 0x81, 0x6d, 0x22, 0xfa, 0x1f, 0xe3, 0x5};
+}
+
+TEST(Image, DecodesWebp) {
+  const auto image = decode(Bytes(tiny_webp()), 3);
+  if (!image.ok() && image.status().message().find("libwebp7") != std::string::npos) {
+    GTEST_SKIP() << image.status().message();
+  }
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_EQ(image->width, 3);
+  EXPECT_EQ(image->height, 2);
+  EXPECT_EQ(image->samples,
+            (std::vector<std::uint8_t>{255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 200, 100, 50, 255, 255, 255}));
+  EXPECT_EQ(decode(Bytes(tiny_webp()), 4)->samples[3], 255);
+  EXPECT_EQ(decode(Bytes(tiny_webp()), 1)->samples[5], 255);
+  const std::vector<std::uint8_t> whole = tiny_webp();
+  for (std::size_t size = 0; size < whole.size() - 4; ++size) {
+    EXPECT_FALSE(
+        decode(Bytes(std::vector<std::uint8_t>(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))), 3)
+            .ok());
+  }
+}
+
 TEST(Image, ShrinkingEqualsPillow) {
   EXPECT_EQ(resize(Image{4, 1, 1, {0, 100, 200, 100}}, 2, 1).samples, (std::vector<std::uint8_t>{71, 143}));
   EXPECT_EQ(resize(Image{7, 1, 1, {10, 20, 30, 250, 7, 90, 1}}, 3, 1).samples,

@@ -14,7 +14,7 @@
 
 namespace reef::image {
 
-Status save_png(const Image& image, const std::string& path) {
+Result<std::vector<std::uint8_t>> encode_png(const Image& image) {
   const bool is_sound =
       image.width > 0 && image.height > 0 && (image.channels == 1 || image.channels == 3 || image.channels == 4) &&
       image.samples.size() == static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) *
@@ -30,7 +30,12 @@ Status save_png(const Image& image, const std::string& path) {
   const int row_bytes = image.width * image.channels;
   const int done =
       stbi_write_png_to_func(append, &file, image.width, image.height, image.channels, image.samples.data(), row_bytes);
-  REEF_REQUIRE(done != 0, "the picture for '{}' cannot be encoded", path);
+  REEF_REQUIRE(done != 0, "a picture of {} x {} cannot be encoded", image.width, image.height);
+  return file;
+}
+
+Status save_png(const Image& image, const std::string& path) {
+  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> file, encode_png(image));
   return write_file(path, file);
 }
 

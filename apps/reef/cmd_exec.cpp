@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// reef exec: runs a program that was written for a Coral as it is. It finds Reef's delegate where it looks for Google's
+// libedgetpu, Reef's modules where it imports pycoral, tflite_runtime or tflite_support, and edgetpu_compiler on its
+// path. The process becomes the program.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "console.h"
+#include "program_file.h"
+
+namespace reef::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExecArguments {
+  std::vector<std::string> command;
+  bool only_libraries = false;
+  bool shows = false;
+};
+
+// Where things are beside the program in a build, and where `make install` puts them.
+Result<fs::path> find_place(const fs::path& here, const std::vector<const char*>& places, const char* file) {
+  std::error_code error;
+  for (const char* place : places) {
+    const fs::path folder = here / place;
+    if (fs::exists(folder / file, error)) return fs::weakly_canonical(folder, error);
+  }
+  return make_error(StatusCode::kNotFound, "{} is neither in {} nor in {}: install Reef whole, or build it", file,
+                    (here / places.front()).string(), (here / places.back()).string());
+}
+
+// `value` before what the variable holds.
+void put_in_front(const char* name, const std::string& value) {
+  const char* const before = std::getenv(name);
+  const std::string all = before != nullptr && *before != 0 ? value + ":" + before : value;
+  ::setenv(name, all.c_str(), 1);
+}
+
+struct Place {
+  const char* variable;
+  std::string value;
+};
+
+Result<std::vector<Place>> places(const ExecArguments& arguments) {
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  REEF_ASSIGN_OR_RETURN(const fs::path coral, find_place(here, {"coral", REEF_CORAL_FOLDER}, "libedgetpu.so.1"));
+  std::vector<Place> list = {{"LD_LIBRARY_PATH", coral.string()}, {"PATH", here.string()}};
+  if (arguments.only_libraries) return list;
+  REEF_ASSIGN_OR_RETURN(const fs::path python, find_place(here, {"python", REEF_PYTHON_FOLDER}, "reef/__init__.py"));
+  REEF_ASSIGN_OR_RETURN(const fs::path library, find_place(here, {".", REEF_LIBRARY_FOLDER}, "libreef.so.0"));
+  list.push_back({"PYTHONPATH", fmt::format("{}:{}", (python / "reef" / "as_coral").string(), python.string())});
+  list.push_back({"REEF_LIBRARY", (library / "libreef.so.0").string()});
+  return list;
+}
+
+Status exec(const ExecArguments& arguments) {
+  REEF_ASSIGN_OR_RETURN(const std::vector<Place> list, places(arguments));
+  if (arguments.shows) {
+    for (const Place& place : list) print_text("{}={}\n", place.variable, place.value);
+    return ok_status();
+  }
+  for (const Place& place : list) {
+    if (std::string_view(place.variable) == "REEF_LIBRARY") {
+      ::setenv(place.variable, place.value.c_str(), 1);
+    } else {
+      put_in_front(place.variable, place.value);
+    }
+  }
+  std::vector<std::string> words = arguments.command;
+  if (words.empty()) {
+    const char* const shell = std::getenv("SHELL");
+    words.emplace_back(shell != nullptr && *shell != 0 ? shell : "/bin/sh");
+  }
+  REEF_ASSIGN_OR_RETURN(const std::string file, find_program(words.front()));
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  flush_output();
+  ::signal(SIGPIPE, SIG_DFL);  // what this program ignores, others need not
+  ::signal(SIGXFSZ, SIG_DFL);
+  ::execv(file.c_str(), pointers.data());
+  return make_error(StatusCode::kIoError, "starting {} failed: {}", file, std::strerror(errno));
+}
+
+}  // namespace
+
+void add_exec(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ExecArguments>();
+  CLI::App* command = app.add_subcommand(
+      "exec", "Run a program written for Coral as it is, with Reef in the place of Google's libraries");
+  command->add_option("command", arguments->command, "The program and its arguments, after --; none: a shell");
+  command->add_flag("--only-libraries", arguments->only_libraries,
+                    "Leave Python's modules alone: the program has its own TFLite runtime");
+  command->add_flag("--show", arguments->shows, "Only print the variables that would be set");
+  command->footer(
+      "The program finds Reef's delegate as libedgetpu.so.1 (and .so.1.0), the modules pycoral, tflite_runtime and\n"
+      "tflite_support, and edgetpu_compiler. Compiled models run on a real Edge TPU if there is one, else on virtual "
+      "ones\n"
+      "(docs/api.md).\n"
+      "Examples:\n  reef exec -- python3 classify_image.py --model model_edgetpu.tflite --input parrot.jpg\n"
+      "  reef exec --only-libraries -- python3 -m frigate\n  reef exec -- bash");
+  command->callback([arguments, &action] { action = [arguments] { return exec(*arguments); }; });
+}
+
+}  // namespace reef::app

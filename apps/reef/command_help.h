@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands and their options as data, read from the parser that takes them: the one source of --help, of the man
+// pages and of what shells complete.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace reef::app {
+
+struct OptionHelp {
+  std::vector<std::string> names;  // "-o", "--output"; empty: positional
+  std::string value;               // "FILE"; empty: a flag. Of a positional: its name
+  std::string description;
+  std::string fallback;              // what it is unless given; empty: not said
+  std::vector<std::string> choices;  // words that it takes; empty: any
+  std::string group;                 // heading
+  bool is_required = false;
+};
+
+struct CommandHelp {
+  std::string path;         // "reef learn imprint"
+  std::string description;  // first line: a sentence
+  std::string footer;
+  std::vector<OptionHelp> options;  // positional ones first
+  std::vector<CommandHelp> commands;
+};
+
+CommandHelp describe(const CLI::App& app, const std::string& path);
+
+// Wrapped to so many columns, options under their headings. 40 columns are the least.
+std::string help_text(const CommandHelp& command, int columns);
+// Of the terminal; 80 where there is none. $COLUMNS wins.
+int terminal_columns();
+
+// troff, section 1: "reef-compile(1)".
+std::string man_page(const CommandHelp& command, const std::string& version);
+std::string man_page_name(const CommandHelp& command);  // "reef-compile"
+
+// A script for bash, zsh or fish.
+std::string completion_script(const CommandHelp& program, const std::string& shell);
+
+// While it lives, options that are added to the command stand under this heading.
+class OptionGroup {
+ public:
+  OptionGroup(CLI::App& command, const std::string& heading)
+      : command_(command), before_(command.option_defaults()->get_group()) {
+    command_.option_defaults()->group(heading);
+  }
+  ~OptionGroup() { command_.option_defaults()->group(before_); }
+  OptionGroup(const OptionGroup&) = delete;
+  OptionGroup& operator=(const OptionGroup&) = delete;
+
+ private:
+  CLI::App& command_;
+  std::string before_;
+};
+
+}  // namespace reef::app

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people get wrong, and what Reef answers: the cause, and what to do. Each must name the thing at fault and lead
+// on.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "command_line.h"
+
+namespace reef::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kModels = REEF_SOURCE_DIR "/models/";
+
+struct Mistake {
+  const char* what;
+  std::string command;  // INT8, FLOAT, ONNX, DETECTOR, PICTURE, IMAGES, FOLDER stand for files
+  int exit_code;
+  std::vector<std::string> answer;
+};
+
+const std::vector<Mistake>& mistakes() {
+  static const std::vector<Mistake> list = {
+      {"a command misspelt", "comple INT8", 2, {"there is no command 'comple'", "did you mean `reef compile`?"}},
+      {"a command in other English", "quantise FLOAT", 2, {"did you mean `reef quantize`?"}},
+      {"no command", "", 2, {"a command is missing", "compile", "`reef --help`"}},
+      {"no model", "run", 2, {"'model' is missing", "reef run --help"}},
+      {"a model that is not there", "run FOLDER/absent.tflite", 1, {"absent.tflite", "No such file"}},
+      {"a text as a model", "check FOLDER/text.tflite", 1, {"text.tflite"}},
+      {"an empty file as a model", "run FOLDER/empty.tflite", 1, {"empty.tflite"}},
+      {"a folder as a model", "run FOLDER", 1, {"FOLDER"}},
+      {"an option of another program",
+       "quantize FLOAT --images IMAGES -o FOLDER/o.tflite",
+       2,
+       {"did you mean --data?"}},
+      {"one letter too many in an option", "run INT8 --imagee PICTURE", 2, {"did you mean --image?"}},
+      {"a minus for an underscore", "compile INT8 --out-dir FOLDER", 2, {"did you mean --out_dir?"}},
+      {"a float model without samples", "compile FLOAT -o FOLDER", 1, {"float", "--data"}},
+      {"an ONNX model without samples", "compile ONNX -o FOLDER", 1, {"is a float model", "give typical samples with --data"}},
+      {"samples that are not there", "compile FLOAT --data FOLDER/nothing -o FOLDER", 1, {"FOLDER/nothing"}},
+      {"a folder without pictures", "quantize FLOAT --data FOLDER/hollow -o FOLDER/o.tflite", 1, {"holds no pictures"}},
+      {"nothing but damaged pictures", "quantize FLOAT --data FOLDER/damaged -o FOLDER/o.tflite", 1, {"bad.jpg"}},
+      {"a preset misspelt", "eval INT8 --data IMAGES --preprocess imagnet --metric top1", 1, {"imagnet", "imagenet"}},
+      {"the result over the model", "quantize FLOAT --data IMAGES -o FLOAT", 1, {"would replace the input"}},
+      {"a result in a folder that is not there", "compile INT8 -o FOLDER/none/x.tflite", 1, {"mkdir -p"}},
+      {"no name for the result", "quantize FLOAT --data IMAGES", 2, {"--output", "is missing"}},
+      {"an integer model quantized", "quantize INT8 --data IMAGES -o FOLDER/o.tflite", 1, {"quantized"}},
+      {"a picture that is not there", "run INT8 --image FOLDER/absent.jpg", 1, {"absent.jpg"}},
+      {"a text as a picture", "run INT8 --image FOLDER/text.tflite", 1, {"not a picture"}},
+      {"labels that are not there", "run INT8 --image PICTURE --labels FOLDER/absent.txt", 1, {"absent.txt"}},
+      {"drawing without a picture", "run DETECTOR --draw FOLDER/o.png", 1, {"--draw needs --image"}},
+      {"drawing a JPEG", "run DETECTOR --image PICTURE --draw FOLDER/o.jpg", 1, {"ends with .png"}},
+      {"drawing what a classifier sees", "run INT8 --image PICTURE --draw FOLDER/o.png", 1, {"finds no places"}},
+      {"a device that does not exist", "run INT8 --device gpu", 2, {"'gpu' is no device", "virtual"}},
+      {"a simulated link on the CPU", "run INT8 --link usb3", 1, {"--device virtual"}},
+      {"a link by half its name", "check INT8 --link rpi4", 2, {"there is no link 'rpi4'", "usb3-rpi4"}},
+      {"a runtime that is too old", "compile INT8 -m 9", 2, {"allowed: 10 to 14"}},
+      {"a level that does not exist", "compile INT8 -O3", 2, {"'3' is not allowed"}},
+      {"accuracy without labels",
+       "eval INT8 --data FOLDER/pictures --metric top1",
+       1,
+       {"does not say what is right", "--truth"}},
+      {"a metric by another name", "eval INT8 --data IMAGES --metric accuracy", 2, {"top1, top5, map50"}},
+      {"the wrong number of sizes", "check ONNX --input-shape 1,3,32", 1, {"has 4 dimensions"}},
+      {"raw data of the wrong size", "run INT8 --in FOLDER/text.tflite", 1, {"bytes, but input"}},
+      {"a checkpoint of PyTorch", "compile FOLDER/weights.pt --data IMAGES", 1, {"weights.pt"}},
+      {"a Keras file", "check FOLDER/model.h5", 1, {"model.h5", "Keras"}},
+      {"a model name misspelt", "models yol", 1, {"did you mean yolo?"}},
+      {"a shell that is not served", "completion tcsh", 2, {"allowed: bash, zsh, fish"}},
+      {"a page that does not exist", "man nonsense", 1, {"there is no such command"}},
+      {"a program that does not exist", "exec -- no_such_program_at_all", 1, {"no_such_program_at_all"}},
+      {"two answers at once", "inspect INT8 --json --text", 2, {"do not go together"}},
+      {"one file for verify", "verify INT8", 2, {"'compiled' is missing"}},
+      {"the same model twice", "compare FLOAT FLOAT --data IMAGES", 1, {"both models are the same file"}},
+  };
+  return list;
+}
+
+class Mistakes : public CommandLine {
+ protected:
+  Mistakes() {
+    for (const char* folder : {"hollow", "damaged", "pictures"}) fs::create_directories(folder_ / folder);
+    const auto write = [&](const char* name, std::string_view text) {
+      EXPECT_TRUE(write_file((folder_ / name).string(), text).ok());
+    };
+    write("text.tflite", "this is not a model, it is a text that somebody has called one");
+    write("empty.tflite", "");
+    write("damaged/bad.jpg", "\xFF\xD8\xFF no picture at all");
+    write("weights.pt", "\x80\x02 not a zip, an old checkpoint");
+    write("model.h5", std::string_view("\x89HDF\r\n\x1a\n----------------", 24));
+    fs::copy_file(kModels + "images/crab_1.jpg", folder_ / "pictures" / "photo.jpg");
+  }
+  std::string filled(std::string text) const {
+    const std::vector<std::pair<std::string, std::string>> places = {
+        {"INT8", kModels + "reef_creatures_int8.tflite"},
+        {"FLOAT", kModels + "reef_creatures_float.tflite"},
+        {"ONNX", kModels + "cifar_resnet8.onnx"},
+        {"DETECTOR", kModels + "reef_detector_int8.tflite"},
+        {"PICTURE", kModels + "images/crab_1.jpg"},
+        {"IMAGES", kModels + "images"},
+        {"FOLDER", folder_.string()}};
+    for (const auto& [word, path] : places) {
+      for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += path.size()) {
+        text.replace(at, word.size(), path);
+      }
+    }
+    return text;
+  }
+};
+
+TEST_F(Mistakes, AreAnsweredWithCauseAndWayOut) {
+  EXPECT_GE(mistakes().size(), 40u);
+  for (const Mistake& mistake : mistakes()) {
+    const Outcome outcome = reef(filled(mistake.command));
+    EXPECT_EQ(outcome.exit_code, mistake.exit_code) << mistake.what << ": " << mistake.command << "\n" << outcome.text;
+    for (const std::string& part : mistake.answer) {
+      EXPECT_NE(outcome.text.find(filled(part)), std::string::npos)
+          << mistake.what << ": " << mistake.command << "\nlacks: " << part << "\n"
+          << outcome.text;
+    }
+    EXPECT_LT(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 12) << mistake.what << outcome.text;
+  }
+}
+
+// Under --json the answer is an object, on standard output, with the same exit code.
+TEST_F(Mistakes, AreObjectsUnderJson) {
+  for (const std::string& command : {std::string("check FOLDER/absent.tflite --json"),
+                                     std::string("run INT8 --json --threads 0"), std::string("eval --json INT8")}) {
+    const Outcome outcome = reef(filled(command) + " 2>/dev/null");
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.text.rfind("{\n  \"schema_version\": 1,\n  \"error\"", 0), 0u) << outcome.text;
+    EXPECT_NE(outcome.text.find("\"exit_code\": " + std::to_string(outcome.exit_code)), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace reef::testing
