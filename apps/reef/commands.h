@@ -35,6 +35,7 @@ void add_convert(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_learn(CLI::App& app, Action& action);
 void add_quantize(CLI::App& app, Action& action);

@@ -24,6 +24,9 @@ struct PlanOptions {
   partition::CostOptions costs;
   partition::PartitionOptions partition;
   Budget budget = {};
+  // Which operators the runtime beside the chip has, where it is not all of TFLite (--target micro): what neither has
+  // is rewritten to what one of them has. Empty: the runtime has everything.
+  rewrite::FitsPredicate cpu_runs = {};
 };
 
 struct Plan {
