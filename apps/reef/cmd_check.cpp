@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "compiler/check_file.h"
+#include "compiler/micro_check.h"
 #include "compiler/output_check.h"
 #include "console.h"
 #include "formats/tflite/writer.h"
@@ -15,6 +16,8 @@
 #include "limit_flags.h"
 #include "plan_options.h"
 #include "report/check_report.h"
+#include "report/micro_report.h"
+#include "target_option.h"
 
 namespace reef::app {
 namespace {
@@ -28,14 +31,42 @@ struct CheckFlags {
   bool all_links = false;  // --link all
   bool strict = false;
   LimitFlags limits;
+  TargetFlag target;
   std::string rewritten;  // where the model with its rewrites goes; empty: nowhere
 };
+
+// For a microcontroller: what check says, and what TFLite Micro makes of the rest.
+Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& options,
+                       const compiler::FrontEndOptions& front_end) {
+  using Json = nlohmann::ordered_json;
+  REEF_ASSIGN_OR_RETURN(const compiler::MicroCheckedFile checked,
+                        compiler::check_for_micro(flags.model, *flags.target.micro(), options, front_end));
+  if (!flags.rewritten.empty()) {
+    const ir::Model& written = checked.chip ? *checked.chip->plan.model : *checked.model;
+    REEF_RETURN_IF_ERROR(tflite::save_model(written, flags.rewritten));
+  }
+  if (flags.json) {
+    Json json = checked.chip ? report::check_json(checked.chip->subject()) : Json::object();
+    json["micro"] = report::micro_json(flags.model, *checked.model, checked.assessment);
+    print_json(json);
+  } else {
+    if (checked.chip) print_exact("{}\n", report::check_text(checked.chip->subject(), {has_colour(), flags.all_ops, flags.all_links}));
+    print_exact("{}", report::micro_text(flags.model, *checked.model, checked.assessment));
+    for (const rewrite::Application& application : checked.rewrites) {
+      if (application.made) print_text("  rewritten: {}: {}\n", application.rewrite, application.what);
+    }
+  }
+  REEF_REQUIRE(!flags.strict || checked.assessment.is_accepted(), "{}: {} (--strict)", flags.model,
+               report::micro_refusal(*checked.model, checked.assessment));
+  return ok_status();
+}
 
 Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
   REEF_RETURN_IF_ERROR(compiler::check_files({{flags.rewritten}, {flags.model}, {}, {}}));
   options.budget = budget_of(flags.limits);
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(flags.front_end));
   front_end.budget = options.budget;
+  if (flags.target.micro()) return check_for_micro(flags, options, front_end);
   REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(flags.model, options, front_end));
   if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*checked.plan.model, flags.rewritten));
   const report::CheckSubject subject = checked.subject();
@@ -63,12 +94,14 @@ void add_check(CLI::App& app, Action& action) {
   command->add_option("-i,--intermediate_tensors", flags->plan.intermediate_tensors,
                       "Names of tensors, separated by commas, at which the part ends");
   add_plan_flags(*command, flags->plan);
+  add_target_option(*command, flags->target, {"edgetpu", "micro", "tflm"});
   add_front_end_flags(*command, flags->front_end);
   command->add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
   command->add_option("--write-rewritten", flags->rewritten,
                       "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU");
   add_limit_flags(*command, flags->limits);
-  command->add_flag("--strict", flags->strict, "Exit with 1 if an operator stays on the CPU");
+  command->add_flag("--strict", flags->strict,
+                    "Exit with 1 if an operator stays on the CPU or, with --target, if the model does not run there");
   command->add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
   command->footer(
       "Float models are judged as if they were quantized. --link all compares links and hosts.\n"

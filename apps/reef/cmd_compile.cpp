@@ -23,6 +23,7 @@
 #include "compiler/conservative.h"
 #include "compiler/front_end.h"
 #include "compiler/google_text.h"
+#include "compiler/micro_check.h"
 #include "console.h"
 #include "explanation_report.h"
 #include "json_output.h"
@@ -30,6 +31,7 @@
 #include "plan_options.h"
 #include "quantize_report.h"
 #include "stage_text.h"
+#include "target_option.h"
 #include "usage.h"
 
 namespace reef::app {
@@ -40,6 +42,7 @@ using Json = nlohmann::ordered_json;
 struct CompileArguments {
   compiler::CompileOptions how;
   PlanFlags plan;
+  TargetFlag target;
   bool show_operations = false;
   bool json = false;
   bool explain = false;
@@ -90,6 +93,7 @@ void add_googles_options(CLI::App& command, CompileArguments& arguments) {
 void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
   add_plan_flags(command, arguments.plan);
+  add_target_option(command, arguments.target, {"edgetpu", "micro"});
   command
       .add_option(
           "-O", how.level,
@@ -193,6 +197,10 @@ Status compile_models(CompileArguments arguments, int& exit_code) {
   how.budget = how.plan.budget = budget_of(arguments.quantize.limits);
   how.write = arguments.stop_after.empty();
   how.cache_order = cache_order(arguments.plan);
+  if (arguments.target.micro()) {
+    how.plan = compiler::for_micro(how.plan);
+    how.admit = compiler::admit_for_micro;
+  }
   REEF_ASSIGN_OR_RETURN(const QuantizedSources sources, quantize_sources(how, arguments.dumps, arguments.quantize,
                                                                          !arguments.json && !arguments.quiet));
   if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));

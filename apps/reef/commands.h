@@ -37,6 +37,7 @@ void add_devices(CLI::App& app, Action& action);
 void add_disasm(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_exec(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_learn(CLI::App& app, Action& action);
 void add_man(CLI::App& app, Action& action);

@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
   reef::app::add_run(app, action);
   reef::app::add_eval(app, action);
   reef::app::add_compare(app, action);
+  reef::app::add_export(app, action);
   reef::app::add_devices(app, action);
   reef::app::add_virtual_usb(app, action);
   reef::app::add_verify(app, action);

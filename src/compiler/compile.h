@@ -46,6 +46,8 @@ enum class Verify : std::uint8_t {
 };
 inline constexpr double kQuickSeconds = 5;
 
+struct CompiledFile;
+
 struct CompileOptions {
   std::vector<std::string> models;         // files
   std::map<std::string, Bytes> in_memory;  // contents of models that are no files, by name
@@ -66,6 +68,8 @@ struct CompileOptions {
   Verify verify = Verify::kWhenQuick;
   bool write = true;  // else everything is done but that
   CodeGenerator generate = generate_part;
+  // Asked about every file before anything is written: whether what it is for takes it. Empty: yes.
+  std::function<Status(const CompiledFile& file)> admit;
   // Told what is being done for which file, and how much of all is done, from 0 to 1; never less than before.
   std::function<void(std::string_view stage, std::string_view file, double done)> progress;
 };

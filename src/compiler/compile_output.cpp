@@ -40,7 +40,9 @@ bool Compilation::emit(const Source& source, const Generated& generated, Compile
   }
   file.content = std::make_shared<const std::vector<std::uint8_t>>(std::move(data).value());
   file.log_content = log_text(file);
-  return true;
+  if (!options_.admit) return true;
+  const Status admitted = options_.admit(file);
+  return admitted.ok() || refuse_request(file.input, admitted.in(file.input).message());
 }
 
 std::string Compilation::why_not_verified(const CompiledFile& file) const {

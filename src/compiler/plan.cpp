@@ -69,6 +69,22 @@ std::string names_of(const std::vector<rewrite::Application>& rewrites) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// What is left to a CPU without all of TFLite's operators, by those that it has. `rewrites` say what fits the chip.
+Status rewrite_for_cpu(const PlanOptions& options, rewrite::RewriteOptions rewrites, ir::Model& model,
+                       std::vector<rewrite::Application>& made) {
+  rewrites.fits = [&options, on_chip = rewrites.fits](const ir::Model& judged) {
+    std::vector<bool> fits = on_chip(judged);
+    const std::vector<bool> on_cpu = options.cpu_runs(judged);
+    for (std::size_t i = 0; i < std::min(fits.size(), on_cpu.size()); ++i) fits[i] = fits[i] || on_cpu[i];
+    return fits;
+  };
+  REEF_ASSIGN_OR_RETURN(std::vector<rewrite::Application> further, rewrite::apply_rewrites(model, rewrites));
+  for (rewrite::Application& application : further) {
+    if (application.made) made.push_back(std::move(application));
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 rewrite::Evaluator cpu_evaluator(const Budget& budget) {
@@ -101,6 +117,7 @@ Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions
   };
   ir::Model changed = *model;
   REEF_ASSIGN_OR_RETURN(plan.rewrites, rewrite::apply_rewrites(changed, rewrites));
+  if (options.cpu_runs) REEF_RETURN_IF_ERROR(rewrite_for_cpu(options, rewrites, changed, plan.rewrites));
   // Values that fold-constants found may settle shapes that nobody could know when the model entered.
   const ops::SettledShapes settled = ops::settle_shapes(changed);
   // An operator that refuses its operands is judged not to fit; scales that no longer fit a size are an error.

@@ -25,6 +25,9 @@ struct PlanOptions {
   partition::PartitionOptions partition;
   bool all_rewrites = false;  // rewrites are made also where they are predicted to cost time (make_faster_plan)
   Budget budget = {};
+  // Which operators the runtime beside the chip has, where it is not all of TFLite (--target micro): what neither has
+  // is rewritten to what one of them has. Empty: the runtime has everything.
+  rewrite::FitsPredicate cpu_runs = {};
 };
 
 struct Plan {

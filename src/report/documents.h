@@ -9,6 +9,7 @@
 #include "report/codegen_example.h"
 #include "report/isa_reference.h"
 #include "report/machine_reference.h"
+#include "report/micro_reference.h"
 #include "report/ops_reference.h"
 #include "report/proofs_reference.h"
 #include "report/registers_reference.h"
@@ -24,6 +25,7 @@ struct Document {
 
 inline constexpr std::array kDocuments = {
     Document{"docs/ops.md", ops_reference},
+    Document{"docs/micro_ops.md", micro_reference},
     Document{"docs/rewrites.md", rewrites_reference},
     Document{"docs/codegen_example.md", codegen_example},
     Document{"docs/hardware/isa.md", isa_reference},

@@ -47,7 +47,10 @@ from flatbuffers import flexbuffers
 try:
     from ai_edge_litert import schema_py_generated as schema
 except ImportError:
-    from tensorflow.lite.python import schema_py_generated as schema
+    try:
+        from tensorflow.lite.python import schema_py_generated as schema
+    except ImportError:
+        from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
 
 HIGHEST_KNOWN_VERSION = 20  # no operator of the schema is beyond version 15 today
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// --target: what a model is for. The usual one is a computer with an Edge TPU.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "commands.h"
+#include "micro/assess.h"
+
+namespace reef::app {
+
+struct TargetFlag {
+  std::string name = "edgetpu";
+
+  // Nothing: a computer with all of TFLite.
+  std::optional<micro::Target> micro() const {
+    if (name == "micro") return micro::Target::kMicro;
+    if (name == "tflm") return micro::Target::kTflm;
+    return std::nullopt;
+  }
+};
+
+void add_target_option(CLI::App& command, TargetFlag& flag, const std::vector<std::string>& names);
+
+}  // namespace reef::app

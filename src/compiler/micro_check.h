@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model checked for a microcontroller: what of it would run on the Edge TPU, if there is one, and whether TFLite
+// Micro runs the rest (micro/assess.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/check_file.h"
+#include "compiler/compile.h"
+#include "micro/assess.h"
+
+namespace reef::compiler {
+
+struct MicroCheckedFile {
+  std::string path;
+  std::optional<CheckedFile> chip;         // for kMicro: the plan of a model that is not compiled yet
+  std::shared_ptr<const ir::Model> model;  // as TFLite Micro would get it
+  Bytes file;                              // its bytes; empty where there is no such file yet
+  std::vector<rewrite::Application> rewrites;
+  micro::Assessment assessment;
+};
+
+// kTflm: the file itself and, where TFLite Micro does not run that, what rewrites make of it. kMicro: a compiled file,
+// or what `reef compile --target micro` would make of another.
+Result<MicroCheckedFile> check_for_micro(const std::string& path, micro::Target target, const PlanOptions& options,
+                                         const FrontEndOptions& front_end = {});
+
+// `options` for a target: what TFLite Micro lacks is rewritten, and times are predicted for the board's link.
+PlanOptions for_micro(PlanOptions options);
+
+// For compile(): whether the compiled file runs on the board.
+Status admit_for_micro(const CompiledFile& file);
+
+}  // namespace reef::compiler

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "micro/assess.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "formats/darwinn/reader.h"
+#include "ir/describe.h"
+#include "micro/board.h"
+#include "micro/cpu_time.h"
+#include "micro/edge_tpu_rules.h"
+#include "micro/rules.h"
+#include "partition/dynamic_shapes.h"
+
+namespace reef::micro {
+namespace {
+
+// TFLite Micro's model files keep all data in the FlatBuffers part.
+constexpr std::string_view kSeparateData = "the data of a tensor stands behind the FlatBuffers part or in another file";
+
+std::string_view release_name(Releases release) {
+  return release == kCoral ? "the TFLite Micro in Coral's SDK" : "TFLite Micro";
+}
+
+// Operators that run subgraphs take any types.
+bool is_control_flow(std::string_view op) { return op == "IF" || op == "WHILE" || op == "CALL_ONCE"; }
+
+class Assessor {
+ public:
+  Assessor(const ir::Model& model, const AssessOptions& options)
+      : model_(model), options_(options), ops_(model), dynamic_(model, ops_) {
+    result_.target = options.target;
+  }
+
+  Assessment run() {
+    check_tensors();
+    for (const std::string& shape : options_.wrong_shapes) {
+      refuse(0, -1, "declared-shapes", fmt::format("TFLite Micro allocates what a file declares, and {}.", shape),
+             "Write the model with its true shapes: `reef check --write-rewritten FILE`.");
+    }
+    for (std::size_t g = 0; g < model_.subgraphs.size(); ++g) check_operators(g);
+    list_resolver();
+    predict_memory();
+    result_.cpu_us = cortex_m7_microseconds(model_);
+    return std::move(result_);
+  }
+
+ private:
+  void refuse(std::size_t subgraph, std::int32_t op, std::string_view rule, std::string reason, std::string remedy) {
+    result_.refusals.push_back(
+        {static_cast<std::int32_t>(subgraph), op, std::string(rule), std::move(reason), std::move(remedy)});
+  }
+
+  // ---- Tensors ----
+
+  void check_tensors() {
+    for (std::size_t g = 0; g < model_.subgraphs.size(); ++g) {
+      for (const ir::Tensor& tensor : model_.subgraphs[g].tensors) check_tensor(g, tensor);
+    }
+    const bool is_external = std::any_of(model_.buffers.begin(), model_.buffers.end(),
+                                         [](const ir::Buffer& buffer) { return buffer.is_external; });
+    if (is_external || !model_.external_buffers.empty()) {
+      refuse(0, -1, "separate-data", fmt::format("TFLite Micro reads one FlatBuffers file, and {}.", kSeparateData),
+             "Models over 2 GB are stored so; no microcontroller holds them.");
+    }
+  }
+
+  void check_tensor(std::size_t g, const ir::Tensor& tensor) {
+    const std::string name = ir::describe_name(tensor.name);
+    if (tensor.type == ir::DataType::kString || tensor.type == ir::DataType::kVariant) {
+      refuse(g, -1, "tensor-type",
+             fmt::format("Tensor '{}' is of type {}, for which TFLite Micro has no memory.", name,
+                         ir::type_name(tensor.type)),
+             "Cut the model where it holds numbers only.");
+      return;
+    }
+    if (tensor.sparsity) {
+      refuse(g, -1, "sparse-tensor", fmt::format("Tensor '{}' is sparse, which TFLite Micro does not read.", name),
+             "Convert the model without sparsity.");
+    }
+    if (g == 0 && is_dynamic(tensor)) {
+      refuse(g, -1, "dynamic-shape",
+             fmt::format(
+                 "Tensor '{}' has a size that is known only while the model runs, and TFLite Micro allocates before.",
+                 name),
+             "Export the model with fixed sizes.");
+      return;
+    }
+    const bool is_open = std::any_of(tensor.shape.begin(), tensor.shape.end(), [](std::int32_t d) { return d < 0; });
+    if (!is_open) return;
+    refuse(g, -1, "dynamic-shape",
+           fmt::format("Tensor '{}' has shape {}, and TFLite Micro needs sizes that are known.", name,
+                       tensor.shape.to_string()),
+           "Export the model with a fixed input shape and batch 1, or give `--input-shape`.");
+  }
+
+  bool is_dynamic(const ir::Tensor& tensor) const {
+    return dynamic_.is_dynamic(static_cast<std::int32_t>(&tensor - model_.subgraphs[0].tensors.data()));
+  }
+
+  // ---- Operators ----
+
+  void check_operators(std::size_t g) {
+    const ir::Subgraph& graph = model_.subgraphs[g];
+    for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+      const ir::Operator& op = graph.operators[i];
+      if (options_.target == Target::kMicro && g == 0 && darwinn::is_edge_tpu_op(op)) {
+        add(g, i, check_edge_tpu_op(model_, i));
+      } else {
+        check_operator(g, i);
+      }
+    }
+  }
+
+  // What a subgraph gives must be what the operator that runs it declares: nothing is resized.
+  void check_control_flow(std::size_t g, std::size_t i) {
+    const ir::Subgraph& graph = model_.subgraphs[g];
+    const ir::Operator& op = graph.operators[i];
+    for (const std::string_view name : {"then_subgraph_index", "else_subgraph_index", "body_subgraph_index"}) {
+      const std::int64_t called = op.attributes.get_int(name, -1);
+      if (called < 0 || called >= static_cast<std::int64_t>(model_.subgraphs.size())) continue;
+      const ir::Subgraph& body = model_.subgraphs[static_cast<std::size_t>(called)];
+      for (std::size_t k = 0; k < std::min(body.outputs.size(), op.outputs.size()); ++k) {
+        if (op.outputs[k] < 0 || body.outputs[k] < 0) continue;
+        const ir::Shape& given = body.tensors[static_cast<std::size_t>(body.outputs[k])].shape;
+        const ir::Shape& declared = graph.tensors[static_cast<std::size_t>(op.outputs[k])].shape;
+        if (given == declared) continue;
+        refuse(g, static_cast<std::int32_t>(i), "control-flow-shapes",
+               fmt::format(
+                   "TFLite Micro resizes nothing, and output {} of the {} is declared {} but its subgraph gives {}.", k,
+                   op.type, declared.to_string(), given.to_string()),
+               "Export the model with fixed shapes in all branches.");
+        return;
+      }
+    }
+  }
+
+  void add(std::size_t g, std::size_t i, std::vector<Finding> findings) {
+    for (Finding& finding : findings) {
+      refuse(g, static_cast<std::int32_t>(i), finding.rule, std::move(finding.particulars), std::move(finding.remedy));
+    }
+  }
+
+  void check_operator(std::size_t g, std::size_t i) {
+    const ir::Subgraph& graph = model_.subgraphs[g];
+    const ir::Operator& op = graph.operators[i];
+    const auto number = static_cast<std::int32_t>(i);
+    const Releases wanted = releases_of(options_.target);
+    const MicroOp* known = find_micro_op(op.type);
+    const Releases missing = known == nullptr ? wanted : wanted & ~known->releases;
+    if (missing != 0) {
+      refuse(g, number, "operator",
+             fmt::format("{} has no {}.", release_name(missing & kTflm ? kTflm : kCoral), op.type), missing_remedy(op));
+      return;
+    }
+    const std::string types = operand_types(graph, op);
+    if (!is_control_flow(op.type) && !accepts_types(op.type, types, wanted)) {
+      refuse(
+          g, number, "types",
+          fmt::format("{} does not run {} with {}; it ran it with {}.", release_name(wanted & kCoral ? kCoral : kTflm),
+                      op.type, types, fmt::join(types_of(op.type, wanted), "  ")),
+          types_remedy(types));
+      return;
+    }
+    if (is_control_flow(op.type)) check_control_flow(g, i);
+    add(g, i, check_parameters(OpView(model_, graph, op), wanted));
+  }
+
+  std::string missing_remedy(const ir::Operator& op) const {
+    if (darwinn::is_edge_tpu_op(op)) {
+      return "It is an Edge TPU's program: check it with `--target micro`, or take the model that was not compiled.";
+    }
+    if (op.is_custom()) return "Write a kernel for it and add it with AddCustom(), or leave it to the application.";
+    return "Leave it to the application (`reef compile -i TENSOR` ends the part before it), or replace the layer.";
+  }
+
+  static std::string types_remedy(std::string_view types) {
+    if (types.find("uint8") != std::string_view::npos) {
+      return "TFLite Micro computes on int8: quantize again with `reef quantize`, which writes int8.";
+    }
+    if (types.find("float") != std::string_view::npos) return "Quantize the model with `reef quantize`.";
+    return "Convert the model with other types for this layer.";
+  }
+
+  // ---- What the program needs ----
+
+  void list_resolver() {
+    std::map<std::string, std::string> lines;
+    for (const ir::Subgraph& graph : model_.subgraphs) {
+      for (const ir::Operator& op : graph.operators) {
+        if (darwinn::is_edge_tpu_op(op)) {
+          lines[op.type] = "AddCustom(coralmicro::kCustomOp, coralmicro::RegisterCustomOp())";
+        } else if (const MicroOp* known = find_micro_op(op.type)) {
+          lines[op.type] = fmt::format("{}()", known->function);
+        }
+      }
+    }
+    for (auto& [op, code] : lines) result_.resolver.push_back({op, std::move(code)});
+  }
+
+  std::optional<ArenaSize> arena(Build build) {
+    auto size = predict_arena(model_, build);
+    if (size.ok()) return *size;
+    if (build == Build::kTflm32)
+      result_.notes.push_back(fmt::format("No arena is predicted: {}.", size.status().message()));
+    return std::nullopt;
+  }
+
+  void predict_memory() {
+    result_.arena_32 = arena(Build::kTflm32);
+    result_.arena_64 = arena(Build::kTflm64);
+    if (options_.target == Target::kMicro) {
+      result_.arena_coral = arena(Build::kCoral);
+      check_board();
+    }
+  }
+
+  void need(std::string_view what, std::string_view where, std::int64_t bytes, std::int64_t limit, bool is_exact,
+            std::string_view remedy) {
+    result_.memory.push_back({what, where, bytes, limit, is_exact});
+    if (bytes <= limit) return;
+    refuse(0, -1, "memory",
+           fmt::format("The {} takes {} ({} bytes{}), and the board's {} has {}.", what, ir::describe_bytes(bytes),
+                       bytes, is_exact ? "" : ", estimated", where, ir::describe_bytes(limit)),
+           std::string(remedy));
+  }
+
+  void check_board() {
+    std::int64_t buffers = 0;
+    for (const ir::Operator& op : model_.subgraphs[0].operators) buffers += driver_buffer_bytes(op);
+    const std::int64_t file = options_.file_bytes;
+    const bool is_exact = options_.file_bytes_are_exact;
+    if (const std::optional<std::int64_t> arena = result_.arena_bytes()) {
+      need("tensor arena", "static SDRAM", *arena, kBoardStaticBytes, true,
+           "Use a smaller input, or let more of the model run on the Edge TPU (`reef check` says what keeps it from "
+           "that).");
+    }
+    need("model file", "file system", file, kBoardFileBytes, is_exact, "Use a smaller model.");
+    need("model with the driver's buffers", "heap", file + buffers, kBoardHeapBytes, is_exact,
+         "Use a smaller model, give the heap more (`__heap_size__` of the SDK's linker script), or link the model as a "
+         "C "
+         "array, which takes static SDRAM instead.");
+  }
+
+  const ir::Model& model_;
+  const AssessOptions& options_;
+  const ops::StaticOps ops_;
+  const partition::DynamicShapes dynamic_;
+  Assessment result_;
+};
+
+}  // namespace
+
+std::string_view target_name(Target target) {
+  return target == Target::kMicro ? "Dev Board Micro with Coral's SDK" : "a board with TFLite Micro";
+}
+
+Releases releases_of(Target target) { return target == Target::kMicro ? kTflm | kCoral : kTflm; }
+
+std::optional<std::int64_t> Assessment::arena_bytes() const {
+  if (target == Target::kTflm) return arena_32 ? std::optional(arena_32->bytes) : std::nullopt;
+  if (!arena_32 || !arena_coral) return std::nullopt;
+  return arena_coral->bytes;
+}
+
+Assessment assess(const ir::Model& model, const AssessOptions& options) { return Assessor(model, options).run(); }
+
+std::vector<bool> runs_on_micro(const ir::Model& model, Target target) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  const Releases wanted = releases_of(target);
+  std::vector<bool> runs;
+  for (const ir::Operator& op : graph.operators) {
+    const MicroOp* known = find_micro_op(op.type);
+    const bool has_it = known != nullptr && (known->releases & wanted) == wanted;
+    runs.push_back((target == Target::kMicro && darwinn::is_edge_tpu_op(op)) ||
+                   (has_it && (is_control_flow(op.type) || accepts_types(op.type, operand_types(graph, op), wanted)) &&
+                    check_parameters(OpView(model, graph, op), wanted).empty()));
+  }
+  return runs;
+}
+
+}  // namespace reef::micro

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each kernel of TFLite Micro asks the arena for: its parameters, what it keeps between inferences, and scratch
+// memory that lives while it runs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "micro/arena.h"
+#include "micro/op_view.h"
+
+namespace reef::micro {
+
+struct OperatorMemory {
+  std::int64_t parameters = 0;           // the attributes
+  std::int64_t at_start = 0;             // what its Init keeps; 0: nothing
+  std::vector<std::int64_t> at_prepare;  // what its Prepare keeps, in order
+  std::vector<std::int64_t> scratch;
+};
+
+// Nothing for a kernel whose memory is not known.
+std::optional<OperatorMemory> operator_memory(const OpView& view, Build build);
+
+}  // namespace reef::micro
