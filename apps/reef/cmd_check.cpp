@@ -15,6 +15,7 @@
 #include "formats/tflite/writer.h"
 #include "front_end_flags.h"
 #include "limit_flags.h"
+#include "ops/table_functions.h"
 #include "plan_options.h"
 #include "report/check_report.h"
 
@@ -40,7 +41,8 @@ Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(flags.front_end));
   front_end.budget = options.budget;
   REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(flags.model, options, front_end));
-  if (!flags.rewritten.empty()) REEF_RETURN_IF_ERROR(tflite::save_model(*checked.plan.model, flags.rewritten));
+  if (!flags.rewritten.empty())
+    REEF_RETURN_IF_ERROR(tflite::save_model(ops::without_marks(*checked.plan.model), flags.rewritten));
   const report::CheckSubject subject = checked.subject();
   if (flags.json) {
     using Json = nlohmann::ordered_json;

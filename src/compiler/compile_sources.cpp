@@ -13,6 +13,7 @@
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
+#include "ops/table_functions.h"
 #include "partition/segments.h"
 
 namespace reef::compiler {
@@ -80,7 +81,8 @@ bool Compilation::cut(const Source& source, std::vector<Source>& segments) {
     segment.given = source.given;
     segment.stem = segment_stem(source.stem, i, cuts->size());
     segment.path = segment.stem + ".tflite";
-    ir::Model model = partition::extract_model(*whole.model, piece.ops, piece.inputs, piece.outputs);
+    ir::Model model =
+        ops::without_marks(partition::extract_model(*whole.model, piece.ops, piece.inputs, piece.outputs));
     const Status status = ir::verify(model);
     const auto written = tflite::write_model(model);
     if (!status.ok()) return refuse_request(source.path, status.in(segment.path).message());

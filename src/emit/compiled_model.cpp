@@ -11,6 +11,7 @@
 #include "ir/compact.h"
 #include "ir/verify.h"
 #include "ops/dependencies.h"
+#include "ops/table_functions.h"
 
 namespace reef::emit {
 namespace {
@@ -90,7 +91,7 @@ class Scheduler {
     std::size_t taken = 0;
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       if (is_done_[i] || part_of_[i] >= 0 || !is_ready(i)) continue;
-      result_.push_back(graph_.operators[i]);
+      result_.push_back(ops::without_marks(graph_.operators[i]));
       taken += finish(i);
     }
     return taken;

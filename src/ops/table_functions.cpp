@@ -38,6 +38,23 @@ std::function<double(double)> table_function(const ir::Operator& op) {
   return nullptr;
 }
 
+ir::Operator without_marks(ir::Operator op) {
+  if (silu_operand(op) < 0) return op;
+  ir::Attributes rest;
+  for (const ir::Attribute& attribute : op.attributes) {
+    if (attribute.name != kSiluOperand) rest.set(attribute.name, attribute.value);
+  }
+  op.attributes = std::move(rest);
+  return op;
+}
+
+ir::Model without_marks(ir::Model model) {
+  for (ir::Subgraph& graph : model.subgraphs) {
+    for (ir::Operator& op : graph.operators) op = without_marks(std::move(op));
+  }
+  return model;
+}
+
 std::size_t table_operand(const ir::Operator& op) { return silu_operand(op) == 1 ? 1 : 0; }
 
 // Checks come in thousands, of the same few operators: what was found last is kept, by thread, so that nothing locks.

@@ -19,6 +19,9 @@ std::function<double(double)> table_function(const ir::Operator& op);
 // The attribute of a MUL that is a SiLU: the operand, 0 or 1, that is x where the other is LOGISTIC of x. It is set by
 // the rewrite `one-pass` and never in files. Such a MUL is computed from x alone.
 inline constexpr char kSiluOperand[] = "silu_operand";
+// The same operator, or the same model, as it may stand in a file.
+ir::Operator without_marks(ir::Operator op);
+ir::Model without_marks(ir::Model model);
 // The operand that the function is of: 0 but for SiLU.
 std::size_t table_operand(const ir::Operator& op);
 
