@@ -5,22 +5,22 @@
     bench/breadth.py build/reef [--models PATTERN,...] [--family NAME,...] [--dynamo] [--peers] [--auto]
                      [--pictures DIR] [--work DIR] [--out FILE.md]
 
-Each architecture comes from torchvision or timm with random weights (nothing is downloaded). Its batch norms are
-settled on pictures, so that activations have the ranges of a trained network, more or less; random weights say nothing
-about accuracy, and SQNR is used to find what breaks. Then, for each:
+Each architecture comes from torchvision, timm or Ultralytics with random weights (breadth_models.py); they say nothing
+about accuracy, and SQNR is used to find what breaks. For each:
 
   converted   `reef convert`; outputs in LiteRT equal those of ONNX Runtime (largest difference below 0.1 % of the
               largest value)
   dB          `reef quantize` (min-max ranges on 6 pictures; --auto: everything it tries), SQNR in LiteRT on 4 pictures
               that calibration did not see, the worst output's
-  usable      it runs in LiteRT, no scale is outside of [1e-12, 1e6], every output has 10 dB
+  usable      it runs in LiteRT, no scale is outside of [1e-12, 1e6], every output has 10 dB and, with --peers, not more
+              than 2 dB less than the best of them
   on chip     `reef compile`: operators on the chip, of how many
   verified    `reef compile --verify` ran the whole file on the virtual device and compared all outputs
   sound       `reef audit --strict`
   ORT, AIEQ   with --peers: SQNR of ONNX Runtime's quantize_static (QDQ, int8 per channel, min-max) in ONNX Runtime,
               and of AI Edge Quantizer (static int8) in LiteRT, on the same pictures
 
-Packages by name from PyPI: torch, torchvision, timm, onnx, onnxscript, onnxruntime, ai-edge-litert, and for --peers
+Packages by name from PyPI: torch, torchvision, timm, ultralytics, onnx, onnxscript, onnxruntime, ai-edge-litert, and for --peers
 ai-edge-quantizer. Exported files stay in --work and are used again.
 """
 import argparse
@@ -35,145 +35,22 @@ import time
 
 import numpy as np
 
+from breadth_models import ARCHITECTURES, export, read_pictures
+
 CALIBRATION, HELD_OUT = 6, 4
 LEAST_DB = 10
-
-# family: {name: side of the picture}. A name is torchvision's where torchvision has it, else timm's.
-ARCHITECTURES = {
-    "mobile convnets": {
-        "mobilenet_v2": 128, "mobilenet_v3_small": 128, "mobilenet_v3_large": 128, "mnasnet1_0": 128,
-        "efficientnet_b0": 128, "squeezenet1_1": 128, "shufflenet_v2_x1_0": 128, "ghostnet_100": 128,
-        "mobilenetv4_conv_small": 128, "mobileone_s0": 128, "tinynet_e": 106, "lcnet_050": 128, "fbnetc_100": 128,
-        "semnasnet_075": 128, "hardcorenas_a": 128, "mixnet_s": 128, "efficientnet_lite0": 128, "rexnet_100": 128,
-        "repghostnet_050": 128, "spnasnet_100": 128,
-    },
-    "convnets": {
-        "vgg11": 224, "alexnet": 224, "googlenet": 96, "inception_v3": 160, "densenet121": 96, "regnet_x_400mf": 128,
-        "regnet_y_400mf": 128, "cspresnet50": 96, "cspdarknet53": 96, "hrnet_w18_small": 128, "dla34": 96,
-        "vovnet39a": 96, "repvgg_a0": 128, "ese_vovnet19b_dw": 128, "selecsls42b": 96, "xception41": 128,
-        "dpn48b": 96, "nf_regnet_b0": 128, "darknet53": 96, "gernet_s": 128,
-    },
-    "ResNet-like": {
-        "resnet18": 128, "resnet50": 96, "resnext50_32x4d": 96, "wide_resnet50_2": 64, "skresnet18": 128,
-        "res2net50_26w_4s": 96, "resnetv2_50": 96, "seresnet50": 96, "resnest14d": 96, "ecaresnet26t": 128,
-        "botnet26t_256": 256, "lambda_resnet26t": 128, "resnet26d": 128,
-    },
-    "GELU convnets": {
-        "convnext_tiny": 64, "convnextv2_atto": 64, "convmixer_768_32": 56, "poolformer_s12": 64,
-        "focalnet_tiny_srf": 64, "mambaout_femto": 64, "inception_next_atto": 64, "repvit_m0_9": 64,
-        "fastvit_t8": 64, "starnet_s1": 64,
-    },
-    "transformers and hybrids": {
-        "vit_tiny_patch16_224": 224, "deit_tiny_patch16_224": 224, "swin_tiny_patch4_window7_224": 224,
-        "cait_xxs24_224": 224, "xcit_nano_12_p16_224": 224, "pit_ti_224": 224, "mobilevit_xxs": 128,
-        "mobilevitv2_050": 128, "efficientformer_l1": 224, "efficientformerv2_s0": 224, "efficientvit_b0": 128,
-        "levit_128s": 224, "edgenext_xx_small": 128, "coatnet_nano_rw_224": 224, "maxvit_nano_rw_256": 256,
-        "swiftformer_xs": 128, "convit_tiny": 224,
-    },
-    "MLPs": {"mixer_s32_224": 224, "gmlp_ti16_224": 224, "resmlp_12_224": 224},
-    "segmentation": {"lraspp_mobilenet_v3_large": 128, "deeplabv3_mobilenet_v3_large": 128, "fcn_resnet50": 64},
-}
+BEHIND_PEERS_DB = 2
+TIME_LIMIT_S = 1200
 
 
-def cut_to_tensors(module):
-    """A model that gives a dictionary or a list, as one that gives a tuple of tensors."""
-    import torch
-
-    class Plain(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.module = module
-
-        def forward(self, x):
-            y = self.module(x)
-            y = list(y.values()) if isinstance(y, dict) else list(y) if isinstance(y, (list, tuple)) else [y]
-            return tuple(t for t in y if isinstance(t, torch.Tensor))
-
-    return Plain()
-
-
-def build(name, side):
-    import timm
-    import torch
-    import torchvision
-    torch.manual_seed(abs(hash_of(name)) % 2**31)
-    if name in torchvision.models.list_models():
-        extra = {"aux_logits": False} if name in ("googlenet", "inception_v3") else {}
-        if "deeplab" in name or "fcn_" in name or "lraspp" in name:
-            extra = {"weights_backbone": None}
-        if extra.get("aux_logits") is False:
-            extra["init_weights"] = False
-        return torchvision.models.get_model(name, weights=None, **extra)
-    extra = {}
-    if timm.is_model(name) and "img_size" not in extra:
-        try:
-            return timm.create_model(name, pretrained=False, img_size=side, exportable=True)
-        except TypeError:
-            pass
-    return timm.create_model(name, pretrained=False, exportable=True)
-
-
-def hash_of(name):
-    value = 0
-    for letter in name.encode():
-        value = (value * 131 + letter) % 2**31
-    return value
-
-
-def settle(module, pictures):
-    """Running means and variances of batch norms from pictures; constants that start at 0 get small values."""
-    import torch
-    for m in module.modules():
-        if isinstance(m, torch.nn.modules.batchnorm._BatchNorm):
-            m.reset_running_stats()
-            m.momentum = None
-    module.train()
-    for m in module.modules():
-        if "Dropout" in type(m).__name__ or "DropPath" in type(m).__name__:
-            m.eval()
-    with torch.no_grad():
-        for _ in range(2):
-            module(torch.from_numpy(pictures))
-        for p in module.parameters():
-            if p.numel() > 0 and bool((p == p.flatten()[0]).all()) and abs(float(p.flatten()[0])) < 1e-3:
-                p.add_(torch.randn_like(p) * 0.02)
-    module.eval()
-
-
-def read_pictures(folder, side, count):
-    """Pictures [count, 3, side, side] between -2 and 2; drawn ones where there is no folder."""
-    files = sorted(p for p in pathlib.Path(folder).rglob("*") if p.suffix.lower() in (".jpg", ".jpeg", ".png")) \
-        if folder else []
-    result = []
-    for i in range(count):
-        if files:
-            from PIL import Image
-            picture = Image.open(files[i * len(files) // count]).convert("RGB").resize((side, side))
-            result.append((np.asarray(picture, np.float32) / 255 - 0.45) / 0.225)
-        else:
-            random = np.random.default_rng(i)
-            coarse = random.uniform(-2, 2, (8, 8, 3))
-            rows = np.linspace(0, 7, side).astype(int)
-            result.append((coarse[rows][:, rows] + random.normal(0, 0.1, (side, side, 3))).astype(np.float32))
-    return np.stack(result).transpose(0, 3, 1, 2).astype(np.float32)
-
-
-def export(name, side, pictures, path, dynamo):
-    import torch
-    module = build(name, side)
-    settle(module, pictures)
-    module = cut_to_tensors(module).eval()
-    sample = torch.from_numpy(pictures[:1])
-    if dynamo:
-        torch.onnx.export(module, (sample,), str(path), dynamo=True, external_data=False, input_names=["input"])
-    else:
-        torch.onnx.export(module, (sample,), str(path), dynamo=False, opset_version=17, input_names=["input"])
-
-
-def run_onnx(path, pictures):
+def run_onnx(path, pictures, optimizes=False):
+    """Outputs of each picture. The reference is run as written: ONNX Runtime 1.31's optimizer joins Pad with zeros and
+    MaxPool to a MaxPool that ignores its padding, which is not the same where activations are negative (yolov3-tiny)."""
     import onnxruntime
     onnxruntime.set_default_logger_severity(3)
     options = onnxruntime.SessionOptions()
+    if not optimizes:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
@@ -213,6 +90,37 @@ def in_layout_of(reference, output):
     return output.reshape(reference.shape) if output.size == reference.size else None
 
 
+def split_axis(whole, parts):
+    """The axis along which arrays of shapes `parts` make up one of shape `whole`; None: they do not."""
+    for axis in range(len(whole)):
+        rest = [tuple(p[:axis]) + tuple(p[axis + 1:]) for p in parts if len(p) == len(whole)]
+        if len(rest) == len(parts) and set(rest) == {whole[:axis] + whole[axis + 1:]} and \
+                sum(p[axis] for p in parts) == whole[axis]:
+            return axis
+    return None
+
+
+def split_like(rows, shapes):
+    """Outputs of each picture, where Reef gives one out as several: these parts, each judged by itself."""
+    if len(shapes) == len(rows[0]):
+        return rows
+    result = []
+    for row in rows:
+        parts, left = [], list(shapes)
+        for output in row:
+            count = next((n for n in range(1, len(left) + 1) if split_axis(output.shape, left[:n]) is not None), None)
+            if left and count is None and sorted(left[0]) == sorted(output.shape):  # channels last
+                parts, left = parts + [output], left[1:]
+                continue
+            if count is None:
+                raise ValueError(f"outputs {shapes} are not parts of {[o.shape for o in row]}")
+            axis = split_axis(output.shape, left[:count])
+            parts += np.split(output, np.cumsum([s[axis] for s in left[:count]])[:-1], axis)
+            left = left[count:]
+        result.append(parts)
+    return result
+
+
 def paired(reference, outputs):
     """(reference, output) of each output over all pictures."""
     for o in range(len(reference[0])):
@@ -241,14 +149,17 @@ def scales_are_usable(path):
 def reef(*arguments):
     """(exit code, standard output, last line of standard error, CPU seconds)"""
     before = os.times()
-    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
+    try:
+        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=TIME_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return -1, "", f"stopped after {TIME_LIMIT_S} s", TIME_LIMIT_S
     after = os.times()
     seconds = after.children_user + after.children_system - before.children_user - before.children_system
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     return done.returncode, done.stdout, lines[-1] if lines else "", seconds
 
 
-def by_onnxruntime(path, calibration, held_out, reference, work):
+def by_onnxruntime(path, calibration, held_out, reference, shapes, work):
     from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -264,10 +175,10 @@ def by_onnxruntime(path, calibration, held_out, reference, work):
     quantize_static(str(prepared), str(made), Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
                     activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
                     calibrate_method=CalibrationMethod.MinMax)
-    return worst_sqnr(reference, run_onnx(made, held_out))
+    return worst_sqnr(reference, split_like(run_onnx(made, held_out, optimizes=True), shapes))
 
 
-def by_ai_edge(path, calibration, held_out, reference, work):
+def by_ai_edge(path, calibration, held_out, reference, shapes, work):
     from ai_edge_litert.interpreter import Interpreter
     from ai_edge_quantizer import quantizer, recipe
     interpreter = Interpreter(model_path=str(path))
@@ -278,7 +189,7 @@ def by_ai_edge(path, calibration, held_out, reference, work):
     result = made.quantize(made.calibrate(data))
     out = work / "aieq_int8.tflite"
     out.write_bytes(result.quantized_model)
-    return worst_sqnr(reference, run_litert(out, held_out))
+    return worst_sqnr(reference, split_like(run_litert(out, held_out), shapes))
 
 
 def attempt(function, *arguments):
@@ -286,13 +197,43 @@ def attempt(function, *arguments):
     try:
         return function(*arguments)
     except Exception as error:  # whatever another tool raises is its result
-        return f"{type(error).__name__}"
+        return f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
+
+
+def peers(onnx, float_file, calibration, held_out, reference, shapes, work):
+    """The other quantizers' figures. They do not depend on Reef's, so they are kept beside the exported file."""
+    kept = onnx.with_suffix(".peers.json")
+    if not kept.exists():
+        figures = {"ort": attempt(by_onnxruntime, onnx, calibration, held_out, reference, shapes, work),
+                   "aieq": attempt(by_ai_edge, float_file, calibration, held_out, reference, shapes, work)}
+        kept.write_text(json.dumps(figures))
+    return json.loads(kept.read_text())
+
+
+def is_usable(row, int8_file):
+    if not isinstance(row["db"], float) or row["db"] < LEAST_DB or not scales_are_usable(int8_file):
+        return False
+    others = [row[peer] for peer in ("ort", "aieq") if isinstance(row.get(peer), float)]
+    return row["db"] >= max(others, default=0) - BEHIND_PEERS_DB
+
+
+def compiled(program, row, int8_file, work):
+    """Compile, verify, audit; fills the row, or says what failed."""
+    code, said_json, said, row["compile_s"] = reef(program, "compile", int8_file, "-o", work, "--json", "--verify")
+    if code not in (0, 3):
+        return row | {"failed": f"compile: {said}"}
+    made = json.loads(said_json)["files"][0]
+    row["ops"], row["on_chip"] = made["operations"], made["operations_on_chip"]
+    row["verified"], row["why"] = made["verified"], made.get("not_verified", "")
+    if row["on_chip"] > 0:
+        code, _, said, _ = reef(program, "audit", "--strict", made["output"])
+        row["sound"] = code == 0
+    return row
 
 
 def measure(program, name, side, arguments, work):
     row = {"name": name, "side": side}
-    suffix = "_dynamo" if arguments.dynamo else ""
-    onnx = arguments.work / f"{name}{suffix}.onnx"
+    onnx = arguments.work / f"{name}{'_dynamo' if arguments.dynamo else ''}.onnx"
     calibration = read_pictures(arguments.pictures, side, CALIBRATION + HELD_OUT)
     calibration, held_out = calibration[:CALIBRATION], calibration[CALIBRATION:]
     if not onnx.exists():
@@ -314,21 +255,19 @@ def measure(program, name, side, arguments, work):
                                             "none", *how, "-o", int8_file)
     if code not in (0, 3):
         return row | {"failed": f"quantize: {said}"}
-    row["db"] = attempt(lambda: worst_sqnr(reference, run_litert(int8_file, held_out)))
-    row["usable"] = isinstance(row["db"], float) and row["db"] >= LEAST_DB and scales_are_usable(int8_file)
-    code, said_json, said, row["compile_s"] = reef(program, "compile", int8_file, "-o", work, "--json", "--verify")
-    if code not in (0, 3):
-        return row | {"failed": f"compile: {said}"}
-    compiled = json.loads(said_json)["files"][0]
-    row["ops"], row["on_chip"] = compiled["operations"], compiled["operations_on_chip"]
-    row["verified"], row["why"] = compiled["verified"], compiled.get("not_verified", "")
-    if row["on_chip"] > 0:
-        code, _, said, _ = reef(program, "audit", "--strict", compiled["output"])
-        row["sound"] = code == 0
-    if arguments.peers:
-        row["ort"] = attempt(by_onnxruntime, onnx, calibration, held_out, reference, work)
-        row["aieq"] = attempt(by_ai_edge, float_file, calibration, held_out, reference, work)
-    return row
+    row["verdict"] = "NOT USABLE" if code == 3 else "ok"
+    row["db"] = attempt(run_litert, int8_file, held_out)
+    if isinstance(row["db"], list):
+        outputs, row["db"] = row["db"], None
+        shapes = [o.shape for o in outputs[0]]
+        reference = split_like(reference, shapes)
+        row["db"] = worst_sqnr(reference, outputs)
+        if arguments.peers:
+            row |= peers(onnx, float_file, calibration, held_out, reference, shapes, work)
+    row["usable"] = is_usable(row, int8_file)
+    if arguments.keep:
+        (arguments.work / int8_file.name).write_bytes(int8_file.read_bytes())
+    return compiled(program, row, int8_file, work)
 
 
 def table(rows, has_peers):
@@ -378,18 +317,24 @@ def main():
     parser.add_argument("--pictures", help="folder of pictures; without it they are drawn")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "reef_breadth")
     parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--json", type=pathlib.Path, help="also write all figures")
+    parser.add_argument("--json", type=pathlib.Path, help="also write all figures; what is in it already is not run again")
+    parser.add_argument("--keep", action="store_true", help="leave the quantized models in --work")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     families = [f for f in arguments.family.split(",") if f] or list(ARCHITECTURES)
-    rows = []
+    rows = json.loads(arguments.json.read_text()) if arguments.json and arguments.json.exists() else []
+    known = {row["name"] for row in rows}
     for family in families:
         for name, side in ARCHITECTURES[family].items():
             if not any(fnmatch.fnmatch(name, pattern) for pattern in arguments.models.split(",")):
                 continue
+            if name in known:
+                continue
             begin = time.monotonic()
             with tempfile.TemporaryDirectory() as work:
-                row = measure(arguments.reef, name, side, arguments, pathlib.Path(work)) | {"family": family}
+                row = attempt(measure, arguments.reef, name, side, arguments, pathlib.Path(work))
+            row = row if isinstance(row, dict) else {"name": name, "side": side, "failed": f"this script: {row}"}
+            row["family"] = family
             rows.append(row)
             print(f"{name}: {row.get('failed') or list(table([row], arguments.peers))[-1]} "
                   f"({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)

@@ -152,6 +152,31 @@ TEST_F(CutNetworks, AnOperatorWithoutCodeInTheMiddleDoesNotTakeTheRestAlong) {
   EXPECT_EQ(file.without_code[0].reason, "the test has none");
 }
 
+// x * LOGISTIC(x) is marked to be one pass of the chip; the mark does not get into files where the CPU computes it.
+TEST_F(CutNetworks, SiluThatStaysOnTheCpuIsWritten) {
+  QuantizedModel model;
+  std::int32_t x = model.conv(model.input({1, 16, 16, 32}), 32, 3);
+  for (int i = 0; i < 2; ++i) {
+    x = model.mul(x, model.logistic(x));
+    for (int k = 0; k < 3; ++k) x = model.conv(x, 32, 3);
+  }
+  const CompiledFile file = compiled(model.finish({x}), "silu", [](const compiler::PartProgram& part) {
+    for (const std::int32_t op : part.ops) {
+      if (part.model.subgraphs[0].operators[static_cast<std::size_t>(op)].type != "MUL") continue;
+      if (part.refused != nullptr) part.refused->push_back({op, "the test has none"});
+      return Result<compiler::PartCode>(unsupported("the test has none"));
+    }
+    return compiler::generate_part(part);
+  });
+  expect_runs(file, "silu");
+  EXPECT_FALSE(file.without_code.empty());
+  for (const std::string arguments : {"check " + path("silu.tflite") + " --write-rewritten " + path("rewritten.tflite"),
+                                      "compile " + path("silu.tflite") + " --num_segments 2 -o " + folder_.string()}) {
+    const Outcome outcome = reef(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << arguments << ": " << outcome.text;
+  }
+}
+
 // Random networks on tiles that have little memory: parts fail at any place, for real reasons.
 TEST_F(CutNetworks, RandomNetworksOnSmallTilesAreCutAndRun) {
   int cut = 0, made = 0;

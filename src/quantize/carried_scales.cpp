@@ -38,6 +38,7 @@ class Spreader {
       if (scales_.tensors[static_cast<std::size_t>(t)]) plan_.border[t] = *scales_.tensors[static_cast<std::size_t>(t)];
     }
     fix_units();
+    for (std::size_t i = 0; i < plan_.decisions.size(); ++i) fix_pieces(i);
     for (std::size_t i = 0; i < plan_.decisions.size(); ++i) collect_edges(i);
     plan_.scales = std::move(scales_);
     return std::move(plan_);
@@ -120,6 +121,24 @@ class Spreader {
       const Affine unit = plan_.decisions[i].rule->unit8;
       if (scale(t) && *scale(t) != unit) requantized_[t] = *scale(t);
       scale(t) = unit;
+    }
+  }
+
+  // Pieces of one tensor (SPLIT) with different scales: all are computed at the operand's, for it is only moved, and
+  // requantized for who reads them.
+  void fix_pieces(std::size_t number) {
+    const std::vector<std::int32_t>& outputs = graph_.operators[number].outputs;
+    if (!is_integer(number, RuleKind::kSameScale) || outputs.size() < 2) return;
+    std::optional<Affine> common;
+    for (const std::int32_t t : graph_.operators[number].inputs) {
+      if (!common && is_float(t) && !is_constant(t)) common = scale(t);
+    }
+    const auto differs = [&](std::int32_t t) { return is_float(t) && *scale(t) != *scale(outputs[0]); };
+    if (!common || std::none_of(outputs.begin(), outputs.end(), differs)) return;
+    for (const std::int32_t t : outputs) {
+      if (!is_float(t) || *scale(t) == *common) continue;
+      requantized_[t] = *scale(t);
+      scale(t) = *common;
     }
   }
 

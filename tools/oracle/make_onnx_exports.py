@@ -18,9 +18,14 @@ from onnx import TensorProto as T, helper, numpy_helper
 CASES = {}
 
 
-def case(transposes=0, opset=17, keep=()):
+TOLERANCES = {}  # of cases whose results may differ by more than rounding, relative to the largest value
+
+
+def case(transposes=0, opset=17, keep=(), tolerance=None):
     def register(build):
         CASES[build.__name__] = (build, transposes, opset, keep)
+        if tolerance:
+            TOLERANCES[build.__name__] = tolerance
         return build
     return register
 
@@ -49,7 +54,7 @@ class Graph:
 
     def input(self, name, shape, dims=None, dtype=np.float32, low=-1, high=1):
         """`dims`: as the file says them, with names for open sizes."""
-        kind = {np.float32: T.FLOAT, np.int64: T.INT64, np.bool_: T.BOOL}[dtype]
+        kind = {np.float32: T.FLOAT, np.int64: T.INT64, np.int32: T.INT32, np.bool_: T.BOOL}[dtype]
         self.inputs.append(helper.make_tensor_value_info(name, kind, dims or shape))
         draw = self.rng.uniform(low, high, shape) if dtype == np.float32 else self.rng.randint(low, high, shape)
         self.feeds[name] = draw.astype(dtype)
@@ -504,7 +509,8 @@ def build(name):
     g = Graph(name)
     make(g)
     graph = helper.make_graph(g.nodes, name, g.inputs, g.outputs, g.constants)
-    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(f.domain, 1) for f in g.functions]
+    domains = {node.domain for node in g.nodes} - {"", *(f.domain for f in g.functions)}
+    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(d, 1) for d in sorted(domains)] + [helper.make_opsetid(f.domain, 1) for f in g.functions]
     model = helper.make_model(graph, opset_imports=opsets, producer_name="pytorch", functions=g.functions)
     model.ir_version = 8 if opset < 20 else 9
     return model, g
@@ -526,6 +532,8 @@ def write(name, root):
     data.mkdir(parents=True)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     (folder / "transposes").write_text(f"{CASES[name][1]}\n")
+    if name in TOLERANCES:
+        (folder / "tolerance").write_text(f"{TOLERANCES[name]}\n")
     for i, info in enumerate(model.graph.input):
         (data / f"input_{i}.pb").write_bytes(numpy_helper.from_array(g.feeds[info.name], info.name).SerializeToString())
     for i, (info, array) in enumerate(zip(model.graph.output, outputs)):
@@ -561,7 +569,7 @@ def check(name, reef, work):
             return f"{detail['name']}: shape {list(got.shape)} instead of {list(array.shape)}"
         worst = max(worst, float(np.abs(got.astype(np.float64) - array).max() / max(1e-12, np.abs(array).max())))
     counts = ", ".join(f"{kinds.count(k)} {k}" for k in sorted(set(kinds)))
-    verdict = "" if worst <= (0.02 if "quantized" in name else 1e-4) and kinds.count("TRANSPOSE") <= CASES[name][1] else "FAIL "
+    verdict = "" if worst <= TOLERANCES.get(name, 0.02 if "quantized" in name else 1e-4) and kinds.count("TRANSPOSE") <= CASES[name][1] else "FAIL "
     return f"{verdict}difference {worst:.1e}, TRANSPOSE {kinds.count('TRANSPOSE')} of {CASES[name][1]}: {counts}"
 
 

@@ -9,6 +9,8 @@ namespace {
 
 const std::set<std::string_view>& channel_ops() {
   static const std::set<std::string_view> names = {"Conv",
+                                                   "DynamicQuantizeConv",
+                                                   "FusedConv",
                                                    "ConvTranspose",
                                                    "ConvInteger",
                                                    "QLinearConv",
@@ -44,6 +46,7 @@ const std::set<std::string_view>& transparent_ops() {
                                                    "Concat",
                                                    "Div",
                                                    "Dropout",
+                                                   "DynamicQuantizeLinear",
                                                    "Elu",
                                                    "Erf",
                                                    "Exp",

@@ -6,13 +6,10 @@
 #include <map>
 #include <utility>
 
+#include "import/onnx/converters.h"
 #include "numeric/half.h"
 
 namespace reef::import {
-
-#define CONVERTER(domain, name, function) Status function(NodeContext&);
-#include "import/onnx/converters.def"
-#undef CONVERTER
 
 namespace {
 

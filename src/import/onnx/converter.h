@@ -115,6 +115,11 @@ class NodeContext {
   void out(int i, Id id);
   void out(int i, Value value);
   std::vector<Value> take_outputs() { return std::move(outputs_); }
+  // The same node with other inputs, as a node of standard opset `opset` would see them: converters of nodes that do
+  // more than a standard one hand it over to that one's, and take_outputs() from it.
+  NodeContext with_inputs(std::vector<Value> inputs, std::int64_t opset) const {
+    return NodeContext(node_, opset, b, conversion_, std::move(inputs), run_graph_);
+  }
   // An output of the model that ONNX does not know: "NODE'S OUTPUT_what".
   void extra_output(Id id, std::string_view what) {
     conversion_.extra_outputs.push_back({fmt::format("{}_{}", first_output(), what), id});

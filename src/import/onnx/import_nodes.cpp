@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "import/onnx/import_run.h"
+#include "import/onnx/quantized_movement.h"
 #include "ir/describe.h"
 
 namespace reef::import {
@@ -97,6 +98,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
   std::int64_t opset = scope.opset;
   if (!node.domain.empty()) opset = model_.opset(node.domain);
   const Id first_new = static_cast<Id>(b_.model().subgraphs[0].tensors.size());
+  const std::optional<CarriedScale> scale = as_real_numbers(b_, node, inputs);
   NodeContext context(node, opset, b_, conversion_, std::move(inputs),
                       [&](const onnx::Graph& graph, const std::vector<Value>& graph_inputs) {
                         return run_graph(graph, graph_inputs, scope, depth + 1);
@@ -108,6 +110,7 @@ Status Importer::convert_node(const onnx::Node& node, Scope& scope, int depth) {
     return explain_needed(status, node.inputs[static_cast<std::size_t>(context.needed_input())]);
   }
   std::vector<Value> outputs = context.take_outputs();
+  if (scale) as_integers(b_, *scale, outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].id < 0 && outputs[i].sequence == nullptr) {
       if (!context.wants(static_cast<int>(i))) continue;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GELU as exporters write it, x * 0.5 * (1 + erf(x / sqrt(2))), with its products in any order.
+// GELU as exporters write it, x * 0.5 * (1 + erf(x / sqrt(2))), with its products in any order. Products with weights in
+// 8 bits as ONNX Runtime's quantize_dynamic writes them: MatMulInteger or ConvInteger of DynamicQuantizeLinear, Cast,
+// Mul by both scales. They become one node of the float activations, which are not rounded.
 //
 // In a model that carries scales QuantizeLinear and DequantizeLinear stand between its parts. They go with them: what
 // they round there is not rounded, and one operator with integers on both sides is left.
@@ -33,7 +35,9 @@ class Matcher {
 
   std::vector<onnx::Node> run() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      if (graph_.nodes[i].op_type == "Erf" && graph_.nodes[i].domain.empty()) match_gelu(i);
+      const onnx::Node& node = graph_.nodes[i];
+      if (node.op_type == "Erf" && node.domain.empty()) match_gelu(i);
+      if (node.op_type == "MatMulInteger" || node.op_type == "ConvInteger") match_dynamic_product(i);
     }
     std::vector<onnx::Node> nodes;
     nodes.reserve(graph_.nodes.size());
@@ -169,6 +173,43 @@ class Matcher {
     gelu.outputs = graph_.nodes[last].outputs;
     replaced_.emplace(last, std::move(gelu));
     dropped_.insert(parts.begin(), parts.end());
+  }
+
+  // The node that gives `name`, if it is of this kind.
+  const onnx::Node* writer_of_kind(const std::string& name, std::string_view op) const {
+    const auto found = writers_.find(name);
+    if (found == writers_.end() || graph_.nodes[found->second].op_type != op) return nullptr;
+    return &graph_.nodes[found->second];
+  }
+
+  // (x less its zero point) times weights, cast, times (x's scale times the weights').
+  void match_dynamic_product(std::size_t product) {
+    const onnx::Node& node = graph_.nodes[product];
+    if (node.inputs.size() < 3 || constants_.count(node.inputs[1]) == 0) return;
+    const onnx::Node* rounding = writer_of_kind(node.inputs[0], "DynamicQuantizeLinear");
+    if (rounding == nullptr || rounding->inputs.size() != 1 || rounding->outputs.size() != 3) return;
+    if (node.inputs[0] != rounding->outputs[0] || node.inputs[2] != rounding->outputs[2]) return;
+    const auto cast = only_reader(product);
+    if (!cast || graph_.nodes[cast->node].op_type != "Cast") return;
+    const auto last = only_reader(cast->node);
+    if (!last || graph_.nodes[last->node].op_type != "Mul" || graph_.nodes[last->node].inputs.size() != 2) return;
+    const onnx::Node& scaled = graph_.nodes[last->node];
+    const onnx::Node* scales = writer_of_kind(scaled.inputs[scaled.inputs[0] == last->value ? 1 : 0], "Mul");
+    if (scales == nullptr || scales->inputs.size() != 2) return;
+    const bool is_first = scales->inputs[0] == rounding->outputs[1];
+    if (!is_first && scales->inputs[1] != rounding->outputs[1]) return;
+    const std::string& scale = scales->inputs[is_first ? 1 : 0];
+    if (constants_.count(scale) == 0) return;
+    onnx::Node merged;
+    merged.name = scaled.name;
+    merged.op_type = node.op_type == "ConvInteger" ? "DynamicQuantizeConv" : "DynamicQuantizeMatMul";
+    merged.domain = "com.microsoft";
+    merged.attributes = node.attributes;
+    merged.inputs = {rounding->inputs[0], node.inputs[1], scale};
+    if (node.inputs.size() > 3) merged.inputs.push_back(node.inputs[3]);
+    merged.outputs = scaled.outputs;
+    replaced_.emplace(last->node, std::move(merged));
+    dropped_.insert({product, cast->node});
   }
 
   const onnx::Graph& graph_;

@@ -21,26 +21,6 @@ constexpr std::int64_t kLeastForOneOperator = 4;
 // Operators of a node that is unrolled. Files grow by some 100 bytes with each.
 constexpr std::int64_t kMostUnrolled = 50'000;
 
-Result<Id> activate(GraphBuilder& b, const ActivationSpec& spec, Id x) {
-  const auto scaled = [&](std::string_view op, double outer, double inner) {
-    return mul(b, unary(b, op, mul(b, x, inner)), outer);
-  };
-  if (spec.name == "sigmoid") return unary(b, "LOGISTIC", x);
-  if (spec.name == "tanh") return unary(b, "TANH", x);
-  if (spec.name == "relu") return unary(b, "RELU", x);
-  if (spec.name == "affine") return add(b, mul(b, x, spec.alpha), spec.beta);
-  if (spec.name == "scaledtanh") return scaled("TANH", spec.alpha, spec.beta);
-  if (spec.name == "hardsigmoid") return unary(b, "RELU_0_TO_1", add(b, mul(b, x, spec.alpha), spec.beta));
-  if (spec.name == "softsign") return div(b, x, add(b, unary(b, "ABS", x), 1.0));
-  if (spec.name == "elu" && spec.alpha == 1) return unary(b, "ELU", x);
-  if (spec.name == "leakyrelu") {
-    ir::Attributes attributes;
-    attributes.set("alpha", static_cast<double>(spec.alpha));
-    return b.emit("LEAKY_RELU", {x}, b.type(x), std::move(attributes));
-  }
-  return unsupported("attribute activations has '{}', which is not converted", spec.name);
-}
-
 // The functions of one direction, with ONNX's defaults for their parameters.
 Result<std::vector<ActivationSpec>> read_activations(const NodeContext& ctx, int direction, int per_direction,
                                                      std::vector<std::string> defaults) {
@@ -50,15 +30,12 @@ Result<std::vector<ActivationSpec>> read_activations(const NodeContext& ctx, int
   std::vector<ActivationSpec> result;
   for (int i = 0; i < per_direction; ++i) {
     const auto at = static_cast<std::size_t>(direction * per_direction + i);
-    ActivationSpec spec;
-    spec.name = defaults[static_cast<std::size_t>(i)];
+    std::string name = defaults[static_cast<std::size_t>(i)];
     if (names != nullptr && !names->strings.empty()) {
       REEF_REQUIRE(at < names->strings.size(), "attribute activations has {} names", names->strings.size());
-      spec.name = names->strings[at];
+      name = names->strings[at];
     }
-    for (char& c : spec.name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    spec.alpha = spec.name == "hardsigmoid" ? 0.2f : spec.name == "leakyrelu" ? 0.01f : 1.0f;
-    spec.beta = spec.name == "hardsigmoid" ? 0.5f : spec.name == "affine" ? 0.0f : 1.0f;
+    ActivationSpec spec = activation_of(std::move(name));
     if (at < alphas.size()) spec.alpha = alphas[at];
     if (at < betas.size()) spec.beta = betas[at];
     result.push_back(std::move(spec));
@@ -330,6 +307,35 @@ Status convert_cell(NodeContext& ctx, const CellKind& kind) {
 }
 
 }  // namespace
+
+ActivationSpec activation_of(std::string name) {
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  ActivationSpec spec;
+  spec.alpha = name == "hardsigmoid" ? 0.2f : name == "leakyrelu" ? 0.01f : 1.0f;
+  spec.beta = name == "hardsigmoid" ? 0.5f : name == "affine" ? 0.0f : 1.0f;
+  spec.name = std::move(name);
+  return spec;
+}
+
+Result<Id> activate(GraphBuilder& b, const ActivationSpec& spec, Id x) {
+  const auto scaled = [&](std::string_view op, double outer, double inner) {
+    return mul(b, unary(b, op, mul(b, x, inner)), outer);
+  };
+  if (spec.name == "sigmoid") return unary(b, "LOGISTIC", x);
+  if (spec.name == "tanh") return unary(b, "TANH", x);
+  if (spec.name == "relu") return unary(b, "RELU", x);
+  if (spec.name == "affine") return add(b, mul(b, x, spec.alpha), spec.beta);
+  if (spec.name == "scaledtanh") return scaled("TANH", spec.alpha, spec.beta);
+  if (spec.name == "hardsigmoid") return unary(b, "RELU_0_TO_1", add(b, mul(b, x, spec.alpha), spec.beta));
+  if (spec.name == "softsign") return div(b, x, add(b, unary(b, "ABS", x), 1.0));
+  if (spec.name == "elu" && spec.alpha == 1) return unary(b, "ELU", x);
+  if (spec.name == "leakyrelu") {
+    ir::Attributes attributes;
+    attributes.set("alpha", static_cast<double>(spec.alpha));
+    return b.emit("LEAKY_RELU", {x}, b.type(x), std::move(attributes));
+  }
+  return unsupported("attribute activations has '{}', which is not converted", spec.name);
+}
 
 Status convert_lstm(NodeContext& ctx) { return convert_cell(ctx, {4, 3, {"sigmoid", "tanh", "tanh"}, run_lstm}); }
 Status convert_gru(NodeContext& ctx) { return convert_cell(ctx, {3, 2, {"sigmoid", "tanh"}, run_gru}); }

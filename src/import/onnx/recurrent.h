@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one direction of an LSTM, GRU or RNN node works with, for the two ways of converting it: unrolled
-// (recurrent.cpp) and as one operator (sequence_lstm.cpp).
+// (recurrent.cpp) and as one operator (sequence_lstm.cpp). Functions that are named by attributes.
 #pragma once
 
 #include "import/onnx/converter.h"
@@ -11,6 +11,11 @@ struct ActivationSpec {
   std::string name;
   float alpha = 0, beta = 0;
 };
+
+// A function by its ONNX name in any letters, with ONNX's defaults for its parameters.
+ActivationSpec activation_of(std::string name);
+// An error if there is no conversion of it.
+Result<Id> activate(GraphBuilder& b, const ActivationSpec& spec, Id x);
 
 // What one direction of a cell works with. Weights are [gates * hidden, ...], gate after gate.
 struct Direction {
