@@ -182,7 +182,7 @@ def text(reef, work, steps, tested, random):
     (work / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     (work / "moods.txt").write_text("\n".join(MOODS) + "\n")
     said_of = {}
-    for sentence in ("The sea is very calm today.", "The wind was not gentle!"):
+    for sentence in ("The sea is very calm today", "The wind was not gentle"):
         said_of[sentence] = call(reef, "run", compiled, "--device", "virtual", "--text", sentence, "--vocabulary",
                                  work / "vocab.txt", "--labels", work / "moods.txt", "--json")
     line("text", accuracy_in_torch(model, tokens_of(test_texts), test_moods),

@@ -22,6 +22,7 @@ int passes_of(const OpContext& ctx) {
 }  // namespace
 
 Maps maps_of(const Tensor& tensor) {
+  constexpr std::int64_t kMostRows = 1024;  // that are tried
   const Shape& shape = tensor.shape;
   const int rank = shape.rank();
   Maps maps;
@@ -30,6 +31,15 @@ Maps maps_of(const Tensor& tensor) {
   if (rank > 2) maps.height = shape.last(2);
   if (rank > 3) maps.batch = shape.product(0, rank - 3);
   if (rank == 2) std::swap(maps.batch, maps.width);  // rows of a matrix are vectors
+  // Tokens: as square an image as they can be, as Reef's code has it.
+  if (rank == 3) {
+    const std::int64_t pixels = maps.height * maps.width;
+    maps.height = 1;
+    for (std::int64_t rows = 2; rows * rows <= pixels && rows <= kMostRows; ++rows) {
+      if (pixels % rows == 0) maps.height = rows;
+    }
+    maps.width = pixels / maps.height;
+  }
   return maps;
 }
 

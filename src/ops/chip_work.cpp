@@ -37,8 +37,13 @@ ChipWork binary_work(const OpContext& ctx) {
     work.move_cycles += ring_cycles(static_cast<double>(work.always_streamed_bytes));
     return work;
   }
-  return elements_work(ctx, 4, kElementRows);
+  // One number for each pixel (the mean and the root of a normalization) is repeated first.
+  const bool repeats = ctx.input_count() == 2 && ctx.has_input(0) && ctx.has_input(1) &&
+                       ctx.input(0).elements() != ctx.input(1).elements();
+  return elements_work(ctx, repeats ? 6 : 4, kElementRows);
 }
+// In 16 bits, one product at a step, then four of them to a word: Reef's own code, simulated.
+ChipWork squared_difference_work(const OpContext& ctx) { return elements_work(ctx, 14, {200, 50}); }
 // The difference, its positive part, and the sum: no file shows the time of one; assumed.
 ChipWork maximum_work(const OpContext& ctx) { return elements_work(ctx, 9, {200, 50}); }
 ChipWork prelu_work(const OpContext& ctx) { return elements_work(ctx, 6, {200, 50}); }
@@ -90,7 +95,10 @@ ChipWork max_pool_work(const OpContext& ctx) {
 
 ChipWork reduce_work(const OpContext& ctx) {
   if (maps_of(ctx.output(0)).is_vector()) return whole_map_work(ctx);
-  const Maps in = maps_of(ctx.input(0));
+  const Maps in = maps_of(ctx.input(0)), out = maps_of(ctx.output(0));
+  // Over channels alone each pixel stays in its tile: a layer with weights of one. Reef's own code, simulated.
+  constexpr double kGap = 400;
+  if (out.channels == 1 && in.pixels() == out.pixels()) return work_of(ctx, in.words_per_tile(), kGap, {120, 30});
   return work_of(ctx, in.words_per_tile(), gather_cycles(in), {200, 50});  // other axes: assumed
 }
 
@@ -193,7 +201,7 @@ constexpr auto kWork = std::to_array<WorkOf>({
     {"SOFTMAX", softmax_work},
     {"SPACE_TO_DEPTH", relayout_work},
     {"DEPTH_TO_SPACE", relayout_work},
-    {"SQUARED_DIFFERENCE", binary_work},
+    {"SQUARED_DIFFERENCE", squared_difference_work},
     {"SQUEEZE", reshape_work},
     {"SUB", binary_work},
     {"SUM", reduce_work},

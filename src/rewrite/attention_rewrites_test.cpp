@@ -66,6 +66,25 @@ TEST(AttentionRewrites, SiluIsMarkedAndStays) {
   EXPECT_TRUE(tflite::write_model(result.model).ok());
 }
 
+// Sums over one of many dimensions, as Hiera pools queries.
+TEST(AttentionRewrites, ReductionsOnFewerDimensions) {
+  for (const bool keeps : {true, false}) {
+    ModelBuilder builder;
+    OpList& ops = builder.ops();
+    const std::int32_t x = builder.input({1, 96, 8}, kPlain);
+    ir::Attributes attributes;
+    attributes.set("keep_dims", keeps);
+    const std::array<std::int64_t, 1> axis = {2};
+    const ir::Shape to = keeps ? ir::Shape{1, 4, 1, 3, 2, 8} : ir::Shape{1, 4, 3, 2, 8};
+    const std::int32_t y = builder.add("SUM", "ReducerOptions", attributes,
+                                       {ops.reshape(x, {1, 4, 4, 3, 2, 8}), ops.int_vector(axis)}, to, kPlain);
+    const ir::Model model = builder.finish({ops.reshape(y, {1, 24, 8})});
+    const Rewritten result = rewritten(model, standard_options());
+    EXPECT_EQ(difference(model, result.model, 1), 0);
+    for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) EXPECT_LE(tensor.shape.rank(), 4);
+  }
+}
+
 // Rotary positions of neighbouring channels: every second one, negated, and in turn with the others.
 TEST(AttentionRewrites, ChannelsInTurn) {
   ModelBuilder builder;

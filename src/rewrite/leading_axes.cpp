@@ -254,6 +254,30 @@ bool slice(GraphEdit& edit, std::int32_t index) {
   return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
 }
 
+// Neighbouring dimensions that are reduced together, what is before and what is behind them.
+bool reduction(GraphEdit& edit, std::int32_t index) {
+  ir::Operator op = edit.op(index);
+  const ir::Shape shape = edit.shape(op.inputs[0]);
+  const auto axes = edit.ints(op.inputs[1]);
+  if (!axes || axes->empty()) return false;
+  int first = shape.rank(), last = -1;
+  std::int64_t count = 1;
+  for (std::int64_t axis : *axes) {
+    if (axis < 0) axis += shape.rank();
+    if (axis < 0 || axis >= shape.rank()) return false;
+    first = std::min(first, static_cast<int>(axis));
+    last = std::max(last, static_cast<int>(axis));
+    count *= shape[static_cast<int>(axis)];
+  }
+  if (count != shape.product(first, last + 1)) return false;  // others between them, or one twice
+  const std::int64_t outer = shape.product(0, first), inner = shape.product(last + 1, shape.rank());
+  OpList list(edit, edit.tensor(op.outputs[0]).name);
+  const std::int64_t axis = 2;
+  op.inputs = {list.reshape(op.inputs[0], four({outer, count, inner})), list.int_vector({&axis, 1})};
+  op.attributes.set("keep_dims", true);
+  return replace(edit, index, list, std::move(op), {four({outer, 1, inner})});
+}
+
 // A RESHAPE of a RESHAPE whose result the chip would refuse.
 bool reshape(GraphEdit& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
@@ -293,6 +317,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (is_split) return split(edit, index);
   if (type == "BATCH_MATMUL") return matmul(edit, index);
   if (type == "SLICE") return slice(edit, index);
+  if (type == "MEAN" || type == "SUM" || type == "REDUCE_MAX" || type == "REDUCE_MIN") return reduction(edit, index);
   if (type == "TILE" || type == "BROADCAST_TO") return tile(edit, index);
   if (is_elementwise(op, 1) || is_by_rows(op)) return unary(edit, index);
   if (is_elementwise(op, 2)) return binary(edit, index);
