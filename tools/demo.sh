@@ -32,7 +32,7 @@ echo
 echo "== Compiled for the Edge TPU (build/reef compile $model)"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-build/reef compile -o "$folder" "$model" 2>&1 | grep -E "subgraphs|operations:|caching model|verified"
+build/reef compile -o "$folder" "$model" 2>&1 | grep -E "^  (on the chip|time|memory|verified|file) "
 echo
 echo "== On the virtual Edge TPU (build/reef run reef_creatures_int8_edgetpu.tflite --device virtual)"
 build/reef run "$folder/reef_creatures_int8_edgetpu.tflite" --device virtual --image models/images/crab_1.jpg \
@@ -40,7 +40,7 @@ build/reef run "$folder/reef_creatures_int8_edgetpu.tflite" --device virtual --i
 echo
 echo "== From a float model and pictures to the chip (build/reef compile models/reef_creatures_float.tflite --data models/images --preprocess unit)"
 build/reef compile -o "$folder" models/reef_creatures_float.tflite --data models/images --preprocess unit 2>&1 |
-  grep -E "^outputs:|operators in integers|subgraphs|verified|WARNING"
+  grep -E "^  (accuracy|on the chip|verified|file) |WARNING"
 build/reef eval "$folder/reef_creatures_float_int8_edgetpu.tflite" --data models/images --labels "$labels" --metric top1 --device virtual
 echo
 echo "== From PyTorch (build/reef convert models/cifar_resnet8.onnx)"

@@ -45,6 +45,10 @@ std::string steps_text(const quantize::QuantizeResult& result, bool verbose) {
 }  // namespace
 
 std::string accuracy_text(const compiler::QuantizeOutcome& outcome) {
+  if (outcome.map50) {
+    return fmt::format("mAP@0.5 {:.1f} %, float {:.1f} % (measured, {} samples); {}", 100 * outcome.map50->of_quantized,
+                       100 * outcome.map50->of_float, outcome.map50->samples, evaluate::describe(*outcome.boxes));
+  }
   if (outcome.boxes) return evaluate::describe(*outcome.boxes);
   if (!outcome.result.error) return "";
   return fmt::format("{} against the float model (measured, {} samples)", quantize::describe(*outcome.result.error),

@@ -14,6 +14,7 @@
 #include "data/preprocess.h"
 #include "data/subset.h"
 #include "evaluate/compare.h"
+#include "evaluate/evaluation.h"
 #include "evaluate/preprocess_probe.h"
 #include "evaluate/task.h"
 #include "execute/cpu/evaluate.h"
@@ -114,6 +115,33 @@ void compare_detections(const QuantizeRequest& request, const ir::Model& float_m
   if (agreement.ok()) outcome.boxes = std::move(agreement).value();
 }
 
+Result<double> map50_of(const ir::Model& model, const data::Dataset& dataset, const evaluate::RunnerOptions& run) {
+  evaluate::MetricOptions options;
+  options.input = data::input_spec(model, 0);
+  options.preprocess = dataset.preprocess().preprocess;
+  REEF_ASSIGN_OR_RETURN(const auto metric, evaluate::make_metric("map50", options, dataset));
+  REEF_ASSIGN_OR_RETURN(const evaluate::Evaluation result,
+                        evaluate::evaluate(std::make_shared<const ir::Model>(model), dataset, *metric, run));
+  return result.figure.value;
+}
+
+// Where boxes stand beside the pictures, both models are measured with them. What cannot be measured is no failure.
+void measure_precision(const QuantizeRequest& request, const ir::Model& float_model, const data::Dataset& samples,
+                       QuantizeOutcome& outcome) {
+  constexpr std::int64_t kMostSamples = 32;
+  if (!outcome.boxes || !samples.has_truth()) return;
+  const auto truth = samples.truth(0);
+  if (!truth.ok() || truth->shape.size() != 2) return;  // no boxes
+  data::DatasetOptions few = request.data;
+  few.limit = few.limit > 0 ? std::min(few.limit, kMostSamples) : kMostSamples;
+  few.preprocess = data::to_string(samples.preprocess().preprocess);
+  const auto dataset = data::Dataset::open(few, float_model);
+  if (!dataset.ok()) return;
+  const auto of_float = map50_of(float_model, **dataset, runner_options(request));
+  const auto of_quantized = map50_of(outcome.result.model, **dataset, runner_options(request));
+  if (of_float.ok() && of_quantized.ok()) outcome.map50 = {*of_float, *of_quantized, (*dataset)->size()};
+}
+
 std::int64_t file_size(const std::string& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
@@ -146,6 +174,7 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   probe_guess(request, loaded.model, outcome);
   REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
   compare_detections(request, loaded.model, samples, outcome);
+  if (samples != nullptr) measure_precision(request, loaded.model, *samples, outcome);
   outcome.origins = origins_of(loaded.origins, outcome.result.names);
   ir::Model& model = outcome.result.model;
   if (samples != nullptr && samples->holds_pictures()) {

@@ -47,6 +47,11 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
   if (!outcome.better_preprocess.empty()) {
     json["likely_preprocess"] = {{"preset", outcome.better_preprocess}, {"why", outcome.better_preprocess_why}};
   }
+  if (outcome.map50) {
+    json["map50"] = {{"float", outcome.map50->of_float},
+                     {"quantized", outcome.map50->of_quantized},
+                     {"samples", outcome.map50->samples}};
+  }
   if (outcome.boxes) {
     json["boxes"] = {{"samples", outcome.boxes->samples},
                      {"float", outcome.boxes->boxes},
