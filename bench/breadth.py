@@ -39,6 +39,7 @@ from breadth_models import ARCHITECTURES, export, read_pictures
 
 CALIBRATION, HELD_OUT = 6, 4
 LEAST_DB = 10
+EQUAL = 1e-3
 BEHIND_PEERS_DB = 2
 TIME_LIMIT_S = 1200
 
@@ -126,6 +127,17 @@ def paired(reference, outputs):
     for o in range(len(reference[0])):
         pairs = [(r[o], in_layout_of(r[o], y[o])) for r, y in zip(reference, outputs)]
         yield np.stack([a for a, _ in pairs]).astype(np.float64), np.stack([b for _, b in pairs]).astype(np.float64)
+
+
+def difference(reference, output):
+    """The largest, relative to the largest value. Detectors that choose their best rows give them out in order of scores:
+    rows with almost the same score may change places, so each row is compared with the one that is nearest."""
+    largest = max(np.abs(reference).max(), 1e-12)
+    direct = np.abs(reference - output).max() / largest
+    if direct < EQUAL or reference.ndim != 4 or reference.shape[2] > 1000:
+        return direct
+    nearest = [np.abs(a[:, None] - b[None]).max(-1) for a, b in zip(reference[:, 0], output[:, 0])]
+    return min(direct, max(max(d.min(0).max(), d.min(1).max()) for d in nearest) / largest)
 
 
 def worst_sqnr(reference, outputs):
@@ -246,9 +258,7 @@ def measure(program, name, side, arguments, work):
     code, _, said, row["convert_s"] = reef(program, "convert", onnx, "-o", float_file)
     if code != 0:
         return row | {"failed": f"convert: {said}"}
-    differences = [np.abs(a - b).max() / max(np.abs(a).max(), 1e-12)
-                   for a, b in paired(reference, run_litert(float_file, held_out))]
-    row["difference"] = max(differences)
+    row["difference"] = max(difference(a, b) for a, b in paired(reference, run_litert(float_file, held_out)))
     np.savez(work / "calib.npz", calib=calibration.transpose(0, 2, 3, 1))
     how = [] if arguments.auto else ["--calibration", "minmax", "--held-back", "0"]
     code, _, said, row["quantize_s"] = reef(program, "quantize", onnx, "--data", work / "calib.npz", "--preprocess",
@@ -286,7 +296,7 @@ def table(rows, has_peers):
         if "failed" in row:
             yield f"| {row['name']} | {row['side']} | {row['failed']} |" + " |" * (len(columns) - 3)
             continue
-        cells = [row["name"], str(row["side"]), said(bool(row["difference"] < 1e-3)), db(row["db"]),
+        cells = [row["name"], str(row["side"]), said(bool(row["difference"] < EQUAL)), db(row["db"]),
                  said(row["usable"]), f"{row['on_chip']} of {row['ops']}", said(row["verified"]),
                  said(row.get("sound"))]
         cells += [db(row["ort"]), db(row["aieq"])] if has_peers else []
@@ -297,7 +307,7 @@ def summary(rows):
     done = [row for row in rows if "failed" not in row]
     exported = [row for row in rows if not row.get("failed", "").startswith("PyTorch")]
     yield f"{len(exported)} architectures exported, {len(done)} through the whole chain"
-    yield f"converted and equal to ONNX Runtime: {sum(row['difference'] < 1e-3 for row in done)}"
+    yield f"converted and equal to ONNX Runtime: {sum(row['difference'] < EQUAL for row in done)}"
     yield f"usable: {sum(row['usable'] for row in done)}"
     yield f"all operators on the chip: {sum(row['on_chip'] == row['ops'] for row in done)}"
     yield f"verified: {sum(row['verified'] is True for row in done)}"

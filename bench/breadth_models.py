@@ -35,27 +35,25 @@ ARCHITECTURES = {
         "mobilenet_edgetpu_v2_xs": 128, "efficientnet_es": 96, "fbnetv3_b": 96, "rexnetr_200": 64,
     },
     "convnets": {
-        "vgg11": 224, "vgg11_bn": 224, "alexnet": 224, "googlenet": 96, "inception_v3": 128, "densenet121": 64,
+        "vgg11": 224, "alexnet": 224, "googlenet": 96, "inception_v3": 128, "densenet121": 64,
         "regnet_x_400mf": 96, "regnet_y_400mf": 96, "cspresnet50": 64, "cspdarknet53": 64, "hrnet_w18_small": 96,
         "dla34": 64, "vovnet39a": 64, "repvgg_a0": 96, "ese_vovnet19b_dw": 96, "selecsls42b": 64, "xception41": 96,
         "dpn48b": 64, "nf_regnet_b0": 96, "darknet53": 64, "gernet_s": 96, "inception_v4": 96, "nfnet_l0": 64,
-        "eca_nfnet_l0": 64, "legacy_xception": 96, "efficientnet_v2_s": 64, "mixer_b32_like": 0, "visformer_tiny": 224,
+        "eca_nfnet_l0": 64, "legacy_xception": 96, "efficientnet_v2_s": 64, "visformer_tiny": 224,
         "hgnet_tiny": 64, "hgnetv2_b0": 64, "tresnet_m": 64, "dla46x_c": 64, "cs3darknet_s": 64, "res2next50": 64,
-        "resnetblur50": 64, "nasnetalarge": 0, "pnasnet5large": 0, "bat_resnext26ts": 0, "gcresnext26ts": 64,
+        "resnetblur50": 64, "gcresnext26ts": 64,
         "regnetz_005": 64,
     },
     "ResNet-like": {
         "resnet18": 96, "resnet50": 64, "resnext50_32x4d": 64, "wide_resnet50_2": 64, "skresnet18": 96,
         "res2net50_26w_4s": 64, "resnetv2_50": 64, "seresnet50": 64, "resnest14d": 64, "ecaresnet26t": 96,
         "botnet26t_256": 256, "lambda_resnet26t": 64, "resnet26d": 96, "seresnext26t_32x4d": 64, "skresnext50_32x4d": 64,
-        "resnest26d": 64, "gcresnet33ts": 64, "resnetaa50": 64, "sebotnet33ts_256": 0, "halonet26t": 0,
-        "eca_botnext26ts_256": 0, "res2net50_14w_8s": 64,
+        "resnest26d": 64, "gcresnet33ts": 64, "resnetaa50": 64, "res2net50_14w_8s": 64,
     },
     "GELU convnets": {
         "convnext_tiny": 64, "convnextv2_atto": 64, "convmixer_768_32": 56, "poolformer_s12": 64,
         "focalnet_tiny_srf": 64, "mambaout_femto": 64, "inception_next_atto": 64, "repvit_m0_9": 64,
-        "fastvit_t8": 64, "starnet_s1": 64, "poolformerv2_s12": 64, "convnext_atto": 64, "edgenext_base": 0,
-        "convformer_s18": 64, "van_b0": 0, "rdnet_tiny": 64,
+        "fastvit_t8": 64, "starnet_s1": 64, "poolformerv2_s12": 64, "convnext_atto": 64, "convformer_s18": 64, "rdnet_tiny": 64,
     },
     "transformers and hybrids": {
         "vit_tiny_patch16_224": 224, "deit_tiny_patch16_224": 224, "swin_tiny_patch4_window7_224": 224,
@@ -80,7 +78,7 @@ ARCHITECTURES = {
         "yolov3-tiny": 160, "yolov5n": 160, "yolov6n": 160, "yolov8n": 160, "yolov8n-cls": 96, "yolov8n-seg": 160,
         "yolov8n-pose": 160, "yolov8n-obb": 160, "yolov8n-ghost": 160, "yolov8n-p2": 128, "yolov9t": 160,
         "yolov10n": 160, "yolo11n": 160, "yolo11n-seg": 160, "yolo11n-pose": 160, "yolo11n-cls": 96, "yolo12n": 160,
-        "yolo26n": 160, "rtdetr-resnet50": 0, "rtdetr-l": 160,
+        "yolo26n": 160, "rtdetr-l": 160,
     },
 }
 ARCHITECTURES = {f: {name: side for name, side in m.items() if side} for f, m in ARCHITECTURES.items()}

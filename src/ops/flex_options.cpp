@@ -26,7 +26,12 @@ Result<FlexOptions> FlexOptions::parse(const Bytes& bytes) {
   FlexOptions options;
   for (const flexbuffer::FlexEntry& entry : *entries) {
     const std::optional<double> number = entry.value.as_double();
-    if (number) options.numbers_.emplace(entry.key, *number);
+    if (number) {
+      options.numbers_.emplace(entry.key, *number);
+    } else if (const auto elements = entry.value.elements(kMaxEntries); elements.ok()) {
+      std::vector<std::int64_t>& list = options.lists_[std::string(entry.key)];
+      for (const flexbuffer::FlexView& element : *elements) list.push_back(element.as_int().value_or(-1));
+    }
   }
   return options;
 }
@@ -55,6 +60,11 @@ Result<float> FlexOptions::get_float(std::string_view name, float fallback) cons
   REEF_REQUIRE(!std::isfinite(found->second) || std::abs(found->second) <= std::numeric_limits<float>::max(),
                "custom option '{}' is {}, which does not fit a float", name, found->second);
   return static_cast<float>(found->second);
+}
+
+std::vector<std::int64_t> FlexOptions::get_ints(std::string_view name) const {
+  const auto found = lists_.find(name);
+  return found == lists_.end() ? std::vector<std::int64_t>() : found->second;
 }
 
 bool FlexOptions::get_bool(std::string_view name, bool fallback) const {
