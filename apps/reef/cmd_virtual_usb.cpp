@@ -23,7 +23,7 @@
 #include "compiler/output_check.h"
 #include "console.h"
 #include "driver/device_server.h"
-#include "isa/misreading.h"
+#include "execute/device/other_chip.h"
 #include "program_file.h"
 
 extern char** environ;
@@ -91,9 +91,9 @@ Status link_libraries(const std::string& from, const std::string& to) {
   return ok_status();
 }
 
-std::string misreading_names() {
+std::string chip_names() {
   std::string names;
-  for (const isa::MisreadingInfo& info : isa::misreadings()) names += fmt::format(" {}", info.name);
+  for (const device::OtherChip& chip : device::other_chips()) names += fmt::format(" {}", chip.name);
   return names;
 }
 
@@ -216,14 +216,15 @@ Result<int> run_with_devices(const VirtualUsbArguments& arguments) {
   stick.speed = arguments.speed == "high" ? driver::UsbSpeed::kHigh : driver::UsbSpeed::kSuper;
   stick.threads = threads;
   if (!arguments.misreading.empty()) {
-    const isa::MisreadingInfo* const info = isa::find_misreading(arguments.misreading);
-    REEF_REQUIRE(info != nullptr, "--misreading {}: it has to be one of{}", arguments.misreading, misreading_names());
-    stick.misreading = info->misreading;
+    stick.other_chip = device::find_other_chip(arguments.misreading);
+    REEF_REQUIRE(stick.other_chip != nullptr, "--misreading {}: it has to be one of{}", arguments.misreading,
+                 chip_names());
   }
   driver::ServerOptions options;
   options.sticks.assign(static_cast<std::size_t>(arguments.sticks.value_or(arguments.pcie ? 0 : 1)), stick);
   options.has_card = arguments.pcie;
   options.card_threads = threads;
+  options.card_chip = stick.other_chip;
   std::mutex log_mutex;
   std::string log;
   if (!arguments.log.empty()) {
@@ -267,8 +268,8 @@ std::string footer() {
   for (const driver::StickFaultInfo& info : driver::stick_faults()) {
     text += fmt::format("  {:18} {}\n", info.name, info.meaning);
   }
-  text += "Misreadings:\n";
-  for (const isa::MisreadingInfo& info : isa::misreadings()) text += fmt::format("  {:18} {}\n", info.name, info.deed);
+  text += "Misreadings (a chip that ...):\n";
+  for (const device::OtherChip& chip : device::other_chips()) text += fmt::format("  {:28} {}\n", chip.name, chip.deed);
   return text +
          "Examples:\n"
          "  reef virtual-usb -- python3 classify_image.py --model model_edgetpu.tflite\n"
@@ -296,7 +297,7 @@ void add_virtual_usb(CLI::App& app, Action& action) {
       ->add_option("--fault", arguments->faults, "NAME@OPERATION, or STICK:NAME@OPERATION: what goes wrong, and when")
       ->allow_extra_args(false);
   command->add_option("--misreading", arguments->misreading,
-                      "The sticks' chips understand one thing differently: see whether a test notices");
+                      "The devices' chips do one thing differently: see whether a test notices");
   command->add_option("--threads", arguments->threads, "Threads that compute; without it one for each CPU")
       ->check(CLI::Range(1, 1024));
   command->footer(footer());

@@ -134,7 +134,8 @@ Status open_device(OpenDevice& device, const DeviceTestArguments& arguments) {
 void print_finding(const compiler::TestFinding& finding) {
   const std::string whose = finding.test->is_reefs_own ? " (only Reef generates this)" : "";
   if (!finding.failure.ok()) {
-    print_text("FAILED     {}{}: {}\n", finding.test->name, whose, finding.failure.message());
+    print_text("{}  {}{}: {}. Rests on: {}\n", finding.was_tried ? "FAILED   " : "not tried", finding.test->name, whose,
+               finding.failure.message(), finding.test->rests_on);
   } else if (finding.is_equal) {
     print_text("confirmed  {}{}: {} values equal; {:.2f} ms measured, {:.2f} ms simulated. Rests on: {}\n",
                finding.test->name, whose, finding.values, finding.measured_ms, finding.simulated_ms,
@@ -148,12 +149,30 @@ void print_finding(const compiler::TestFinding& finding) {
 std::string verdict_of(const compiler::DeviceReport& report) {
   if (report.is_as_expected()) return "The device computes what the virtual one computes in every test.";
   std::string text;
-  for (const isa::MisreadingInfo* info : report.explanations) {
-    text += fmt::format("{}a chip that {} would give all of these outputs; that refutes {}",
-                        text.empty() ? "The device differs: " : "; or ", info->deed, info->refuted);
+  for (const device::OtherChip* chip : report.explanations) {
+    text += fmt::format("{}a chip that {} would do all of this; that refutes {}",
+                        text.empty() ? "The device differs: " : "; or ", chip->deed, chip->assumption);
   }
   return text.empty() ? "The device differs, and no single misunderstanding that Reef knows explains all outputs."
                       : text + ".";
+}
+
+// What the tests say of each assumption: how many are confirmed, and every one that is not.
+void print_assumptions(const compiler::DeviceReport& report) {
+  using Verdict = compiler::AssumptionFinding::Verdict;
+  std::size_t confirmed = 0;
+  std::string others;
+  for (const compiler::AssumptionFinding& assumption : report.assumptions) {
+    if (assumption.verdict == Verdict::kConfirmed) {
+      ++confirmed;
+    } else {
+      others += fmt::format("  {:9}  {}\n", compiler::name_of(assumption.verdict), assumption.otherwise->assumption);
+    }
+  }
+  print_text(
+      "{} of {} assumptions are confirmed: equal outputs rule out each chip that differs from ours in one of "
+      "them.{}\n{}",
+      confirmed, report.assumptions.size(), others.empty() ? "" : " The others:", others);
 }
 
 std::string hexadecimal(const std::vector<std::uint8_t>& bytes) {
@@ -175,6 +194,7 @@ Json report_json(const OpenDevice& device, const compiler::DeviceReport& report,
     tests.push_back({{"name", finding.test->name},
                      {"only_reef", finding.test->is_reefs_own},
                      {"rests_on", finding.test->rests_on},
+                     {"tried", finding.was_tried},
                      {"failure", finding.failure.ok() ? "" : finding.failure.message()},
                      {"equal", finding.is_equal},
                      {"values", finding.values},
@@ -184,9 +204,17 @@ Json report_json(const OpenDevice& device, const compiler::DeviceReport& report,
                      {"simulated_ms", finding.simulated_ms},
                      {"outputs", outputs}});
   }
-  Json explanations = Json::array();
-  for (const isa::MisreadingInfo* info : report.explanations) {
-    explanations.push_back({{"name", info->name}, {"deed", info->deed}, {"refuted", info->refuted}});
+  Json explanations = Json::array(), assumptions = Json::array();
+  for (const device::OtherChip* chip : report.explanations) {
+    explanations.push_back({{"name", chip->name}, {"deed", chip->deed}, {"refuted", chip->assumption}});
+  }
+  for (const compiler::AssumptionFinding& assumption : report.assumptions) {
+    Json tests_that_tell = Json::array();
+    for (const compiler::DeviceTest* test : assumption.shown_by) tests_that_tell.push_back(test->name);
+    assumptions.push_back({{"assumption", assumption.otherwise->assumption},
+                           {"otherwise", assumption.otherwise->name},
+                           {"verdict", compiler::name_of(assumption.verdict)},
+                           {"shown_by", tests_that_tell}});
   }
   Json json = {{"reef", reef_version()},
                {"device", device.name},
@@ -195,6 +223,7 @@ Json report_json(const OpenDevice& device, const compiler::DeviceReport& report,
                {"as_expected", report.is_as_expected()},
                {"verdict", verdict_of(report)},
                {"explanations", explanations},
+               {"assumptions", assumptions},
                {"tests", tests},
                {"notes", notes}};
   Json lines = Json::array();
@@ -211,10 +240,10 @@ Status run_tests(const DeviceTestArguments& arguments, bool json) {
   OpenDevice device;
   REEF_RETURN_IF_ERROR(open_device(device, arguments));
   if (!json) print_text("Testing {} ({}) against the virtual device.\n", device.name, device.link);
-  REEF_ASSIGN_OR_RETURN(const compiler::DeviceReport report,
-                        compiler::test_device(device.tested, [&](const compiler::TestFinding& finding) {
-                          if (!json) print_finding(finding);
-                        }));
+  REEF_ASSIGN_OR_RETURN(const auto trial, compiler::DeviceTrial::prepare());
+  const compiler::DeviceReport report = trial->run(device.tested, [&](const compiler::TestFinding& finding) {
+    if (!json) print_finding(finding);
+  });
   const std::vector<std::string> notes =
       device.session != nullptr ? device.session->take_notes() : std::vector<std::string>();
   const Json all = report_json(device, report, notes);
@@ -222,6 +251,7 @@ Status run_tests(const DeviceTestArguments& arguments, bool json) {
     print_json(all);
   } else {
     for (const std::string& note : notes) print_text("note: {}\n", note);
+    print_assumptions(report);
     print_text("{}\n", verdict_of(report));
   }
   if (!arguments.report.empty()) {

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,6 +15,7 @@
 #include "execute/device/timeline.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "ops/dependencies.h"
 
 namespace reef::compiler {
 namespace {
@@ -23,6 +28,7 @@ constexpr std::array kTests = {
 };
 
 constexpr int kInferences = 2;
+constexpr std::int64_t kLongSteps = 1'000'000;  // of a test that is run on other chips only where no other tells
 constexpr std::uint64_t kFirstToken = 0x7265656600000001;  // of parameters: each test has its own
 
 // The same numbers everywhere and for ever.
@@ -67,15 +73,32 @@ Result<ir::Model> model_of(const DeviceTest& test) {
   return model;
 }
 
-// All of it, whatever that needs.
-Result<std::vector<DeviceTensors>> run_virtual(const PreparedTest& test, darwinn::Package package) {
-  REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(std::move(package)));
-  device::Device device;
+struct VirtualRun {
   std::vector<DeviceTensors> outputs;
+  std::int64_t steps = 0;
+};
+
+Result<VirtualRun> run_loaded(const PreparedTest& test, const std::shared_ptr<const device::LoadedPackage>& loaded,
+                              const device::Options& options) {
+  device::Device device(options);
+  VirtualRun run;
   for (const DeviceTensors& inputs : test.inputs) {
-    REEF_ASSIGN_OR_RETURN(outputs.emplace_back(), device.run(loaded, {inputs.begin(), inputs.end()}));
+    REEF_ASSIGN_OR_RETURN(run.outputs.emplace_back(), device.run(loaded, {inputs.begin(), inputs.end()}));
+    run.steps += device.chip().steps();
   }
-  return outputs;
+  return run;
+}
+
+// Nothing: such a chip does not come to the end.
+std::optional<std::vector<DeviceTensors>> run_otherwise(const PreparedTest& test, const device::OtherChip& chip) {
+  const auto loaded = device::load_for(chip, test.package);
+  if (!loaded.ok()) return std::nullopt;
+  device::Options options;
+  options.threads = 1;
+  options.doubted = chip.doubted;
+  options.max_cycles = 8 * test.steps + 1'000'000;  // some would go on for ever
+  auto run = run_loaded(test, *loaded, options);
+  return run.ok() ? std::optional(std::move(run->outputs)) : std::nullopt;
 }
 
 Result<double> simulated_milliseconds(const PreparedTest& test) {
@@ -88,18 +111,6 @@ Result<double> simulated_milliseconds(const PreparedTest& test) {
   if (!outputs.ok()) return outputs.status();
   const std::vector<device::ProgramRecord> records = timeline.take_records();
   return records.empty() ? 0.0 : records.back().time.ms();  // the last program is the inference
-}
-
-// As a chip with a misreading would understand it.
-Result<darwinn::Package> misread(const darwinn::Package& package, isa::Misreading misreading) {
-  darwinn::Package changed = package;
-  for (darwinn::Executable& executable : changed.executables) {
-    for (darwinn::InstructionChunk& chunk : executable.instruction_chunks) {
-      REEF_ASSIGN_OR_RETURN(std::vector<std::uint8_t> bytes, isa::apply(misreading, chunk.bitstream.span()));
-      chunk.bitstream = Bytes(std::move(bytes));
-    }
-  }
-  return changed;
 }
 
 void compare(const std::vector<DeviceTensors>& expected, TestFinding& finding) {
@@ -122,22 +133,6 @@ void compare(const std::vector<DeviceTensors>& expected, TestFinding& finding) {
   finding.is_equal = finding.different == 0;
 }
 
-// Does such a chip give the device's outputs of every model that could be run?
-bool explains(isa::Misreading misreading, const std::vector<PreparedTest>& tests, const DeviceReport& report) {
-  std::vector<std::size_t> order;  // those that differ first: they rule most out
-  for (std::size_t i = 0; i < tests.size(); ++i) {
-    if (report.findings[i].failure.ok()) order.push_back(i);
-  }
-  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !report.findings[i].is_equal; });
-  for (const std::size_t i : order) {
-    auto package = misread(tests[i].package, misreading);
-    if (!package.ok()) return false;
-    const auto outputs = run_virtual(tests[i], std::move(*package));
-    if (!outputs.ok() || *outputs != report.findings[i].outputs) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::span<const DeviceTest> device_tests() { return kTests; }
@@ -147,23 +142,28 @@ Result<PreparedTest> prepare_test(const DeviceTest& test) {
   if (!model.ok()) return model.status().in(fmt::format("the test \"{}\"", test.name));
   PreparedTest prepared;
   prepared.test = &test;
-  const ir::Subgraph& graph = model->subgraphs[0];
-  PartProgram part{*model, {}, graph.inputs, graph.outputs};
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) part.ops.push_back(static_cast<std::int32_t>(i));
+  PartProgram part{*model, {}, {}, {}};
+  part.ops.resize(model->subgraphs[0].operators.size());
+  std::iota(part.ops.begin(), part.ops.end(), 0);
+  const ops::Dependencies::Border border = ops::Dependencies(*model).border(part.ops);  // states are among both
+  part.inputs = border.inputs;
+  part.outputs = border.outputs;
   part.caching_token = kFirstToken + static_cast<std::uint64_t>(&test - kTests.data());
   auto package = generate_code(part);
   if (!package.ok()) return package.status().in(fmt::format("the test \"{}\"", test.name));
   prepared.package = std::move(*package);
+  REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(prepared.package));
   Numbers numbers(2);
   for (int k = 0; k < kInferences; ++k) {
     DeviceTensors& inputs = prepared.inputs.emplace_back();
-    for (const std::int32_t input : graph.inputs) {
-      const auto bytes = graph.tensors[static_cast<std::size_t>(input)].shape.checked_elements().value_or(0);
-      auto& values = inputs.emplace_back(static_cast<std::size_t>(bytes));
+    for (const darwinn::Layer& layer : loaded->inputs()) {
+      auto& values = inputs.emplace_back(static_cast<std::size_t>(device::tensor_bytes(layer)));
       for (std::uint8_t& value : values) value = numbers.byte();
     }
   }
-  REEF_ASSIGN_OR_RETURN(prepared.expected, run_virtual(prepared, prepared.package));
+  REEF_ASSIGN_OR_RETURN(VirtualRun run, run_loaded(prepared, loaded, {}));
+  prepared.expected = std::move(run.outputs);
+  prepared.steps = run.steps;
   REEF_ASSIGN_OR_RETURN(prepared.simulated_ms, simulated_milliseconds(prepared));
   return prepared;
 }
@@ -173,29 +173,129 @@ bool DeviceReport::is_as_expected() const {
                      [](const TestFinding& finding) { return finding.failure.ok() && finding.is_equal; });
 }
 
-Result<DeviceReport> test_device(const TestedDevice& device, const std::function<void(const TestFinding&)>& told) {
-  DeviceReport report;
-  std::vector<PreparedTest> prepared;
+std::string_view name_of(AssumptionFinding::Verdict verdict) {
+  switch (verdict) {
+    case AssumptionFinding::Verdict::kConfirmed:
+      return "confirmed";
+    case AssumptionFinding::Verdict::kRefuted:
+      return "refuted";
+    case AssumptionFinding::Verdict::kOpen:
+      return "open";
+    case AssumptionFinding::Verdict::kNotShown:
+      break;
+  }
+  return "not shown";
+}
+
+// What each of the other chips makes of each test, as far as it was asked for.
+class DeviceTrial::OtherRuns {
+ public:
+  explicit OtherRuns(const std::vector<PreparedTest>& tests) : tests_(tests) {}
+
+  const std::optional<std::vector<DeviceTensors>>& of(const device::OtherChip& chip, std::size_t test) {
+    const auto [place, is_new] = runs_.try_emplace({&chip, test});
+    if (is_new) place->second = run_otherwise(tests_[test], chip);
+    return place->second;
+  }
+  bool is_long(std::size_t test) const { return tests_[test].steps > kLongSteps; }
+  bool tells(std::size_t test, const device::OtherChip& chip) {
+    const auto& outputs = of(chip, test);
+    return !outputs || *outputs != tests_[test].expected;
+  }
+
+  // Does such a chip give the device's outputs in every test that was run, and fail where the device failed?
+  bool explains(const device::OtherChip& chip, const DeviceReport& report) {
+    std::vector<std::size_t> order;  // those that differ first: they rule most out
+    for (std::size_t i = 0; i < report.findings.size(); ++i) {
+      if (report.findings[i].was_tried) order.push_back(i);
+    }
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !report.findings[i].is_equal; });
+    return std::all_of(order.begin(), order.end(), [&](std::size_t i) {
+      const TestFinding& finding = report.findings[i];
+      const auto& outputs = of(chip, i);
+      return finding.failure.ok() ? outputs && *outputs == finding.outputs : !outputs;
+    });
+  }
+
+  AssumptionFinding judge(const device::OtherChip& chip, const DeviceReport& report) {
+    AssumptionFinding found{&chip, AssumptionFinding::Verdict::kNotShown, {}};
+    bool are_equal = true;
+    for (const bool among_long : {false, true}) {
+      if (among_long && !found.shown_by.empty()) break;
+      for (std::size_t i = 0; i < report.findings.size(); ++i) {
+        if (!report.findings[i].was_tried || is_long(i) != among_long || !tells(i, chip)) continue;
+        found.shown_by.push_back(report.findings[i].test);
+        are_equal = are_equal && report.findings[i].is_equal;
+      }
+    }
+    using Verdict = AssumptionFinding::Verdict;
+    const auto& explanations = report.explanations;
+    if (std::find(explanations.begin(), explanations.end(), &chip) != explanations.end()) {
+      found.verdict = Verdict::kRefuted;
+    } else if (!found.shown_by.empty()) {
+      found.verdict = are_equal ? Verdict::kConfirmed : Verdict::kOpen;
+    }
+    return found;
+  }
+
+ private:
+  const std::vector<PreparedTest>& tests_;
+  std::map<std::pair<const device::OtherChip*, std::size_t>, std::optional<std::vector<DeviceTensors>>> runs_;
+};
+
+DeviceTrial::DeviceTrial() : others_(std::make_unique<OtherRuns>(tests_)) {}
+DeviceTrial::~DeviceTrial() = default;
+
+Result<std::unique_ptr<DeviceTrial>> DeviceTrial::prepare() {
+  std::unique_ptr<DeviceTrial> trial(new DeviceTrial);
   for (const DeviceTest& test : device_tests()) {
-    REEF_ASSIGN_OR_RETURN(prepared.emplace_back(), prepare_test(test));
+    REEF_ASSIGN_OR_RETURN(trial->tests_.emplace_back(), prepare_test(test));
+  }
+  return trial;
+}
+
+TestedDevice DeviceTrial::otherwise(const device::OtherChip& chip) {
+  TestedDevice device;
+  device.run = [this, &chip](const PreparedTest& test) -> Result<std::vector<TestedDevice::Answer>> {
+    const auto& outputs = others_->of(chip, static_cast<std::size_t>(&test - tests_.data()));
+    if (!outputs) return make_error(StatusCode::kIoError, "the chip does not come to the end");
+    std::vector<TestedDevice::Answer> answers;
+    for (const DeviceTensors& inference : *outputs) answers.push_back({inference, test.simulated_ms});
+    return answers;
+  };
+  return device;
+}
+
+DeviceReport DeviceTrial::found(const TestedDevice& device, const std::function<void(const TestFinding&)>& told) const {
+  DeviceReport report;
+  int failures = 0;
+  for (const PreparedTest& test : tests_) {
     TestFinding& finding = report.findings.emplace_back();
-    finding.test = &test;
-    finding.simulated_ms = prepared.back().simulated_ms;
-    const auto answers = device.run(prepared.back());
-    if (!answers.ok()) {
+    finding.test = test.test;
+    finding.simulated_ms = test.simulated_ms;
+    finding.was_tried = failures < kMostFailures;
+    if (!finding.was_tried) {
+      finding.failure = unsupported("not tried, since {} tests have failed", failures);
+    } else if (const auto answers = device.run(test); !answers.ok()) {
       finding.failure = answers.status();
+      ++failures;
     } else {
       for (const TestedDevice::Answer& answer : *answers) finding.outputs.push_back(answer.outputs);
       if (!answers->empty()) finding.measured_ms = answers->back().milliseconds;
-      compare(prepared.back().expected, finding);
+      compare(test.expected, finding);
     }
     told(finding);
   }
-  const bool has_difference =
-      std::any_of(report.findings.begin(), report.findings.end(),
-                  [](const TestFinding& finding) { return finding.failure.ok() && !finding.is_equal; });
-  for (const isa::MisreadingInfo& info : isa::misreadings()) {
-    if (has_difference && explains(info.misreading, prepared, report)) report.explanations.push_back(&info);
+  return report;
+}
+
+DeviceReport DeviceTrial::run(const TestedDevice& device, const std::function<void(const TestFinding&)>& told) {
+  DeviceReport report = found(device, told);
+  for (const device::OtherChip& chip : device::other_chips()) {
+    if (!report.is_as_expected() && others_->explains(chip, report)) report.explanations.push_back(&chip);
+  }
+  for (const device::OtherChip& chip : device::other_chips()) {
+    report.assumptions.push_back(others_->judge(chip, report));
   }
   return report;
 }

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,7 @@ namespace reef::driver {
 
 class CardChip : public device::AddressedHost {
  public:
-  explicit CardChip(int threads, std::optional<isa::Misreading> misreading = std::nullopt)
-      : runner_(threads, misreading) {
-    reset_core();
-  }
+  explicit CardChip(int threads, const device::OtherChip* other = nullptr) : runner_(threads, other) { reset_core(); }
 
   // As after a reset: everything from 0x40000 on is forgotten.
   void reset_core();

@@ -65,9 +65,10 @@ std::string describe(const serve::IoctlRequest& call) {
 
 }  // namespace
 
-Result<std::unique_ptr<CardService>> CardService::create(int threads, std::string owner_file, Note note, Note warn) {
+Result<std::unique_ptr<CardService>> CardService::create(int threads, const device::OtherChip* other_chip,
+                                                         std::string owner_file, Note note, Note warn) {
   std::unique_ptr<CardService> service(
-      new CardService(threads, std::move(owner_file), std::move(note), std::move(warn)));
+      new CardService(threads, other_chip, std::move(owner_file), std::move(note), std::move(warn)));
   REEF_RETURN_IF_ERROR(service->make_file());
   service->write_owner();
   service->watcher_ = std::thread([card = service.get()] { card->watch(); });

@@ -36,8 +36,9 @@ class CardService final : private CardChip {
  public:
   using Note = std::function<void(const std::string&)>;
   // `note` is told every call in words, `warn` what keeps the card from working at all. `owner_file` is where the
-  // process that has it open is written down, as in sysfs.
-  static Result<std::unique_ptr<CardService>> create(int threads, std::string owner_file, Note note, Note warn);
+  // process that has it open is written down, as in sysfs. `other_chip`: see StickOptions.
+  static Result<std::unique_ptr<CardService>> create(int threads, const device::OtherChip* other_chip,
+                                                     std::string owner_file, Note note, Note warn);
   ~CardService() override;
 
   // The file for one more opening by a process. Negative: minus the error, which is EPERM if another process has it.
@@ -55,8 +56,11 @@ class CardService final : private CardChip {
     std::uint64_t address = 0;
   };
 
-  CardService(int threads, std::string owner_file, Note note, Note warn)
-      : CardChip(threads), owner_file_(std::move(owner_file)), note_(std::move(note)), warn_(std::move(warn)) {}
+  CardService(int threads, const device::OtherChip* other_chip, std::string owner_file, Note note, Note warn)
+      : CardChip(threads, other_chip),
+        owner_file_(std::move(owner_file)),
+        note_(std::move(note)),
+        warn_(std::move(warn)) {}
   Status make_file();
   void watch();
   // All with mutex_ held.

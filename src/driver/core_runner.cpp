@@ -6,6 +6,21 @@
 
 namespace reef::driver {
 
+namespace {
+
+device::Options options_of(int threads, const device::OtherChip* other) {
+  device::Options options;
+  options.threads = threads;
+  options.takes_line_by_line = true;
+  if (other != nullptr) options.doubted = other->doubted;
+  return options;
+}
+
+}  // namespace
+
+CoreRunner::CoreRunner(int threads, const device::OtherChip* other)
+    : chip_(options_of(threads, other)), other_(other) {}
+
 void CoreRunner::power_cycle() {
   if (has_run_) chip_.power_cycle();
   has_run_ = false;
@@ -20,12 +35,16 @@ Status CoreRunner::start(std::span<const std::uint8_t> chunk, device::Host& host
     interrupts_ = 0;
   }
   std::vector<std::uint8_t> misread;
-  if (misreading_) {
-    if (auto changed = isa::apply(*misreading_, chunk); changed.ok()) misread = std::move(*changed);
+  if (other_ != nullptr && other_->misreading) {
+    if (auto changed = isa::apply(*other_->misreading, chunk); changed.ok()) misread = std::move(*changed);
   }
+  const std::size_t first = program_->operations.size();
   isa::UnknownList unknown;
   Status status = device::append_chunk(*program_, misread.empty() ? chunk : std::span(std::as_const(misread)), unknown);
   if (status.ok()) status = unknown.to_status();
+  if (status.ok() && other_ != nullptr) {
+    status = device::take_otherwise_from(other_->doubted, *program_, first).status();
+  }
   if (!status.ok()) {
     if (continues) (void)chip_.finish();  // clears its queues
     program_.reset();

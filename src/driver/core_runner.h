@@ -7,20 +7,18 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "base/status.h"
 #include "execute/device/chip.h"
-#include "isa/misreading.h"
+#include "execute/device/other_chip.h"
 
 namespace reef::driver {
 
 class CoreRunner {
  public:
-  // With a misreading it is a chip that understands one thing differently.
-  explicit CoreRunner(int threads, std::optional<isa::Misreading> misreading = std::nullopt)
-      : chip_(device::Options{.threads = threads}), misreading_(misreading) {}
+  // `other`: it is not as we believe, but that one, which must outlive this.
+  explicit CoreRunner(int threads, const device::OtherChip* other = nullptr);
 
   // As after power-on: memories hold nothing.
   void power_cycle();
@@ -35,7 +33,7 @@ class CoreRunner {
 
  private:
   device::Chip chip_;
-  const std::optional<isa::Misreading> misreading_;
+  const device::OtherChip* const other_;
   bool has_run_ = false;                      // since the last power cycle
   std::unique_ptr<device::Program> program_;  // null: none is under way
   int interrupts_ = 0;                        // of the program under way

@@ -101,7 +101,7 @@ Status DeviceServer::make_card() {
     std::ofstream(shown + "/" + name) << value << "\n";
   }
   REEF_ASSIGN_OR_RETURN(card_, CardService::create(
-                                   options_.card_threads, shown + "/device_owner",
+                                   options_.card_threads, options_.card_chip, shown + "/device_owner",
                                    [this](const std::string& line) { options_.log("apex_0 " + line); }, options_.warn));
   return ok_status();
 }

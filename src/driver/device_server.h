@@ -26,6 +26,7 @@ struct ServerOptions {
   std::vector<StickOptions> sticks;
   bool has_card = false;
   int card_threads = 1;
+  const device::OtherChip* card_chip = nullptr;  // as StickOptions::other_chip
   // One line for each operation: "1-1 write scu_ctrl_3 = 0x60c50004", "apex_0 map ...". From any thread.
   std::function<void(const std::string&)> log = [](const std::string&) {};
   std::function<void(const std::string&)> warn = [](const std::string&) {};

@@ -14,8 +14,8 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 28;  // of a file that 
 constexpr std::string_view kName = "libedgetpu.so.1";
 
 constexpr std::string_view kRemedy =
-    "install Google's libedgetpu1-std, or give a file that holds the firmware (apex_latest_single_ep.bin or a "
-    "libedgetpu.so.1)";
+    "install Google's libedgetpu1-std, or name a file that holds it (apex_latest_single_ep.bin, or a libedgetpu.so.1) "
+    "with --firmware or REEF_FIRMWARE";
 
 }  // namespace
 

@@ -30,7 +30,7 @@ inline constexpr int kPcieInterrupts = 13;
 
 enum class DmaDirection : std::uint8_t { kBoth = 0, kToDevice = 1, kFromDevice = 2 };
 
-// An open device, ready for its core to be started. One thread at a time.
+// An open device, ready for its core to be started. One thread at a time; another may be in wait_for_interrupts().
 class PcieDevice : public RegisterPort {
  public:
   // The core's clock; 0..3 as Clock. Until it is closed, if nothing gets too hot.

@@ -3,19 +3,24 @@
 // so the package's list of transfers is not needed.
 //
 // As on USB, a failure is not the end: the device is closed, opened again, and the inference repeated once. Any number
-// of threads: one inference after the other.
+// of threads. Their requests overlap: each is put into the chip's queue at once, so that the chip finds the next when
+// it has ended one, and outputs are taken out and inputs put in while it works. One of the threads that wait listens
+// to the device, without keeping others from launching theirs, and tells whoever's request is over.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "driver/bring_up.h"
 #include "driver/pcie.h"
+#include "driver/pcie_link.h"
 #include "driver/session.h"
 #include "formats/darwinn/package.h"
 #include "host/parameter_cache.h"
@@ -59,30 +64,41 @@ class PcieSession final : public Session {
   int opened() const override;
 
  private:
-  class Pages;  // memory of whole pages, mapped for the time of a program
+  using Lock = std::unique_lock<std::mutex>;
+  // An inference whose programs were launched.
+  struct Request {
+    int programs = 0;  // that are not over
+    Tensors outputs;   // of the last one that is
+    Status failure;    // the link was given up before
+    bool is_over() const { return programs == 0 || !failure.ok(); }
+  };
+  using RequestPtr = std::shared_ptr<Request>;
 
   PcieSession(PcieBus& bus, const PcieSessionOptions& options) : bus_(bus), options_(options) {}
+
+  // All with mutex_, which those that take a Lock give up while they wait.
   Status connect();
-  Status start_queue();
-  Status stop();
-  // Of a chip that does not do what it should.
-  void stop_transfers();
-  void abandon(const Status& reason);
+  void note(std::string text);
+  // Launches what is missing of a request.
+  Status issue(const std::shared_ptr<const PcieModel>& model, const Tensors& inputs, const RequestPtr& request);
+  Status launch(const darwinn::Executable& executable, const Tensors& inputs, const RequestPtr& request);
+  // Listens to the device until something is over, or a while.
+  void listen(Lock& lock);
+  Status take_in(std::uint32_t interrupts);
+  void wait_until(Lock& lock, const std::function<bool()>& is_reached);
+  // Gives up a link that has failed, and with it every request under way.
+  void abandon(Lock& lock, const Status& reason);
   Status run_once(const std::shared_ptr<const PcieModel>& model, const Tensors& inputs, Tensors& outputs);
-  Status run_program(const darwinn::Executable& executable, const Tensors& inputs, Tensors& outputs);
-  Result<std::uint64_t> map(Pages& pages, DmaDirection direction);
-  Status enqueue(std::uint64_t address, std::size_t bytes);
-  Status await_completion();
-  Status check_fatal_error();
 
   PcieBus& bus_;
   const PcieSessionOptions options_;
   mutable std::mutex mutex_;
-  std::unique_ptr<PcieDevice> device_;    // null: closed, or given up
-  std::span<std::uint8_t> queue_memory_;  // the queue's page, then the status block's
-  std::uint64_t next_address_ = kExtendedAddress;
-  std::uint32_t tail_ = 0;
-  std::uint16_t completed_ = 0;  // interrupts of the scalar core that were counted
+  std::condition_variable changed_;
+  std::unique_ptr<PcieLink> link_;    // null: closed, or given up
+  bool is_listening_ = false;         // a thread is in PcieLink::wait(); the link must stay
+  Status broken_;                     // why the link has to go; it does as soon as nobody listens
+  Milliseconds without_progress_{0};  // since a program was over, or the first was launched
+  std::deque<RequestPtr> under_way_;  // one for each program of the link's, in its order
   host::ParameterCache cache_;
   std::vector<std::string> notes_;
   int opened_ = 0;

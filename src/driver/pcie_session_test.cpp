@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/pcie_session.h"
 
+#include <array>
+#include <atomic>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "driver/virtual_card.h"
@@ -76,6 +80,118 @@ TEST(PcieSession, ACardInUseIsAnError) {
   EXPECT_NE(second.status().message().find("in use"), std::string::npos);
 }
 
+// ---- Several threads ----
+
+// A card that tells of no interrupt before so many entries were put into its queue.
+class LateInterrupts final : public PcieBus {
+ public:
+  LateInterrupts(PcieBus& bus, int after) : bus_(bus), after_(after) {}
+  Result<std::unique_ptr<PcieDevice>> open() override {
+    REEF_ASSIGN_OR_RETURN(auto device, bus_.open());
+    return std::unique_ptr<PcieDevice>(std::make_unique<Device>(*this, std::move(device)));
+  }
+  void sleep(Milliseconds time) override { bus_.sleep(time); }
+  int entries() const { return entries_; }
+
+ private:
+  class Device final : public PcieDevice {
+   public:
+    Device(LateInterrupts& bus, std::unique_ptr<PcieDevice> device) : bus_(bus), device_(std::move(device)) {}
+    Result<std::uint64_t> read(std::uint32_t offset) override { return device_->read(offset); }
+    Status write(std::uint32_t offset, std::uint64_t value) override {
+      if (offset == reg::kQueueTail && value != 0) ++bus_.entries_;
+      return device_->write(offset, value);
+    }
+    void sleep(Milliseconds time) override { device_->sleep(time); }
+    Status set_performance(std::uint32_t level) override { return device_->set_performance(level); }
+    Status partition(std::uint64_t simple_slots) override { return device_->partition(simple_slots); }
+    Result<std::span<std::uint8_t>> coherent_memory(std::size_t bytes) override {
+      return device_->coherent_memory(bytes);
+    }
+    Status map(std::span<std::uint8_t> memory, std::uint64_t address, DmaDirection direction) override {
+      return device_->map(memory, address, direction);
+    }
+    Status unmap(std::span<std::uint8_t> memory, std::uint64_t address) override {
+      return device_->unmap(memory, address);
+    }
+    Status enable_interrupts() override { return device_->enable_interrupts(); }
+    Result<std::uint32_t> wait_for_interrupts(Milliseconds limit) override {
+      // A driver that lets nobody launch while it waits ends the test here, with an error.
+      for (int look = 0; bus_.entries_ < bus_.after_; ++look) {
+        if (look == 30000) return make_error(StatusCode::kIoError, "nobody launches anything");
+        std::this_thread::sleep_for(Milliseconds(1));
+      }
+      return device_->wait_for_interrupts(limit);
+    }
+
+   private:
+    LateInterrupts& bus_;
+    std::unique_ptr<PcieDevice> device_;
+  };
+  PcieBus& bus_;
+  const int after_;
+  std::atomic<int> entries_{0};
+};
+
+// The chip's queue has both requests before the driver hears of the end of the first: the chip need not wait for the
+// host in between.
+TEST(PcieSession, TheNextRequestIsLaunchedBeforeTheLastIsOver) {
+  VirtualCard card;
+  constexpr int kFirst = 2, kSecond = 1;  // programs: parameter caching and execution, execution
+  LateInterrupts bus(card, kFirst + kSecond);
+  const auto session = PcieSession::open(bus, {});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto model = must_load(echo_package());
+  std::thread first([&] { expect_echo(**session, model, 1); });
+  std::thread second([&] { expect_echo(**session, model, 2); });
+  first.join();
+  second.join();
+  EXPECT_TRUE((*session)->notes().empty()) << (*session)->notes().front();
+  EXPECT_EQ(bus.entries(), kFirst + kSecond);
+  EXPECT_EQ((*session)->parameter_loads(), 1);
+  EXPECT_EQ((*session)->opened(), 1);
+  EXPECT_EQ(card.mapped_pages(), 2u);
+}
+
+TEST(PcieSession, EightThreadsOnTwoCards) {
+  std::array<VirtualCard, 2> cards;
+  std::vector<std::unique_ptr<PcieSession>> sessions;
+  for (VirtualCard& card : cards) {
+    auto session = PcieSession::open(card, {});
+    ASSERT_TRUE(session.ok());
+    sessions.push_back(std::move(*session));
+  }
+  const auto a = must_load(echo_package(7, 4, 1)), b = must_load(echo_package(8, 4, 2, 2));
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (unsigned i = 0; i < 20; ++i) {
+        const bool first = (t + i) % 3 != 0;
+        expect_echo(*sessions[(t + i) % 2], first ? a : b, t * 16 + i, first ? 1 : 2);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& session : sessions) EXPECT_TRUE(session->notes().empty()) << session->notes().front();
+  for (const VirtualCard& card : cards) EXPECT_EQ(card.mapped_pages(), 2u);
+}
+
+TEST(PcieSession, ASessionMayBeClosedWhileOthersUseIt) {
+  VirtualCard card;
+  const auto session = PcieSession::open(card, {});
+  ASSERT_TRUE(session.ok());
+  const auto model = must_load(echo_package());
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (unsigned i = 0; i < 20; ++i) expect_echo(**session, model, t * 32 + i);
+    });
+  }
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE((*session)->close().ok());
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE((*session)->notes().empty()) << (*session)->notes().front();
+}
+
 class PcieFaults : public ::testing::TestWithParam<int> {};
 
 TEST_P(PcieFaults, AreSurvivedAtEveryCall) {
@@ -111,6 +227,30 @@ TEST_P(PcieFaults, AreSurvivedAtEveryCall) {
   }
   fmt::print("{}: {} calls, {} sessions recovered\n", name_of(fault), end - begin, recoveries);
   EXPECT_GT(recoveries, 0);
+}
+
+// A fault ends every request that is under way, and each of them is repeated.
+TEST_P(PcieFaults, AreSurvivedByThreeThreads) {
+  const auto fault = static_cast<CardFault>(GetParam());
+  const auto a = must_load(echo_package(7, 4, 1)), b = must_load(echo_package(8, 4, 2));
+  for (std::int64_t at = 0; at < 160; at += 3) {
+    VirtualCard card;
+    const auto session = PcieSession::open(card, {});
+    ASSERT_TRUE(session.ok());
+    card.inject(fault, card.calls() + at);
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 3; ++t) {
+      threads.emplace_back([&, t] {
+        for (unsigned i = 0; i < 2; ++i) expect_echo(**session, t == 0 ? a : b, t * 4 + i, t == 0 ? 1 : 2);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_FALSE(HasFailure()) << name_of(fault) << " at call " << at;
+    // Without a fault in between only the queue is mapped.
+    if (fault != CardFault::kLosesPages) {
+      EXPECT_EQ(card.mapped_pages(), 2u) << name_of(fault) << " at call " << at;
+    }
+  }
 }
 
 TEST_P(PcieFaults, WhileOpeningAreErrorsOrHarmless) {

@@ -28,8 +28,8 @@ namespace reef::driver {
 class StickCore final : public device::Host {
  public:
   // Not strict: FIFOs have no end.
-  StickCore(bool is_strict, int threads, std::optional<isa::Misreading> misreading = std::nullopt)
-      : is_strict_(is_strict), runner_(threads, misreading) {}
+  StickCore(bool is_strict, int threads, const device::OtherChip* other = nullptr)
+      : is_strict_(is_strict), runner_(threads, other) {}
 
   // ---- As the link sees it ----
 

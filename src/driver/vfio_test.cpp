@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -21,11 +23,13 @@ namespace {
 constexpr std::uint64_t kDead = 0xdeadfeeddeadfeed;
 constexpr std::uint64_t kBusAddress = 0x40000000;
 
+// Calls may come from two threads: one that waits and one that launches.
 class FakeVfio final : public VfioKernel, private CardChip {
  public:
   FakeVfio() : CardChip(1) {}
 
   int offered_vectors = kPcieInterrupts;
+  std::size_t host_page = kPageBytes;  // what the IOMMU maps at once
   bool pause_works = true, is_lost = false;
   int function_resets = 0;
   std::uint64_t first_count = 0;  // of interrupts, after a reset
@@ -53,6 +57,7 @@ class FakeVfio final : public VfioKernel, private CardChip {
     return ok_status();
   }
   Result<std::uint64_t> read_register(std::uint32_t offset) override {
+    const std::lock_guard lock(mutex_);
     if (is_lost) return register_bits(offset) == 64 ? ~std::uint64_t{0} : 0xffffffff;
     if (offset == reg::kScuCtrl3) {
       follow();
@@ -67,6 +72,7 @@ class FakeVfio final : public VfioKernel, private CardChip {
     return read_core(offset);
   }
   Status write_register(std::uint32_t offset, std::uint64_t value) override {
+    const std::lock_guard lock(mutex_);
     if (is_lost) return ok_status();
     if (register_bits(offset) == 32) {
       low_[offset] = value;
@@ -78,8 +84,9 @@ class FakeVfio final : public VfioKernel, private CardChip {
     return ok_status();
   }
   Result<Arena> map_arena(std::size_t bytes) override {
-    arena_.assign(bytes + kPageBytes, 0);
-    auto* const start = arena_.data() + (kPageBytes - reinterpret_cast<std::uintptr_t>(arena_.data()) % kPageBytes);
+    bytes = (bytes + host_page - 1) / host_page * host_page;
+    arena_.assign(bytes + host_page, 0);
+    auto* const start = arena_.data() + (host_page - reinterpret_cast<std::uintptr_t>(arena_.data()) % host_page);
     memory_ = {start, bytes};
     return Arena{memory_, kBusAddress};
   }
@@ -94,6 +101,7 @@ class FakeVfio final : public VfioKernel, private CardChip {
     return vectors_;
   }
   Result<std::uint32_t> wait_for_vectors(Milliseconds limit) override {
+    const std::lock_guard lock(mutex_);
     if (core_is_alive() && !is_lost) work();
     const std::uint32_t sources = is_master() && !is_lost ? take_fired() : 0;
     std::uint32_t fired = 0;
@@ -115,8 +123,14 @@ class FakeVfio final : public VfioKernel, private CardChip {
     reset_core();
     return ok_status();
   }
-  void sleep(Milliseconds time) override { now += time; }
-  Milliseconds uptime() override { return now; }
+  void sleep(Milliseconds time) override {
+    const std::lock_guard lock(mutex_);
+    now += time;
+  }
+  Milliseconds uptime() override {
+    const std::lock_guard lock(mutex_);
+    return now;
+  }
 
   std::uint64_t low_register(std::uint32_t offset) { return low_[offset]; }
   // What the sensor shows, as gasket's formula has it.
@@ -169,6 +183,7 @@ class FakeVfio final : public VfioKernel, private CardChip {
     return page == nullptr ? nullptr : page + address % kPageBytes;
   }
 
+  std::mutex mutex_;
   std::uint16_t command_ = 0;
   std::map<std::uint32_t, std::uint64_t> low_;
   bool in_reset_ = true, ram_off_ = true;
@@ -212,6 +227,22 @@ TEST(Vfio, RunsWithManyVectorsAndWithOne) {
   }
 }
 
+// An ARM host with pages of 16 or 64 KiB: the chip's have 4 KiB all the same, and a buffer of one of them is a page of
+// the chip's, wherever in a host's page it lies.
+TEST(Vfio, TheHostsPagesMayBeLarger) {
+  for (const std::size_t host_page : {std::size_t{16} << 10, std::size_t{64} << 10}) {
+    FakeVfio card;
+    card.host_page = host_page;
+    VfioOptions options;
+    options.arena_bytes = 200 << 10;  // no multiple of either
+    VfioBus bus(card, options);
+    const auto session = PcieSession::open(bus, {});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    for (unsigned seed = 0; seed < 40; ++seed) expect_echo(**session, seed, card);
+    EXPECT_TRUE((*session)->notes().empty()) << (*session)->notes().front();
+  }
+}
+
 TEST(Vfio, TheCountOfInterruptsWraps) {
   FakeVfio card;
   card.first_count = 65534;
@@ -230,6 +261,51 @@ TEST(Vfio, MemoryIsUsedAgain) {
   ASSERT_TRUE(session.ok());
   for (unsigned seed = 0; seed < 400; ++seed) expect_echo(**session, seed, card);
   EXPECT_TRUE((*session)->notes().empty());
+}
+
+// The arena has room for the buffers of one request and a half: the others wait for those that are under way.
+TEST(Vfio, ThreadsShareASmallArena) {
+  for (const int vectors : {kPcieInterrupts, 1}) {
+    FakeVfio card;
+    card.offered_vectors = vectors;
+    VfioOptions options;
+    options.arena_bytes = 260 << 10;
+    VfioBus bus(card, options);
+    const auto session = PcieSession::open(bus, {});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const auto a = PcieModel::load(testing::echo_package(7, 512, 1)),
+               b = PcieModel::load(testing::echo_package(8, 512, 2));
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (unsigned i = 0; i < 10; ++i) {
+          const bool first = (t + i) % 2 == 0;
+          const std::vector<std::uint8_t> input = testing::echo_input(t * 16 + i);
+          const auto outputs = (*session)->run(first ? *a : *b, {input});
+          ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+          EXPECT_EQ((*outputs)[0], testing::echo_output(input, first ? 1 : 2));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_TRUE((*session)->notes().empty()) << (*session)->notes().front();
+    EXPECT_EQ((*session)->opened(), 1);
+  }
+}
+
+TEST(Vfio, AProgramThatDoesNotFitIntoTheArenaIsAnError) {
+  FakeVfio card;
+  VfioOptions options;
+  options.arena_bytes = 100 << 10;
+  VfioBus bus(card, options);
+  const auto session = PcieSession::open(bus, {});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto large = PcieModel::load(testing::echo_package(8, 512, 2));
+  const std::vector<std::uint8_t> input = testing::echo_input(2);
+  const auto outputs = (*session)->run(*large, {input});
+  ASSERT_FALSE(outputs.ok());
+  EXPECT_EQ(outputs.status().code(), StatusCode::kResourceExhausted);
+  expect_echo(**session, 1, card);
 }
 
 // A process was killed while its program ran: the core is not in reset, and its transfers cannot be paused.

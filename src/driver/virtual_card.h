@@ -5,6 +5,7 @@
 // Faults can be made to happen at any call. Time is its own, and nothing waits for real.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -40,14 +41,14 @@ class VirtualCard final : public PcieBus, private CardChip {
   explicit VirtualCard(int threads = 1) : CardChip(threads) {}
 
   Result<std::unique_ptr<PcieDevice>> open() override;
-  void sleep(Milliseconds time) override { now_ += time; }
+  void sleep(Milliseconds time) override { now_ += time.count(); }
 
   // At a call, counted from 0 since it was made.
   void inject(CardFault fault, std::int64_t at_call);
   std::int64_t calls() const;
   CardLog log() const;
   std::size_t mapped_pages() const;
-  Milliseconds now() const { return now_; }
+  Milliseconds now() const { return Milliseconds(now_); }
   std::string diagnosis() const;
 
  private:
@@ -65,7 +66,7 @@ class VirtualCard final : public PcieBus, private CardChip {
   CardLog log_;
   std::int64_t calls_ = 0, fault_at_ = -1;
   CardFault fault_ = CardFault::kRefused;
-  Milliseconds now_{0};
+  std::atomic<Milliseconds::rep> now_{0};
 };
 
 }  // namespace reef::driver

@@ -65,7 +65,7 @@ std::span<const StickFaultInfo> stick_faults() { return kFaults; }
 
 VirtualStick::VirtualStick(const StickOptions& options)
     : options_(options),
-      core_(options.is_strict, options.threads, options.misreading),
+      core_(options.is_strict, options.threads, options.other_chip),
       has_firmware_(options.has_firmware) {
   lose_power();
   has_firmware_ = options.has_firmware;

@@ -42,8 +42,8 @@ struct StickOptions {
   bool was_put_to_sleep = false;
   UsbSpeed speed = UsbSpeed::kSuper;
   int threads = 1;  // that compute
-  // A chip that understands one thing differently, to see whether that is noticed.
-  std::optional<isa::Misreading> misreading = std::nullopt;
+  // A chip that is not as we believe, to see whether that is noticed; null: as we believe. It must outlive the stick.
+  const device::OtherChip* other_chip = nullptr;
 };
 
 class VirtualBus;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 
 #include "isa/format.h"
@@ -38,12 +37,6 @@ void apply_to_tensor_operation(Misreading misreading, Instruction& instruction) 
       return put(instruction, "constant", 0);
     case Misreading::kOneScale:
       return put(instruction, "scale_per_cell", 0);
-    case Misreading::kHalvesAway: {
-      // A factor that is larger by its last bit moves halves, and nothing else that is not as near to one.
-      const Field* const scale = find_field(instruction.opcode(), "scale");
-      const float value = instruction.get_float(*scale);
-      return put_float(instruction, "scale", std::nextafter(value, std::numeric_limits<float>::infinity()));
-    }
     case Misreading::kNoClamp:
       put_float(instruction, "min", std::numeric_limits<float>::lowest());
       return put_float(instruction, "max", std::numeric_limits<float>::max());

@@ -299,6 +299,10 @@ bool Chip::run_tile_unit(Tile& tile, int unit_index) {
     }
     if (!stepped) break;
     moved = true;
+    if (options_.takes_line_by_line && std::holds_alternative<isa::RingReceive>(code)) {
+      ++tile.version;  // it may not be blocked
+      return true;
+    }
   }
   unit.blocked_at = tile.version;
   return moved;

@@ -63,6 +63,10 @@ struct Options {
   std::int64_t max_cycles = std::int64_t{1} << 34;  // of all units together; then the run ends with an error
   Budget budget = {};                               // looked at every kStepsBetweenLooks steps
   Belief doubted = Belief::kNone;                   // its alternative is taken; for tools/doubt_device and tests
+  // Between two lines of the ring a tile's other units do all they can, as they would in the 16 cycles that a line
+  // takes. For a chip that waits for its host with instructions queued behind: what came in at once would otherwise be
+  // received at once, over lines that movers have yet to read (Google's programs rest on their being faster).
+  bool takes_line_by_line = false;
 };
 
 // Passes of double buffers that instructions of a unit have made since the last restart.

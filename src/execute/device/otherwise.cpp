@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "execute/device/beliefs.h"
+#include "execute/device/other_chip.h"
 #include "execute/device/program.h"
 #include "isa/host_queues.h"
 #include "isa/movers.h"
@@ -243,9 +244,11 @@ Result<bool> change(Belief belief, const Program& program, std::size_t index, is
 
 }  // namespace
 
-Result<bool> take_otherwise(Belief belief, Program& program) {
+Result<bool> take_otherwise(Belief belief, Program& program) { return take_otherwise_from(belief, program, 0); }
+
+Result<bool> take_otherwise_from(Belief belief, Program& program, std::size_t first) {
   bool changed = false;
-  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+  for (std::size_t i = first; i < program.operations.size(); ++i) {
     REEF_ASSIGN_OR_RETURN(const bool changes, change(belief, program, i, program.operations[i]));
     changed |= changes;
     const auto* tensor = std::get_if<isa::TensorOperation>(&program.operations[i].code);

@@ -97,11 +97,12 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
       run.header_done = ++run.header_line >= op.header_lines;
       if (run.header_done) run.header_line = 0;
       moved = true;
+      if (options_.takes_line_by_line) break;
       continue;
     }
     const std::int64_t address = run.first.address(), position = run.first.position();
     std::int64_t count = 1;
-    if (observer_ == nullptr && !(op.has_header && op.header_level == 0)) {
+    if (observer_ == nullptr && !(op.has_header && op.header_level == 0) && !options_.takes_line_by_line) {
       count = std::min(equal_steps(run.first, op.out, end), static_cast<std::int64_t>(lines.size()));
       count = steps_inside(address, op.out.stride[0], count, chip::kWideLines);
     }
@@ -112,6 +113,7 @@ bool Chip::ring_receive(Tile& tile, Unit& unit, const isa::RingReceive& op) {
     tell(MoveKind::kLineReceived, address, position);
     run.header_done = false;
     moved = true;
+    if (options_.takes_line_by_line) break;
   }
   const std::int64_t to = run.first.position();
   if (!spend(to - from)) return false;
