@@ -7,13 +7,16 @@ Every round runs each contender after the other on every model, so that a busy m
 shows medians and minima over all runs and, per round, Reef's time as a multiple of the contender's (below 1: Reef is
 faster) as median and quartiles. Peers that are not installed, or cannot run a model, are left out with a message. A
 custom operator at the end of a model that TFLite lacks (posenet's decoder) is cut off for all contenders.
-    bench/cpu_inference.py [--rounds N] [--runs N] [--threads N ...] [--reference] [--fused-floats] [MODEL ...]
+On a machine that others load, --cpu-time measures what the CPU spends on a run instead of how long it takes: the mean of
+each round's runs, of all threads together, for Reef less what a process without runs spends.
+    bench/cpu_inference.py [--rounds N] [--runs N] [--threads N ...] [--reference] [--fused-floats] [--cpu-time] [MODEL ...]
 Without models: the shipped ones, and of the collection in $REEF_ZOO those that docs/performance.md speaks of.
 """
 import argparse
 import json
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,6 +27,7 @@ import tflite29
 from cut_model import without_custom_end
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+REEF = pathlib.Path(os.environ.get("REEF", ROOT / "build/reef"))
 SHIPPED = ["models/reef_creatures_int8.tflite", "models/reef_creatures_float.tflite"]
 COLLECTION = ["tflite/tf2_mobilenet_v2_1.0_224_ptq.tflite", "pairs/mobilenet_v2_1.0_224_quant/source.tflite",
               "pairs/mobilenet_v1_1.0_224_quant_embedding_extractor/source.tflite",
@@ -50,7 +54,16 @@ def name_of(model):
     return path.parent.name if path.stem == "source" else path.stem
 
 
+CPU_TIME = False  # --cpu-time
+
+
 def measure_calls(call, runs):
+    if CPU_TIME:
+        start = time.process_time()
+        for _ in range(runs):
+            call()
+        mean = 1e3 * (time.process_time() - start) / runs
+        return mean, mean
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -59,9 +72,25 @@ def measure_calls(call, runs):
     return statistics.median(times), min(times)
 
 
-def reef(model, threads, more):
+def reef_cpu_time(command):
+    def spent(runs):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([*command, "--bench", str(runs)], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
     def run(runs):
-        command = [str(ROOT / "build/reef"), "run", str(model), "--bench", str(runs), "--threads", str(threads), "--json"]
+        mean = 1e3 * (spent(runs) - spent(0)) / runs
+        return mean, mean
+    return run
+
+
+def reef(model, threads, more):
+    if CPU_TIME:
+        return reef_cpu_time([str(REEF), "run", str(model), "--threads", str(threads), *more])
+
+    def run(runs):
+        command = [str(REEF), "run", str(model), "--bench", str(runs), "--threads", str(threads), "--json"]
         command += more
         result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["time"]
         return result["median_ms"], result["min_ms"]
@@ -154,7 +183,10 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--reference", action="store_true", help="also TFLite's reference kernels")
     parser.add_argument("--fused-floats", action="store_true", help="Reef adds float products with one rounding")
+    parser.add_argument("--cpu-time", action="store_true", help="CPU time instead of wall-clock time")
     options = parser.parse_args()
+    global CPU_TIME
+    CPU_TIME = options.cpu_time
     models = options.models or [str(ROOT / m) for m in SHIPPED]
     zoo = pathlib.Path(os.environ.get("REEF_ZOO", ROOT / "../shared/zoo"))
     if not options.models:
@@ -165,7 +197,8 @@ def main():
         print("onnxruntime or onnx is not installed: ONNX Runtime is skipped", file=sys.stderr)
     library = tflite29.load(ROOT)
     print(f"measured: {options.rounds} interleaved rounds of {options.runs} runs; load of the machine "
-          f"{os.getloadavg()[0]:.1f}{'; reef run --fused-floats' * options.fused_floats}\n")
+          f"{os.getloadavg()[0]:.1f}{'; reef run --fused-floats' * options.fused_floats}"
+          f"{'; CPU time, means of rounds' * options.cpu_time}\n")
     print("| model | threads | contender | median ms | least ms | reef / contender (quartiles) | of least |\n"
           "| --- | --- | --- | ---: | ---: | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:

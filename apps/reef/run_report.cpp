@@ -72,16 +72,28 @@ Json tensor_json(const ops::Tensor& tensor) {
   return json;
 }
 
+// Products a second where an op has them, else bytes a second.
+std::string rate_of(const cpu::OpTiming& op) {
+  if (op.least_ms <= 0 || op.kernel.empty()) return "";
+  const double per_second = 1e3 / op.least_ms;
+  return op.products > 0 ? fmt::format("{:.1f} GMAC/s", 1e-9 * op.products * per_second)
+                         : fmt::format("{:.1f} GB/s", 1e-9 * op.bytes * per_second);
+}
+
 void print_profile(const cpu::Interpreter& interpreter) {
   std::vector<cpu::OpTiming> timings = interpreter.timings();
   if (timings.empty()) return;
   double total = 0;
   for (const cpu::OpTiming& op : timings) total += op.total_ms;
-  print_text("\nper op (measured, mean of {} runs):\n", timings[0].calls);
+  print_text(
+      "\nper op (measured, mean of {} runs; kernel: the CPU's instructions that it took, copy, or plain loops; rate: "
+      "of "
+      "the fastest run):\n",
+      timings[0].calls);
   for (const cpu::OpTiming& op : timings) {
     const double share = total > 0 ? op.total_ms / total : 0;
-    print_text("  {:>4}  {:<26} {:>9.3f} ms  {:>5.1f}% {:<20} {}\n", op.op_index, op.type,
-               op.total_ms / static_cast<double>(op.calls), 100 * share,
+    print_text("  {:>4}  {:<26} {:>9.3f} ms  {:>5.1f}%  {:<12} {:>11} {:<20} {}\n", op.op_index, op.type,
+               op.total_ms / static_cast<double>(op.calls), 100 * share, op.kernel, rate_of(op),
                std::string(static_cast<std::size_t>(share * 20 + 0.5), '#'), ir::describe_name(op.output_name));
   }
 }
@@ -141,7 +153,11 @@ Json report_json(const RunOptions& options, const RunOutcome& outcome) {
                            {"index", op.op_index},
                            {"type", op.type},
                            {"output", op.output_name},
-                           {"mean_ms", op.total_ms / static_cast<double>(op.calls)}});
+                           {"mean_ms", op.total_ms / static_cast<double>(op.calls)},
+                           {"least_ms", op.least_ms},
+                           {"kernel", op.kernel},
+                           {"products", op.products},
+                           {"bytes", op.bytes}});
   }
   return json;
 }

@@ -4,12 +4,17 @@
 // A plan is made once, in prepare: neighbouring dimensions along which every operand either moves or stands still are
 // merged, so that operands of equal shape become a single row, and a bias or a scalar a short list of rows. Along a row
 // each operand advances by 1 element or stays where it is; nothing is divided per element.
+//
+// Rows can be short: a picture less a mean per channel has rows of 3. for_each_run hides that from whoever computes:
+// operands that are not laid out like the output are copied into short buffers that are, so that all runs are long.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ir/shape.h"
@@ -35,11 +40,29 @@ class BroadcastPlan {
   template <typename Row>
   void for_each_row(std::int64_t begin, std::int64_t end, const Row& row) const;
 
+  // The same with long runs: run(first_output_element, pointer to each operand..., steps of all, count).
+  template <typename... T, typename Run>
+  void for_each_run(std::int64_t begin, std::int64_t end, const std::tuple<const T*...>& operands,
+                    const Run& run) const;
+
  private:
+  static constexpr std::int64_t kShortRow = 256, kRun = 1024;  // elements
+  // An operand, of whose elements a run gets those that it needs one after the other.
+  template <typename T>
+  class RunOperand;
   struct Level {
     std::int64_t size = 1;
     Positions<N> stride = {};
   };
+
+  // Whether operand `i` has an element of its own for each of the output's.
+  bool is_dense(std::size_t i) const {
+    return std::all_of(levels_.begin(), levels_.end(), [i](const Level& level) { return level.stride[i] != 0; });
+  }
+  // Whether it is one row that is repeated.
+  bool is_repeated_row(std::size_t i) const {
+    return std::all_of(levels_.begin() + 1, levels_.end(), [i](const Level& level) { return level.stride[i] == 0; });
+  }
 
   std::int64_t elements_ = 0;
   std::vector<Level> levels_;  // innermost first; never empty
@@ -100,6 +123,72 @@ void BroadcastPlan<N>::for_each_row(std::int64_t begin, std::int64_t end, const 
       index[l] = 0;
     }
   }
+}
+
+template <std::size_t N>
+template <typename T>
+class BroadcastPlan<N>::RunOperand {
+ public:
+  struct Source {
+    const BroadcastPlan& plan;
+    std::size_t index;
+    const T* all;
+  };
+  RunOperand(const Source& source)
+      : plan_(source.plan), index_(source.index), all_(source.all), is_dense_(plan_.is_dense(index_)) {
+    // One row again and again: a buffer with as many as a run needs, wherever in a row it begins.
+    period_ = !is_dense_ && plan_.is_repeated_row(index_) ? plan_.levels_[0].size : 0;
+    if (period_ == 0) return;
+    for (std::int64_t i = 0; i < period_; ++i) buffer_[static_cast<std::size_t>(i)] = all_[i * plan_.step(index_)];
+    for (std::size_t filled = static_cast<std::size_t>(period_); filled < buffer_.size(); filled *= 2) {
+      std::copy_n(buffer_.data(), std::min(filled, buffer_.size() - filled), buffer_.data() + filled);
+    }
+  }
+
+  const T* at(std::int64_t begin, std::int64_t count) {
+    if (is_dense_) return all_ + begin;
+    if (period_ != 0) return buffer_.data() + begin % period_;
+    T* to = buffer_.data();
+    const std::int64_t step = plan_.step(index_);
+    plan_.for_each_row(begin, begin + count, [&](std::int64_t, const Positions<N>& position, std::int64_t size) {
+      const T* from = all_ + position[index_];
+      for (std::int64_t i = 0; i < size; ++i) to[i] = from[i * step];
+      to += size;
+    });
+    return buffer_.data();
+  }
+
+ private:
+  const BroadcastPlan& plan_;
+  std::size_t index_;
+  const T* all_;
+  bool is_dense_;
+  std::int64_t period_ = 0;  // 0: it has none
+  std::array<T, kRun + kShortRow> buffer_;
+};
+
+template <std::size_t N>
+template <typename... T, typename Run>
+void BroadcastPlan<N>::for_each_run(std::int64_t begin, std::int64_t end, const std::tuple<const T*...>& operands,
+                                    const Run& run) const {
+  static_assert(sizeof...(T) == N);
+  const bool has_long_rows = levels_.size() == 1 || levels_[0].size >= kShortRow;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    if (has_long_rows) {
+      for_each_row(begin, end, [&](std::int64_t first, const Positions<N>& at, std::int64_t count) {
+        run(first, std::get<I>(operands) + at[I]..., Positions<N>{step(I)...}, count);
+      });
+      return;
+    }
+    std::tuple<RunOperand<T>...> in_runs(typename RunOperand<T>::Source{*this, I, std::get<I>(operands)}...);
+    Positions<N> steps;
+    steps.fill(1);
+    for (std::int64_t first = begin; first < end; first += kRun) {
+      const std::int64_t count = std::min(kRun, end - first);
+      run(first, std::get<I>(in_runs).at(first, count)..., steps, count);
+    }
+  }
+  (std::index_sequence_for<T...>());
 }
 
 }  // namespace reef::ops

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/broadcast.h"
 
+#include <numeric>
 #include <random>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -39,6 +41,48 @@ void expect_plan_follows_definition(const ir::Shape& output, const ir::Shape& a,
     });
   }
   EXPECT_EQ(next, output.elements());
+}
+
+// Runs give each operand's elements in the same order, whether they lie in the operand or in a buffer.
+void expect_runs_follow_definition(const ir::Shape& output, const ir::Shape& a, const ir::Shape& b,
+                                   std::int64_t chunk) {
+  const BroadcastPlan<2> plan(output, {&a, &b});
+  std::vector<std::int32_t> of_a(static_cast<std::size_t>(a.elements())), of_b(static_cast<std::size_t>(b.elements()));
+  std::iota(of_a.begin(), of_a.end(), 0);
+  std::iota(of_b.begin(), of_b.end(), 0);
+  std::int64_t next = 0;
+  for (std::int64_t begin = 0; begin < plan.elements(); begin += chunk) {
+    const std::int64_t end = std::min(begin + chunk, plan.elements());
+    const std::tuple<const std::int32_t*, const std::int32_t*> operands(of_a.data(), of_b.data());
+    plan.for_each_run(begin, end, operands,
+                      [&](std::int64_t first, const std::int32_t* x, const std::int32_t* y, const Positions<2>& steps,
+                          std::int64_t count) {
+                        ASSERT_EQ(first, next);
+                        ASSERT_LE(first + count, end);
+                        for (std::int64_t i = 0; i < count; ++i) {
+                          ASSERT_EQ(x[i * steps[0]], position_by_definition(output, a, first + i));
+                          ASSERT_EQ(y[i * steps[1]], position_by_definition(output, b, first + i));
+                        }
+                        next += count;
+                      });
+  }
+  EXPECT_EQ(next, output.elements());
+}
+
+TEST(BroadcastPlan, RunsFollowDefinitionForRandomShapesInChunks) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 300; ++round) {
+    const int rank = 1 + static_cast<int>(random() % 4);
+    ir::Shape output, a, b;
+    for (int i = 0; i < rank; ++i) {
+      const auto size = static_cast<std::int32_t>(i + 1 == rank ? 1 + random() % 300 : 1 + random() % 9);
+      const auto kind = random() % 4;
+      output.push_back(size);
+      a.push_back(kind == 0 ? 1 : size);
+      b.push_back(kind == 1 ? 1 : size);
+    }
+    expect_runs_follow_definition(output, a, b, 1 + static_cast<std::int64_t>(random() % 5000));
+  }
 }
 
 TEST(BroadcastPlan, FollowsDefinitionForRandomShapesInChunks) {

@@ -16,8 +16,18 @@ double fewest_products() {
 }
 constexpr std::int64_t kPixelStep = 24;  // a multiple of all tiles' rows
 
-kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point) {
+kernels::BytePanels pack(const Tensor& weights, const kernels::ConvShape& s, std::int32_t zero_point,
+                         bool has_channels_last) {
   kernels::BytePanels panels(s);
+  if (has_channels_last) {
+    std::vector<std::int16_t> all(static_cast<std::size_t>(weights.elements()));
+    widen_elements(weights, 0, weights.elements(), zero_point, all.data());
+    panels.pack([&](std::int64_t channel, std::int16_t* to) {
+      for (std::int64_t i = 0; i < s.depth(); ++i)
+        to[i] = all[static_cast<std::size_t>(i * s.output_channels + channel)];
+    });
+    return panels;
+  }
   panels.pack([&](std::int64_t channel, std::int16_t* to) {
     widen_elements(weights, channel * s.depth(), s.depth(), zero_point, to);
   });
@@ -46,9 +56,9 @@ template <typename T>
 Kernel byte_panels_kernel(const PrepareContext& ctx, const kernels::ConvShape& s, const ByteOperands& at,
                           const kernels::Requantizer& requantizer) {
   const auto exact = std::make_shared<const kernels::Requantizer>(requantizer);
-  const FromTensor<kernels::BytePanels> packed(
-      ctx.input(at.weights),
-      [s, zero_point = at.weights_zero_point](const Tensor& weights) { return pack(weights, s, zero_point); });
+  const FromTensor<kernels::BytePanels> packed(ctx.input(at.weights), [s, at](const Tensor& weights) {
+    return pack(weights, s, at.weights_zero_point, at.has_channels_last);
+  });
   const ByteScalingSource scaling(ctx, at.weights, at.bias, [=](const Tensor& weights, const std::int64_t* bias) {
     return kernels::byte_scaling<T>(*packed.get(weights), exact, bias, at.input_zero_point);
   });

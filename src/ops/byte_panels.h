@@ -16,6 +16,7 @@ namespace reef::ops {
 struct ByteOperands {
   int input = 0, weights = 1, bias = 2;
   std::int32_t input_zero_point = 0, weights_zero_point = 0;
+  bool has_channels_last = false;  // weights are [position][channel] instead, as of a depthwise layer with one input
 };
 
 // The kernel of a convolution whose weights are rows of s.depth(). T: int8_t or uint8_t, of input and output. Asks for

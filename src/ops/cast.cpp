@@ -151,6 +151,26 @@ Status pack_from_float(RunContext& ctx, numeric::PackedFormat format, IntRange r
   return ok_status();
 }
 
+// Types that networks convert between all the time: their loops are compiled for several CPUs.
+template <typename T>
+inline constexpr bool is_common = std::is_same_v<T, float> || std::is_same_v<T, std::uint8_t> ||
+                                  std::is_same_v<T, std::int8_t> || std::is_same_v<T, std::int32_t>;
+
+template <typename From, typename To>
+Kernel cast_kernel() {
+  if constexpr (is_common<From> && is_common<To>) {
+    return map_kernel<From, To>([](From x) { return converted<To>(x); });
+  }
+  return [](RunContext& ctx) {
+    const From* in = ctx.input(0).values<From>().data();
+    To* out = ctx.output(0).mutable_values<To>().data();
+    ctx.parallel_for(ctx.input(0).elements(), kUnaryGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) out[i] = converted<To>(in[i]);
+    });
+    return ok_status();
+  };
+}
+
 Result<Kernel> prepare(PrepareContext& ctx) {
   const DataType from = ctx.input(0).type, to = ctx.output(0).type;
   if (ir::is_packed(from) && to == DataType::kFloat32) {
@@ -163,7 +183,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   }
   Kernel kernel;
   visit_type(from, [&]<typename From>(From) {
-    visit_type(to, [&]<typename To>(To) { kernel = map_kernel<From, To>([](From x) { return converted<To>(x); }); });
+    visit_type(to, [&]<typename To>(To) { kernel = cast_kernel<From, To>(); });
   });
   if (!kernel) return unsupported_types(ctx);
   return kernel;

@@ -14,6 +14,7 @@
 #include "kernels/conv/conv_int.h"
 #include "kernels/conv/conv_shape.h"
 #include "kernels/matmul/float_columns.h"
+#include "kernels/simd/loops.h"
 #include "ops/byte_panels.h"
 #include "ops/weights.h"
 #include "ops/window.h"
@@ -65,7 +66,9 @@ auto requantizing_sink(RunContext& ctx, const kernels::Requantizer& requantizer,
   Out* output = ctx.output(0).mutable_values<Out>().data();
   const std::int64_t* bias_data = data_or_null(bias);
   return [=, &requantizer](std::int64_t pixel, std::int64_t channel, const std::int64_t* sums, std::int64_t count) {
-    kernels::requantize(requantizer, sums, bias_data, channel, count, output + pixel * channels + channel);
+    kernels::in_vectors([&] {
+      kernels::requantize(requantizer, sums, bias_data, channel, count, output + pixel * channels + channel);
+    });
   };
 }
 
@@ -88,12 +91,17 @@ inline auto hybrid_sink(RunContext& ctx, const HybridOutput& hybrid, const std::
   return [=, &hybrid, &batch_scales](std::int64_t pixel, std::int64_t first, const std::int64_t* sums,
                                      std::int64_t count) {
     const float batch_scale = batch_scales[static_cast<std::size_t>(pixel / pixels)];
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float channel_scale = hybrid.channel_scales[static_cast<std::size_t>(first + i)];
-      const auto sum = static_cast<float>(static_cast<std::int32_t>(sums[i]));
-      const float value = hybrid.scales_first ? sum * (channel_scale * batch_scale) : sum * channel_scale * batch_scale;
-      output[pixel * channels + first + i] = finish(value, first + i);
-    }
+    const float* scales = hybrid.channel_scales.data() + first;
+    float* to = output + pixel * channels + first;
+    const bool scales_first = hybrid.scales_first;
+    kernels::in_vectors([&] {
+      REEF_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto sum = static_cast<float>(static_cast<std::int32_t>(sums[i]));
+        const float value = scales_first ? sum * (scales[i] * batch_scale) : sum * scales[i] * batch_scale;
+        to[i] = finish(value, first + i);
+      }
+    });
   };
 }
 

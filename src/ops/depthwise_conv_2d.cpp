@@ -72,7 +72,9 @@ void run_int(RunContext& ctx, const ConvShape& s, const In* input, std::span<con
              const Weights16& weights, std::int64_t run, const Sink& sink) {
   for_each_output_block(ctx, s, s.output_rows(), products_per_output(s), s.output_channels / s.input_channels,
                         [&](const kernels::OutputBlock& block) {
-                          kernels::depthwise_convolve(s, input, zero_points, weights.data(), run, block, sink);
+                          kernels::in_vectors([&] {
+                            kernels::depthwise_convolve(s, input, zero_points, weights.data(), run, block, sink);
+                          });
                         });
 }
 
@@ -94,11 +96,42 @@ void for_each_part(const RunContext& ctx, const ConvShape& s, double least, std:
   });
 }
 
-// T: int8_t or uint8_t.
+// The shape of the same convolution of an image whose channels are repeated, so that each has one output; unless that
+// image would be huge.
+ConvShape with_channels_repeated(ConvShape s) {
+  constexpr double kMostElements = 1 << 26;
+  const double elements =
+      static_cast<double>(s.batches * s.y.input * s.x.input) * static_cast<double>(s.output_channels);
+  if (elements <= kMostElements) s.input_channels = s.output_channels;
+  return s;
+}
+
+// Where a kernel finds its input: in the input, or repeated in the scratch memory that prepare has asked for.
 template <typename T>
-Kernel byte_kernel(const PrepareContext& ctx, const ConvShape& s, const kernels::Requantizer& requantizer,
+void request_repeated(PrepareContext& ctx, const ConvShape& s, const ConvShape& repeated) {
+  if (s.input_channels == repeated.input_channels) return;
+  ctx.request_scratch(s.batches * repeated.input_batch_size() * static_cast<std::int64_t>(sizeof(T)));
+}
+template <typename T>
+const T* repeated_input(const RunContext& ctx, const ConvShape& s, const ConvShape& repeated) {
+  const T* input = ctx.input(0).values<T>().data();
+  const std::int64_t times = repeated.input_channels / s.input_channels;
+  if (times == 1) return input;
+  T* to = reinterpret_cast<T*>(ctx.scratch().data());
+  constexpr std::int64_t kGrain = 1 << 14;
+  ctx.parallel_for(s.batches * s.input_batch_size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels::repeat_channels(input + begin, end - begin, times, to + begin * times);
+  });
+  return to;
+}
+
+// T: int8_t or uint8_t. Channels with several outputs are repeated first.
+template <typename T>
+Kernel byte_kernel(PrepareContext& ctx, const ConvShape& narrow, const kernels::Requantizer& requantizer,
                    std::int32_t input_zero_point, std::int32_t weights_zero_point) {
   const auto exact = std::make_shared<const kernels::Requantizer>(requantizer);
+  const ConvShape s = with_channels_repeated(narrow);
+  request_repeated<T>(ctx, narrow, s);
   const FromTensor<kernels::DepthwiseWeights> packed(ctx.input(1), [s, weights_zero_point](const Tensor& tensor) {
     Weights16 wide(static_cast<std::size_t>(tensor.elements()));
     widen_elements(tensor, 0, tensor.elements(), weights_zero_point, wide.data());
@@ -111,7 +144,7 @@ Kernel byte_kernel(const PrepareContext& ctx, const ConvShape& s, const kernels:
     if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
     const auto weights = packed.get(run_ctx.input(1));
     const auto scale = scaling(run_ctx);
-    const T* input = run_ctx.input(0).values<T>().data();
+    const T* input = repeated_input<T>(run_ctx, narrow, s);
     T* output = run_ctx.output(0).mutable_values<T>().data();
     const std::int64_t blocks = (s.output_channels + kernels::kDepthwiseBlock - 1) / kernels::kDepthwiseBlock;
     const double least = kernels::active_target() == kernels::SimdTarget::kAvx512 ? 100'000 : 40'000;
@@ -125,12 +158,19 @@ Kernel byte_kernel(const PrepareContext& ctx, const ConvShape& s, const kernels:
 }
 
 template <typename T>
-Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
+Result<Kernel> quantized_kernel(PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(0), "input"));
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, scaling.rounding, scaling.factors));
   if constexpr (sizeof(T) == 1) {
-    if (kernels::has_depthwise_bytes(s) && kernels::suits_byte_scaling(requantizer)) {
+    // Of one input channel it is a convolution like any other.
+    if (s.input_channels == 1 && s.output_channels > 1 && kernels::has_byte_panels() &&
+        kernels::suits_byte_scaling(requantizer)) {
+      return byte_panels_kernel<T>(
+          ctx, s, {0, 1, kOperands.bias, in.zero_point, scaling.weights_zero_point, /*has_channels_last=*/true},
+          requantizer);
+    }
+    if (kernels::has_depthwise_bytes(with_channels_repeated(s)) && kernels::suits_byte_scaling(requantizer)) {
       return byte_kernel<T>(ctx, s, requantizer, in.zero_point, scaling.weights_zero_point);
     }
   }
@@ -145,15 +185,17 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, c
   });
 }
 
-Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
+Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& narrow) {
+  const ConvShape s = with_channels_repeated(narrow);
+  request_repeated<float>(ctx, narrow, s);
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kOperands.bias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
   return Kernel([=](RunContext& run_ctx) {
-    const float* input = run_ctx.input(0).values<float>().data();
+    if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
+    const float* input = repeated_input<float>(run_ctx, narrow, s);
     const float* weights = run_ctx.input(1).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kOperands.bias, range);
-    if (s.output_pixels() == 0 || s.output_channels == 0) return ok_status();
     constexpr double kLeast = 60'000;
     constexpr std::int64_t kTogether = 2, kBlock = 32;  // rows; channels
     // Channels with several outputs stay together: the reference computes them.

@@ -25,9 +25,13 @@ Result<Kernel> dequantize_kernel(const OpContext& ctx, Element element) {
     float* out = run.output(0).mutable_values<float>().data();
     run.parallel_for(run.input(0).elements(), kUnaryGrain, [&](std::int64_t from, std::int64_t to) {
       for_each_channel_run(q, from, to, [&](QuantParams params, std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          out[i] = params.scale * static_cast<float>(element(in, i) - params.zero_point);
-        }
+        const auto convert = [&] {
+          for (std::int64_t i = begin; i < end; ++i) {
+            out[i] = params.scale * static_cast<float>(element(in, i) - params.zero_point);
+          }
+        };
+        constexpr std::int64_t kFew = 16;  // of channels that lie beside each other, one
+        end - begin < kFew ? convert() : kernels::in_vectors(convert);
       });
     });
     return ok_status();

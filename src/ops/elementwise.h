@@ -6,15 +6,18 @@
 // pair, in chunks on all threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "base/status.h"
 #include "ir/type.h"
 #include "kernels/elementwise/byte_pairs.h"
+#include "kernels/simd/loops.h"
 #include "numeric/wrapping.h"
 #include "ops/broadcast.h"
 #include "ops/checks.h"
@@ -55,32 +58,47 @@ T limit_to(const Range<T>& range, T x) {
   return range.max < x ? range.max : x;
 }
 
-// out[i] = f(a[i], b[i]) along one row. Written out by case, so that each loop is simple enough to vectorize.
+// out[i] = f(a[i], b[i]) along one row. Written out by case, so that each loop is simple enough to vectorize. `out` may
+// be an operand whose step is 1.
 template <typename A, typename B, typename Out, typename F>
 void apply_row(const A* a, std::int64_t a_step, const B* b, std::int64_t b_step, Out* out, std::int64_t count,
                const F& f) {
   if (a_step == 1 && b_step == 1) {
+    REEF_INDEPENDENT
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(a[i], b[i]));
   } else if (a_step == 1) {
     const B scalar = *b;
+    REEF_INDEPENDENT
     for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(a[i], scalar));
   } else {
     const A scalar = *a;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(f(scalar, b[b_step * i]));
+    const std::int64_t used = b_step == 0 ? 1 : count;  // with neither moving, all results are the first
+    REEF_INDEPENDENT
+    for (std::int64_t i = 0; i < used; ++i) out[i] = static_cast<Out>(f(scalar, b[i]));
+    std::fill(out + used, out + count, out[0]);
   }
 }
 
-// A and B are the inputs' element types.
-template <typename A, typename Out = A, typename B = A, typename F>
-void apply_binary(RunContext& ctx, const BroadcastPlan<2>& plan, const F& f) {
-  const A* a = ctx.input(0).values<A>().data();
-  const B* b = ctx.input(1).values<B>().data();
+// run(output, first operand, second, their steps, count) for all elements, in long runs on all threads. A and B are the
+// inputs' element types.
+template <typename A, typename B, typename Out, typename Run>
+void for_each_pair_run(RunContext& ctx, const BroadcastPlan<2>& plan, const Run& run) {
+  const std::tuple operands(ctx.input(0).values<A>().data(), ctx.input(1).values<B>().data());
   Out* out = ctx.output(0).mutable_values<Out>().data();
   ctx.parallel_for(plan.elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-    plan.for_each_row(begin, end, [&](std::int64_t first, const Positions<2>& at, std::int64_t count) {
-      apply_row(a + at[0], plan.step(0), b + at[1], plan.step(1), out + first, count, f);
-    });
+    plan.for_each_run(begin, end, operands,
+                      [&](std::int64_t first, const A* a, const B* b, const Positions<2>& steps, std::int64_t count) {
+                        run(out + first, a, b, steps, count);
+                      });
   });
+}
+
+template <typename A, typename Out = A, typename B = A, typename F>
+void apply_binary(RunContext& ctx, const BroadcastPlan<2>& plan, const F& f) {
+  for_each_pair_run<A, B, Out>(ctx, plan,
+                               [&](Out* out, const A* a, const B* b, const Positions<2>& steps, std::int64_t count) {
+                                 kernels::in_vectors([&] { apply_row(a, steps[0], b, steps[1], out, count, f); });
+                               });
 }
 
 inline BroadcastPlan<2> binary_plan(const OpContext& ctx) {
@@ -97,15 +115,12 @@ Kernel binary_kernel(const OpContext& ctx, F f) {
 
 // The kernel of 8-bit sums and products.
 inline Kernel byte_pairs_kernel(const OpContext& ctx, const kernels::BytePairs& pairs) {
+  using Byte = std::uint8_t;
   return [plan = binary_plan(ctx), pairs](RunContext& run) {
-    const auto* a = run.input(0).values<std::uint8_t>().data();
-    const auto* b = run.input(1).values<std::uint8_t>().data();
-    auto* out = run.output(0).mutable_values<std::uint8_t>().data();
-    run.parallel_for(plan.elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      plan.for_each_row(begin, end, [&](std::int64_t first, const Positions<2>& at, std::int64_t count) {
-        pairs.row(a + at[0], plan.step(0), b + at[1], plan.step(1), out + first, count);
-      });
-    });
+    for_each_pair_run<Byte, Byte, Byte>(
+        run, plan, [&](Byte* out, const Byte* a, const Byte* b, const Positions<2>& steps, std::int64_t count) {
+          pairs.row(a, steps[0], b, steps[1], out, count);
+        });
     return ok_status();
   };
 }

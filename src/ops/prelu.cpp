@@ -33,7 +33,10 @@ Result<Kernel> prepare_quantized(const PrepareContext& ctx) {
   const numeric::Multiplier positive = numeric::make_multiplier(in.scale / out.scale);
   const numeric::Multiplier negative = numeric::make_multiplier(in.scale * alpha.scale / out.scale);
   const IntRange range = type_range(ctx.output(0).type);
-  const kernels::Requantize result{positive, out.zero_point, range.min, range.max};
+  const kernels::Requantize result{negative, out.zero_point, range.min, range.max};
+  if constexpr (sizeof(T) == 1) {
+    return byte_pairs_kernel(ctx, kernels::BytePairs::prelu<T>(in.zero_point, alpha.zero_point, positive, result));
+  }
   return binary_kernel<T, T, Alpha>(ctx, [=](T x, Alpha slope) {
     const std::int32_t value = x - in.zero_point;
     if (value >= 0) return static_cast<T>(result.finish(numeric::multiply(value, positive)));

@@ -8,22 +8,36 @@
 namespace reef::ops {
 namespace {
 
+template <typename Bits>
+void select_row(const std::uint8_t* condition, const Bits* x, const Bits* y, const Positions<3>& steps,
+                std::int64_t count, Bits* out) {
+  kernels::in_vectors([&] {
+    if (steps[0] == 1 && steps[1] == 1 && steps[2] == 1) {
+      REEF_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) out[i] = condition[i] != 0 ? x[i] : y[i];
+      return;
+    }
+    const std::int64_t of_condition = steps[0], of_x = steps[1], of_y = steps[2];
+    REEF_INDEPENDENT
+    for (std::int64_t i = 0; i < count; ++i) {
+      out[i] = condition[i * of_condition] != 0 ? x[i * of_x] : y[i * of_y];
+    }
+  });
+}
+
 // Elements are only copied, so an unsigned integer of their size stands for any type.
 template <typename Bits>
 Kernel select_kernel(BroadcastPlan<3> plan) {
   return [plan = std::move(plan)](RunContext& ctx) {
     // Read as bytes: a file may hold bools that are neither 0 nor 1.
-    const std::uint8_t* condition = ctx.input(0).values<std::uint8_t>().data();
-    const Bits* x = ctx.input(1).values<Bits>().data();
-    const Bits* y = ctx.input(2).values<Bits>().data();
+    const std::tuple operands(ctx.input(0).values<std::uint8_t>().data(), ctx.input(1).values<Bits>().data(),
+                              ctx.input(2).values<Bits>().data());
     Bits* out = ctx.output(0).mutable_values<Bits>().data();
-    const std::int64_t condition_step = plan.step(0), x_step = plan.step(1), y_step = plan.step(2);
     ctx.parallel_for(plan.elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      plan.for_each_row(begin, end, [&](std::int64_t first, const Positions<3>& at, std::int64_t count) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          out[first + i] = condition[at[0] + i * condition_step] != 0 ? x[at[1] + i * x_step] : y[at[2] + i * y_step];
-        }
-      });
+      plan.for_each_run(begin, end, operands,
+                        [&](std::int64_t first, const std::uint8_t* condition, const Bits* x, const Bits* y,
+                            const Positions<3>& steps,
+                            std::int64_t count) { select_row(condition, x, y, steps, count, out + first); });
     });
     return ok_status();
   };

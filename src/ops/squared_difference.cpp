@@ -34,14 +34,11 @@ Result<Kernel> prepare_int8(const PrepareContext& ctx) {
   squares.y_scaling = {b.zero_point, kLeftShift, numeric::make_multiplier(static_cast<double>(b.scale) / common)};
   squares.result = {numeric::make_multiplier(output_factor), out.zero_point, -128, 127};
   return Kernel([plan = binary_plan(ctx), squares](RunContext& run) {
-    const auto* x = run.input(0).values<std::int8_t>().data();
-    const auto* y = run.input(1).values<std::int8_t>().data();
-    auto* to = run.output(0).mutable_values<std::int8_t>().data();
-    run.parallel_for(plan.elements(), kElementwiseGrain, [&](std::int64_t begin, std::int64_t end) {
-      plan.for_each_row(begin, end, [&](std::int64_t first, const Positions<2>& at, std::int64_t count) {
-        squares.row(x + at[0], plan.step(0), y + at[1], plan.step(1), to + first, count);
-      });
-    });
+    using Byte = std::int8_t;
+    for_each_pair_run<Byte, Byte, Byte>(
+        run, plan, [&](Byte* to, const Byte* x, const Byte* y, const Positions<2>& steps, std::int64_t count) {
+          squares.row(x, steps[0], y, steps[1], to, count);
+        });
     return ok_status();
   });
 }

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "kernels/elementwise/byte_table.h"
+#include "kernels/simd/loops.h"
 #include "numeric/half.h"
 #include "numeric/lookup_table.h"
 #include "ops/checks.h"
@@ -38,7 +39,10 @@ Kernel map_kernel(Function function) {
     const In* in = ctx.input(0).values<In>().data();
     Out* out = ctx.output(0).mutable_values<Out>().data();
     ctx.parallel_for(ctx.input(0).elements(), kUnaryGrain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) out[i] = function(in[i]);
+      kernels::in_vectors([&] {
+        REEF_INDEPENDENT
+        for (std::int64_t i = begin; i < end; ++i) out[i] = function(in[i]);
+      });
     });
     return ok_status();
   };

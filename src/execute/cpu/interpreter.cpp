@@ -12,6 +12,7 @@
 
 #include "execute/cpu/subgraph_runner.h"
 #include "formats/darwinn/reader.h"
+#include "ops/cpu_work.h"
 
 namespace reef::cpu {
 namespace {
@@ -265,7 +266,15 @@ std::vector<OpTiming> Interpreter::timings() const {
       const std::string name =
           state.op->outputs.empty() ? "" : runner.graph().tensors[static_cast<std::size_t>(state.op->outputs[0])].name;
       result.push_back({static_cast<std::int32_t>(s), static_cast<std::int32_t>(i), state.op->type, name, calls,
-                        state.total_ms, state.least_ms});
+                        state.total_ms, state.least_ms, "", 0, 0});
+      if (state.is_done_elsewhere) continue;
+      result.back().kernel = state.foreign != nullptr ? "device" : kernels::text_of_notes(state.kernels);
+      const ops::OpContext context(*state.computed, state.inputs, state.outputs, nullptr);
+      result.back().products = ops::products_of(context);
+      for (const auto* tensors : {&state.inputs, &state.outputs}) {
+        for (const ops::Tensor* tensor : *tensors)
+          result.back().bytes += tensor == nullptr ? 0 : static_cast<double>(tensor->bytes);
+      }
     }
   }
   return result;

@@ -68,6 +68,10 @@ struct OpTiming {
   std::int64_t calls = 0;
   double total_ms = 0;  // measured; 0 for ops that another one does the work of
   double least_ms = 0;  // of all calls
+  // Which code ran, as kernels/simd/trace.h names it; empty for ops that another one does the work of.
+  std::string kernel;
+  double products = 0;  // multiplications of a call, of ops that have weights or multiply matrices
+  double bytes = 0;     // read and written by a call
 };
 
 struct MemoryReport {

@@ -271,9 +271,14 @@ Status SubgraphRunner::run() {
 }
 
 Status SubgraphRunner::run_measured(OpState& state) {
+  kernels::watch_kernels();
+  const kernels::KernelNotes before = kernels::take_kernel_notes();  // of an operator that runs this subgraph
   const auto start = std::chrono::steady_clock::now();
   Status status = run_op(state);
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const kernels::KernelNotes taken = kernels::take_kernel_notes();
+  state.kernels |= taken;
+  kernels::note(before | taken);
   state.total_ms += ms;
   state.least_ms = state.calls == 0 ? ms : std::min(state.least_ms, ms);
   ++state.calls;

@@ -14,6 +14,7 @@
 #include "execute/cpu/memory_budget.h"
 #include "execute/cpu/work_budget.h"
 #include "ir/model.h"
+#include "kernels/simd/trace.h"
 #include "ops/op_def.h"
 
 namespace reef::cpu {
@@ -73,6 +74,7 @@ class SubgraphRunner {
     bool is_done_elsewhere = false;       // joined with a later op, or nothing but a view: not run
     std::int64_t calls = 0;
     double total_ms = 0, least_ms = 0;
+    kernels::KernelNotes kernels = 0;  // code that ran in measured calls
   };
   const std::vector<OpState>& ops() const { return ops_; }
   std::int64_t runs() const { return runs_; }

@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 #include "numeric/fixed_point_math.h"
 
 #if defined(__x86_64__)
@@ -90,7 +90,7 @@ SoftmaxByteTable::SoftmaxByteTable(const DifferenceScaling& scaling) {
 
 template <typename In, typename Out>
 bool softmax_bytes(const In* input, Rows rows, const SoftmaxByteTable& table, Out* output) {
-  const bool in_vectors = active_includes(SimdTarget::kAvx2) && rows.depth >= kShortRow;
+  const bool in_vectors = rows.depth >= kShortRow && runs_in(SimdTarget::kAvx2);
   bool fits = true;
   for (std::int64_t r = rows.begin; r < rows.end && rows.depth > 0; ++r) {
     const In* in = input + r * rows.depth;

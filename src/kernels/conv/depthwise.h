@@ -28,12 +28,17 @@ inline void add_channel_products(const float* x, const float* w, std::int64_t co
   for (std::int64_t c = 0; c < count; ++c) sums[c] += x[c] * w[c];
 }
 
-// Repeats each channel `times` times.
+// Repeats each channel `times` times. Numbers that networks have are constants of their loops.
+template <std::int64_t kTimes, typename T>
+void repeat_channels_by(const T* x, std::int64_t channels, T* repeated) {
+  for (std::int64_t c = 0; c < channels; ++c, repeated += kTimes) std::fill_n(repeated, kTimes, x[c]);
+}
 template <typename T>
 void repeat_channels(const T* x, std::int64_t channels, std::int64_t times, T* repeated) {
-  for (std::int64_t c = 0; c < channels; ++c) {
-    for (std::int64_t m = 0; m < times; ++m) *repeated++ = x[c];
-  }
+  if (times == 2) return repeat_channels_by<2>(x, channels, repeated);
+  if (times == 4) return repeat_channels_by<4>(x, channels, repeated);
+  if (times == 8) return repeat_channels_by<8>(x, channels, repeated);
+  for (std::int64_t c = 0; c < channels; ++c, repeated += times) std::fill_n(repeated, times, x[c]);
 }
 
 // visit(input pixel data, window position) for the positions inside the image, in order.

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <type_traits>
 
+#include "kernels/simd/trace.h"
 #include "numeric/fixed_point.h"
 
 #if defined(__x86_64__)
@@ -101,10 +102,10 @@ void depthwise_block([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const
   auto* to = reinterpret_cast<std::uint8_t*>(output + channel);
   const std::int64_t lines = s.y.dilation * span;  // from a row of the window to the next
   const std::int64_t row_lines = s.y.stride * span, row_stride = s.x.output * s.output_channels;
-  avx512::depthwise_any(
-      {columns, lines, row_lines, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
-       weights.block_summands[b], kSigned, &scaling, slot, channel, channels, to, s.output_channels, row_stride},
-      rows, s.x.output);
+  avx512::depthwise_any({columns, lines, row_lines, s.x.stride, s.x.dilation, s.x.window, weights.row_groups, values,
+                         weights.block_summands[b], kSigned, &scaling, slot, channel, channels, to, s.output_channels,
+                         row_stride, s.y.window - 4 * (weights.row_groups - 1)},
+                        rows, s.x.output);
 #elif defined(__aarch64__)
   const std::int64_t span = span_of(s), first = block_channel(s, block);
   const std::int64_t done = block * kDepthwiseBlock - first;  // channels that the block before does
@@ -248,6 +249,10 @@ template <typename T>
 void depthwise_bytes(const ConvShape& s, const T* input, std::int32_t input_zero_point, const DepthwiseWeights& weights,
                      const ByteScaling& scaling, std::int64_t row_begin, std::int64_t row_end, std::int64_t block_begin,
                      std::int64_t block_end, T* output) {
+  note_kernel(weights.is_wide   ? SimdTarget::kAvx512
+              : weights.is_sse4 ? SimdTarget::kSse4
+              : weights.is_neon ? SimdTarget::kNeon
+                                : SimdTarget::kAvx2);
   if (weights.is_three_by_three) {
     return depthwise_3x3_rows(s, input, input_zero_point, weights, scaling, row_begin, row_end, block_begin, block_end,
                               output);

@@ -22,7 +22,15 @@ void compare(std::mt19937& random, const std::string& what) {
   ConvShape s = random_conv(random);
   s.groups = 1;
   s.output_channels = s.input_channels;
-  if (pick(random, 0, 1) == 0) {
+  const std::int64_t kind = pick(random, 0, 3);
+  if (kind == 0) {
+    // Larger windows of many channels.
+    s.x.window = pick(random, 2, 3) * 2 + 1;
+    s.y.window = pick(random, 0, 1) == 0 ? s.x.window : pick(random, 1, 9);
+    s.y.dilation = s.x.dilation = 1;
+    s.y.stride = s.x.stride = pick(random, 1, 2);
+    s.input_channels = s.output_channels = pick(random, 32, 100);
+  } else if (kind < 3) {
     // What networks have most.
     s.y.window = s.x.window = 3;
     s.y.dilation = s.x.dilation = pick(random, 0, 2) == 0 ? pick(random, 2, 4) : 1;
@@ -31,7 +39,8 @@ void compare(std::mt19937& random, const std::string& what) {
   const std::vector<T> input = random_bytes<T>(random, s.batches * s.input_batch_size());
   const std::vector<T> weights = random_bytes<T>(random, s.taps() * s.output_channels);
   const std::int32_t input_zero = random_zero_point<T>(random);
-  const std::int32_t weights_zero = pick(random, 0, 1) == 0 ? 0 : random_zero_point<T>(random);
+  const std::int32_t middle = std::is_signed_v<T> ? 0 : 128;
+  const std::int32_t weights_zero = pick(random, 0, 1) == 0 ? middle : random_zero_point<T>(random);
   const Requantizer q = random_requantizer<T>(random, s.output_channels);
   if (!suits_byte_scaling(q)) return;
   std::vector<std::int64_t> bias(static_cast<std::size_t>(s.output_channels));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -60,13 +60,14 @@ void depthwise_float_rows(const ConvShape& s, const float* input, const float* w
   };
 #if defined(__x86_64__)
   // 64-byte vectors fill whole lines of the cache.
-  if (active_target() == SimdTarget::kAvx512 && channel_end - channel_begin >= 16) {
+  if (channel_end - channel_begin >= 16 && runs_in(SimdTarget::kAvx512)) {
     return run(finish.may_fuse ? &avx512::fused::depthwise_rows : &avx512::rounded::depthwise_rows);
   }
-  if (active_includes(SimdTarget::kAvx2)) {
+  if (runs_in(SimdTarget::kAvx2)) {
     return run(finish.may_fuse ? &avx2::fused::depthwise_rows : &avx2::rounded::depthwise_rows);
   }
 #elif defined(__aarch64__)
+  note_kernel(SimdTarget::kNeon);
   if (finish.may_fuse) return run(&baseline::fused::depthwise_rows);
 #endif
   run(&baseline::rounded::depthwise_rows);

@@ -16,6 +16,7 @@ struct WideRowWork {
   std::int64_t channel, channels;  // of the block: first, how many
   std::uint8_t* output;            // of the first pixel and the block's first channel
   std::int64_t pixel_stride, row_stride;
+  std::int64_t last_rows;  // of the last group that have weights
 
   std::int64_t weights_of(std::int64_t kx, std::int64_t group) const {
     return (kx * row_groups + group) * summands * 128;
@@ -106,9 +107,94 @@ void any_window(const WideRowWork& work, std::int64_t rows, std::int64_t pixels)
   }
 }
 
+// A group of rows of kPixels neighbouring windows of kWindow columns: columns that they share are interleaved once.
+// kSingle: the group has one row. weights: of the group's first column.
+template <int kPixels, int kStride, int kWindow, bool kSingle>
+[[gnu::always_inline]] inline void add_group(const WideRowWork& work, const WideTables& tables,
+                                             const std::uint8_t* const* column, const std::int8_t* weights,
+                                             __m512i (&sums)[kPixels][2]) {
+  const std::int64_t next = work.row_groups * 128;  // from a column's weights to the next
+  for_constants<(kPixels - 1) * kStride + kWindow>([&](auto j) __attribute__((always_inline)) {
+    __m512i parts[2];
+    if constexpr (kSingle) {
+      const auto* from = reinterpret_cast<const __m128i*>(column[j] + work.channel);
+      parts[0] = _mm512_xor_si512(_mm512_cvtepu8_epi32(_mm_loadu_si128(from)), tables.flip);
+      parts[1] = _mm512_xor_si512(_mm512_cvtepu8_epi32(_mm_loadu_si128(from + 1)), tables.flip);
+    } else {
+      load_wide_column<true>(tables, column + j, work.span, work.channel, parts);
+    }
+    for_constants<kPixels>([&](auto p) __attribute__((always_inline)) {
+      constexpr int kColumn = j - p * kStride;
+      if constexpr (kColumn >= 0 && kColumn < kWindow) {
+        const std::int8_t* const of_column = weights + kColumn * next;
+        add_four(sums[p][0], parts[0], _mm512_load_si512(of_column));
+        add_four(sums[p][1], parts[1], _mm512_load_si512(of_column + 64));
+      }
+    });
+  });
+}
+
+template <int kPixels, int kStride, int kWindow, bool kSigned, bool kPlain>
+[[gnu::always_inline]] inline void known_pixels(const WideRowWork& work, const WideTables& tables,
+                                                const FinishConstants& with, std::int64_t y, std::int64_t x) {
+  const std::int32_t* start = work.scaling->start.data() + work.slot;
+  __m512i sums[kPixels][2];
+  for_constants<kPixels>([&](auto p) __attribute__((always_inline)) {
+    sums[p][0] = _mm512_loadu_si512(start);
+    sums[p][1] = _mm512_loadu_si512(start + kWideLanes);
+  });
+  const std::uint8_t* const* column = work.columns + y * work.row_span + x * kStride;
+  const std::int64_t last = work.row_groups - 1, of_four = work.last_rows == 1 ? last : work.row_groups;
+  for (std::int64_t g = 0; g < of_four; ++g) {
+    add_group<kPixels, kStride, kWindow, false>(work, tables, column + 4 * g * work.span, work.weights + g * 128, sums);
+  }
+  if (of_four == last) {
+    add_group<kPixels, kStride, kWindow, true>(work, tables, column + 4 * last * work.span, work.weights + last * 128,
+                                               sums);
+  }
+  const auto doubts = finish_wide<kPixels, TileColumns<2, false>, kSigned, kPlain>(
+      with, sums, work.output + y * work.row_stride + x * work.pixel_stride, work.pixel_stride);
+  if (doubts.any != 0) [[unlikely]]
+    fix_results(doubts, [&](int pixel, int channel) { fix_any_result(work, y, x + pixel, channel); });
+}
+
+// Windows whose columns are known when this is compiled, of 32 channels with one summand to a weight.
+template <int kStride, int kWindow, bool kSigned, bool kPlain>
+void known_window(const WideRowWork& work, std::int64_t rows, std::int64_t pixels) {
+  constexpr int kPixels = 4;
+  const WideTables tables = wide_tables<kSigned>(work);
+  const FinishConstants with = finish_constants<TileColumns<2, false>>(*work.scaling, work.slot);
+  for (std::int64_t y = 0; y < rows; ++y) {
+    std::int64_t x = 0;
+    for (; x + kPixels <= pixels; x += kPixels)
+      known_pixels<kPixels, kStride, kWindow, kSigned, kPlain>(work, tables, with, y, x);
+    for (; x < pixels; ++x) known_pixels<1, kStride, kWindow, kSigned, kPlain>(work, tables, with, y, x);
+  }
+}
+
+// Whether there is such code.
+template <bool kSigned, bool kPlain>
+bool ran_known_window(const WideRowWork& work, std::int64_t rows, std::int64_t pixels) {
+  const bool is_known = (work.window == 5 || work.window == 7) && work.stride <= 2;
+  if (!is_known || work.dilation != 1 || work.summands != 1 || work.channels != kDepthwiseBlock) return false;
+  if (work.window == 5) {
+    work.stride == 1 ? known_window<1, 5, kSigned, kPlain>(work, rows, pixels)
+                     : known_window<2, 5, kSigned, kPlain>(work, rows, pixels);
+  } else {
+    work.stride == 1 ? known_window<1, 7, kSigned, kPlain>(work, rows, pixels)
+                     : known_window<2, 7, kSigned, kPlain>(work, rows, pixels);
+  }
+  return true;
+}
+
 // Blocks of fewer channels and odd scalings are rare: one version serves them.
 void depthwise_any(const WideRowWork& work, std::int64_t rows, std::int64_t pixels) {
   const bool is_plain = work.scaling->is_plain;
+  const bool is_done = work.is_signed ? (is_plain ? ran_known_window<true, true>(work, rows, pixels)
+                                                  : ran_known_window<true, false>(work, rows, pixels))
+                                      : (is_plain ? ran_known_window<false, true>(work, rows, pixels)
+                                                  : ran_known_window<false, false>(work, rows, pixels));
+  if (is_done) return;
   if (work.channels != kDepthwiseBlock) {
     work.is_signed ? any_window<false, true, false>(work, rows, pixels)
                    : any_window<false, false, false>(work, rows, pixels);

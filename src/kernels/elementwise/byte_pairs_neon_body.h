@@ -24,16 +24,27 @@ template <bool kSigned>
 }
 
 // The real numbers, in units of 2^-bits.
-template <bool kProduct>
+template <Kind kKind>
 [[gnu::always_inline]] inline int32x4_t combine(const BytePairs::Real& real, float32x4_t a, float32x4_t b) {
   const float32x4_t above = vdupq_n_f32(real.above);
-  if constexpr (kProduct) {
-    const float32x4_t product = vmulq_f32(a, b);
-    const float32x4_t half = vbslq_f32(vcltzq_f32(product), vdupq_n_f32(real.below), above);
-    return vcvtnq_s32_f32(vfmaq_f32(half, product, vdupq_n_f32(real.factor_a)));
+  if constexpr (kKind == Kind::kSum) {
+    const float32x4_t second = vfmaq_f32(above, b, vdupq_n_f32(real.factor_b));
+    return vcvtnq_s32_f32(vfmaq_f32(second, a, vdupq_n_f32(real.factor_a)));
   }
-  const float32x4_t second = vfmaq_f32(above, b, vdupq_n_f32(real.factor_b));
-  return vcvtnq_s32_f32(vfmaq_f32(second, a, vdupq_n_f32(real.factor_a)));
+  if constexpr (kKind == Kind::kExactSum) {
+    const float32x4_t second = vmulq_f32(b, vdupq_n_f32(real.factor_b));
+    const float32x4_t sum = vfmaq_f32(second, a, vdupq_n_f32(real.factor_a));
+    return vcvtnq_s32_f32(vaddq_f32(sum, vbslq_f32(vcltzq_f32(sum), vdupq_n_f32(real.below), above)));
+  }
+  float32x4_t product = vmulq_f32(a, b), factor = vdupq_n_f32(real.factor_a);
+  float32x4_t half = vbslq_f32(vcltzq_f32(product), vdupq_n_f32(real.below), above);
+  if constexpr (kKind == Kind::kPrelu) {
+    const uint32x4_t is_below = vcltzq_f32(a);
+    product = vbslq_f32(is_below, product, a);
+    factor = vbslq_f32(is_below, factor, vdupq_n_f32(real.factor_b));
+    half = vbslq_f32(is_below, half, vdupq_n_f32(real.above_b));
+  }
+  return vcvtnq_s32_f32(vfmaq_f32(half, product, factor));
 }
 
 // 16 results as bytes. Saturating to 16 and to 8 bits on the way changes nothing: limits lie within 8 bits.
@@ -71,9 +82,9 @@ template <bool kSigned>
   return vld1q_u8(exact);
 }
 
-template <bool kSigned, bool kProduct>
-void pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
-               std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
+template <bool kSigned, Kind kKind>
+void pairs_of(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
+              std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
   const BytePairs::Real real = pairs.real();
   const int32x4_t mask = vdupq_n_s32((1 << real.bits) - 1);
   std::int64_t i = 0;
@@ -85,7 +96,7 @@ void pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_ste
     int32x4_t scaled[4], least = mask;
 #pragma GCC unroll 4
     for (int q = 0; q < 4; ++q) {
-      scaled[q] = combine<kProduct>(real, first.quads[q], second.quads[q]);
+      scaled[q] = combine<kKind>(real, first.quads[q], second.quads[q]);
       least = vminq_s32(least, vandq_s32(scaled[q], mask));
     }
     uint8x16_t bytes = to_bytes<kSigned>(real, scaled);
@@ -101,17 +112,11 @@ void pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_ste
   const auto rest = static_cast<std::size_t>(count - i);
   std::memcpy(rest_a, a + i * a_step, a_step == 0 ? 1 : rest);
   std::memcpy(rest_b, b + i * b_step, b_step == 0 ? 1 : rest);
-  pairs_row<kSigned, kProduct>(pairs, rest_a, a_step, rest_b, b_step, rest_out, kPairs);
+  pairs_of<kSigned, kKind>(pairs, rest_a, a_step, rest_b, b_step, rest_out, kPairs);
   std::memcpy(out + i, rest_out, rest);
 }
 
 void pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
                std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
-  if (pairs.real().is_signed) {
-    pairs.real().is_product ? pairs_row<true, true>(pairs, a, a_step, b, b_step, out, count)
-                            : pairs_row<true, false>(pairs, a, a_step, b, b_step, out, count);
-  } else {
-    pairs.real().is_product ? pairs_row<false, true>(pairs, a, a_step, b, b_step, out, count)
-                            : pairs_row<false, false>(pairs, a, a_step, b, b_step, out, count);
-  }
+  REEF_BY_KIND(pairs_of, pairs.real(), pairs, a, a_step, b, b_step, out, count);
 }

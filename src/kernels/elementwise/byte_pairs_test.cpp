@@ -17,7 +17,7 @@
 namespace reef::kernels {
 namespace {
 
-constexpr int kTrials = 60;
+constexpr int kTrials = 120;
 
 double random_scale(std::mt19937& random) {
   std::uniform_real_distribution<double> exponent(-9, 2);
@@ -35,14 +35,24 @@ std::int32_t random_zero(std::mt19937& random) {
 
 template <typename T>
 BytePairs random_pairs(std::mt19937& random) {
-  const double a = random_scale(random), b = random_scale(random), out = std::max(a, b) * std::exp2(random() % 5 - 2.5);
+  const double a = random_scale(random), b = random() % 3 == 0 ? a : random_scale(random),
+               out = std::max(a, b) * std::exp2(random() % 5 - 2.5);
   const double common = 2 * std::max(a, b);
   Requantize result{{}, random_zero<T>(random), std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
-  if (random() % 3 == 0) {
-    result.factor = numeric::make_multiplier(a * b / out);
+  const std::uint32_t kind = random() % 6;
+  if (kind < 3) {
+    // Networks have factors below 1, others occur.
+    result.factor = numeric::make_multiplier(random() % 4 == 0 ? std::exp2(random() % 20) * a : a * b / out);
+    if (kind == 0) {
+      const numeric::Multiplier positive =
+          numeric::make_multiplier(random() % 4 == 0 ? std::exp2(random() % 20) : a / out);
+      return BytePairs::prelu<T>(random_zero<T>(random), random_zero<T>(random), positive, result);
+    }
     return BytePairs::product<T>(random_zero<T>(random), random_zero<T>(random), result);
   }
-  result.factor = numeric::make_multiplier(common / (std::ldexp(1.0, 20) * out));
+  // Ratios of a power of two meet the borders between results all the time.
+  const double out_scale = random() % 3 == 0 ? std::max(a, b) * std::exp2(random() % 3) : out;
+  result.factor = numeric::make_multiplier(common / (std::ldexp(1.0, 20) * out_scale));
   return BytePairs::sum<T>({random_zero<T>(random), 20, numeric::make_multiplier(a / common)},
                            {random_zero<T>(random), 20, numeric::make_multiplier(b / common)}, random() % 2 == 0,
                            result);

@@ -14,16 +14,29 @@ float number_of(std::uint8_t byte, std::int32_t zero) {
   return static_cast<float>((kSigned ? static_cast<std::int8_t>(byte) : byte) - zero);
 }
 
-template <bool kProduct>
+template <Kind kKind>
 [[gnu::always_inline]] inline __m512i combine_wide(const BytePairs::Real& real, __m512 a, __m512 b) {
-  if constexpr (kProduct) {
-    const __m512 product = _mm512_mul_ps(a, b);
-    const __mmask16 is_negative = _mm512_movepi32_mask(_mm512_castps_si512(product));
-    const __m512 half = _mm512_mask_mov_ps(_mm512_set1_ps(real.above), is_negative, _mm512_set1_ps(real.below));
-    return _mm512_cvtps_epi32(_mm512_fmadd_ps(product, _mm512_set1_ps(real.factor_a), half));
+  if constexpr (kKind == Kind::kSum) {
+    const __m512 second = _mm512_fmadd_ps(b, _mm512_set1_ps(real.factor_b), _mm512_set1_ps(real.above));
+    return _mm512_cvtps_epi32(_mm512_fmadd_ps(a, _mm512_set1_ps(real.factor_a), second));
   }
-  const __m512 second = _mm512_fmadd_ps(b, _mm512_set1_ps(real.factor_b), _mm512_set1_ps(real.above));
-  return _mm512_cvtps_epi32(_mm512_fmadd_ps(a, _mm512_set1_ps(real.factor_a), second));
+  if constexpr (kKind == Kind::kExactSum) {
+    const __m512 second = _mm512_mul_ps(b, _mm512_set1_ps(real.factor_b));
+    const __m512 sum = _mm512_fmadd_ps(a, _mm512_set1_ps(real.factor_a), second);
+    const __mmask16 is_negative = _mm512_movepi32_mask(_mm512_castps_si512(sum));
+    const __m512 half = _mm512_mask_mov_ps(_mm512_set1_ps(real.above), is_negative, _mm512_set1_ps(real.below));
+    return _mm512_cvtps_epi32(_mm512_add_ps(sum, half));
+  }
+  __m512 product = _mm512_mul_ps(a, b), factor = _mm512_set1_ps(real.factor_a);
+  const __mmask16 is_negative = _mm512_movepi32_mask(_mm512_castps_si512(product));
+  __m512 half = _mm512_mask_mov_ps(_mm512_set1_ps(real.above), is_negative, _mm512_set1_ps(real.below));
+  if constexpr (kKind == Kind::kPrelu) {
+    const __mmask16 is_below = _mm512_movepi32_mask(_mm512_castps_si512(a));
+    product = _mm512_mask_mov_ps(a, is_below, product);
+    factor = _mm512_mask_mov_ps(_mm512_set1_ps(real.factor_b), is_below, factor);
+    half = _mm512_mask_mov_ps(_mm512_set1_ps(real.above_b), is_below, half);
+  }
+  return _mm512_cvtps_epi32(_mm512_fmadd_ps(product, factor, half));
 }
 
 template <bool kSigned>
@@ -39,7 +52,7 @@ template <bool kSigned>
 }
 
 // Elements [0, count - count % 64); returns how many.
-template <bool kSigned, bool kProduct>
+template <bool kSigned, Kind kKind>
 std::int64_t wide_pairs_of(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
                            std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
   const BytePairs::Real real = pairs.real();
@@ -58,7 +71,7 @@ std::int64_t wide_pairs_of(const BytePairs& pairs, const std::uint8_t* a, std::i
       const std::int64_t at = i + part * 16;
       const __m512 first = a_step == 0 ? same_a : load_wide_operand<kSigned>(a + at, zero_a);
       const __m512 second = b_step == 0 ? same_b : load_wide_operand<kSigned>(b + at, zero_b);
-      const __m512i scaled = combine_wide<kProduct>(real, first, second);
+      const __m512i scaled = combine_wide<kKind>(real, first, second);
       unsure |= static_cast<std::uint64_t>(_mm512_cmpgt_epi32_mask(sure, _mm512_and_si512(scaled, mask))) << part * 16;
       results[part] = _mm512_add_epi32(_mm512_sra_epi32(scaled, bits), zero_point);
     }
@@ -80,11 +93,5 @@ std::int64_t wide_pairs_of(const BytePairs& pairs, const std::uint8_t* a, std::i
 
 std::int64_t wide_pairs_row(const BytePairs& pairs, const std::uint8_t* a, std::int64_t a_step, const std::uint8_t* b,
                             std::int64_t b_step, std::uint8_t* out, std::int64_t count) {
-  const BytePairs::Real& real = pairs.real();
-  if (real.is_signed) {
-    return real.is_product ? wide_pairs_of<true, true>(pairs, a, a_step, b, b_step, out, count)
-                           : wide_pairs_of<true, false>(pairs, a, a_step, b, b_step, out, count);
-  }
-  return real.is_product ? wide_pairs_of<false, true>(pairs, a, a_step, b, b_step, out, count)
-                         : wide_pairs_of<false, false>(pairs, a, a_step, b, b_step, out, count);
+  return REEF_BY_KIND(wide_pairs_of, pairs.real(), pairs, a, a_step, b, b_step, out, count);
 }

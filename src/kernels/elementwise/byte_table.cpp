@@ -5,7 +5,7 @@
 // time is as good as anything.
 #include "kernels/elementwise/byte_table.h"
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -111,11 +111,11 @@ void look_up_16(const std::uint8_t* in, std::int64_t count, const ByteTable& tab
 void look_up_bytes(const std::uint8_t* in, std::int64_t count, const ByteTable& table, std::uint8_t* out) {
 #if defined(__x86_64__)
   static const bool has_vbmi = __builtin_cpu_supports("avx512vbmi");
-  if (has_vbmi && active_target() == SimdTarget::kAvx512) return look_up_64(in, count, table, out);
+  if (has_vbmi && runs_in(SimdTarget::kAvx512)) return look_up_64(in, count, table, out);
   constexpr std::int64_t kFew = 1024;  // the steps must be made first
-  if (count >= kFew && active_includes(SimdTarget::kAvx2)) return look_up_32(in, count, table, out);
+  if (count >= kFew && runs_in(SimdTarget::kAvx2)) return look_up_32(in, count, table, out);
 #elif defined(__aarch64__)
-  if (active_target() != SimdTarget::kBaseline) return look_up_16(in, count, table, out);
+  if (runs_in(SimdTarget::kNeon)) return look_up_16(in, count, table, out);
 #endif
   look_up_singly(in, count, table, out);
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -42,9 +42,9 @@ namespace {
 
 // A call of the active target's code, if it has any.
 #if defined(__x86_64__)
-#define REEF_IN_VECTORS(call) active_includes(SimdTarget::kAvx2) ? avx2::call : sse4::call
+#define REEF_IN_VECTORS(call) runs_in(SimdTarget::kAvx2) ? avx2::call : sse4::call
 #elif defined(__aarch64__)
-#define REEF_IN_VECTORS(call) neon::call
+#define REEF_IN_VECTORS(call) note_kernel(SimdTarget::kNeon), neon::call
 #endif
 
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -78,14 +78,14 @@ namespace {
 
 // What of the active target is meant.
 #if defined(__x86_64__)
-#define REEF_OF_TARGET(function)                            \
-  (active_includes(SimdTarget::kAvx512) ? &avx512::function \
-   : active_includes(SimdTarget::kAvx2) ? &avx2::function   \
-                                        : &baseline::function)
-#define REEF_MAP_FLOATS(Function)                                               \
-  (active_includes(SimdTarget::kAvx512) ? &avx512::map_floats<avx512::Function> \
-   : active_includes(SimdTarget::kAvx2) ? &avx2::map_floats<avx2::Function>     \
-                                        : &baseline::map_floats<baseline::Function>)(in, count, out)
+#define REEF_OF_TARGET(function)                    \
+  (runs_in(SimdTarget::kAvx512) ? &avx512::function \
+   : runs_in(SimdTarget::kAvx2) ? &avx2::function   \
+                                : &baseline::function)
+#define REEF_MAP_FLOATS(Function)                                       \
+  (runs_in(SimdTarget::kAvx512) ? &avx512::map_floats<avx512::Function> \
+   : runs_in(SimdTarget::kAvx2) ? &avx2::map_floats<avx2::Function>     \
+                                : &baseline::map_floats<baseline::Function>)(in, count, out)
 #else
 #define REEF_OF_TARGET(function) (&baseline::function)
 #define REEF_MAP_FLOATS(Function) baseline::map_floats<baseline::Function>(in, count, out)

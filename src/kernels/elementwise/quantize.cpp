@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 #include "numeric/fixed_point.h"
 #include "numeric/lookup_table.h"
 
@@ -38,7 +38,7 @@ template <typename T>
 void quantize_to(const float* in, std::int64_t count, float scale, std::int32_t zero_point, T* out) {
   std::int64_t i = 0;
 #if defined(__x86_64__)
-  if (active_includes(SimdTarget::kAvx2)) {
+  if (runs_in(SimdTarget::kAvx2)) {
     i = avx2::quantize_vectors(in, count, scale, zero_point, out);
   } else {
     i = baseline::quantize_vectors(in, count, scale, zero_point, out);

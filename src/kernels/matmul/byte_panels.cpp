@@ -7,6 +7,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "kernels/simd/trace.h"
 #include "numeric/fixed_point.h"
 
 #if defined(__x86_64__)
@@ -281,6 +282,7 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
                     [[maybe_unused]] T* output) {
 #if REEF_HAS_TILES
   if (pixel_begin >= pixel_end) return;
+  note_kernel(weights.target);
   const auto run_with = [&]<typename Work, typename RowElement>(
                             void (*multiply_panel)(const Work&, std::int64_t, std::int64_t), auto multiply_row,
                             auto sum_rows,

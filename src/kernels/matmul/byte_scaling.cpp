@@ -12,14 +12,15 @@ namespace {
 struct RealFactor {
   double factor = 0;
   double nudge = 0;  // how far the second rounding moves one half
+  int left = 0;      // places by which the reference shifts a sum before it multiplies, in 32 bits
 };
 
 RealFactor real_factor(const Requantizer& exact, std::size_t channel) {
   const std::size_t entry = exact.factors.size() == 1 ? 0 : channel;
-  if (exact.rounding == Rounding::kReal32) return {exact.factors[entry], 0.0};
+  if (exact.rounding == Rounding::kReal32) return {exact.factors[entry], 0.0, 0};
   const numeric::Multiplier multiplier = exact.multipliers[entry];
   return {std::ldexp(static_cast<double>(multiplier.mantissa), multiplier.shift - 31),
-          multiplier.shift < 0 ? std::ldexp(1.0, multiplier.shift - 1) : 0.0};
+          multiplier.shift < 0 ? std::ldexp(1.0, multiplier.shift - 1) : 0.0, std::max(multiplier.shift, 0)};
 }
 
 }  // namespace
@@ -31,9 +32,8 @@ bool suits_byte_scaling(const Requantizer& q) {
                        [](double factor) { return factor >= 0 && factor <= kLargestFactor; });
   }
   return q.rounding == Rounding::kFixedPoint32 &&
-         std::all_of(q.multipliers.begin(), q.multipliers.end(), [](const numeric::Multiplier& multiplier) {
-           return multiplier.mantissa >= 0 && multiplier.shift <= 0;
-         });
+         std::all_of(q.multipliers.begin(), q.multipliers.end(),
+                     [](const numeric::Multiplier& multiplier) { return multiplier.mantissa >= 0; });
 }
 
 ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,
@@ -52,6 +52,13 @@ ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, c
     const RealFactor real = real_factor(*exact, static_cast<std::size_t>(channel.channel));
     const auto slot = static_cast<std::size_t>(channel.slot);
     result.start[slot] = channel.start;
+    // Where bits are lost, or an integer of 32 bits does not hold the result with its zero point, nothing is sure.
+    constexpr double kTooLarge = 2147483648.0;
+    const bool loses_bits = real.left > 0 && std::ldexp(channel.largest, real.left) >= kTooLarge;
+    if (loses_bits || channel.largest * real.factor + 256 >= kTooLarge) {
+      result.factor[slot] = result.above[slot] = result.below[slot] = 0;
+      continue;
+    }
     result.factor[slot] = static_cast<float>(real.factor * kUnit);
     result.above[slot] = static_cast<float>((half + real.nudge) * kUnit + kSlack);
     result.below[slot] = static_cast<float>((half - real.nudge) * kUnit + kSlack);

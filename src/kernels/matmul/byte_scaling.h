@@ -12,6 +12,11 @@
 // than kSlack in all. So what lies 2 * kSlack units or more above an integer lies above it for sure; for the others,
 // one number in 8,000, the reference's function decides.
 //
+// For factors of 1 and more the reference shifts the sum to the left in 32 bits and rounds once: the same formula
+// without the last term, as long as no bits are lost. A channel whose sums may lose some, or may be beyond 32 bits with
+// the zero point added, gets a factor of 0 and nothing above an integer, so that the reference's function decides all
+// of its results.
+//
 // 16 places: result and places are the halves of a 32-bit number, where AVX-512 gets at them with one instruction each.
 #pragma once
 
@@ -54,8 +59,7 @@ struct ChannelSums {
 ByteScaling make_byte_scaling(const std::shared_ptr<const Requantizer>& exact, const std::vector<ChannelSums>& channels,
                               std::int64_t slots);
 
-// Whether requantization is of the kinds that this does: in fixed point, factors below 1, which is all that networks
-// have; the reference shifts sums to the left for others, with saturation of its own.
+// Whether requantization is of the kinds that this does: 32-bit sums, in fixed point or times a real number.
 bool suits_byte_scaling(const Requantizer& q);
 
 // The output for a channel's sum (with its start), by the reference's function.

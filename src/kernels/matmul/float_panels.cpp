@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/conv/window_rows.h"
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -152,6 +152,7 @@ void convolve_matrix(const ConvShape& s, const float* input, const FloatPanels& 
                      std::int64_t group, const FloatOutput& finish, std::int64_t pixel_begin, std::int64_t pixel_end,
                      std::int64_t panel_begin, std::int64_t panel_end, float* output) {
   constexpr std::int64_t kTogether = kPanelsTogether;
+  note_kernel(weights.target);
   const auto run = [&](auto* multiply_panel, auto* multiply_row) {
     convolve_with(s, input, weights, matrix, group, finish, pixel_begin, pixel_end, panel_begin, panel_end, output,
                   multiply_panel, multiply_row);

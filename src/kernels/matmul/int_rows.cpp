@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -92,7 +92,7 @@ void add_row_products(const std::int16_t* a, std::int64_t a_stride, std::int64_t
       Row quad[4];  // beyond the last column the last one again, with the result dropped
       for (std::int64_t j = 0; j < 4; ++j) quad[j] = b + (c + std::min(j, width - 1)) * b_stride + k;
 #if defined(__x86_64__)
-      if (active_includes(SimdTarget::kAvx2)) {
+      if (runs_in(SimdTarget::kAvx2)) {
         for (std::int64_t r = 0; r < rows; r += 2) {
           std::int32_t products[2][4];
           avx2::products_of_rows(a + r * a_stride + k, a_stride, r + 1 < rows, quad, count, products);

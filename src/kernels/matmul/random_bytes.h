@@ -35,7 +35,8 @@ Requantizer random_requantizer(std::mt19937& random, std::int64_t channels) {
   std::vector<double> factors;
   const bool per_channel = pick(random, 0, 1) == 1;
   const double lowest_exponent = pick(random, 0, 3) == 0 ? -30 : -12;
-  const double highest_exponent = pick(random, 0, 9) == 0 ? 3 : -0.01;
+  const std::int64_t kind = pick(random, 0, 9);  // factors of 1 and more; and so large that the reference loses bits
+  const double highest_exponent = kind == 0 ? 3 : kind == 1 ? 24 : -0.01;
   std::uniform_real_distribution<double> exponent(lowest_exponent, highest_exponent);
   for (std::int64_t i = 0; i < (per_channel ? channels : 1); ++i) factors.push_back(std::exp2(exponent(random)));
   if (pick(random, 0, 2) == 0) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/movement/transpose_tile.h"
+#include "kernels/simd/trace.h"
 
 namespace reef::kernels {
 namespace {
@@ -152,6 +153,7 @@ void strided_copy(ThreadPool& threads, StridedCopy copy, const std::byte* from, 
 void run_simplified(ThreadPool& threads, const StridedCopy& copy, const std::byte* from, std::byte* to) {
   const auto is_empty = [](const CopyLoop& loop) { return loop.count == 0; };
   if (copy.run_bytes == 0 || std::any_of(copy.loops.begin(), copy.loops.end(), is_empty)) return;
+  if (copy.loops.empty() || copy.run_bytes >= 16 || is_transpose(copy)) note_copy();
   if (copy.loops.empty()) {
     threads.parallel_for(copy.run_bytes, kChunkBytes, [&](std::int64_t begin, std::int64_t end) {
       std::memcpy(to + copy.to_offset + begin, from + copy.from_offset + begin, static_cast<std::size_t>(end - begin));

@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -97,12 +97,12 @@ struct WindowFunction {
 #define REEF_AVERAGE_OF(target) \
   { &target::average_of_window, sizeof(T) == 1 ? target::kAverageChannels : target::kPoolBytes / 4 }
 #if defined(__x86_64__)
-#define REEF_OF_TARGET(of)                                 \
-  if (active_includes(SimdTarget::kAvx2)) return of(avx2); \
-  if (active_includes(SimdTarget::kSse4)) return of(sse4)
+#define REEF_OF_TARGET(of)                         \
+  if (runs_in(SimdTarget::kAvx2)) return of(avx2); \
+  if (runs_in(SimdTarget::kSse4)) return of(sse4)
 #elif defined(__aarch64__)
 #define REEF_OF_TARGET(of) \
-  if (active_includes(SimdTarget::kNeon)) return of(neon)
+  if (runs_in(SimdTarget::kNeon)) return of(neon)
 #else
 #define REEF_OF_TARGET(of)
 #endif

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kernels/recurrent/curve_table.h"
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 #include "numeric/fixed_point_math.h"
 
 #if defined(__x86_64__)
@@ -45,12 +45,12 @@ namespace {
 
 // What the active target has for a curve: the one of this name in its namespace, else the table.
 #if defined(__x86_64__)
-#define REEF_MAP(...)                                                                                 \
-  if (active_includes(SimdTarget::kAvx2)) return avx2::map<avx2::__VA_ARGS__>(values, count, result); \
-  if (active_includes(SimdTarget::kSse4)) return sse4::map<sse4::__VA_ARGS__>(values, count, result)
+#define REEF_MAP(...)                                                                         \
+  if (runs_in(SimdTarget::kAvx2)) return avx2::map<avx2::__VA_ARGS__>(values, count, result); \
+  if (runs_in(SimdTarget::kSse4)) return sse4::map<sse4::__VA_ARGS__>(values, count, result)
 #elif defined(__aarch64__)
 #define REEF_MAP(...) \
-  if (active_includes(SimdTarget::kNeon)) return neon::map<neon::__VA_ARGS__>(values, count, result)
+  if (runs_in(SimdTarget::kNeon)) return neon::map<neon::__VA_ARGS__>(values, count, result)
 #else
 #define REEF_MAP(...) static_cast<void>(0)
 #endif

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 namespace reef::kernels {
 namespace baseline {
@@ -22,9 +22,9 @@ namespace {
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
-#define REEF_MAP(Function, Release)                                                                     \
-  active_includes(SimdTarget::kAvx2) ? avx2::map_in_place<avx2::Function<avx2::Release>>(values, count) \
-                                     : baseline::map_in_place<baseline::Function<baseline::Release>>(values, count)
+#define REEF_MAP(Function, Release)                                                             \
+  runs_in(SimdTarget::kAvx2) ? avx2::map_in_place<avx2::Function<avx2::Release>>(values, count) \
+                             : baseline::map_in_place<baseline::Function<baseline::Release>>(values, count)
 #else
 #define REEF_MAP(Function, Release) baseline::map_in_place<baseline::Function<baseline::Release>>(values, count)
 #endif

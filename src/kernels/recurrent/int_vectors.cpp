@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -40,7 +40,7 @@ std::int64_t products_by_16(const std::int16_t* a, const std::int8_t* b, std::in
 std::int64_t int_dot_product(const std::int16_t* a, const std::int8_t* b, std::int64_t count) {
   std::int64_t total = 0, begin = 0;
 #if defined(__x86_64__)
-  if (count >= 16 && active_includes(SimdTarget::kAvx2)) {
+  if (count >= 16 && runs_in(SimdTarget::kAvx2)) {
     total = products_by_16(a, b, count);
     begin = count - count % 16;
   }

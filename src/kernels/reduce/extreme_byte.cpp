@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -63,7 +63,7 @@ template <typename Index>
 void first_extreme_bytes(const std::uint8_t* row, std::int64_t rows, std::int64_t count, bool is_signed, bool want_max,
                          Index* at) {
 #if defined(__x86_64__)
-  if (count >= 16 && count <= 32 && active_includes(SimdTarget::kSse4)) {
+  if (count >= 16 && count <= 32 && runs_in(SimdTarget::kSse4)) {
     const int flip = (is_signed ? 0x80 : 0) ^ (want_max ? 0 : 0xFF);
     return active_includes(SimdTarget::kAvx2) ? avx2::search_short_rows(row, rows, count, flip, at)
                                               : sse4::search_short_rows(row, rows, count, flip, at);

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/simd/targets.h"
+#include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -229,15 +229,15 @@ void resize_bytes(const ResizeGeometry& g, const T* input, T* output, std::int64
   target::weigh(image + y.lower * line, image + y.upper * line, line, y, lower.data(), upper.data()); \
   target::blend_pixels(lower.data(), second, g.channels, columns.data(), g.output_width, to)
 #if defined(__x86_64__)
-    if (active_target() == SimdTarget::kAvx512 && g.channels >= 2 * kNarrowestVector) {
+    if (g.channels >= 2 * kNarrowestVector && runs_in(SimdTarget::kAvx512)) {
       REEF_RESIZE_ROW(avx512);
       continue;
     }
-    if (active_includes(SimdTarget::kAvx2)) {
+    if (runs_in(SimdTarget::kAvx2)) {
       REEF_RESIZE_ROW(avx2);
       continue;
     }
-    if (active_includes(SimdTarget::kSse4)) {
+    if (runs_in(SimdTarget::kSse4)) {
       REEF_RESIZE_ROW(sse4);
       continue;
     }
