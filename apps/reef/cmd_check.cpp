@@ -109,6 +109,7 @@ void add_check(CLI::App& app, Action& action) {
   command->add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
   command->footer("Example:\n  reef check models/reef_creatures_int8.tflite");
   command->callback([flags, &action] {
+    use_link_of(flags->target, flags->plan);
     const auto options = plan_options(flags->plan);
     if (!options.ok()) throw CLI::ValidationError(options.status().message());
     action = [flags, options = *options] { return check_file(*flags, options); };
