@@ -82,10 +82,12 @@ bool runs_right(const VectorCase& vector, const Verdict& verdict) {
 }
 
 // Accepted although the runtime did something else: numbers outside of a type's range, not-a-number, shapes that only a
-// resized input gives. Nothing in a model tells.
+// resized input gives. Nothing in a model tells. And the package counts variables by name alone, whatever their
+// container.
 const std::set<std::string> kAccepted = {
-    "CAST float32_to_int8",       "CAST float32_to_int16",      "CAST float32_to_int32", "CAST float32_to_uint32",
-    "ARG_MAX float32_not_finite", "ARG_MIN float32_not_finite", "IF resized_false",      "IF resized_true",
+    "CAST float32_to_int8",           "CAST float32_to_int16",      "CAST float32_to_int32", "CAST float32_to_uint32",
+    "ARG_MAX float32_not_finite",     "ARG_MIN float32_not_finite", "IF resized_false",      "IF resized_true",
+    "READ_VARIABLE containers_apart",
 };
 
 TEST(MicroVerdicts, WhatIsAcceptedRuns) {
@@ -109,14 +111,15 @@ TEST(MicroVerdicts, WhatIsRefusedDoesNotRunOrGivesOtherNumbers) {
     ++refused;
     if (!runs_right(vector, verdict)) return;
     // Rules that refuse a little more than needed: tensors without elements, scales along an axis, powers of two.
-    static const std::set<std::string> kCautious = {"no-elements",   "scales-along-axis", "int16-kernels",
-                                                    "padded-blocks", "dynamic-shape",     "declared-shapes"};
+    static const std::set<std::string> kCautious = {"no-elements",         "scales-along-axis", "int16-kernels",
+                                                    "padded-blocks",       "dynamic-shape",     "declared-shapes",
+                                                    "control-flow-shapes", "int32-sum",         "abs-scales"};
     ++needlessly;
     EXPECT_EQ(kCautious.count(assessment.refusals.front().rule), 1u)
-        << op << " " << vector.name << ": " << assessment.refusals.front().reason;
+        << "CASE " << op << " " << vector.name << ": " << assessment.refusals.front().reason;
   });
   EXPECT_GT(refused, 1500);
-  EXPECT_LT(needlessly, 40);
+  EXPECT_LT(needlessly, 60);
 }
 
 // An operator for which no release has a line of types must be refused for that reason.

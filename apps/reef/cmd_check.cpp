@@ -109,6 +109,7 @@ void add_check(CLI::App& app, Action& action) {
   command->callback([flags, &action] {
     flags->all_links = flags->plan.link == "all";
     if (flags->all_links) flags->plan.link.clear();
+    use_link_of(flags->target, flags->plan);
     const auto options = plan_options(flags->plan);
     if (!options.ok()) throw CLI::ValidationError(options.status().message());
     action = [flags, options = *options] { return check_file(*flags, options); };

@@ -193,6 +193,7 @@ Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFi
 // `exit_code`: what to end with where a file was made, but is not what was wanted.
 Status compile_models(CompileArguments arguments, int& exit_code) {
   compiler::CompileOptions& how = arguments.how;
+  use_link_of(arguments.target, arguments.plan);
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
   how.budget = how.plan.budget = budget_of(arguments.quantize.limits);
   how.write = arguments.stop_after.empty();

@@ -5,6 +5,10 @@
 
 namespace reef::app {
 
+void use_link_of(const TargetFlag& target, PlanFlags& plan) {
+  if (target.micro() == micro::Target::kMicro && plan.link.empty()) plan.link = "usb2";
+}
+
 void add_target_option(CLI::App& command, TargetFlag& flag, const std::vector<std::string>& names) {
   std::string text =
       "What the model is for: edgetpu (a computer with an Edge TPU), micro (Coral's Dev Board Micro: Edge TPU "

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "micro/assess.h"
+#include "plan_options.h"
 
 namespace reef::app {
 
@@ -20,6 +21,9 @@ struct TargetFlag {
     return std::nullopt;
   }
 };
+
+// The Dev Board Micro reaches its Edge TPU over USB 2, unless the user names another link.
+void use_link_of(const TargetFlag& target, PlanFlags& plan);
 
 void add_target_option(CLI::App& command, TargetFlag& flag, const std::vector<std::string>& names);
 

@@ -139,7 +139,7 @@ class ArenaWalk {
     }
     for (const auto& graph : memory_) {
       for (const OperatorMemory& op : graph) {
-        if (op.parameters > 0) keep(op.parameters, 4);
+        if (op.parameters > 0) keep(op.parameters, op.has_pointers ? sizes_.pointer : kIntBytes);
       }
     }
     for (const auto& graph : memory_) {
@@ -184,7 +184,8 @@ class ArenaWalk {
   std::int64_t looked_at(const ir::Subgraph& graph, const ir::Operator& op) const {
     Looks looks = looks_of(op.type);
     const bool is_coral = build_ == Build::kCoral;
-    if (is_coral && (op.type == "CONCATENATION" || op.type == "AVERAGE_POOL_2D")) looks = Looks::kAllTwice;
+    const bool joins = is_coral && op.type == "CONCATENATION";
+    if (joins || (is_coral && op.type == "AVERAGE_POOL_2D")) looks = Looks::kAllTwice;
     std::int64_t bytes = 0;
     const auto look = [&](const std::vector<std::int32_t>& tensors, std::size_t most, int times) {
       for (std::size_t i = 0; i < std::min(tensors.size(), most); ++i) {
@@ -196,7 +197,7 @@ class ArenaWalk {
     const std::size_t all = looks == Looks::kNone ? 0 : op.inputs.size();
     look(op.inputs, all, 1);
     look(op.outputs, looks == Looks::kNone ? 0 : op.outputs.size(), 1);
-    if (looks == Looks::kInputTwice) look(op.inputs, 1, 1);
+    if (looks == Looks::kInputTwice || joins) look(op.inputs, 1, 1);
     if (looks == Looks::kAllTwice || looks == Looks::kAllButBiasTwice) {
       look(op.inputs, looks == Looks::kAllTwice ? all : 2, 1);
       look(op.outputs, 1, 1);

@@ -45,6 +45,7 @@ class Assessor {
     list_resolver();
     predict_memory();
     result_.cpu_us = cortex_m7_microseconds(model_);
+    note_rounding();
     return std::move(result_);
   }
 
@@ -183,6 +184,22 @@ class Assessor {
     }
     if (types.find("float") != std::string_view::npos) return "Quantize the model with `reef quantize`.";
     return "Convert the model with other types for this layer.";
+  }
+
+  // Dense layers with one scale: two roundings, as TFLite had until 2.14.
+  void note_rounding() {
+    for (const ir::Operator& op : model_.subgraphs[0].operators) {
+      if (op.type != "FULLY_CONNECTED" || op.inputs.size() < 2 || op.inputs[0] < 0 || op.inputs[1] < 0) continue;
+      const auto& tensors = model_.subgraphs[0].tensors;
+      if (tensors[static_cast<std::size_t>(op.inputs[0])].type != ir::DataType::kInt8 ||
+          tensors[static_cast<std::size_t>(op.inputs[1])].quantization.is_per_axis()) {
+        continue;
+      }
+      result_.notes.push_back(
+          "Dense layers with one scale for all weights round as in TFLite 2.9: `reef run --tflite 2.9` gives their "
+          "bits.");
+      return;
+    }
   }
 
   // ---- What the program needs ----

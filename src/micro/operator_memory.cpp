@@ -280,8 +280,11 @@ std::optional<OperatorMemory> operator_memory(const OpView& view, Build build) {
   const auto* sizes =
       std::find_if(std::begin(kSizes), std::end(kSizes), [&](const Sizes& row) { return row.op == op; });
   if (sizes == std::end(kSizes)) return std::nullopt;
+  // In Coral's release these are other kernels, whose buffers nobody has written down.
+  if (build == Build::kCoral && (op == "UNIDIRECTIONAL_SEQUENCE_LSTM" || op == "SVDF")) return std::nullopt;
   OperatorMemory memory;
   memory.parameters = sizes->parameters[static_cast<std::size_t>(build)];
+  memory.has_pointers = op == "FULLY_CONNECTED" || op == "VAR_HANDLE";
   memory.at_start = sizes->start[static_cast<std::size_t>(build)];
   for (const Rule& rule : kRules) {
     if (rule.op == op) rule.add(view, build, memory);

@@ -14,6 +14,7 @@ namespace reef::micro {
 
 struct OperatorMemory {
   std::int64_t parameters = 0;           // the attributes
+  bool has_pointers = false;             // among them: they are aligned to that
   std::int64_t at_start = 0;             // what its Init keeps; 0: nothing
   std::vector<std::int64_t> at_prepare;  // what its Prepare keeps, in order
   std::vector<std::int64_t> scratch;

@@ -214,6 +214,12 @@ Particulars clipped_otherwise(const OpView& view) {
   return "operand and result have different scales, and it does not convert";
 }
 
+Particulars rescaled_magnitude(const OpView& view) {
+  if (view.op().type != "ABS" || !is_integer(view.type())) return std::nullopt;
+  if (quantized_alike(view.input(0), view.output(0))) return std::nullopt;
+  return "operand and result have different scales, between which it rounds otherwise";
+}
+
 Particulars weight_offset(const OpView& view) {
   if (view.op().type != "FULLY_CONNECTED" || !is_integer(view.type()) || view.input(1) == nullptr) return std::nullopt;
   const Tensor& weights = *view.input(1);
@@ -316,6 +322,7 @@ constexpr Rule kRules[] = {
     {"scale-range", "TFLite Micro stops itself here", kNear, scale_range},
     {"int32-sum", "TFLite Micro computes something else than TFLite", kNear, plain_sum},
     {"relu6-scales", "TFLite Micro computes something else than TFLite", kRequantize, clipped_otherwise},
+    {"abs-scales", "TFLite Micro computes something else than TFLite", kRequantize, rescaled_magnitude},
     {"weights-zero-point", "TFLite Micro computes something else than TFLite", kRequantize, weight_offset},
     {"padded-blocks", "TFLite Micro computes something else than TFLite", "Use PAD before SPACE_TO_BATCH_ND.",
      padded_blocks},

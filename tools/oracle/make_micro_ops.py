@@ -41,7 +41,7 @@ sys.path[:0] = [str(HERE)]
 
 import record  # noqa: E402
 import tflm  # noqa: E402
-from onemodel import enum_name, schema  # noqa: E402
+from onemodel import Model, enum_name, schema  # noqa: E402
 
 ALIGNMENT = 16  # of the arena
 ABSENT = re.compile(r"Didn't find op for builtin opcode|Failed to get registration from op code|Didn't find custom op")
@@ -212,6 +212,27 @@ def recorded_cases(wanted=()):
                 yield operator, case, with_settled_shapes(base64.b64decode(case["model"]), case["outputs"])
 
 
+CAST_TYPES = ("float32", "int8", "int16", "int32", "int64", "uint8", "uint32", "bool")
+
+
+def extra_models():
+    """(operator, model) for types that no recorded case has, between which the kernel chooses one by one."""
+    for source in CAST_TYPES:
+        for target in CAST_TYPES:
+            made = Model()
+            x, y = made.input("x", source, [4]), made.output("y", target, [4])
+            made.op("CAST", [x], [y], version=1)
+            yield "CAST", made.build()
+
+
+def extra_types():
+    """Of these, what the package runs."""
+    for operator, model in extra_models():
+        zeros = [{"type": t, "shape": s, "lcg": 1} for t, s in record.graph_inputs(model)]
+        if "error" not in narrated(record.run_once, model, zeros, 1, "tflm")[0]:
+            yield from operators_of(model)
+
+
 def ask(runner, wanted, stride, only=None):
     """{(operator, case): (verdict, said, arena)}, if `only` is given, for those cases."""
     verdicts = {}
@@ -254,6 +275,8 @@ def type_lines(results):
         for name, version, types in operators_of(model) if ran else []:
             accepted[name][types] |= ran
             versions[name].add(version)
+    for name, _, types in extra_types():
+        accepted[name][types].add("tflm")
     flags = {"tflm": "kTflm", "coral": "kCoral"}
     lines = [f'MICRO_TYPES("{op}", "{signature}", {" | ".join(flags[r] for r in ("tflm", "coral") if r in where)})'
              for op in sorted(accepted) for signature, where in sorted(accepted[op].items()) if where & set(flags)]
