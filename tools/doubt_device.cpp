@@ -144,11 +144,14 @@ std::vector<Package> packages_of(const reef::ir::Model& model) {
   return packages;
 }
 
+// Beside the file stands `source.tflite`, or a file of its name without "_edgetpu" or with "source" for "compiled".
 bool has_source(const fs::path& path) {
+  const fs::path folder = path.parent_path();
+  if (path.stem() != "source" && fs::exists(folder / "source.tflite")) return true;
   std::string name = path.stem().string();
   if (const auto at = name.rfind("_edgetpu"); at != std::string::npos) name.resize(at);
   if (const auto at = name.find("compiled"); at != std::string::npos) name.replace(at, 8, "source");
-  return fs::exists(path.parent_path() / (name + ".tflite")) && name != path.stem().string();
+  return fs::exists(folder / (name + ".tflite")) && name != path.stem().string();
 }
 
 std::vector<File> files_below(const std::vector<std::string>& folders, std::int64_t most_steps) {
@@ -285,8 +288,7 @@ int main(int argc, char** argv) {
     }
     std::fprintf(stderr, "tried %d of %zu: %s\n", tried, files.size(), file.path.c_str());
     const std::string text = table_of(doubts, tried, sources, enough);
-    const reef::Status written =
-        reef::write_file(out, text);
+    const reef::Status written = reef::write_file(out, text);
     if (!written.ok()) {
       std::fprintf(stderr, "%s\n", written.message().c_str());
       return 1;
