@@ -9,7 +9,7 @@
 #include "execute/cpu/evaluate.h"
 #include "ir/verify.h"
 
-namespace reef::ops {
+namespace reef::testing {
 namespace {
 
 std::int32_t add_tensor(ir::Model& model, const std::string& name, ir::Shape shape) {
@@ -139,4 +139,4 @@ TEST(LandmarkOps, ForeignOptionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace reef::ops
+}  // namespace reef::testing
