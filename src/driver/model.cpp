@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/model.h"
 
+#include "driver/transfer_list.h"
 #include "host/programs.h"
 #include "host/tensors.h"
 
@@ -90,6 +91,7 @@ Result<ProgramPlan> ProgramPlan::create(const darwinn::Executable& executable) {
     for (const darwinn::DmaHint& hint : executable.dma_hints->hints) REEF_RETURN_IF_ERROR(plan.add_hint(hint));
   }
   plan.is_complete_ = executable.dma_hints && executable.dma_hints->is_complete;
+  if (plan.is_complete_) plan.steps_ = with_directions_apart(std::move(plan.steps_), plan.chunks_);
   if (!plan.is_complete_ && plan.chunks_.size() != 1) {
     return unsupported(
         "the program's list of transfers is not complete, and it has {} chunks of instructions: over USB nobody could "

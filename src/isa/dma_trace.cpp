@@ -24,6 +24,7 @@ std::string DmaTrace::describe() const {
 
 std::string DmaTrace::follow(const Instruction& in) {
   using namespace bundle;
+  issued_.reset();
   if (in.opcode() == Opcode::kBranch || in.opcode() == Opcode::kRepeat) forget();
   if (in.opcode() != Opcode::kScalar) return "";
   const bool certain = !in.test(common::kPredicated);
@@ -33,6 +34,7 @@ std::string DmaTrace::follow(const Instruction& in) {
     descriptor_[in.bits(kStoreAddress)] = certain ? registers_[in.bits(kStoreSource)] : std::nullopt;
   } else if (in.bits(kStore) == static_cast<std::uint32_t>(Store::kIssue)) {
     words = describe();
+    issued_ = Descriptor{certain ? descriptor_[2] : std::nullopt, certain ? descriptor_[3] : std::nullopt};
   }
   std::optional<std::uint32_t> moved;
   if (certain && in.bits(kAlu) == static_cast<std::uint32_t>(Alu::kMove)) {
