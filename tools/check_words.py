@@ -48,7 +48,8 @@ SHOWN_BY = {
     "src/compiler/refusal": {"compile"},
     "apps/reef/front_end_flags": READERS,
     "apps/reef/plan_options": {"check", "compile"},
-    "apps/reef/compile_": {"compile"},
+    "apps/reef/compile_": {"compile", "run"},  # whose command they suggest
+    "apps/reef/cmd_completion": {"completion", "man"},
     "apps/reef/layer_report": {"run"},
     "apps/reef/stop_dump": {"run"},
     "apps/reef/time_report": {"run"},

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26;
 
-// libwebp's functions, as its decode.h declares them since 2010.
+// libwebp's functions, as its public header has declared them since 2010.
 struct Library {
   int (*size_of)(const std::uint8_t* data, std::size_t bytes, int* width, int* height) = nullptr;
   std::uint8_t* (*decode)(const std::uint8_t* data, std::size_t bytes, std::uint8_t* target, std::size_t target_bytes,
