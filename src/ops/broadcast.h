@@ -47,6 +47,8 @@ class BroadcastPlan {
 
  private:
   static constexpr std::int64_t kShortRow = 256, kRun = 1024;  // elements
+  // Rows that are too short where some operand has another row, or another number, for each of them.
+  static constexpr std::int64_t kShortGatheredRow = 32;
   // An operand, of whose elements a run gets those that it needs one after the other.
   template <typename T>
   class RunOperand;
@@ -58,6 +60,13 @@ class BroadcastPlan {
   // Whether operand `i` has an element of its own for each of the output's.
   bool is_dense(std::size_t i) const {
     return std::all_of(levels_.begin(), levels_.end(), [i](const Level& level) { return level.stride[i] != 0; });
+  }
+  // Whether no operand must be copied anew for every run.
+  bool are_cheap_to_repeat() const {
+    for (std::size_t i = 0; i < N; ++i) {
+      if (!is_dense(i) && !is_repeated_row(i)) return false;
+    }
+    return true;
   }
   // Whether it is one row that is repeated.
   bool is_repeated_row(std::size_t i) const {
@@ -172,7 +181,8 @@ template <typename... T, typename Run>
 void BroadcastPlan<N>::for_each_run(std::int64_t begin, std::int64_t end, const std::tuple<const T*...>& operands,
                                     const Run& run) const {
   static_assert(sizeof...(T) == N);
-  const bool has_long_rows = levels_.size() == 1 || levels_[0].size >= kShortRow;
+  const bool has_long_rows = levels_.size() == 1 || levels_[0].size >= kShortRow ||
+                             (levels_[0].size >= kShortGatheredRow && !are_cheap_to_repeat());
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     if (has_long_rows) {
       for_each_row(begin, end, [&](std::int64_t first, const Positions<N>& at, std::int64_t count) {

@@ -40,7 +40,10 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   const auto alpha = static_cast<float>(ctx.attributes().get_float("alpha"));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return map_kernel<float, float>([alpha](float x) { return x > 0 ? x : x * alpha; });
+      return map_kernel<float, float>([alpha](float x) {
+        const float scaled = x * alpha;  // always, so that there is nothing to branch for
+        return x > 0 ? x : scaled;
+      });
     case DataType::kInt8:
       return quantized_leaky_relu<std::int8_t>(ctx, alpha);
     case DataType::kUInt8:

@@ -54,7 +54,10 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_uniform_types(ctx));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return binary_kernel<float>(ctx, [](float x, float alpha) { return x >= 0.0f ? x : x * alpha; });
+      return binary_kernel<float>(ctx, [](float x, float alpha) {
+        const float scaled = x * alpha;  // always, so that there is nothing to branch for
+        return x >= 0.0f ? x : scaled;
+      });
     case DataType::kInt8:
       return prepare_quantized<std::int8_t>(ctx);
     case DataType::kUInt8:
