@@ -195,7 +195,7 @@ class Assessor {
           tensors[static_cast<std::size_t>(op.inputs[1])].quantization.is_per_axis()) {
         continue;
       }
-      result_.notes.push_back(
+      result_.notes.emplace_back(
           "Dense layers with one scale for all weights round as in TFLite 2.9: `reef run --tflite 2.9` gives their "
           "bits.");
       return;
