@@ -283,13 +283,15 @@ bool is_map(const TensorValues& output) {
 }  // namespace
 
 bool is_number_of_boxes(std::int64_t n, double input_width, double input_height) {
-  constexpr int kFewestStride = 4, kMostStride = 64;
-  for (int first = kFewestStride; first <= kMostStride; first *= 2) {
+  constexpr int kFewestStride = 4, kFineStride = 8, kCoarseStride = 16, kMostStride = 64;
+  for (int first = kFewestStride; first <= kCoarseStride; first *= 2) {
     std::int64_t cells = 0;
     for (int stride = first; stride <= kMostStride; stride *= 2) {
       cells += static_cast<std::int64_t>(std::ceil(input_width / stride)) *
                static_cast<std::int64_t>(std::ceil(input_height / stride));
-      if (n == cells || n == 3 * cells) return true;
+      // A coarse grid alone is no detector, and 3 x 100 cells are also 300 final boxes.
+      const bool is_enough = first <= kFineStride || stride > first;
+      if (is_enough && (n == cells || n == 3 * cells)) return true;
     }
   }
   return false;
