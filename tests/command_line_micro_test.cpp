@@ -116,7 +116,14 @@ TEST_F(Micro, RealTfliteMicroAgrees) {
   }
   std::string models = kModel;
   const std::string zoo = zoo_folder();
-  if (!zoo.empty()) models += fmt::format(" '{0}/tflite/mlperf_tiny' '{0}/tflite/tflite_micro'", zoo);
+  for (const char* folder : {"/tflite/mlperf_tiny", "/tflite/tflite_micro"}) {
+    if (zoo.empty()) break;
+    for (const auto& entry : std::filesystem::directory_iterator(zoo + folder)) {
+      // An LSTM, which computes as the current TFLite does, before a dense layer, which rounds as 2.9 does: no one
+      // release of `reef run` has these bits.
+      if (entry.path().stem() != "dtln_noise_suppression") models += fmt::format(" '{}'", entry.path().string());
+    }
+  }
   const std::string log = path("log");
   const int code = std::system(fmt::format("{} {}/tools/oracle/check_micro.py {} {} > '{}' 2>&1", python,
                                            REEF_SOURCE_DIR, REEF_PROGRAM, models, log)

@@ -7,7 +7,7 @@
 // its start up come tensors and scratch memory, planned by lifetime (greedy_plan). While that is planned, the planner's
 // own lists stand where tensors will: small models with many tensors need more for planning than for running.
 //
-// Sizes of structures depend on the release and on the size of a pointer (arena_sizes.def). What kernels keep is for
+// Sizes of structures depend on the release and on the size of a pointer (operator_sizes.def). What kernels keep is for
 // the reference kernels of `tflite-micro`, and for Coral's SDK for those that it has from CMSIS-NN. Other optimized
 // kernels may ask for other scratch memory.
 #pragma once

@@ -200,6 +200,7 @@ Result<std::string> project_main(const ir::Model& model, const Assessment& asses
       {"INCLUDES", std::string(is_coral ? kCoralIncludes : kTflmIncludes)},
       {"CAMERA", std::string(options.embeds_model ? "#include \"model_data.h\"\n" : "") +
                      (has_camera ? "#include \"libs/camera/camera.h\"\n" : "")},
+      {"INCLUDE", "#include"},
       {"FILE", fmt::format("{}.tflite", options.name)},
       {"ARENA", fmt::format("{}", *arena)},
       {"ARENA_ROUND", fmt::format("{}", (*arena + kArenaStep - 1) / kArenaStep * kArenaStep)},

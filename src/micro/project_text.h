@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of exported programs, with @NAME@ where project_main.cpp fills something in.
+// The text of exported programs, with @NAME@ where project_main.cpp fills something in. (@INCLUDE@ stands for a line
+// that is not one of this file's own.)
 #pragma once
 
 #include <string_view>
@@ -192,32 +193,32 @@ int Run() {
 int main() { return Run(); }
 )";
 
-inline constexpr std::string_view kCoralIncludes = R"(#include <cstdint>
-#include <cstdio>
-#include <vector>
+inline constexpr std::string_view kCoralIncludes = R"(@INCLUDE@ <cstdint>
+@INCLUDE@ <cstdio>
+@INCLUDE@ <vector>
 
-@CAMERA@#include "libs/base/filesystem.h"
-#include "libs/tensorflow/utils.h"
-#include "libs/tpu/edgetpu_manager.h"
-#include "libs/tpu/edgetpu_op.h"
-#include "third_party/freertos_kernel/include/FreeRTOS.h"
-#include "third_party/freertos_kernel/include/task.h"
-#include "third_party/tflite-micro/tensorflow/lite/micro/micro_error_reporter.h"
-#include "third_party/tflite-micro/tensorflow/lite/micro/micro_interpreter.h"
-#include "third_party/tflite-micro/tensorflow/lite/micro/micro_mutable_op_resolver.h"
-#include "third_party/tflite-micro/tensorflow/lite/micro/micro_resource_variable.h"
+@CAMERA@@INCLUDE@ "libs/base/filesystem.h"
+@INCLUDE@ "libs/tensorflow/utils.h"
+@INCLUDE@ "libs/tpu/edgetpu_manager.h"
+@INCLUDE@ "libs/tpu/edgetpu_op.h"
+@INCLUDE@ "third_party/freertos_kernel/include/FreeRTOS.h"
+@INCLUDE@ "third_party/freertos_kernel/include/task.h"
+@INCLUDE@ "third_party/tflite-micro/tensorflow/lite/micro/micro_error_reporter.h"
+@INCLUDE@ "third_party/tflite-micro/tensorflow/lite/micro/micro_interpreter.h"
+@INCLUDE@ "third_party/tflite-micro/tensorflow/lite/micro/micro_mutable_op_resolver.h"
+@INCLUDE@ "third_party/tflite-micro/tensorflow/lite/micro/micro_resource_variable.h"
 )";
 
-inline constexpr std::string_view kTflmIncludes = R"(#include <cstdint>
-#include <cstdio>
+inline constexpr std::string_view kTflmIncludes = R"(@INCLUDE@ <cstdint>
+@INCLUDE@ <cstdio>
 
-#include "model_data.h"
-#include "tensorflow/lite/micro/micro_interpreter.h"
-#include "tensorflow/lite/micro/micro_log.h"
-#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
-#include "tensorflow/lite/micro/micro_resource_variable.h"
-#include "tensorflow/lite/micro/system_setup.h"
-#include "tensorflow/lite/schema/schema_generated.h"
+@INCLUDE@ "model_data.h"
+@INCLUDE@ "tensorflow/lite/micro/micro_interpreter.h"
+@INCLUDE@ "tensorflow/lite/micro/micro_log.h"
+@INCLUDE@ "tensorflow/lite/micro/micro_mutable_op_resolver.h"
+@INCLUDE@ "tensorflow/lite/micro/micro_resource_variable.h"
+@INCLUDE@ "tensorflow/lite/micro/system_setup.h"
+@INCLUDE@ "tensorflow/lite/schema/schema_generated.h"
 )";
 
 }  // namespace reef::micro

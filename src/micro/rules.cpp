@@ -205,6 +205,8 @@ Particulars plain_sum(const OpView& view) {
   if (view.input(0) == nullptr || view.input(1) == nullptr || view.input(0)->shape == view.input(1)->shape) {
     return std::nullopt;
   }
+  if (view.input(0)->shape.rank() == 0 || elements_of(*view.input(0)) == elements_of(*view.input(1)))
+    return std::nullopt;
   return "int32 operands of different shapes";
 }
 
