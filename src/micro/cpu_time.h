@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimated time of a model's CPU operators on a Cortex-M7 with TFLite Micro.
 //
-// Only the order of magnitude is known. Products of 8-bit numbers: published MLPerf Tiny results of Cortex-M7 boards
-// with CMSIS-NN are at 0.4 to 0.5 products a cycle. Everything else is charged by the element, as plain C code takes:
-// nobody has measured it for Reef.
+// Only the order of magnitude is known. Products of 8-bit numbers are assumed to take about two cycles, everything else
+// is charged by the element, as plain C code takes: nobody has measured either for Reef.
 #pragma once
 
 #include "ir/model.h"
