@@ -170,8 +170,9 @@ TEST_F(CutNetworks, SiluThatStaysOnTheCpuIsWritten) {
   });
   expect_runs(file, "silu");
   EXPECT_FALSE(file.without_code.empty());
-  for (const std::string arguments : {"check " + path("silu.tflite") + " --write-rewritten " + path("rewritten.tflite"),
-                                      "compile " + path("silu.tflite") + " --num_segments 2 -o " + folder_.string()}) {
+  for (const std::string& arguments :
+       {"check " + path("silu.tflite") + " --write-rewritten " + path("rewritten.tflite"),
+        "compile " + path("silu.tflite") + " --num_segments 2 -o " + folder_.string()}) {
     const Outcome outcome = reef(arguments);
     EXPECT_EQ(outcome.exit_code, 0) << arguments << ": " << outcome.text;
   }
