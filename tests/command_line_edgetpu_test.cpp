@@ -198,7 +198,7 @@ TEST_F(EdgeTpuCommandLine, RunStopsAtAnInstructionAndShowsTheChip) {
   const Outcome inside = reef(run + "2");
   EXPECT_EQ(inside.exit_code, 1);
   EXPECT_NE(inside.text.find("it belongs to row 1 (mesh_north)"), std::string::npos) << inside.text;
-  EXPECT_EQ(reef("run " + model_ + " --stop-at 0").exit_code, 1);
+  EXPECT_EQ(reef("run " + model_ + " --device cpu --stop-at 0").exit_code, 1);
 }
 
 TEST_F(EdgeTpuCommandLine, RunSimulatesTime) {

@@ -138,9 +138,10 @@ TEST_F(Learn, PicturesThatShouldNotBeLearnedAreNamed) {
   const Outcome outcome =
       testing::reef("learn imprint --model " + kModel + " -o " + path("m.tflite") + " --data " + path("train"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
-  for (const char* name : {"boat/copy.ppm", "buoy/boat.ppm", "boat/001.ppm", "anchor/broken.jpg"}) {
+  for (const char* name : {"boat/copy.ppm", "buoy/boat.ppm", "boat/001.ppm"}) {
     EXPECT_NE(outcome.text.find(std::string("left out: ") + name), std::string::npos) << name << "\n" << outcome.text;
   }
+  EXPECT_NE(outcome.text.find("left out as damaged: anchor/broken.jpg"), std::string::npos) << outcome.text;
 }
 
 TEST_F(Learn, KilledRunsLeaveTheOldModel) {

@@ -32,8 +32,8 @@ class OnnxExports : public ::testing::TestWithParam<std::string> {
   std::string data() const { return folder() + "/test_data_set_0"; }
   // A model that carries scales may differ by a step of them: TFLite rounds halves otherwise than ONNX.
   bool is_quantized() const { return GetParam().find("quantized") != std::string::npos; }
-  // Relative to the largest value. Cases that are meant to differ by more (activations that ONNX Runtime rounds and Reef
-  // does not) say so in a file.
+  // Relative to the largest value. Cases that are meant to differ by more (activations that ONNX Runtime rounds and
+  // Reef does not) say so in a file.
   double tolerance() const {
     double value = is_quantized() ? 0.02 : 1e-5;
     std::ifstream(folder() + "/tolerance") >> value;

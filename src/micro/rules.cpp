@@ -200,13 +200,21 @@ Particulars svdf_bias(const OpView& view) {
 
 // ---- Where it computes something else ----
 
+// [1, 1, 3] and [3]: element by element all the same.
+bool differ_in_leading_ones(const ir::Tensor& a, const ir::Tensor& b) {
+  const auto& longer = a.shape.rank() >= b.shape.rank() ? a.shape.dims() : b.shape.dims();
+  const auto& shorter = a.shape.rank() >= b.shape.rank() ? b.shape.dims() : a.shape.dims();
+  const auto more = static_cast<std::ptrdiff_t>(longer.size() - shorter.size());
+  return std::all_of(longer.begin(), longer.begin() + more, [](auto size) { return size == 1; }) &&
+         std::equal(longer.begin() + more, longer.end(), shorter.begin());
+}
+
 Particulars plain_sum(const OpView& view) {
   if (view.op().type != "ADD" || view.type() != DataType::kInt32) return std::nullopt;
   if (view.input(0) == nullptr || view.input(1) == nullptr || view.input(0)->shape == view.input(1)->shape) {
     return std::nullopt;
   }
-  if (view.input(0)->shape.rank() == 0 || elements_of(*view.input(0)) == elements_of(*view.input(1)))
-    return std::nullopt;
+  if (view.input(0)->shape.rank() == 0 || differ_in_leading_ones(*view.input(0), *view.input(1))) return std::nullopt;
   return "int32 operands of different shapes";
 }
 

