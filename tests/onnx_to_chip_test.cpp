@@ -33,7 +33,8 @@ class OnnxToChip : public CommandLine {
 TEST_F(OnnxToChip, OneCommandFromOnnxToVerifiedCode) {
   const Outcome outcome = reef("compile " + model_ + data_ + "-o " + folder_.string());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_TRUE(says(outcome, "verified: the whole file, run on the virtual device")) << outcome.text;
+  EXPECT_TRUE(says(outcome, "verified     on the virtual Edge TPU: 10 values in 1 output match bit for bit"))
+      << outcome.text;
   EXPECT_TRUE(says(outcome, "only 20 samples to calibrate with")) << outcome.text;
   // All of it is on the chip, and the quantized model is there to compare with.
   EXPECT_FALSE(says(outcome, "will run on CPU")) << outcome.text;
