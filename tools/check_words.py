@@ -48,8 +48,9 @@ SHOWN_BY = {
     "src/compiler/refusal": {"compile"},
     "apps/reef/front_end_flags": READERS,
     "apps/reef/plan_options": {"check", "compile"},
-    "apps/reef/compile_": {"compile", "run"},  # whose command they suggest
-    "apps/reef/cmd_completion": {"completion", "man"},
+    # A tuple: one of these has the option, because the file also suggests commands or holds several.
+    "apps/reef/compile_": ("compile", "run"),
+    "apps/reef/cmd_completion": ("completion", "man"),
     "apps/reef/layer_report": {"run"},
     "apps/reef/stop_dump": {"run"},
     "apps/reef/time_report": {"run"},
@@ -126,6 +127,9 @@ class Checker:
             if commands is None:
                 if option not in self.all:
                     self.report(place, f"no command has the option {option}")
+            elif isinstance(commands, tuple):
+                if not any(option in self.options[c] for c in commands):
+                    self.report(place, f"{option} is an option of none of {', '.join(commands)}")
             else:
                 lacking = sorted(c for c in commands if option not in self.options[c])
                 if lacking:
