@@ -20,18 +20,29 @@ using Verdict = AssumptionFinding::Verdict;
 // Assumptions that no test shows: what only Google's programs use (registers that step, repeats, headers of the ring,
 // long loop-backs, old resampling), sizes that take a program of thousands of rows, and differences that 8 bits do not
 // show.
-const std::set<std::string> kNotShown = {"not-clip-transposed",      "not-clip-lengthens",
-                                         "not-buffer-goes-on",       "not-scaling-goes-on",
-                                         "not-partial-fence",        "not-tensor-fence",
-                                         "not-header-restarts",      "not-register-replaces",
-                                         "not-break-included",       "not-horner-float",
-                                         "not-zero-padding",         "not-sums-in-wide-memory",
-                                         "not-resample-step",        "not-mesh-edge",
-                                         "not-loop-back-by-counter", "not-bundle-reads-first",
-                                         "not-load-steps-after",     "not-store-steps-after",
-                                         "not-conversion-rounds",    "not-repeat-count",
-                                         "not-chunk-rows",           "not-loop-back-more-than-128",
-                                         "not-loop-back-4096",       "not-registers"};
+const std::set<std::string> kNotShown = {"not-clip-transposed",
+                                         "not-clip-lengthens",
+                                         "not-buffer-goes-on",
+                                         "not-scaling-goes-on",
+                                         "not-partial-fence",
+                                         "not-tensor-fence",
+                                         "not-header-restarts",
+                                         "not-register-replaces",
+                                         "not-horner-float",
+                                         "not-zero-padding",
+                                         "not-sums-in-wide-memory",
+                                         "not-resample-step",
+                                         "not-mesh-edge",
+                                         "not-loop-back-by-counter",
+                                         "not-bundle-reads-first",
+                                         "not-load-steps-after",
+                                         "not-store-steps-after",
+                                         "not-conversion-rounds",
+                                         "not-repeat-count",
+                                         "not-chunk-rows",
+                                         "not-loop-back-more-than-128",
+                                         "not-loop-back-4096",
+                                         "not-registers"};
 
 DeviceTrial& trial() {
   static const auto prepared = DeviceTrial::prepare();
