@@ -50,7 +50,8 @@ Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& opt
     json["micro"] = report::micro_json(flags.model, *checked.model, checked.assessment);
     print_json(json);
   } else {
-    if (checked.chip) print_exact("{}\n", report::check_text(checked.chip->subject(), {has_colour(), flags.all_ops, flags.all_links}));
+    if (checked.chip)
+      print_exact("{}\n", report::check_text(checked.chip->subject(), {has_colour(), flags.all_ops, flags.all_links}));
     print_exact("{}", report::micro_text(flags.model, *checked.model, checked.assessment));
     for (const rewrite::Application& application : checked.rewrites) {
       if (application.made) print_text("  rewritten: {}: {}\n", application.rewrite, application.what);

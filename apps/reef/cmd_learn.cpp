@@ -91,7 +91,9 @@ void add_common(CLI::App& command, LearnArguments& arguments) {
       ->required();
   command.add_option("--test", options.test,
                      "Data of their own to measure with. Default: test arrays of the .npz, or a part of --data");
-  command.add_option("--hold-back,--held-back", options.held_back, "Share of --data to measure with instead of to learn from")
+  command
+      .add_option("--hold-back,--held-back", options.held_back,
+                  "Share of --data to measure with instead of to learn from")
       ->check(between(0.0, 0.9))
       ->capture_default_str();
   command.add_option("--embedding", options.embedding,

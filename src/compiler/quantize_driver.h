@@ -44,7 +44,7 @@ struct QuantizeOutcome {
     std::int64_t samples = 0;
   };
   std::optional<MeanPrecision> map50;
-  std::vector<TensorOrigin> origins;            // of the result's tensors; empty: names are the file's own
+  std::vector<TensorOrigin> origins;  // of the result's tensors; empty: names are the file's own
   std::vector<std::string> notes;
   std::vector<std::string> worst_layers;  // sentences from the report, if one was asked for
   double seconds = 0;                     // measured

@@ -182,9 +182,8 @@ Result<Kernel> prepare(PrepareContext& ctx) {
     return Kernel([format, range = type_range(to)](RunContext& run) { return pack_from_float(run, format, range); });
   }
   Kernel kernel;
-  visit_type(from, [&]<typename From>(From) {
-    visit_type(to, [&]<typename To>(To) { kernel = cast_kernel<From, To>(); });
-  });
+  visit_type(from,
+             [&]<typename From>(From) { visit_type(to, [&]<typename To>(To) { kernel = cast_kernel<From, To>(); }); });
   if (!kernel) return unsupported_types(ctx);
   return kernel;
 }

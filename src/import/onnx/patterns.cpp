@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GELU as exporters write it, x * 0.5 * (1 + erf(x / sqrt(2))), with its products in any order. Products with weights in
-// 8 bits as ONNX Runtime's quantize_dynamic writes them: MatMulInteger or ConvInteger of DynamicQuantizeLinear, Cast,
-// Mul by both scales. They become one node of the float activations, which are not rounded.
+// GELU as exporters write it, x * 0.5 * (1 + erf(x / sqrt(2))), with its products in any order. Products with weights
+// in 8 bits as ONNX Runtime's quantize_dynamic writes them: MatMulInteger or ConvInteger of DynamicQuantizeLinear,
+// Cast, Mul by both scales. They become one node of the float activations, which are not rounded.
 //
 // In a model that carries scales QuantizeLinear and DequantizeLinear stand between its parts. They go with them: what
 // they round there is not rounded, and one operator with integers on both sides is left.
