@@ -31,29 +31,31 @@ class Micro : public CommandLine {
     text << file.rdbuf();
     return text.str();
   }
-  // Compiles main.cc and model_data.cc of an exported folder against declarations of our own.
+  // Compiles main.cc and model_data.cc of an exported folder against declarations of our own: neither Coral's SDK nor
+  // TFLite Micro's headers can be installed from a registry. This finds wrong C++, not a call that the SDK lacks.
   int compile(const std::string& folder, bool is_coral) const {
-    const std::string stubs = path("stubs");
-    const auto stub = [&](const std::string& header, const std::string& content) {
-      std::filesystem::create_directories(std::filesystem::path(stubs + "/" + header).parent_path());
-      std::ofstream(stubs + "/" + header) << "#include \"" << content << "\"\n";
+    const std::string headers = path("headers");
+    const auto declare = [&](const std::string& header, const std::string& content) {
+      std::filesystem::create_directories(std::filesystem::path(headers + "/" + header).parent_path());
+      std::ofstream(headers + "/" + header) << "#include \"" << content << "\"\n";
     };
     const std::string prefix = is_coral ? "third_party/tflite-micro/" : "";
     for (const char* header : {"micro/micro_error_reporter.h", "micro/micro_interpreter.h", "micro/micro_log.h",
                                "micro/micro_mutable_op_resolver.h", "micro/micro_resource_variable.h",
                                "micro/system_setup.h", "schema/schema_generated.h"}) {
-      stub(prefix + "tensorflow/lite/" + header, is_coral ? "coral_sdk.h" : "micro_runtime.h");
+      declare(prefix + "tensorflow/lite/" + header, is_coral ? "coral_sdk.h" : "micro_runtime.h");
     }
     for (const char* header :
          {"libs/base/filesystem.h", "libs/camera/camera.h", "libs/tensorflow/utils.h", "libs/tpu/edgetpu_manager.h",
           "libs/tpu/edgetpu_op.h", "third_party/freertos_kernel/include/FreeRTOS.h",
           "third_party/freertos_kernel/include/task.h"}) {
-      stub(header, "coral_sdk.h");
+      declare(header, "coral_sdk.h");
     }
     const std::string command = fmt::format(
-        "c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only -I '{0}' -I '{1}/tests/micro/stubs' -I '{2}' '{2}/main.cc' "
+        "c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only -I '{0}' -I '{1}/tests/micro/declarations' -I '{2}' "
+        "'{2}/main.cc' "
         "&& c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only -I '{2}' '{2}/model_data.cc'",
-        stubs, REEF_SOURCE_DIR, folder);
+        headers, REEF_SOURCE_DIR, folder);
     return std::system(command.c_str());
   }
 };

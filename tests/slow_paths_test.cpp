@@ -132,7 +132,7 @@ bool expect_justified(const std::string& where, const std::shared_ptr<const ir::
 #define REEF_SKIP_WITHOUT_VECTORS()                                 \
   if (kernels::active_target() == kernels::SimdTarget::kBaseline || \
       kernels::active_target() == kernels::SimdTarget::kSse4)       \
-  GTEST_SKIP() << "this CPU, or REEF_SIMD, has none of the vectors in question"
+  GTEST_SKIP() << "the kernels that are looked for need AVX2 or NEON, which this CPU lacks or REEF_SIMD switches off"
 
 void walk(const std::string& folder) {
   int ran = 0;

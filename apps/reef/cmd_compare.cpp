@@ -68,7 +68,7 @@ Result<data::ChosenPreprocess> preprocess_for_both(const std::string& text, cons
   return data::choose_preprocess("", float_model, 0);
 }
 
-// What a layer does alone is worth naming from this share of all on.
+// The summary names a layer that causes at least this share of the whole error by itself.
 constexpr double kMainShare = 0.25;
 
 report::Summary summary_of(const CompareArguments& arguments, const evaluate::Comparison& comparison) {

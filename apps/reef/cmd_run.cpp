@@ -225,7 +225,7 @@ Result<data::FoundNames> labels_for(const RunOptions& options, const ir::Model& 
   return data::find_class_names(options.labels, options.model, model, classes);
 }
 
-// What was simulated, caching of parameters left out: that happens once.
+// The simulated time of one inference. Parameter caching is left out because it happens once.
 double simulated_ms(std::span<const device::ProgramRecord> records) {
   double ms = 0;
   for (const device::ProgramRecord& record : records) {

@@ -35,8 +35,8 @@ std::vector<std::string> choices_of(const std::string& type_name) {
   return words;
 }
 
-// What stands for the value: said by option_text(), else by what it is.
-std::string placeholder(const CLI::Option& option, const std::vector<std::string>& choices) {
+// The word that help shows for an option's value: the one that option_text() gives, else one for its type.
+std::string value_name(const CLI::Option& option, const std::vector<std::string>& choices) {
   const std::string& text = option.get_option_text();
   if (!text.empty()) return text.substr(0, text.find(' '));
   if (!choices.empty()) return "WORD";
@@ -63,7 +63,7 @@ OptionHelp option_help(const CLI::Option& option, bool as_positional) {
     if (option.get_expected_max() > 1) help.value += "...";
     return help;
   }
-  if (option.get_items_expected_max() > 0) help.value = placeholder(option, help.choices);
+  if (option.get_items_expected_max() > 0) help.value = value_name(option, help.choices);
   help.fallback = option.get_default_str();
   const std::string& text = option.get_option_text();
   if (const std::size_t open = text.find('['); open != std::string::npos) {

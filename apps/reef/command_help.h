@@ -30,9 +30,9 @@ struct CommandHelp {
 
 CommandHelp describe(const CLI::App& app, const std::string& path);
 
-// Wrapped to so many columns, options under their headings. 40 columns are the least.
+// Help text wrapped to `columns` (at least 40), with options under their headings.
 std::string help_text(const CommandHelp& command, int columns);
-// Of the terminal; 80 where there is none. $COLUMNS wins.
+// Width of the terminal, or 80 without one. The environment variable COLUMNS overrides both.
 int terminal_columns();
 
 // troff, section 1: "reef-compile(1)".

@@ -106,7 +106,7 @@ std::string verification_text(const CompiledFile& file) {
                                                    : "no race conditions");
 }
 
-// What the parts take on the virtual device, where the file was tried out there; 0: not known.
+// Simulated time of all compiled parts, in microseconds; 0 if the file was not run on the virtual device.
 double simulated_us(const compiler::CompileOptions& options, const CompiledFile& file) {
   if (!file.verified.done || file.ops.empty()) return 0;
   device::TimingOptions timing;
@@ -128,7 +128,7 @@ report::Summary summary_of(const compiler::CompileOptions& options, const Compil
   const auto all = static_cast<std::int32_t>(file.plan.model->subgraphs[0].operators.size());
   const std::int32_t left = all - file.plan.partition.chip_op_count();
   if (!file.ops.empty()) {
-    // What the code does, in place of the estimate.
+    // The generated code's own figures replace the estimate.
     for (report::Summary::Line& line : summary.lines) {
       if (line.label != "memory") continue;
       line.value = fmt::format("{} of parameters on the chip, {} left{}", ir::describe_bytes(file.cached_bytes),

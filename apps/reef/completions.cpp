@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What shells complete: commands, their options, and the words that an option takes; else files.
+// Scripts with which bash, zsh and fish complete commands, options and the words that an option takes. Everything else
+// is completed as a file.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -157,7 +157,7 @@ std::string verdict_of(const compiler::DeviceReport& report) {
                       : text + ".";
 }
 
-// What the tests say of each assumption: how many are confirmed, and every one that is not.
+// Prints how many assumptions the tests confirm, and names every one that they do not.
 void print_assumptions(const compiler::DeviceReport& report) {
   using Verdict = compiler::AssumptionFinding::Verdict;
   std::size_t confirmed = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What commands print under --json: one object, whose first member is the version of the schema (docs/json.md), also
-// where the command failed.
+// Commands print one object under --json, whether they succeed or fail. Its first member is the version of the schema
+// (docs/json.md).
 #pragma once
 
 #include <string>

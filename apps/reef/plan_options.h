@@ -22,8 +22,8 @@ struct PlanFlags {
   std::string intermediate_tensors;  // separated by commas
 };
 
-// Those that are Reef's own: --link, --choose, --cache, --rewrite, --no-rewrite, --no-rewrites,
-// --all-rewrites.
+// Adds the options that Google's compiler does not have: --link, --choose, --cache, --rewrite, --no-rewrite,
+// --no-rewrites and --all-rewrites.
 void add_plan_flags(CLI::App& command, PlanFlags& flags);
 
 // Fails on a link, choice or rewrite that does not exist.

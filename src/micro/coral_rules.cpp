@@ -24,6 +24,7 @@ Particulars coral_broadcast(const OpView& view) {
   const Tensor* a = view.input(0);
   const Tensor* b = view.input(1);
   if (view.op().inputs.size() != 2 || a == nullptr || b == nullptr || a->shape == b->shape) return std::nullopt;
+  // A list and no trait of the operators: it is about kernels of another runtime's old release.
   static constexpr std::string_view kBroadcasting[] = {
       "ADD",  "SUB",        "MUL",     "MAXIMUM",       "MINIMUM",   "EQUAL",    "NOT_EQUAL",
       "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "FLOOR_DIV", "FLOOR_MOD"};
