@@ -42,8 +42,7 @@ Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& opt
   REEF_ASSIGN_OR_RETURN(const compiler::MicroCheckedFile checked,
                         compiler::check_for_micro(flags.model, *flags.target.micro(), options, front_end));
   if (!flags.rewritten.empty()) {
-    const ir::Model& written = checked.chip ? *checked.chip->plan.model : *checked.model;
-    REEF_RETURN_IF_ERROR(tflite::save_model(written, flags.rewritten));
+    REEF_RETURN_IF_ERROR(tflite::save_model(compiler::model_to_write(checked), flags.rewritten));
   }
   if (flags.json) {
     Json json = checked.chip ? report::check_json(checked.chip->subject()) : Json::object();

@@ -12,6 +12,7 @@
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
+#include "micro/sdk_ops.h"
 #include "ops/settled_shapes.h"
 #include "report/micro_report.h"
 
@@ -30,11 +31,15 @@ bool is_tflite(const Bytes& file) {
   return file.size() >= 8 && std::equal(kIdentifier.begin(), kIdentifier.end(), file.data() + 4);
 }
 
-// What the file declares against what its operators give.
-std::vector<std::string> wrong_shapes(const ir::Model& model) {
+// What the file declares against what its operators give. The operators of Coral's SDK look at declared shapes in ways
+// of their own (micro/sdk_ops.h).
+std::vector<std::string> wrong_shapes(const ir::Model& model, micro::Target target) {
   ir::Model settled = model;
   std::vector<std::string> sentences;
   for (const ops::ShapeCorrection& correction : ops::settle_shapes(settled).corrections) {
+    const ir::Operator& op = model.subgraphs[static_cast<std::size_t>(correction.subgraph)]
+                                 .operators[static_cast<std::size_t>(correction.op)];
+    if (target == micro::Target::kMicro && micro::find_sdk_op(op) != nullptr) continue;
     sentences.push_back(ops::describe(model, correction));
   }
   return sentences;
@@ -48,7 +53,7 @@ Status assess_file(MicroCheckedFile& checked, micro::Target target) {
   micro::AssessOptions how;
   how.target = target;
   how.file_bytes = static_cast<std::int64_t>(checked.file.size());
-  how.wrong_shapes = wrong_shapes(model);
+  how.wrong_shapes = wrong_shapes(model, target);
   checked.model = std::make_shared<const ir::Model>(std::move(model));
   checked.assessment = micro::assess(*checked.model, how);
   return ok_status();
@@ -122,6 +127,12 @@ Result<MicroCheckedFile> check_for_micro(const std::string& path, micro::Target 
     if (!status.ok() && !has_model) return status;  // a file that Reef cannot run may still be judged as it is
   }
   return checked;
+}
+
+ir::Model model_to_write(const MicroCheckedFile& checked) {
+  ir::Model model = checked.chip ? *checked.chip->plan.model : *checked.model;
+  ops::settle_shapes(model);
+  return model;
 }
 
 PlanOptions for_micro(PlanOptions options) {

@@ -46,27 +46,6 @@ Result<std::int64_t> tensor_bytes(const ir::Tensor& tensor) {
   return *elements * std::max(bits / 8, 1);
 }
 
-// How a kernel looks at its operands while it is prepared.
-enum class Looks { kNone, kAllOnce, kInputTwice, kAllTwice, kAllButBiasTwice };
-
-Looks looks_of(std::string_view op) {
-  static constexpr std::pair<std::string_view, Looks> kOthers[] = {
-      {"CONCATENATION", Looks::kInputTwice},
-      {"CONV_2D", Looks::kAllButBiasTwice},
-      {"DEPTHWISE_CONV_2D", Looks::kAllButBiasTwice},
-      {"MEAN", Looks::kAllTwice},
-      {"SUM", Looks::kAllTwice},
-      {"SVDF", Looks::kInputTwice},
-      {"TANH", Looks::kInputTwice},
-      {"TRANSPOSE_CONV", Looks::kAllButBiasTwice},
-      {"edgetpu-custom-op", Looks::kNone},
-  };
-  for (const auto& [name, looks] : kOthers) {
-    if (name == op) return looks;
-  }
-  return Looks::kAllOnce;
-}
-
 class ArenaWalk {
  public:
   ArenaWalk(const ir::Model& model, Build build)
@@ -182,25 +161,9 @@ class ArenaWalk {
   // Operands that a kernel looks at stand in the middle of the arena until it is prepared, some of them twice: what it
   // lets go is not free before.
   std::int64_t looked_at(const ir::Subgraph& graph, const ir::Operator& op) const {
-    Looks looks = looks_of(op.type);
-    const bool is_coral = build_ == Build::kCoral;
-    const bool joins = is_coral && op.type == "CONCATENATION";
-    if (joins || (is_coral && op.type == "AVERAGE_POOL_2D")) looks = Looks::kAllTwice;
     std::int64_t bytes = 0;
-    const auto look = [&](const std::vector<std::int32_t>& tensors, std::size_t most, int times) {
-      for (std::size_t i = 0; i < std::min(tensors.size(), most); ++i) {
-        if (tensors[i] >= 0)
-          bytes +=
-              times * aligned(described_bytes(graph.tensors[static_cast<std::size_t>(tensors[i])]), sizes_.pointer);
-      }
-    };
-    const std::size_t all = looks == Looks::kNone ? 0 : op.inputs.size();
-    look(op.inputs, all, 1);
-    look(op.outputs, looks == Looks::kNone ? 0 : op.outputs.size(), 1);
-    if (looks == Looks::kInputTwice || joins) look(op.inputs, 1, 1);
-    if (looks == Looks::kAllTwice || looks == Looks::kAllButBiasTwice) {
-      look(op.inputs, looks == Looks::kAllTwice ? all : 2, 1);
-      look(op.outputs, 1, 1);
+    for (const ir::Tensor* tensor : prepared_tensors(OpView(model_, graph, op), build_)) {
+      bytes += aligned(described_bytes(*tensor), sizes_.pointer);
     }
     return bytes;
   }
@@ -227,6 +190,11 @@ class ArenaWalk {
         REEF_ASSIGN_OR_RETURN(life.bytes, tensor_bytes(tensor));
         life.is_planned = !ir::is_constant(model_, tensor) && !tensor.is_variable && life.bytes > 0;
         lives_.push_back(life);
+      }
+      for (const ir::Operator& op : graph.operators) {  // handles stand in what VAR_HANDLE keeps
+        if (op.type == "VAR_HANDLE" && !op.outputs.empty() && op.outputs[0] >= 0) {
+          lives_[first_tensor_.back() + static_cast<std::size_t>(op.outputs[0])].is_planned = false;
+        }
       }
     }
     return ok_status();

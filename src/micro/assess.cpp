@@ -12,7 +12,9 @@
 #include "micro/board.h"
 #include "micro/cpu_time.h"
 #include "micro/edge_tpu_rules.h"
+#include "micro/rounding.h"
 #include "micro/rules.h"
+#include "micro/sdk_ops.h"
 #include "partition/dynamic_shapes.h"
 
 namespace reef::micro {
@@ -39,13 +41,15 @@ class Assessor {
     check_tensors();
     for (const std::string& shape : options_.wrong_shapes) {
       refuse(0, -1, "declared-shapes", fmt::format("TFLite Micro allocates what a file declares, and {}.", shape),
-             "Write the model with its true shapes: `reef check --write-rewritten FILE`.");
+             fmt::format("Write the model with its true shapes: `reef check --target {} --write-rewritten FILE`.",
+                         options_.target == Target::kMicro ? "micro" : "tflm"));
     }
     for (std::size_t g = 0; g < model_.subgraphs.size(); ++g) check_operators(g);
     list_resolver();
     predict_memory();
     result_.cpu_us = cortex_m7_microseconds(model_);
     note_rounding();
+    note_stored_inputs();
     return std::move(result_);
   }
 
@@ -108,8 +112,11 @@ class Assessor {
     const ir::Subgraph& graph = model_.subgraphs[g];
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
       const ir::Operator& op = graph.operators[i];
-      if (options_.target == Target::kMicro && g == 0 && darwinn::is_edge_tpu_op(op)) {
+      const bool is_sdk_op = options_.target == Target::kMicro && g == 0 && find_sdk_op(op) != nullptr;
+      if (is_sdk_op && darwinn::is_edge_tpu_op(op)) {
         add(g, i, check_edge_tpu_op(model_, i));
+      } else if (is_sdk_op) {
+        add(g, i, check_sdk_op(OpView(model_, graph, op)));
       } else {
         check_operator(g, i);
       }
@@ -174,6 +181,9 @@ class Assessor {
     if (darwinn::is_edge_tpu_op(op)) {
       return "It is an Edge TPU's program: check it with `--target micro`, or take the model that was not compiled.";
     }
+    if (find_sdk_op(op) != nullptr) {
+      return "Coral's SDK brings it: check with `--target micro`, or leave it to the application.";
+    }
     if (op.is_custom()) return "Write a kernel for it and add it with AddCustom(), or leave it to the application.";
     return "Leave it to the application (`reef compile -i TENSOR` ends the part before it), or replace the layer.";
   }
@@ -186,19 +196,34 @@ class Assessor {
     return "Convert the model with other types for this layer.";
   }
 
-  // Dense layers with one scale: two roundings, as TFLite had until 2.14.
+  // Each sentence once, however many operators it is about.
   void note_rounding() {
-    for (const ir::Operator& op : model_.subgraphs[0].operators) {
-      if (op.type != "FULLY_CONNECTED" || op.inputs.size() < 2 || op.inputs[0] < 0 || op.inputs[1] < 0) continue;
-      const auto& tensors = model_.subgraphs[0].tensors;
-      if (tensors[static_cast<std::size_t>(op.inputs[0])].type != ir::DataType::kInt8 ||
-          tensors[static_cast<std::size_t>(op.inputs[1])].quantization.is_per_axis()) {
-        continue;
+    for (std::size_t g = 0; g < model_.subgraphs.size(); ++g) {
+      const ir::Subgraph& graph = model_.subgraphs[g];
+      for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+        const std::optional<Rounding> rounding =
+            rounding_of(OpView(model_, graph, graph.operators[i]), releases_of(options_.target));
+        if (!rounding) continue;
+        result_.rounding.push_back(
+            {static_cast<std::int32_t>(g), static_cast<std::int32_t>(i), std::string(rounding->as)});
+        note(rounding->why);
       }
-      result_.notes.emplace_back(
-          "Dense layers with one scale for all weights round as in TFLite 2.9: `reef run --tflite 2.9` gives their "
-          "bits.");
-      return;
+    }
+  }
+
+  void note(std::string_view sentence) {
+    if (std::find(result_.notes.begin(), result_.notes.end(), sentence) == result_.notes.end()) {
+      result_.notes.emplace_back(sentence);
+    }
+  }
+
+  // They stand in the model's bytes, which are in flash or shared: a program that fills all inputs writes there.
+  void note_stored_inputs() {
+    for (const std::int32_t input : model_.subgraphs[0].inputs) {
+      const ir::Tensor& tensor = model_.subgraphs[0].tensors[static_cast<std::size_t>(input)];
+      if (!ir::is_constant(model_, tensor)) continue;
+      note(fmt::format("Input '{}' has a value in the file, which TFLite Micro takes for a constant: leave it alone.",
+                       ir::describe_name(tensor.name)));
     }
   }
 
@@ -208,8 +233,8 @@ class Assessor {
     std::map<std::string, std::string> lines;
     for (const ir::Subgraph& graph : model_.subgraphs) {
       for (const ir::Operator& op : graph.operators) {
-        if (darwinn::is_edge_tpu_op(op)) {
-          lines[op.type] = "AddCustom(coralmicro::kCustomOp, coralmicro::RegisterCustomOp())";
+        if (const SdkOp* brought = find_sdk_op(op)) {
+          lines[op.type] = brought->resolver;
         } else if (const MicroOp* known = find_micro_op(op.type)) {
           lines[op.type] = fmt::format("{}()", known->function);
         }
@@ -292,9 +317,11 @@ std::vector<bool> runs_on_micro(const ir::Model& model, Target target) {
   for (const ir::Operator& op : graph.operators) {
     const MicroOp* known = find_micro_op(op.type);
     const bool has_it = known != nullptr && (known->releases & wanted) == wanted;
-    runs.push_back((target == Target::kMicro && darwinn::is_edge_tpu_op(op)) ||
+    const OpView view(model, graph, op);
+    const bool is_brought = target == Target::kMicro && find_sdk_op(op) != nullptr && check_sdk_op(view).empty();
+    runs.push_back(is_brought ||
                    (has_it && (is_control_flow(op.type) || accepts_types(op.type, operand_types(graph, op), wanted)) &&
-                    check_parameters(OpView(model, graph, op), wanted).empty()));
+                    check_parameters(view, wanted).empty()));
   }
   return runs;
 }

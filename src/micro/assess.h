@@ -50,6 +50,12 @@ struct ResolverLine {
   std::string code;  // "AddConv2D()", "AddCustom(kCustomOp, RegisterCustomOp())"
 };
 
+// An operator whose kernel runs and gives other last bits than the current TFLite (rounding.h).
+struct RoundedOp {
+  std::int32_t subgraph = 0, op = 0;
+  std::string as;  // "2.9": the release of TFLite with these bits; "own": none
+};
+
 struct Assessment {
   Target target = Target::kTflm;
   std::vector<Refusal> refusals;
@@ -57,6 +63,7 @@ struct Assessment {
   std::optional<ArenaSize> arena_32, arena_64, arena_coral;
   std::vector<MemoryUse> memory;
   double cpu_us = 0;  // of one inference on the Cortex-M7, without the Edge TPU; estimated
+  std::vector<RoundedOp> rounding;
   std::vector<std::string> notes;
 
   bool is_accepted() const { return refusals.empty(); }

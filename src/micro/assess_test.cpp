@@ -40,6 +40,11 @@ class HandMade {
     op.outputs = std::move(outputs);
     graph().operators.push_back(op);
   }
+  // A buffer with these bytes.
+  std::int32_t constant(std::vector<std::uint8_t> bytes) {
+    model.buffers.emplace_back().data = Bytes(std::move(bytes));
+    return static_cast<std::int32_t>(model.buffers.size()) - 1;
+  }
   ir::Subgraph& graph() { return model.subgraphs[0]; }
   Assessment assessed(Target target) const {
     EXPECT_TRUE(ir::verify(model).ok());
@@ -54,6 +59,18 @@ bool has_rule(const Assessment& assessment, std::string_view rule) {
   }
   return false;
 }
+
+// Its first refusal by that rule; one without words if there is none.
+Refusal refusal_of(const Assessment& assessment, std::string_view rule) {
+  for (const Refusal& refusal : assessment.refusals) {
+    if (refusal.rule == rule) return refusal;
+  }
+  ADD_FAILURE() << "nothing was refused by " << rule;
+  return {};
+}
+
+// Builtin codes of the schema.
+constexpr std::int32_t kAdd = 0, kFullyConnected = 9, kRelu = 19, kMaximum = 55, kBroadcastTo = 130;
 
 TEST(MicroAssess, AnOperatorThatNobodyRegistersIsNamedWithARemedy) {
   HandMade made;
@@ -75,7 +92,7 @@ TEST(MicroAssess, AnArenaOverTheBoardsMemoryIsRefusedWithTheNumbers) {
   constexpr std::int32_t kSide = 4096;
   const std::int32_t x = made.tensor(DataType::kInt8, {1, kSide, kSide, 3}),
                      y = made.tensor(DataType::kInt8, {1, kSide, kSide, 3});
-  made.op("RELU", {x}, {y}, 19);
+  made.op("RELU", {x}, {y}, kRelu);
   made.graph().inputs = {x};
   made.graph().outputs = {y};
   const Assessment assessment = made.assessed(Target::kMicro);
@@ -96,7 +113,104 @@ TEST(MicroAssess, StringsAndOpenShapesAreRefused) {
   strings.op("SomeHash", {x}, {y});
   strings.graph().inputs = {x};
   strings.graph().outputs = {y};
-  EXPECT_TRUE(has_rule(strings.assessed(Target::kTflm), "tensor-type"));
+  const Refusal text = refusal_of(strings.assessed(Target::kTflm), "tensor-type");
+  EXPECT_NE(text.reason.find("'t0' is of type string"), std::string::npos) << text.reason;
+  EXPECT_FALSE(text.remedy.empty());
+
+  HandMade open;
+  const std::int32_t a = open.tensor(DataType::kInt8, {1, 4}), b = open.tensor(DataType::kInt8, {1, 4});
+  open.graph().tensors[0].shape_signature = {1, -1};
+  open.op("RELU", {a}, {b}, kRelu);
+  open.graph().inputs = {a};
+  open.graph().outputs = {b};
+  for (const Target target : {Target::kMicro, Target::kTflm}) {
+    const Refusal shape = refusal_of(open.assessed(target), "dynamic-shape");
+    EXPECT_NE(shape.reason.find("'t0'"), std::string::npos) << shape.reason;
+    EXPECT_NE(shape.remedy.find("fixed"), std::string::npos) << shape.remedy;
+  }
+}
+
+// The shape is an input of the model.
+TEST(MicroAssess, SizesThatOnlyTheRunTellsAreRefused) {
+  HandMade made;
+  const std::int32_t x = made.tensor(DataType::kInt8, {1, 4}), sizes = made.tensor(DataType::kInt32, {2});
+  const std::int32_t y = made.tensor(DataType::kInt8, {2, 4});
+  made.op("BROADCAST_TO", {x, sizes}, {y}, kBroadcastTo);
+  made.graph().inputs = {x, sizes};
+  made.graph().outputs = {y};
+  const Refusal refusal = refusal_of(made.assessed(Target::kTflm), "dynamic-shape");
+  EXPECT_NE(refusal.reason.find("known only while the model runs"), std::string::npos) << refusal.reason;
+}
+
+// TFLite Micro has a few kernels for 64-bit numbers and none for the rest.
+TEST(MicroAssess, NumbersOf64BitsAreRefusedWhereThereIsNoKernel) {
+  const auto sum_of = [](DataType type, std::int32_t code, const std::string& op, DataType result) {
+    HandMade made;
+    const std::int32_t a = made.tensor(type, {1, 4}), b = made.tensor(type, {1, 4}), y = made.tensor(result, {1, 4});
+    made.op(op, {a, b}, {y}, code);
+    made.graph().inputs = {a, b};
+    made.graph().outputs = {y};
+    return made.assessed(Target::kTflm);
+  };
+  const Refusal refusal = refusal_of(sum_of(DataType::kInt64, kAdd, "ADD", DataType::kInt64), "types");
+  EXPECT_NE(refusal.reason.find("int64+>int64"), std::string::npos) << refusal.reason;
+  EXPECT_NE(refusal.reason.find("int8+>int8"), std::string::npos) << refusal.reason;  // what it does run
+  EXPECT_TRUE(sum_of(DataType::kInt64, kMaximum, "MAXIMUM", DataType::kInt64).is_accepted());
+  EXPECT_FALSE(sum_of(DataType::kFloat64, kMaximum, "MAXIMUM", DataType::kFloat64).is_accepted());
+}
+
+TEST(MicroAssess, FilesOverTheBoardsLimitsAreRefusedWithTheNumbers) {
+  HandMade made;
+  const std::int32_t x = made.tensor(DataType::kInt8, {1, 4}), y = made.tensor(DataType::kInt8, {1, 4});
+  made.op("RELU", {x}, {y}, kRelu);
+  made.graph().inputs = {x};
+  made.graph().outputs = {y};
+  const auto with_file = [&](std::int64_t bytes, Target target) {
+    return assess(made.model, {.target = target, .file_bytes = bytes});
+  };
+  constexpr std::int64_t kMebibyte = 1 << 20;
+  EXPECT_TRUE(with_file(16 * kMebibyte, Target::kMicro).is_accepted());
+  const Refusal heap = refusal_of(with_file(16 * kMebibyte + 1, Target::kMicro), "memory");
+  EXPECT_NE(heap.reason.find("16777217 bytes"), std::string::npos) << heap.reason;
+  EXPECT_NE(heap.reason.find("heap has 16.0 MiB"), std::string::npos) << heap.reason;
+  EXPECT_NE(heap.remedy.find("C array"), std::string::npos) << heap.remedy;
+  const Assessment large = with_file(65 * kMebibyte, Target::kMicro);
+  ASSERT_EQ(large.refusals.size(), 2u);
+  EXPECT_NE(large.refusals[0].reason.find("file system has 64.0 MiB"), std::string::npos) << large.refusals[0].reason;
+  EXPECT_TRUE(with_file(65 * kMebibyte, Target::kTflm).is_accepted());
+}
+
+// ---- Coral's own operator ----
+
+HandMade poses(std::int32_t people_declared) {
+  HandMade made;
+  std::vector<std::int32_t> fields;
+  for (const std::int32_t channels : {17, 34, 64}) fields.push_back(made.tensor(DataType::kUInt8, {1, 9, 9, channels}));
+  const std::int32_t n = people_declared;
+  const std::vector<std::int32_t> results = {
+      made.tensor(DataType::kFloat32, {1, n, 17, 2}), made.tensor(DataType::kFloat32, {1, n, 17}),
+      made.tensor(DataType::kFloat32, {1, n}), made.tensor(DataType::kFloat32, {})};
+  made.op("PosenetDecoderOp", fields, results);
+  // A map with one key: {"max_detections": 5}.
+  made.graph().operators.back().custom_options = Bytes(std::vector<std::uint8_t>{
+      'm', 'a', 'x', '_', 'd', 'e', 't', 'e', 'c', 't', 'i', 'o', 'n', 's', 0, 1, 16, 1, 1, 1, 5, 4, 2, 36, 1});
+  made.graph().inputs = fields;
+  made.graph().outputs = results;
+  return made;
+}
+
+TEST(MicroAssess, PosesAreDecodedByCoralsSdkAlone) {
+  const Assessment accepted = poses(5).assessed(Target::kMicro);
+  EXPECT_TRUE(accepted.is_accepted()) << accepted.refusals[0].reason;
+  ASSERT_EQ(accepted.resolver.size(), 1u);
+  EXPECT_EQ(accepted.resolver[0].code,
+            "AddCustom(coralmicro::kPosenetDecoderOp, coralmicro::RegisterPosenetDecoderOp())");
+  EXPECT_GE(accepted.arena_bytes().value_or(0), 9 * 9 * (17 + 34 + 64) * 5);  // the fields, once more as floats
+  const Refusal elsewhere = refusal_of(poses(5).assessed(Target::kTflm), "operator");
+  EXPECT_NE(elsewhere.remedy.find("--target micro"), std::string::npos) << elsewhere.remedy;
+  const Refusal room = refusal_of(poses(4).assessed(Target::kMicro), "declared-shapes");
+  EXPECT_NE(room.reason.find("room for 136 numbers"), std::string::npos) << room.reason;
+  EXPECT_NE(room.reason.find("up to 170 for 5 people"), std::string::npos) << room.reason;
 }
 
 // What Coral's driver would do wrongly without a word.
@@ -130,6 +244,44 @@ TEST(MicroAssess, OtherNumbersAreRefused) {
   EXPECT_TRUE(has_rule(made.assessed(Target::kTflm), "relu6-scales"));
   made.graph().tensors[static_cast<std::size_t>(y)].quantization.scale = {0.5F};
   EXPECT_TRUE(made.assessed(Target::kTflm).is_accepted());
+}
+
+// Kernels that round otherwise are no refusal, but said: per tensor as in 2.9, per channel in a way of their own.
+TEST(MicroAssess, OtherLastBitsAreSaid) {
+  for (const bool per_channel : {false, true}) {
+    HandMade made;
+    const std::int32_t x = made.tensor(DataType::kInt8, {1, 2}), w = made.tensor(DataType::kInt8, {2, 2});
+    const std::int32_t b = made.tensor(DataType::kInt32, {2}), y = made.tensor(DataType::kInt8, {1, 2});
+    made.graph().tensors[static_cast<std::size_t>(w)].buffer = made.constant({1, 2, 3, 4});
+    made.graph().tensors[static_cast<std::size_t>(b)].buffer = made.constant({1, 0, 0, 0, 1, 0, 0, 0});
+    if (per_channel) {
+      made.graph().tensors[static_cast<std::size_t>(w)].quantization.scale = {0.5F, 0.25F};
+      made.graph().tensors[static_cast<std::size_t>(w)].quantization.zero_point = {0, 0};
+    }
+    made.op("FULLY_CONNECTED", {x, w, b}, {y}, kFullyConnected);
+    made.graph().inputs = {x};
+    made.graph().outputs = {y};
+    const Assessment assessment = made.assessed(Target::kTflm);
+    ASSERT_TRUE(assessment.is_accepted());
+    ASSERT_EQ(assessment.rounding.size(), 1u);
+    EXPECT_EQ(assessment.rounding[0].as, per_channel ? "own" : "2.9");
+    ASSERT_EQ(assessment.notes.size(), 1u);
+    EXPECT_NE(assessment.notes[0].find("Dense layers"), std::string::npos);
+  }
+}
+
+TEST(MicroAssess, AnInputWithAValueInTheFileIsToBeLeftAlone) {
+  HandMade made;
+  const std::int32_t x = made.tensor(DataType::kInt8, {1, 4}), axis = made.tensor(DataType::kInt32, {});
+  const std::int32_t y = made.tensor(DataType::kInt8, {1, 2}), z = made.tensor(DataType::kInt8, {1, 2});
+  made.graph().tensors[static_cast<std::size_t>(axis)].buffer = made.constant({1, 0, 0, 0});
+  made.op("SPLIT", {axis, x}, {y, z}, 49);
+  made.graph().inputs = {axis, x};
+  made.graph().outputs = {y, z};
+  const Assessment assessment = made.assessed(Target::kTflm);
+  EXPECT_TRUE(assessment.is_accepted());
+  ASSERT_EQ(assessment.notes.size(), 1u);
+  EXPECT_NE(assessment.notes[0].find("'t1' has a value in the file"), std::string::npos) << assessment.notes[0];
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "micro/rule.h"
+#include "ops/registry.h"
 
 namespace reef::micro {
 namespace {
@@ -13,26 +14,60 @@ namespace {
 using ir::DataType;
 using ir::Tensor;
 
-Particulars coral_depthwise_bias(const OpView& view) {
-  if (view.op().type != "DEPTHWISE_CONV_2D" || has_input(view, 2)) return std::nullopt;
+Particulars coral_bias(const OpView& view) {
+  const std::string& type = view.op().type;
+  if ((type != "DEPTHWISE_CONV_2D" && type != "CONV_2D") || has_input(view, 2)) return std::nullopt;
   return "it has no bias";
 }
 
-constexpr int kMostBroadcast = 4;
+constexpr int kMostBroadcast = 4, kMostBroadcastExtremes = 5;
+// Its RuntimeShape holds no more. Kernels that copy one stop with six dimensions, others do not: none is trusted but
+// RESHAPE, which makes none.
+constexpr int kMostDimensions = 5;
+
+Particulars coral_dimensions(const OpView& view) {
+  if (view.op().type == "RESHAPE") return std::nullopt;
+  for (std::size_t i = 0; i < view.op().inputs.size(); ++i) {
+    const Tensor* tensor = view.input(i);
+    if (tensor == nullptr || tensor->shape.rank() <= kMostDimensions) continue;
+    return fmt::format("input {} has {} dimensions; {} are the most", i, tensor->shape.rank(), kMostDimensions);
+  }
+  return std::nullopt;
+}
+
+// Element by element from two operands. Operators that compare do not promise OpDef::elementwise, which is about
+// sharing memory; they give bool.
+bool joins_elements(const OpView& view) {
+  if (view.op().inputs.size() != 2 || !has_input(view, 0) || !has_input(view, 1) || view.output(0) == nullptr) {
+    return false;
+  }
+  const ops::OpDef* def = ops::find_op(view.op());
+  constexpr ops::InputSet kBoth = ops::input_set({0, 1});
+  const bool follows_both = def != nullptr && (def->elementwise & kBoth) == kBoth;
+  const bool compares = view.output(0)->type == DataType::kBool && view.input(0)->type == view.input(1)->type;
+  return follows_both || compares;
+}
 
 Particulars coral_broadcast(const OpView& view) {
-  const Tensor* a = view.input(0);
-  const Tensor* b = view.input(1);
-  if (view.op().inputs.size() != 2 || a == nullptr || b == nullptr || a->shape == b->shape) return std::nullopt;
-  // A list and no trait of the operators: it is about kernels of another runtime's old release.
-  static constexpr std::string_view kBroadcasting[] = {
-      "ADD",  "SUB",        "MUL",     "MAXIMUM",       "MINIMUM",   "EQUAL",    "NOT_EQUAL",
-      "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "FLOOR_DIV", "FLOOR_MOD"};
-  if (std::find(std::begin(kBroadcasting), std::end(kBroadcasting), view.op().type) == std::end(kBroadcasting)) {
+  if (!joins_elements(view) || view.input(0)->shape == view.input(1)->shape) return std::nullopt;
+  const std::string& type = view.op().type;
+  const int most = type == "MAXIMUM" || type == "MINIMUM" ? kMostBroadcastExtremes : kMostBroadcast;
+  if (std::max(view.input(0)->shape.rank(), view.input(1)->shape.rank()) <= most) return std::nullopt;
+  return fmt::format("operands of different shapes with more than {} dimensions", most);
+}
+
+Particulars coral_pool_batch(const OpView& view) {
+  const std::string& type = view.op().type;
+  if ((type != "MAX_POOL_2D" && type != "AVERAGE_POOL_2D") || view.type() != DataType::kInt8) return std::nullopt;
+  if (view.input(0) == nullptr || view.input(0)->shape.rank() != 4 || view.input(0)->shape[0] == 1) return std::nullopt;
+  return fmt::format("it pools the first of {} int8 pictures only", view.input(0)->shape[0]);
+}
+
+Particulars coral_pixel_centers(const OpView& view) {
+  if (view.op().type != "RESIZE_NEAREST_NEIGHBOR" || !view.attributes().get_bool("half_pixel_centers")) {
     return std::nullopt;
   }
-  if (std::max(a->shape.rank(), b->shape.rank()) <= kMostBroadcast) return std::nullopt;
-  return fmt::format("operands of different shapes with more than {} dimensions", kMostBroadcast);
+  return "it takes no notice of half_pixel_centers";
 }
 
 Particulars coral_dense(const OpView& view) {
@@ -40,8 +75,8 @@ Particulars coral_dense(const OpView& view) {
   if (view.input(1)->quantization.is_per_axis()) return "weights have one scale for each channel";
   if (zero_point(*view.input(1)) != 0) return fmt::format("weights have zero point {}", zero_point(*view.input(1)));
   const Tensor* bias = view.input(2);
-  if (view.type() == DataType::kInt16 && (bias == nullptr || bias->type != DataType::kInt64)) {
-    return "int16 activations without an int64 bias";
+  if (view.type() == DataType::kInt16 && bias != nullptr && bias->type != DataType::kInt64) {
+    return fmt::format("int16 activations with a bias of {}", ir::type_name(bias->type));
   }
   return std::nullopt;
 }
@@ -58,14 +93,43 @@ Particulars coral_conv(const OpView& view) {
   return "its channels are in groups";
 }
 
+Particulars coral_activation(const OpView& view) {
+  if (view.op().type != "TRANSPOSE_CONV") return std::nullopt;
+  const std::string_view activation = view.attributes().get_enum("fused_activation_function", "NONE");
+  if (activation == "NONE") return std::nullopt;
+  return fmt::format("it leaves out the {} behind it", activation);
+}
+
+constexpr int kMostAveraged = 4;
+
+Particulars coral_mean(const OpView& view) {
+  if (view.op().type != "MEAN" || !is_integer(view.type()) || view.input(0)->shape.rank() <= kMostAveraged) {
+    return std::nullopt;
+  }
+  return fmt::format("it averages integers of at most {} dimensions, and these have {}", kMostAveraged,
+                     view.input(0)->shape.rank());
+}
+
+Particulars coral_softmax(const OpView& view) {
+  if (view.op().type != "SOFTMAX" || view.type() != DataType::kInt16 || view.input(0) == nullptr) return std::nullopt;
+  if (view.input(0)->shape.rank() == 0 || view.input(0)->shape.last() > 1) return std::nullopt;
+  return "int16 with a single class";
+}
+
 constexpr std::string_view kCoralsDiffers = "The TFLite Micro in Coral's SDK computes something else than TFLite";
 constexpr Rule kCoralRules[] = {
-    {"coral-depthwise-bias", "The TFLite Micro in Coral's SDK ends with a fault here",
-     "Give the layer a bias of zeros.", coral_depthwise_bias},
+    {"coral-bias", "The TFLite Micro in Coral's SDK ends with a fault here", "Give the layer a bias of zeros.",
+     coral_bias},
+    {"coral-dimensions", "The TFLite Micro in Coral's SDK stops itself here", kNear, coral_dimensions},
     {"coral-broadcast", "The TFLite Micro in Coral's SDK stops itself here", kNear, coral_broadcast},
     {"coral-dense-weights", kCoralsDiffers, "Quantize dense layers with one scale (`reef quantize` does).",
      coral_dense},
     {"coral-convolution", kCoralsDiffers, kNear, coral_conv},
+    {"coral-activation", kCoralsDiffers, "Make the activation a layer of its own.", coral_activation},
+    {"coral-mean", kCoralsDiffers, kNear, coral_mean},
+    {"coral-softmax", kCoralsDiffers, kNear, coral_softmax},
+    {"coral-pool-batch", kCoralsDiffers, "Export the model with batch 1.", coral_pool_batch},
+    {"coral-pixel-centers", kCoralsDiffers, "Convert the layer with half_pixel_centers off.", coral_pixel_centers},
 };
 
 }  // namespace

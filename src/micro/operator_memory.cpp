@@ -220,6 +220,13 @@ void detection_memory(const OpView& view, Build, OperatorMemory& memory) {
                     std::min(boxes, most) * boxes * kInt};
 }
 
+// Coral's decoder keeps its fields as floats. (Its parameters are on the heap.)
+void posenet_memory(const OpView& view, Build, OperatorMemory& memory) {
+  for (std::size_t i = 0; i < view.op().inputs.size(); ++i) {
+    if (view.input(i) != nullptr) memory.at_prepare.push_back(elements_of(*view.input(i)) * 4);
+  }
+}
+
 // Kernels that give their result a shape of their own.
 void reshaped_memory(const OpView& view, Build, OperatorMemory& memory) {
   if (view.output(0) != nullptr) memory.at_prepare.push_back(array_bytes(view.output(0)->shape.rank()));
@@ -261,6 +268,7 @@ constexpr Rule kRules[] = {
     {"LOG_SOFTMAX", when_quantized},
     {"MEAN", reduce_memory},
     {"MIRROR_PAD", mirror_pad_memory},
+    {"PosenetDecoderOp", posenet_memory},
     {"REDUCE_ALL", reduce_memory},
     {"REDUCE_MAX", reduce_memory},
     {"REDUCE_MIN", reduce_memory},

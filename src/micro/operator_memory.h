@@ -20,6 +20,9 @@ struct OperatorMemory {
   std::vector<std::int64_t> scratch;
 };
 
+// Tensors of the operator that its kernel looks at while it is prepared, some of them twice (prepared_tensors.def).
+std::vector<const ir::Tensor*> prepared_tensors(const OpView& view, Build build);
+
 // Nothing for a kernel whose memory is not known.
 std::optional<OperatorMemory> operator_memory(const OpView& view, Build build);
 

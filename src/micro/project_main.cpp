@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "micro/project_text.h"
+#include "micro/sdk_ops.h"
 
 namespace reef::micro {
 namespace {
@@ -82,7 +83,23 @@ bool is_picture(const ir::Tensor& input) {
 
 // ---- Results ----
 
-std::string results_code(const ir::Model& model, Task task) {
+std::string c_string(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 32 ? ' ' : c;
+  }
+  return result + "\"";
+}
+
+std::string labels_code(const std::vector<std::string>& labels) {
+  std::vector<std::string> quoted;
+  for (const std::string& label : labels) quoted.push_back(c_string(label));
+  const std::string list = quoted.empty() ? "\"\"" : fmt::format("\n    {}", fmt::join(quoted, ",\n    "));
+  return filled(kLabels, {{"LABELS", list}, {"LABEL_COUNT", fmt::format("{}", labels.size())}});
+}
+
+std::string results_code(const ir::Model& model, Task task, const std::vector<std::string>& labels) {
   const ir::Subgraph& graph = model.subgraphs[0];
   if (task == Task::kDetection) {
     const auto made = std::find_if(graph.operators.begin(), graph.operators.end(),
@@ -91,7 +108,8 @@ std::string results_code(const ir::Model& model, Task task) {
       const auto at = std::find(graph.outputs.begin(), graph.outputs.end(), made->outputs[i]);
       return fmt::format("{}", at - graph.outputs.begin());
     };
-    return filled(kPrintBoxes, {{"BOXES", place(0)}, {"CLASSES", place(1)}, {"SCORES", place(2)}, {"COUNT", place(3)}});
+    return labels_code(labels) +
+           filled(kPrintBoxes, {{"BOXES", place(0)}, {"CLASSES", place(1)}, {"SCORES", place(2)}, {"COUNT", place(3)}});
   }
   if (task != Task::kClassification) return std::string(kPrintOthers);
   const ir::Tensor& output = tensor_of(model, graph.outputs[0]);
@@ -99,8 +117,8 @@ std::string results_code(const ir::Model& model, Task task) {
                                 ? "output->data.f[i]"
                                 : fmt::format("output->params.scale * (output->data.{}[i] - output->params.zero_point)",
                                               output.type == ir::DataType::kUInt8 ? "uint8" : "int8");
-  return filled(kScore, {{"SCORE", score}}) + fmt::format("constexpr int kClasses = {};\n", output.shape.elements()) +
-         std::string(kPrintClasses);
+  return labels_code(labels) + filled(kScore, {{"SCORE", score}}) +
+         fmt::format("constexpr int kClasses = {};\n", output.shape.elements()) + std::string(kPrintClasses);
 }
 
 // ---- The program ----
@@ -141,6 +159,30 @@ std::string interpreter_code(const ir::Model& model, bool is_coral) {
       reporter, data, reporter, variables);
 }
 
+// Of Coral's SDK, in the order of their names.
+std::string sdk_headers(const ir::Model& model, bool has_camera) {
+  std::set<std::string> headers = {"libs/base/filesystem.h", "libs/tensorflow/utils.h", "libs/tpu/edgetpu_manager.h",
+                                   "libs/tpu/edgetpu_op.h"};
+  if (has_camera) headers.insert("libs/camera/camera.h");
+  for (const ir::Operator& op : model.subgraphs[0].operators) {
+    if (const SdkOp* brought = find_sdk_op(op)) headers.insert(std::string(brought->header));
+  }
+  std::string lines;
+  for (const std::string& header : headers) lines += fmt::format("#include \"{}\"\n", header);
+  return lines;
+}
+
+// Inputs whose value stands in the file; the program must not write them.
+std::string stored_inputs_code(const ir::Model& model) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  std::string lines;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (!ir::is_constant(model, tensor_of(model, graph.inputs[i]))) continue;
+    lines += fmt::format("    if (i == {}) continue;  // its value stands in the model\n", i);
+  }
+  return lines;
+}
+
 std::string model_code(const ProjectOptions& options) {
   if (options.embeds_model) return "  const uint8_t* model = kModelData;";
   return fmt::format(
@@ -151,22 +193,6 @@ std::string model_code(const ProjectOptions& options) {
       "  }}\n"
       "  const uint8_t* model = file.data();",
       options.name, options.name);
-}
-
-std::string c_string(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += static_cast<unsigned char>(c) < 32 ? ' ' : c;
-  }
-  return result + "\"";
-}
-
-std::string labels_code(const std::vector<std::string>& labels) {
-  if (labels.empty()) return "\"\"";
-  std::vector<std::string> quoted;
-  for (const std::string& label : labels) quoted.push_back(c_string(label));
-  return fmt::format("\n    {}", fmt::join(quoted, ",\n    "));
 }
 
 }  // namespace
@@ -198,21 +224,20 @@ Result<std::string> project_main(const ir::Model& model, const Assessment& asses
   const std::string pixels = is_picture(input) ? pixel_tables(input, options) : "";
   const std::vector<std::pair<std::string, std::string>> values = {
       {"INCLUDES", std::string(is_coral ? kCoralIncludes : kTflmIncludes)},
-      {"CAMERA", std::string(options.embeds_model ? "#include \"model_data.h\"\n" : "") +
-                     (has_camera ? "#include \"libs/camera/camera.h\"\n" : "")},
+      {"MODEL_HEADER", options.embeds_model ? "#include \"model_data.h\"\n" : ""},
+      {"SDK_HEADERS", sdk_headers(model, has_camera)},
       {"INCLUDE", "#include"},
       {"FILE", fmt::format("{}.tflite", options.name)},
       {"ARENA", fmt::format("{}", *arena)},
       {"ARENA_ROUND", fmt::format("{}", (*arena + kArenaStep - 1) / kArenaStep * kArenaStep)},
       {"ARENA_DEFINITION", is_coral ? "STATIC_TENSOR_ARENA_IN_SDRAM(tensor_arena, kTensorArenaSize);"
                                     : "alignas(16) uint8_t tensor_arena[kTensorArenaSize];"},
-      {"LABELS", labels_code(options.labels)},
-      {"LABEL_COUNT", fmt::format("{}", options.labels.size())},
       {"PIXELS", pixels},
-      {"RESULTS", results_code(model, task_of(model))},
+      {"RESULTS", results_code(model, task_of(model), options.labels)},
       {"MODEL", model_code(options)},
       {"INTERPRETER", interpreter_code(model, is_coral)},
       {"LOOP", std::string(has_camera ? kCameraLoop : kOtherLoop)},
+      {"STORED", stored_inputs_code(model)},
       {"PICTURE", pixels.empty() ? "" : "// A picture: input[i] = kPixelCodes[channel][pixel], channels last.\n"},
       {"HEIGHT", fmt::format("{}", has_camera ? input.shape[1] : 0)},
       {"WIDTH", fmt::format("{}", has_camera ? input.shape[2] : 0)},

@@ -7,6 +7,13 @@
 
 namespace reef::micro {
 
+inline constexpr std::string_view kLabels = R"(// Names of classes, as in labels.txt.
+constexpr const char* kLabels[] = {@LABELS@};
+constexpr int kLabelCount = @LABEL_COUNT@;
+
+const char* LabelOf(int number) { return number >= 0 && number < kLabelCount ? kLabels[number] : ""; }
+)";
+
 inline constexpr std::string_view kPrintClasses = R"(
 // The classes with the highest scores.
 void PrintResults(tflite::MicroInterpreter& interpreter) {
@@ -74,12 +81,6 @@ namespace {
 
 constexpr int kTensorArenaSize = @ARENA_ROUND@;
 @ARENA_DEFINITION@
-
-// Names of classes, as in labels.txt.
-constexpr const char* kLabels[] = {@LABELS@};
-constexpr int kLabelCount = @LABEL_COUNT@;
-
-const char* LabelOf(int number) { return number >= 0 && number < kLabelCount ? kLabels[number] : ""; }
 
 @PIXELS@@RESULTS@)";
 
@@ -161,7 +162,7 @@ inline constexpr std::string_view kFill = R"(
   if (is_done) return false;
   is_done = true;
   for (size_t i = 0; i < interpreter.inputs_size(); ++i) {
-    TfLiteTensor* input = interpreter.input(i);
+@STORED@    TfLiteTensor* input = interpreter.input(i);
     for (size_t k = 0; k < input->bytes; ++k) input->data.raw[k] = 0;
   }
   return true;
@@ -197,11 +198,7 @@ inline constexpr std::string_view kCoralIncludes = R"(@INCLUDE@ <cstdint>
 @INCLUDE@ <cstdio>
 @INCLUDE@ <vector>
 
-@CAMERA@@INCLUDE@ "libs/base/filesystem.h"
-@INCLUDE@ "libs/tensorflow/utils.h"
-@INCLUDE@ "libs/tpu/edgetpu_manager.h"
-@INCLUDE@ "libs/tpu/edgetpu_op.h"
-@INCLUDE@ "third_party/freertos_kernel/include/FreeRTOS.h"
+@MODEL_HEADER@@SDK_HEADERS@@INCLUDE@ "third_party/freertos_kernel/include/FreeRTOS.h"
 @INCLUDE@ "third_party/freertos_kernel/include/task.h"
 @INCLUDE@ "third_party/tflite-micro/tensorflow/lite/micro/micro_error_reporter.h"
 @INCLUDE@ "third_party/tflite-micro/tensorflow/lite/micro/micro_interpreter.h"

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/describe.h"
 #include "micro/rule.h"
 
 namespace reef::micro {
@@ -96,7 +97,7 @@ Particulars without_elements(const OpView& view) {
     if (is_empty(view.output(i))) return fmt::format("output {} has no elements", i);
   }
   const std::string& type = view.op().type;
-  const bool needs_operand = type == "FULLY_CONNECTED" || (type == "MEAN" && view.type() == DataType::kFloat32);
+  const bool needs_operand = type == "FULLY_CONNECTED" || type == "MEAN";
   if (needs_operand && (is_empty(view.input(0)) || is_empty(view.input(1)))) return "an operand has no elements";
   return std::nullopt;
 }
@@ -161,12 +162,10 @@ Particulars unquantized(const OpView& view) {
   if (view.type() != DataType::kInt16 || view.output(0) == nullptr || view.output(0)->quantization.is_quantized()) {
     return std::nullopt;
   }
-  static constexpr std::string_view kNeedScales[] = {"ADD", "SUB", "MUL", "GREATER"};
-  if (std::find(std::begin(kNeedScales), std::end(kNeedScales), view.op().type) == std::end(kNeedScales) &&
-      view.op().type.find("GREATER") == std::string::npos) {
+  static constexpr std::string_view kNeedScales[] = {"ADD", "SUB", "MUL"};
+  if (std::find(std::begin(kNeedScales), std::end(kNeedScales), view.op().type) == std::end(kNeedScales)) {
     return std::nullopt;
   }
-  if (view.op().type == "GREATER" && view.input(0)->quantization.is_quantized()) return std::nullopt;
   return "int16 tensors without scales";
 }
 
@@ -190,7 +189,20 @@ Particulars lstm_form(const OpView& view) {
   for (const std::size_t i : {20, 21, 22, 23}) {
     if (has_input(view, i)) return "it normalizes its layers";
   }
+  for (const std::int32_t index : view.op().intermediates) {
+    if (index < 0) continue;
+    const Tensor& scales = view.graph().tensors[static_cast<std::size_t>(index)];
+    if (elements_of(scales) == 0) continue;
+    return fmt::format("'{}', which only carries scales, has shape {}; it must be empty",
+                       ir::describe_name(scales.name), scales.shape.to_string());
+  }
   return std::nullopt;
+}
+
+// An operand that is listed and left out (-1) counts as there, and the runtime looks at it.
+Particulars absent_bias(const OpView& view) {
+  if (view.op().type != "DEPTHWISE_CONV_2D" || view.op().inputs.size() <= 2 || has_input(view, 2)) return std::nullopt;
+  return "its bias is listed as absent";
 }
 
 Particulars svdf_bias(const OpView& view) {
@@ -200,22 +212,11 @@ Particulars svdf_bias(const OpView& view) {
 
 // ---- Where it computes something else ----
 
-// [1, 1, 3] and [3]: element by element all the same.
-bool differ_in_leading_ones(const ir::Tensor& a, const ir::Tensor& b) {
-  const auto& longer = a.shape.rank() >= b.shape.rank() ? a.shape.dims() : b.shape.dims();
-  const auto& shorter = a.shape.rank() >= b.shape.rank() ? b.shape.dims() : a.shape.dims();
-  const auto more = static_cast<std::ptrdiff_t>(longer.size() - shorter.size());
-  return std::all_of(longer.begin(), longer.begin() + more, [](auto size) { return size == 1; }) &&
-         std::equal(longer.begin() + more, longer.end(), shorter.begin());
-}
-
-Particulars plain_sum(const OpView& view) {
+Particulars ignored_activation(const OpView& view) {
   if (view.op().type != "ADD" || view.type() != DataType::kInt32) return std::nullopt;
-  if (view.input(0) == nullptr || view.input(1) == nullptr || view.input(0)->shape == view.input(1)->shape) {
-    return std::nullopt;
-  }
-  if (view.input(0)->shape.rank() == 0 || differ_in_leading_ones(*view.input(0), *view.input(1))) return std::nullopt;
-  return "int32 operands of different shapes";
+  const std::string_view activation = view.attributes().get_enum("fused_activation_function", "NONE");
+  if (activation == "NONE") return std::nullopt;
+  return fmt::format("it leaves out the {} behind a sum of int32", activation);
 }
 
 Particulars clipped_otherwise(const OpView& view) {
@@ -228,19 +229,6 @@ Particulars rescaled_magnitude(const OpView& view) {
   if (view.op().type != "ABS" || !is_integer(view.type())) return std::nullopt;
   if (quantized_alike(view.input(0), view.output(0))) return std::nullopt;
   return "operand and result have different scales, between which it rounds otherwise";
-}
-
-Particulars weight_offset(const OpView& view) {
-  if (view.op().type != "FULLY_CONNECTED" || !is_integer(view.type()) || view.input(1) == nullptr) return std::nullopt;
-  const Tensor& weights = *view.input(1);
-  if (zero_point(weights) == -128) return "weights have zero point -128";
-  if (view.type() != DataType::kInt16) return std::nullopt;
-  const Tensor* bias = view.input(2);
-  if (bias == nullptr) return "int16 activations without a bias";
-  if (bias->type == DataType::kInt64 && weights.quantization.is_per_axis()) {
-    return "int16 activations with an int64 bias and scales for each channel";
-  }
-  return std::nullopt;
 }
 
 Particulars padded_blocks(const OpView& view) {
@@ -262,6 +250,7 @@ Particulars tanh_scale(const OpView& view) {
 Particulars int16_kernels(const OpView& view) {
   const std::string& type = view.op().type;
   if (type == "RSQRT" && view.type() == DataType::kInt16) return "int16";
+  if (type == "GREATER" && view.type() == DataType::kInt16) return "int16, whose scales it takes for zero";
   const auto is_power_of_two = [](const Tensor* tensor) {
     int exponent = 0;
     return tensor != nullptr && tensor->quantization.scale.size() == 1 &&
@@ -273,7 +262,9 @@ Particulars int16_kernels(const OpView& view) {
   }
   if (type == "TRANSPOSE_CONV" && view.input(2) != nullptr && view.input(2)->type == DataType::kInt16) {
     const Tensor* bias = view.input(3);
-    if (bias == nullptr || bias->type == DataType::kInt32) return "int16 activations with an int32 bias or none";
+    const bool sums_32_bits = bias != nullptr ? bias->type == DataType::kInt32
+                                              : view.attributes().get_enum("quantized_bias_type", "") == "INT32";
+    if (sums_32_bits) return "int16 activations that TFLite sums in 32 bits, as their bias says";
   }
   if (type == "MUL" && view.type() == DataType::kInt16 && view.output(0) != nullptr &&
       view.output(0)->type == DataType::kUInt8) {
@@ -328,12 +319,13 @@ constexpr Rule kRules[] = {
     {"int16-scales", "TFLite Micro needs scales here", kNear, unquantized},
     {"int4-weights", "TFLite Micro has no such kernel", kNear, small_weights},
     {"lstm-form", "TFLite Micro has only the plain LSTM", kNear, lstm_form},
+    {"absent-bias", "TFLite Micro ends with a fault here", "Give the layer a bias of zeros.", absent_bias},
     {"svdf-bias", "TFLite Micro ends with a fault here", "Give the layer a bias of zeros.", svdf_bias},
     {"scale-range", "TFLite Micro stops itself here", kNear, scale_range},
-    {"int32-sum", "TFLite Micro computes something else than TFLite", kNear, plain_sum},
+    {"int32-activation", "TFLite Micro computes something else than TFLite", "Make the activation a layer of its own.",
+     ignored_activation},
     {"relu6-scales", "TFLite Micro computes something else than TFLite", kRequantize, clipped_otherwise},
     {"abs-scales", "TFLite Micro computes something else than TFLite", kRequantize, rescaled_magnitude},
-    {"weights-zero-point", "TFLite Micro computes something else than TFLite", kRequantize, weight_offset},
     {"padded-blocks", "TFLite Micro computes something else than TFLite", "Use PAD before SPACE_TO_BATCH_ND.",
      padded_blocks},
     {"tanh-scale", "TFLite Micro computes something else than TFLite", kRequantize, tanh_scale},

@@ -113,6 +113,10 @@ nlohmann::ordered_json micro_json(std::string_view file, const ir::Model& model,
                               {"limit", use.limit},
                               {"exact", use.is_exact}});
   }
+  json["rounding"] = Json::array();
+  for (const micro::RoundedOp& op : assessment.rounding) {
+    json["rounding"].push_back({{"subgraph", op.subgraph}, {"op", op.op}, {"as", op.as}});
+  }
   json["cortex_m7_us_estimated"] = assessment.cpu_us;
   json["notes"] = assessment.notes;
   return json;

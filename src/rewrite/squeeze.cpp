@@ -6,11 +6,17 @@
 namespace reef::rewrite {
 namespace {
 
+// 8-bit tensors of one scale; others, which runtimes without all of TFLite's types may want so, with all they have.
+bool keeps_values(const GraphEdit& edit, std::int32_t x, std::int32_t y) {
+  if (ir::is_integer_8(edit.tensor(x).type)) return edit.affine(x) && edit.same_quantization(x, y);
+  return edit.tensor(x).type == edit.tensor(y).type && edit.tensor(x).quantization == edit.tensor(y).quantization;
+}
+
 bool at(GraphEdit& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if ((op.type != "SQUEEZE" && op.type != "EXPAND_DIMS") || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
-  if (!edit.affine(x) || !edit.same_quantization(x, y) || edit.fits(index)) return false;
+  if (!keeps_values(edit, x, y) || edit.fits(index)) return false;
   if (edit.shape(x).elements() != edit.shape(y).elements()) return false;
   OpList list(edit, edit.tensor(y).name);
   list.reshape(x, edit.shape(y), y);

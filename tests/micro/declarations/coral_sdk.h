@@ -20,6 +20,8 @@ class EdgeTpuManager {
   static EdgeTpuManager* GetSingleton() { return nullptr; }
   std::shared_ptr<EdgeTpuContext> OpenDevice() { return nullptr; }
 };
+inline constexpr char kPosenetDecoderOp[] = "PosenetDecoderOp";
+inline TfLiteRegistration* RegisterPosenetDecoderOp() { return nullptr; }
 inline constexpr char kCustomOp[] = "edgetpu-custom-op";
 inline TfLiteRegistration* RegisterCustomOp() { return nullptr; }
 enum class CameraFormat { kRgb, kY8 };
