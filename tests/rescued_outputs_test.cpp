@@ -88,6 +88,35 @@ TEST(RescuedOutputs, ValuesThatNoScaleHoldsStayFloat) {
   EXPECT_NE(quantize(model, &kSound, options).status().message().find("would get scale"), std::string::npos);
 }
 
+// Two sums that integers compute coarsely, with a layer before them. `layer_behind`: with another one behind.
+ir::Model coarse_sums(bool layer_behind) {
+  Maker make;
+  const int x = make.dense(make.input({1, 32}), 16);
+  const int far = make.binary("ADD", x, make.number(60));
+  const int back = make.binary("ADD", far, make.number(-60));
+  return make.finish({layer_behind ? make.dense(back, 8) : back});
+}
+
+// A gain of some decibels is not worth all layers behind an operator, which would stay on the CPU.
+TEST(RescuedOutputs, OperatorsBetweenLayersStayInIntegersWhileTheResultIsGood) {
+  QuantizeOptions options;
+  options.rewrite = options.equalize = options.correct_biases = Choice::kOff;
+  const auto usual = quantize(coarse_sums(true), &kSound, options);
+  ASSERT_TRUE(usual.ok()) << usual.status().message();
+  EXPECT_GE(usual->error->mean_sqnr_db, 15);
+  EXPECT_LT(usual->error->mean_sqnr_db, 30);
+  EXPECT_TRUE(usual->float_ops.empty());
+  options.keep_sensitive_float = Choice::kOn;
+  const auto wanted = quantize(coarse_sums(true), &kSound, options);
+  ASSERT_TRUE(wanted.ok()) << wanted.status().message();
+  EXPECT_EQ(wanted->float_ops.size(), 2u);
+  EXPECT_GE(wanted->error->mean_sqnr_db, usual->error->mean_sqnr_db + 3);
+  options.keep_sensitive_float = Choice::kAutomatic;
+  const auto at_the_end = quantize(coarse_sums(false), &kSound, options);
+  ASSERT_TRUE(at_the_end.ok()) << at_the_end.status().message();
+  EXPECT_EQ(at_the_end->float_ops.size(), 2u);
+}
+
 TEST(RescuedOutputs, TheVerdictSaysWhatIsLost) {
   QuantizeOptions options;
   options.keep_sensitive_float = Choice::kOff;

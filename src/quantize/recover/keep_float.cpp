@@ -4,6 +4,9 @@
 // Candidates are kinds of operators (all of one type) and normalizations: the operators between a mean and the division
 // by a standard deviation, whose values span orders of magnitude and which help only together. What is kept is then
 // narrowed: operators of the candidate return to integers one after the other where that costs little.
+//
+// An operator between two layers is another matter than one at the end: in float it cuts the model for an Edge TPU, and
+// every layer behind it stays on the CPU. Such ones are tried only where the result would be of little use without.
 #include <algorithm>
 #include <map>
 
@@ -20,8 +23,49 @@ constexpr double kGoodEnoughDb = 30;       // above, nothing is looked for
 constexpr double kNarrowingLossDb = 0.5;   // what an operator's return to integers may cost
 constexpr std::size_t kMostNarrowed = 24;  // operators tried one by one
 constexpr int kRounds = 2;
+constexpr double kPoorDb = 15;              // below, float operators may stand between layers
+constexpr double kPoorAgreement = 0.9;      // or with less of this: same classes, scores kept
+constexpr std::size_t kEnoughSamples = 20;  // for that share to mean something
 
-std::vector<FloatCandidate> candidates(const State& state) {
+bool is_poor(const Session& session) {
+  const OutputError& error = session.best_error();
+  const auto is_low = [](double share) { return share >= 0 && share < kPoorAgreement; };
+  const bool shares_count = session.measured().size() >= kEnoughSamples;
+  return error.mean_sqnr_db < kPoorDb || (shares_count && (is_low(error.top1_agreement) || is_low(error.kept_scores)));
+}
+
+// By operator: integer layers with weights come before it as well as after it.
+std::vector<bool> between_layers(const State& state) {
+  const ir::Subgraph& graph = state.model->subgraphs[0];
+  const auto is_layer = [&](std::size_t op) {
+    const Decision& decision = state.plan.decisions[op];
+    return decision.treatment == Treatment::kInteger && decision.rule->kind == RuleKind::kWeighted;
+  };
+  std::vector<bool> follows(graph.tensors.size(), false), leads(graph.tensors.size(), false);  // a layer; by tensor
+  const auto any_of = [](const std::vector<std::int32_t>& tensors, const std::vector<bool>& marked) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](auto t) { return t >= 0 && marked[static_cast<std::size_t>(t)]; });
+  };
+  const auto mark = [](const std::vector<std::int32_t>& tensors, std::vector<bool>& marked) {
+    for (const std::int32_t t : tensors) {
+      if (t >= 0) marked[static_cast<std::size_t>(t)] = true;
+    }
+  };
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const ir::Operator& op = graph.operators[i];
+    if (is_layer(i) || any_of(op.inputs, follows)) mark(op.outputs, follows);
+  }
+  std::vector<bool> result(graph.operators.size(), false);
+  for (std::size_t i = graph.operators.size(); i-- > 0;) {
+    const ir::Operator& op = graph.operators[i];
+    result[i] = any_of(op.inputs, follows) && any_of(op.outputs, leads);
+    if (is_layer(i) || any_of(op.outputs, leads)) mark(op.inputs, leads);
+  }
+  return result;
+}
+
+// `anywhere`: also operators between layers.
+std::vector<FloatCandidate> candidates(const State& state, bool anywhere) {
   std::map<std::string, std::vector<std::int32_t>> by_type;
   for (std::size_t i = 0; i < state.plan.decisions.size(); ++i) {
     const Decision& decision = state.plan.decisions[i];
@@ -35,6 +79,12 @@ std::vector<FloatCandidate> candidates(const State& state) {
     result.push_back({"normalizations", std::move(ops)});
   }
   for (auto& [type, ops] : by_type) result.push_back({type, std::move(ops)});
+  if (anywhere) return result;
+  const std::vector<bool> is_between = between_layers(state);
+  for (FloatCandidate& candidate : result) {
+    std::erase_if(candidate.ops, [&](std::int32_t op) { return is_between[static_cast<std::size_t>(op)]; });
+  }
+  std::erase_if(result, [](const FloatCandidate& candidate) { return candidate.ops.empty(); });
   return result;
 }
 
@@ -58,7 +108,8 @@ Status keep_sensitive_float(Session& session) {
     const double before = session.best_error().mean_sqnr_db;
     double best_gain = kLargeGainDb;
     const FloatCandidate* best = nullptr;
-    const std::vector<FloatCandidate> all = candidates(session.best());
+    const bool anywhere = is_poor(session) || session.options().keep_sensitive_float == Choice::kOn;
+    const std::vector<FloatCandidate> all = candidates(session.best(), anywhere);
     for (const FloatCandidate& candidate : all) {
       const State state = with_float(session.best(), candidate.ops, session.options());
       REEF_ASSIGN_OR_RETURN(const OutputError error, session.measure(state));
