@@ -67,6 +67,7 @@ Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {
                "there is no Edge TPU runtime {}; versions are {} to {}", flags.runtime, ops::kOldestRuntime,
                ops::kNewestRuntime);
   options.costs.link = chip::link_profiles().data();
+  options.host_is_assumed = flags.link.empty();
   if (!flags.link.empty()) options.costs.link = chip::find_link(flags.link);
   REEF_REQUIRE(options.costs.link != nullptr, "there is no link '{}'; there are {}", flags.link, link_names());
   REEF_RETURN_IF_ERROR(check_rewrites(flags.rewrite));

@@ -24,6 +24,9 @@ struct PlanOptions {
   partition::CostOptions costs;
   partition::PartitionOptions partition;
   bool all_rewrites = false;  // rewrites are made also where they are predicted to cost time (make_faster_plan)
+  // Nobody said which host it is: costs.link is an assumption. The host may as well be a slow one, beside which the
+  // chip is worth more (make_faster_plan).
+  bool host_is_assumed = true;
   Budget budget = {};
   // Which operators the runtime beside the chip has, where it is not all of TFLite (--target micro): what neither has
   // is rewritten to what one of them has. Empty: the runtime has everything.
@@ -44,7 +47,9 @@ struct Plan {
 Result<Plan> make_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options);
 
 // The same, but without rewrites where these are predicted to make the model slower by more than the prediction is
-// worth; a note then says so. Rewrites that `options` name, and those of a model that has nothing for the chip without
+// worth, parameters that are sent with every inference aside; a note then says so. Where the host is only assumed, they
+// must make it slower on a Raspberry Pi 4 as well: a file whose work stays on the CPU because that of a desktop is fast
+// would be useless there. Rewrites that `options` name, and those of a model that has nothing for the chip without
 // them, are made in any case.
 Result<Plan> make_faster_plan(std::shared_ptr<const ir::Model> model, const PlanOptions& options);
 
