@@ -41,15 +41,16 @@ class DriverComparison : public ::testing::Test {
     pcie_ = std::move(*pcie);
   }
   void TearDown() override {
-    fmt::print("{} packages ran, {} of them served by reports of the stick\n", packages_, served_);
+    fmt::print("{} packages ran, {} of them served by reports of the stick; {} were refused\n", packages_, served_,
+               refused_);
     EXPECT_TRUE(usb_->notes().empty()) << usb_->notes().front();
     EXPECT_TRUE(pcie_->notes().empty()) << pcie_->notes().front();
   }
 
-  // Packages that the virtual device does not run are left out.
+  // A package that the virtual device does not run is named with the reason.
   void compare(const std::string& name, const darwinn::Package& package) {
     const auto loaded = device::LoadedPackage::load(package);
-    if (!loaded.ok()) return;
+    if (!loaded.ok()) return refuse(name, loaded.status());
     Tensors inputs;
     for (const darwinn::Layer& layer : (*loaded)->inputs()) {
       auto& input = inputs.emplace_back(static_cast<std::size_t>(device::tensor_bytes(layer)));
@@ -58,7 +59,7 @@ class DriverComparison : public ::testing::Test {
     const driver::Session::Inputs given(inputs.begin(), inputs.end());
     device::Device device;
     const auto expected = device.run(*loaded, given);
-    if (!expected.ok()) return;
+    if (!expected.ok()) return refuse(name, expected.status());
     ++packages_;
     const auto for_usb = driver::Model::load(package);
     ASSERT_TRUE(for_usb.ok()) << name << ": " << for_usb.status().message();
@@ -74,9 +75,13 @@ class DriverComparison : public ::testing::Test {
     EXPECT_TRUE(*over_pcie == *expected) << name << " over PCIe";
   }
 
-  int packages_ = 0, served_ = 0;
+  int packages_ = 0, served_ = 0, refused_ = 0;
 
  private:
+  void refuse(const std::string& name, const Status& reason) {
+    ++refused_;
+    fmt::print("{} is refused by the virtual device: {}\n", name, reason.message());
+  }
   static driver::StickOptions used_stick() {
     driver::StickOptions stick;
     stick.has_firmware = true;
@@ -97,6 +102,7 @@ TEST_F(DriverComparison, EveryCompiledFileOfTheCollection) {
     for (const darwinn::Package& package : packages_in(path)) compare(path, package);
   }
   EXPECT_GT(packages_, 50);
+  EXPECT_EQ(refused_, 0);
 }
 
 // Those that take seconds on the virtual device are left out unless REEF_ALL_WILD is set.

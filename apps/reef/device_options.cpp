@@ -26,7 +26,8 @@ void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_
           "--device", arguments.device,
           "Where the compiled part of an _edgetpu.tflite runs: cpu (nowhere), virtual (a virtual Edge TPU), usb, "
           "usb:1, pci:0 or a path of 'reef devices' (a real one), auto (a real one if there is one, else virtual; the "
-          "default)")
+          "default). Reef's driver is tested against the traffic of Google's runtime and logs of real sticks, not yet "
+          "on a stick")
       ->transform(is_device);
   if (has_clock) {
     command

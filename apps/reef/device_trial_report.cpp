@@ -82,9 +82,9 @@ Result<std::shared_ptr<driver::Attachment>> find_attachment(const std::string& w
   std::string why;
   for (const std::string& note : found.notes) why += "; " + note;
   return make_error(StatusCode::kNotFound,
-                    "there is no real Edge TPU '{}' here (there are: {}){}. `reef virtual-usb --ready -- reef devices "
+                    "there is no real Edge TPU{} here (there are: {}){}. `reef virtual-usb --ready -- reef devices "
                     "--test` tries the test on a virtual stick",
-                    word, names.empty() ? "none" : names, why);
+                    word == "auto" ? "" : " '" + word + "'", names.empty() ? "none" : names, why);
 }
 
 Status open_real(OpenDevice& device, const DeviceTestArguments& arguments) {
@@ -132,7 +132,9 @@ Status open_device(OpenDevice& device, const DeviceTestArguments& arguments) {
 // ---- What is said ----
 
 void print_finding(const compiler::TestFinding& finding) {
-  const std::string whose = finding.test->is_reefs_own ? " (only Reef generates this)" : "";
+  const std::string whose = finding.test->is_program()   ? " (a program by hand)"
+                            : finding.test->is_reefs_own ? " (only Reef generates this)"
+                                                         : "";
   if (!finding.failure.ok()) {
     print_text("{}  {}{}: {}. Rests on: {}\n", finding.was_tried ? "FAILED   " : "not tried", finding.test->name, whose,
                finding.failure.message(), finding.test->rests_on);

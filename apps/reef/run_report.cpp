@@ -234,8 +234,11 @@ void print_run_summary(const RunOptions& options, const RunOutcome& outcome) {
   }
   const bool is_cpu = !outcome.place.has_edge_tpu();
   if (is_cpu || outcome.place.device != nullptr) {
+    // The first inference on a device loads parameters, too.
+    const bool is_first = !is_cpu && options.bench == 0;
     summary.add(is_cpu ? "on the CPU" : "on the device",
-                fmt::format("{} (measured)", report::rate_text(1000 * outcome.bench.median_ms)));
+                fmt::format("{} (measured{})", report::rate_text(1000 * outcome.bench.median_ms),
+                            is_first ? ", the first inference: parameters were loaded; --bench 20 times others" : ""));
   }
   summary.add("picture", options.findings.draw);
   summary.add("trace", options.time.trace.empty() ? "" : options.time.trace + " (open it in ui.perfetto.dev)");

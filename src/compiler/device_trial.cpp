@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "compiler/code_generator.h"
+#include "compiler/trial_program.h"
 #include "execute/device/device.h"
 #include "execute/device/timeline.h"
 #include "ir/text.h"
@@ -23,8 +24,14 @@ namespace {
 constexpr std::array kTests = {
 #define DEVICE_TEST(name, is_reefs_own, rests_on, inputs, outputs, text) \
   DeviceTest{name, is_reefs_own, rests_on, inputs, outputs, text},
+#define DEVICE_PROGRAM(name, rests_on, output_bytes, idle_rows, text) \
+  DeviceTest{name, true, rests_on, {}, {}, text, output_bytes, idle_rows},
 #include "compiler/device_trials.def"
+
+// Behind the models: they do what no compiler does.
+#include "compiler/device_programs.def"
 #undef DEVICE_TEST
+#undef DEVICE_PROGRAM
 };
 
 constexpr int kInferences = 2;
@@ -71,6 +78,18 @@ Result<ir::Model> model_of(const DeviceTest& test) {
   fill_constants(model);
   REEF_RETURN_IF_ERROR(ir::verify(model));
   return model;
+}
+
+Result<darwinn::Package> compiled_package(const DeviceTest& test) {
+  REEF_ASSIGN_OR_RETURN(const ir::Model model, model_of(test));
+  PartProgram part{model, {}, {}, {}};
+  part.ops.resize(model.subgraphs[0].operators.size());
+  std::iota(part.ops.begin(), part.ops.end(), 0);
+  const ops::Dependencies::Border border = ops::Dependencies(model).border(part.ops);  // states are among both
+  part.inputs = border.inputs;
+  part.outputs = border.outputs;
+  part.caching_token = kFirstToken + static_cast<std::uint64_t>(&test - kTests.data());
+  return generate_code(part);
 }
 
 struct VirtualRun {
@@ -138,18 +157,10 @@ void compare(const std::vector<DeviceTensors>& expected, TestFinding& finding) {
 std::span<const DeviceTest> device_tests() { return kTests; }
 
 Result<PreparedTest> prepare_test(const DeviceTest& test) {
-  auto model = model_of(test);
-  if (!model.ok()) return model.status().in(fmt::format("the test \"{}\"", test.name));
   PreparedTest prepared;
   prepared.test = &test;
-  PartProgram part{*model, {}, {}, {}};
-  part.ops.resize(model->subgraphs[0].operators.size());
-  std::iota(part.ops.begin(), part.ops.end(), 0);
-  const ops::Dependencies::Border border = ops::Dependencies(*model).border(part.ops);  // states are among both
-  part.inputs = border.inputs;
-  part.outputs = border.outputs;
-  part.caching_token = kFirstToken + static_cast<std::uint64_t>(&test - kTests.data());
-  auto package = generate_code(part);
+  auto package =
+      test.is_program() ? trial_package(test.text, test.output_bytes, test.idle_rows) : compiled_package(test);
   if (!package.ok()) return package.status().in(fmt::format("the test \"{}\"", test.name));
   prepared.package = std::move(*package);
   REEF_ASSIGN_OR_RETURN(const auto loaded, device::LoadedPackage::load(prepared.package));

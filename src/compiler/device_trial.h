@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small models that tell whether an Edge TPU does what we believe: compiled here, run on the device and on the virtual
-// one, compared bit for bit (`reef devices --test`).
+// Small models, and programs in assembly for what models do not use, that tell whether an Edge TPU does what we
+// believe: compiled here, run on the device and on the virtual one, compared bit for bit (`reef devices --test`).
 //
 // What a test shows is found by running it on chips that are not as we believe, in one respect each
 // (execute/device/other_chip.h): one that fails, or gives other outputs, is one that the test tells from ours, so that
@@ -25,16 +25,19 @@ namespace reef::compiler {
 
 struct DeviceTest {
   std::string_view name;
-  bool is_reefs_own = false;  // no program of Google's does this
-  std::string_view rests_on;  // pages and facts, then words
-  std::string_view inputs, outputs, text;
+  bool is_reefs_own = false;               // no program of Google's does this
+  std::string_view rests_on;               // pages and facts, then words
+  std::string_view inputs, outputs, text;  // of a model; a program in assembly has neither inputs nor outputs
+  int output_bytes = 0, idle_rows = 0;     // of a program
+
+  bool is_program() const { return output_bytes > 0; }
 };
-// Of device_trials.def.
+// Of device_trials.def and device_programs.def.
 std::span<const DeviceTest> device_tests();
 
 using DeviceTensors = std::vector<std::vector<std::uint8_t>>;
 
-// A model of the list, compiled, with inputs and what the virtual device makes of them.
+// A model or program of the list, compiled, with inputs and what the virtual device makes of them.
 struct PreparedTest {
   const DeviceTest* test = nullptr;
   darwinn::Package package;

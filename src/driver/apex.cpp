@@ -205,17 +205,20 @@ class ApexDevice final : public PcieDevice {
 }  // namespace
 
 Status apex_permission_error(const std::string& path) {
-  return unsupported("there is no permission to use {}: join the group that owns it (usually apex), or run as root",
-                     path);
+  return unsupported(
+      "there is no permission to use {}: join the group that owns it (usually apex), or copy Reef's udev rule "
+      "(60-reef-edgetpu.rules) to /etc/udev/rules.d, or run as root",
+      path);
 }
 
 std::string apex_owner(const std::string& path, const std::string& devices, const std::string& proc) {
   std::ifstream file(devices + "/" + std::filesystem::path(path).filename().string() + "/device_owner");
   long owner = 0;
   if (!(file >> owner) || owner <= 0) return "";
-  std::string name = "unknown";
+  std::string name;
   std::ifstream comm(fmt::format("{}/{}/comm", proc, owner));
-  std::getline(comm, name);
+  // A process that just ends, or one of another container.
+  if (!std::getline(comm, name)) return fmt::format("process {}, which cannot be seen from here", owner);
   return fmt::format("{} (process {})", name, owner);
 }
 

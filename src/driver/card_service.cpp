@@ -284,6 +284,7 @@ bool CardService::write_page(std::uint64_t address, const std::uint8_t* from, st
 
 bool CardService::was_moved(pid_t process, ssize_t moved, std::size_t bytes) const {
   if (moved == static_cast<ssize_t>(bytes)) return true;
+  if (moved < 0 && errno == ESRCH) return false;  // it has ended; the card is reset when that is noticed
   if (!std::exchange(has_warned_, true)) {
     warn_(
         fmt::format("the virtual card cannot reach the memory of process {}: {} (the system has to allow "

@@ -278,8 +278,8 @@ Result<std::unique_ptr<UsbDevice>> LibusbBus::open(const std::string& path) {
           if (failure.ok()) opened = std::move(usable);
         } else if (error == number::kAccess) {
           failure = make_error(StatusCode::kUnsupported,
-                               "there is no permission to use {}: install Reef's udev rule "
-                               "(60-reef-edgetpu.rules) and plug the stick in again, or run as root",
+                               "there is no permission to use {}: copy Reef's udev rule (60-reef-edgetpu.rules) to "
+                               "/etc/udev/rules.d and plug the stick in again, or run as root",
                                file);
         } else {
           failure = transfer_error("opening " + file, {end_of_error(error), 0});

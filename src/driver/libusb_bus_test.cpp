@@ -222,8 +222,10 @@ TEST_F(LibusbBusTest, AFreshStickRuns) {
   const auto outputs = (*session)->run(*model, {input});
   ASSERT_TRUE(outputs.ok()) << outputs.status().message();
   EXPECT_EQ((*outputs)[0], testing::echo_output(input, 1));
-  EXPECT_EQ((*session)->notes().size(), 1u);
-  EXPECT_NE((*session)->notes()[0].find("unplugged"), std::string::npos) << (*session)->notes()[0];
+  const std::vector<std::string> notes = (*session)->notes();
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_NE(notes[0].find("unplugged"), std::string::npos) << notes[0];
+  EXPECT_EQ(notes[1], kRepeatedNote);
 }
 
 TEST_F(LibusbBusTest, MissingPermissionNamesTheRule) {

@@ -212,7 +212,11 @@ Result<PcieSession::Tensors> PcieSession::run(const std::shared_ptr<const Loaded
     padded.push_back(std::move(input));
   }
   Status status = run_once(model, padded, sent);
-  if (status.code() == StatusCode::kIoError) status = run_once(model, padded, sent);
+  if (status.code() == StatusCode::kIoError) {
+    status = run_once(model, padded, sent);
+    const Lock lock(mutex_);
+    if (status.ok()) note(std::string(kRepeatedNote));
+  }
   REEF_RETURN_IF_ERROR(status);
   Tensors outputs;
   for (std::size_t i = 0; i < sent.size(); ++i) {

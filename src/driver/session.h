@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -24,6 +25,9 @@ class LoadedModel {
  protected:
   LoadedModel() = default;
 };
+
+// Follows the notes on a failure where the second try went well.
+inline constexpr std::string_view kRepeatedNote = "the device was opened again and the inference repeated: all is well";
 
 class Session {
  public:

@@ -93,7 +93,7 @@ Status UsbLink::take_interrupt(std::span<const std::uint8_t> bytes) {
   if ((causes & (kPcieError | kSelfTest)) != 0) {
     return make_error(StatusCode::kIoError, "the device reports an error of its own: interrupt {:#x}", causes);
   }
-  if ((causes & kThermalWarning) != 0) warnings_.push_back("the device is hot");
+  if ((causes & kThermalWarning) != 0) warnings_.emplace_back("the device is hot");
   return ok_status();
 }
 

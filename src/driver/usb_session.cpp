@@ -405,7 +405,10 @@ Result<UsbSession::Tensors> UsbSession::run(const std::shared_ptr<const LoadedMo
     }
   }
   Status status = run_once(model, buffers);
-  if (status.code() == StatusCode::kIoError) status = run_once(model, buffers);
+  if (status.code() == StatusCode::kIoError) {
+    status = run_once(model, buffers);
+    if (status.ok()) note(std::string(kRepeatedNote));
+  }
   REEF_RETURN_IF_ERROR(status);
   Tensors outputs;
   for (std::size_t i = 0; i < executable.output_layers.size(); ++i) {

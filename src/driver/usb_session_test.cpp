@@ -413,7 +413,9 @@ TEST(UsbSession, TheNextRequestIsSentBeforeTheEndOfTheLastIsReported) {
   EXPECT_EQ(session->parameter_loads(), 1);
 }
 
-TEST(UsbSession, EightThreadsOnThreeSticks) {
+// Each thread goes from stick to stick, with two models. `when_open` is called when all sticks are open and nobody uses
+// them yet.
+void expect_eight_threads_on_three_sticks(unsigned inferences, const std::function<void(VirtualBus&)>& when_open) {
   const std::array<StickOptions, 3> sticks = {used_stick(), StickOptions(), used_stick()};
   VirtualBus bus(sticks);
   std::vector<std::unique_ptr<UsbSession>> sessions;
@@ -421,18 +423,35 @@ TEST(UsbSession, EightThreadsOnThreeSticks) {
     UsbSessionOptions options = with_firmware();
     options.path = fmt::format("1-{}", i + 1);
     sessions.push_back(must_open(bus, std::move(options)));
+    ASSERT_NE(sessions.back(), nullptr);
   }
+  when_open(bus);
   const auto a = must_load(echo_package(7, 4, 1)), b = must_load(echo_package(8, 4, 2));
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
-      for (unsigned i = 0; i < 10; ++i) {
+      for (unsigned i = 0; i < inferences; ++i) {
         const bool first = (t + i) % 2 == 0;
         expect_echo(*sessions[(t + i) % 3], first ? a : b, t * 16 + i, first ? 1 : 2);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(UsbSession, EightThreadsOnThreeSticks) {
+  expect_eight_threads_on_three_sticks(10, [](VirtualBus&) {});
+}
+
+// Every stick has its fault, early or late; it ends all requests under way there, and each of them is repeated.
+TEST_P(UsbFaults, AreSurvivedByEightThreadsOnThreeSticks) {
+  for (const std::int64_t at : {0, 2, 5, 11, 23, 47}) {
+    expect_eight_threads_on_three_sticks(3, [&](VirtualBus& bus) {
+      for (std::size_t i = 0; i < 3; ++i)
+        bus.stick(i).inject(GetParam().fault, bus.stick(i).operations() + at + static_cast<std::int64_t>(i));
+    });
+    ASSERT_FALSE(HasFailure()) << GetParam().name << " at operation " << at << " of the first inferences";
+  }
 }
 
 }  // namespace

@@ -41,3 +41,15 @@ for file in share/man/man1/reef.1 share/man/man1/reef-compile.1 share/bash-compl
 done
 "$folder/prefix/bin/reef" models | grep -q '^yolo ' || { echo "the installed program does not find its models"; exit 1; }
 "$folder/prefix/bin/reef" exec --show | grep -q "PYTHONPATH=$folder/prefix.*as_coral" || { echo "reef exec does not find its modules"; exit 1; }
+
+# Edge TPUs: the udev rule lies where udev looks, and is the one that the page quotes; virtual sticks need two libraries.
+rule="$folder/prefix/lib/udev/rules.d/60-reef-edgetpu.rules"
+[[ -s "$rule" ]] || { echo "the udev rule is not installed"; exit 1; }
+grep -v '^#' "$rule" | while IFS= read -r line; do
+  grep -qF -- "$line" "$source/docs/driver.md" || { echo "docs/driver.md does not have: $line"; exit 1; }
+done
+if udevadm verify --help >/dev/null 2>&1; then  # since systemd 254
+  udevadm verify "$rule" || { echo "udev does not take the rule"; exit 1; }
+fi
+"$folder/prefix/bin/reef" virtual-usb --ready -- "$folder/prefix/bin/reef" devices | grep -q '^:0 *usb:0 *USB 3 *running' ||
+  { echo "reef virtual-usb does not work where it is installed"; exit 1; }
