@@ -11,7 +11,7 @@ Result<ir::Model> compiled_extractor(const ir::Model& extractor, const std::stri
   CompileOptions options;
   options.models = {name + ".tflite"};
   options.write = false;
-  REEF_ASSIGN_OR_RETURN(options.in_memory[options.models[0]], tflite::write_bytes(extractor));
+  REEF_ASSIGN_OR_RETURN(options.in_memory[options.models[0]].file, tflite::write_bytes(extractor));
   const CompileResult compiled = compile(options);
   if (!compiled.ok()) {
     return invalid_input("the extractor of '{}' cannot be compiled: {}", name, compiled.refusals[0].explanation);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows the bytes of a compiled package through its programs.
 //
-// Runs the parameter-caching program and then the other one on a model of the chip that moves tags (machine.h), and
-// returns for each tensor op what it read. Nothing is assumed about the network.
+// The virtual device (execute/device) runs the parameter-caching program and then the other one, with zeros as inputs;
+// a recorder follows where every byte comes from (trace_recorder.h). The result says for each tensor op what it read.
+// Nothing is assumed about the network.
 //
-// How it is known that the model is right: with the same rules and real arithmetic, whole compiled networks give the
-// outputs of their source models; here, all programs of the collection run to their end and every tensor op reads what
-// the source model says (tests/zoo_retarget_test.cpp). No chip was used.
+// How it is known that this is right: the device gives the outputs of the source models (docs/device.md), and every
+// tensor op of every compiled file of the collection reads what the source model says (tests/zoo_retarget_test.cpp). No
+// chip was used.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +28,11 @@ struct DecodedExecutable {
 };
 Result<DecodedExecutable> decode_executable(const darwinn::Executable& executable);
 
-// More than the largest known network takes.
-inline constexpr std::int64_t kMaxFollowedSteps = std::int64_t{1} << 32;
+// Sixteen times what the largest known network takes.
+inline constexpr std::int64_t kMaxFollowedSteps = std::int64_t{1} << 31;
 
-// `caching` may be null. Fails where the programs do not run to their end, with the instruction they stop at.
-Result<Trace> follow(const DecodedExecutable* caching, const DecodedExecutable& execution,
-                     std::int64_t max_steps = kMaxFollowedSteps, const Budget& budget = {});
+// Fails where the device cannot run the package, with the instruction it stops at.
+Result<Trace> follow(const darwinn::Package& package, std::int64_t max_steps = kMaxFollowedSteps,
+                     const Budget& budget = {});
 
 }  // namespace reef::retarget

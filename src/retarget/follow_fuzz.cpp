@@ -18,12 +18,13 @@ using namespace reef;
 constexpr std::int64_t kSteps = 20000;
 
 void follow_bytes(const std::vector<std::uint8_t>& bytes) {
-  darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kStandAlone);
+  darwinn::Package package;
+  darwinn::Executable& executable =
+      package.executables.emplace_back(darwinn::new_executable(darwinn::ExecutableType::kStandAlone));
   executable.instruction_chunks.resize(1);
   executable.instruction_chunks[0].bitstream = Bytes(bytes);
   executable.parameters = Bytes(std::vector<std::uint8_t>(1024));
-  const auto decoded = retarget::decode_executable(executable);
-  if (decoded.ok()) static_cast<void>(retarget::follow(nullptr, *decoded, kSteps).ok());
+  static_cast<void>(retarget::follow(package, kSteps).ok());
 }
 
 void retarget_damaged(const std::uint8_t* edits, std::size_t size) {

@@ -15,6 +15,7 @@ using testing::ProgramBuilder;
 
 // Programs that send 8 bytes from narrow word 16 of tile 0 to the host at their end.
 void add_output(ProgramBuilder& b) {
+  b.ask_for(darwinn::BaseAddress::kOutput, "out", 8, isa::bundle::DescriptorTag::kOutput);
   b.fence();
   b.add(isa::Opcode::kNarrowToWide);
   b.nest(m::kToWideIn, 16, 2).nest(m::kToWideOut, 20, 1).set(m::kToWideLineLevel, 1);
@@ -28,15 +29,13 @@ void add_output(ProgramBuilder& b) {
 
 Result<Trace> follow_program(const ProgramBuilder& b, std::int64_t max_steps = 10000) {
   EXPECT_TRUE(b.status().ok()) << b.status().message();
-  darwinn::Executable executable = darwinn::new_executable(darwinn::ExecutableType::kStandAlone);
-  executable.instruction_chunks.resize(1);
-  executable.instruction_chunks[0].bitstream = Bytes(isa::encode(b.program()));
-  executable.output_layers = {testing::sample_layer("out", 1, 0, true)};
-  executable.dma_hints = darwinn::DmaHints();
-  executable.dma_hints->hints = {testing::sample_transfer(darwinn::BaseAddress::kOutput, "out", 8)};
-  const auto decoded = decode_executable(executable);
-  EXPECT_TRUE(decoded.ok());
-  return follow(nullptr, *decoded, max_steps);
+  darwinn::Package package;
+  darwinn::Executable& executable =
+      package.executables.emplace_back(darwinn::new_executable(darwinn::ExecutableType::kStandAlone));
+  executable.instruction_chunks = {b.chunk()};
+  const bool has_output = !executable.instruction_chunks[0].field_offsets.empty();
+  if (has_output) executable.output_layers = {testing::sample_layer("out", 1, 0, true)};
+  return follow(package, max_steps);
 }
 
 std::uint32_t fill(ProgramBuilder& b, std::uint32_t word, std::uint32_t value, int tiles = 1) {
@@ -99,7 +98,7 @@ TEST(Follow, WordsTravelOverTheMesh) {
   const auto trace = follow_program(b);
   ASSERT_TRUE(trace.ok()) << trace.status().message();
   EXPECT_EQ(trace->outputs[0].bytes[0], make_tag(Origin::kFill, data));
-  EXPECT_EQ(trace->outputs[0].bytes[4], 0u);  // nothing wrote the second word
+  EXPECT_EQ(trace->outputs[0].bytes[4], 0u);  // nothing wrote the second word, which is padding
 }
 
 TEST(Follow, ResamplingReadsAllItsPixels) {
@@ -126,6 +125,58 @@ TEST(Follow, ResamplingReadsAllItsPixels) {
   EXPECT_EQ(trace->tensor_ops[0].results, 16u);
 }
 
+// What a loop hands on from pass to pass is not recorded: the first pass alone says what an instruction is for.
+TEST(Follow, RecordsTheFirstPassOfALoop) {
+  ProgramBuilder b;
+  add_identity(b);
+  const std::uint32_t data = fill(b, 0, 0x12345678);
+  b.fence();
+  b.add(isa::Opcode::kRepeat);
+  b.set(isa::control::kRepeatCount, 3);
+  const std::size_t repeat = b.program().size() - 1;
+  const std::uint32_t op = add_elementwise(b, 2.0f);
+  b.fence();
+  b.add(isa::Opcode::kNarrowToWide);  // the result is the next pass's input
+  b.nest(m::kToWideIn, 16, 1).nest(m::kToWideOut, 40, 1).set(m::kToWideLineLevel, 1);
+  b.fence();
+  b.add(isa::Opcode::kWideToNarrow);
+  b.nest(m::kToNarrowIn, 40, 1).nest(m::kToNarrowOut, 0, 1).set(m::kToNarrowLineLevel, 1);
+  b.fence();
+  std::int32_t rows = 0;
+  for (std::size_t i = repeat + 1; i < b.program().size(); ++i) rows += b.program()[i].rows();
+  ASSERT_TRUE(b.at(repeat).set(isa::control::kRepeatRows, rows).ok());
+  add_output(b);
+  const auto trace = follow_program(b);
+  ASSERT_TRUE(trace.ok()) << trace.status().message();
+  ASSERT_EQ(trace->tensor_ops.size(), 1u);
+  EXPECT_EQ(trace->tensor_ops[0].input.fills, std::vector<std::uint32_t>{data});
+  EXPECT_TRUE(trace->tensor_ops[0].input.values.empty());
+  EXPECT_EQ(trace->tensor_ops[0].results, 1u);
+  EXPECT_EQ(trace->outputs[0].bytes[0], value_tag(op, 0));
+}
+
+// Old compilers compute softmax on the scalar core: what it sends belongs to what it took.
+TEST(Follow, BytesPassThroughTheScalarCore) {
+  ProgramBuilder b;
+  const std::uint32_t data = fill(b, 16, 7);
+  b.fence();
+  b.add(isa::Opcode::kNarrowToWide);
+  b.nest(m::kToWideIn, 16, 1).nest(m::kToWideOut, 20, 1).set(m::kToWideLineLevel, 1);
+  b.fence();
+  b.add(isa::Opcode::kRingSend);
+  b.nest(isa::ring::kSendIn, 20, 1).set(isa::ring::kToScalar, 1);
+  b.add(isa::Opcode::kOutfeed);
+  b.nest(isa::host_queues::kOutfeedOut, 5, 1);
+  b.ask_for(darwinn::BaseAddress::kOutput, "out", 8, isa::bundle::DescriptorTag::kOutput);
+  b.add_text("scalar_fence tiles=all drain=outfeed\nscalar r0 = load [5]\nscalar push r0\nscalar push r0\n");
+  const auto trace = follow_program(b);
+  ASSERT_TRUE(trace.ok()) << trace.status().message();
+  ASSERT_EQ(trace->outputs.size(), 1u);
+  EXPECT_EQ(trace->outputs[0].bytes[0], make_tag(Origin::kFill, data));
+  EXPECT_EQ(trace->outputs[0].bytes[3], make_tag(Origin::kFill, data));
+  EXPECT_EQ(trace->outputs[0].bytes[4], 0u);  // more than it took
+}
+
 TEST(Follow, SaysWhereAProgramStops) {
   ProgramBuilder b;
   b.add(isa::Opcode::kRingReceiveA);  // nobody sends
@@ -133,14 +184,14 @@ TEST(Follow, SaysWhereAProgramStops) {
   add_output(b);
   const auto trace = follow_program(b);
   ASSERT_FALSE(trace.ok());
-  EXPECT_NE(trace.status().message().find("instruction 0 (ring_receive_a) on tile 0"), std::string::npos)
-      << trace.status().message();
+  EXPECT_NE(trace.status().message().find("row 0 (ring_receive_a)"), std::string::npos) << trace.status().message();
+  EXPECT_NE(trace.status().message().find("tile 0"), std::string::npos) << trace.status().message();
 }
 
 TEST(Follow, LimitsSteps) {
   ProgramBuilder b;
   b.add(isa::Opcode::kMeshNorth);
-  b.nest(isa::mesh::kOut, 0, 60000).set(isa::mesh::kFill, 1);
+  b.nest(isa::mesh::kOut, 0, 40000).set(isa::mesh::kFill, 1);
   b.fence();
   EXPECT_TRUE(follow_program(b, 100000).ok());
   const auto trace = follow_program(b, 1000);
@@ -154,7 +205,7 @@ TEST(Follow, RefusesAddressesThatDoNotExist) {
   b.nest(isa::ring::kSendIn, 5000, 1).set(isa::ring::kToScalar, 1);
   const auto trace = follow_program(b);
   ASSERT_FALSE(trace.ok());
-  EXPECT_NE(trace.status().message().find("wide line 5000"), std::string::npos) << trace.status().message();
+  EXPECT_NE(trace.status().message().find("line 5000 of wide memory"), std::string::npos) << trace.status().message();
 }
 
 }  // namespace

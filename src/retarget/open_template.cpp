@@ -56,8 +56,7 @@ Result<Template> open_template(const darwinn::Package& package, std::int64_t max
   if (caching != nullptr) {
     REEF_ASSIGN_OR_RETURN(compiled.caching, decode_executable(*caching));
   }
-  auto trace = follow(compiled.caching ? &*compiled.caching : nullptr, compiled.execution,
-                      max_steps > 0 ? max_steps : kMaxFollowedSteps, budget);
+  auto trace = follow(package, max_steps > 0 ? max_steps : kMaxFollowedSteps, budget);
   if (!trace.ok()) return trace.status().in("the template's programs cannot be followed");
   compiled.trace = std::move(trace).value();
   return compiled;

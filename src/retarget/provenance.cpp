@@ -44,10 +44,8 @@ void Sources::add(Tag tag) {
     default:
       break;
   }
-  const bool is_value = tag_origin(tag) == Origin::kValue;
-  const Tag key = is_value ? value_tag(value_instruction(tag), 0) : tag;
-  if (key == last_) return;
-  last_ = key;
+  if (tag_family(tag) == last_) return;
+  last_ = tag_family(tag);
   switch (tag_origin(tag)) {
     case Origin::kInput:
       return insert_sorted(inputs, number);

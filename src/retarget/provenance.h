@@ -44,6 +44,10 @@ constexpr Tag value_tag(std::uint32_t instruction, int cell) {
 }
 constexpr std::uint32_t value_instruction(Tag tag) { return tag_number(tag) >> kCellBits; }
 constexpr int value_cell(Tag tag) { return static_cast<int>(tag & ((1u << kCellBits) - 1)); }
+// The same for all results of an instruction; other tags stand for themselves.
+constexpr Tag tag_family(Tag tag) {
+  return tag_origin(tag) == Origin::kValue ? value_tag(value_instruction(tag), 0) : tag;
+}
 
 // A set of byte offsets: half-open intervals, ascending and apart once `finish` has been called.
 class OffsetSet {

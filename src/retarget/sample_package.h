@@ -12,11 +12,13 @@
 #include "formats/darwinn/writer.h"
 #include "formats/tflite/writer.h"
 #include "ir/model.h"
+#include "isa/assembler.h"
 #include "isa/fence.h"
 #include "isa/host_queues.h"
 #include "isa/movers.h"
 #include "isa/program.h"
 #include "isa/ring.h"
+#include "isa/scalar.h"
 #include "isa/tensor_op.h"
 
 namespace reef::retarget::testing {
@@ -99,21 +101,54 @@ class ProgramBuilder {
     add(isa::Opcode::kTileFence);
     set(isa::tile_fence::kDrain, 0x3ff);
   }
+  // Asks the host for a transfer: a package says where the host is to write the buffer's address.
+  void ask_for(darwinn::BaseAddress base, std::string layer, int bytes, isa::bundle::DescriptorTag purpose) {
+    std::int32_t row = 0;
+    for (const isa::Instruction& instruction : program_) row += instruction.rows();
+    for (const darwinn::AddressHalf half : {darwinn::AddressHalf::kLower, darwinn::AddressHalf::kUpper}) {
+      darwinn::FieldOffset& field = fields_.emplace_back();
+      field.use->base = base;
+      field.use->name = layer;
+      field.use->half = half;
+      field.bit_offset = row++ * isa::kRowBits + isa::bundle::kAluOperand.bit;
+    }
+    add_text(
+        fmt::format("scalar r0 = mov 0\nscalar r1 = mov 0\nscalar dma.address_lo = r0\n"
+                    "scalar r2 = mov {} | dma.address_hi = r1\n"
+                    "scalar r3 = mov {} | dma.bytes = r2\n"
+                    "scalar dma.tag = r3\nscalar dma.issue\n",
+                    bytes, static_cast<int>(purpose)));
+  }
+  // Instructions in assembly language.
+  void add_text(const std::string& text) {
+    const auto more = isa::assemble(text);
+    keep(more.status());
+    if (more.ok()) program_.insert(program_.end(), more->begin(), more->end());
+  }
+  isa::Instruction& at(std::size_t index) { return program_[index]; }
   const isa::Program& program() const { return program_; }
   const Status& status() const { return status_; }
+  darwinn::InstructionChunk chunk() const {
+    darwinn::InstructionChunk chunk;
+    chunk.bitstream = Bytes(isa::encode(program_));
+    chunk.field_offsets = fields_;
+    return chunk;
+  }
 
  private:
   void keep(const Status& status) {
     if (status_.ok()) status_ = status;
   }
   isa::Program program_;
+  std::vector<darwinn::FieldOffset> fields_;
   Status status_;
 };
 
 // Two lines of 64 bytes, biases and weights, to lines 0 and 1 of tile 0.
-inline isa::Program sample_caching_program() {
+inline darwinn::InstructionChunk sample_caching_program() {
   namespace q = isa::host_queues;
   ProgramBuilder b;
+  b.ask_for(darwinn::BaseAddress::kParameter, "", 128, isa::bundle::DescriptorTag::kParameters);
   b.add(isa::Opcode::kInfeed);
   b.nest(q::kInfeedOut, 0, 2);
   b.add(isa::Opcode::kRingReceiveA);
@@ -121,14 +156,16 @@ inline isa::Program sample_caching_program() {
   b.add(isa::Opcode::kPop);
   b.nest(q::kPopIn, 0, 2).set(q::kPopLineWords, 16).set(q::kPopTiles, 1);
   b.fence();
-  return b.program();
+  return b.chunk();
 }
 
-inline isa::Program sample_execution_program(const darwinn::LayerRequantization& constants) {
+inline darwinn::InstructionChunk sample_execution_program(const darwinn::LayerRequantization& constants) {
   namespace q = isa::host_queues;
   namespace t = isa::tensor_op;
   namespace m = isa::movers;
   ProgramBuilder b;
+  b.ask_for(darwinn::BaseAddress::kInput, "in", 8, isa::bundle::DescriptorTag::kInput);
+  b.ask_for(darwinn::BaseAddress::kOutput, "out", 8, isa::bundle::DescriptorTag::kOutput);
   b.add(isa::Opcode::kInfeed);  // 8 bytes of input
   b.nest(q::kInfeedOut, 0, 1).set(q::kInfeedBuffer, 1);
   b.add(isa::Opcode::kRingReceiveA);
@@ -157,7 +194,7 @@ inline isa::Program sample_execution_program(const darwinn::LayerRequantization&
   b.add(isa::Opcode::kOutfeed);
   b.nest(q::kOutfeedOut, 0, 1).set(q::kOutfeedTarget, 1);
   b.fence();
-  return b.program();
+  return b.chunk();
 }
 
 inline darwinn::DmaHint sample_transfer(darwinn::BaseAddress base, std::string layer, int bytes) {
@@ -198,16 +235,14 @@ inline Result<std::vector<std::uint8_t>> sample_compiled(const SampleLayer& laye
                         darwinn::layer_requantization_of(model, graph, graph.operators[0], presence));
   darwinn::CustomOptions options;
   darwinn::Executable execution = darwinn::new_executable(darwinn::ExecutableType::kExecutionOnly);
-  execution.instruction_chunks.resize(1);
-  execution.instruction_chunks[0].bitstream = Bytes(isa::encode(sample_execution_program(constants)));
+  execution.instruction_chunks = {sample_execution_program(constants)};
   execution.input_layers = {sample_layer("in", layer.input_scale, layer.input_zero, false)};
   execution.output_layers = {sample_layer("out", layer.output_scale, layer.output_zero, true)};
   execution.dma_hints = darwinn::DmaHints();
   execution.dma_hints->hints = {sample_transfer(darwinn::BaseAddress::kInput, "in", 8),
                                 sample_transfer(darwinn::BaseAddress::kOutput, "out", 8)};
   darwinn::Executable caching = darwinn::new_executable(darwinn::ExecutableType::kParameterCaching);
-  caching.instruction_chunks.resize(1);
-  caching.instruction_chunks[0].bitstream = Bytes(isa::encode(sample_caching_program()));
+  caching.instruction_chunks = {sample_caching_program()};
   caching.parameters = Bytes(chunk);
   execution.parameter_caching_token = caching.parameter_caching_token = 0x1122334455667788;
   options.package.executables = {execution, caching};

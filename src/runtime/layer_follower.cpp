@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "execute/device/tensor_plan.h"
+#include "host/programs.h"
 
 namespace reef::runtime {
 namespace {
@@ -15,28 +16,11 @@ using device::kFillTag;
 using device::kNoTag;
 using device::NarrowMemory;
 using device::WideMemory;
-
-std::int64_t slot_at(const isa::TensorOperation& op, const isa::NestCursor& loops) {
-  std::int64_t slot = 0, size = 1;
-  for (int d = 0; d < op.loops.dims; ++d) {
-    if ((op.reduce_dims >> d & 1) != 0) continue;
-    slot += size * loops.index(d);
-    size *= op.loops.count[static_cast<std::size_t>(d)];
-  }
-  return slot;
-}
-
-int parameter_index(const isa::TensorOperation& op, int lane, int j) {
-  if (op.param_16) return op.products == 1 ? lane >> 1 : j;
-  return op.products == 4 ? j : (lane + j) & 3;
-}
+using host::BufferIndex;
 
 std::uint64_t all_cells(const isa::TensorOperation& op) {
   return op.cells >= chip::kCells ? ~std::uint64_t{0} : (std::uint64_t{1} << op.cells) - 1;
 }
-
-// Order of host buffers, as in device.cpp.
-constexpr std::size_t kParametersBuffer = 0, kFirstLayerBuffer = 2;
 
 }  // namespace
 
@@ -56,8 +40,9 @@ void LayerFollower::begins(const device::Program& program, const device::Chip& c
 
 Tag LayerFollower::tag_of_host_byte(const device::Program& /*program*/, std::size_t buffer,
                                     std::uint64_t offset) const {
-  if (buffer == kParametersBuffer) return is_execution_ ? rules_.streamed(offset) : rules_.cached(offset);
-  return buffer >= kFirstLayerBuffer && is_execution_ ? rules_.input(buffer - kFirstLayerBuffer, offset) : kNoTag;
+  if (buffer == BufferIndex::kParameters) return is_execution_ ? rules_.streamed(offset) : rules_.cached(offset);
+  return buffer >= BufferIndex::kFirstLayer && is_execution_ ? rules_.input(buffer - BufferIndex::kFirstLayer, offset)
+                                                             : kNoTag;
 }
 
 void LayerFollower::given(const std::vector<std::span<const std::uint8_t>>& inputs) {
@@ -69,22 +54,12 @@ void LayerFollower::started(const device::Tile* tile, int unit, const device::Ru
   TagFollower::started(tile, unit, run);
   if (tile == nullptr || unit != static_cast<int>(isa::Unit::kTensor)) return;
   Work& work = works_[static_cast<std::size_t>(tile->number)];
-  work = Work{};
-  const auto* op = std::get_if<isa::TensorOperation>(&run.operation->code);
+  work = Work{device::TensorWalk(*tile, run), nullptr, {}, {}};
+  const isa::TensorOperation* op = work.op;
   if (op == nullptr) return;
   static const Rule kNoRule;
   work.rule = is_execution_ ? rules_.rule(run.index) : nullptr;
   if (work.rule == nullptr) work.rule = &kNoRule;
-  work.op = op;
-  work.opcode = run.operation->opcode;
-  work.index = run.index;
-  const device::BufferPhases& phases = tile->units[static_cast<std::size_t>(unit)].phases;
-  work.loops = isa::NestCursor(op->loops, 0);
-  work.in = isa::NestCursor(op->in, phases.first);
-  work.param = isa::NestCursor(op->param, phases.second);
-  work.psum = isa::NestCursor(op->psum, 0);
-  work.out = isa::NestCursor(op->out, phases.out);
-  work.scaling_phase = phases.scaling;
   const auto slots = static_cast<std::size_t>(device::slots_of(*op, work.opcode));
   work.cells.resize(slots * static_cast<std::size_t>(op->cells));
   work.slots.assign(slots, SlotState{all_cells(*op), false, {}});
@@ -100,14 +75,12 @@ void LayerFollower::computed(const device::TensorMove& move) {
   Work& work = works_[static_cast<std::size_t>(move.tile->number)];
   if (work.rule == nullptr) return;
   const isa::TensorOperation& op = *work.op;
-  const bool is_resampling = work.opcode == isa::Opcode::kResample;
-  const bool reads_input = work.opcode == isa::Opcode::kMultiplyAdd || is_resampling;
   stored_.clear();
   while (!work.loops.done() && work.loops.position() < move.to) {
-    const auto number = static_cast<std::size_t>(work.slots.size() > 1 ? slot_at(op, work.loops) : 0);
+    const auto number = static_cast<std::size_t>(work.slots.size() > 1 ? device::slot_at(op, work.loops) : 0);
     CellState* cells = work.cells.data() + number * static_cast<std::size_t>(op.cells);
     SlotState& slot = work.slots[number];
-    const bool ends = isa::ends_result(op, work.opcode, work.loops, work.psum);
+    const bool ends = work.ends_result();
     step(*move.tile, work, cells, slot, ends);
     if (ends) {
       if (work.rule->kind == Rule::Kind::kLayer) finish_layer(work, cells, slot);
@@ -117,19 +90,16 @@ void LayerFollower::computed(const device::TensorMove& move) {
       slot.is_wrong = false;
       slot.of_constants.clear();
     }
-    work.loops.advance();
-    if (reads_input) work.in.advance();
-    if (!is_resampling) work.param.advance();
-    work.psum.advance();
+    work.advance();
   }
   keep(*move.tile, work);
 }
 
 void LayerFollower::step(const device::Tile& tile, Work& work, CellState* cells, SlotState& slot, bool ends) {
-  if (work.rule->kind == Rule::Kind::kUnknown || work.opcode == isa::Opcode::kResample) return;
+  if (work.rule->kind == Rule::Kind::kUnknown || work.resamples()) return;
   const std::int64_t bytes = work.op->products * (work.op->in_16 ? 2 : 1);
   if (!WideMemory::holds(work.param.address() >> 2)) return;
-  if (work.opcode == isa::Opcode::kMultiplyAdd && !NarrowMemory::holds_bytes(work.in.address(), bytes)) return;
+  if (work.multiplies() && !NarrowMemory::holds_bytes(work.in.address(), bytes)) return;
   if (work.rule->kind == Rule::Kind::kLayer) {
     step_layer(tile, work, cells, slot, ends);
   } else {
@@ -146,7 +116,7 @@ void LayerFollower::step_layer(const device::Tile& tile, Work& work, CellState* 
   const Tag* line_tags = line(tile, work.param.address() >> 2);
   const auto lane = static_cast<int>(work.param.address() & 3);
   for (int j = 0; j < op.products; ++j) {
-    const Tag* weights = line_tags + parameter_index(op, lane, j);
+    const Tag* weights = line_tags + device::parameter_index(op, lane, j);
     const std::uint64_t asked = ends ? all_cells(op) : slot.missing;
     if (asked != 0) locate_cells(work, cells, slot, asked, inputs[j], weights);
     check_first_cell(work, cells[0], slot, inputs[j], weights[0]);
@@ -213,12 +183,12 @@ void LayerFollower::step_by_cell(const device::Tile& tile, Work& work, CellState
   const auto lane = static_cast<int>(address & 3);
   const Tag* tags = line(tile, address >> 2);
   const std::uint8_t* bytes = tile.wide.line(address >> 2).bytes.data();
-  const bool reads_input = work.opcode == isa::Opcode::kMultiplyAdd;
+  const bool reads_input = work.multiplies();
   const int in_bytes = op.in_16 ? 2 : 1, param_bytes = op.param_16 ? 2 : 1;
   for (int j = 0; j < (work.opcode == isa::Opcode::kMaximum ? 1 : op.products); ++j) {
     const Tag input = reads_input ? narrow(tile)[work.in.address() + j * in_bytes] : kNoTag;
     const int index =
-        work.opcode == isa::Opcode::kMaximum ? (op.param_16 ? lane >> 1 : lane) : parameter_index(op, lane, j);
+        work.opcode == isa::Opcode::kMaximum ? (op.param_16 ? lane >> 1 : lane) : device::parameter_index(op, lane, j);
     for (int c = 0; c < op.cells; ++c) {
       const int at = 4 * c + param_bytes * index;
       const int value = op.param_16 ? bytes[at] | bytes[at + 1] << 8 : bytes[at];
@@ -275,20 +245,13 @@ void LayerFollower::emit(const device::Tile& tile, Work& work, CellState* cells)
     std::fill_n(line(tile, work.psum.address() >> 2), 4 * op.cells, kNoTag);
   }
   const bool is_kept = work.rule->tensor >= 0 && work.rule->kind != Rule::Kind::kUnknown && !op.out_16;
-  const std::int64_t begin = work.results * op.out_words, end = begin + op.out_words;
-  while (!work.out.done() && work.out.position() < end) {
-    const auto word = static_cast<std::size_t>(work.out.position() - begin);
-    const std::int64_t address = work.out.address();
-    if (NarrowMemory::holds_bytes(address, 4)) {
-      for (std::size_t k = 0; k < 4; ++k) {
-        const Tag tag = tags[4 * word + k];
-        narrow(tile)[address + static_cast<std::int64_t>(k)] = tag;
-        if (is_kept && tag != kNoTag) stored_.push_back({address + static_cast<std::int64_t>(k), tag});
-      }
+  work.store_result([&](std::int64_t word, std::int64_t words, std::int64_t address) {
+    std::copy_n(tags.begin() + 4 * word, 4 * words, narrow(tile) + address);
+    for (std::int64_t k = 0; is_kept && k < 4 * words; ++k) {
+      const Tag tag = tags[static_cast<std::size_t>(4 * word + k)];
+      if (tag != kNoTag) stored_.push_back({address + k, tag});
     }
-    work.out.advance();
-  }
-  ++work.results;
+  });
 }
 
 // What was stored in this call and is still there.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "execute/device/tag_follower.h"
+#include "execute/device/tensor_walk.h"
 #include "runtime/layer_rules.h"
 
 namespace reef::runtime {
@@ -62,14 +63,8 @@ class LayerFollower : public device::TagFollower {
     bool is_wrong = false;
     std::vector<std::int32_t> of_constants;  // weights of cell 0 that were multiplied with a constant
   };
-  struct Work {
+  struct Work : device::TensorWalk {
     const Rule* rule = nullptr;
-    const isa::TensorOperation* op = nullptr;
-    isa::Opcode opcode = isa::Opcode::kMultiplyAdd;
-    std::uint32_t index = 0;
-    isa::NestCursor loops, in, param, psum, out;
-    std::int64_t results = 0;
-    std::int64_t scaling_phase = 0;
     std::vector<CellState> cells;  // slots x cells
     std::vector<SlotState> slots;
   };

@@ -7,12 +7,12 @@
 #include "execute/device/device.h"
 #include "execute/device/memory.h"
 #include "execute/device/program.h"
+#include "host/programs.h"
 
 namespace reef::runtime {
 namespace {
 
 constexpr device::Tag kFirst = device::kFillTag + 1;  // the tag of instruction 0's results
-constexpr std::size_t kFirstLayerBuffer = 2;          // of the host's buffers: parameters and scratch come first
 
 std::int64_t instruction_of(const std::vector<device::Tag>& tags, std::int64_t byte) {
   const auto at = static_cast<std::size_t>(byte);
@@ -23,7 +23,7 @@ std::int64_t instruction_of(const std::vector<device::Tag>& tags, std::int64_t b
 
 std::vector<std::int64_t> ResultOrigins::origins(const darwinn::Layer& layer, std::size_t inputs,
                                                  std::size_t output) const {
-  const std::vector<device::Tag>& tags = written(kFirstLayerBuffer + inputs + output);
+  const std::vector<device::Tag>& tags = written(host::BufferIndex::kFirstLayer + inputs + output);
   const std::int64_t pixels = std::int64_t{layer.y_dim} * layer.x_dim;
   const std::int64_t depth = pixels == 0 ? 0 : device::tensor_bytes(layer) / pixels;  // bytes
   const std::int64_t element = layer.z_dim == 0 ? 1 : std::max<std::int64_t>(1, depth / layer.z_dim);
@@ -54,23 +54,17 @@ void ResultOrigins::begins(const device::Program& program, const device::Chip& c
 void ResultOrigins::started(const device::Tile* tile, int unit, const device::Running& run) {
   TagFollower::started(tile, unit, run);
   if (tile == nullptr || unit != static_cast<int>(isa::Unit::kTensor)) return;
-  Work& work = works_[static_cast<std::size_t>(tile->number)];
-  const auto* op = std::get_if<isa::TensorOperation>(&run.operation->code);
-  work.is_known = op != nullptr;
-  if (op == nullptr) return;
-  work.tag = kFirst + run.index;
-  work.out = isa::NestCursor(op->out, tile->units[static_cast<std::size_t>(unit)].phases.out);
+  works_[static_cast<std::size_t>(tile->number)] = device::TensorWalk(*tile, run);
 }
 
 void ResultOrigins::computed(const device::TensorMove& move) {
-  Work& work = works_[static_cast<std::size_t>(move.tile->number)];
-  if (!work.is_known) return;
-  while (!work.out.done() && work.out.position() < move.out_to) {
+  device::TensorWalk& work = works_[static_cast<std::size_t>(move.tile->number)];
+  if (work.op == nullptr) return;
+  for (; !work.out.done() && work.out.position() < move.out_to; work.out.advance()) {
     const std::int64_t address = work.out.address();
     if (device::NarrowMemory::holds_bytes(address, 4)) {
-      for (std::int64_t k = 0; k < 4; ++k) narrow(*move.tile)[address + k] = work.tag;
+      std::fill_n(narrow(*move.tile) + address, 4, kFirst + work.index);
     }
-    work.out.advance();
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "chip/machine.h"
 #include "execute/device/tag_follower.h"
+#include "execute/device/tensor_walk.h"
 #include "formats/darwinn/package.h"
 
 namespace reef::runtime {
@@ -29,12 +30,7 @@ class ResultOrigins : public device::TagFollower {
   device::Tag tag_of_host_byte(const device::Program&, std::size_t, std::uint64_t) const override {
     return device::kNoTag;
   }
-  struct Work {
-    bool is_known = false;
-    device::Tag tag = device::kNoTag;
-    isa::NestCursor out;
-  };
-  std::array<Work, chip::kTiles> works_;
+  std::array<device::TensorWalk, chip::kTiles> works_;
 };
 
 }  // namespace reef::runtime

@@ -41,10 +41,6 @@ void transpose(std::array<Tag, kLineBytes>& line, bool halves) {
 }  // namespace
 
 TagFollower::TagFollower() : tiles_(chip::kTiles) {
-  for (TileTags& tile : tiles_) {
-    tile.narrow.resize(chip::kNarrowBytes + kLineBytes);
-    tile.wide.resize(chip::kWideLines);
-  }
   for (std::size_t i = 0; i < fifos_.size(); ++i) fifos_[i].resize(kUnits[i] * kUnitBytes[i]);
 }
 
@@ -66,8 +62,7 @@ void TagFollower::begins(const Program& program, const Chip& /*chip*/) {
 }
 
 void TagFollower::executed(std::size_t /*index*/, const std::optional<HostRequest>& request, std::size_t pushed) {
-  // What the scalar core pushes it has computed itself.
-  if (pushed > 0) put(std::vector<Tag>(pushed).data(), pushed);
+  if (pushed > 0) put(tags_from_core(pushed).data(), pushed);
   if (!request || request->purpose == Purpose::kInterrupt) return;
   const HostMemory::Place place = HostMemory::place_of(request->address);
   const Transfer transfer{place.buffer, place.offset, request->bytes};
@@ -80,7 +75,14 @@ void TagFollower::executed(std::size_t /*index*/, const std::optional<HostReques
 }
 
 void TagFollower::started(const Tile* tile, int unit, const Running& /*run*/) {
-  if (tile == nullptr && unit == static_cast<int>(HostUnitId::kPop)) pending_.clear();
+  if (tile == nullptr) {
+    if (unit == static_cast<int>(HostUnitId::kPop)) pending_.clear();
+    return;
+  }
+  TileTags& tags = of(*tile);
+  if (!tags.narrow.empty()) return;
+  tags.narrow.resize(chip::kNarrowBytes + kLineBytes);
+  tags.wide.resize(chip::kWideLines);
 }
 
 void TagFollower::finished(const Tile* tile, int unit, const Running& /*run*/) {
@@ -93,7 +95,8 @@ void TagFollower::moved(const Move& move) {
   switch (move.kind) {
     case MoveKind::kLineSent: {
       const auto& op = std::get<isa::RingSend>(move.run->operation->code);
-      send_line(op.to_tiles, op.channel, op.to_scalar, of(*move.tile).wide[static_cast<std::size_t>(move.source)]);
+      send_line(op.to_tiles, op.channel, op.to_scalar,
+                std::make_shared<TagLine>(of(*move.tile).wide[static_cast<std::size_t>(move.source)]));
       break;
     }
     case MoveKind::kHeaderReceived:
@@ -110,6 +113,7 @@ void TagFollower::moved(const Move& move) {
       unpack_word(move);
       break;
     case MoveKind::kScalingLoaded:
+      load_scaling(move);
       break;
     case MoveKind::kWordSent:
     case MoveKind::kWordReceived:
@@ -127,7 +131,7 @@ void TagFollower::moved(const Move& move) {
   }
 }
 
-void TagFollower::send_line(std::uint16_t tiles, int channel, bool to_scalar, const TagLine& line) {
+void TagFollower::send_line(std::uint16_t tiles, int channel, bool to_scalar, const SentLine& line) {
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
     if ((tiles >> t & 1) != 0) tiles_[t].ring[static_cast<std::size_t>(channel)].push_back(line);
   }
@@ -137,7 +141,8 @@ void TagFollower::send_line(std::uint16_t tiles, int channel, bool to_scalar, co
 void TagFollower::receive_line(const Move& move) {
   const auto& op = std::get<isa::RingReceive>(move.run->operation->code);
   TileTags& tile = of(*move.tile);
-  tile.wide[static_cast<std::size_t>(move.target)] = take_front(tile.ring[static_cast<std::size_t>(op.channel)]);
+  const SentLine sent = take_front(tile.ring[static_cast<std::size_t>(op.channel)]);
+  tile.wide[static_cast<std::size_t>(move.target)] = sent == nullptr ? TagLine{} : *sent;
 }
 
 void TagFollower::pack_word(const Move& move) {
@@ -161,6 +166,13 @@ void TagFollower::unpack_word(const Move& move) {
   std::copy_n(from.begin() + 4 * move.line_word, 4, tile.narrow.begin() + 4 * move.target);
 }
 
+void TagFollower::load_scaling(const Move& move) {
+  constexpr std::ptrdiff_t kStep = chip::kScalingStepBytes;
+  TileTags& tile = of(*move.tile);
+  const TagLine& from = tile.wide[static_cast<std::size_t>(move.source)];
+  std::copy_n(from.begin() + kStep * move.line_word, kStep, tile.scaling.begin() + kStep * move.target);
+}
+
 void TagFollower::cross_mesh(const Move& move) {
   const auto& op = std::get<isa::Mesh>(move.run->operation->code);
   const auto direction = static_cast<std::size_t>(move.unit - static_cast<int>(isa::Unit::kMeshSouth));
@@ -174,7 +186,7 @@ void TagFollower::cross_mesh(const Move& move) {
     return;
   }
   if (op.fills) {
-    word.fill(kFillTag);
+    word.fill(tag_of_fill(*move.run));
   } else {
     word = take_front(tile.links[direction]);
   }
@@ -205,9 +217,9 @@ void TagFollower::pop(const Move& move) {
   const auto from = fifos_[fifo].begin() + move.source * static_cast<std::int64_t>(kUnitBytes[fifo]);
   pending_.insert(pending_.end(), from, from + static_cast<std::ptrdiff_t>(kUnitBytes[fifo]));
   for (std::int64_t sent = 0; sent < move.target; ++sent) {
-    TagLine line{};
+    auto line = std::make_shared<TagLine>();
     const auto part = static_cast<std::ptrdiff_t>(std::min(static_cast<std::size_t>(op.line_bytes), pending_.size()));
-    std::copy_n(pending_.begin(), part, line.begin());
+    std::copy_n(pending_.begin(), part, line->begin());
     pending_.erase(pending_.begin(), pending_.begin() + part);
     send_line(op.to_tiles, 0, false, line);
   }
@@ -216,11 +228,13 @@ void TagFollower::pop(const Move& move) {
 void TagFollower::outfeed(const Move& move) {
   const auto& op = std::get<isa::Outfeed>(move.run->operation->code);
   static constexpr TagLine kUnknown{};
-  const Tag* tags = (to_scalar_.empty() ? kUnknown : to_scalar_.front()).data() + to_scalar_byte_;
+  const Tag* tags = (to_scalar_.empty() ? kUnknown : *to_scalar_.front()).data() + to_scalar_byte_;
   if (op.unit_bytes == 8) {
     put(tags, 8);
   } else if (op.loop_back) {
     std::copy_n(tags, 4, fifos_[2].begin() + move.target % chip::kLoopBackBufferWords * 4);
+  } else {
+    taken_by_core({tags, 4});
   }
   to_scalar_byte_ += static_cast<std::size_t>(op.unit_bytes);
   if (to_scalar_byte_ < kLineBytes) return;

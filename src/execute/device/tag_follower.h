@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows bytes while a program runs: every byte that the chip holds has a tag, and tags move as the bytes do.
 //
-// What tags mean, where they begin and what arithmetic makes of them is for derived classes to say. 0 is the tag of
-// bytes of which nothing is known. Observes one device from its first run on: what moved before is not known.
+// Derived classes say what tags mean, where they begin and what arithmetic makes of them. 0 is the tag of bytes of
+// which nothing is known. A follower observes one device from its first run on: what moved before is not known.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "execute/device/chip.h"
@@ -17,7 +19,7 @@ namespace reef::device {
 
 using Tag = std::uint32_t;
 inline constexpr Tag kNoTag = 0;
-inline constexpr Tag kFillTag = 1;  // a constant word that a mesh instruction stored
+inline constexpr Tag kFillTag = 1;  // a constant word that a mesh instruction stored, unless a derived class says more
 
 class TagFollower : public Observer {
  public:
@@ -35,11 +37,18 @@ class TagFollower : public Observer {
 
   // Of a byte of one of the host's buffers (in the order of device.cpp) that the program has not written.
   virtual Tag tag_of_host_byte(const Program& program, std::size_t buffer, std::uint64_t offset) const = 0;
+  // Of the bytes that a mesh instruction fills memory with.
+  virtual Tag tag_of_fill(const Running& /*run*/) const { return kFillTag; }
+  // The scalar core takes a word from the ring into its memory, and sends the host bytes that it has computed itself.
+  virtual void taken_by_core(std::span<const Tag> /*word*/) {}
+  virtual std::vector<Tag> tags_from_core(std::size_t bytes) { return std::vector<Tag>(bytes); }
 
+  // A tile has memories from its first instruction on.
   Tag* narrow(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)].narrow.data(); }
   Tag* line(const Tile& tile, std::int64_t index) {
     return tiles_[static_cast<std::size_t>(tile.number)].wide[static_cast<std::size_t>(index)].data();
   }
+  Tag* scaling(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)].scaling.data(); }
   const Program& program() const { return *program_; }
   // Of one of the host's buffers, as far as the program has written it.
   const std::vector<Tag>& written(std::size_t buffer) const {
@@ -49,10 +58,12 @@ class TagFollower : public Observer {
   }
 
  private:
+  using SentLine = std::shared_ptr<const TagLine>;  // all receivers share it
   struct TileTags {
     std::vector<Tag> narrow;
     std::vector<TagLine> wide;
-    std::array<std::deque<TagLine>, 2> ring;
+    std::array<Tag, chip::kScalingStepBytes * ScalingMemory::kSteps> scaling{};
+    std::array<std::deque<SentLine>, 2> ring;
     std::array<std::deque<TagWord>, 4> links;
     TagLine packed{};  // narrow to wide: the line under way
     int packed_words = 0;
@@ -63,11 +74,12 @@ class TagFollower : public Observer {
   };
 
   TileTags& of(const Tile& tile) { return tiles_[static_cast<std::size_t>(tile.number)]; }
-  void send_line(std::uint16_t tiles, int channel, bool to_scalar, const TagLine& line);
+  void send_line(std::uint16_t tiles, int channel, bool to_scalar, const SentLine& line);
   void receive_line(const Move& move);
   void pack_word(const Move& move);
   void store_line(const Move& move);
   void unpack_word(const Move& move);
+  void load_scaling(const Move& move);
   void cross_mesh(const Move& move);
   void infeed(const Move& move);
   void pop(const Move& move);
@@ -79,7 +91,7 @@ class TagFollower : public Observer {
   std::vector<TileTags> tiles_;
   std::array<std::vector<Tag>, 3> fifos_;  // parameters, activations, loop-back
   std::vector<Tag> pending_;               // pop: bytes of an unfinished line
-  std::deque<TagLine> to_scalar_;
+  std::deque<SentLine> to_scalar_;
   std::size_t to_scalar_byte_ = 0;
   std::deque<Transfer> inputs_, parameters_, outputs_;
   std::deque<Tag> sent_;                             // to the host, not yet claimed by a transfer

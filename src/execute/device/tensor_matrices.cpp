@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "execute/device/tensor_unit.h"
+#include "execute/device/tensor_walk.h"
 #include "execute/device/vector_code.h"
 
 namespace reef::device {
@@ -106,7 +107,7 @@ bool TensorUnit::load_zeros(std::int64_t position) {
 // Operands `k` and following of all cells.
 void TensorUnit::pack_step(const std::uint8_t* line, int lane, std::int64_t k) {
   for (int j = 0; j < op.products; ++j, ++k) {
-    const int index = parameter_index(lane, j);
+    const int index = parameter_index(op, lane, j);
     if (plan.is_wide) {
       std::int32_t* to = work.wide_weights.data() + k * work.width;
       for (int c = 0; c < op.cells; ++c) {
@@ -166,7 +167,7 @@ void TensorUnit::pack_flags() {
     const std::int64_t address = base + offset;
     const Line& line = tile.wide.line(address >> 2);
     for (int j = 0; j < op.products; ++j, ++k) {
-      const int index = parameter_index(static_cast<int>(address & 3), j);
+      const int index = parameter_index(op, static_cast<int>(address & 3), j);
       for (int c = 0; c < op.cells; ++c) {
         const int byte = 4 * c + bytes * index;
         const bool is_known = line.is_known(byte) && line.is_known(byte + bytes - 1);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "execute/device/tensor_unit.h"
+#include "execute/device/tensor_walk.h"
 #include "execute/device/vector_code.h"
 
 namespace reef::device {
@@ -20,16 +21,6 @@ struct StepOperands {
 namespace {
 
 using isa::TensorOperation;
-
-std::int64_t slot_at(const TensorOperation& op, const isa::NestCursor& loops) {
-  std::int64_t slot = 0, size = 1;
-  for (int d = 0; d < op.loops.dims; ++d) {
-    if ((op.reduce_dims >> d & 1) != 0) continue;
-    slot += size * loops.index(d);
-    size *= op.loops.count[static_cast<std::size_t>(d)];
-  }
-  return slot;
-}
 
 std::int32_t element(const std::uint8_t* bytes, bool is_16, int index) {
   return is_16 ? bytes[2 * index] | bytes[2 * index + 1] << 8 : bytes[index];
@@ -162,7 +153,7 @@ bool TensorUnit::step(std::int64_t slot) {
   // A maximum takes one parameter of each cell.
   const int products = opcode == isa::Opcode::kMaximum ? 1 : op.products;
   for (int j = 0; j < products; ++j) {
-    int index = parameter_index(operands.lane, j);
+    int index = parameter_index(op, operands.lane, j);
     if (opcode == isa::Opcode::kMaximum) index = op.param_16 ? operands.lane >> 1 : operands.lane;
     const ParameterPlace place = place_of(op.param_16, index);
     if (multiplies) {

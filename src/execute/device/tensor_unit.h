@@ -67,11 +67,6 @@ struct TensorUnit {
   int scaling_buffer(std::int64_t position) const {
     return static_cast<int>((position / op.loops.pass_length(op.scaling_level) + unit.phases.scaling) & 1);
   }
-  // Where in a cell's word product `j` finds its parameter: a byte or a half, beginning at the lane.
-  int parameter_index(int lane, int j) const {
-    if (op.param_16) return op.products == 1 ? lane >> 1 : j;
-    return op.products == 4 ? j : (lane + j) & 3;
-  }
 
   // tensor_steps.cpp
   bool advance_by_steps(std::int64_t end);
