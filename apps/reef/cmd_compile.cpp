@@ -5,6 +5,7 @@
 // to say goes to standard error. `reef compile` answers in Reef's own words: a verdict and aligned figures.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <sstream>
@@ -17,18 +18,19 @@
 #include "base/version.h"
 #include "commands.h"
 #include "compile_report.h"
-#include "compile_sources.h"
 #include "compiler/compile.h"
 #include "compiler/compile_json.h"
 #include "compiler/conservative.h"
 #include "compiler/front_end.h"
 #include "compiler/google_text.h"
 #include "compiler/micro_check.h"
+#include "compiler/pipeline.h"
 #include "console.h"
 #include "explanation_report.h"
 #include "json_output.h"
 #include "limit_flags.h"
 #include "plan_options.h"
+#include "quantize_arguments.h"
 #include "quantize_report.h"
 #include "stage_text.h"
 #include "target_option.h"
@@ -140,13 +142,10 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
 }
 
 // --stop-after rewrite or partition: the model need not compile.
-Status print_plans(const CompileArguments& arguments) {
-  for (const std::string& path : arguments.how.models) {
-    REEF_ASSIGN_OR_RETURN(const Bytes file, compiler::content_of(arguments.how, path));
-    auto read = compiler::read_tflite_model(file);
-    if (!read.ok()) return read.status().in(path);
-    const auto plan =
-        compiler::make_plan(std::make_shared<const ir::Model>(std::move(read->model)), arguments.how.plan);
+Status print_plans(const CompileArguments& arguments, const compiler::PipelineResult& front) {
+  for (const std::string& path : front.compile.models) {
+    REEF_ASSIGN_OR_RETURN(const compiler::LoadedModel loaded, compiler::load_given(front.compile, path));
+    const auto plan = compiler::make_plan(loaded.model, front.compile.plan);
     if (!plan.ok()) return plan.status().in(path);
     print_text("{}", planning_text(arguments.stop_after, *plan));
   }
@@ -168,31 +167,58 @@ Status print_operations(const compiler::CompiledFile& file) {
   return ok_status();
 }
 
-Status print_stage(CompileArguments arguments) {
-  if (is_planning(arguments.stop_after)) return print_plans(arguments);
-  arguments.how.verify = compiler::Verify::kNever;
-  const compiler::CompileResult result = compiler::compile(arguments.how);
-  if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
-  return for_each_file(result, [&](const compiler::CompiledFile& file) -> Status {
-    REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(arguments.stop_after, arguments.how, file));
+Status first_refusal(const compiler::CompileResult& result) {
+  return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
+}
+
+Status print_stage(const CompileArguments& arguments, compiler::PipelineRequest request) {
+  if (is_planning(arguments.stop_after)) {
+    REEF_ASSIGN_OR_RETURN(const compiler::PipelineResult front, compiler::run_front_half(request));
+    return front.compiled.ok() ? print_plans(arguments, front) : first_refusal(front.compiled);
+  }
+  request.compile.verify = compiler::Verify::kNever;
+  REEF_ASSIGN_OR_RETURN(const compiler::PipelineResult result, compiler::run_pipeline(request));
+  if (!result.compiled.ok()) return first_refusal(result.compiled);
+  return for_each_file(result.compiled, [&](const compiler::CompiledFile& file) -> Status {
+    REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(arguments.stop_after, result.compile, file));
     print_text("{}", text);
     return ok_status();
   });
 }
 
-Status write_dumps(const CompileArguments& arguments, const compiler::CompiledFile& file) {
+// "net_edgetpu.tflite" -> "net_edgetpu.schedule.txt": the file of --dump.
+std::string dump_path(const std::string& compiled, const std::string& stage) {
+  return std::filesystem::path(compiled).replace_extension(stage + ".txt").string();
+}
+
+// --dump: a text for each stage beside each compiled file.
+void add_dumps(const CompileArguments& arguments, compiler::PipelineRequest& request) {
+  request.beside_names = [&arguments](const std::string& compiled) {
+    std::vector<std::string> names;
+    for (const std::string& stage : arguments.dumps) names.push_back(dump_path(compiled, stage));
+    return names;
+  };
+  request.beside = [&](const compiler::CompiledFile& file) -> Result<std::vector<compiler::FileBeside>> {
+    std::vector<compiler::FileBeside> files;
+    for (const std::string& stage : arguments.dumps) {
+      REEF_ASSIGN_OR_RETURN(std::string text, stage_text(stage, request.compile, file));
+      files.push_back({dump_path(file.output, stage), std::move(text)});
+    }
+    return files;
+  };
+}
+
+Status print_dump_names(const CompileArguments& arguments, const compiler::CompiledFile& file) {
   for (const std::string& stage : arguments.dumps) {
-    REEF_ASSIGN_OR_RETURN(const std::string text, stage_text(stage, arguments.how, file));
-    const std::string path = dump_path(file.output, stage);
-    REEF_RETURN_IF_ERROR(write_file(path, std::string_view(text)));
-    print_error("reef: {}: {} written to {}\n", file.input, stage, path);
+    print_error("reef: {}: {} written to {}\n", file.input, stage, dump_path(file.output, stage));
   }
   return ok_status();
 }
 
-// `exit_code`: what to end with where a file was made, but is not what was wanted.
-Status compile_models(CompileArguments arguments, int& exit_code) {
-  compiler::CompileOptions& how = arguments.how;
+// What the options ask for.
+Result<compiler::PipelineRequest> pipeline_request(CompileArguments& arguments) {
+  compiler::PipelineRequest request;
+  compiler::CompileOptions& how = request.compile = arguments.how;
   use_link_of(arguments.target, arguments.plan);
   REEF_ASSIGN_OR_RETURN(how.plan, plan_options(arguments.plan));
   how.budget = how.plan.budget = budget_of(arguments.quantize.limits);
@@ -202,32 +228,57 @@ Status compile_models(CompileArguments arguments, int& exit_code) {
     how.plan = compiler::for_micro(how.plan);
     how.admit = compiler::admit_for_micro;
   }
-  REEF_ASSIGN_OR_RETURN(const QuantizedSources sources, quantize_sources(how, arguments.dumps, arguments.quantize,
-                                                                         !arguments.json && !arguments.quiet));
-  if (!arguments.stop_after.empty()) return print_stage(std::move(arguments));
+  REEF_RETURN_IF_ERROR(settle(arguments.quantize));
+  request.quantize = arguments.quantize.request;
+  return request;
+}
+
+// Everything that is printed about a result but errors.
+Status print_result(const CompileArguments& arguments, const compiler::PipelineResult& result) {
+  const compiler::CompileResult& compiled = result.compiled;
   const bool prints = !arguments.json && !arguments.quiet;
-  if (prints && arguments.is_googles) print_text("{}", compiler::version_line());
-  std::fflush(stdout);
-  const compiler::CompileResult result = compiler::compile(how);
   if (arguments.json) {
-    Json json = compiler::compile_json(how, result);
-    if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(result, json));
+    Json json = compiler::pipeline_json(result);
+    if (arguments.explain) REEF_RETURN_IF_ERROR(add_explanations(compiled, json));
     print_json(json);
   } else if (prints && arguments.is_googles) {
-    print_text("{}", compiler::console_text(how, result, arguments.show_operations, false));
-  } else if (prints && result.ok()) {
-    print_error("{}", own_compile_notes(result));
-    if (arguments.show_operations) REEF_RETURN_IF_ERROR(for_each_file(result, print_operations));
-    print_exact("{}", compile_text(how, result, sources.accuracy, has_colour()));
+    print_text("{}", compiler::console_text(result.compile, compiled, arguments.show_operations, false));
+  } else if (prints && compiled.ok()) {
+    print_error("{}", own_compile_notes(compiled));
+    if (arguments.show_operations) REEF_RETURN_IF_ERROR(for_each_file(compiled, print_operations));
+    print_exact("{}", compile_text(result, has_colour()));
   }
-  if (arguments.explain && !arguments.json && result.ok()) {
-    REEF_RETURN_IF_ERROR(for_each_file(result, print_explanation));
+  if (arguments.explain && !arguments.json && compiled.ok()) {
+    REEF_RETURN_IF_ERROR(for_each_file(compiled, print_explanation));
   }
   std::fflush(stdout);
-  if (!result.ok()) return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
-  exit_code = result.has_file_without_chip() ? kExitNothingOnChip : sources.are_usable ? 0 : kExitNotUsable;
-  if (arguments.is_googles || !prints) print_error("{}", compile_notes(how, result, !prints));
-  return for_each_file(result, [&](const compiler::CompiledFile& file) { return write_dumps(arguments, file); });
+  return ok_status();
+}
+
+// `exit_code`: what to end with where a file was made, but is not what was wanted.
+Status compile_models(CompileArguments arguments, int& exit_code) {
+  const bool prints = !arguments.json && !arguments.quiet;
+  REEF_ASSIGN_OR_RETURN(compiler::PipelineRequest request, pipeline_request(arguments));
+  PhaseProgress progress;
+  if (prints) request.quantize.how.progress = progress.callback();
+  request.quantized = [&](const compiler::QuantizeRequest& how, const compiler::QuantizedModel& model) {
+    progress.finish();
+    if (prints) print_error("{}", quantize_details(how, model.outcome, arguments.quantize.verbose));
+    print_quantize_warnings(model.outcome);
+  };
+  if (!arguments.stop_after.empty()) return print_stage(arguments, std::move(request));
+  add_dumps(arguments, request);
+  if (prints && arguments.is_googles) print_text("{}", compiler::version_line());
+  std::fflush(stdout);
+  const Result<compiler::PipelineResult> result = compiler::run_pipeline(request);
+  progress.finish();
+  if (!result.ok()) return result.status();
+  REEF_RETURN_IF_ERROR(print_result(arguments, *result));
+  if (!result->compiled.ok()) return first_refusal(result->compiled);
+  exit_code = result->compiled.has_file_without_chip() ? kExitNothingOnChip : result->is_usable() ? 0 : kExitNotUsable;
+  if (arguments.is_googles || !prints) print_error("{}", compile_notes(result->compile, result->compiled, !prints));
+  return for_each_file(result->compiled,
+                       [&](const compiler::CompiledFile& file) { return print_dump_names(arguments, file); });
 }
 
 // Under Google's name, as Google's: the version line, then how it is called.

@@ -42,7 +42,7 @@ Status write_pages(const CommandHelp& help, const std::string& folder) {
   add_pages(help, folder, paths, pages);
   std::vector<FileContent> files;
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    files.push_back({paths[i], {reinterpret_cast<const std::uint8_t*>(pages[i].data()), pages[i].size()}});
+    files.push_back({paths[i], bytes_of(pages[i])});
   }
   REEF_RETURN_IF_ERROR(write_files(files));
   print_text("{} pages written to {}\n", paths.size(), folder);

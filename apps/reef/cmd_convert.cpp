@@ -108,7 +108,7 @@ std::string default_output(const std::string& model) {
 Status write(const ConvertOptions& options, std::span<const std::uint8_t> file, const std::string& mapping) {
   std::vector<FileContent> files = {{options.output, file}};
   if (!options.map.empty()) {
-    files.push_back({options.map, {reinterpret_cast<const std::uint8_t*>(mapping.data()), mapping.size()}});
+    files.push_back({options.map, bytes_of(mapping)});
   }
   return write_files(files);
 }
@@ -122,7 +122,7 @@ Ending convert_and_quantize(ConvertOptions& options) {
   REEF_RETURN_IF_ERROR(write(options, file.span(), mapping_text(options, outcome.origins, outcome.result.model)));
   arguments.request.output = options.output;
   if (options.json) {
-    print_json_text(compiler::quantize_json(arguments.request, outcome));
+    print_json(compiler::quantize_json(arguments.request, outcome));
   } else {
     print_quantize_report(arguments.request, outcome, arguments.verbose);
   }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "compiler/quantize_json.h"
@@ -18,7 +19,7 @@ Ending run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
   const Result<compiler::QuantizeOutcome> outcome = quantize_with_progress(arguments, !quiet && !json);
   if (!outcome.ok()) return outcome.status();
   if (json) {
-    print_json_text(compiler::quantize_json(arguments.request, *outcome));
+    print_json(compiler::quantize_json(arguments.request, *outcome));
   } else if (!quiet) {
     print_quantize_report(arguments.request, *outcome, arguments.verbose);
   }

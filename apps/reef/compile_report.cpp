@@ -15,6 +15,7 @@
 #include "compiler/hints.h"
 #include "evaluate/task.h"
 #include "ir/describe.h"
+#include "quantize_report.h"
 #include "report/verdict.h"
 
 namespace reef::app {
@@ -205,12 +206,16 @@ std::string file_notes(const compiler::CompileOptions& options, const CompiledFi
 
 }  // namespace
 
-std::string compile_text(const compiler::CompileOptions& options, const compiler::CompileResult& result,
-                         const std::string& accuracy, bool colour) {
+std::string compile_text(const compiler::PipelineResult& result, bool colour) {
+  std::map<std::string, std::string> accuracies;  // by the quantized file
+  for (const compiler::QuantizedModel& model : result.quantized) {
+    accuracies[model.output] = accuracy_text(model.outcome);
+  }
   std::string text;
-  for (const compiler::CompileRun& run : result.runs) {
+  for (const compiler::CompileRun& run : result.compiled.runs) {
     for (const CompiledFile& file : run.files) {
-      report::Summary summary = summary_of(options, file);
+      report::Summary summary = summary_of(result.compile, file);
+      const std::string& accuracy = accuracies[file.source];
       if (!accuracy.empty()) {
         const auto at = std::find_if(summary.lines.begin(), summary.lines.end(),
                                      [](const report::Summary::Line& line) { return line.label == "file"; });

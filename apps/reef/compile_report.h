@@ -6,13 +6,13 @@
 #include <string>
 
 #include "compiler/compile.h"
+#include "compiler/pipeline.h"
 
 namespace reef::app {
 
-// `reef compile`'s answer: for each file the verdict and the aligned figures. `accuracy`: of a model that was quantized
-// on the way; may be empty.
-std::string compile_text(const compiler::CompileOptions& options, const compiler::CompileResult& result,
-                         const std::string& accuracy, bool colour);
+// `reef compile`'s answer: for each file the verdict and the aligned figures, with the accuracy of a model that was
+// quantized on the way.
+std::string compile_text(const compiler::PipelineResult& result, bool colour);
 // Its notes on standard error: rewrites, warnings.
 std::string own_compile_notes(const compiler::CompileResult& result);
 

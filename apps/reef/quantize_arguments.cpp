@@ -100,26 +100,17 @@ void add_threads_option(CLI::App& command, QuantizeArguments& arguments) {
       ->capture_default_str();
 }
 
-namespace {
-
-// One line of progress for each phase of the work.
-class PhaseProgress {
- public:
-  void show(std::string_view phase, std::int64_t done, std::int64_t all) {
-    if (line_ == nullptr || phase != phase_) {
-      phase_ = phase;
-      line_.reset();
-      line_ = std::make_unique<Progress>(phase == "trying" ? "or so ways to keep accuracy tried"
-                                                           : fmt::format("samples, {}", phase));
-    }
-    line_->show(done, all);
+void PhaseProgress::show(std::string_view phase, std::int64_t done, std::int64_t all) {
+  if (line_ == nullptr || phase != phase_) {
+    phase_ = phase;
+    line_.reset();
+    line_ = std::make_unique<Progress>(phase == "trying" ? "or so ways to keep accuracy tried"
+                                                         : fmt::format("samples, {}", phase));
   }
-  void finish() { line_.reset(); }
+  line_->show(done, all);
+}
 
- private:
-  std::string phase_;
-  std::unique_ptr<Progress> line_;
-};
+namespace {
 
 RangeMethod method_named(const std::string& name) {
   for (const RangeMethod method : {RangeMethod::kMinMax, RangeMethod::kMovingAverage, RangeMethod::kPercentile,
@@ -149,11 +140,7 @@ Status settle(QuantizeArguments& arguments) {
 Result<compiler::QuantizeOutcome> quantize_with_progress(QuantizeArguments& arguments, bool shows_progress) {
   REEF_RETURN_IF_ERROR(settle(arguments));
   PhaseProgress progress;
-  if (shows_progress) {
-    arguments.request.how.progress = [&](std::string_view phase, std::int64_t done, std::int64_t all) {
-      progress.show(phase, done, all);
-    };
-  }
+  if (shows_progress) arguments.request.how.progress = progress.callback();
   Result<compiler::QuantizeOutcome> outcome = compiler::quantize_file(arguments.request);
   progress.finish();
   arguments.request.how.progress = {};

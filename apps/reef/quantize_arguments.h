@@ -2,7 +2,11 @@
 // The quantizer's options, for every command that can quantize: quantize, convert and compile.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -10,6 +14,7 @@
 #include "compiler/quantize_driver.h"
 #include "front_end_flags.h"
 #include "limit_flags.h"
+#include "progress.h"
 
 namespace reef::app {
 
@@ -31,6 +36,21 @@ void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments);
 void add_mode_option(CLI::App& command, QuantizeArguments& arguments);
 void add_threads_option(CLI::App& command, QuantizeArguments& arguments);
 void add_verbose_option(CLI::App& command, QuantizeArguments& arguments);
+
+// One line of progress on standard error for each phase of quantizing.
+class PhaseProgress {
+ public:
+  void show(std::string_view phase, std::int64_t done, std::int64_t all);
+  void finish() { line_.reset(); }
+  // For QuantizeOptions::progress. This must outlive it.
+  std::function<void(std::string_view, std::int64_t, std::int64_t)> callback() {
+    return [this](std::string_view phase, std::int64_t done, std::int64_t all) { show(phase, done, all); };
+  }
+
+ private:
+  std::string phase_;
+  std::unique_ptr<Progress> line_;
+};
 
 // What the options say, put into arguments.request.
 Status settle(QuantizeArguments& arguments);

@@ -296,6 +296,23 @@ TEST_F(Api, CompilesAndTellsOfProgress) {
   reef_string_free(text);
 }
 
+TEST_F(Api, CompilesAFloatModelInOneCall) {
+  reef::CompileOptions options;
+  options.out_dir = folder_.string();
+  options.data = kModels + "images";
+  options.preprocess = "unit";
+  options.quantize.calibration = "minmax";
+  const auto report = reef::compile({kModels + "reef_creatures_float.tflite"}, options);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_NE(report->find("\"quantized\""), std::string::npos);
+  EXPECT_TRUE(reef::Model::load((folder_ / "reef_creatures_float_int8_edgetpu.tflite").string()).ok());
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "reef_creatures_float_int8.tflite"));
+  options.quantize.mode = "dynamic";
+  const auto refused = reef::compile({kModels + "reef_creatures_float.tflite"}, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("int8 only"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(Api, ResultsDoNotReplaceInputs) {
   namespace fs = std::filesystem;
   const fs::path model = folder_ / "m.tflite", link = folder_ / "link.tflite";

@@ -6,36 +6,15 @@
 
 #include "chip/links.h"
 #include "compiler/check_file.h"
-#include "compiler/compile.h"
 #include "compiler/compile_json.h"
+#include "compiler/pipeline.h"
 #include "guard.h"
+#include "options.h"
 
 using namespace reef;
 using namespace reef::c_api;
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
-
-reef_compile_options known_options(const reef_compile_options* given) {
-  reef_compile_options options;
-  reef_compile_options_init(&options);
-  if (given == nullptr) return options;
-  std::memcpy(static_cast<void*>(&options), given, std::min(given->struct_size, sizeof(options)));
-  return options;
-}
-
-std::vector<std::string> split_commas(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
 
 Result<compiler::PlanOptions> plan_options(const reef_compile_options& options) {
   compiler::PlanOptions plan;
@@ -43,6 +22,7 @@ Result<compiler::PlanOptions> plan_options(const reef_compile_options& options) 
   REEF_REQUIRE(plan.runtime >= ops::kOldestRuntime && plan.runtime <= ops::kNewestRuntime,
                "there is no Edge TPU runtime {}; versions are {} to {}", plan.runtime, ops::kOldestRuntime,
                ops::kNewestRuntime);
+  plan.host_is_assumed = options.link == nullptr;
   plan.costs.link = options.link == nullptr ? chip::link_profiles().data() : chip::find_link(options.link);
   REEF_REQUIRE(plan.costs.link != nullptr, "there is no link '{}'; reef check --help lists them", options.link);
   plan.costs.cache_policy = partition::CachePolicy::kLeastTime;
@@ -51,7 +31,7 @@ Result<compiler::PlanOptions> plan_options(const reef_compile_options& options) 
   plan.partition.choice = plan.rewrites.none ? Choice::kFirst : Choice::kBest;
   plan.partition.several_parts = options.several_parts != 0;
   if (options.intermediate_tensors != nullptr) {
-    plan.partition.intermediate_tensors = split_commas(options.intermediate_tensors);
+    plan.partition.intermediate_tensors = split(options.intermediate_tensors, ',');
   }
   return plan;
 }
@@ -84,6 +64,16 @@ Result<compiler::CompileOptions> compile_options(const char* const* models, std:
   return how;
 }
 
+// How models that are not quantized are loaded and quantized.
+Result<compiler::QuantizeRequest> quantizing(const reef_compile_options& options) {
+  const reef_convert_options loading = known_options(options.convert, reef_convert_options_init);
+  const reef_quantize_options given = known_options(options.quantize, reef_quantize_options_init);
+  REEF_ASSIGN_OR_RETURN(compiler::QuantizeRequest request, quantize_request(given));
+  REEF_REQUIRE(request.how.mode == quantize::Mode::kInt8, "the Edge TPU takes mode int8 only, not '{}'", given.mode);
+  REEF_ASSIGN_OR_RETURN(request.front_end, front_end_options(loading));
+  return request;
+}
+
 }  // namespace
 
 void reef_compile_options_init(reef_compile_options* options) {
@@ -101,11 +91,14 @@ reef_status reef_compile(const char* const* models, size_t count, const reef_com
   return guarded([&]() -> Status {
     if (json != nullptr) *json = nullptr;
     REEF_RETURN_IF_ERROR(require(models, "models"));
-    REEF_ASSIGN_OR_RETURN(const compiler::CompileOptions how, compile_options(models, count, known_options(options)));
-    const compiler::CompileResult result = compiler::compile(how);
-    if (json != nullptr) *json = give_away(text_of(compiler::compile_json(how, result)));
-    if (result.ok()) return ok_status();
-    return Status(StatusCode::kInvalidInput, result.refusals.front().explanation);
+    const reef_compile_options known = known_options(options, reef_compile_options_init);
+    compiler::PipelineRequest request;
+    REEF_ASSIGN_OR_RETURN(request.compile, compile_options(models, count, known));
+    REEF_ASSIGN_OR_RETURN(request.quantize, quantizing(known));
+    REEF_ASSIGN_OR_RETURN(const compiler::PipelineResult result, compiler::run_pipeline(request));
+    if (json != nullptr) *json = give_away(text_of(compiler::pipeline_json(result)));
+    if (result.compiled.ok()) return ok_status();
+    return Status(StatusCode::kInvalidInput, result.compiled.refusals.front().explanation);
   });
 }
 
@@ -114,7 +107,8 @@ reef_status reef_check(const char* model, const reef_compile_options* options, c
     if (json != nullptr) *json = nullptr;
     if (text != nullptr) *text = nullptr;
     REEF_RETURN_IF_ERROR(require(model, "model"));
-    REEF_ASSIGN_OR_RETURN(const compiler::PlanOptions plan, plan_options(known_options(options)));
+    REEF_ASSIGN_OR_RETURN(const compiler::PlanOptions plan,
+                          plan_options(known_options(options, reef_compile_options_init)));
     REEF_ASSIGN_OR_RETURN(const compiler::CheckedFile checked, compiler::check_file(model, plan));
     const std::string as_json = text_of(report::check_json(checked.subject()));
     const std::string as_text = report::check_text(checked.subject(), {});

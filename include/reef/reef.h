@@ -260,6 +260,9 @@ REEF_API void reef_results_free(reef_results* results);
  * all is done, from 0 to 1. */
 typedef void (*reef_progress)(void* user, const char* stage, const char* file, double done);
 
+struct reef_convert_options;
+struct reef_quantize_options;
+
 typedef struct reef_compile_options {
   size_t struct_size;
   const char* out_dir;              /* folder, or a name that ends with .tflite; NULL: the current folder */
@@ -276,10 +279,17 @@ typedef struct reef_compile_options {
   double timeout_seconds;
   reef_progress progress; /* NULL: nobody is told */
   void* progress_user;
+  /* For models that are not quantized .tflite files. `convert`: what the file leaves open; NULL: nothing. `quantize`:
+   * the samples and how to quantize; NULL: with the scales that the model carries. Both must live until the call ends.
+   */
+  const struct reef_convert_options* convert;
+  const struct reef_quantize_options* quantize;
 } reef_compile_options;
 REEF_API void reef_compile_options_init(reef_compile_options* options);
 
-/* Compiles models together (they share the chip's memory), as `reef compile` does: all files are written, or none.
+/* Compiles models together (they share the chip's memory), as `reef compile` does: .tflite and .onnx files, float ones
+ * with samples to quantize them with. All files ("<stem>_int8.tflite" of what was quantized included) are written, or
+ * none.
  * *json receives what docs/json.md describes, also of a refusal; free it with reef_string_free. */
 REEF_API reef_status reef_compile(const char* const* models, size_t count, const reef_compile_options* options,
                                   char** json);

@@ -325,6 +325,41 @@ class Image {
   std::unique_ptr<reef_image, detail::Freer<reef_image, reef_image_free>> handle_;
 };
 
+// How to compile. `compile`, `convert` and `quantize` are reef.h's structures for everything that is not named here.
+struct CompileOptions {
+  CompileOptions() {
+    reef_compile_options_init(&compile);
+    reef_convert_options_init(&convert);
+    reef_quantize_options_init(&quantize);
+  }
+  std::string out_dir;     // folder, or a name that ends with .tflite; empty: the current folder
+  std::string data;        // samples for models that are not quantized: a folder of pictures, .npz or .npy; empty: none
+  std::string preprocess;  // how pictures become numbers; empty: guessed
+  reef_compile_options compile;
+  reef_convert_options convert;
+  reef_quantize_options quantize;
+};
+
+// Compiles models together, .tflite and .onnx files, as `reef compile` does. The value is the report of docs/json.md.
+inline Expected<std::string> compile(const std::vector<std::string>& models, const CompileOptions& options = {}) {
+  reef_compile_options how = options.compile;
+  reef_quantize_options quantize = options.quantize;
+  if (!options.out_dir.empty()) how.out_dir = options.out_dir.c_str();
+  if (!options.data.empty()) quantize.data = options.data.c_str();
+  if (!options.preprocess.empty()) quantize.preprocess = options.preprocess.c_str();
+  how.convert = &options.convert;
+  how.quantize = &quantize;
+  std::vector<const char*> names;
+  for (const std::string& model : models) names.push_back(model.c_str());
+  names.push_back(nullptr);  // so that data() is never null
+  char* json = nullptr;
+  const Error error = detail::error_of(reef_compile(names.data(), models.size(), &how, &json));
+  std::string report = json == nullptr ? "" : json;
+  reef_string_free(json);
+  if (error) return error;
+  return report;
+}
+
 }  // namespace reef
 
 #endif  // REEF_REEF_HPP_

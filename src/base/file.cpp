@@ -163,8 +163,10 @@ Status write_file(const std::string& path, std::span<const std::uint8_t> data) {
   return write_files(std::span(&file, 1));
 }
 
-Status write_file(const std::string& path, std::string_view text) {
-  return write_file(path, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+Status write_file(const std::string& path, std::string_view text) { return write_file(path, bytes_of(text)); }
+
+std::span<const std::uint8_t> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
 }  // namespace reef

@@ -31,4 +31,7 @@ struct FileContent {
 };
 Status write_files(std::span<const FileContent> files);
 
+// The bytes of a text, for FileContent. `text` must outlive the result.
+std::span<const std::uint8_t> bytes_of(std::string_view text);
+
 }  // namespace reef

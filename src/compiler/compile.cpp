@@ -9,8 +9,10 @@
 namespace reef::compiler {
 
 CompileResult Compilation::run() {
-  if (compile_all() && result_.ok() && options_.write) write_files();
-  if (result_.ok() && options_.progress) options_.progress("done", "", 1);
+  Status status = compile_all();
+  if (status.ok() && options_.write) status = write_files();
+  if (!status.ok() && result_.ok()) status = refuse_request("", status.message());
+  if (status.ok() && options_.progress) options_.progress("done", "", 1);
   return std::move(result_);
 }
 
@@ -21,18 +23,17 @@ void Compilation::tell(std::string_view stage, const std::string& file) {
   options_.progress(stage, file, std::min(static_cast<double>(steps_++) / all, 1.0));
 }
 
-bool Compilation::compile_all() {
+Status Compilation::compile_all() {
   start_ = Clock::now();
   begin_attempt();
   if (const Status status = check_compile_request(options_); !status.ok()) return refuse_request("", status.message());
   std::vector<Source> sources;
   for (const std::string& path : options_.models) {
-    if (!load(path, sources.emplace_back())) return false;
+    REEF_ASSIGN_OR_RETURN(sources.emplace_back(), load(path));
   }
   caching_token_ = token_of(sources);
   if (options_.segments == 1) return compile_together(sources, options_.plan);
-  std::vector<Source> segments;
-  if (!cut(sources.front(), segments)) return false;
+  REEF_ASSIGN_OR_RETURN(std::vector<Source> segments, cut(sources.front()));
   PlanOptions plan = options_.plan;  // rewrites have been made
   plan.rewrites = {};
   plan.rewrites.none = true;
@@ -41,18 +42,18 @@ bool Compilation::compile_all() {
     one.push_back(std::move(segment));
     // The driver takes parameters of equal tokens for lying side by side on the chip, which those of segments do not.
     ++caching_token_;
-    if (!compile_together(one, plan)) return false;
+    REEF_RETURN_IF_ERROR(compile_together(one, plan));
     start_ = Clock::now();
     begin_attempt();
   }
-  return true;
+  return ok_status();
 }
 
-bool Compilation::compile_together(const std::vector<Source>& sources, const PlanOptions& how) {
+Status Compilation::compile_together(const std::vector<Source>& sources, const PlanOptions& how) {
   CompileRun run;
   unverified_.clear();
   for (const Source& source : sources) {
-    if (!plan_one(source, how, run.files.emplace_back())) return false;
+    REEF_ASSIGN_OR_RETURN(run.files.emplace_back(), plan_one(source, how));
   }
   const std::vector<std::int64_t> rooms = share_memory(run.files, how.costs.cache_policy);
   std::vector<Generated> generated;
@@ -71,22 +72,22 @@ bool Compilation::compile_together(const std::vector<Source>& sources, const Pla
       std::int64_t room = rooms[i];
       run.files[i].attempts.clear();
       tell("generate", run.files[i].input);
-      if (!choose(room, run.files[i], generated[i])) return false;
+      REEF_ASSIGN_OR_RETURN(generated[i], choose(room, run.files[i]));
       left += std::max<std::int64_t>(room, 0);
     }
     if (chip_.is_shared) chip_.room.end_line = chip_.lowest_scratch_line;
   }
   for (std::size_t i = 0; i < sources.size(); ++i) {
     tell("emit", run.files[i].input);
-    if (!emit(sources[i], generated[i], run.files[i])) return false;
+    REEF_RETURN_IF_ERROR(emit(sources[i], generated[i], run.files[i]));
   }
   // As Google's compiler prints it: what is left in the end, the same for all.
   const std::int64_t remaining = remaining_bytes(run.files).value_or(left + unshared_bytes_);
   for (CompiledFile& file : run.files) file.remaining_bytes = remaining;
   run.milliseconds = milliseconds_since(start_);
-  if (!verify_together(run.files)) return false;
+  REEF_RETURN_IF_ERROR(verify_together(run.files));
   result_.runs.push_back(std::move(run));
-  return true;
+  return ok_status();
 }
 
 bool CompileResult::has_all_code() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler from files to files: what happens to a model, in order.
+// From quantized models to compiled files. compiler/pipeline.h is the way from any model; this is its second half.
 //
 //   load -> plan (rewrite, assess, cost, partition) -> generate code -> emit -> verify -> write
 //
@@ -21,6 +21,7 @@
 
 #include "base/budget.h"
 #include "base/bytes.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "compiler/code_generator.h"
 #include "compiler/file_verification.h"
@@ -48,14 +49,20 @@ inline constexpr double kQuickSeconds = 5;
 
 struct CompiledFile;
 
+// A model that is in no file yet.
+struct GivenModel {
+  Bytes file;                              // as it will be written; decides the caching token
+  std::shared_ptr<const ir::Model> model;  // what `file` says, after admit_model (front_end.h); null: read from `file`
+};
+
 struct CompileOptions {
-  std::vector<std::string> models;         // files
-  std::map<std::string, Bytes> in_memory;  // contents of models that are no files, by name
-  std::string out_dir;                     // folder, or the compiled file (compile_names.h); empty: the current folder
-  PlanOptions plan;                        // -m, -i, -a; rewrites, link, which part
-  int segments = 1;                        // -n
-  bool search = false;                     // -d
-  int search_step = 1;                     // -k
+  std::vector<std::string> models;              // files
+  std::map<std::string, GivenModel> in_memory;  // models that are in no file yet, by name
+  std::string out_dir;  // folder, or the compiled file (compile_names.h); empty: the current folder
+  PlanOptions plan;     // -m, -i, -a; rewrites, link, which part
+  int segments = 1;     // -n
+  bool search = false;  // -d
+  int search_step = 1;  // -k
   // -t: of each attempt (-d makes several), and of each segment; of everything that is done for it, trying it out
   // included.
   double timeout_seconds = 180;
@@ -133,7 +140,15 @@ struct CompileResult {
 
 CompileResult compile(const CompileOptions& options);
 
-// The bytes of one of `options.models`.
-Result<Bytes> content_of(const CompileOptions& options, const std::string& model);
+// What compile() writes. The spans point into `result`.
+std::vector<FileContent> contents_of(const CompileResult& result);
+
+// One of `options.models`, read and admitted (front_end.h).
+struct LoadedModel {
+  Bytes file;
+  std::shared_ptr<const ir::Model> model;
+  std::string shape_note;  // for the user: declared shapes that were replaced; empty: none
+};
+Result<LoadedModel> load_given(const CompileOptions& options, const std::string& path);
 
 }  // namespace reef::compiler

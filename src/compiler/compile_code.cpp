@@ -10,7 +10,7 @@
 
 namespace reef::compiler {
 
-bool Compilation::refuse_failed(CompiledFile& file) {
+Status Compilation::refuse_failed(CompiledFile& file) {
   if (!options_.search && file.attempts.back().is_late) return refuse_late(file.input, "generating code");
   return refuse({Refusal::Kind::kFailed, file.input,
                  fmt::format("{}: {}", file.input, file.attempts.back().status.message()),
@@ -48,7 +48,8 @@ std::optional<std::int64_t> Compilation::remaining_bytes(const std::vector<Compi
   return std::int64_t{chip::kTiles} * chip_.lowest_scratch_line * chip::kWideLineBytes - used;
 }
 
-bool Compilation::choose(std::int64_t& room, CompiledFile& file, Generated& generated) {
+Result<Generated> Compilation::choose(std::int64_t& room, CompiledFile& file) {
+  Generated generated;
   const auto length_of = [](const partition::Partition& division) {
     return static_cast<std::int32_t>(division.parts.empty() ? 0 : division.parts.front().ops.size());
   };
@@ -99,7 +100,7 @@ bool Compilation::choose(std::int64_t& room, CompiledFile& file, Generated& gene
   file.plan = std::move(accepted_);
   room = room_after_;
   chip_ = chip_after_;
-  return true;
+  return generated;
 }
 
 Result<partition::Partition> Compilation::shorter(std::int32_t max_ops, const Plan& plan) const {

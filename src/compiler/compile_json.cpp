@@ -6,6 +6,7 @@
 #include "base/version.h"
 #include "compiler/check_subject.h"
 #include "compiler/google_text.h"
+#include "compiler/quantize_json.h"
 
 namespace reef::compiler {
 namespace {
@@ -75,8 +76,6 @@ Json file_json(const CompileOptions& options, const CompiledFile& file) {
   return json;
 }
 
-}  // namespace
-
 Json compile_json(const CompileOptions& options, const CompileResult& result) {
   Json json = {{"reef", reef_version()},
                {"compatible_with", kCompatibleVersion},
@@ -95,6 +94,20 @@ Json compile_json(const CompileOptions& options, const CompileResult& result) {
     json["refusals"].push_back(
         {{"model", refusal.model}, {"kind", name_of(refusal.kind)}, {"explanation", refusal.explanation}});
     if (!refusal.attempts.empty()) json["refusals"].back()["attempts"] = attempts_json(refusal.attempts);
+  }
+  return json;
+}
+
+}  // namespace
+
+Json pipeline_json(const PipelineResult& result) {
+  Json json = compile_json(result.compile, result.compiled);
+  json["quantized"] = Json::array();
+  for (const QuantizedModel& model : result.quantized) {
+    QuantizeRequest request;
+    request.model = model.model;
+    request.output = result.compile.write && result.compiled.ok() ? model.output : "";
+    json["quantized"].push_back(quantize_json(request, model.outcome));
   }
   return json;
 }

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "compiler/compile.h"
+#include "compiler/pipeline.h"
 
 namespace reef::compiler {
 
-nlohmann::ordered_json compile_json(const CompileOptions& options, const CompileResult& result);
+nlohmann::ordered_json pipeline_json(const PipelineResult& result);
 
 }  // namespace reef::compiler

@@ -12,7 +12,7 @@
 
 namespace reef::compiler {
 
-bool Compilation::emit(const Source& source, const Generated& generated, CompiledFile& file) {
+Status Compilation::emit(const Source& source, const Generated& generated, CompiledFile& file) {
   file.ops = generated.ops;
   for (std::size_t i = 0; i < file.ops.size(); ++i) {
     partition::Part& part = file.plan.partition.parts[i];
@@ -30,7 +30,7 @@ bool Compilation::emit(const Source& source, const Generated& generated, Compile
   if (!model.ok()) return refuse({Refusal::Kind::kFailed, file.input, model.status().in(file.input).message(), {}});
   auto data = tflite::write_exported_model(*model);
   if (!data.ok()) return refuse({Refusal::Kind::kFailed, file.input, data.status().in(file.input).message(), {}});
-  zip::carry_archive(source.file.span(), *data);
+  zip::carry_archive(source.loaded.file.span(), *data);
   file.output_bytes = static_cast<std::int64_t>(data->size());
   FileToVerify& unverified = unverified_.emplace_back();
   unverified.data = Bytes(*data);
@@ -40,9 +40,9 @@ bool Compilation::emit(const Source& source, const Generated& generated, Compile
   }
   file.content = std::make_shared<const std::vector<std::uint8_t>>(std::move(data).value());
   file.log_content = log_text(file);
-  if (!options_.admit) return true;
+  if (!options_.admit) return ok_status();
   const Status admitted = options_.admit(file);
-  return admitted.ok() || refuse_request(file.input, admitted.in(file.input).message());
+  return admitted.ok() ? ok_status() : refuse_request(file.input, admitted.in(file.input).message());
 }
 
 std::string Compilation::why_not_verified(const CompiledFile& file) const {
@@ -61,7 +61,7 @@ std::string Compilation::why_not_verified(const CompiledFile& file) const {
   return fmt::format("it would take about {:.0f} s (estimated); --verify does it", seconds);
 }
 
-bool Compilation::verify_together(std::vector<CompiledFile>& files) {
+Status Compilation::verify_together(std::vector<CompiledFile>& files) {
   FileVerifier verifier(attempt_);
   std::vector<std::size_t> tried;  // files that are tried out, by their number in `verifier`
   std::size_t parts = 0;
@@ -82,13 +82,13 @@ bool Compilation::verify_together(std::vector<CompiledFile>& files) {
     for (std::size_t k = 0; k < tried.size(); ++k) {
       CompiledFile& file = files[tried[k]];
       if (!file.verified.done) continue;
-      if (!verify_round(verifier, k, round, file)) return false;
+      REEF_RETURN_IF_ERROR(verify_round(verifier, k, round, file));
     }
   }
-  return true;
+  return ok_status();
 }
 
-bool Compilation::verify_round(FileVerifier& verifier, std::size_t number, std::uint32_t round, CompiledFile& file) {
+Status Compilation::verify_round(FileVerifier& verifier, std::size_t number, std::uint32_t round, CompiledFile& file) {
   const Clock::time_point start = Clock::now();
   auto compared = verifier.run(number, round);
   Verified& verified = file.verified;
@@ -97,12 +97,12 @@ bool Compilation::verify_round(FileVerifier& verifier, std::size_t number, std::
   verified.rounds = static_cast<int>(round);
   if (compared.ok()) verified.comparison = std::move(compared).value();
   verified.done = compared.ok() && verified.comparison.is_whole;
-  if (verified.done) return true;
+  if (verified.done) return ok_status();
   if (compared.ok()) {
     verified.why_not = fmt::format(
         "the whole file cannot be run and compared here ({}); each part by itself computes what the model says",
         verified.comparison.why_not_whole);
-    return true;
+    return ok_status();
   }
   if (is_late()) return refuse_late(file.input, "verifying the compiled code");
   const StatusCode code = compared.status().code();
@@ -110,10 +110,10 @@ bool Compilation::verify_round(FileVerifier& verifier, std::size_t number, std::
     return refuse_wrong(file, compared.status());
   }
   verified.why_not = compared.status().message();
-  return true;
+  return ok_status();
 }
 
-bool Compilation::refuse_wrong(const CompiledFile& file, const Status& status) {
+Status Compilation::refuse_wrong(const CompiledFile& file, const Status& status) {
   return refuse({Refusal::Kind::kFailed,
                  file.input,
                  fmt::format("{}: {}. Nothing was written. This is a mistake in Reef: please report it with the model "
@@ -122,18 +122,18 @@ bool Compilation::refuse_wrong(const CompiledFile& file, const Status& status) {
                  {}});
 }
 
-void Compilation::write_files() {
+std::vector<FileContent> contents_of(const CompileResult& result) {
   std::vector<FileContent> contents;
-  for (const CompileRun& run : result_.runs) {
+  for (const CompileRun& run : result.runs) {
     for (const CompiledFile& file : run.files) {
-      const auto* log = reinterpret_cast<const std::uint8_t*>(file.log_content.data());
       contents.push_back({file.output, *file.content});
-      contents.push_back({file.log, {log, file.log_content.size()}});
+      contents.push_back({file.log, bytes_of(file.log_content)});
     }
   }
-  const Status status = reef::write_files(contents);
-  if (!status.ok()) refuse_request("", status.message());
+  return contents;
 }
+
+Status Compilation::write_files() { return reef::write_files(contents_of(result_)); }
 
 std::vector<std::string> Compilation::remarks_on(const CompiledFile& file) const {
   std::vector<std::string> remarks;

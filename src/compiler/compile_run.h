@@ -31,13 +31,11 @@ inline double milliseconds_since(Clock::time_point start) {
 
 // A model on its way.
 struct Source {
-  std::string given;  // the user's file
-  std::string path;   // the same, or a name for a segment of it
-  std::string stem;   // of the files that are made
-  Bytes file;         // empty for a segment
+  std::string given;   // the user's file
+  std::string path;    // the same, or a name for a segment of it
+  std::string stem;    // of the files that are made
+  LoadedModel loaded;  // without bytes for a segment
   std::int64_t bytes = 0;
-  std::shared_ptr<const ir::Model> model;
-  std::string shape_note;  // for the user: declared shapes that were replaced; empty: none
 };
 
 // Parts with their code, or without.
@@ -67,11 +65,12 @@ class Compilation {
  private:
   // ---- Refusing ----
 
-  bool refuse(Refusal refusal) {
+  // Notes the reason for the user. What is returned ends the run, as any error does.
+  Status refuse(Refusal refusal) {
     result_.refusals.push_back(std::move(refusal));
-    return false;
+    return Status(StatusCode::kInvalidInput, result_.refusals.back().explanation);
   }
-  bool refuse_request(const std::string& model, std::string explanation) {
+  Status refuse_request(const std::string& model, std::string explanation) {
     return refuse({Refusal::Kind::kRequest, model, std::move(explanation), {}});
   }
   Status timeout() const {
@@ -79,10 +78,10 @@ class Compilation {
     return make_error(StatusCode::kResourceExhausted, "{} seconds were not enough", options_.timeout_seconds);
   }
   // `stage`: as for Budget::check.
-  bool refuse_late(const std::string& path, std::string_view stage) {
+  Status refuse_late(const std::string& path, std::string_view stage) {
     return refuse(timed_out(path, attempt_.check(stage)));
   }
-  bool refuse_failed(CompiledFile& file);
+  Status refuse_failed(CompiledFile& file);
   // The time is an attempt's; the first begins with loading and planning.
   bool is_late() const { return attempt_.is_over(); }
   void begin_attempt() { attempt_ = options_.budget.within(options_.timeout_seconds, "--timeout_sec SECONDS"); }
@@ -91,16 +90,16 @@ class Compilation {
 
   // Of each file: planning, generating, writing, verifying. What is done again counts once.
   void tell(std::string_view stage, const std::string& file);
-  bool compile_all();
+  Status compile_all();
   // Models that share the chip's memory.
-  bool compile_together(const std::vector<Source>& sources, const PlanOptions& how);
+  Status compile_together(const std::vector<Source>& sources, const PlanOptions& how);
 
   // ---- Models (compile_sources.cpp) ----
 
-  bool load(const std::string& path, Source& source);
-  bool plan(const Source& source, const PlanOptions& how, Plan& result);
-  bool plan_one(const Source& source, const PlanOptions& how, CompiledFile& file);
-  bool cut(const Source& source, std::vector<Source>& segments);
+  Result<Source> load(const std::string& path);
+  Result<Plan> plan(const Source& source, const PlanOptions& how);
+  Result<CompiledFile> plan_one(const Source& source, const PlanOptions& how);
+  Result<std::vector<Source>> cut(const Source& source);
   // Follows from the files, so that the same command gives the same bytes. Never 0, which means "not cached".
   static std::uint64_t token_of(const std::vector<Source>& sources);
 
@@ -111,7 +110,7 @@ class Compilation {
   // Where everything has code: what scratch and parameters leave of the chip's memory.
   std::optional<std::int64_t> remaining_bytes(const std::vector<CompiledFile>& files) const;
   // Generates code for what was planned; with -d, for less and less of the model until there is some.
-  bool choose(std::int64_t& room, CompiledFile& file, Generated& generated);
+  Result<Generated> choose(std::int64_t& room, CompiledFile& file);
   // Without a search. The number of operators does not matter then: 0 if they do not compile.
   static Result<partition::SearchResult> once(const std::function<Result<bool>()>& attempt) {
     REEF_ASSIGN_OR_RETURN(const bool compiles, attempt());
@@ -132,15 +131,15 @@ class Compilation {
 
   // ---- Files (compile_output.cpp) ----
 
-  bool emit(const Source& source, const Generated& generated, CompiledFile& file);
+  Status emit(const Source& source, const Generated& generated, CompiledFile& file);
   // Why a file is not tried out; empty: it is.
   std::string why_not_verified(const CompiledFile& file) const;
   // All files on one device, as they share one chip. Several parts run twice: the later ones must have left alone what
   // the earlier ones keep there.
-  bool verify_together(std::vector<CompiledFile>& files);
-  bool verify_round(FileVerifier& verifier, std::size_t number, std::uint32_t round, CompiledFile& file);
-  bool refuse_wrong(const CompiledFile& file, const Status& status);
-  void write_files();
+  Status verify_together(std::vector<CompiledFile>& files);
+  Status verify_round(FileVerifier& verifier, std::size_t number, std::uint32_t round, CompiledFile& file);
+  Status refuse_wrong(const CompiledFile& file, const Status& status);
+  Status write_files();
   static std::string maker() { return fmt::format("reef {}", reef_version()); }
   // What the file says about itself, where it is not what it seems.
   std::vector<std::string> remarks_on(const CompiledFile& file) const;

@@ -131,6 +131,7 @@ Result<FrontEndResult> load_onnx(const std::string& path, const FrontEndOptions&
   if (options.simplify) {
     const auto report = simplify::simplify(result.model);
     if (!report.ok()) return report.status().in(path);
+    result.is_simplified = true;
   }
   data::store_card(card, result.model);
   for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) {

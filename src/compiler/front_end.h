@@ -57,6 +57,7 @@ struct FrontEndResult {
   // The one of them that says that declared shapes were replaced; empty: none was. For commands that write no model of
   // this kind, to which what saving would lose does not matter.
   std::string shape_note;
+  bool is_simplified = false;  // the passes of src/simplify have run
 };
 
 // The format is told by the file's content.

@@ -157,7 +157,7 @@ Result<LearnedReport> learn_and_write(const LearnRequest& request) {
     REEF_REQUIRE(report.result.curve.size() > 1,
                  "there is no curve to draw: at least 2 pictures of each class and some to test with are needed");
     page = plot_page(request.options, report.result);
-    contents.push_back({request.plot, {reinterpret_cast<const std::uint8_t*>(page.data()), page.size()}});
+    contents.push_back({request.plot, bytes_of(page)});
   }
   REEF_RETURN_IF_ERROR(write_files(contents));
   return report;

@@ -28,8 +28,8 @@ namespace reef::compiler {
 namespace {
 
 // The bytes to be written are a sound model that runs.
-Status try_out(const std::vector<std::uint8_t>& bytes, const data::SampleSource* source) {
-  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(Bytes(bytes)));
+Status try_out(const Bytes& file, const data::SampleSource* source) {
+  REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(file));
   REEF_RETURN_IF_ERROR(ir::verify(model));
   const auto shared = std::make_shared<const ir::Model>(std::move(model));
   REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(shared));
@@ -150,27 +150,57 @@ std::int64_t file_size(const std::string& path) {
 
 }  // namespace
 
-Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
-  const auto begin = std::chrono::steady_clock::now();
-  REEF_RETURN_IF_ERROR(check_files({{request.output, request.report}, {request.model}, {request.data}, {}}));
-  REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
-  QuantizeOutcome outcome;
-  outcome.notes = std::move(loaded.notes);
+namespace {
+
+// Float form, as the quantizer wants it. The front end has simplified what comes from ONNX.
+Status simplify_once(FrontEndResult& loaded, std::vector<std::string>& notes) {
+  if (loaded.is_simplified) return ok_status();
   REEF_ASSIGN_OR_RETURN(const simplify::SimplifyReport simplified, simplify::simplify(loaded.model));
   if (!simplified.passes.empty()) {
-    outcome.notes.push_back(
+    notes.push_back(
         fmt::format("simplified: {} operators became {}", simplified.operators_before, simplified.operators_after));
   }
+  return ok_status();
+}
+
+Result<std::shared_ptr<const data::Dataset>> open_samples(const QuantizeRequest& request, const ir::Model& model,
+                                                          QuantizeOutcome& outcome) {
   std::shared_ptr<const data::Dataset> samples;
-  if (!request.data.path.empty()) {
-    REEF_ASSIGN_OR_RETURN(samples, data::Dataset::open(request.data, loaded.model));
-    outcome.data = samples->describe();
-    if (samples->holds_pictures()) {
-      outcome.preprocess = data::to_string(samples->preprocess().preprocess);
-      outcome.preprocess_from = samples->preprocess().origin;
-      outcome.preprocess_is_guess = samples->preprocess().is_guess;
-    }
+  if (request.data.path.empty()) return samples;
+  REEF_ASSIGN_OR_RETURN(samples, data::Dataset::open(request.data, model));
+  outcome.data = samples->describe();
+  if (samples->holds_pictures()) {
+    outcome.preprocess = data::to_string(samples->preprocess().preprocess);
+    outcome.preprocess_from = samples->preprocess().origin;
+    outcome.preprocess_is_guess = samples->preprocess().is_guess;
   }
+  return samples;
+}
+
+// The page that was asked for, or, where an output is lost, which layers are at fault.
+Status explain_error(const QuantizeRequest& request, const std::shared_ptr<const data::Dataset>& samples,
+                     QuantizeOutcome& outcome) {
+  if (!request.report.empty()) {
+    REEF_REQUIRE(samples != nullptr, "--report needs samples: give --data");
+    REEF_ASSIGN_OR_RETURN(const evaluate::Comparison comparison,
+                          compare_layers(request, samples, kReportSamples, outcome));
+    outcome.report_page = evaluate::comparison_html(comparison, request.model, request.output);
+  } else if (!outcome.result.lost.empty()) {
+    // Which layers are at fault is told without being asked for. If that cannot be found out, the verdict stands alone.
+    (void)compare_layers(request, samples, kFaultSamples, outcome);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& request, FrontEndResult loaded) {
+  const auto begin = std::chrono::steady_clock::now();
+  QuantizeOutcome outcome;
+  outcome.notes = std::move(loaded.notes);
+  REEF_RETURN_IF_ERROR(simplify_once(loaded, outcome.notes));
+  REEF_ASSIGN_OR_RETURN(const std::shared_ptr<const data::Dataset> samples,
+                        open_samples(request, loaded.model, outcome));
   probe_guess(request, loaded.model, outcome);
   REEF_ASSIGN_OR_RETURN(outcome.result, quantize::quantize(loaded.model, samples.get(), request.how));
   compare_detections(request, loaded.model, samples, outcome);
@@ -180,26 +210,24 @@ Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
   if (samples != nullptr && samples->holds_pictures()) {
     data::store_preprocess(samples->preprocess().preprocess, model);
   }
-  REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> bytes, tflite::write_model(model));
-  REEF_RETURN_IF_ERROR(
-      try_out(bytes, samples.get()).in("the quantized model does not run, nothing was written (a defect in Reef)"));
+  REEF_ASSIGN_OR_RETURN(outcome.file, tflite::write_bytes(model));
+  REEF_RETURN_IF_ERROR(try_out(outcome.file, samples.get())
+                           .in("the quantized model does not run, nothing was written (a defect in Reef)"));
   outcome.model_bytes = file_size(request.model);
-  outcome.output_bytes = static_cast<std::int64_t>(bytes.size());
-  std::string report;
-  if (!request.report.empty()) {
-    REEF_REQUIRE(samples != nullptr, "--report needs samples: give --data");
-    REEF_ASSIGN_OR_RETURN(const evaluate::Comparison comparison,
-                          compare_layers(request, samples, kReportSamples, outcome));
-    report = evaluate::comparison_html(comparison, request.model, request.output);
-  } else if (!outcome.result.lost.empty()) {
-    // Which layers are at fault is told without being asked for. If that cannot be found out, the verdict stands alone.
-    (void)compare_layers(request, samples, kFaultSamples, outcome);
-  }
+  outcome.output_bytes = static_cast<std::int64_t>(outcome.file.size());
+  REEF_RETURN_IF_ERROR(explain_error(request, samples, outcome));
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outcome;
+}
+
+Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  REEF_RETURN_IF_ERROR(check_files({{request.output, request.report}, {request.model}, {request.data}, {}}));
+  REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(request.model, request.front_end));
+  REEF_ASSIGN_OR_RETURN(QuantizeOutcome outcome, quantize_loaded(request, std::move(loaded)));
   std::vector<FileContent> files;
-  if (!request.output.empty()) files.push_back({request.output, bytes});
-  if (!report.empty()) {
-    files.push_back({request.report, {reinterpret_cast<const std::uint8_t*>(report.data()), report.size()}});
-  }
+  if (!request.output.empty()) files.push_back({request.output, outcome.file.span()});
+  if (!request.report.empty()) files.push_back({request.report, bytes_of(outcome.report_page)});
   REEF_RETURN_IF_ERROR(write_files(files));
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;

@@ -3,7 +3,8 @@
 //
 //   load (any format) -> float form -> scales it carries, or calibration and recovery -> write -> read back and run
 //
-// Nothing is written unless the bytes read back as a sound model that runs on a sample.
+// Nothing is written unless the bytes read back as a sound model that runs on a sample. compiler/pipeline.h goes on to
+// a compiled file without a file in between.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "compiler/front_end.h"
 #include "data/dataset.h"
@@ -30,6 +32,8 @@ struct QuantizeRequest {
 
 struct QuantizeOutcome {
   quantize::QuantizeResult result;
+  Bytes file;                                      // result.model as it is written
+  std::string report_page;                         // what request.report gets; empty: no report was asked for
   std::int64_t model_bytes = 0, output_bytes = 0;  // of the files
   std::string data;                                // what the samples are, in words
   std::string preprocess;       // text form, as stored in the result; empty: samples are not pictures
@@ -50,6 +54,10 @@ struct QuantizeOutcome {
   double seconds = 0;                     // measured
 };
 
+// Reads the model, quantizes it and writes the files that the request names.
 Result<QuantizeOutcome> quantize_file(const QuantizeRequest& request);
+
+// The same for a model that was read already (from request.model, with request.front_end). Writes nothing.
+Result<QuantizeOutcome> quantize_loaded(const QuantizeRequest& request, FrontEndResult loaded);
 
 }  // namespace reef::compiler

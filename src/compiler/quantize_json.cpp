@@ -34,7 +34,7 @@ const char* mode_name(quantize::Mode mode) {
   return "?";
 }
 
-std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome& outcome) {
+Json quantize_json(const QuantizeRequest& request, const QuantizeOutcome& outcome) {
   const quantize::QuantizeResult& result = outcome.result;
   Json json;
   json["model"] = request.model;
@@ -103,7 +103,7 @@ std::string quantize_json(const QuantizeRequest& request, const QuantizeOutcome&
   if (!outcome.worst_layers.empty()) json["worst_layers"] = outcome.worst_layers;
   json["calibration_seconds"] = result.calibration_seconds;
   json["seconds"] = outcome.seconds;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json;
 }
 
 }  // namespace reef::compiler

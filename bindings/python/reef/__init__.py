@@ -3,6 +3,7 @@
 
     import reef
     reef.compile("model_int8.tflite")                       # -> model_int8_edgetpu.tflite
+    reef.compile("model.onnx", data="photos")               # quantized first, then the same
     interpreter = reef.Interpreter("model_int8_edgetpu.tflite")   # on a virtual Edge TPU
     interpreter.allocate_tensors()
 

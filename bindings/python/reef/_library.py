@@ -72,7 +72,7 @@ class CompileOptions(Structure):
                 ("link", c_char_p), ("num_segments", c_int32), ("min_runtime_version", c_int32), ("level", c_int32),
                 ("several_parts", c_int32), ("search", c_int32), ("rewrites", c_int32), ("verify", c_int32),
                 ("reserved_0", c_int32), ("timeout_seconds", c_double), ("progress", Progress),
-                ("progress_user", c_void_p)]
+                ("progress_user", c_void_p), ("convert", c_void_p), ("quantize", c_void_p)]
 
 
 class ConvertOptions(Structure):

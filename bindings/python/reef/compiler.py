@@ -10,7 +10,7 @@ import os
 import tempfile
 from ctypes import byref
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ._library import lib
 
 Path = Union[str, "os.PathLike[str]"]
 ProgressCallback = Callable[[str, str, float], None]
+Samples = Union[None, Path, np.ndarray, Sequence[np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -81,19 +82,61 @@ def _names(tensors: Optional[Union[str, Sequence[str]]]) -> Optional[str]:
     return tensors if tensors is None or isinstance(tensors, str) else ",".join(tensors)
 
 
-def compile(models: Union[Path, Sequence[Path]], out_dir: Optional[Path] = None, *, num_segments: int = 1,
-            min_runtime_version: Optional[int] = None, intermediate_tensors: Optional[Union[str, Sequence[str]]] = None,
-            enable_multiple_subgraphs: bool = False, search_delegate: bool = False, level: Optional[int] = None,
-            rewrites: bool = True, verify: Optional[bool] = None, link: Optional[str] = None,
-            timeout: Optional[float] = None, progress: Optional[ProgressCallback] = None) -> CompileResult:
-    """Compiles quantized .tflite models to _edgetpu.tflite files with Edge TPU machine code.
+@contextlib.contextmanager
+def _sample_path(data: Samples) -> Iterator[Optional[str]]:
+    """The file or folder that holds the samples; arrays are kept in a temporary file meanwhile."""
+    if isinstance(data, np.ndarray) or (isinstance(data, (list, tuple)) and data):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "samples.npy")
+            np.save(path, np.asarray(data))
+            yield path
+    else:
+        yield None if data is None else os.fspath(data)
 
-    Several models share the chip's memory, and stay in it side by side. Everything is written, or nothing.
+
+def _convert_options(input_shapes: Optional[Dict[str, Sequence[int]]], input_values: Optional[Dict[str, Sequence[float]]],
+                     keep_nchw: Sequence[str], **others: Any) -> _library.ConvertOptions:
+    shapes = ";".join(f"{name}:{','.join(str(int(n)) for n in sizes)}" for name, sizes in (input_shapes or {}).items())
+    values = ";".join(f"{name}:{','.join(repr(float(n)) for n in numbers)}" for name, numbers in (input_values or {}).items())
+    return _filled(_library.ConvertOptions, lib.reef_convert_options_init,
+                   {"input_shapes": shapes or None, "keep_nchw": ",".join(keep_nchw) or None, "input_values": values or None,
+                    **others})
+
+
+def _quantize_options(path: Optional[str], keep_float: Sequence[str], threads: Optional[int],
+                      **others: Any) -> _library.QuantizeOptions:
+    return _filled(_library.QuantizeOptions, lib.reef_quantize_options_init,
+                   {"data": path, "keep_float": ",".join(keep_float) or None, "threads": threads or os.cpu_count() or 1,
+                    **others})
+
+
+def compile(models: Union[Path, Sequence[Path]], out_dir: Optional[Path] = None, *, data: Samples = None,
+            preprocess: Optional[str] = None, io: str = "int8", calibration: str = "auto", arrays: Optional[str] = None,
+            keep_float: Sequence[str] = (), full_integer: bool = False, recover: bool = True, limit: int = 0,
+            held_back: Optional[int] = None, threads: Optional[int] = None,
+            input_shapes: Optional[Dict[str, Sequence[int]]] = None,
+            input_values: Optional[Dict[str, Sequence[float]]] = None, keep_nchw: Sequence[str] = (),
+            num_segments: int = 1, min_runtime_version: Optional[int] = None,
+            intermediate_tensors: Optional[Union[str, Sequence[str]]] = None, enable_multiple_subgraphs: bool = False,
+            search_delegate: bool = False, level: Optional[int] = None, rewrites: bool = True,
+            verify: Optional[bool] = None, link: Optional[str] = None, timeout: Optional[float] = None,
+            progress: Optional[ProgressCallback] = None) -> CompileResult:
+    """Compiles models to _edgetpu.tflite files with Edge TPU machine code.
+
+    Quantized .tflite files are compiled as they are; float ones and .onnx files are quantized first, with `data`:
+
+        reef.compile("model.onnx", data="photos", preprocess="imagenet")
+
+    Several models share the chip's memory, and stay in it side by side. Everything is written, or nothing: the compiled
+    files, their logs, and "<stem>_int8.tflite" of every model that was quantized.
 
     Args:
       models: one file, or several that will run on one Edge TPU.
       out_dir: folder for the results; the current one if left out. For one model also the compiled file itself, a name
         that ends with .tflite.
+      data, preprocess, io, calibration, arrays, keep_float, full_integer, recover, limit, held_back, threads: how models
+        that are not quantized yet are quantized, as quantize()'s.
+      input_shapes, input_values, keep_nchw: what an ONNX file leaves open, as convert()'s.
       num_segments: cut one model into so many, for a pipeline of Edge TPUs.
       min_runtime_version, intermediate_tensors, enable_multiple_subgraphs, search_delegate: as edgetpu_compiler's.
       level: 0 for the choices of Google's compiler, 1 for Reef's own.
@@ -101,21 +144,27 @@ def compile(models: Union[Path, Sequence[Path]], out_dir: Optional[Path] = None,
       verify: run the result on the virtual device against the chip's arithmetic; None: where that takes a few seconds.
       link: host and link that times are predicted for.
       timeout: seconds for each attempt.
-      progress: called as progress(stage, file, done), done from 0 to 1. An exception from it is raised at the end.
+      progress: called as progress(stage, file, done), done from 0 to 1: within each phase of quantizing, where the file
+        is "", then over all of compiling. An exception from it is raised at the end.
 
     Raises reef.Error with the reason when the models cannot be compiled.
     """
     paths = [models] if isinstance(models, (str, os.PathLike)) else list(models)
     teller = _Teller(progress)
-    options = _options(
-        out_dir=None if out_dir is None else os.fspath(out_dir), num_segments=num_segments,
-        min_runtime_version=min_runtime_version, intermediate_tensors=_names(intermediate_tensors),
-        several_parts=int(enable_multiple_subgraphs), search=int(search_delegate), level=level, rewrites=int(rewrites),
-        verify=None if verify is None else int(verify), link=link, timeout_seconds=timeout,
-        progress=teller.callback)
+    loading = _convert_options(input_shapes, input_values, keep_nchw)
     names = (ctypes.c_char_p * max(len(paths), 1))(*[os.fsencode(path) for path in paths])
     text = ctypes.c_void_p()
-    status = lib.reef_compile(names, len(paths), byref(options), byref(text))
+    with _sample_path(data) as path:
+        quantizing = _quantize_options(path, keep_float, threads, preprocess=preprocess, io=io, calibration=calibration,
+                                       arrays=arrays, full_integer=int(full_integer), recover=int(recover), limit=limit,
+                                       held_back=held_back, progress=teller.callback)
+        options = _options(
+            out_dir=None if out_dir is None else os.fspath(out_dir), num_segments=num_segments,
+            min_runtime_version=min_runtime_version, intermediate_tensors=_names(intermediate_tensors),
+            several_parts=int(enable_multiple_subgraphs), search=int(search_delegate), level=level,
+            rewrites=int(rewrites), verify=None if verify is None else int(verify), link=link, timeout_seconds=timeout,
+            progress=teller.callback, convert=ctypes.addressof(loading), quantize=ctypes.addressof(quantizing))
+        status = lib.reef_compile(names, len(paths), byref(options), byref(text))
     report = _library.take_text(text)
     teller.finish(status)
     parsed = json.loads(report)
@@ -151,17 +200,14 @@ def convert(model: Path, output: Path, *, input_shapes: Optional[Dict[str, Seque
       pad_nms: NonMaxSuppression gives a result of fixed size, unused rows -1, and a count.
     Returns a dictionary: output, inputs, outputs, notes.
     """
-    shapes = ";".join(f"{name}:{','.join(str(int(n)) for n in sizes)}" for name, sizes in (input_shapes or {}).items())
-    values = ";".join(f"{name}:{','.join(repr(float(n)) for n in numbers)}" for name, numbers in (input_values or {}).items())
-    options = _filled(_library.ConvertOptions, lib.reef_convert_options_init,
-                      {"input_shapes": shapes or None, "keep_nchw": ",".join(keep_nchw) or None, "simplify": int(simplify),
-                       "input_values": values or None, "keep_qdq": int(keep_qdq), "io": io, "pad_nms": int(pad_nms)})
+    options = _convert_options(input_shapes, input_values, keep_nchw, simplify=int(simplify), keep_qdq=int(keep_qdq), io=io,
+                               pad_nms=int(pad_nms))
     text = ctypes.c_void_p()
     _library.check(lib.reef_convert(os.fsencode(model), os.fsencode(output), byref(options), byref(text)))
     return json.loads(_library.take_text(text))
 
 
-def quantize(model: Path, output: Path, data: Union[None, Path, np.ndarray, Sequence[np.ndarray]] = None, *,
+def quantize(model: Path, output: Path, data: Samples = None, *,
              preprocess: Optional[str] = None, mode: str = "int8", io: str = "int8", calibration: str = "auto",
              arrays: Optional[str] = None, keep_float: Sequence[str] = (), full_integer: bool = False, recover: bool = True,
              limit: int = 0, held_back: Optional[int] = None, threads: Optional[int] = None,
@@ -182,18 +228,10 @@ def quantize(model: Path, output: Path, data: Union[None, Path, np.ndarray, Sequ
     Returns what `reef quantize --json` says (docs/json.md).
     """
     teller = _Teller(progress)
-    with contextlib.ExitStack() as stack:
-        if isinstance(data, np.ndarray) or (isinstance(data, (list, tuple)) and data):
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            path: Optional[str] = os.path.join(folder, "samples.npy")
-            np.save(path, np.asarray(data))
-        else:
-            path = None if data is None else os.fspath(data)
-        options = _filled(_library.QuantizeOptions, lib.reef_quantize_options_init, {
-            "data": path, "arrays": arrays, "preprocess": preprocess, "calibration": calibration, "mode": mode, "io": io,
-            "keep_float": ",".join(keep_float) or None, "limit": limit, "held_back": held_back,
-            "threads": threads or os.cpu_count() or 1, "full_integer": int(full_integer), "recover": int(recover),
-            "progress": teller.callback})
+    with _sample_path(data) as path:
+        options = _quantize_options(path, keep_float, threads, arrays=arrays, preprocess=preprocess,
+                                    calibration=calibration, mode=mode, io=io, limit=limit, held_back=held_back,
+                                    full_integer=int(full_integer), recover=int(recover), progress=teller.callback)
         text = ctypes.c_void_p()
         status = lib.reef_quantize(os.fsencode(model), os.fsencode(output), byref(options), byref(text))
     report = _library.take_text(text)

@@ -5,6 +5,7 @@ import ctypes
 import gc
 import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -363,6 +364,20 @@ class CompilerTest(unittest.TestCase):
     def test_refusals_say_why(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(reef.Error, "quantize"):
             reef.compile(FLOATS, folder)
+
+    def test_a_float_model_compiles_in_one_call(self):
+        pictures = sorted((MODELS / "images").iterdir())
+        samples = np.stack([reef.load_image(p, (96, 96)) for p in pictures])
+        with tempfile.TemporaryDirectory() as folder:
+            told = []
+            result = reef.compile(FLOATS, folder, data=samples, preprocess="unit", calibration="minmax",
+                                  progress=lambda stage, file, done: told.append((stage, file)))
+            self.assertEqual(sorted(os.listdir(folder)), sorted(pathlib.Path(FLOATS).stem + end for end in (
+                "_int8.tflite", "_int8_edgetpu.tflite", "_int8_edgetpu.log")))
+            self.assertTrue(result.report["quantized"][0]["usable"])
+            self.assertIn("", [file for _, file in told])
+            self.assertIn("verify", [stage for stage, _ in told])
+            self.assertEqual(run(started(result.files[0]), np.zeros((1, 96, 96, 3), np.int8)).shape[0], 1)
 
     def test_quantize_then_compile_then_run(self):
         pictures = sorted((MODELS / "images").iterdir())
