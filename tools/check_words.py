@@ -27,7 +27,7 @@ FOREIGN = ("tf2onnx", "pip ", "cmake", "ctest", "ninja", "gtest", "docker", "git
            ".py", ".sh", "make ", "reef_tests", "benchmark", "sweep_binaries", "count_seen", "objdump", "make_docs", "_bench", "_report", "perf ", "unzip")
 
 # Files of other projects that comments name as their source.
-FOREIGN_FILES = re.compile(r"^(tensorflow/|internal/|engine/|fixedpoint\.h|beagle_csr_offsets\.h|edgetpu(_c)?\.h|export\.py)")
+FOREIGN_FILES = re.compile(r"^(tensorflow/|libs/(tpu|tensorflow)/|internal/|engine/|fixedpoint\.h|beagle_csr_offsets\.h|edgetpu(_c)?\.h|export\.py)")
 # Files of the collection that some tests use.
 COLLECTION = re.compile(r"^(truth|zoo)/")
 # "x" stands for any name.
