@@ -4,10 +4,13 @@
 #include <fstream>
 #include <map>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "ops/registry.h"
 
 namespace reef {
 namespace {
@@ -63,6 +66,58 @@ TEST(Structure, NobodyButTheUserAsksForTheOldRelease) {
     if (path.starts_with("src/ops/")) continue;  // kernels ask which release is wanted
     EXPECT_TRUE(text.find("k2_9") == std::string::npos || kAllowed.contains(path)) << path;
   }
+}
+
+// CLI11's header costs three seconds a file: command.h stands in front of it.
+TEST(Structure, OneFileIncludesTheCommandLineParser) {
+  for (const auto& [path, text] : product_sources()) {
+    EXPECT_TRUE(text.find("#include <CLI/") == std::string::npos || path == "apps/reef/command.cpp") << path;
+  }
+}
+
+// ir::Uses says who computes and who reads a tensor of a model that stays as it is. Others keep their index up to date
+// while the graph changes, or index something else.
+TEST(Structure, ProducersAreIndexedInOnePlace) {
+  const std::map<std::string, std::string> kAllowed = {
+      {"src/ir/uses.h", "the index"},
+      {"src/simplify/graph.h", "an editor: changes with every edit"},
+      {"src/import/onnx/graph_builder.h", "an editor: grows with every operator"},
+  };
+  const std::regex member("std::(vector|map)<[^;]*>\\s+(producers?|makers?)_;");
+  for (const auto& [path, text] : product_sources()) {
+    if (path == "src/lower/attention_plan.cpp") continue;  // indexes the operators of a part by tensor
+    EXPECT_TRUE(!std::regex_search(text, member) || kAllowed.contains(path)) << path << ": use ir::Uses (ir/uses.h)";
+  }
+}
+
+std::set<std::string> op_names() {
+  std::set<std::string> names;
+  for (const ops::OpDef* def : ops::all_ops()) names.insert(std::string(def->name));
+  return names;
+}
+
+// Lists of four and more names of ops, one after the other. What holds for ops of a kind belongs into their definitions
+// (ops::Form and the other fields of OpDef), where an op that is added later has it, too.
+TEST(Structure, ListsOfOpNamesBecomeFewer) {
+  constexpr int kMostLists = 23, kLongEnough = 4;
+  const std::set<std::string> known = op_names();
+  const std::regex run("\"[A-Z0-9_]+\"([\\s,{}]*\"[A-Z0-9_]+\")+"), word("\"([A-Z0-9_]+)\"");
+  int lists = 0;
+  std::string where;
+  for (const auto& [path, text] : product_sources()) {
+    if (path.starts_with("src/ops/")) continue;
+    for (std::sregex_iterator at(text.begin(), text.end(), run), end; at != end; ++at) {
+      const std::string found = at->str();
+      int names = 0;
+      for (std::sregex_iterator name(found.begin(), found.end(), word); name != end; ++name) {
+        names += known.contains((*name)[1].str()) ? 1 : 0;
+      }
+      if (names < kLongEnough) continue;
+      ++lists;
+      where += "\n  " + path;
+    }
+  }
+  EXPECT_LE(lists, kMostLists) << where;
 }
 
 }  // namespace

@@ -93,19 +93,20 @@ Status assemble(const AsmOptions& options) {
 
 }  // namespace
 
-void add_asm(CLI::App& app, Action& action) {
+void add_asm(Command& app, Action& action) {
   auto options = std::make_shared<AsmOptions>();
-  CLI::App* command = app.add_subcommand("asm", "Turn a listing made by `reef disasm` back into a file");
-  command->add_option("listing", options->listing, "The text")->required();
-  command->add_option("-o,--out", options->out, "File to write: as the listing's origin, a model or bare instructions")
-      ->required();
-  auto* raw = command->add_flag("--raw", options->raw, "Write the instructions of a one-program listing by themselves");
-  command->add_option("--container", options->container, "Model file to put the programs into, instead of their origin")
-      ->excludes(raw);
-  command->footer(
+  Command command = app.add_subcommand("asm", "Turn a listing made by `reef disasm` back into a file");
+  command.add_option("listing", options->listing, "The text").required();
+  command.add_option("-o,--out", options->out, "File to write: as the listing's origin, a model or bare instructions")
+      .required();
+  const Option raw =
+      command.add_flag("--raw", options->raw, "Write the instructions of a one-program listing by themselves");
+  command.add_option("--container", options->container, "Model file to put the programs into, instead of their origin")
+      .excludes(raw);
+  command.footer(
       "Example:\n  reef disasm model_edgetpu.tflite -o model.s && reef asm model.s -o same_edgetpu.tflite\n"
       "docs/hardware/assembly.md explains the text.");
-  command->callback([options, &action] { action = [options] { return assemble(*options); }; });
+  command.callback([options, &action] { action = [options] { return assemble(*options); }; });
 }
 
 }  // namespace reef::app

@@ -136,28 +136,27 @@ Status list_novelties(const AuditArguments& arguments) {
 
 }  // namespace
 
-void add_audit(CLI::App& app, Action& action) {
+void add_audit(Command& app, Action& action) {
   auto arguments = std::make_shared<AuditArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "audit",
       "Prove from a compiled program's instructions that nothing in it depends on the speed of the chip's units");
-  command->add_option("model", arguments->model, "A compiled .tflite file (any compiler's)")->required();
-  command->add_flag(
-      "--strict", arguments->strict,
-      "Do not accept the one thing that Google's compilers 15 and 16 leave to timing: how fast a gathered "
-      "vector's lines are taken off the ring");
-  command->add_flag("--novel", arguments->is_novel,
-                    "List instead what the program does that no public program of Google's does: combinations of "
-                    "fields of one instruction, and values of selections. `reef compile --conservative` avoids them");
-  command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
-  add_limit_flags(*command, arguments->limits);
-  command->footer(
+  command.add_option("model", arguments->model, "A compiled .tflite file (any compiler's)").required();
+  command.add_flag("--strict", arguments->strict,
+                   "Do not accept the one thing that Google's compilers 15 and 16 leave to timing: how fast a gathered "
+                   "vector's lines are taken off the ring");
+  command.add_flag("--novel", arguments->is_novel,
+                   "List instead what the program does that no public program of Google's does: combinations of "
+                   "fields of one instruction, and values of selections. `reef compile --conservative` avoids them");
+  command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  add_limit_flags(command, arguments->limits);
+  command.footer(
       "Exit code 0: sound, or sound but for what Google's own programs leave to timing (see --strict); 1: findings, or "
       "the\n"
       "walk could not be finished. docs/audit.md says what is proved.\n"
       "With --novel the exit code is 0 whatever is found: what is new may be right.\n"
       "Examples:\n  reef audit model_edgetpu.tflite\n  reef audit --novel model_edgetpu.tflite");
-  command->callback([arguments, &action] {
+  command.callback([arguments, &action] {
     action = [arguments] { return arguments->is_novel ? list_novelties(*arguments) : audit_model(*arguments); };
   });
 }

@@ -83,35 +83,35 @@ Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Action& action) {
+void add_check(Command& app, Action& action) {
   auto flags = std::make_shared<CheckFlags>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "check", "Say for every operator whether the Edge TPU runs it, and if not, why and what to do");
-  command->add_option("model", flags->model, "A .tflite or .onnx file")->required();
-  command->add_option("-m,--min_runtime_version", flags->plan.runtime, "Edge TPU runtime to check for, 10 to 14");
-  command->add_flag("-a,--enable_multiple_subgraphs", flags->plan.several_parts,
-                    "Several parts, where that is predicted to be faster than one");
-  command->add_option("-i,--intermediate_tensors", flags->plan.intermediate_tensors,
-                      "Names of tensors, separated by commas, at which the part ends");
-  add_plan_flags(*command, flags->plan);
-  add_target_option(*command, flags->target, {"edgetpu", "micro", "tflm"});
-  add_front_end_flags(*command, flags->front_end);
-  command->add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
-  command->add_option("--write-rewritten", flags->rewritten,
-                      "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU");
-  add_limit_flags(*command, flags->limits);
-  command->add_flag("--strict", flags->strict,
-                    "Exit with 1 if an operator stays on the CPU or, with --target, if the model does not run there");
-  command->add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
-  command->footer(
+  command.add_option("model", flags->model, "A .tflite or .onnx file").required();
+  command.add_option("-m,--min_runtime_version", flags->plan.runtime, "Edge TPU runtime to check for, 10 to 14");
+  command.add_flag("-a,--enable_multiple_subgraphs", flags->plan.several_parts,
+                   "Several parts, where that is predicted to be faster than one");
+  command.add_option("-i,--intermediate_tensors", flags->plan.intermediate_tensors,
+                     "Names of tensors, separated by commas, at which the part ends");
+  add_plan_flags(command, flags->plan);
+  add_target_option(command, flags->target, {"edgetpu", "micro", "tflm"});
+  add_front_end_flags(command, flags->front_end);
+  command.add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
+  command.add_option("--write-rewritten", flags->rewritten,
+                     "Also write the model with its rewrites to this file: an ordinary .tflite for the CPU");
+  add_limit_flags(command, flags->limits);
+  command.add_flag("--strict", flags->strict,
+                   "Exit with 1 if an operator stays on the CPU or, with --target, if the model does not run there");
+  command.add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
+  command.footer(
       "Float models are judged as if they were quantized. --link all compares links and hosts.\n"
       "Example:\n  reef check models/reef_creatures_int8.tflite --link all");
-  command->callback([flags, &action] {
+  command.callback([flags, &action] {
     flags->all_links = flags->plan.link == "all";
     if (flags->all_links) flags->plan.link.clear();
     use_link_of(flags->target, flags->plan);
     const auto options = plan_options(flags->plan);
-    if (!options.ok()) throw CLI::ValidationError(options.status().message());
+    if (!options.ok()) refuse_usage(options.status().message());
     action = [flags, options = *options] { return check_file(*flags, options); };
   });
 }

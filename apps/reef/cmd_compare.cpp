@@ -154,33 +154,33 @@ Status run_compare(CompareArguments arguments) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, Action& action) {
+void add_compare(Command& app, Action& action) {
   auto arguments = std::make_shared<CompareArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "compare", "Run a float model and its quantized version side by side and rank the layers by the harm they do");
-  command->add_option("float", arguments->float_model, "The float model")->required();
-  command->add_option("quantized", arguments->quantized, "What was made of it")->required();
-  add_front_end_flags(*command, arguments->front_end);
+  command.add_option("float", arguments->float_model, "The float model").required();
+  command.add_option("quantized", arguments->quantized, "What was made of it").required();
+  add_front_end_flags(command, arguments->front_end);
   arguments->data.dataset.limit = 32;
-  add_data_options(*command, arguments->data, /*is_required=*/true);
+  add_data_options(command, arguments->data, /*is_required=*/true);
   command
-      ->add_option(
+      .add_option(
           "--effects", arguments->effect_samples,
           "On how many samples to measure what each layer alone does to the outputs: a run of the float model for "
           "every layer and sample; 0: layers are ranked by their own error")
-      ->check(not_negative())
-      ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "Write a page with pictures (HTML) to this file");
-  add_limit_flags(*command, arguments->limits);
-  command->add_flag("--all", arguments->all, "Show every layer");
-  command->add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
-      ->check(between(1, 256));
-  command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
-  command->footer(
+      .check(not_negative())
+      .capture_default_str();
+  command.add_option("-o,--output", arguments->output, "Write a page with pictures (HTML) to this file");
+  add_limit_flags(command, arguments->limits);
+  command.add_flag("--all", arguments->all, "Show every layer");
+  command.add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
+      .check(between(1, 256));
+  command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  command.footer(
       "Samples: the first 32 unless --limit says otherwise; an .npz's calibration array if it has one.\n"
       "Example:\n  reef compare models/reef_creatures_float.tflite models/reef_creatures_int8.tflite \\\n"
       "      --data models/images --preprocess unit -o report.html");
-  command->callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });
+  command.callback([arguments, &action] { action = [arguments] { return run_compare(*arguments); }; });
 }
 
 }  // namespace reef::app

@@ -59,7 +59,7 @@ struct CompileArguments {
 constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
 
 // Google's own options, with Google's names.
-void add_googles_options(CLI::App& command, CompileArguments& arguments) {
+void add_googles_options(Command& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
   command.add_option("-o,--out_dir,--output", how.out_dir,
                      "Folder for the compiled model and its log (default: the current one), or the compiled file "
@@ -68,31 +68,31 @@ void add_googles_options(CLI::App& command, CompileArguments& arguments) {
   command
       .add_option("-m,--min_runtime_version", arguments.plan.runtime,
                   "Oldest Edge TPU runtime that the result shall run on, 10 to 14")
-      ->check(between(ops::kOldestRuntime, ops::kNewestRuntime))
-      ->capture_default_str();
+      .check(between(ops::kOldestRuntime, ops::kNewestRuntime))
+      .capture_default_str();
   command.add_option("-i,--intermediate_tensors", arguments.plan.intermediate_tensors,
                      "Names of tensors, with commas between them, that end the part for the Edge TPU");
   command
       .add_option("-n,--num_segments", how.segments,
                   "Split the model into N segments, for a pipeline of Edge TPUs; balanced by predicted latency")
-      ->check(between(1, 1024))
-      ->capture_default_str();
+      .check(between(1, 1024))
+      .capture_default_str();
   command.add_flag("-d,--search_delegate", how.search,
                    "If the model does not compile, find the largest part that does");
   command.add_option("-k,--delegate_search_step", how.search_step, "Operations by which lengths in that search differ")
-      ->check(between(1, 1000000))
-      ->capture_default_str();
+      .check(between(1, 1000000))
+      .capture_default_str();
   command
       .add_option("-t,--timeout_sec", how.timeout_seconds,
                   "Seconds after which an attempt is given up, with everything that belongs to it")
-      ->check(between(kShortestTimeout, kLongestTimeout))
-      ->capture_default_str();
+      .check(between(kShortestTimeout, kLongestTimeout))
+      .capture_default_str();
   // May be repeated (-aaa), as Google's may.
   command.add_flag("-a,--enable_multiple_subgraphs", arguments.plan.several_parts,
                    "Allow several parts for the Edge TPU, wherever that is predicted to save time");
 }
 
-void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
+void add_reefs_options(Command& command, CompileArguments& arguments) {
   compiler::CompileOptions& how = arguments.how;
   add_plan_flags(command, arguments.plan);
   add_target_option(command, arguments.target, {"edgetpu", "micro"});
@@ -101,9 +101,9 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
           "-O", how.level,
           "0: the choices of Google's compiler, as far as they are known; 1: Reef's own, fewer instructions and "
           "cycles")
-      ->transform(
+      .transform(
           one_of(std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
-      ->option_text(how.level == tiled::Level::kAsGoogle ? "LEVEL [0]" : "LEVEL [1]");
+      .option_text(how.level == tiled::Level::kAsGoogle ? "LEVEL [0]" : "LEVEL [1]");
   command.add_flag_callback(
       "--verify", [&how] { how.verify = compiler::Verify::kAlways; },
       "Run the result on the virtual device against the chip's arithmetic on the CPU, and fail on any difference "
@@ -116,9 +116,9 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
       .add_option("--no-code", how.no_code,
                   "Operators that the chip could run but Reef has no code for: cpu (they stay there), package (mapped "
                   "as Google's compiler would, in a file that says it cannot run), fail")
-      ->transform(one_of(std::map<std::string, compiler::NoCode>{
+      .transform(one_of(std::map<std::string, compiler::NoCode>{
           {"cpu", compiler::NoCode::kCpu}, {"package", compiler::NoCode::kPackage}, {"fail", compiler::NoCode::kFail}}))
-      ->option_text("WHAT [cpu]");
+      .option_text("WHAT [cpu]");
   command.add_flag_callback(
       "--conservative", [&how] { how.generate = compiler::conservative(how.generate); },
       "Only code whose instructions combine their fields as public programs of Google's do; what would need others "
@@ -131,11 +131,11 @@ void add_reefs_options(CLI::App& command, CompileArguments& arguments) {
           "--dump", arguments.dumps,
           "Also write what a stage made, as text, beside the compiled model: rewrite, partition, lower, schedule "
           "or emit; may be repeated")
-      ->allow_extra_args(false)
-      ->transform(one_of(stage_names()));
+      .allow_extra_args(false)
+      .transform(one_of(stage_names()));
   command
       .add_option("--stop-after", arguments.stop_after, "Only print what this stage made, as text; no file is written")
-      ->transform(one_of(stage_names()));
+      .transform(one_of(stage_names()));
   add_limit_flags(command, arguments.quantize.limits);
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
@@ -282,8 +282,8 @@ Status compile_models(CompileArguments arguments, int& exit_code) {
 }
 
 // Under Google's name, as Google's: the version line, then how it is called.
-void print_googles_help(const CLI::App& command) {
-  std::string options = command.help("edgetpu_compiler", CLI::AppFormatMode::Normal);
+void print_googles_help(const Command& command) {
+  std::string options = command.plain_help("edgetpu_compiler");
   options.erase(0, options.find("\nOptions:") == std::string::npos ? 0 : options.find("\nOptions:") + 1);
   print_text("{}Usage:\nedgetpu_compiler [options] model...\n\n{}", compiler::version_line(), options);
 }
@@ -307,26 +307,26 @@ constexpr char kFooter[] =
 
 }  // namespace
 
-void add_compile(CLI::App& app, Action& action) {
+void add_compile(Command& app, Action& action) {
   auto arguments = std::make_shared<CompileArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "compile",
       "Compile models for the Edge TPU, with the options of Google's edgetpu_compiler; float ones with --data");
   command
-      ->add_option("model", arguments->how.models,
-                   "Quantized .tflite files; with --data also float ones and .onnx. Several share the chip's memory")
-      ->required();
-  add_googles_options(*command, *arguments);
-  add_reefs_options(*command, *arguments);
-  add_data_options(*command, arguments->quantize);
-  add_quantizer_options(*command, arguments->quantize);
-  add_front_end_flags(*command, arguments->quantize.front_end);
-  add_threads_option(*command, arguments->quantize);
-  add_verbose_option(*command, arguments->quantize);
-  command->footer(fmt::format(kFooter, "reef compile"));
-  command->callback([arguments, &action] {
+      .add_option("model", arguments->how.models,
+                  "Quantized .tflite files; with --data also float ones and .onnx. Several share the chip's memory")
+      .required();
+  add_googles_options(command, *arguments);
+  add_reefs_options(command, *arguments);
+  add_data_options(command, arguments->quantize);
+  add_quantizer_options(command, arguments->quantize);
+  add_front_end_flags(command, arguments->quantize.front_end);
+  add_threads_option(command, arguments->quantize);
+  add_verbose_option(command, arguments->quantize);
+  command.footer(fmt::format(kFooter, "reef compile"));
+  command.callback([arguments, &action] {
     const auto options = plan_options(arguments->plan);
-    if (!options.ok()) throw CLI::ValidationError(options.status().message());
+    if (!options.ok()) refuse_usage(options.status().message());
     action = [arguments]() -> Ending {
       int exit_code = 0;
       Status status = compile_models(*arguments, exit_code);
@@ -349,9 +349,9 @@ std::vector<std::string> flags_of_environment() {
 int edgetpu_compiler_main(int argc, char** argv) {
   constexpr int kFailure = 1;
   CompileArguments arguments;
-  CLI::App command;
-  command.name("edgetpu_compiler");
-  command.set_help_flag();
+  CommandLine line("edgetpu_compiler", "");
+  line.remove_help_flag();
+  Command command = line.root();
   command.add_option("model", arguments.how.models, "Quantized .tflite files; several share the chip's memory");
   command.add_flag("-h,--help", arguments.help, "Print this help and exit");
   command.add_flag("-v,--version", arguments.version, "Print the version and exit");
@@ -361,12 +361,11 @@ int edgetpu_compiler_main(int argc, char** argv) {
   std::vector<std::string> words = flags_of_environment();
   if (!words.empty()) print_error("reef: REEF_COMPILE_FLAGS adds {}\n", fmt::join(words, " "));
   words.insert(words.end(), argv + 1, argv + argc);
-  try {
-    command.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-  } catch (const CLI::ParseError& error) {
+  const ParseOutcome outcome = line.parse(words);
+  if (outcome.kind == ParseOutcome::Kind::kProblem) {
     print_text("{}", compiler::version_line());
     std::fflush(stdout);
-    print_error("{}\n", usage_error(command, error));
+    print_error("{}\n", usage_error(describe(command), outcome.problem));
     return kFailure;
   }
   if (arguments.version && !arguments.help) {

@@ -64,31 +64,29 @@ Status print_page(const CommandHelp& help, const ManArguments& arguments) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, Action& action) {
+void add_completion(Command& app, Action& action) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command =
-      app.add_subcommand("completion", "Print a script with which a shell completes reef's command line");
-  command->add_option("shell", *shell, "Which shell")->required()->transform(one_of({"bash", "zsh", "fish"}));
-  command->footer(
+  Command command = app.add_subcommand("completion", "Print a script with which a shell completes reef's command line");
+  command.add_option("shell", *shell, "Which shell").required().transform(one_of({"bash", "zsh", "fish"}));
+  command.footer(
       "Examples:\n  reef completion bash > ~/.local/share/bash-completion/completions/reef\n"
       "  reef completion zsh > ~/.zfunc/_reef\n  reef completion fish > ~/.config/fish/completions/reef.fish");
-  command->callback([shell, &app, &action] {
-    action = [shell, &app] {
-      print_exact("{}", completion_script(describe(app, "reef"), *shell));
+  command.callback([shell, app, &action] {
+    action = [shell, app] {
+      print_exact("{}", completion_script(describe(app), *shell));
       return ok_status();
     };
   });
 }
 
-void add_man(CLI::App& app, Action& action) {
+void add_man(Command& app, Action& action) {
   auto arguments = std::make_shared<ManArguments>();
-  CLI::App* command = app.add_subcommand("man", "Print the man page of a command, or write all of them");
-  command->add_option("command", arguments->words, "The command; none: reef itself");
-  command->add_option("-o,--output", arguments->output, "Write all pages to this folder");
-  command->footer("Example:\n  reef man compile | man -l -");
-  command->callback([arguments, &app, &action] {
-    action = [arguments, &app] { return print_page(describe(app, "reef"), *arguments); };
-  });
+  Command command = app.add_subcommand("man", "Print the man page of a command, or write all of them");
+  command.add_option("command", arguments->words, "The command; none: reef itself");
+  command.add_option("-o,--output", arguments->output, "Write all pages to this folder");
+  command.footer("Example:\n  reef man compile | man -l -");
+  command.callback(
+      [arguments, app, &action] { action = [arguments, app] { return print_page(describe(app), *arguments); }; });
 }
 
 }  // namespace reef::app

@@ -166,32 +166,31 @@ Ending convert(ConvertOptions options) {
 
 }  // namespace
 
-void add_convert(CLI::App& app, Action& action) {
+void add_convert(Command& app, Action& action) {
   auto options = std::make_shared<ConvertOptions>();
-  CLI::App* command =
-      app.add_subcommand("convert", "Make a .tflite file of an ONNX, PyTorch, TensorFlow or Keras model");
+  Command command = app.add_subcommand("convert", "Make a .tflite file of an ONNX, PyTorch, TensorFlow or Keras model");
   command
-      ->add_option("model", options->model,
-                   "A .onnx file; TorchScript or .pt2 (needs PyTorch); a YOLO checkpoint (needs Ultralytics); a "
-                   "SavedModel folder, .keras file or frozen graph (needs TensorFlow)")
-      ->required();
-  command->add_option("-o,--output", options->output, "The file to write (default: the model's name with .tflite)");
-  add_front_end_flags(*command, options->quantize.front_end);
-  command->add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)");
-  command->add_flag("--keep-qdq", options->keep_qdq,
-                    "Leave QUANTIZE and DEQUANTIZE as the model has them instead of making integer operators");
-  add_data_options(*command, options->quantize);
-  add_quantizer_options(*command, options->quantize);
-  add_threads_option(*command, options->quantize);
-  add_verbose_option(*command, options->quantize);
+      .add_option("model", options->model,
+                  "A .onnx file; TorchScript or .pt2 (needs PyTorch); a YOLO checkpoint (needs Ultralytics); a "
+                  "SavedModel folder, .keras file or frozen graph (needs TensorFlow)")
+      .required();
+  command.add_option("-o,--output", options->output, "The file to write (default: the model's name with .tflite)");
+  add_front_end_flags(command, options->quantize.front_end);
+  command.add_option("--map", options->map, "Write which ONNX value each tensor is to this file (JSON)");
+  command.add_flag("--keep-qdq", options->keep_qdq,
+                   "Leave QUANTIZE and DEQUANTIZE as the model has them instead of making integer operators");
+  add_data_options(command, options->quantize);
+  add_quantizer_options(command, options->quantize);
+  add_threads_option(command, options->quantize);
+  add_verbose_option(command, options->quantize);
   constexpr double kLongest = 3600;  // of a file made to keep us busy; --data may take longer, and then says so
   options->quantize.limits.seconds = kLongest;
-  add_limit_flags(*command, options->quantize.limits);
-  command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
-  command->footer(
+  add_limit_flags(command, options->quantize.limits);
+  command.add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
+  command.footer(
       "Example:\n  reef convert model.onnx -o model.tflite --input-shape input:1,3,224,224\n"
       "  reef convert model.onnx -o model_int8.tflite --data pictures --preprocess imagenet");
-  command->callback([options, &action] { action = [options] { return convert(*options); }; });
+  command.callback([options, &action] { action = [options] { return convert(*options); }; });
 }
 
 }  // namespace reef::app

@@ -82,14 +82,14 @@ Status list_devices(bool json) {
 
 }  // namespace
 
-void add_devices(CLI::App& app, Action& action) {
+void add_devices(Command& app, Action& action) {
   auto json = std::make_shared<bool>(false);
   auto test = std::make_shared<DeviceTestArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "devices", "List Edge TPUs: real ones with their state, and the virtual ones that programs find without them");
-  command->add_flag("--json", *json, "Print one JSON object (documented in docs/json.md)");
-  add_device_test_options(*command, *test);
-  command->footer(
+  command.add_flag("--json", *json, "Print one JSON object (documented in docs/json.md)");
+  add_device_test_options(command, *test);
+  command.footer(
       "Number, selector, bus, state and path of each; programs choose one by number, selector or path. REEF_DEVICES "
       "says\n"
       "which they find: auto (real ones if there are any, else virtual ones), real, none, or virtual ones such as "
@@ -100,7 +100,7 @@ void add_devices(CLI::App& app, Action& action) {
       "Examples:\n  REEF_DEVICES=usb,pci reef devices\n"
       "  reef devices --test --device usb:0 --report silicon.json\n"
       "  reef virtual-usb --ready -- reef devices --test");
-  command->callback([json, test, &action] {
+  command.callback([json, test, &action] {
     action = [json, test]() -> Ending { return test->is_wanted ? test_devices(*test, *json) : list_devices(*json); };
   });
 }

@@ -163,54 +163,54 @@ Status eval(EvalArguments arguments) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, Action& action) {
+void add_eval(Command& app, Action& action) {
   auto arguments = std::make_shared<EvalArguments>();
-  CLI::App* command = app.add_subcommand("eval", "Measure a model on data: share of right answers, mAP, PSNR, IoU");
-  command->add_option("model", arguments->model, "A model file: float, quantized, or compiled for the Edge TPU")
-      ->required();
-  add_front_end_flags(*command, arguments->front_end);
-  add_data_options(*command, arguments->data, /*is_required=*/true);
-  command->add_option("--metric", arguments->metric, "What to measure")
-      ->required()
-      ->transform(one_of({"top1", "top5", "map50", "psnr", "miou"}));
+  Command command = app.add_subcommand("eval", "Measure a model on data: share of right answers, mAP, PSNR, IoU");
+  command.add_option("model", arguments->model, "A model file: float, quantized, or compiled for the Edge TPU")
+      .required();
+  add_front_end_flags(command, arguments->front_end);
+  add_data_options(command, arguments->data, /*is_required=*/true);
+  command.add_option("--metric", arguments->metric, "What to measure")
+      .required()
+      .transform(one_of({"top1", "top5", "map50", "psnr", "miou"}));
   evaluate::MetricOptions& options = arguments->options;
-  command->add_option("--output", options.output, "Number of the output to judge")->check(not_negative());
-  command->add_option("--label-offset", options.label_offset,
-                      "The model's class is the label plus this: 1 where class 0 is background");
-  command->add_option("--score-threshold", options.score_threshold, "map50: boxes of lower scores do not count")
-      ->capture_default_str();
-  command->add_option("--nms-iou", options.nms_iou, "map50: of boxes that overlap more, the better one counts")
-      ->check(between(0.0, 1.0))
-      ->capture_default_str();
-  command->add_option("--detector", options.detector, "map50: form of the outputs (docs/evaluate.md)")
-      ->transform(one_of({"auto", "ssd", "yolo5", "yolo8"}))
-      ->capture_default_str();
+  command.add_option("--output", options.output, "Number of the output to judge").check(not_negative());
+  command.add_option("--label-offset", options.label_offset,
+                     "The model's class is the label plus this: 1 where class 0 is background");
+  command.add_option("--score-threshold", options.score_threshold, "map50: boxes of lower scores do not count")
+      .capture_default_str();
+  command.add_option("--nms-iou", options.nms_iou, "map50: of boxes that overlap more, the better one counts")
+      .check(between(0.0, 1.0))
+      .capture_default_str();
+  command.add_option("--detector", options.detector, "map50: form of the outputs (docs/evaluate.md)")
+      .transform(one_of({"auto", "ssd", "yolo5", "yolo8"}))
+      .capture_default_str();
   command
-      ->add_option("--boxes", options.boxes,
-                   "map50: form of the truth: cxcywh, xywh, xyxy or yxyx, with class+ before or +class after it, then "
-                   ",pixels or ,fractions; auto: told from the numbers")
-      ->capture_default_str();
-  command->add_option("--ignore-label", options.ignored_label, "miou: pixels of this label do not count")
-      ->capture_default_str();
-  add_device_options(*command, arguments->device);
-  command->add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
-      ->check(between(1, 256));
+      .add_option("--boxes", options.boxes,
+                  "map50: form of the truth: cxcywh, xywh, xyxy or yxyx, with class+ before or +class after it, then "
+                  ",pixels or ,fractions; auto: told from the numbers")
+      .capture_default_str();
+  command.add_option("--ignore-label", options.ignored_label, "miou: pixels of this label do not count")
+      .capture_default_str();
+  add_device_options(command, arguments->device);
+  command.add_option("--threads", arguments->threads, "Threads; results do not depend on it. Default: all cores")
+      .check(between(1, 256));
   command
-      ->add_option("--tflite", arguments->tflite_release,
-                   "Release whose reference kernels to equal where releases differ (docs/numerics.md)")
-      ->transform(one_of({"2.9", "current"}))
-      ->capture_default_str();
-  command->add_flag("--fused-floats", arguments->fused_floats,
-                    "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");
-  command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
-  add_limit_flags(*command, arguments->limits);
-  command->footer(
+      .add_option("--tflite", arguments->tflite_release,
+                  "Release whose reference kernels to equal where releases differ (docs/numerics.md)")
+      .transform(one_of({"2.9", "current"}))
+      .capture_default_str();
+  command.add_flag("--fused-floats", arguments->fused_floats,
+                   "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");
+  command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  add_limit_flags(command, arguments->limits);
+  command.footer(
       "Example:\n  reef eval models/reef_creatures_int8.tflite --data models/images --labels "
       "models/reef_creatures_labels.txt "
       "--metric top1\n"
       "  reef eval cifar.tflite --data cifar10_eval.npz --preprocess mean=127.5,std=127.5 --metric top1 --limit 500\n"
       "  reef eval compiled_edgetpu.tflite --data pictures --metric top1 --label-offset 1 --device virtual");
-  command->callback([arguments, &action] { action = [arguments] { return eval(*arguments); }; });
+  command.callback([arguments, &action] { action = [arguments] { return eval(*arguments); }; });
 }
 
 }  // namespace reef::app

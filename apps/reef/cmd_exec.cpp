@@ -95,22 +95,22 @@ Status exec(const ExecArguments& arguments) {
 
 }  // namespace
 
-void add_exec(CLI::App& app, Action& action) {
+void add_exec(Command& app, Action& action) {
   auto arguments = std::make_shared<ExecArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "exec", "Run a program written for Coral as it is, with Reef in the place of Google's libraries");
-  command->add_option("command", arguments->command, "The program and its arguments, after --; none: a shell");
-  command->add_flag("--only-libraries", arguments->only_libraries,
-                    "Leave Python's modules alone: the program has its own TFLite runtime");
-  command->add_flag("--show", arguments->shows, "Only print the variables that would be set");
-  command->footer(
+  command.add_option("command", arguments->command, "The program and its arguments, after --; none: a shell");
+  command.add_flag("--only-libraries", arguments->only_libraries,
+                   "Leave Python's modules alone: the program has its own TFLite runtime");
+  command.add_flag("--show", arguments->shows, "Only print the variables that would be set");
+  command.footer(
       "The program finds Reef's delegate as libedgetpu.so.1 (and .so.1.0), the modules pycoral, tflite_runtime and\n"
       "tflite_support, and edgetpu_compiler. Compiled models run on a real Edge TPU if there is one, else on virtual "
       "ones\n"
       "(docs/api.md).\n"
       "Examples:\n  reef exec -- python3 classify_image.py --model model_edgetpu.tflite --input parrot.jpg\n"
       "  reef exec --only-libraries -- python3 -m frigate\n  reef exec -- bash");
-  command->callback([arguments, &action] { action = [arguments] { return exec(*arguments); }; });
+  command.callback([arguments, &action] { action = [arguments] { return exec(*arguments); }; });
 }
 
 }  // namespace reef::app

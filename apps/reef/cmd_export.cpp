@@ -78,26 +78,25 @@ Status export_project(const ExportArguments& arguments) {
 
 }  // namespace
 
-void add_export(CLI::App& app, Action& action) {
+void add_export(Command& app, Action& action) {
   auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* command = app.add_subcommand("export", "Write a program that runs a model elsewhere");
-  command->require_subcommand(1);
-  CLI::App* micro = command->add_subcommand(
+  Command command = app.add_subcommand("export", "Write a program that runs a model elsewhere");
+  command.require_subcommand();
+  Command micro = command.add_subcommand(
       "micro",
       "A folder for Coral's Micro SDK, or for TFLite Micro: main.cc, the model as file and C array, CMake lines");
-  micro->add_option("model", arguments->model, "A compiled model (*_edgetpu.tflite); with --target tflm any .tflite")
-      ->required();
-  micro->add_option("-o,--out_dir", arguments->folder, "Folder for the program; made if there is none")->required();
-  add_target_option(*micro, arguments->target, {"micro", "tflm"});
-  micro->add_option("--labels", arguments->labels, "A file with one name of a class a line");
-  micro->add_option("--preprocess", arguments->preprocess,
-                    "How pixels become numbers, if the model does not say it itself: " + data::describe_presets());
-  micro->add_option("--name", arguments->name, "Name of the program and of the model's file (default: the model's)");
-  micro->add_flag("--embed", arguments->embeds_model,
-                  "The program uses the C array instead of the board's file system");
-  add_limit_flags(*micro, arguments->limits);
-  micro->footer("Example:\n  reef export micro mobilenet_v2_edgetpu.tflite --labels labels.txt -o mobilenet_micro");
-  micro->callback([arguments, &action] { action = [arguments] { return export_project(*arguments); }; });
+  micro.add_option("model", arguments->model, "A compiled model (*_edgetpu.tflite); with --target tflm any .tflite")
+      .required();
+  micro.add_option("-o,--out_dir", arguments->folder, "Folder for the program; made if there is none").required();
+  add_target_option(micro, arguments->target, {"micro", "tflm"});
+  micro.add_option("--labels", arguments->labels, "A file with one name of a class a line");
+  micro.add_option("--preprocess", arguments->preprocess,
+                   "How pixels become numbers, if the model does not say it itself: " + data::describe_presets());
+  micro.add_option("--name", arguments->name, "Name of the program and of the model's file (default: the model's)");
+  micro.add_flag("--embed", arguments->embeds_model, "The program uses the C array instead of the board's file system");
+  add_limit_flags(micro, arguments->limits);
+  micro.footer("Example:\n  reef export micro mobilenet_v2_edgetpu.tflite --labels labels.txt -o mobilenet_micro");
+  micro.callback([arguments, &action] { action = [arguments] { return export_project(*arguments); }; });
 }
 
 }  // namespace reef::app

@@ -270,22 +270,22 @@ Status inspect(const InspectOptions& options) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, Action& action) {
+void add_inspect(Command& app, Action& action) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what is in a model file");
-  command->add_option("model", options->model, "A .tflite, _edgetpu.tflite or .onnx file")->required();
-  command->add_flag("--tensors", options->tensors, "List every tensor too");
-  auto* text =
-      command->add_flag("--text", options->text, "Print the whole model in Reef's text form (docs/formats/ir_text.md)");
-  command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)")->excludes(text);
+  Command command = app.add_subcommand("inspect", "Show what is in a model file");
+  command.add_option("model", options->model, "A .tflite, _edgetpu.tflite or .onnx file").required();
+  command.add_flag("--tensors", options->tensors, "List every tensor too");
+  const Option text =
+      command.add_flag("--text", options->text, "Print the whole model in Reef's text form (docs/formats/ir_text.md)");
+  command.add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)").excludes(text);
   command
-      ->add_flag("--unknown", options->unknown,
-                 "List what no public compiled file has: field values, reserved bits and counts of a compiled model's "
-                 "instructions (docs/hardware/seen.md)")
-      ->excludes(text);
-  add_front_end_flags(*command, options->front_end);
-  command->footer("Example:\n  reef inspect models/reef_creatures_int8.tflite --tensors");
-  command->callback([options, &action] { action = [options] { return inspect(*options); }; });
+      .add_flag("--unknown", options->unknown,
+                "List what no public compiled file has: field values, reserved bits and counts of a compiled model's "
+                "instructions (docs/hardware/seen.md)")
+      .excludes(text);
+  add_front_end_flags(command, options->front_end);
+  command.footer("Example:\n  reef inspect models/reef_creatures_int8.tflite --tensors");
+  command.callback([options, &action] { action = [options] { return inspect(*options); }; });
 }
 
 }  // namespace reef::app

@@ -78,24 +78,24 @@ Status learn(LearnArguments arguments) {
   return ok_status();
 }
 
-void add_common(CLI::App& command, LearnArguments& arguments) {
+void add_common(Command& command, LearnArguments& arguments) {
   compiler::LearnOptions& options = arguments.options;
   command
       .add_option("--model,model", options.model,
                   "What to build on: a classifier, an embedding extractor or a learned model; float, quantized or "
                   "compiled for the Edge TPU")
-      ->required();
+      .required();
   add_front_end_flags(command, arguments.front_end);
   add_data_options(command, arguments.data, /*is_required=*/true);
   command.add_option("-o,--output", arguments.output, "The learned model; class names go to ..._labels.txt beside it")
-      ->required();
+      .required();
   command.add_option("--test", options.test,
                      "Data of their own to measure with. Default: test arrays of the .npz, or a part of --data");
   command
       .add_option("--hold-back,--held-back", options.held_back,
                   "Share of --data to measure with instead of to learn from")
-      ->check(between(0.0, 0.9))
-      ->capture_default_str();
+      .check(between(0.0, 0.9))
+      .capture_default_str();
   command.add_option("--embedding", options.embedding,
                      "Name of the tensor that holds the embedding. Default: what the last layer reads");
   add_device_options(command, arguments.device);
@@ -105,75 +105,74 @@ void add_common(CLI::App& command, LearnArguments& arguments) {
       .add_option("--mirror", arguments.mirror,
                   "Learn from each picture in a mirror as well: on, off, or auto, where mirrored pictures are still "
                   "recognised as their class")
-      ->transform(one_of({"auto", "on", "off"}))
-      ->capture_default_str();
-  command.add_option("--seed", options.seed, "Draws what is held back")->capture_default_str();
+      .transform(one_of({"auto", "on", "off"}))
+      .capture_default_str();
+  command.add_option("--seed", options.seed, "Draws what is held back").capture_default_str();
   command.add_flag_callback(
       "--no-curve", [&options] { options.has_curve = false; },
       "Do not measure how accuracy grows with the number of pictures");
   command.add_option("--plot", arguments.plot,
                      "Page (HTML) that shows accuracy against the number of pictures, for both methods");
   command.add_option("--threads", arguments.threads, "Threads; results do not depend on it. Default: all cores")
-      ->check(between(1, 256));
+      .check(between(1, 256));
   add_limit_flags(command, arguments.limits);
   command.add_flag("--json", arguments.json, "Print one JSON object (documented in docs/json.md)");
 }
 
-void add_imprint(CLI::App& parent, Action& action) {
+void add_imprint(Command& parent, Action& action) {
   auto arguments = std::make_shared<LearnArguments>();
-  CLI::App* command = parent.add_subcommand(
+  Command command = parent.add_subcommand(
       "imprint", "Weights of a class are the mean direction of its embeddings: from one picture on, at once");
-  add_common(*command, *arguments);
+  add_common(command, *arguments);
   compiler::LearnOptions& options = arguments->options;
   options.method = compiler::LearnMethod::kImprinting;
-  command->add_flag("--keep-classes", options.keep_classes, "The model's classes stay, and no bit of them changes");
-  command->add_flag("--resume", options.resume,
-                    "Keep classes, and train those further that have the name of a sub-folder");
-  command->add_option("--model-labels", arguments->model_labels,
-                      "Names of the model's classes, one a line, where it does not tell them itself");
-  command->footer(
+  command.add_flag("--keep-classes", options.keep_classes, "The model's classes stay, and no bit of them changes");
+  command.add_flag("--resume", options.resume,
+                   "Keep classes, and train those further that have the name of a sub-folder");
+  command.add_option("--model-labels", arguments->model_labels,
+                     "Names of the model's classes, one a line, where it does not tell them itself");
+  command.footer(
       "Examples:\n"
       "  reef learn imprint --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
       "  reef learn imprint --model mine.tflite --data more_pictures --resume -o more.tflite\n"
       "  reef learn imprint --model extractor_edgetpu.tflite --data pictures --device virtual -o mine_edgetpu.tflite");
-  command->callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
+  command.callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
 }
 
-void add_softmax(CLI::App& parent, Action& action) {
+void add_softmax(Command& parent, Action& action) {
   auto arguments = std::make_shared<LearnArguments>();
-  CLI::App* command = parent.add_subcommand(
+  Command command = parent.add_subcommand(
       "softmax", "Softmax regression: a last layer trained on all pictures of all classes; better with many pictures");
-  add_common(*command, *arguments);
+  add_common(command, *arguments);
   learn::SoftmaxOptions& softmax = arguments->options.softmax;
   arguments->options.method = compiler::LearnMethod::kSoftmax;
-  command->add_option("--solver", arguments->solver, "lbfgs or sgd (mini-batches with momentum)")
-      ->transform(one_of({"lbfgs", "sgd"}))
-      ->capture_default_str();
+  command.add_option("--solver", arguments->solver, "lbfgs or sgd (mini-batches with momentum)")
+      .transform(one_of({"lbfgs", "sgd"}))
+      .capture_default_str();
   command
-      ->add_option(
-          "--l2", arguments->l2,
-          "Strength of regularization, for embeddings of mean length 1. Default: tried out by cross-validation")
-      ->check(not_negative());
-  command->add_option("--iterations", softmax.max_iterations, "At most: steps of lbfgs, passes of sgd")
-      ->check(between(1, 1000000))
-      ->capture_default_str();
-  command->add_option("--learning-rate", softmax.learning_rate, "sgd")->check(positive())->capture_default_str();
-  command->add_option("--batch", softmax.batch_size, "sgd: pictures a step")
-      ->check(between(1, 1000000))
-      ->capture_default_str();
+      .add_option("--l2", arguments->l2,
+                  "Strength of regularization, for embeddings of mean length 1. Default: tried out by cross-validation")
+      .check(not_negative());
+  command.add_option("--iterations", softmax.max_iterations, "At most: steps of lbfgs, passes of sgd")
+      .check(between(1, 1000000))
+      .capture_default_str();
+  command.add_option("--learning-rate", softmax.learning_rate, "sgd").check(positive()).capture_default_str();
+  command.add_option("--batch", softmax.batch_size, "sgd: pictures a step")
+      .check(between(1, 1000000))
+      .capture_default_str();
   command
-      ->add_option("--patience", softmax.patience,
-                   "With --l2, or sgd: stop after so many iterations without progress on a part held back")
-      ->check(between(1, 1000000))
-      ->capture_default_str();
-  command->add_flag("--balanced", softmax.are_classes_balanced, "Classes count alike, however many pictures they have");
-  command->add_option("--class-weights", softmax.class_weights, "How much each class counts, in the order of classes")
-      ->delimiter(',');
-  command->footer(
+      .add_option("--patience", softmax.patience,
+                  "With --l2, or sgd: stop after so many iterations without progress on a part held back")
+      .check(between(1, 1000000))
+      .capture_default_str();
+  command.add_flag("--balanced", softmax.are_classes_balanced, "Classes count alike, however many pictures they have");
+  command.add_option("--class-weights", softmax.class_weights, "How much each class counts, in the order of classes")
+      .delimiter(',');
+  command.footer(
       "Examples:\n"
       "  reef learn softmax --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
       "  reef learn softmax --model extractor.tflite --data new.npz --compile --device virtual -o mine_edgetpu.tflite");
-  command->callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
+  command.callback([arguments, &action] { action = [arguments] { return learn(*arguments); }; });
 }
 
 struct SplitArguments {
@@ -218,19 +217,19 @@ Status split_file(const SplitArguments& arguments) {
   return ok_status();
 }
 
-void add_split(CLI::App& parent, Action& action) {
+void add_split(Command& parent, Action& action) {
   auto arguments = std::make_shared<SplitArguments>();
-  CLI::App* command =
+  Command command =
       parent.add_subcommand("split", "Take a classifier apart: extractor for the chip, last layers for the CPU");
-  command->add_option("model", arguments->model, "A classifier")->required();
-  add_front_end_flags(*command, arguments->front_end);
-  command->add_option("--extractor", arguments->extractor, "Where picture -> embedding goes")->required();
-  command->add_option("--head", arguments->head, "Where embedding -> scores goes")->required();
-  command->add_option("--embedding", arguments->embedding, "Name of the tensor to cut at. Default: found");
-  command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
-  command->footer(
+  command.add_option("model", arguments->model, "A classifier").required();
+  add_front_end_flags(command, arguments->front_end);
+  command.add_option("--extractor", arguments->extractor, "Where picture -> embedding goes").required();
+  command.add_option("--head", arguments->head, "Where embedding -> scores goes").required();
+  command.add_option("--embedding", arguments->embedding, "Name of the tensor to cut at. Default: found");
+  command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  command.footer(
       "Example:\n  reef learn split models/reef_creatures_int8.tflite --extractor extractor.tflite --head head.tflite");
-  command->callback([arguments, &action] { action = [arguments] { return split_file(*arguments); }; });
+  command.callback([arguments, &action] { action = [arguments] { return split_file(*arguments); }; });
 }
 
 struct JoinArguments {
@@ -248,29 +247,29 @@ Status join_files(const JoinArguments& arguments) {
   return ok_status();
 }
 
-void add_join(CLI::App& parent, Action& action) {
+void add_join(Command& parent, Action& action) {
   auto arguments = std::make_shared<JoinArguments>();
-  CLI::App* command = parent.add_subcommand("join", "Put an extractor, compiled or not, and a head together");
-  command->add_option("extractor", arguments->extractor, "A .tflite file that gives an embedding")->required();
-  command->add_option("head", arguments->head, "A .tflite file that takes it")->required();
-  command->add_option("-o,--output", arguments->output, "The whole model")->required();
-  command->footer("Example:\n  reef learn join extractor_edgetpu.tflite head.tflite -o classifier_edgetpu.tflite");
-  command->callback([arguments, &action] { action = [arguments] { return join_files(*arguments); }; });
+  Command command = parent.add_subcommand("join", "Put an extractor, compiled or not, and a head together");
+  command.add_option("extractor", arguments->extractor, "A .tflite file that gives an embedding").required();
+  command.add_option("head", arguments->head, "A .tflite file that takes it").required();
+  command.add_option("-o,--output", arguments->output, "The whole model").required();
+  command.footer("Example:\n  reef learn join extractor_edgetpu.tflite head.tflite -o classifier_edgetpu.tflite");
+  command.callback([arguments, &action] { action = [arguments] { return join_files(*arguments); }; });
 }
 
 }  // namespace
 
-void add_learn(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
+void add_learn(Command& app, Action& action) {
+  Command command = app.add_subcommand(
       "learn", "Teach a model new classes from a handful of pictures: only the last layer is learned, on the host");
-  command->require_subcommand(1);
-  command->footer(
+  command.require_subcommand();
+  command.footer(
       "Example:\n  reef learn imprint --model models/reef_creatures_int8.tflite --data pictures -o mine.tflite\n"
       "  where pictures/ has a sub-folder for each class");
-  add_imprint(*command, action);
-  add_softmax(*command, action);
-  add_split(*command, action);
-  add_join(*command, action);
+  add_imprint(command, action);
+  add_softmax(command, action);
+  add_split(command, action);
+  add_join(command, action);
 }
 
 }  // namespace reef::app

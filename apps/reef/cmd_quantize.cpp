@@ -29,19 +29,19 @@ Ending run_quantize(QuantizeArguments arguments, bool json, bool quiet) {
 
 }  // namespace
 
-void add_quantize(CLI::App& app, Action& action) {
+void add_quantize(Command& app, Action& action) {
   struct Arguments {
     QuantizeArguments quantize;
     bool json = false, quiet = false;
   };
   auto arguments = std::make_shared<Arguments>();
   QuantizeArguments& how = arguments->quantize;
-  CLI::App& command = *app.add_subcommand("quantize",
-                                          "Make an integer model from a float one\n"
-                                          "Example: reef quantize models/reef_creatures_float.tflite --data "
-                                          "models/images --preprocess unit -o int8.tflite");
-  command.add_option("model", how.request.model, "Float model (.tflite or .onnx)")->required();
-  command.add_option("-o,--output", how.request.output, "File to write")->required();
+  Command command = app.add_subcommand("quantize",
+                                       "Make an integer model from a float one\n"
+                                       "Example: reef quantize models/reef_creatures_float.tflite --data "
+                                       "models/images --preprocess unit -o int8.tflite");
+  command.add_option("model", how.request.model, "Float model (.tflite or .onnx)").required();
+  command.add_option("-o,--output", how.request.output, "File to write").required();
   add_data_options(command, how);
   add_mode_option(command, how);
   add_quantizer_options(command, how);

@@ -118,25 +118,25 @@ Status retarget_file(const RetargetOptions& options) {
 
 }  // namespace
 
-void add_retarget(CLI::App& app, Action& action) {
+void add_retarget(Command& app, Action& action) {
   auto options = std::make_shared<RetargetOptions>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "retarget", "Put a model's weights into a package compiled for another model of its architecture");
-  command->add_option("model", options->model, "The new model: a quantized .tflite file")->required();
-  command->add_option("--template", options->compiled, "A file that Google's compiler made (..._edgetpu.tflite)")
-      ->required();
-  auto* output = command->add_option("-o,--output", options->output, "Where the result goes");
-  auto* dry_run = command->add_flag("--dry-run", options->dry_run, "Do everything but write the result");
-  output->excludes(dry_run);
-  command->add_option(
+  command.add_option("model", options->model, "The new model: a quantized .tflite file").required();
+  command.add_option("--template", options->compiled, "A file that Google's compiler made (..._edgetpu.tflite)")
+      .required();
+  Option output = command.add_option("-o,--output", options->output, "Where the result goes");
+  const Option dry_run = command.add_flag("--dry-run", options->dry_run, "Do everything but write the result");
+  output.excludes(dry_run);
+  command.add_option(
       "--source", options->source,
       "The model that the template was compiled from: everything that is replaced is then checked first");
-  auto* report = command->add_flag("--report", options->report, "List every place that changed");
-  command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)")->excludes(report);
-  add_limit_flags(*command, options->limits);
-  command->footer("Example:\n  reef retarget --template old_edgetpu.tflite new.tflite -o new_edgetpu.tflite");
-  command->callback([options, &action] {
-    if (options->output.empty() && !options->dry_run) throw CLI::RequiredError("-o or --dry-run");
+  const Option report = command.add_flag("--report", options->report, "List every place that changed");
+  command.add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)").excludes(report);
+  add_limit_flags(command, options->limits);
+  command.footer("Example:\n  reef retarget --template old_edgetpu.tflite new.tflite -o new_edgetpu.tflite");
+  command.callback([options, &action] {
+    if (options->output.empty() && !options->dry_run) refuse_missing("-o or --dry-run");
     action = [options] { return retarget_file(*options); };
   });
 }

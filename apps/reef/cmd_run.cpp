@@ -193,14 +193,13 @@ Status check_device_options(const RunOptions& options, const runtime::Placement&
 }
 
 // A word of a real device's clock, or a number.
-CLI::Validator clock_word() {
-  const CLI::Validator is_word = one_of({"max", "high", "medium", "low"}), is_number = between(1.0, 10000.0);
-  return CLI::Validator(
-      [is_word, is_number](std::string& text) {
-        const bool looks_like_number = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
-        return looks_like_number ? is_number(text) : is_word(text);
-      },
-      "");
+Validator clock_word() {
+  const Validator is_word = one_of({"max", "high", "medium", "low"}), is_number = between(1.0, 10000.0);
+  return {[is_word, is_number](std::string& text) {
+            const bool looks_like_number = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+            return looks_like_number ? is_number(text) : is_word(text);
+          },
+          ""};
 }
 
 cpu::InterpreterOptions interpreter_options_of(const RunOptions& options, const Budget& budget) {
@@ -330,74 +329,74 @@ Status run(const RunOptions& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Action& action) {
+void add_run(Command& app, Action& action) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "Run a model: raw tensors, a picture or text in, results out");
-  command->add_option("model", options->model, "A .tflite, _edgetpu.tflite or .onnx file")->required();
-  command->add_option("--in", options->inputs, "Raw little-endian file for the next input; repeat for several inputs")
-      ->allow_extra_args(false);
-  command->add_option("--image", options->image, "Picture (JPEG, PNG, BMP, WebP) for the first input without a file");
-  command->add_option("--text", options->text, "Text for all inputs without a file, as the numbers of its tokens");
-  command->add_option("--vocabulary", options->vocabulary,
-                      "With --text: a file with one token a line; default: the one that the model carries");
-  command->add_option("--draw", options->findings.draw,
-                      "Write the picture with what was found in it, boxes, masks or keypoints, to this PNG file");
-  command->add_option("--min-score", options->findings.least_score, "Show detections from this score on")
-      ->check(between(0.0, 1.0))
-      ->capture_default_str();
-  command->add_flag("--raw", options->findings.raw, "Show a detector's outputs as the numbers they are");
-  command->add_option("--mean-std", options->mean_std, "Pixels become (sample - MEAN) / STD before quantization")
-      ->expected(2);
-  add_preprocess_option(*command, options->preprocess);
-  command->add_option("--seed", options->seed, "Seed of the pseudo-random fill of inputs without a file")
-      ->capture_default_str();
-  add_front_end_flags(*command, options->front_end);
-  command->add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)");
-  command->add_option("--labels", options->labels,
-                      "Text file with one label a line (default: names in the model, or a *_labels.txt beside it)");
-  command->add_option("--top", options->top, "How many of the largest values to show")
-      ->check(not_negative())
-      ->capture_default_str();
-  add_device_options(*command, options->device, /*has_clock=*/false);
+  Command command = app.add_subcommand("run", "Run a model: raw tensors, a picture or text in, results out");
+  command.add_option("model", options->model, "A .tflite, _edgetpu.tflite or .onnx file").required();
+  command.add_option("--in", options->inputs, "Raw little-endian file for the next input; repeat for several inputs")
+      .allow_extra_args(false);
+  command.add_option("--image", options->image, "Picture (JPEG, PNG, BMP, WebP) for the first input without a file");
+  command.add_option("--text", options->text, "Text for all inputs without a file, as the numbers of its tokens");
+  command.add_option("--vocabulary", options->vocabulary,
+                     "With --text: a file with one token a line; default: the one that the model carries");
+  command.add_option("--draw", options->findings.draw,
+                     "Write the picture with what was found in it, boxes, masks or keypoints, to this PNG file");
+  command.add_option("--min-score", options->findings.least_score, "Show detections from this score on")
+      .check(between(0.0, 1.0))
+      .capture_default_str();
+  command.add_flag("--raw", options->findings.raw, "Show a detector's outputs as the numbers they are");
+  command.add_option("--mean-std", options->mean_std, "Pixels become (sample - MEAN) / STD before quantization")
+      .expected(2);
+  add_preprocess_option(command, options->preprocess);
+  command.add_option("--seed", options->seed, "Seed of the pseudo-random fill of inputs without a file")
+      .capture_default_str();
+  add_front_end_flags(command, options->front_end);
+  command.add_option("--out", options->out, "Folder for out0.bin, out1.bin, ... (raw little-endian)");
+  command.add_option("--labels", options->labels,
+                     "Text file with one label a line (default: names in the model, or a *_labels.txt beside it)");
+  command.add_option("--top", options->top, "How many of the largest values to show")
+      .check(not_negative())
+      .capture_default_str();
+  add_device_options(command, options->device, /*has_clock=*/false);
   command
-      ->add_option("--max-cycles", options->max_cycles,
-                   "Cycles after which the virtual device gives up (steps of all units together)")
-      ->check(positive());
-  command->add_option("--link", options->time.link, "Link and host whose speed is simulated: " + describe_links());
+      .add_option("--max-cycles", options->max_cycles,
+                  "Cycles after which the virtual device gives up (steps of all units together)")
+      .check(positive());
+  command.add_option("--link", options->time.link, "Link and host whose speed is simulated: " + describe_links());
   command
-      ->add_option(
+      .add_option(
           "--clock", options->time.clock,
           "Clock of the Edge TPU: max (500 MHz, default), high (250), medium (125) or low (63); of the simulated "
           "chip, also a number of MHz")
-      ->transform(clock_word());
-  command->add_option("--trace", options->time.trace,
-                      "Write what every unit did when (simulated) as a trace for ui.perfetto.dev");
-  command->add_flag("--races", options->time.races,
-                    "Find accesses that no wait orders; fails if simulated time contradicts the order executed");
-  command->add_option(
+      .transform(clock_word());
+  command.add_option("--trace", options->time.trace,
+                     "Write what every unit did when (simulated) as a trace for ui.perfetto.dev");
+  command.add_flag("--races", options->time.races,
+                   "Find accesses that no wait orders; fails if simulated time contradicts the order executed");
+  command.add_option(
       "--stop-at", options->stop_at,
       "Stop the virtual device when the instruction at this row of the execution program is finished and "
       "show its state: ROW as 'reef disasm' numbers them, CHUNK:ROW, ROW@3 for the third time");
-  command->add_option(
+  command.add_option(
       "--dump-tile", options->dump_tile,
       "With --stop-at: show the memories of this tile (0 to 15, or all); --out gets them whole, as .npy");
-  command->add_option("--source", options->layers.source, "With --layers: the model that was compiled");
-  command->add_option("--layers", options->layers.layers,
-                      "Show tensors of the source model as the chip computed them: names with commas between them, or "
-                      "all; --out gets them as .npy");
-  command->add_option("--threads", options->threads, "Threads")->check(between(1, 256))->capture_default_str();
-  command->add_option("--bench", options->bench, "Then time this many further runs")->check(not_negative());
-  command->add_flag("--profile", options->profile, "Show the time of every op");
-  add_limit_flags(*command, options->limits);
+  command.add_option("--source", options->layers.source, "With --layers: the model that was compiled");
+  command.add_option("--layers", options->layers.layers,
+                     "Show tensors of the source model as the chip computed them: names with commas between them, or "
+                     "all; --out gets them as .npy");
+  command.add_option("--threads", options->threads, "Threads").check(between(1, 256)).capture_default_str();
+  command.add_option("--bench", options->bench, "Then time this many further runs").check(not_negative());
+  command.add_flag("--profile", options->profile, "Show the time of every op");
+  add_limit_flags(command, options->limits);
   command
-      ->add_option("--tflite", options->tflite_release,
-                   "Release whose reference kernels to equal where releases differ (docs/numerics.md)")
-      ->transform(one_of({"2.9", "current"}))
-      ->capture_default_str();
-  command->add_flag("--fused-floats", options->fused_floats,
-                    "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");
-  command->add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
-  command->footer(
+      .add_option("--tflite", options->tflite_release,
+                  "Release whose reference kernels to equal where releases differ (docs/numerics.md)")
+      .transform(one_of({"2.9", "current"}))
+      .capture_default_str();
+  command.add_flag("--fused-floats", options->fused_floats,
+                   "Add float products with one rounding: faster on most CPUs, not TFLite's bits (docs/numerics.md)");
+  command.add_flag("--json", options->json, "Print one JSON object (documented in docs/json.md)");
+  command.footer(
       "Example:\n  reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg \\\n"
       "      --labels models/reef_creatures_labels.txt --top 3\n"
       "  reef run sentiment_edgetpu.tflite --device virtual --text 'a fine film' --vocabulary vocab.txt\n"
@@ -406,7 +405,7 @@ void add_run(CLI::App& app, Action& action) {
       "  reef run compiled_edgetpu.tflite --device usb --clock high\n"
       "  reef run compiled_edgetpu.tflite --device virtual --stop-at 228 --dump-tile 3 --out state\n"
       "  reef run compiled_edgetpu.tflite --device virtual --source model.tflite --layers all --out layers");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command.callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace reef::app

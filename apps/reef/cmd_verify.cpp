@@ -246,38 +246,37 @@ Status verify(const VerifyArguments& arguments) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, Action& action) {
+void add_verify(Command& app, Action& action) {
   auto arguments = std::make_shared<VerifyArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command command = app.add_subcommand(
       "verify", "Run a compiled model on an Edge TPU, virtual or real, and its source on the CPU; compare the results");
-  command->add_option("source", arguments->source, "The .tflite file that was compiled")->required();
-  command->add_option("compiled", arguments->compiled, "What was made of it")->required();
-  command->add_option("--in", arguments->inputs, "Raw little-endian file for the next input; others are pseudo-random")
-      ->allow_extra_args(false);
-  command->add_option("--seed", arguments->seed, "Seed of the pseudo-random inputs")->capture_default_str();
+  command.add_option("source", arguments->source, "The .tflite file that was compiled").required();
+  command.add_option("compiled", arguments->compiled, "What was made of it").required();
+  command.add_option("--in", arguments->inputs, "Raw little-endian file for the next input; others are pseudo-random")
+      .allow_extra_args(false);
+  command.add_option("--seed", arguments->seed, "Seed of the pseudo-random inputs").capture_default_str();
   command
-      ->add_option("--tolerance", arguments->tolerance,
-                   "How far values may be apart: in steps of quantized outputs, in numbers of others")
-      ->check(not_negative())
-      ->capture_default_str();
+      .add_option("--tolerance", arguments->tolerance,
+                  "How far values may be apart: in steps of quantized outputs, in numbers of others")
+      .check(not_negative())
+      .capture_default_str();
   command
-      ->add_option(
-          "--against", arguments->against,
-          "chip: compiled operators in the chip's arithmetic, where results are equal to the last bit; tflite: "
-          "TFLite's reference kernels, which round otherwise")
-      ->transform(one_of({"chip", "tflite"}))
-      ->capture_default_str();
-  add_device_options(*command, arguments->device);
-  command->add_option("--threads", arguments->threads, "Threads")->check(between(1, 256))->capture_default_str();
-  command->add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
-  add_limit_flags(*command, arguments->limits);
-  command->footer(
+      .add_option("--against", arguments->against,
+                  "chip: compiled operators in the chip's arithmetic, where results are equal to the last bit; tflite: "
+                  "TFLite's reference kernels, which round otherwise")
+      .transform(one_of({"chip", "tflite"}))
+      .capture_default_str();
+  add_device_options(command, arguments->device);
+  command.add_option("--threads", arguments->threads, "Threads").check(between(1, 256)).capture_default_str();
+  command.add_flag("--json", arguments->json, "Print one JSON object (documented in docs/json.md)");
+  add_limit_flags(command, arguments->limits);
+  command.footer(
       "Exit code 0: every output is within the tolerance; 1: not, or one of the two does not run. Where values "
       "differ,\n"
       "it is reported whether the file was made from another source, or which instructions computed them.\n"
       "Example:\n  reef verify model.tflite model_edgetpu.tflite\n"
       "  reef verify model.tflite model_edgetpu.tflite --against tflite --tolerance 2 --in picture.bin");
-  command->callback([arguments, &action] { action = [arguments] { return verify(*arguments); }; });
+  command.callback([arguments, &action] { action = [arguments] { return verify(*arguments); }; });
 }
 
 }  // namespace reef::app

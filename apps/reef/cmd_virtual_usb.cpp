@@ -25,6 +25,7 @@
 #include "driver/device_server.h"
 #include "execute/device/other_chip.h"
 #include "program_file.h"
+#include "usage.h"
 
 extern char** environ;
 
@@ -280,28 +281,27 @@ std::string footer() {
 
 }  // namespace
 
-void add_virtual_usb(CLI::App& app, Action& action) {
+void add_virtual_usb(Command& app, Action& action) {
   auto arguments = std::make_shared<VirtualUsbArguments>();
-  CLI::App* command = app.add_subcommand("virtual-usb", "Run a program with virtual Edge TPUs plugged in");
-  command->add_option("command", arguments->command, "The program and its arguments, after --")->required();
-  command->add_option("--sticks", arguments->sticks, "How many sticks are plugged in; without it 1, with --pcie none")
-      ->check(CLI::Range(0, kMostSticks));
-  command->add_flag("--pcie", arguments->pcie, "A card is there, too: /dev/apex_0");
-  command->add_option("--log", arguments->log, "Write every operation on the devices to this file");
-  command->add_option("--speed", arguments->speed, "Of the sticks' ports: super (USB 3, the default) or high (USB 2)")
-      ->check(CLI::IsMember({"super", "high"}));
-  command->add_flag("--ready", arguments->is_ready, "Sticks have firmware already, as if a program had used them");
-  command->add_flag("--relaxed", arguments->is_relaxed,
-                    "Sticks take any number of bytes in any order; they never stall");
-  command
-      ->add_option("--fault", arguments->faults, "NAME@OPERATION, or STICK:NAME@OPERATION: what goes wrong, and when")
-      ->allow_extra_args(false);
-  command->add_option("--misreading", arguments->misreading,
-                      "The devices' chips do one thing differently: see whether a test notices");
-  command->add_option("--threads", arguments->threads, "Threads that compute; without it one for each CPU")
-      ->check(CLI::Range(1, 1024));
-  command->footer(footer());
-  command->callback([arguments, &action] {
+  Command command = app.add_subcommand("virtual-usb", "Run a program with virtual Edge TPUs plugged in");
+  command.add_option("command", arguments->command, "The program and its arguments, after --").required();
+  command.add_option("--sticks", arguments->sticks, "How many sticks are plugged in; without it 1, with --pcie none")
+      .check(between(0, kMostSticks));
+  command.add_flag("--pcie", arguments->pcie, "A card is there, too: /dev/apex_0");
+  command.add_option("--log", arguments->log, "Write every operation on the devices to this file");
+  command.add_option("--speed", arguments->speed, "Of the sticks' ports: super (USB 3, the default) or high (USB 2)")
+      .transform(one_of({"super", "high"}));
+  command.add_flag("--ready", arguments->is_ready, "Sticks have firmware already, as if a program had used them");
+  command.add_flag("--relaxed", arguments->is_relaxed,
+                   "Sticks take any number of bytes in any order; they never stall");
+  command.add_option("--fault", arguments->faults, "NAME@OPERATION, or STICK:NAME@OPERATION: what goes wrong, and when")
+      .allow_extra_args(false);
+  command.add_option("--misreading", arguments->misreading,
+                     "The devices' chips do one thing differently: see whether a test notices");
+  command.add_option("--threads", arguments->threads, "Threads that compute; without it one for each CPU")
+      .check(between(1, 1024));
+  command.footer(footer());
+  command.callback([arguments, &action] {
     action = [arguments]() -> Ending {
       const Result<int> code = run_with_devices(*arguments);
       return code.ok() ? Ending(ok_status(), *code) : Ending(code.status());

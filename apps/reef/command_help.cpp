@@ -14,64 +14,6 @@
 namespace reef::app {
 namespace {
 
-constexpr const char* kMainGroup = "Options";
-
-std::string upper(std::string text) {
-  for (char& c : text) c = c == '-' || c == '_' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
-// "TEXT:{a,b}": the words in the braces that one_of() puts there.
-std::vector<std::string> choices_of(const std::string& type_name) {
-  std::vector<std::string> words;
-  const std::size_t open = type_name.find('{'), close = type_name.find('}');
-  if (open == std::string::npos || close == std::string::npos || close < open) return words;
-  std::string list = type_name.substr(open + 1, close - open - 1);
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    words.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
-}
-
-// The word that help shows for an option's value: the one that option_text() gives, else one for its type.
-std::string value_name(const CLI::Option& option, const std::vector<std::string>& choices) {
-  const std::string& text = option.get_option_text();
-  if (!text.empty()) return text.substr(0, text.find(' '));
-  if (!choices.empty()) return "WORD";
-  const std::string type = option.get_type_name();
-  if (type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT")) return "NUMBER";
-  std::string name = option.get_lnames().empty() ? "VALUE" : option.get_lnames().front();
-  static const std::vector<std::string> kFiles = {"output", "image", "in",     "draw",  "trace",   "report", "labels",
-                                                  "data",   "truth", "source", "model", "out_dir", "out",    "plot"};
-  return std::find(kFiles.begin(), kFiles.end(), name) != kFiles.end() ? "FILE" : upper(name);
-}
-
-// `as_positional`: an option may be given by name or by place.
-OptionHelp option_help(const CLI::Option& option, bool as_positional) {
-  OptionHelp help;
-  help.description = option.get_description();
-  help.group = option.get_group().empty() ? kMainGroup : option.get_group();
-  help.is_required = option.get_required();
-  help.choices = choices_of(option.get_type_name());
-  for (const std::string& name : option.get_snames()) help.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) help.names.push_back("--" + name);
-  if (as_positional) {
-    help.names.clear();
-    help.value = upper(option.get_name(true));
-    if (option.get_expected_max() > 1) help.value += "...";
-    return help;
-  }
-  if (option.get_items_expected_max() > 0) help.value = value_name(option, help.choices);
-  help.fallback = option.get_default_str();
-  const std::string& text = option.get_option_text();
-  if (const std::size_t open = text.find('['); open != std::string::npos) {
-    help.fallback = text.substr(open + 1, text.rfind(']') - open - 1);
-  }
-  return help;
-}
-
 // `text` in lines of at most `columns`, those after the first indented; breaks in it are kept.
 std::string wrapped(const std::string& text, std::size_t first_indent, std::size_t indent, std::size_t columns) {
   std::string result;
@@ -171,26 +113,9 @@ std::string troff(const std::string& text) {
 
 }  // namespace
 
-CommandHelp describe(const CLI::App& app, const std::string& path) {
-  CommandHelp help;
-  help.path = path;
-  help.description = app.get_description();
-  help.footer = app.get_footer();
-  for (const CLI::Option* option : app.get_options()) {
-    const bool has_name = !option->get_lnames().empty() || !option->get_snames().empty();
-    if (option->get_positional()) help.options.push_back(option_help(*option, /*as_positional=*/true));
-    if (!has_name) continue;
-    help.options.push_back(option_help(*option, /*as_positional=*/false));
-    if (!option->get_positional()) continue;
-    help.options.back().is_required = false;
-    help.options.back().description = "The same by name";
-  }
-  std::stable_sort(help.options.begin(), help.options.end(),
-                   [](const OptionHelp& a, const OptionHelp& b) { return a.names.empty() > b.names.empty(); });
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    help.commands.push_back(describe(*command, path + " " + command->get_name()));
-  }
-  return help;
+std::string upper_name(std::string text) {
+  for (char& c : text) c = c == '-' || c == '_' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
 }
 
 std::string help_text(const CommandHelp& command, int columns) {
@@ -239,7 +164,7 @@ std::string man_page_name(const CommandHelp& command) {
 
 std::string man_page(const CommandHelp& command, const std::string& version) {
   const std::string name = man_page_name(command);
-  std::string title = upper(name);
+  std::string title = upper_name(name);
   std::replace(title.begin(), title.end(), '_', '-');
   std::string text = fmt::format(".TH {} 1 \"\" \"Reef {}\" \"Reef\"\n", title, version);
   text += fmt::format(".SH NAME\n{} \\- {}\n", troff(name), troff(first_line(command.description)));
@@ -263,7 +188,8 @@ std::string man_page(const CommandHelp& command, const std::string& version) {
   if (has_arguments) text += ".SH ARGUMENTS\n";
   rows(true, "");
   for (const std::string& group : groups_of(command)) {
-    text += fmt::format(".SH {}\n", upper(group).find('_') == std::string::npos ? upper(group) : troff(group));
+    text +=
+        fmt::format(".SH {}\n", upper_name(group).find('_') == std::string::npos ? upper_name(group) : troff(group));
     rows(false, group);
   }
   if (!command.footer.empty()) text += fmt::format(".SH EXAMPLES AND NOTES\n.nf\n{}\n.fi\n", troff(command.footer));

@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "command.h"
 
 namespace reef::app {
 
+// The heading of options that have none of their own.
+inline constexpr const char* kMainGroup = "Options";
+
 struct OptionHelp {
+  std::string key;                 // how messages of the parser name it: "model", "--output"
   std::vector<std::string> names;  // "-o", "--output"; empty: positional
   std::string value;               // "FILE"; empty: a flag. Of a positional: its name
   std::string description;
@@ -28,7 +32,10 @@ struct CommandHelp {
   std::vector<CommandHelp> commands;
 };
 
-CommandHelp describe(const CLI::App& app, const std::string& path);
+// `command` and all commands beneath it (command.cpp).
+CommandHelp describe(const Command& command);
+// "out-dir" as it stands for a value: "OUT_DIR".
+std::string upper_name(std::string text);
 
 // Help text wrapped to `columns` (at least 40), with options under their headings.
 std::string help_text(const CommandHelp& command, int columns);
@@ -41,21 +48,5 @@ std::string man_page_name(const CommandHelp& command);  // "reef-compile"
 
 // A script for bash, zsh or fish.
 std::string completion_script(const CommandHelp& program, const std::string& shell);
-
-// While it lives, options that are added to the command stand under this heading.
-class OptionGroup {
- public:
-  OptionGroup(CLI::App& command, const std::string& heading)
-      : command_(command), before_(command.option_defaults()->get_group()) {
-    command_.option_defaults()->group(heading);
-  }
-  ~OptionGroup() { command_.option_defaults()->group(before_); }
-  OptionGroup(const OptionGroup&) = delete;
-  OptionGroup& operator=(const OptionGroup&) = delete;
-
- private:
-  CLI::App& command_;
-  std::string before_;
-};
 
 }  // namespace reef::app

@@ -6,9 +6,8 @@
 #include <string>
 #include <utility>
 
-#include <CLI/CLI.hpp>
-
 #include "base/status.h"
+#include "command.h"
 
 namespace reef::app {
 
@@ -26,27 +25,27 @@ struct Ending {
 // What the chosen subcommand does; set by it when the command line has been parsed.
 using Action = std::function<Ending()>;
 
-void add_asm(CLI::App& app, Action& action);
-void add_audit(CLI::App& app, Action& action);
-void add_check(CLI::App& app, Action& action);
-void add_compare(CLI::App& app, Action& action);
-void add_compile(CLI::App& app, Action& action);
-void add_completion(CLI::App& app, Action& action);
-void add_convert(CLI::App& app, Action& action);
-void add_devices(CLI::App& app, Action& action);
-void add_disasm(CLI::App& app, Action& action);
-void add_eval(CLI::App& app, Action& action);
-void add_exec(CLI::App& app, Action& action);
-void add_export(CLI::App& app, Action& action);
-void add_inspect(CLI::App& app, Action& action);
-void add_learn(CLI::App& app, Action& action);
-void add_man(CLI::App& app, Action& action);
-void add_models(CLI::App& app, Action& action);
-void add_quantize(CLI::App& app, Action& action);
-void add_retarget(CLI::App& app, Action& action);
-void add_run(CLI::App& app, Action& action);
-void add_verify(CLI::App& app, Action& action);
-void add_virtual_usb(CLI::App& app, Action& action);
+void add_asm(Command& app, Action& action);
+void add_audit(Command& app, Action& action);
+void add_check(Command& app, Action& action);
+void add_compare(Command& app, Action& action);
+void add_compile(Command& app, Action& action);
+void add_completion(Command& app, Action& action);
+void add_convert(Command& app, Action& action);
+void add_devices(Command& app, Action& action);
+void add_disasm(Command& app, Action& action);
+void add_eval(Command& app, Action& action);
+void add_exec(Command& app, Action& action);
+void add_export(Command& app, Action& action);
+void add_inspect(Command& app, Action& action);
+void add_learn(Command& app, Action& action);
+void add_man(Command& app, Action& action);
+void add_models(Command& app, Action& action);
+void add_quantize(Command& app, Action& action);
+void add_retarget(Command& app, Action& action);
+void add_run(Command& app, Action& action);
+void add_verify(Command& app, Action& action);
+void add_virtual_usb(Command& app, Action& action);
 
 // The whole program under the name of Google's compiler. Its exit code.
 int edgetpu_compiler_main(int argc, char** argv);

@@ -11,18 +11,18 @@
 
 namespace reef::app {
 
-void add_preprocess_option(CLI::App& command, std::string& text) {
+void add_preprocess_option(Command& command, std::string& text) {
   command.add_option("--preprocess", text,
                      "How pixels become numbers: mean=127.5,std=127.5 or a preset, see docs/evaluate.md: " +
                          data::describe_presets() + ". Default: as stored in the model, else what suits its input");
 }
 
-void add_data_options(CLI::App& command, DataArguments& arguments, bool is_required) {
+void add_data_options(Command& command, DataArguments& arguments, bool is_required) {
   const OptionGroup group(command, "Samples");
   data::DatasetOptions& options = arguments.dataset;
-  CLI::Option* data =
+  Option data =
       command.add_option("--data", options.path, "Folder of pictures (sub-folders are classes), .npz or .npy file");
-  if (is_required) data->required();
+  if (is_required) data.required();
   command.add_option("--array", options.arrays,
                      "Array of the .npz that is the model's input; names with commas between them for several inputs");
   command.add_option("--truth", options.truth,
@@ -30,9 +30,9 @@ void add_data_options(CLI::App& command, DataArguments& arguments, bool is_requi
   command.add_option("--labels", options.labels,
                      "Text file with one class name a line, for sub-folders and file names");
   add_preprocess_option(command, options.preprocess);
-  command.add_option("--limit", options.limit, "Take the first so many samples")->check(not_negative());
+  command.add_option("--limit", options.limit, "Take the first so many samples").check(not_negative());
   command.add_option("--shuffle", arguments.shuffle, "Mix the samples first, by this seed")
-      ->check(between(0, 0xFFFFFFFF));
+      .check(between(0, 0xFFFFFFFF));
 }
 
 Result<std::shared_ptr<const data::Dataset>> open_data(const DataArguments& arguments, data::Use use,

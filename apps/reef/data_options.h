@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
+#include "command.h"
 
 #include "base/status.h"
 #include "data/dataset.h"
@@ -19,9 +19,9 @@ struct DataArguments {
 };
 
 // --data, --array, --truth, --labels, --preprocess, --limit, --shuffle.
-void add_data_options(CLI::App& command, DataArguments& arguments, bool is_required);
+void add_data_options(Command& command, DataArguments& arguments, bool is_required);
 // Also --preprocess alone, for commands that take a single picture.
-void add_preprocess_option(CLI::App& command, std::string& text);
+void add_preprocess_option(Command& command, std::string& text);
 
 // Opens the data and tells on standard error what was taken and how pictures are preprocessed, unless `quiet`.
 Result<std::shared_ptr<const data::Dataset>> open_data(const DataArguments& arguments, data::Use use,

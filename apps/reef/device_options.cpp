@@ -10,17 +10,17 @@
 
 namespace reef::app {
 
-void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_clock) {
+void add_device_options(Command& command, DeviceArguments& arguments, bool has_clock) {
   const OptionGroup group(command, "Device");
-  const CLI::Validator is_device(
-      [](std::string& text) {
-        for (char& c : text) {
-          if (text.find('/') == std::string::npos && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-        }
-        const Status status = runtime::check_placement(text);
-        return status.ok() ? std::string() : status.message();
-      },
-      "");
+  const Validator is_device = {[](std::string& text) {
+                                 for (char& c : text) {
+                                   if (text.find('/') == std::string::npos && c >= 'A' && c <= 'Z')
+                                     c = static_cast<char>(c - 'A' + 'a');
+                                 }
+                                 const Status status = runtime::check_placement(text);
+                                 return status.ok() ? std::string() : status.message();
+                               },
+                               ""};
   command
       .add_option(
           "--device", arguments.device,
@@ -28,11 +28,11 @@ void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_
           "usb:1, pci:0 or a path of 'reef devices' (a real one), auto (a real one if there is one, else virtual; the "
           "default). Reef's driver is tested against the traffic of Google's runtime and logs of real sticks, not yet "
           "on a stick")
-      ->transform(is_device);
+      .transform(is_device);
   if (has_clock) {
     command
         .add_option("--clock", arguments.clock, "Clock of a real Edge TPU: max (500 MHz, default), high, medium, low")
-        ->transform(one_of({"max", "high", "medium", "low"}));
+        .transform(one_of({"max", "high", "medium", "low"}));
   }
   command.add_option("--firmware", arguments.firmware,
                      "Firmware for a stick that waits for it: the image, or a libedgetpu.so.1 that holds it. Default: "

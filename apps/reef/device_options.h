@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
+#include "command.h"
 
 #include "base/status.h"
 #include "ir/model.h"
@@ -19,7 +19,7 @@ struct DeviceArguments {
 };
 
 // `has_clock`: also --clock, for commands that have none of their own.
-void add_device_options(CLI::App& command, DeviceArguments& arguments, bool has_clock = true);
+void add_device_options(Command& command, DeviceArguments& arguments, bool has_clock = true);
 
 bool is_compiled(const ir::Model& model);  // has operators for an Edge TPU
 // With a device: the one that was asked for; else "auto" for a compiled model and "cpu" for others.

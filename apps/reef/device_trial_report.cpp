@@ -270,22 +270,22 @@ Status run_tests(const DeviceTestArguments& arguments, bool json) {
 
 }  // namespace
 
-void add_device_test_options(CLI::App& command, DeviceTestArguments& arguments) {
-  CLI::Option* const test = command.add_flag(
+void add_device_test_options(Command& command, DeviceTestArguments& arguments) {
+  Option test = command.add_flag(
       "--test", arguments.is_wanted,
       "Run small programs, one for each family of operators, on a device, and compare outputs bit for bit with the "
       "virtual device and times with simulated ones");
   command
       .add_option("--device", arguments.device,
                   "With --test: auto (the first real one), usb:N, pci:N, a path, or virtual")
-      ->capture_default_str()
-      ->needs(test);
+      .capture_default_str()
+      .needs(test);
   command
       .add_option("--report", arguments.report, "With --test: write everything into this file, to attach to an issue")
-      ->needs(test);
+      .needs(test);
   command
       .add_option("--firmware", arguments.firmware, "With --test: file with a stick's firmware, or a libedgetpu.so.1")
-      ->needs(test);
+      .needs(test);
 }
 
 Ending test_devices(const DeviceTestArguments& arguments, bool json) { return run_tests(arguments, json); }

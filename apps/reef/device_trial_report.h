@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
+#include "command.h"
 
 #include "commands.h"
 
@@ -14,7 +14,7 @@ struct DeviceTestArguments {
   bool is_wanted = false;
   std::string device = "auto", report, firmware;
 };
-void add_device_test_options(CLI::App& command, DeviceTestArguments& arguments);
+void add_device_test_options(Command& command, DeviceTestArguments& arguments);
 
 // Exit code 1: something differs, or the device cannot be used.
 Ending test_devices(const DeviceTestArguments& arguments, bool json);

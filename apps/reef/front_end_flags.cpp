@@ -32,19 +32,19 @@ Result<std::pair<std::string, std::vector<Number>>> named_numbers(const std::str
 
 }  // namespace
 
-void add_front_end_flags(CLI::App& command, FrontEndFlags& flags) {
+void add_front_end_flags(Command& command, FrontEndFlags& flags) {
   const OptionGroup group(command, "Reading the model");
   command
       .add_option("--input-shape", flags.shapes,
                   "Sizes of an input, which a file may leave open: name:1,3,224,224, or 1,3,224,224 for the only "
                   "input; may be repeated")
-      ->allow_extra_args(false);
+      .allow_extra_args(false);
   command.add_option("--input-value", flags.values, "ONNX: fix an input to a value: name:1,2,3; may be repeated")
-      ->allow_extra_args(false);
+      .allow_extra_args(false);
   command
       .add_option("--keep-nchw", flags.keep_nchw,
                   "ONNX: an input or output (by name) that stays channels-first; others become channels-last")
-      ->allow_extra_args(false);
+      .allow_extra_args(false);
   command.add_flag(
       "--pad-nms", flags.pad_nms,
       "ONNX: NonMaxSuppression gives all rows it could, unused ones -1, and a count; not a varying number");

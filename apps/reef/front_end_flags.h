@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "command.h"
 
 #include "base/status.h"
 #include "compiler/front_end.h"
@@ -21,7 +21,7 @@ struct FrontEndFlags {
   }
 };
 
-void add_front_end_flags(CLI::App& command, FrontEndFlags& flags);
+void add_front_end_flags(Command& command, FrontEndFlags& flags);
 Result<compiler::FrontEndOptions> front_end_options(const FrontEndFlags& flags);
 
 }  // namespace reef::app

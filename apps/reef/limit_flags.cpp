@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "limit_flags.h"
-#include "command_help.h"
 
 #include <unistd.h>
 
 #include <cmath>
 
 #include <fmt/format.h>
+
+#include "usage.h"
 
 namespace reef::app {
 namespace {
@@ -21,17 +22,17 @@ double most_mib() {
   return bytes > 0 ? std::floor(bytes * 0.75 / kMib) : kUsualMib;
 }
 
-void add_limit_flags(CLI::App& command, LimitFlags& flags) {
+void add_limit_flags(Command& command, LimitFlags& flags) {
   const OptionGroup group(command, "Limits");
   const auto shown = [](double value) { return value > 0 ? fmt::format("[{:g}]", value) : std::string("[none]"); };
   command
       .add_option("--time-limit", flags.seconds,
                   "Seconds after which the command gives up, all of its stages together; 0: no limit")
-      ->check(CLI::NonNegativeNumber)
-      ->option_text("SECONDS " + shown(flags.seconds));
+      .check(not_negative())
+      .option_text("SECONDS " + shown(flags.seconds));
   command.add_option("--memory-limit", flags.mib, "MiB that tensors and decoded data may take together; 0: no limit")
-      ->check(CLI::Range(0.0, kMostMib))
-      ->option_text("MIB " + shown(flags.mib));
+      .check(between(0.0, kMostMib))
+      .option_text("MIB " + shown(flags.mib));
 }
 
 Budget budget_of(const LimitFlags& flags) {

@@ -2,7 +2,7 @@
 // --time-limit and --memory-limit, which every command that can take long has (docs/limits.md).
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "command.h"
 
 #include "base/budget.h"
 
@@ -19,7 +19,7 @@ struct LimitFlags {
   static LimitFlags for_data() { return {0, most_mib()}; }
 };
 
-void add_limit_flags(CLI::App& command, LimitFlags& flags);
+void add_limit_flags(Command& command, LimitFlags& flags);
 
 // Time begins to count now.
 Budget budget_of(const LimitFlags& flags);

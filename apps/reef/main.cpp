@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -32,16 +31,16 @@ std::vector<std::string> with_help_as_option(std::vector<std::string> words) {
   return words;
 }
 
-std::vector<std::string> command_names(const CLI::App& app) {
+std::vector<std::string> command_names(const reef::app::CommandHelp& program) {
   std::vector<std::string> names = {"help"};
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
+  for (const reef::app::CommandHelp& command : program.commands) {
+    names.push_back(command.path.substr(program.path.size() + 1));
   }
   return names;
 }
 
-bool has_command(const CLI::App& app, const std::string& name) {
-  const std::vector<std::string> names = command_names(app);
+bool has_command(const reef::app::CommandHelp& program, const std::string& name) {
+  const std::vector<std::string> names = command_names(program);
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -51,22 +50,22 @@ bool wants_json(const std::vector<std::string>& words) {
   return std::find(words.begin(), end, "--json") != end;
 }
 
-int report_unknown_command(const CLI::App& app, const std::string& name) {
-  const std::string near = reef::app::nearest_word(name, command_names(app));
+int report_unknown_command(const reef::app::CommandHelp& program, const std::string& name) {
+  const std::string near = reef::app::nearest_word(name, command_names(program));
   reef::app::print_error("reef: there is no command '{}'{}\n`reef help` lists the commands.\n", name,
                          near.empty() ? "" : fmt::format("; did you mean `reef {}`?", near));
   return kExitUsage;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app(
-      "Reef: open toolbox for the Coral Edge TPU.\n"
-      "Example: reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg "
-      "--labels models/reef_creatures_labels.txt");
-  app.name("reef");
-  app.set_version_flag("--version", "reef " REEF_VERSION);
-  app.require_subcommand(1);
-  reef::app::Action action;
+// Reports why the words were not taken. The exit code.
+int report_usage_problem(const reef::app::CommandHelp& program, const reef::app::UsageProblem& problem, bool as_json) {
+  const std::string sentence = reef::app::usage_error(program, problem);
+  if (as_json) reef::app::print_json_usage_error(sentence, kExitUsage);
+  reef::app::print_error("{}\n", sentence);
+  return kExitUsage;
+}
+
+void add_commands(reef::app::Command& app, reef::app::Action& action) {
   reef::app::add_check(app, action);
   reef::app::add_inspect(app, action);
   reef::app::add_convert(app, action);
@@ -88,25 +87,36 @@ int run(int argc, char** argv) {
   reef::app::add_models(app, action);
   reef::app::add_completion(app, action);
   reef::app::add_man(app, action);
+}
+
+int run(int argc, char** argv) {
+  using Kind = reef::app::ParseOutcome::Kind;
+  reef::app::CommandLine line("reef",
+                              "Reef: open toolbox for the Coral Edge TPU.\n"
+                              "Example: reef run models/reef_creatures_int8.tflite --image models/images/crab_1.jpg "
+                              "--labels models/reef_creatures_labels.txt");
+  line.add_version_flag("--version");
+  reef::app::Command app = line.root();
+  app.require_subcommand();
+  reef::app::Action action;
+  add_commands(app, action);
   const std::vector<std::string> words = with_help_as_option({argv + 1, argv + argc});
-  if (!words.empty() && words[0][0] != '-' && !has_command(app, words[0])) return report_unknown_command(app, words[0]);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) {
-      const std::string sentence = reef::app::usage_error(app, error);
-      if (wants_json(words)) reef::app::print_json_usage_error(sentence, kExitUsage);
-      reef::app::print_error("{}\n", sentence);
-      return kExitUsage;
-    }
-    if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
-      reef::app::print_text("{}", reef::app::help_of(app));
+  const auto help = [&] { return reef::app::describe(app); };
+  if (!words.empty() && words[0][0] != '-' && !has_command(help(), words[0])) {
+    return report_unknown_command(help(), words[0]);
+  }
+  const reef::app::ParseOutcome outcome = line.parse(words);
+  switch (outcome.kind) {
+    case Kind::kParsed:
+      break;
+    case Kind::kHelp:
+      reef::app::print_text("{}", reef::app::help_of(help(), outcome.path));
       return 0;
-    }
-    std::ostringstream text, problem;
-    app.exit(error, text, problem);
-    reef::app::print_text("{}", text.str());
-    return 0;
+    case Kind::kVersion:
+      reef::app::print_text("reef {}\n", REEF_VERSION);
+      return 0;
+    case Kind::kProblem:
+      return report_usage_problem(help(), outcome.problem, wants_json(words));
   }
   if (const std::string problem = reef::kernels::unmet_request(); !problem.empty()) {
     reef::app::print_error("reef: note: {}\n", problem);

@@ -39,7 +39,7 @@ Status check_rewrites(const std::vector<std::string>& names) {
 
 }  // namespace
 
-void add_plan_flags(CLI::App& command, PlanFlags& flags) {
+void add_plan_flags(Command& command, PlanFlags& flags) {
   const OptionGroup group(command, "What goes to the Edge TPU");
   command.add_option("--link", flags.link,
                      "Host and link that times are predicted for: " + link_names() + "; check: all");
@@ -55,9 +55,9 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags) {
   command.add_flag("--all-rewrites", flags.all_rewrites,
                    "Make rewrites also where the model is predicted to be slower with them");
   command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated")
-      ->allow_extra_args(false);
+      .allow_extra_args(false);
   command.add_option("--no-rewrite", flags.no_rewrite, "Do not make this rewrite; may be repeated")
-      ->allow_extra_args(false);
+      .allow_extra_args(false);
 }
 
 Result<compiler::PlanOptions> plan_options(const PlanFlags& flags) {

@@ -24,7 +24,7 @@ struct PlanFlags {
 
 // Adds the options that Google's compiler does not have: --link, --choose, --cache, --rewrite, --no-rewrite,
 // --no-rewrites and --all-rewrites.
-void add_plan_flags(CLI::App& command, PlanFlags& flags);
+void add_plan_flags(Command& command, PlanFlags& flags);
 
 // Fails on a link, choice or rewrite that does not exist.
 Result<compiler::PlanOptions> plan_options(const PlanFlags& flags);

@@ -19,7 +19,7 @@ using quantize::IoType;
 using quantize::Mode;
 using quantize::RangeMethod;
 
-void add_data_options(CLI::App& command, QuantizeArguments& arguments) {
+void add_data_options(Command& command, QuantizeArguments& arguments) {
   const OptionGroup group(command, "Samples");
   data::DatasetOptions& data = arguments.request.data;
   data.use = data::Use::kCalibration;
@@ -30,42 +30,42 @@ void add_data_options(CLI::App& command, QuantizeArguments& arguments) {
   command.add_option("--preprocess", data.preprocess,
                      "How pictures become numbers, e.g. mean=127.5,std=127.5; stored in the result. Presets: " +
                          data::describe_presets());
-  command.add_option("--limit", data.limit, "Use only so many samples")->check(positive());
+  command.add_option("--limit", data.limit, "Use only so many samples").check(positive());
   command.add_option("--held-back", arguments.request.how.held_back,
                      "Samples kept from calibration to measure with (default: a fifth, 32 at most, and others too "
                      "where runs are cheap; 0: measure nothing, choose nothing)");
 }
 
-void add_mode_option(CLI::App& command, QuantizeArguments& arguments) {
+void add_mode_option(Command& command, QuantizeArguments& arguments) {
   command
       .add_option("--mode", arguments.request.how.mode,
                   "int8 (for the Edge TPU), int16x8, dynamic (weights only) or float16")
-      ->transform(one_of(std::map<std::string, Mode>{{"int8", Mode::kInt8},
-                                                     {"int16x8", Mode::kInt16x8},
-                                                     {"dynamic", Mode::kDynamic},
-                                                     {"float16", Mode::kFloat16}}))
-      ->option_text("MODE [int8]");
+      .transform(one_of(std::map<std::string, Mode>{{"int8", Mode::kInt8},
+                                                    {"int16x8", Mode::kInt16x8},
+                                                    {"dynamic", Mode::kDynamic},
+                                                    {"float16", Mode::kFloat16}}))
+      .option_text("MODE [int8]");
 }
 
-void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments) {
+void add_quantizer_options(Command& command, QuantizeArguments& arguments) {
   const OptionGroup group(command, "Quantizing");
   quantize::QuantizeOptions& how = arguments.request.how;
   command.add_option("--io", arguments.io, "Type of the model's inputs and outputs: int8, uint8 or float32")
-      ->transform(one_of(std::map<std::string, IoType>{
+      .transform(one_of(std::map<std::string, IoType>{
           {"int8", IoType::kInt8}, {"uint8", IoType::kUInt8}, {"float32", IoType::kFloat32}}))
-      ->option_text("TYPE [int8]");
+      .option_text("TYPE [int8]");
   command
       .add_option("--calibration", arguments.calibration,
                   "Ranges by auto (measured), minmax, moving-average, percentile, entropy or mse")
-      ->transform(one_of({"auto", "minmax", "moving-average", "percentile", "entropy", "mse"}))
-      ->capture_default_str();
+      .transform(one_of({"auto", "minmax", "moving-average", "percentile", "entropy", "mse"}))
+      .capture_default_str();
   command.add_option("--percentile", how.percentile, "Share of values inside the range, for --calibration percentile")
-      ->check(between(50.0, 100.0))
-      ->capture_default_str();
+      .check(between(50.0, 100.0))
+      .capture_default_str();
   command
       .add_option("--keep-float", how.keep_float,
                   "Operators that stay float: name of a result, * stands for anything; may be repeated")
-      ->allow_extra_args(false);
+      .allow_extra_args(false);
   command.add_flag("--full-integer", how.full_integer, "Fail rather than leave an operator in float");
   command.add_flag(
       "--per-channel-dense", how.per_channel_fully_connected,
@@ -77,27 +77,27 @@ void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments) {
   command.add_flag("--no-automatic-float", arguments.no_float, "Do not try leaving sensitive operators in float");
   command.add_flag("--adaptive-rounding", arguments.adaptive_rounding,
                    "Also try rounding weights by their effect on each layer's outputs; slow");
-  CLI::Option* split = command.add_flag_callback(
+  Option split = command.add_flag_callback(
       "--split-outputs", [&how] { how.split_outputs = Choice::kOn; },
       "Every output that joins parts becomes one output per part (default: where their ranges differ much)");
   command
       .add_flag_callback(
           "--join-outputs", [&how] { how.split_outputs = Choice::kOff; },
           "Outputs stay as they are, also those that join boxes and scores at one scale")
-      ->excludes(split);
+      .excludes(split);
 }
 
-void add_verbose_option(CLI::App& command, QuantizeArguments& arguments) {
+void add_verbose_option(Command& command, QuantizeArguments& arguments) {
   command.add_flag("-v,--verbose", arguments.verbose,
                    "List everything that was tried to keep accuracy, with its effect");
 }
 
-void add_threads_option(CLI::App& command, QuantizeArguments& arguments) {
+void add_threads_option(Command& command, QuantizeArguments& arguments) {
   int& threads = arguments.request.how.threads;
   threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
   command.add_option("--threads", threads, "Threads; the result does not depend on it")
-      ->check(between(1, 256))
-      ->capture_default_str();
+      .check(between(1, 256))
+      .capture_default_str();
 }
 
 void PhaseProgress::show(std::string_view phase, std::int64_t done, std::int64_t all) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
+#include "command.h"
 
 #include "base/status.h"
 #include "compiler/quantize_driver.h"
@@ -31,11 +31,11 @@ struct QuantizeArguments {
   bool has_data() const { return !request.data.path.empty(); }
 };
 
-void add_data_options(CLI::App& command, QuantizeArguments& arguments);
-void add_quantizer_options(CLI::App& command, QuantizeArguments& arguments);
-void add_mode_option(CLI::App& command, QuantizeArguments& arguments);
-void add_threads_option(CLI::App& command, QuantizeArguments& arguments);
-void add_verbose_option(CLI::App& command, QuantizeArguments& arguments);
+void add_data_options(Command& command, QuantizeArguments& arguments);
+void add_quantizer_options(Command& command, QuantizeArguments& arguments);
+void add_mode_option(Command& command, QuantizeArguments& arguments);
+void add_threads_option(Command& command, QuantizeArguments& arguments);
+void add_verbose_option(Command& command, QuantizeArguments& arguments);
 
 // One line of progress on standard error for each phase of quantizing.
 class PhaseProgress {

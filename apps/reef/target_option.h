@@ -25,6 +25,6 @@ struct TargetFlag {
 // The Dev Board Micro reaches its Edge TPU over USB 2, unless the user names another link.
 void use_link_of(const TargetFlag& target, PlanFlags& plan);
 
-void add_target_option(CLI::App& command, TargetFlag& flag, const std::vector<std::string>& names);
+void add_target_option(Command& command, TargetFlag& flag, const std::vector<std::string>& names);
 
 }  // namespace reef::app

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
 #include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include "command_help.h"
 
 namespace reef::app {
 namespace {
@@ -71,21 +71,19 @@ std::string synonym_of(const std::string& word, const std::vector<std::string>& 
 }
 
 // "--long" names of a command's options, as they are typed.
-std::vector<std::string> long_options(const CLI::App& command) {
+std::vector<std::string> long_options(const CommandHelp& command) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const OptionHelp& option : command.options) {
+    std::copy_if(option.names.begin(), option.names.end(), std::back_inserter(names),
+                 [](const std::string& name) { return name.starts_with("--"); });
   }
   return names;
 }
 
-// The subcommand that was asked for, as far as the words were understood.
-const CLI::App* innermost(const CLI::App& app, std::string& path) {
-  const CLI::App* command = &app;
-  path = app.get_name();
-  while (!command->get_subcommands().empty()) {
-    command = command->get_subcommands().front();
-    path += " " + command->get_name();
+// The command with this path at or beneath `command`, which must be one of them.
+const CommandHelp& command_at(const CommandHelp& command, const std::string& path) {
+  for (const CommandHelp& sub : command.commands) {
+    if (path == sub.path || path.starts_with(sub.path + " ")) return command_at(sub, path);
   }
   return command;
 }
@@ -97,18 +95,17 @@ std::string quoted_list(const std::vector<std::string>& words) {
 }
 
 // Other commands that have an option of exactly this name.
-std::string where_it_exists(const CLI::App& app, const CLI::App& command, const std::string& option) {
+std::string where_it_exists(const CommandHelp& program, const CommandHelp& command, const std::string& option) {
   std::vector<std::string> found;
-  for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const auto names = long_options(*other);
-    if (other != &command && std::find(names.begin(), names.end(), option) != names.end()) {
-      found.push_back(fmt::format("{} {}", app.get_name(), other->get_name()));
-    }
+  for (const CommandHelp& other : program.commands) {
+    const auto names = long_options(other);
+    if (&other != &command && std::find(names.begin(), names.end(), option) != names.end()) found.push_back(other.path);
   }
   return found.empty() ? "" : fmt::format("; {} {} it", fmt::join(found, ", "), found.size() == 1 ? "has" : "have");
 }
 
-std::string unknown_options(const CLI::App& app, const CLI::App& command, const std::vector<std::string>& unknown) {
+std::string unknown_options(const CommandHelp& program, const CommandHelp& command,
+                            const std::vector<std::string>& unknown) {
   std::string text = fmt::format("there is no option {}", quoted_list(unknown));
   const std::vector<std::string> known = long_options(command);
   std::vector<std::string> meant;
@@ -122,22 +119,18 @@ std::string unknown_options(const CLI::App& app, const CLI::App& command, const 
     if (!near.empty() && std::find(meant.begin(), meant.end(), near) == meant.end()) meant.push_back(near);
   }
   if (!meant.empty()) return text + fmt::format("; did you mean {}?", fmt::join(meant, ", "));
-  return text + where_it_exists(app, command, unknown[0].substr(0, unknown[0].find('=')));
+  return text + where_it_exists(program, command, unknown[0].substr(0, unknown[0].find('=')));
 }
 
-std::string missing_argument(const CLI::App& command, const std::string& what) {
+std::string missing_argument(const CommandHelp& command, const std::string& what) {
   const std::string name = what.substr(0, what.find(" is required"));
   if (name == "A subcommand") {
     std::vector<std::string> names;
-    for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
-      names.push_back(sub->get_name());
-    }
+    for (const CommandHelp& sub : command.commands) names.push_back(sub.path.substr(command.path.size() + 1));
     return fmt::format("a command is missing; there are {}", fmt::join(names, ", "));
   }
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_name() == name || option->get_name(true) == name) {
-      return fmt::format("'{}' is missing: {}", name, option->get_description());
-    }
+  for (const OptionHelp& option : command.options) {
+    if (option.key == name) return fmt::format("'{}' is missing: {}", name, option.description);
   }
   return fmt::format("'{}' is missing", name);
 }
@@ -153,6 +146,13 @@ std::string missing_value(const std::string& what) {
   const int count = std::atoi(what.c_str() + colon + 2);
   return count > 1 ? fmt::format("{} needs {} more values", what.substr(0, colon), count)
                    : fmt::format("{} needs a value", what.substr(0, colon));
+}
+
+// The whole text is a number.
+bool parse_number(const std::string& text, double& value) {
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  return !text.empty() && end == text.c_str() + text.size();
 }
 
 std::string without_prefix(const std::string& what, std::string_view prefix) {
@@ -177,75 +177,69 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   return best;
 }
 
-CLI::Validator one_of(std::vector<std::string> words) {
+Validator one_of(std::vector<std::string> words) {
   const std::string list = fmt::format("{}", fmt::join(words, ", "));
-  return CLI::Validator(
-      [words, list](std::string& text) -> std::string {
-        for (const std::string& word : words) {
-          if (normalized(word) != normalized(text) || text.empty()) continue;
-          text = word;
-          return {};
-        }
-        const std::string near = nearest_word(text, words);
-        return fmt::format("'{}' is not allowed; allowed: {}{}", text, list,
-                           near.empty() ? "" : fmt::format(" (did you mean {}?)", near));
-      },
-      "{" + fmt::format("{}", fmt::join(words, ",")) + "}");
+  return {[words, list](std::string& text) -> std::string {
+            for (const std::string& word : words) {
+              if (normalized(word) != normalized(text) || text.empty()) continue;
+              text = word;
+              return {};
+            }
+            const std::string near = nearest_word(text, words);
+            return fmt::format("'{}' is not allowed; allowed: {}{}", text, list,
+                               near.empty() ? "" : fmt::format(" (did you mean {}?)", near));
+          },
+          "{" + fmt::format("{}", fmt::join(words, ",")) + "}"};
 }
 
-CLI::Validator between(double least, double most) {
+Validator between(double least, double most) {
   const std::string range = fmt::format("{:.15g} to {:.15g}", least, most);
-  return CLI::Validator(
-      [least, most, range](std::string& text) -> std::string {
-        double value = 0;
-        if (!CLI::detail::lexical_cast(text, value) || std::isnan(value)) {
-          return fmt::format("'{}' is no number; allowed: {}", text, range);
-        }
-        if (value >= least && value <= most) return {};
-        return fmt::format("{} is out of range; allowed: {}", text, range);
-      },
-      fmt::format("{:.15g}..{:.15g}", least, most));
+  return {[least, most, range](std::string& text) -> std::string {
+            double value = 0;
+            if (!parse_number(text, value) || std::isnan(value)) {
+              return fmt::format("'{}' is no number; allowed: {}", text, range);
+            }
+            if (value >= least && value <= most) return {};
+            return fmt::format("{} is out of range; allowed: {}", text, range);
+          },
+          fmt::format("{:.15g}..{:.15g}", least, most)};
 }
 
-CLI::Validator not_negative() {
-  return CLI::Validator(
-      [](std::string& text) -> std::string {
-        double value = 0;
-        if (!CLI::detail::lexical_cast(text, value)) return fmt::format("'{}' is no number", text);
-        return value >= 0 ? "" : fmt::format("{} is out of range; allowed: 0 and more", text);
-      },
-      "");
+Validator not_negative() {
+  return {[](std::string& text) -> std::string {
+            double value = 0;
+            if (!parse_number(text, value)) return fmt::format("'{}' is no number", text);
+            return value >= 0 ? "" : fmt::format("{} is out of range; allowed: 0 and more", text);
+          },
+          ""};
 }
 
-CLI::Validator positive() {
-  return CLI::Validator(
-      [](std::string& text) -> std::string {
-        double value = 0;
-        if (!CLI::detail::lexical_cast(text, value)) return fmt::format("'{}' is no number", text);
-        return value > 0 ? "" : fmt::format("{} is out of range; allowed: more than 0", text);
-      },
-      "");
+Validator positive() {
+  return {[](std::string& text) -> std::string {
+            double value = 0;
+            if (!parse_number(text, value)) return fmt::format("'{}' is no number", text);
+            return value > 0 ? "" : fmt::format("{} is out of range; allowed: more than 0", text);
+          },
+          ""};
 }
 
-std::string help_of(const CLI::App& app) {
-  std::string path;
-  const CLI::App* command = innermost(app, path);
-  return help_text(describe(*command, path), terminal_columns());
+std::string help_of(const CommandHelp& program, const std::string& path) {
+  return help_text(command_at(program, path), terminal_columns());
 }
 
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  std::string path;
-  const CLI::App* command = innermost(app, path);
+std::string usage_error(const CommandHelp& program, const UsageProblem& problem) {
+  const std::string& path = problem.path;
+  const CommandHelp& command = command_at(program, path);
   std::vector<std::string> unknown, surplus;
-  for (const std::string& word : app.remaining(/*recurse=*/true)) {
+  for (const std::string& word : problem.remaining) {
     (word.size() > 1 && word[0] == '-' ? unknown : surplus).push_back(word);
   }
-  const std::string kind = error.get_name(), what = error.what();
+  const std::string &kind = problem.kind, &what = problem.what;
   std::string sentence;
   if (!unknown.empty()) {
-    sentence = unknown_options(app, *command, unknown);
+    sentence = unknown_options(program, command, unknown);
   } else if (kind == "RequiredError") {
-    sentence = missing_argument(*command, what);
+    sentence = missing_argument(command, what);
   } else if (kind == "ArgumentMismatch") {
     sentence = missing_value(what);
   } else if (kind == "ConversionError") {

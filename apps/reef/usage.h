@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "command.h"
+#include "command_help.h"
 
 namespace reef::app {
 
@@ -15,32 +16,31 @@ namespace reef::app {
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
 
 // The value is one of these words; give it to transform(), which makes "CPU" the word "cpu".
-CLI::Validator one_of(std::vector<std::string> words);
+Validator one_of(std::vector<std::string> words);
 
 // The value is one of these words and becomes the enumerator that belongs to it.
 template <typename Enum>
-CLI::Validator one_of(const std::map<std::string, Enum>& meanings) {
+Validator one_of(const std::map<std::string, Enum>& meanings) {
   std::vector<std::string> words;
   for (const auto& [word, meaning] : meanings) words.push_back(word);
-  const CLI::Validator is_known = one_of(std::move(words));
-  return CLI::Validator(
-      [meanings, is_known](std::string& text) {
-        std::string problem = is_known(text);
-        if (problem.empty()) text = std::to_string(static_cast<int>(meanings.at(text)));
-        return problem;
-      },
-      is_known.get_description());
+  const Validator is_known = one_of(std::move(words));
+  return {[meanings, is_known](std::string& text) {
+            std::string problem = is_known(text);
+            if (problem.empty()) text = std::to_string(static_cast<int>(meanings.at(text)));
+            return problem;
+          },
+          is_known.description};
 }
 
 // The value is a number in this range, ends included.
-CLI::Validator between(double least, double most);
-CLI::Validator not_negative();
-CLI::Validator positive();
+Validator between(double least, double most);
+Validator not_negative();
+Validator positive();
 
-// --help of the command that was asked for, for the width of the terminal.
-std::string help_of(const CLI::App& app);
+// --help of the command at `path` ("reef learn imprint") beneath `program`, for the width of the terminal.
+std::string help_of(const CommandHelp& program, const std::string& path);
 
-// One sentence about a command line that `app` could not parse.
-std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
+// One sentence about a command line of `program` that could not be parsed.
+std::string usage_error(const CommandHelp& program, const UsageProblem& problem);
 
 }  // namespace reef::app

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <set>
 
+#include "ops/registry.h"
+
 namespace reef::compiler {
 namespace {
 
@@ -30,11 +32,7 @@ std::int64_t rows_of_table(const ir::Subgraph& graph, const ir::Operator& op, st
   return axis >= 0 && axis < table.rank() ? table[static_cast<int>(axis)] : 0;
 }
 
-bool keeps_values(const ir::Operator& op) {
-  static const std::set<std::string_view> kOps = {"CAST",  "RESHAPE",       "EXPAND_DIMS", "SQUEEZE",
-                                                  "SLICE", "STRIDED_SLICE", "TRANSPOSE",   "SPLIT"};
-  return kOps.contains(op.type);
-}
+bool keeps_values(const ir::Operator& op) { return op.type == "CAST" || ops::form_of(op) == ops::Form::kMove; }
 
 }  // namespace
 

@@ -40,11 +40,11 @@ std::vector<std::int32_t> effect_points(const ir::Model& model, const TensorMatc
   std::vector<std::int32_t> points;
   const ir::Subgraph& graph = model.subgraphs[0];
   for (const std::int32_t output : graph.outputs) {
-    const std::int32_t producer = match.producer_of[static_cast<std::size_t>(output)];
+    const std::int32_t producer = match.uses.producer(output);
     if (producer < 0) continue;
     const ir::Operator& op = graph.operators[static_cast<std::size_t>(producer)];
-    const bool is_softmax = op.type == "SOFTMAX" && !op.inputs.empty() && op.inputs[0] >= 0 &&
-                            match.producer_of[static_cast<std::size_t>(op.inputs[0])] >= 0;
+    const bool is_softmax =
+        op.type == "SOFTMAX" && !op.inputs.empty() && op.inputs[0] >= 0 && match.uses.producer(op.inputs[0]) >= 0;
     for (const std::int32_t point : {is_softmax ? op.inputs[0] : output, output}) {
       const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(point)];
       if (tensor.type == ir::DataType::kFloat32 && std::find(points.begin(), points.end(), point) == points.end())

@@ -111,7 +111,7 @@ std::optional<WeightsReport> compare_weights(const ir::Model& float_model, const
                                              const TensorMatch& match, std::int32_t op, std::int32_t original) {
   const ir::Subgraph& graph = quantized.subgraphs[0];
   const ir::Operator& mine = graph.operators[static_cast<std::size_t>(op)];
-  const std::int32_t producer = match.producer_of[static_cast<std::size_t>(original)];
+  const std::int32_t producer = match.uses.producer(original);
   const int dimension = channel_dimension(mine);
   if (dimension < 0 || producer < 0 || mine.inputs.size() < 2 || mine.inputs[1] < 0) return std::nullopt;
   const ir::Operator& theirs = float_model.subgraphs[0].operators[static_cast<std::size_t>(producer)];

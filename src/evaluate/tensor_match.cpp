@@ -15,12 +15,11 @@ class Matcher {
   Matcher(const ir::Model& float_model, const ir::Model& quantized, std::span<const NamePair> names)
       : float_model_(float_model), quantized_(quantized), from_(float_model.subgraphs[0]), to_(quantized.subgraphs[0]) {
     match_.float_of.assign(to_.tensors.size(), -1);
-    match_.producer_of.assign(from_.tensors.size(), -1);
+    match_.uses = ir::Uses(float_model);
     is_taken_.assign(from_.operators.size(), 0);
     for (std::size_t i = 0; i < from_.operators.size(); ++i) {
       for (const std::int32_t tensor : from_.operators[i].outputs) {
         if (tensor < 0) continue;
-        match_.producer_of[static_cast<std::size_t>(tensor)] = static_cast<std::int32_t>(i);
         by_name_[from_.tensors[static_cast<std::size_t>(tensor)].name] = tensor;
       }
     }
@@ -114,7 +113,7 @@ class Matcher {
     return original;
   }
 
-  std::int32_t producer(std::int32_t tensor) const { return match_.producer_of[static_cast<std::size_t>(tensor)]; }
+  std::int32_t producer(std::int32_t tensor) const { return match_.uses.producer(tensor); }
 
   // Operands that are computed are matched, constants have the same shape.
   bool has_operands_of(const ir::Operator& op, const ir::Operator& original) const {

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "ir/model.h"
+#include "ir/uses.h"
 
 namespace reef::evaluate {
 
@@ -26,7 +27,7 @@ struct TensorMatch {
   // Of those tensors of the quantized model that were equalized: a value times its channel's factor (the last
   // dimension) is the float model's.
   std::map<std::int32_t, std::vector<float>> factors_of;
-  std::vector<std::int32_t> producer_of;  // for each tensor of the float model's first graph: operator; -1: none
+  ir::Uses uses;  // of the float model's first graph
   int by_list = 0, by_name = 0, by_structure = 0;
   std::vector<std::string> unmatched;  // results of the quantized model that stand for nothing in the float model
 };

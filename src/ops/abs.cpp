@@ -58,6 +58,7 @@ constinit const OpDef abs_op =
 
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use MAXIMUM of x and -x (a MUL by -1).", .rewrite = "unary"}});

@@ -25,6 +25,7 @@ constinit const OpDef add_op = define({.name = "ADD",
                                        .attributes = kAttributes,
                                        .types = kTypes,
                                        .elementwise = input_set({0, 1}),
+                                       .form = Form::kBinary,
                                        .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.first_runtime = 10}});

@@ -61,6 +61,7 @@ constinit const OpDef add_n_op = define({.name = "ADD_N",
                                          .summary = "Element-wise sum of two or more tensors of one shape.",
                                          .inputs = {2, kAnyNumber},
                                          .types = kTypes,
+                                         .form = Form::kElementwise,
                                          .infer = infer,
                                          .prepare = prepare,
                                          .chip = {.instead = "Add pairs with ADD.", .rewrite = "float-arithmetic"}});

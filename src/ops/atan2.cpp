@@ -34,6 +34,7 @@ constinit const OpDef atan2_op = define({.name = "ATAN2",
                                          .inputs = {2, 2},
                                          .types = kTypes,
                                          .elementwise = input_set({0, 1}),
+                                         .form = Form::kBinary,
                                          .infer = infer,
                                          .prepare = prepare,
                                          .chip = {.instead = "Compute it on the CPU behind the model."}});

@@ -47,6 +47,7 @@ constinit const OpDef batch_to_space_nd_op =
             .summary = "Gathers batches into blocks of space.",
             .inputs = {3, 3},
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Use a dilated CONV_2D or DEPTHWISE_CONV_2D instead of SPACE_TO_BATCH_ND, convolution "

@@ -27,6 +27,7 @@ constinit const OpDef bitwise_xor_op =
             .inputs = {2, 2},
             .types = kTypes,
             .elementwise = input_set({0, 1}),
+            .form = Form::kBinary,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Keep integer logic out of the network."}});

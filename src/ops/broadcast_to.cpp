@@ -96,6 +96,7 @@ constinit const OpDef broadcast_to_op =
             .summary = "Repeats a tensor up to a given shape.",
             .inputs = {2, 2},
             .types = kTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Let ADD or MUL broadcast, or use TILE.", .rewrite = "broadcast-to"}});

@@ -197,6 +197,7 @@ constinit const OpDef cast_op =
             .attributes = kAttributes,
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Give the model 8-bit inputs and outputs, so that nothing is left to convert.",

@@ -193,6 +193,7 @@ constinit const OpDef concatenation_op = define({.name = "CONCATENATION",
                                                  .inputs = {1, kAnyNumber},
                                                  .attributes = kAttributes,
                                                  .types = kWholeByteTypes,
+                                                 .form = Form::kMove,
                                                  .infer = infer,
                                                  .prepare = prepare,
                                                  .chip = {.first_runtime = 10, .rules = kChipRules}});

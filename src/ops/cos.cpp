@@ -22,6 +22,7 @@ constinit const OpDef cos_op =
             .summary = "Cosine.",
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Compute it on the CPU, or from a table that the model is given as input."}});

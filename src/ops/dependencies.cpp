@@ -32,9 +32,7 @@ Dependencies::Dependencies(const ir::Model& model)
     : graph_(&model.subgraphs[0]),
       predecessors_(graph_->operators.size()),
       successors_(graph_->operators.size()),
-      readers_(graph_->tensors.size()),
-      producer_(graph_->tensors.size(), -1),
-      is_output_(graph_->tensors.size()),
+      uses_(model),
       is_constant_(graph_->tensors.size()) {
   for (std::size_t i = 1; i < model.subgraphs.size(); ++i) {
     const std::vector<ir::Tensor>& tensors = model.subgraphs[i].tensors;
@@ -43,19 +41,13 @@ Dependencies::Dependencies(const ir::Model& model)
   for (std::size_t i = 0; i < graph_->tensors.size(); ++i) {
     is_constant_[i] = ir::is_constant(model, graph_->tensors[i]);
   }
-  for (const std::int32_t tensor : graph_->outputs) {
-    if (tensor >= 0) is_output_[index(tensor)] = true;
-  }
   for (std::int32_t op = 0; op < op_count(); ++op) {
     const ir::Operator& source = graph_->operators[index(op)];
     for (const std::int32_t tensor : source.inputs) {
-      if (tensor < 0 || producer_[index(tensor)] < 0) continue;
-      readers_[index(tensor)].push_back(op);
-      predecessors_[index(op)].push_back(producer_[index(tensor)]);
-      if (is_handle(graph_->tensors[index(tensor)])) ties_.push_back({producer_[index(tensor)], op});
-    }
-    for (const std::int32_t tensor : source.outputs) {
-      if (tensor >= 0) producer_[index(tensor)] = op;
+      const std::int32_t producer = tensor < 0 ? -1 : uses_.producer(tensor);
+      if (producer < 0 || producer >= op) continue;
+      predecessors_[index(op)].push_back(producer);
+      if (is_handle(graph_->tensors[index(tensor)])) ties_.push_back({producer, op});
     }
   }
   order_states();
@@ -69,7 +61,7 @@ Dependencies::Dependencies(const ir::Model& model)
 std::string Dependencies::variable_of(const ir::Operator& op) const {
   if (op.type == "VAR_HANDLE") return "";  // names one, touches none
   if (op.type == "READ_VARIABLE" || op.type == "ASSIGN_VARIABLE") {
-    const std::int32_t handle = op.inputs.empty() || op.inputs[0] < 0 ? -1 : producer_[index(op.inputs[0])];
+    const std::int32_t handle = op.inputs.empty() || op.inputs[0] < 0 ? -1 : uses_.producer(op.inputs[0]);
     if (handle < 0 || graph_->operators[index(handle)].type != "VAR_HANDLE") return kAny;
     const ir::Attributes& names = graph_->operators[index(handle)].attributes;
     return fmt::format("{}/{}", names.get_string("container"), names.get_string("shared_name"));
@@ -145,9 +137,9 @@ Dependencies::Border Dependencies::border(std::span<const std::int32_t> ops) con
   for (const std::int32_t op : ops) {
     for (const std::int32_t tensor : graph_->operators[index(op)].outputs) {
       if (tensor < 0) continue;
-      const auto& readers = readers_[index(tensor)];
-      const bool leaves = is_output_[index(tensor)] || std::any_of(readers.begin(), readers.end(),
-                                                                   [&](std::int32_t r) { return !inside[index(r)]; });
+      const auto& readers = uses_.consumers(tensor);
+      const bool leaves = uses_.is_output(tensor) || std::any_of(readers.begin(), readers.end(),
+                                                                 [&](std::int32_t r) { return !inside[index(r)]; });
       if (leaves) border.outputs.push_back(tensor);
     }
   }

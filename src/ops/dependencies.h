@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "ir/uses.h"
 
 namespace reef::ops {
 
@@ -28,8 +29,8 @@ class Dependencies {
   // Operators that must run after it; ascending, all above it.
   std::span<const std::int32_t> successors(std::int32_t op) const { return successors_[index(op)]; }
   // Operator that computes a tensor; -1: an input, a constant or a variable.
-  std::int32_t producer(std::int32_t tensor) const { return producer_[index(tensor)]; }
-  bool is_model_output(std::int32_t tensor) const { return is_output_[index(tensor)]; }
+  std::int32_t producer(std::int32_t tensor) const { return uses_.producer(tensor); }
+  bool is_model_output(std::int32_t tensor) const { return uses_.is_output(tensor); }
   // Neither a constant nor absent: comes from somewhere at run time.
   bool is_computed(std::int32_t tensor) const { return tensor >= 0 && !is_constant_[index(tensor)]; }
   const ir::Subgraph& graph() const { return *graph_; }
@@ -61,9 +62,8 @@ class Dependencies {
 
   const ir::Subgraph* graph_;
   std::vector<std::vector<std::int32_t>> predecessors_, successors_;
-  std::vector<std::vector<std::int32_t>> readers_;  // by tensor: operators that read it
-  std::vector<std::int32_t> producer_;
-  std::vector<bool> is_output_, is_constant_;
+  ir::Uses uses_;
+  std::vector<bool> is_constant_;
   std::vector<Tie> ties_;
   bool subgraphs_have_handles_ = false;
 };

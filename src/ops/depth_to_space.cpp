@@ -43,6 +43,7 @@ constinit const OpDef depth_to_space_op =
             .summary = "Moves channels into square blocks of pixels.",
             .attributes = kAttributes,
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Enlarge with TRANSPOSE_CONV or RESIZE_NEAREST_NEIGHBOR and a CONV_2D.",

@@ -81,6 +81,7 @@ constinit const OpDef dequantize_op = define(
      .summary = "Quantized numbers (or float16) as float32.",
      .types = kTypes,
      .elementwise = input_set({0}),
+     .form = Form::kUnary,
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead =

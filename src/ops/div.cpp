@@ -95,6 +95,7 @@ constinit const OpDef div_op =
             .attributes = kAttributes,
             .types = kTypes,
             .elementwise = input_set({0, 1}),
+            .form = Form::kBinary,
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10,

@@ -26,6 +26,7 @@ constinit const OpDef elu_op = define({.name = "ELU",
                                        .summary = "Exponential linear unit.",
                                        .types = kTypes,
                                        .elementwise = input_set({0}),
+                                       .form = Form::kUnary,
                                        .infer = infer_same_shape,
                                        .prepare = prepare,
                                        .chip = {.instead = "Use RELU or PRELU when training.", .rewrite = "elu"}});

@@ -21,6 +21,7 @@ constinit const OpDef equal_op = define({.name = "EQUAL",
                                          .summary = "Whether elements are equal, with broadcasting.",
                                          .inputs = {2, 2},
                                          .types = kTypes,
+                                         .form = Form::kBinary,
                                          .infer = infer,
                                          .prepare = prepare,
                                          .chip = {.instead = "Compare on the CPU behind the model."}});

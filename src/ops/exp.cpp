@@ -34,6 +34,7 @@ constinit const OpDef exp_op =
             .summary = "Exponential.",
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use SOFTMAX or LOGISTIC where that is meant.", .rewrite = "unary"}});

@@ -29,6 +29,7 @@ constinit const OpDef expand_dims_op =
             .inputs = {2, 2},
             .types = kTypes,
             .same_bytes = true,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare_same_bytes,
             .chip = {.first_runtime = 12, .parameters = input_set({1}), .evidence = chip::kStamped12}});

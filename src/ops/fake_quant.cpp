@@ -52,6 +52,7 @@ constinit const OpDef fake_quant_op =
             .attributes = kAttributes,
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Convert the model with full integer quantization, which removes it."}});

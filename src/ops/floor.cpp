@@ -22,6 +22,7 @@ constinit const OpDef floor_op = define(
      .summary = "Rounds down.",
      .types = kTypes,
      .elementwise = input_set({0}),
+     .form = Form::kUnary,
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});

@@ -50,6 +50,7 @@ constinit const OpDef floor_mod_op =
             .inputs = {2, 2},
             .types = kTypes,
             .elementwise = input_set({0, 1}),
+            .form = Form::kBinary,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Divide on the CPU behind the model."}});

@@ -54,6 +54,7 @@ constinit const OpDef gelu_op =
             .attributes = kAttributes,
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.first_runtime = 10,

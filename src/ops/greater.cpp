@@ -22,6 +22,7 @@ constinit const OpDef greater_op =
             .summary = "Whether elements of the first input are greater, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,
+            .form = Form::kBinary,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Compare on the CPU behind the model."}});

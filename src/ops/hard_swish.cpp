@@ -102,6 +102,7 @@ constinit const OpDef hard_swish_op = define(
 
      .types = kTypes,
      .elementwise = input_set({0}),
+     .form = Form::kUnary,
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Use RELU6 when training, or write it as x * RELU6(x + 3) / 6.", .rewrite = "hard-swish"}});

@@ -64,6 +64,7 @@ constinit const OpDef leaky_relu_op =
             .attributes = kAttributes,
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use PRELU, or MAXIMUM of x and a multiple of x.", .rewrite = "leaky-relu"}});

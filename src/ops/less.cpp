@@ -21,6 +21,7 @@ constinit const OpDef less_op = define({.name = "LESS",
                                         .summary = "Whether elements of the first input are less, with broadcasting.",
                                         .inputs = {2, 2},
                                         .types = kTypes,
+                                        .form = Form::kBinary,
                                         .infer = infer,
                                         .prepare = prepare,
                                         .chip = {.instead = "Compare on the CPU behind the model."}});

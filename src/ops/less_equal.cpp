@@ -23,6 +23,7 @@ constinit const OpDef less_equal_op =
             .summary = "Whether elements of the first input are less or equal, with broadcasting.",
             .inputs = {2, 2},
             .types = kTypes,
+            .form = Form::kBinary,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Compare on the CPU behind the model."}});

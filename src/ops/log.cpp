@@ -31,6 +31,7 @@ constinit const OpDef log_op =
             .summary = "Natural logarithm.",
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "End the model before it, or train with a loss that takes the logarithm itself.",

@@ -26,6 +26,7 @@ constinit const OpDef logical_and_op = define({.name = "LOGICAL_AND",
                                                .inputs = {2, 2},
                                                .types = kTypes,
                                                .elementwise = input_set({0, 1}),
+                                               .form = Form::kBinary,
                                                .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep logic out of the network."}});

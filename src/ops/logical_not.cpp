@@ -35,6 +35,7 @@ constinit const OpDef logical_not_op = define({.name = "LOGICAL_NOT",
                                                .summary = "Logical negation.",
                                                .types = kTypes,
                                                .elementwise = input_set({0}),
+                                               .form = Form::kUnary,
                                                .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep logic out of the network."}});

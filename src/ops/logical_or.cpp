@@ -26,6 +26,7 @@ constinit const OpDef logical_or_op = define({.name = "LOGICAL_OR",
                                               .inputs = {2, 2},
                                               .types = kTypes,
                                               .elementwise = input_set({0, 1}),
+                                              .form = Form::kBinary,
                                               .infer = infer,
                                               .prepare = prepare,
                                               .chip = {.instead = "Keep logic out of the network."}});

@@ -73,6 +73,7 @@ constinit const OpDef logistic_op = define({.name = "LOGISTIC",
 
                                             .types = kTypes,
                                             .elementwise = input_set({0}),
+                                            .form = Form::kUnary,
                                             .infer = infer_same_shape,
                                             .prepare = prepare,
                                             .chip = {.first_runtime = 10}});

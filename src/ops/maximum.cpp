@@ -29,6 +29,7 @@ constinit const OpDef maximum_op = define({.name = "MAXIMUM",
                                            .inputs = {2, 2},
                                            .types = kTypes,
                                            .elementwise = input_set({0, 1}),
+                                           .form = Form::kBinary,
                                            .infer = infer,
                                            .prepare = prepare,
                                            .chip = {.first_runtime = 10}});

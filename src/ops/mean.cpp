@@ -232,6 +232,7 @@ constinit const OpDef mean_op =
             .inputs = {2, 2},
             .attributes = kReduceAttributes,
             .types = kTypes,
+            .form = Form::kReduction,
             .infer = infer_reduce,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});

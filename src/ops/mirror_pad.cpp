@@ -91,6 +91,7 @@ constinit const OpDef mirror_pad_op =
             .inputs = {2, 2},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Use PAD, or padding SAME of the convolution behind it.", .rewrite = "mirror-pad"}});

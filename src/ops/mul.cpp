@@ -106,6 +106,7 @@ constinit const OpDef mul_op = define({.name = "MUL",
                                        .attributes = kAttributes,
                                        .types = kTypes,
                                        .elementwise = input_set({0, 1}),
+                                       .form = Form::kBinary,
                                        .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.first_runtime = 10}});

@@ -45,6 +45,7 @@ constinit const OpDef neg_op = define(
      .summary = "Negative.",
      .types = kTypes,
      .elementwise = input_set({0}),
+     .form = Form::kUnary,
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Multiply by -1 with MUL, or swap the operands of the SUB behind it.", .rewrite = "unary"}});

@@ -21,6 +21,7 @@ constinit const OpDef not_equal_op = define({.name = "NOT_EQUAL",
                                              .summary = "Whether elements differ, with broadcasting.",
                                              .inputs = {2, 2},
                                              .types = kTypes,
+                                             .form = Form::kBinary,
                                              .infer = infer,
                                              .prepare = prepare,
                                              .chip = {.instead = "Compare on the CPU behind the model."}});

@@ -2,10 +2,11 @@
 // OpDef: everything Reef knows about one op, in one constant, in one file.
 //
 // ops/<name>.cpp defines `constinit const OpDef <name>_op = define({...})`, ops.def lists it, and everything else
-// follows from there: the runtime, the generated docs/ops.md, and in later stages the checker and the compiler.
+// follows from there: the runtime, the generated docs/ops.md, the checker and the compiler.
 // See HACKING.md for adding one.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -27,6 +28,18 @@ struct AttributeDoc {
   std::string_view meaning;
 };
 
+// What kind of function an op is: what passes, the quantizer and the compiler may know of an op without knowing which
+// it is. Whoever needs such a property asks for it here, so that it holds for ops that are added later, too.
+enum class Form : std::uint8_t {
+  kOther,
+  kUnary,        // output 0 is a function of input 0, element by element
+  kBinary,       // output 0 is a function of inputs 0 and 1, element by element, with broadcasting
+  kElementwise,  // the same with another number of inputs, or with broadcasting of its own (ADD_N, SELECT)
+  kMove,       // every element of the outputs is an element of an input, or padding; which one, shapes, attributes and
+               // inputs that hold sizes say. Inputs and outputs may store numbers with different scales
+  kReduction,  // output 0 is what input 0 gives along the axes that input 1 names
+};
+
 struct OpDef {
   std::string_view name;     // as in ir::Operator::type
   std::string_view summary;  // one sentence, for docs/ops.md
@@ -46,6 +59,7 @@ struct OpDef {
   // read for the last time. So the output may lie exactly where such an input does, if their elements are of equal size
   // and number.
   InputSet elementwise = 0;
+  Form form = Form::kOther;
 
   Status (*infer)(InferContext&) = nullptr;              // output shapes from inputs
   Result<Kernel> (*prepare)(PrepareContext&) = nullptr;  // checks everything, returns the kernel

@@ -79,6 +79,7 @@ constinit const OpDef pack_op =
             .inputs = {1, kAnyNumber},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});

@@ -41,6 +41,7 @@ constinit const OpDef pad_op =
             .summary = "Surrounds a tensor with zeros.",
             .inputs = {2, 3},
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer_pad,
             .prepare = prepare_pad,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});

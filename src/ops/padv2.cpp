@@ -12,6 +12,7 @@ constinit const OpDef padv2_op = define(
      .summary = "Surrounds a tensor with a given value.",
      .inputs = {2, 3},
      .types = kWholeByteTypes,
+     .form = Form::kMove,
      .infer = infer_pad,
      .prepare = prepare_pad,
      .chip = {

@@ -90,6 +90,7 @@ constinit const OpDef pow_op = define({.name = "POW",
                                        .inputs = {2, 2},
                                        .types = kTypes,
                                        .elementwise = input_set({0, 1}),
+                                       .form = Form::kBinary,
                                        .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.instead = "Use MUL for squares and RSQRT for roots."}});

@@ -90,6 +90,7 @@ constinit const OpDef prelu_op = define(
      .inputs = {2, 2},
      .types = kTypes,
      .elementwise = input_set({0, 1}),
+     .form = Form::kBinary,
      .infer = infer,
      .prepare = prepare,
      .chip = {.first_runtime = 12, .rules = kChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});

@@ -131,6 +131,7 @@ constinit const OpDef quantize_op =
             .summary = "Quantizes float32, or requantizes integers.",
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.first_runtime = 12, .rules = kChipRules, .evidence = chip::kStamped12}});

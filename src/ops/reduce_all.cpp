@@ -15,6 +15,7 @@ constinit const OpDef reduce_all_op = define({.name = "REDUCE_ALL",
                                               .inputs = {2, 2},
                                               .attributes = kReduceAttributes,
                                               .types = kTypes,
+                                              .form = Form::kReduction,
                                               .infer = infer_reduce,
                                               .prepare = prepare_on_bools<AllFunction>,
                                               .chip = {.instead = "Keep logic out of the network."}});

@@ -15,6 +15,7 @@ constinit const OpDef reduce_any_op = define({.name = "REDUCE_ANY",
                                               .inputs = {2, 2},
                                               .attributes = kReduceAttributes,
                                               .types = kTypes,
+                                              .form = Form::kReduction,
                                               .infer = infer_reduce,
                                               .prepare = prepare_on_bools<AnyFunction>,
                                               .chip = {.instead = "Keep logic out of the network."}});

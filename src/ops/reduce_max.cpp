@@ -22,6 +22,7 @@ constinit const OpDef reduce_max_op =
             .inputs = {2, 2},
             .attributes = kReduceAttributes,
             .types = kTypes,
+            .form = Form::kReduction,
             .infer = infer_reduce,
             .prepare = prepare_extreme<MaxFunction, AnyFunction>,
             .chip = {.first_runtime = 14, .rules = kChipRules, .parameters = input_set({1})}});

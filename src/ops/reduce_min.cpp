@@ -22,6 +22,7 @@ constinit const OpDef reduce_min_op =
             .inputs = {2, 2},
             .attributes = kReduceAttributes,
             .types = kTypes,
+            .form = Form::kReduction,
             .infer = infer_reduce,
             .prepare = prepare_extreme<MinFunction, AllFunction>,
             .chip = {.first_runtime = 14, .rules = kChipRules, .parameters = input_set({1})}});

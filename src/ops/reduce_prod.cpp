@@ -89,6 +89,7 @@ constinit const OpDef reduce_prod_op = define({.name = "REDUCE_PROD",
                                                .inputs = {2, 2},
                                                .attributes = kReduceAttributes,
                                                .types = kTypes,
+                                               .form = Form::kReduction,
                                                .infer = infer_reduce,
                                                .prepare = prepare,
                                                .chip = {.instead = "Use MUL of slices."}});

@@ -33,6 +33,16 @@ const OpDef* find_op(const ir::Operator& op) {
   return found->second;
 }
 
+Form form_of(const ir::Operator& op) {
+  const OpDef* const def = find_op(op);
+  return def == nullptr ? Form::kOther : def->form;
+}
+
+bool is_elementwise(const ir::Operator& op) {
+  const Form form = form_of(op);
+  return form == Form::kUnary || form == Form::kBinary || form == Form::kElementwise;
+}
+
 Status check_arity(const OpDef& def, const ir::Operator& op) {
   const auto inputs = static_cast<int>(op.inputs.size());
   const auto outputs = static_cast<int>(op.outputs.size());

@@ -21,6 +21,7 @@ constinit const OpDef relu_op = define({.name = "RELU",
                                         .summary = "max(x, 0).",
                                         .types = kTypes,
                                         .elementwise = input_set({0}),
+                                        .form = Form::kUnary,
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.first_runtime = 10}});

@@ -17,6 +17,7 @@ constinit const OpDef relu6_op = define({.name = "RELU6",
                                          .summary = "x clamped to [0, 6].",
                                          .types = kTypes,
                                          .elementwise = input_set({0}),
+                                         .form = Form::kUnary,
                                          .infer = infer_same_shape,
                                          .prepare = prepare,
                                          .chip = {.first_runtime = 10}});

@@ -18,6 +18,7 @@ constinit const OpDef relu_0_to_1_op =
             .summary = "x clamped to [0, 1].",
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Use RELU6 or RELU_N1_TO_1, or MINIMUM and MAXIMUM with constants."}});

@@ -17,6 +17,7 @@ constinit const OpDef relu_n1_to_1_op = define({.name = "RELU_N1_TO_1",
                                                 .summary = "x clamped to [-1, 1].",
                                                 .types = kTypes,
                                                 .elementwise = input_set({0}),
+                                                .form = Form::kUnary,
                                                 .infer = infer_same_shape,
                                                 .prepare = prepare,
                                                 .chip = {.first_runtime = 10}});

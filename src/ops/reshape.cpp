@@ -98,6 +98,7 @@ constinit const OpDef reshape_op =
             .attributes = kAttributes,
             .types = kTypes,
             .same_bytes = true,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare_same_bytes,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1})}});

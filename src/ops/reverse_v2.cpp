@@ -49,6 +49,7 @@ constinit const OpDef reverse_v2_op =
             .summary = "Reverses the order of elements along dimensions.",
             .inputs = {2, 2},
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Reverse on the CPU before the model, or reverse the weights behind it.",

@@ -36,6 +36,7 @@ constinit const OpDef right_shift_op = define({.name = "RIGHT_SHIFT",
                                                .inputs = {2, 2},
                                                .types = kTypes,
                                                .elementwise = input_set({0, 1}),
+                                               .form = Form::kBinary,
                                                .infer = infer,
                                                .prepare = prepare,
                                                .chip = {.instead = "Keep integer logic out of the network."}});

@@ -30,6 +30,7 @@ constinit const OpDef round_op = define(
      .summary = "Rounds to the nearest integer, halves to even.",
      .types = kTypes,
      .elementwise = input_set({0}),
+     .form = Form::kUnary,
      .infer = infer_same_shape,
      .prepare = prepare,
      .chip = {.instead = "Quantized values have no use for it: leave it out, or do it on the CPU behind the model."}});

@@ -85,6 +85,7 @@ constinit const OpDef rsqrt_op = define({.name = "RSQRT",
 
                                          .types = kTypes,
                                          .elementwise = input_set({0}),
+                                         .form = Form::kUnary,
                                          .infer = infer_same_shape,
                                          .prepare = prepare,
                                          .chip = {.first_runtime = 14}});

@@ -47,6 +47,7 @@ constinit const OpDef select_op = define({.name = "SELECT",
                                           .summary = "Takes each element from one of two inputs, as a condition says.",
                                           .inputs = {3, 3},
                                           .types = kTypes,
+                                          .form = Form::kElementwise,
                                           .infer = infer,
                                           .prepare = prepare,
                                           .chip = {.instead = "Multiply by a mask of zeros and ones (MUL)."}});

@@ -35,6 +35,7 @@ constinit const OpDef select_v2_op =
             .summary = "Takes each element from one of two inputs, as a condition says, with broadcasting.",
             .inputs = {3, 3},
             .types = kTypes,
+            .form = Form::kElementwise,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Multiply by a mask of zeros and ones (MUL)."}});

@@ -38,6 +38,7 @@ constinit const OpDef sign_op = define({.name = "SIGN",
                                         .summary = "Sign: -1, 0 or 1.",
                                         .types = kTypes,
                                         .elementwise = input_set({0}),
+                                        .form = Form::kUnary,
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.instead = "Use a steep LOGISTIC or TANH."}});

@@ -22,6 +22,7 @@ constinit const OpDef sin_op =
             .summary = "Sine.",
             .types = kTypes,
             .elementwise = input_set({0}),
+            .form = Form::kUnary,
             .infer = infer_same_shape,
             .prepare = prepare,
             .chip = {.instead = "Compute it on the CPU, or from a table that the model is given as input."}});

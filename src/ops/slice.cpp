@@ -69,6 +69,7 @@ constinit const OpDef slice_op = define({.name = "SLICE",
                                          .summary = "Takes a box out of a tensor.",
                                          .inputs = {3, 3},
                                          .types = kWholeByteTypes,
+                                         .form = Form::kMove,
                                          .infer = infer,
                                          .prepare = prepare,
                                          .chip = {.first_runtime = 10, .parameters = input_set({1, 2})}});

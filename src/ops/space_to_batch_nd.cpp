@@ -57,6 +57,7 @@ constinit const OpDef space_to_batch_nd_op =
             .summary = "Deals the elements of blocks out to batches.",
             .inputs = {3, 3},
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Use a dilated CONV_2D or DEPTHWISE_CONV_2D instead of SPACE_TO_BATCH_ND, convolution "

@@ -45,6 +45,7 @@ constinit const OpDef space_to_depth_op = define({.name = "SPACE_TO_DEPTH",
                                                   .summary = "Moves square blocks of pixels into channels.",
                                                   .attributes = kAttributes,
                                                   .types = kWholeByteTypes,
+                                                  .form = Form::kMove,
                                                   .infer = infer,
                                                   .prepare = prepare,
                                                   .chip = {.first_runtime = 10}});

@@ -66,6 +66,7 @@ constinit const OpDef split_op =
             .outputs = {1, kAnyNumber},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({0})}});

@@ -68,6 +68,7 @@ constinit const OpDef split_v_op =
             .outputs = {1, kAnyNumber},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.instead = "Split into equal parts (SPLIT), or cut the parts out with STRIDED_SLICE.",

@@ -53,6 +53,7 @@ constinit const OpDef sqrt_op = define({.name = "SQRT",
 
                                         .types = kTypes,
                                         .elementwise = input_set({0}),
+                                        .form = Form::kUnary,
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.instead = "Use x * RSQRT(x).", .rewrite = "unary"}});

@@ -19,6 +19,7 @@ constinit const OpDef square_op = define({.name = "SQUARE",
                                           .summary = "Square.",
                                           .types = kTypes,
                                           .elementwise = input_set({0}),
+                                          .form = Form::kUnary,
                                           .infer = infer_same_shape,
                                           .prepare = prepare,
                                           .chip = {.instead = "Use MUL of the input with itself."}});

@@ -68,6 +68,7 @@ constinit const OpDef squared_difference_op = define({.name = "SQUARED_DIFFERENC
                                                       .inputs = {2, 2},
                                                       .types = kTypes,
                                                       .elementwise = input_set({0, 1}),
+                                                      .form = Form::kBinary,
                                                       .infer = infer,
                                                       .prepare = prepare,
                                                       .chip = {.first_runtime = 14}});

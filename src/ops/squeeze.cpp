@@ -67,6 +67,7 @@ constinit const OpDef squeeze_op = define({.name = "SQUEEZE",
                                            .attributes = kAttributes,
                                            .types = kTypes,
                                            .same_bytes = true,
+                                           .form = Form::kMove,
                                            .infer = infer,
                                            .prepare = prepare_same_bytes,
                                            .chip = {.first_runtime = 10, .rules = kChipRules}});

@@ -217,6 +217,7 @@ constinit const OpDef strided_slice_op =
             .inputs = {4, 4},
             .attributes = kAttributes,
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 10, .rules = kChipRules, .parameters = input_set({1, 2, 3})}});

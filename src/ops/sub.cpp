@@ -25,6 +25,7 @@ constinit const OpDef sub_op = define({.name = "SUB",
                                        .attributes = kAttributes,
                                        .types = kTypes,
                                        .elementwise = input_set({0, 1}),
+                                       .form = Form::kBinary,
                                        .infer = infer,
                                        .prepare = prepare,
                                        .chip = {.first_runtime = 10}});

@@ -84,6 +84,7 @@ constinit const OpDef sum_op = define(
      .inputs = {2, 2},
      .attributes = kReduceAttributes,
      .types = kTypes,
+     .form = Form::kReduction,
      .infer = infer_reduce,
      .prepare = prepare,
      .chip = {.first_runtime = 12, .rules = kChipRules, .parameters = input_set({1}), .evidence = chip::kStamped12}});

@@ -57,6 +57,7 @@ constinit const OpDef tanh_op = define({.name = "TANH",
 
                                         .types = kTypes,
                                         .elementwise = input_set({0}),
+                                        .form = Form::kUnary,
                                         .infer = infer_same_shape,
                                         .prepare = prepare,
                                         .chip = {.first_runtime = 10}});

@@ -82,6 +82,7 @@ constinit const OpDef tile_op =
             .summary = "Repeats a tensor along its dimensions.",
             .inputs = {2, 2},
             .types = kWholeByteTypes,
+            .form = Form::kMove,
             .infer = infer,
             .prepare = prepare,
             .chip = {.first_runtime = 12,

@@ -106,6 +106,7 @@ constinit const OpDef transpose_op = define(
      .summary = "Permutes the dimensions.",
      .inputs = {2, 2},
      .types = kWholeByteTypes,
+     .form = Form::kMove,
      .infer = infer,
      .prepare = prepare,
      .chip = {.first_runtime = 14,

@@ -57,6 +57,7 @@ constinit const OpDef unpack_op = define({.name = "UNPACK",
                                           .outputs = {1, kAnyNumber},
                                           .attributes = kAttributes,
                                           .types = kWholeByteTypes,
+                                          .form = Form::kMove,
                                           .infer = infer,
                                           .prepare = prepare,
                                           .chip = {.instead = "Use SPLIT or STRIDED_SLICE.", .rewrite = "unpack"}});

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/uses.h"
 #include "ops/checks.h"
 #include "ops/chip_rules.h"
 #include "ops/inferred_shapes.h"
@@ -58,12 +59,7 @@ std::string bad_quantization(const ops::Tensor& tensor, bool is_parameter) {
 class Checker {
  public:
   Checker(const ir::Model& model, const CheckOptions& options)
-      : model_(model), ops_(model), dynamic_(model, ops_), options_(options) {
-    producers_.assign(ops_.graph().tensors.size(), -1);
-    for (std::int32_t i = 0; i < ops_.count(); ++i) {
-      for (const std::int32_t output : ops_.op(i).outputs) producers_[static_cast<std::size_t>(output)] = i;
-    }
-  }
+      : model_(model), ops_(model), uses_(model), dynamic_(model, ops_), options_(options) {}
 
   Assessment assess() {
     Assessment result;
@@ -205,7 +201,7 @@ class Checker {
     for (int i = 0; i < op.context.input_count(); ++i) {
       if (!op.is_parameter(i) || !op.context.has_input(i) || op.context.input(i).is_constant) continue;
       const std::int32_t tensor = op.context.op().inputs[static_cast<std::size_t>(i)];
-      const std::int32_t producer = producers_[static_cast<std::size_t>(tensor)];
+      const std::int32_t producer = uses_.producer(tensor);
       op.add(ModelRule::kConstant,
              fmt::format("input {} ('{}') is {}", i, op.context.input(i).name,
                          producer < 0 ? "an input of the model"
@@ -332,9 +328,9 @@ class Checker {
 
   const ir::Model& model_;
   const ops::StaticOps ops_;
+  const ir::Uses uses_;
   const DynamicShapes dynamic_;
   const CheckOptions options_;
-  std::vector<std::int32_t> producers_;  // by tensor; -1: none
 };
 
 }  // namespace

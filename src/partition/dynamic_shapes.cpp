@@ -66,7 +66,7 @@ bool has_required_inputs(const ops::OpDef& definition, const ops::OpContext& op)
 
 }  // namespace
 
-DynamicShapes::DynamicShapes(const ir::Model& model, const ops::StaticOps& ops) : ops_(&ops) {
+DynamicShapes::DynamicShapes(const ir::Model& model, const ops::StaticOps& ops) : ops_(&ops), uses_(model) {
   ops::VariableShapes variables(model);
   do follow_all(variables);
   while (variables.distrust(0, open_tensors()));
@@ -76,10 +76,8 @@ void DynamicShapes::follow_all(const ops::VariableShapes& variables) {
   root_.assign(ops_->graph().tensors.size(), -1);
   reasons_.clear();
   find_inputs();
-  std::vector<std::int32_t> producers(root_.size(), -1);
   for (std::int32_t i = 0; i < ops_->count(); ++i) {
-    if (!variables.is_known(0, static_cast<std::size_t>(i))) follow(i, producers);
-    for (const std::int32_t output : ops_->op(i).outputs) producers[static_cast<std::size_t>(output)] = i;
+    if (!variables.is_known(0, static_cast<std::size_t>(i))) follow(i);
   }
 }
 
@@ -103,7 +101,7 @@ void DynamicShapes::find_inputs() {
   }
 }
 
-void DynamicShapes::follow(std::int32_t index, const std::vector<std::int32_t>& producers) {
+void DynamicShapes::follow(std::int32_t index) {
   const ir::Operator& op = ops_->op(index);
   const ops::OpDef* definition = ops_->definition(index);
   std::int32_t root = -1;
@@ -120,7 +118,7 @@ void DynamicShapes::follow(std::int32_t index, const std::vector<std::int32_t>& 
     for (const std::int32_t input : op.inputs) {
       if (input >= 0 && !ops_->tensor(input).is_constant) operand = input;
     }
-    const std::int32_t producer = operand < 0 ? -1 : producers[static_cast<std::size_t>(operand)];
+    const std::int32_t producer = operand < 0 ? -1 : uses_.producer(operand);
     reasons_[root] =
         producer >= 0 ? fmt::format("gets its size from '{}', which op {} {} computes", ops_->tensor(operand).name,
                                     producer, ops_->op(producer).type)

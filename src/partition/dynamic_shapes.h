@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/uses.h"
 #include "ops/static_ops.h"
 #include "ops/variable_shapes.h"
 
@@ -27,10 +28,11 @@ class DynamicShapes {
  private:
   void find_inputs();
   void follow_all(const ops::VariableShapes& variables);
-  void follow(std::int32_t op, const std::vector<std::int32_t>& producers);
+  void follow(std::int32_t op);
   std::vector<bool> open_tensors() const;
 
   const ops::StaticOps* ops_;
+  ir::Uses uses_;
   std::vector<std::int32_t> root_;  // by tensor: the one it has its unknown size from; -1: the size is known
   std::map<std::int32_t, std::string> reasons_;  // of roots
 };

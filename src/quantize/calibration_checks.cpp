@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "ir/describe.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/scale_limits.h"
 
 namespace reef::quantize {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "quantize/fold_quantization.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/scale_groups.h"
 
 namespace reef::quantize {
@@ -178,7 +178,7 @@ class Spreader {
 
   const ir::Model& model_;
   const ir::Subgraph& graph_;
-  GraphIndex index_;
+  ir::Uses index_;
   const CarriedScales& carried_;
   Scales scales_;
   std::map<std::int32_t, Affine> requantized_;

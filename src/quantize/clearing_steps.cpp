@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/describe.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/integer_lstm.h"
 #include "quantize/new_ops.h"
 
@@ -49,7 +49,7 @@ class Remover {
 
   ClearedLstms run() {
     std::vector<Form> forms;
-    const GraphIndex index(model_);
+    const ir::Uses index(model_);
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       if (const auto form = at(index, i)) forms.push_back(*form);
     }
@@ -72,12 +72,12 @@ class Remover {
 
  private:
   const ir::Tensor& tensor(std::int32_t t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }
-  const ir::Operator* producer(const GraphIndex& index, std::int32_t t) const {
+  const ir::Operator* producer(const ir::Uses& index, std::int32_t t) const {
     const std::int32_t op = t < 0 ? -1 : index.producer(t);
     return op < 0 ? nullptr : &graph_.operators[static_cast<std::size_t>(op)];
   }
 
-  std::optional<Form> at(const GraphIndex& index, std::size_t number) const {
+  std::optional<Form> at(const ir::Uses& index, std::size_t number) const {
     const ir::Operator& lstm = graph_.operators[number];
     if (lstm.type != "UNIDIRECTIONAL_SEQUENCE_LSTM" || !lstm.attributes.get_bool("time_major")) return {};
     if (!lstm_problem(model_, lstm).empty() || (lstm.inputs.size() > 9 && lstm.inputs[kLstmPeepholes] >= 0)) return {};

@@ -12,7 +12,7 @@
 #include "ir/describe.h"
 #include "ir/verify.h"
 #include "numeric/half.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 
 namespace reef::quantize {
 namespace {
@@ -94,7 +94,7 @@ class Folder {
   Result<Folded> run() {
     hybrid_weights();
     std::vector<ir::Operator> kept;
-    const GraphIndex index(result_.model);
+    const ir::Uses index(result_.model);
     for (ir::Operator& op : graph().operators) {
       for (std::int32_t& t : op.inputs) t = now(t);
       if (!fold(op, index)) kept.push_back(op);
@@ -167,14 +167,14 @@ class Folder {
   }
 
   // True: the operator is not needed any more.
-  bool fold(ir::Operator& op, const GraphIndex& index) {
+  bool fold(ir::Operator& op, const ir::Uses& index) {
     if (op.type == "DEQUANTIZE") return fold_dequantize(op, index);
     if (op.type == "QUANTIZE") return fold_quantize(op, index);
     if (op.type == "FAKE_QUANT") return fold_fake_quant(op);
     return false;
   }
 
-  bool fold_dequantize(const ir::Operator& op, const GraphIndex& index) {
+  bool fold_dequantize(const ir::Operator& op, const ir::Uses& index) {
     const std::int32_t from = op.inputs[0], to = op.outputs[0];
     if (const auto found = float_of_.find(from); found != float_of_.end()) {
       replaced_[to] = found->second;
@@ -197,7 +197,7 @@ class Folder {
   }
 
   // Everyone who reads it makes it float, or only changes its type first.
-  bool is_only_dequantized(std::int32_t t, const GraphIndex& index) {
+  bool is_only_dequantized(std::int32_t t, const ir::Uses& index) {
     const auto readers = index.consumers(t);
     return std::all_of(readers.begin(), readers.end(), [&](std::int32_t reader) {
       const ir::Operator& op = graph().operators[static_cast<std::size_t>(reader)];
@@ -211,7 +211,7 @@ class Folder {
     return a && b && *a == *b;
   }
 
-  bool fold_quantize(const ir::Operator& op, const GraphIndex& index) {
+  bool fold_quantize(const ir::Operator& op, const ir::Uses& index) {
     const std::int32_t from = op.inputs[0], to = op.outputs[0];
     if (is_change_of_type(from, to) && is_only_dequantized(to, index)) {
       const auto made_from = float_of_.find(from);

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/recurrent/lstm_float.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/new_ops.h"
 #include "quantize/weights.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 
 namespace reef::quantize {
 namespace {
@@ -139,7 +139,7 @@ class Unmasking {
 
   const ir::Model& model_;
   const ir::Subgraph& graph_;
-  GraphIndex index_;
+  ir::Uses index_;
   const std::vector<Decision>& decisions_;
   std::vector<Range> ranges_;
   std::vector<bool> was_masked_ = std::vector<bool>(ranges_.size(), false);
@@ -149,7 +149,7 @@ class Unmasking {
 
 std::vector<std::int64_t> softmax_rows(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const GraphIndex index(model);
+  const ir::Uses index(model);
   std::vector<std::int64_t> rows(graph.tensors.size(), 0);
   // From the back: a reader of a RESHAPE's result is known before the RESHAPE is looked at.
   for (std::size_t i = graph.operators.size(); i-- > 0;) {

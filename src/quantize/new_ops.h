@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/model.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 
 namespace reef::quantize {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/integer_lstm.h"
 
 namespace reef::quantize {
@@ -106,7 +106,7 @@ Decision decide_one(const ir::Model& model, const ir::Operator& op, const Quanti
 // An operator that only moves values between float operators gains nothing from integers.
 void drop_islands(const ir::Model& model, const QuantizeOptions& options, std::vector<Decision>& decisions) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const GraphIndex index(model);
+  const ir::Uses index(model);
   const auto is_integer = [&](std::int32_t op) {
     return op >= 0 && decisions[static_cast<std::size_t>(op)].treatment == Treatment::kInteger;
   };

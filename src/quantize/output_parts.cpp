@@ -7,23 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "quantize/graph_index.h"
+#include "ops/registry.h"
+#include "quantize/graph_constants.h"
 #include "quantize/new_ops.h"
 
 namespace reef::quantize {
 namespace {
 
 constexpr int kDeepest = 16;  // operators behind a joint
-
-constexpr std::string_view kUnary[] = {"LOGISTIC", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "TANH",
-                                       "EXP",      "ABS",  "NEG",   "SQRT",        "RSQRT",        "SQUARE",
-                                       "LOG",      "ELU",  "GELU",  "LEAKY_RELU",  "HARD_SWISH",   "FLOOR"};
-constexpr std::string_view kBinary[] = {"ADD", "SUB", "MUL", "DIV", "POW", "MAXIMUM", "MINIMUM"};
-
-template <std::size_t N>
-bool is_one_of(const std::string_view (&list)[N], std::string_view type) {
-  return std::find(std::begin(list), std::end(list), type) != std::end(list);
-}
 
 int normalized(std::int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
@@ -80,8 +71,8 @@ class Taker {
   std::int32_t operand(const ir::Operator& op) const {
     if (op.outputs.size() != 1 || op.inputs.empty() || op.inputs[0] < 0) return -1;
     if (tensor(op.outputs[0]).type != ir::DataType::kFloat32) return -1;
-    if (op.type == "TRANSPOSE" || op.type == "RESHAPE" || is_one_of(kUnary, op.type)) return op.inputs[0];
-    if (!is_one_of(kBinary, op.type) || op.inputs.size() != 2 || op.inputs[1] < 0) return -1;
+    if (op.type == "TRANSPOSE" || op.type == "RESHAPE" || ops::form_of(op) == ops::Form::kUnary) return op.inputs[0];
+    if (ops::form_of(op) != ops::Form::kBinary || op.inputs.size() != 2 || op.inputs[1] < 0) return -1;
     const std::size_t constant = is_constant(op.inputs[0]) ? 0 : 1;
     const std::int32_t x = op.inputs[1 - constant];
     // The constant must not enlarge the other operand.
@@ -124,7 +115,7 @@ class Taker {
 
   const ir::Model& model_;
   const ir::Subgraph& graph_;
-  GraphIndex index_;
+  ir::Uses index_;
 };
 
 class Adder {

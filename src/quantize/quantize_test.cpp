@@ -14,7 +14,7 @@
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
 #include "quantize/fold_quantization.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "small_models.h"
 
 namespace reef::quantize {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 
 namespace reef::quantize {
 namespace {
@@ -28,7 +28,7 @@ constexpr std::int64_t kMostSelected = 1000;    // rows that are matched with ea
 constexpr double kSmallShift = 0.1;             // of a score or probability, which changes no decision
 
 // The operator that makes the values of an output, in front of operators that only move them.
-const ir::Operator* maker_of(const ir::Model& model, const GraphIndex& index, std::int32_t t) {
+const ir::Operator* maker_of(const ir::Model& model, const ir::Uses& index, std::int32_t t) {
   for (int depth = 0; depth < 8; ++depth) {
     const std::int32_t producer = index.producer(t);
     if (producer < 0) return nullptr;
@@ -47,7 +47,7 @@ bool lies_between_0_and_1(const Outputs& reference, std::size_t output) {
 }
 
 // Whether an output's elements stand in an order that a selection of the largest gave them.
-bool is_selected(const ir::Model& model, const GraphIndex& index, std::int32_t output) {
+bool is_selected(const ir::Model& model, const ir::Uses& index, std::int32_t output) {
   std::vector<std::int32_t> open = {output};
   std::set<std::int32_t> seen;
   while (!open.empty()) {
@@ -149,7 +149,7 @@ bool is_hardly_shifted(const ViewError& error) {
 
 std::vector<View> views_of(const ir::Model& model, const Outputs& reference) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const GraphIndex index(model);
+  const ir::Uses index(model);
   std::vector<View> views;
   for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
     View view;

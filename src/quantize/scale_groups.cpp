@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/masks.h"
 #include "quantize/scale_limits.h"
 
@@ -241,7 +241,7 @@ class Groups {
 
   const ir::Model& model_;
   const ir::Subgraph& graph_;
-  GraphIndex index_;
+  ir::Uses index_;
   const std::vector<Decision>& decisions_;
   Mode mode_;
   std::vector<std::int32_t> parent_;

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/scale_limits.h"
 #include "quantize/work.h"
 
@@ -21,7 +21,7 @@ constexpr double kWorkPerChoice = 1e10;     // up to which more samples are meas
 // For each output the tensor to compare instead, or -1.
 std::vector<std::int32_t> compared_tensors(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const GraphIndex index(model);
+  const ir::Uses index(model);
   std::vector<std::int32_t> result;
   for (const std::int32_t t : graph.outputs) {
     const std::int32_t producer = index.producer(t);
@@ -65,7 +65,7 @@ std::string reason_for_float(const ir::Operator& op, const Calibration& calibrat
 // Inputs of the graph that only float operators read, and outputs that float operators compute.
 std::set<std::int32_t> float_borders(const ir::Model& model, const std::vector<Decision>& decisions) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const GraphIndex index(model);
+  const ir::Uses index(model);
   std::set<std::int32_t> result;
   const auto is_float = [&](std::int32_t op) {
     return decisions[static_cast<std::size_t>(op)].treatment == Treatment::kFloat;

@@ -13,7 +13,7 @@
 #include "ir/describe.h"
 #include "ir/verify.h"
 #include "quantize/calibrate.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/output_parts.h"
 
 namespace reef::quantize {

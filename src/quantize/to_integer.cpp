@@ -14,7 +14,7 @@
 #include "ir/compact.h"
 #include "ir/verify.h"
 #include "quantize/clearing_steps.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/integer_lstm.h"
 #include "quantize/scale_groups.h"
 #include "quantize/scale_limits.h"

@@ -16,7 +16,7 @@
 #include "ir/describe.h"
 #include "ir/verify.h"
 #include "numeric/half.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/scale_limits.h"
 #include "quantize/session.h"
 #include "quantize/weights.h"

@@ -6,6 +6,7 @@
 
 #include "formats/darwinn/reader.h"
 #include "ir/describe.h"
+#include "ir/uses.h"
 #include "retarget/network.h"
 
 namespace reef::retarget {
@@ -14,11 +15,8 @@ namespace {
 
 class Aligner {
  public:
-  Aligner(const ir::Subgraph& compiled, const ir::Model& source) : compiled_(compiled), source_(source.subgraphs[0]) {
-    for (std::size_t i = 0; i < source_.operators.size(); ++i) {
-      for (const std::int32_t t : source_.operators[i].outputs) producer_[t] = static_cast<std::int32_t>(i);
-    }
-  }
+  Aligner(const ir::Subgraph& compiled, const ir::Model& source)
+      : compiled_(compiled), source_(source.subgraphs[0]), uses_(source) {}
 
   Result<Alignment> run() {
     REEF_RETURN_IF_ERROR(find_custom_op());
@@ -142,12 +140,12 @@ class Aligner {
     for (const std::int32_t output : op.outputs) {
       const auto bound = result_.tensors.find(output);
       if (bound == result_.tensors.end()) continue;
-      const auto producer = producer_.find(bound->second);
-      REEF_REQUIRE(producer != producer_.end() && source_op(producer->second).type == op.type,
+      const std::int32_t producer = uses_.producer(bound->second);
+      REEF_REQUIRE(producer >= 0 && source_op(producer).type == op.type,
                    "the architectures differ: '{}' is made by {} on the CPU in the template, by {} in the model",
                    ir::describe_name(source_tensor(bound->second).name), op.type,
-                   producer == producer_.end() ? "nothing" : source_op(producer->second).type);
-      return bind_op(index, producer->second);
+                   producer < 0 ? "nothing" : source_op(producer).type);
+      return bind_op(index, producer);
     }
     return invalid_input("the template's operator {} {} makes nothing that is used", index, op.type);
   }
@@ -195,10 +193,10 @@ class Aligner {
     while (!wanted.empty()) {
       const std::int32_t t = wanted.back();
       wanted.pop_back();
-      const auto producer = producer_.find(t);
-      if (t < 0 || given.count(t) > 0 || producer == producer_.end() || taken_.count(producer->second) > 0) continue;
-      if (!chip.insert(producer->second).second) continue;
-      for (const std::int32_t input : source_op(producer->second).inputs) {
+      const std::int32_t producer = t < 0 ? -1 : uses_.producer(t);
+      if (producer < 0 || given.count(t) > 0 || taken_.count(producer) > 0) continue;
+      if (!chip.insert(producer).second) continue;
+      for (const std::int32_t input : source_op(producer).inputs) {
         // Shapes that are computed, and the like, are no part of the network.
         if (input >= 0 && chip_tensor(source_tensor(input))) wanted.push_back(input);
       }
@@ -208,7 +206,7 @@ class Aligner {
 
   const ir::Subgraph& compiled_;
   const ir::Subgraph& source_;
-  std::map<std::int32_t, std::int32_t> producer_;
+  ir::Uses uses_;  // of the source
   std::set<std::int32_t> taken_;
   Alignment result_;
 };

@@ -2,35 +2,13 @@
 #include "retarget/network.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 #include <fmt/format.h>
 
+#include "ops/registry.h"
+
 namespace reef::retarget {
-
-namespace {
-
-constexpr std::array<std::string_view, 17> kMovers = {"RESHAPE",
-                                                      "SQUEEZE",
-                                                      "EXPAND_DIMS",
-                                                      "QUANTIZE",
-                                                      "PAD",
-                                                      "CONCATENATION",
-                                                      "SPLIT",
-                                                      "SPLIT_V",
-                                                      "STRIDED_SLICE",
-                                                      "SLICE",
-                                                      "TRANSPOSE",
-                                                      "PACK",
-                                                      "UNPACK",
-                                                      "TILE",
-                                                      "SPACE_TO_DEPTH",
-                                                      "DEPTH_TO_SPACE",
-                                                      "SPACE_TO_BATCH_ND"};
-
-}  // namespace
 
 std::optional<ChipTensor> chip_tensor(const ir::Tensor& tensor) {
   const ir::Quantization& q = tensor.quantization;
@@ -64,7 +42,7 @@ std::optional<numeric::ChipActivation> fused_activation(const ir::Operator& op) 
 }
 
 bool Network::only_moves(const ir::Operator& op) {
-  return std::find(kMovers.begin(), kMovers.end(), op.type) != kMovers.end();
+  return ops::form_of(op) == ops::Form::kMove || op.type == "QUANTIZE";
 }
 
 bool Network::same_quantization(std::int32_t a, std::int32_t b) const {
@@ -86,15 +64,7 @@ bool Network::is_free(std::int32_t index) const {
 }
 
 Network::Network(const ir::Model& model, std::vector<std::int32_t> chip_ops)
-    : model_(&model),
-      chip_ops_(std::move(chip_ops)),
-      also_(graph().tensors.size()),
-      producer_(graph().tensors.size(), -1) {
-  for (const std::int32_t k : chip_ops_) {
-    for (const std::int32_t t : op(k).outputs) {
-      if (t >= 0) producer_[static_cast<std::size_t>(t)] = k;
-    }
-  }
+    : model_(&model), chip_ops_(std::move(chip_ops)), also_(graph().tensors.size()), uses_(model, chip_ops_) {
   for (std::size_t t = 0; t < also_.size(); ++t) also_[t].insert(static_cast<std::int32_t>(t));
   // Operators stand in execution order, so that what an operator's output also is is known when going backwards.
   for (auto it = chip_ops_.rbegin(); it != chip_ops_.rend(); ++it) {
@@ -120,7 +90,7 @@ bool Network::all_are(const std::vector<std::int32_t>& tensors, std::int32_t who
 bool Network::may_supply(std::int32_t part, std::int32_t whole, std::int64_t channel) const {
   // Operators stand in execution order: each turn goes to an earlier one.
   while (whole != part) {
-    const std::int32_t k = producer_[static_cast<std::size_t>(whole)];
+    const std::int32_t k = uses_.producer(whole);
     if (k < 0 || !only_moves(op(k))) return false;
     const ir::Operator& move = op(k);
     const int rank = tensor(whole).shape.rank();
@@ -152,7 +122,7 @@ bool Network::may_supply(std::int32_t part, std::int32_t whole, std::int64_t cha
 
 bool Network::is_padded(std::int32_t t) const {
   while (true) {
-    const std::int32_t k = producer_[static_cast<std::size_t>(t)];
+    const std::int32_t k = uses_.producer(t);
     if (k < 0 || !only_moves(op(k))) return false;
     if (op(k).type == "PAD") return true;
     t = op(k).inputs[0];

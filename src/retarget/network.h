@@ -10,6 +10,7 @@
 
 #include "ir/describe.h"
 #include "ir/model.h"
+#include "ir/uses.h"
 #include "numeric/chip_requantize.h"
 
 namespace reef::retarget {
@@ -61,7 +62,7 @@ class Network {
   const ir::Model* model_;
   std::vector<std::int32_t> chip_ops_;
   std::vector<std::set<std::int32_t>> also_;
-  std::vector<std::int32_t> producer_;  // operator on the chip that makes each tensor; -1: none
+  ir::Uses uses_;  // of the operators on the chip
 };
 
 }  // namespace reef::retarget

@@ -5,36 +5,17 @@
 #include <array>
 #include <string_view>
 
+#include "ops/registry.h"
+
 namespace reef::rewrite {
 namespace {
 
 // Nothing about their attributes or constants speaks of the batch.
-constexpr std::array<std::string_view, 23> kPlain = {"CONV_2D",
-                                                     "TRANSPOSE_CONV",
-                                                     "DEPTHWISE_CONV_2D",
-                                                     "AVERAGE_POOL_2D",
-                                                     "MAX_POOL_2D",
-                                                     "LOGISTIC",
-                                                     "TANH",
-                                                     "RELU",
-                                                     "RELU6",
-                                                     "RELU_N1_TO_1",
-                                                     "QUANTIZE",
-                                                     "HARD_SWISH",
-                                                     "LEAKY_RELU",
-                                                     "ELU",
-                                                     "GELU",
-                                                     "RESIZE_NEAREST_NEIGHBOR",
-                                                     "RESIZE_BILINEAR",
-                                                     "SPACE_TO_DEPTH",
-                                                     "DEPTH_TO_SPACE",
-                                                     "SOFTMAX",
-                                                     "L2_NORMALIZATION",
-                                                     "PRELU",
-                                                     "FULLY_CONNECTED"};
-constexpr std::array<std::string_view, 6> kBinary = {"ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"};
+constexpr std::array<std::string_view, 12> kPlain = {"CONV_2D",         "TRANSPOSE_CONV",   "DEPTHWISE_CONV_2D",
+                                                     "AVERAGE_POOL_2D", "MAX_POOL_2D",      "RESIZE_NEAREST_NEIGHBOR",
+                                                     "RESIZE_BILINEAR", "SPACE_TO_DEPTH",   "DEPTH_TO_SPACE",
+                                                     "SOFTMAX",         "L2_NORMALIZATION", "FULLY_CONNECTED"};
 constexpr std::array<std::string_view, 3> kReshapes = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS"};
-constexpr std::array<std::string_view, 4> kReductions = {"MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"};
 
 template <typename List>
 bool is_one_of(const List& list, std::string_view type) {
@@ -56,13 +37,13 @@ std::optional<std::int64_t> axis_in(std::int64_t axis, int rank) {
 // Constants say the same of every image.
 bool has_fitting_constants(const GraphEdit& edit, const ir::Operator& op, std::int32_t batch) {
   const int rank = edit.shape(op.outputs[0]).rank();
-  if (is_one_of(kBinary, op.type) || op.type == "PRELU") {
+  if (ops::form_of(op) == ops::Form::kBinary) {
     return std::all_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t input) {
       const ir::Shape& shape = edit.shape(input);
       return !edit.is_constant(input) || shape.rank() < rank || (shape.rank() == rank && shape[0] == 1);
     });
   }
-  if (is_one_of(kReductions, op.type)) {
+  if (ops::form_of(op) == ops::Form::kReduction) {
     const auto axes = edit.ints(op.inputs[1]);
     const int in_rank = edit.shape(op.inputs[0]).rank();
     return axes && std::all_of(axes->begin(), axes->end(),
@@ -111,7 +92,7 @@ bool cuts_no_batch(const GraphEdit& edit, const ir::Operator& op, std::int32_t b
 
 // Constants that are not weights or operands but parameters.
 bool takes_constants(const ir::Operator& op, std::size_t input) {
-  return input > 0 || op.type == "SPLIT" || op.type == "TRANSPOSE_CONV" || is_one_of(kBinary, op.type);
+  return input > 0 || op.type == "SPLIT" || op.type == "TRANSPOSE_CONV" || ops::form_of(op) == ops::Form::kBinary;
 }
 
 }  // namespace
@@ -128,9 +109,9 @@ bool is_batch_parallel(const GraphEdit& edit, std::int32_t index, std::int32_t b
     if (!is_batched(edit, output, batch)) return false;
   }
   if (is_one_of(kReshapes, op.type)) return true;  // both sides begin with the batch, in the same order of elements
-  if (is_one_of(kPlain, op.type) || is_one_of(kBinary, op.type) || is_one_of(kReductions, op.type)) {
-    return has_fitting_constants(edit, op, batch);
-  }
+  const ops::Form form = ops::form_of(op);
+  const bool is_plain = is_one_of(kPlain, op.type) || form == ops::Form::kUnary || form == ops::Form::kBinary;
+  if (is_plain || form == ops::Form::kReduction) return has_fitting_constants(edit, op, batch);
   return cuts_no_batch(edit, op, batch) && has_fitting_constants(edit, op, batch);
 }
 

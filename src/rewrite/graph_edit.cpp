@@ -60,31 +60,12 @@ GraphEdit::GraphEdit(ir::Model& model, const RewriteOptions& options) : model_(&
   for (std::int32_t i = 0; i < op_count(); ++i) origins_.push_back(i);
 }
 
-void GraphEdit::index() const {
-  if (indexed_) return;
-  const std::size_t count = graph().tensors.size();
-  producers_.assign(count, -1);
-  consumers_.assign(count, {});
-  is_input_.assign(count, 0);
-  is_output_.assign(count, 0);
-  for (std::int32_t i = 0; i < op_count(); ++i) {
-    for (const std::int32_t output : op(i).outputs) {
-      if (output >= 0) producers_[at(output)] = i;
-    }
-    for (const std::int32_t input : op(i).inputs) {
-      if (input < 0) continue;
-      std::vector<std::int32_t>& list = consumers_[at(input)];
-      if (list.empty() || list.back() != i) list.push_back(i);
-    }
+const ir::Uses& GraphEdit::uses() const {
+  if (!uses_) {
+    uses_.emplace(*model_);
+    find_varying();
   }
-  for (const std::int32_t input : graph().inputs) is_input_[at(input)] = 1;
-  find_varying();
-  for (const std::int32_t output : graph().outputs) is_output_[at(output)] = 1;
-  for (const ir::Signature& signature : model_->signatures) {
-    if (signature.subgraph != 0) continue;
-    for (const ir::SignatureTensor& output : signature.outputs) is_output_[at(output.tensor)] = 1;
-  }
-  indexed_ = true;
+  return *uses_;
 }
 
 void GraphEdit::find_varying() const {
@@ -106,29 +87,15 @@ void GraphEdit::find_varying() const {
 }
 
 bool GraphEdit::varies(std::int32_t tensor) const {
-  index();
+  uses();
   return varies_[at(tensor)] != 0;
 }
 
-std::int32_t GraphEdit::producer(std::int32_t tensor) const {
-  index();
-  return producers_[at(tensor)];
-}
-const std::vector<std::int32_t>& GraphEdit::consumers(std::int32_t tensor) const {
-  index();
-  return consumers_[at(tensor)];
-}
-bool GraphEdit::is_graph_input(std::int32_t tensor) const {
-  index();
-  return is_input_[at(tensor)] != 0;
-}
-bool GraphEdit::is_graph_output(std::int32_t tensor) const {
-  index();
-  return is_output_[at(tensor)] != 0;
-}
-bool GraphEdit::has_one_use(std::int32_t tensor) const {
-  return consumers(tensor).size() == 1 && !is_graph_output(tensor);
-}
+std::int32_t GraphEdit::producer(std::int32_t tensor) const { return uses().producer(tensor); }
+const std::vector<std::int32_t>& GraphEdit::consumers(std::int32_t tensor) const { return uses().consumers(tensor); }
+bool GraphEdit::is_graph_input(std::int32_t tensor) const { return uses().is_input(tensor); }
+bool GraphEdit::is_graph_output(std::int32_t tensor) const { return uses().is_output(tensor); }
+bool GraphEdit::has_one_use(std::int32_t tensor) const { return uses().has_one_use(tensor); }
 
 bool GraphEdit::is_constant(std::int32_t index) const {
   const ir::Tensor& it = tensor(index);
@@ -196,11 +163,8 @@ bool GraphEdit::fits(std::int32_t index) const {
 
 std::int32_t GraphEdit::add_tensor(ir::Tensor tensor) {
   model_->subgraphs[0].tensors.push_back(std::move(tensor));
-  if (indexed_) {  // nothing reads or writes it yet
-    producers_.push_back(-1);
-    consumers_.emplace_back();
-    is_input_.push_back(0);
-    is_output_.push_back(0);
+  if (uses_) {
+    uses_->add_tensor();
     varies_.push_back(0);
   }
   return static_cast<std::int32_t>(graph().tensors.size()) - 1;
@@ -301,7 +265,7 @@ void GraphEdit::replace_uses(std::int32_t from, std::int32_t to) {
 }
 
 void GraphEdit::forget() {
-  indexed_ = false;
+  uses_.reset();
   fits_.reset();
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "ir/uses.h"
 #include "rewrite/rewrite.h"
 
 namespace reef::rewrite {
@@ -105,7 +106,7 @@ class GraphEdit {
   int changes() const { return changes_; }
 
  private:
-  void index() const;
+  const ir::Uses& uses() const;
   void find_varying() const;
   void forget();  // what was found out about the graph
   void note(std::int32_t op, std::string what, std::string place, int difference);
@@ -118,10 +119,8 @@ class GraphEdit {
   std::vector<std::int32_t> origins_;  // of each operator: index in the model as given
   std::vector<Application> applications_;
   mutable std::optional<std::vector<bool>> fits_;  // of every operator, until the graph changes
-  mutable bool indexed_ = false;
-  mutable std::vector<std::int32_t> producers_;
-  mutable std::vector<std::vector<std::int32_t>> consumers_;
-  mutable std::vector<std::uint8_t> is_input_, is_output_, varies_;
+  mutable std::optional<ir::Uses> uses_;           // until the graph changes; so is the next
+  mutable std::vector<std::uint8_t> varies_;
 };
 
 }  // namespace reef::rewrite

@@ -64,7 +64,6 @@ class Walk {
   // that there were.
   std::optional<int> through(const ir::Operator& op) {
     static constexpr std::array<std::string_view, 2> kByRows = {"SOFTMAX", "L2_NORMALIZATION"};
-    static constexpr std::array<std::string_view, 4> kReductions = {"MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"};
     if (op.type == "BATCH_MATMUL") return matrix_product(op);
     if (op.type == "FULLY_CONNECTED") return layer(op);
     if (op.type == "CONV_2D") return convolution(op);
@@ -73,7 +72,7 @@ class Walk {
     if (op.type == "SLICE" || op.type == "STRIDED_SLICE") return slice(op);
     if (op.type == "CONCATENATION") return concatenation(op);
     if (op.type == "RESHAPE") return reshape(op);
-    if (is_one_of(op.type, kReductions)) return reduction(op);
+    if (ops::form_of(op) == ops::Form::kReduction) return reduction(op);
     if (is_one_of(op.type, kByRows)) return not_last(op);
     if (is_elementwise(op, 1)) return axis_of(op.inputs[0]);
     if (is_elementwise(op, 2)) return binary(op);

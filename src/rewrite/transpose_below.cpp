@@ -8,23 +8,13 @@
 #include <cstring>
 #include <string_view>
 
+#include "ops/registry.h"
 #include "rewrite/view.h"
 
 namespace reef::rewrite {
 namespace {
 
 using Permutation = std::vector<std::int64_t>;
-
-constexpr std::array<std::string_view, 14> kUnary = {"LOGISTIC",    "TANH",     "RELU", "RELU6", "RELU_N1_TO_1",
-                                                     "RELU_0_TO_1", "QUANTIZE", "ELU",  "GELU",  "HARD_SWISH",
-                                                     "LEAKY_RELU",  "ABS",      "EXP",  "SQRT"};
-constexpr std::array<std::string_view, 7> kBinary = {
-    "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"};
-
-template <typename List>
-bool is_one_of(const List& list, std::string_view type) {
-  return std::find(list.begin(), list.end(), type) != list.end();
-}
 
 ir::Shape before(const ir::Shape& shape, const Permutation& p) {
   ir::Shape result = shape;
@@ -69,7 +59,8 @@ std::optional<std::int32_t> constant_before(GraphEdit& edit, std::int32_t index,
 std::optional<std::int32_t> operand_before(GraphEdit& edit, OpList& list, std::int32_t index, const Permutation& p) {
   if (edit.is_constant(index)) return constant_before(edit, index, p);
   if (edit.shape(index).rank() != static_cast<int>(p.size())) return {};
-  if (const std::int32_t producer = edit.producer(index); producer >= 0 && is_one_of(kUnary, edit.op(producer).type)) {
+  if (const std::int32_t producer = edit.producer(index);
+      producer >= 0 && ops::form_of(edit.op(producer)) == ops::Form::kUnary) {
     const ir::Operator op = edit.op(producer);
     if (!edit.has_one_use(index) || !edit.is_sound(producer) || edit.shape(op.inputs[0]) != edit.shape(index))
       return {};
@@ -104,12 +95,13 @@ class Lowering {
 
   std::optional<Lowered> run() {
     const std::string& type = op_.type;
-    if (is_one_of(kUnary, type) || type == "SOFTMAX" || type == "CONV_2D") return same_place();
-    if (is_one_of(kBinary, type)) return binary();
+    const ops::Form form = ops::form_of(op_);
+    if (form == ops::Form::kUnary || type == "SOFTMAX" || type == "CONV_2D") return same_place();
+    if (form == ops::Form::kBinary) return binary();
     if (type == "CONCATENATION") return concatenation();
     if (type == "STRIDED_SLICE" || type == "SLICE") return slice();
     if (type == "SPLIT" || type == "SPLIT_V") return split();
-    if (type == "MEAN" || type == "SUM" || type == "REDUCE_MAX" || type == "REDUCE_MIN") return reduction();
+    if (form == ops::Form::kReduction) return reduction();
     if (is_view_op(edit_, index_)) return view();
     return {};
   }

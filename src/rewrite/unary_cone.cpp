@@ -2,26 +2,14 @@
 #include "rewrite/unary_cone.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <string_view>
+
+#include "ops/registry.h"
 
 namespace reef::rewrite {
 namespace {
 
 constexpr std::size_t kMostOps = 64;
-
-constexpr std::array<std::string_view, 47> kElementwise = {
-    "ABS",          "ADD",         "CEIL",       "COS",        "DEQUANTIZE",
-    "DIV",          "ELU",         "EQUAL",      "EXP",        "FLOOR",
-    "FLOOR_DIV",    "FLOOR_MOD",   "GELU",       "GREATER",    "GREATER_EQUAL",
-    "HARD_SWISH",   "LEAKY_RELU",  "LESS",       "LESS_EQUAL", "LOG",
-    "LOGICAL_AND",  "LOGICAL_NOT", "LOGICAL_OR", "LOGISTIC",   "MAXIMUM",
-    "MINIMUM",      "MUL",         "NEG",        "NOT_EQUAL",  "POW",
-    "PRELU",        "QUANTIZE",    "RELU",       "RELU6",      "RELU_0_TO_1",
-    "RELU_N1_TO_1", "ROUND",       "RSQRT",      "SELECT",     "SELECT_V2",
-    "SIGN",         "SIN",         "SQRT",       "SQUARE",     "SQUARED_DIFFERENCE",
-    "SUB",          "TANH"};
 
 // All elements alike, with at most one scale.
 bool is_one_value(const GraphEdit& edit, std::int32_t tensor) {
@@ -37,8 +25,7 @@ bool is_one_value(const GraphEdit& edit, std::int32_t tensor) {
 bool is_elementwise(const GraphEdit& edit, std::int32_t index, const ir::Shape& shape,
                     std::set<std::int32_t>& sources) {
   const ir::Operator& op = edit.op(index);
-  if (std::find(kElementwise.begin(), kElementwise.end(), op.type) == kElementwise.end()) return false;
-  if (!edit.is_sound(index) || op.outputs.size() != 1) return false;
+  if (!ops::is_elementwise(op) || !edit.is_sound(index) || op.outputs.size() != 1) return false;
   for (const std::int32_t input : op.inputs) {
     if (input < 0) return false;
     if (edit.is_constant(input)) {

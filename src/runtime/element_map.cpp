@@ -2,13 +2,13 @@
 #include "runtime/element_map.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <numeric>
 
 #include "execute/cpu/evaluate.h"
 #include "ir/verify.h"
+#include "ops/registry.h"
 
 namespace reef::runtime {
 namespace {
@@ -63,25 +63,14 @@ ir::Model only_op(const retarget::Network& network, const ir::Operator& op, std:
   return model;
 }
 
-constexpr std::array<std::string_view, 13> kElementwise = {
-    "ADD",   "SUB",          "MUL",      "MAXIMUM", "MINIMUM",  "PRELU",        "RELU",
-    "RELU6", "RELU_N1_TO_1", "LOGISTIC", "TANH",    "QUANTIZE", "CONCATENATION"};  // these two where they change the
-                                                                                   // quantization
-
 }  // namespace
 
 bool is_elementwise(const ir::Operator& op) {
-  return std::find(kElementwise.begin(), kElementwise.end(), op.type) != kElementwise.end();
+  return ops::is_elementwise(op) || op.type == "CONCATENATION";  // where it changes the quantization
 }
 
 ElementMaps::ElementMaps(const retarget::Network& network)
-    : network_(network), producer_(network.graph().tensors.size(), -1) {
-  for (const std::int32_t k : network.chip_ops()) {
-    for (const std::int32_t t : network.op(k).outputs) {
-      if (t >= 0) producer_[static_cast<std::size_t>(t)] = k;
-    }
-  }
-}
+    : network_(network), uses_(network.model(), network.chip_ops()) {}
 
 bool ElementMaps::is_move(std::int32_t k) const {
   const ir::Operator& op = network_.op(k);

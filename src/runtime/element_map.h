@@ -39,7 +39,7 @@ class ElementMaps {
   // others make of it is not looked at.)
   Result<const std::vector<bool>*> constants(std::int32_t tensor);
   // Operator on the chip that makes a tensor; -1: none.
-  std::int32_t producer(std::int32_t tensor) const { return producer_[static_cast<std::size_t>(tensor)]; }
+  std::int32_t producer(std::int32_t tensor) const { return uses_.producer(tensor); }
   // The operator only moves bytes (though it may also change their quantization).
   bool is_move(std::int32_t op) const;
   // For each element of the operator's output number `output`: which element of its inputs it is.
@@ -47,7 +47,7 @@ class ElementMaps {
 
  private:
   const retarget::Network& network_;
-  std::vector<std::int32_t> producer_;
+  ir::Uses uses_;  // of the operators on the chip
   std::map<std::int32_t, std::vector<Element>> origins_;
   std::map<std::int32_t, std::vector<bool>> constants_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> places_;

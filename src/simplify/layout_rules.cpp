@@ -5,27 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/registry.h"
+
 namespace reef::simplify {
 namespace {
-
-constexpr std::string_view kElementwise[] = {"ABS",         "ADD",           "ADD_N",
-                                             "ATAN2",       "BITWISE_XOR",   "CAST",
-                                             "CEIL",        "COS",           "DEQUANTIZE",
-                                             "DIV",         "ELU",           "EQUAL",
-                                             "EXP",         "FAKE_QUANT",    "FLOOR",
-                                             "FLOOR_DIV",   "FLOOR_MOD",     "GELU",
-                                             "GREATER",     "GREATER_EQUAL", "HARD_SWISH",
-                                             "LEAKY_RELU",  "LESS",          "LESS_EQUAL",
-                                             "LOG",         "LOGICAL_AND",   "LOGICAL_NOT",
-                                             "LOGICAL_OR",  "LOGISTIC",      "MAXIMUM",
-                                             "MINIMUM",     "MUL",           "NEG",
-                                             "NOT_EQUAL",   "POW",           "PRELU",
-                                             "QUANTIZE",    "RELU",          "RELU6",
-                                             "RELU_0_TO_1", "RELU_N1_TO_1",  "RIGHT_SHIFT",
-                                             "ROUND",       "RSQRT",         "SELECT",
-                                             "SELECT_V2",   "SIGN",          "SIN",
-                                             "SQRT",        "SQUARE",        "SQUARED_DIFFERENCE",
-                                             "SUB",         "TANH"};
 
 // The result's layout as an operand of lower rank has it: its axes are the last ones of the result. Axes of size 1 in
 // front are left out, as broadcasting adds them.
@@ -78,7 +61,7 @@ constinit const LayoutRule kElementwiseRule = {complete_elementwise, apply_nothi
 
 const LayoutRule* find_layout_rule(const Graph& graph, OpId id) {
   const std::string& type = graph.type(id);
-  if (std::find(std::begin(kElementwise), std::end(kElementwise), type) != std::end(kElementwise)) {
+  if (ops::is_elementwise(graph.op(id))) {
     return graph.op(id).outputs.size() == 1 ? &kElementwiseRule : nullptr;
   }
   if (type == "RESHAPE") return &kReshapeRule;

@@ -5,6 +5,7 @@
 // weights are put into the order in which the elements then come.
 #include <algorithm>
 
+#include "ops/registry.h"
 #include "simplify/layout_rules.h"
 #include "simplify/patterns.h"
 #include "simplify/reshape_axes.h"
@@ -78,9 +79,6 @@ bool has_columns(const Graph& graph, TensorId weights, std::int32_t count) {
 // The FULLY_CONNECTED operators that read a flattened map, and nothing else does but functions of single elements on
 // the way there. Empty: somebody else reads it.
 std::vector<OpId> dense_readers(const Graph& graph, TensorId flat) {
-  static constexpr std::string_view kFunctions[] = {"RELU",       "RELU6",      "RELU_N1_TO_1", "LOGISTIC",
-                                                    "TANH",       "ELU",        "GELU",         "ABS",
-                                                    "HARD_SWISH", "LEAKY_RELU", "QUANTIZE",     "DEQUANTIZE"};
   std::vector<OpId> result;
   std::vector<TensorId> open = {flat};
   while (!open.empty()) {
@@ -91,7 +89,7 @@ std::vector<OpId> dense_readers(const Graph& graph, TensorId flat) {
       if (!graph.is_sound(user)) return {};
       const ir::Operator& op = graph.op(user);
       const std::string& type = op.type;
-      if (std::find(std::begin(kFunctions), std::end(kFunctions), type) != std::end(kFunctions)) {
+      if (ops::form_of(op) == ops::Form::kUnary) {
         open.push_back(op.outputs[0]);
         continue;
       }

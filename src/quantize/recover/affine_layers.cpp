@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/new_ops.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
@@ -29,7 +29,7 @@ class AffineFolder {
   int run() {
     std::vector<std::optional<Affinity>> found(graph_.operators.size());  // at the sum's place
     int count = 0;
-    const GraphIndex index(model_);
+    const ir::Uses index(model_);
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       if (auto affinity = at(index, i)) {
         const std::size_t place = affinity->sum;
@@ -66,7 +66,7 @@ class AffineFolder {
     return float_values(model_, tensor(constant));
   }
 
-  std::optional<Affinity> at(const GraphIndex& index, std::size_t number) const {
+  std::optional<Affinity> at(const ir::Uses& index, std::size_t number) const {
     const ir::Operator& mul = graph_.operators[number];
     if (mul.type != "MUL" || mul.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return {};
     Affinity result{number, 0, -1, {}, {}};

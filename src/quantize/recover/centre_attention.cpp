@@ -25,7 +25,7 @@
 
 #include "execute/cpu/evaluate.h"
 #include "ir/excerpt.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
 
@@ -39,7 +39,7 @@ bool only_moves(const ir::Operator& op) {
 }
 
 // Weights' rows are outputs; no activation; constants that no other operator reads.
-bool is_plain_dense(const ir::Model& model, const GraphIndex& index, const ir::Operator& op) {
+bool is_plain_dense(const ir::Model& model, const ir::Uses& index, const ir::Operator& op) {
   if (op.type != "FULLY_CONNECTED" || op.inputs.size() < 3 || op.inputs[1] < 0 || op.inputs[2] < 0) return false;
   if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return false;
   return is_own_constant(model, index, op.inputs[1]) && is_own_constant(model, index, op.inputs[2]);
@@ -260,7 +260,7 @@ class AttentionCentring {
 
   ir::Model& model_;
   ir::Subgraph& graph_;
-  GraphIndex index_;
+  ir::Uses index_;
   const Calibration& calibration_;
 };
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/session.h"
 #include "quantize/weights.h"
 
@@ -103,7 +103,7 @@ std::optional<std::size_t> bias_place_of(const ir::Operator& op, const Decision&
 Status correct_outputs(Session& session) {
   ir::Model model = *session.best().model;
   ir::Subgraph& graph = model.subgraphs[0];
-  const GraphIndex index(*session.best().model);
+  const ir::Uses index(*session.best().model);
   REEF_ASSIGN_OR_RETURN(const Outputs outputs, session.best_outputs());
   int count = 0;
   for (std::size_t o = 0; o < graph.outputs.size(); ++o) {

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/op_rules.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
@@ -133,7 +133,7 @@ class Equalizer {
 
   ir::Model& model_;
   ir::Subgraph& graph_;
-  GraphIndex index_;
+  ir::Uses index_;
   const Calibration& calibration_;
   ChannelFactors& factors_;
 };

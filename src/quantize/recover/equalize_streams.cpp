@@ -25,7 +25,7 @@
 
 #include <fmt/format.h>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/new_ops.h"
 #include "quantize/op_rules.h"
 #include "quantize/recover/techniques.h"
@@ -59,7 +59,7 @@ struct Stream {
 
 class StreamFinder {
  public:
-  StreamFinder(const ir::Model& model, const GraphIndex& index)
+  StreamFinder(const ir::Model& model, const ir::Uses& index)
       : model_(model), graph_(model.subgraphs[0]), index_(index), group_(graph_.tensors.size()) {
     std::iota(group_.begin(), group_.end(), 0);
   }
@@ -211,7 +211,7 @@ class StreamFinder {
 
   const ir::Model& model_;
   const ir::Subgraph& graph_;
-  const GraphIndex& index_;
+  const ir::Uses& index_;
   std::vector<std::int32_t> group_;
 };
 
@@ -223,7 +223,7 @@ class StreamScaler {
   int run() {
     std::vector<Stream> streams;
     {
-      const GraphIndex index(model_);
+      const ir::Uses index(model_);
       streams = StreamFinder(model_, index).find();
     }
     int count = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 
 namespace reef::quantize {
 namespace {
@@ -19,7 +19,7 @@ bool is_arithmetic(const ir::Operator& op) {
 }
 
 // All operators that a tensor of operator `last` depends on, `last` among them.
-std::set<std::int32_t> ancestors_of(const ir::Subgraph& graph, const GraphIndex& index, std::int32_t last) {
+std::set<std::int32_t> ancestors_of(const ir::Subgraph& graph, const ir::Uses& index, std::int32_t last) {
   std::set<std::int32_t> found = {last};
   std::vector<std::int32_t> open = {last};
   while (!open.empty()) {
@@ -45,7 +45,7 @@ std::vector<std::int32_t> in_integers(const std::set<std::int32_t>& ops, const s
 
 std::vector<std::int32_t> normalizations(const ir::Model& model, const std::vector<Decision>& decisions) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const GraphIndex index(model);
+  const ir::Uses index(model);
   std::set<std::int32_t> found;
   const auto is_root = [&](const ir::Operator& op) { return op.type == "RSQRT" || op.type == "SQRT"; };
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
@@ -83,7 +83,7 @@ std::vector<std::int32_t> normalizations(const ir::Model& model, const std::vect
 
 std::vector<std::int32_t> spectrum_front_end(const ir::Model& model, const std::vector<Decision>& decisions) {
   const ir::Subgraph& graph = model.subgraphs[0];
-  const GraphIndex index(model);
+  const ir::Uses index(model);
   std::set<std::int32_t> found;
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const std::string& type = graph.operators[i].type;

@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 
 #include "formats/tflite/operator_codes.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/op_rules.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
@@ -150,7 +150,7 @@ class Finder {
 
   const ir::Model& model_;
   const ir::Subgraph& graph_;
-  GraphIndex index_;
+  ir::Uses index_;
 };
 
 // Takes the mean along one axis from a constant's values. The axis is the first or the last.

@@ -11,7 +11,7 @@
 
 #include "formats/tflite/operator_codes.h"
 #include "ir/verify.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/quantize.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/work.h"

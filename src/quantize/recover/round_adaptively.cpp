@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/thread_pool.h"
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 #include "quantize/recover/techniques.h"
 #include "quantize/session.h"
 #include "quantize/weights.h"

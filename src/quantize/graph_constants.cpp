@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/graph_index.h"
+#include "quantize/graph_constants.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace reef::quantize {
-
-GraphIndex::GraphIndex(const ir::Model& model) {
-  const ir::Subgraph& graph = model.subgraphs[0];
-  const std::size_t count = graph.tensors.size();
-  producers_.assign(count, -1);
-  consumers_.resize(count);
-  is_input_.assign(count, false);
-  is_output_.assign(count, false);
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    const auto op = static_cast<std::int32_t>(i);
-    for (const std::int32_t t : graph.operators[i].outputs) {
-      if (t >= 0) producers_[static_cast<std::size_t>(t)] = op;
-    }
-    for (const std::int32_t t : graph.operators[i].inputs) {
-      if (t < 0) continue;
-      std::vector<std::int32_t>& readers = consumers_[static_cast<std::size_t>(t)];
-      if (readers.empty() || readers.back() != op) readers.push_back(op);
-    }
-  }
-  for (const std::int32_t t : graph.inputs) is_input_[static_cast<std::size_t>(t)] = true;
-  for (const std::int32_t t : graph.outputs) is_output_[static_cast<std::size_t>(t)] = true;
-}
 
 void drop_unread(ir::Model& model) {
   std::vector<ir::Operator>& operators = model.subgraphs[0].operators;
@@ -56,9 +34,9 @@ bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor) {
   return tensor.type == ir::DataType::kFloat32 && !tensor.is_variable && !ir::constant_data(model, tensor).empty();
 }
 
-bool is_own_constant(const ir::Model& model, const GraphIndex& index, std::int32_t tensor) {
+bool is_own_constant(const ir::Model& model, const ir::Uses& uses, std::int32_t tensor) {
   return tensor >= 0 && is_float_constant(model, model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)]) &&
-         index.has_one_use(tensor);
+         uses.has_one_use(tensor);
 }
 
 std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor) {

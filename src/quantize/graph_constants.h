@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who computes and who reads each tensor of a model's first subgraph, and small questions about constants.
+// Questions about a model's constants, and new ones for its tensors.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,9 @@
 #include <vector>
 
 #include "ir/model.h"
+#include "ir/uses.h"
 
 namespace reef::quantize {
-
-class GraphIndex {
- public:
-  // `model` must be verified and stay unchanged while this is used.
-  explicit GraphIndex(const ir::Model& model);
-
-  std::int32_t producer(std::int32_t tensor) const { return producers_[static_cast<std::size_t>(tensor)]; }  // -1: none
-  // Operators that read it, ascending, each once.
-  std::span<const std::int32_t> consumers(std::int32_t tensor) const {
-    return consumers_[static_cast<std::size_t>(tensor)];
-  }
-  bool is_input(std::int32_t tensor) const { return is_input_[static_cast<std::size_t>(tensor)]; }
-  bool is_output(std::int32_t tensor) const { return is_output_[static_cast<std::size_t>(tensor)]; }
-  // One operator reads it and the graph does not give it out.
-  bool has_one_use(std::int32_t tensor) const { return consumers(tensor).size() == 1 && !is_output(tensor); }
-
- private:
-  std::vector<std::int32_t> producers_;
-  std::vector<std::vector<std::int32_t>> consumers_;
-  std::vector<bool> is_input_, is_output_;
-};
 
 // Takes out the operators of the first subgraph whose results nobody reads. Tensors stay, with their numbers.
 void drop_unread(ir::Model& model);
@@ -38,7 +18,7 @@ void drop_unread(ir::Model& model);
 // The file holds its float32 values.
 bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor);
 // Such a one that a single operator reads and nobody outside sees: it may be changed with that operator.
-bool is_own_constant(const ir::Model& model, const GraphIndex& index, std::int32_t tensor);
+bool is_own_constant(const ir::Model& model, const ir::Uses& uses, std::int32_t tensor);
 // Copies: the bytes in a file need not be aligned. Precondition: is_float_constant.
 std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor);
 // Constant integers, little-endian as files have them; none where the file does not hold them.
