@@ -5,7 +5,7 @@
 #   make asan / make tsan          all tests under the sanitizers           make docs    rewrite generated documents
 #   make install [PREFIX=/usr/local] [DESTDIR=]    program, libraries, headers, find_package and pkg-config files
 #   make arm64   kernels and their tests for 64-bit ARM, in an emulator
-.PHONY: all demo test bench docs format fuzz hostile asan tsan arm64 install clean
+.PHONY: all demo test bench docs format check-format fuzz hostile asan tsan arm64 install clean
 .DEFAULT_GOAL := all
 JOBS ?= $(shell nproc)
 
@@ -68,6 +68,11 @@ docs: all
 format:
 	@tools/setup.sh format
 	@git ls-files '*.cpp' '*.h' '*.hpp' | xargs clang-format -i
+
+# Fails, and changes nothing, where `make format` would change something.
+check-format:
+	@tools/setup.sh format
+	@git ls-files '*.cpp' '*.h' '*.hpp' | xargs clang-format --dry-run -Werror
 
 clean:
 	rm -rf build build-*
