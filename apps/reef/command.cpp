@@ -95,6 +95,7 @@ requires(!std::is_enum_v<T>) Option Command::add_option(const std::string& name,
 template Option Command::add_option(const std::string&, std::string&, const std::string&);
 template Option Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template Option Command::add_option(const std::string&, int&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<int>&, const std::string&);
 template Option Command::add_option(const std::string&, std::int64_t&, const std::string&);
 template Option Command::add_option(const std::string&, std::uint32_t&, const std::string&);
 template Option Command::add_option(const std::string&, std::size_t&, const std::string&);
