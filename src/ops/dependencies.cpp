@@ -33,6 +33,7 @@ Dependencies::Dependencies(const ir::Model& model)
       predecessors_(graph_->operators.size()),
       successors_(graph_->operators.size()),
       uses_(model),
+      is_output_(graph_->tensors.size()),
       is_constant_(graph_->tensors.size()) {
   for (std::size_t i = 1; i < model.subgraphs.size(); ++i) {
     const std::vector<ir::Tensor>& tensors = model.subgraphs[i].tensors;
@@ -40,6 +41,9 @@ Dependencies::Dependencies(const ir::Model& model)
   }
   for (std::size_t i = 0; i < graph_->tensors.size(); ++i) {
     is_constant_[i] = ir::is_constant(model, graph_->tensors[i]);
+  }
+  for (const std::int32_t tensor : graph_->outputs) {
+    if (tensor >= 0) is_output_[index(tensor)] = true;
   }
   for (std::int32_t op = 0; op < op_count(); ++op) {
     const ir::Operator& source = graph_->operators[index(op)];
@@ -138,8 +142,8 @@ Dependencies::Border Dependencies::border(std::span<const std::int32_t> ops) con
     for (const std::int32_t tensor : graph_->operators[index(op)].outputs) {
       if (tensor < 0) continue;
       const auto& readers = uses_.consumers(tensor);
-      const bool leaves = uses_.is_output(tensor) || std::any_of(readers.begin(), readers.end(),
-                                                                 [&](std::int32_t r) { return !inside[index(r)]; });
+      const bool leaves = is_output_[index(tensor)] || std::any_of(readers.begin(), readers.end(),
+                                                                   [&](std::int32_t r) { return !inside[index(r)]; });
       if (leaves) border.outputs.push_back(tensor);
     }
   }

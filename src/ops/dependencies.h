@@ -30,7 +30,7 @@ class Dependencies {
   std::span<const std::int32_t> successors(std::int32_t op) const { return successors_[index(op)]; }
   // Operator that computes a tensor; -1: an input, a constant or a variable.
   std::int32_t producer(std::int32_t tensor) const { return uses_.producer(tensor); }
-  bool is_model_output(std::int32_t tensor) const { return uses_.is_output(tensor); }
+  bool is_model_output(std::int32_t tensor) const { return is_output_[index(tensor)]; }
   // Neither a constant nor absent: comes from somewhere at run time.
   bool is_computed(std::int32_t tensor) const { return tensor >= 0 && !is_constant_[index(tensor)]; }
   const ir::Subgraph& graph() const { return *graph_; }
@@ -63,6 +63,9 @@ class Dependencies {
   const ir::Subgraph* graph_;
   std::vector<std::vector<std::int32_t>> predecessors_, successors_;
   ir::Uses uses_;
+  // What the graph returns. Signatures may name other tensors (a converter that appended QUANTIZE to the outputs left
+  // them as they were), which no interpreter reads behind an Edge TPU's part.
+  std::vector<bool> is_output_;
   std::vector<bool> is_constant_;
   std::vector<Tie> ties_;
   bool subgraphs_have_handles_ = false;
