@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens that cannot be cut over the tiles: a few more are computed, results stay the same bytes.
+#include <algorithm>
 #include <array>
 
 #include "rewrite_models.h"
