@@ -39,8 +39,9 @@ struct CheckFlags {
 Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& options,
                        const compiler::FrontEndOptions& front_end) {
   using Json = nlohmann::ordered_json;
+  REEF_ASSIGN_OR_RETURN(const micro::AssessOptions board, board_of(flags.target));
   REEF_ASSIGN_OR_RETURN(const compiler::MicroCheckedFile checked,
-                        compiler::check_for_micro(flags.model, *flags.target.micro(), options, front_end));
+                        compiler::check_for_micro(flags.model, board, options, front_end));
   if (!flags.rewritten.empty()) {
     REEF_RETURN_IF_ERROR(tflite::save_model(compiler::model_to_write(checked), flags.rewritten));
   }
@@ -63,6 +64,7 @@ Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& opt
 
 Status check_file(const CheckFlags& flags, compiler::PlanOptions options) {
   REEF_RETURN_IF_ERROR(compiler::check_files({{flags.rewritten}, {flags.model}, {}, {}}));
+  REEF_RETURN_IF_ERROR(board_of(flags.target).status());
   options.budget = budget_of(flags.limits);
   REEF_ASSIGN_OR_RETURN(compiler::FrontEndOptions front_end, front_end_options(flags.front_end));
   front_end.budget = options.budget;
@@ -95,6 +97,7 @@ void add_check(Command& app, Action& action) {
                      "Names of tensors, separated by commas, at which the part ends");
   add_plan_flags(command, flags->plan);
   add_target_option(command, flags->target, {"edgetpu", "micro", "tflm"});
+  add_board_options(command, flags->target);
   add_front_end_flags(command, flags->front_end);
   command.add_flag("--ops", flags->all_ops, "List every operator with its predicted time");
   command.add_option("--write-rewritten", flags->rewritten,
@@ -105,7 +108,9 @@ void add_check(Command& app, Action& action) {
   command.add_flag("--json", flags->json, "Print one JSON object (documented in docs/json.md)");
   command.footer(
       "Float models are judged as if they were quantized. --link all compares links and hosts.\n"
-      "Example:\n  reef check models/reef_creatures_int8.tflite --link all");
+      "Examples:\n  reef check models/reef_creatures_int8.tflite --link all\n"
+      "  reef check --target micro models/reef_creatures_int8.tflite\n"
+      "  reef check --target tflm --ram 256K --flash 1M models/reef_creatures_int8.tflite");
   command.callback([flags, &action] {
     flags->all_links = flags->plan.link == "all";
     if (flags->all_links) flags->plan.link.clear();

@@ -10,6 +10,7 @@
 #include "compiler/output_check.h"
 #include "console.h"
 #include "data/labels.h"
+#include "data/picture.h"
 #include "data/preprocess.h"
 #include "limit_flags.h"
 #include "micro/project.h"
@@ -20,11 +21,30 @@ namespace reef::app {
 namespace {
 
 struct ExportArguments {
-  std::string model, folder, labels, preprocess, name;
-  TargetFlag target{"micro"};
+  std::string model, folder, labels, preprocess, name, sample;
+  TargetFlag target{"micro", {}, {}};
   bool embeds_model = false;
   LimitFlags limits;
 };
+
+// The picture of --sample at the input's size, in the colours that the program takes.
+Result<std::vector<std::uint8_t>> sample_pixels(const std::string& path, const ir::Model& model,
+                                                const data::Preprocess& preprocess) {
+  const std::optional<micro::ProgramPicture> wanted = micro::picture_of_program(model, preprocess);
+  REEF_REQUIRE(wanted.has_value(), "--sample is a picture, and the model takes none: leave it out");
+  const ir::Shape shape = {1, wanted->input.height, wanted->input.width, wanted->channels};
+  const data::InputSpec bytes{0, "picture", ir::DataType::kUInt8, shape, {}};
+  data::Preprocess placed;  // where the picture lies is part of the program's, colours are not
+  placed.pixels_are_codes = true;
+  placed.fit = preprocess.fit;
+  placed.crop = preprocess.crop;
+  placed.pad = preprocess.pad;
+  placed.layout = data::Layout::kNhwc;
+  REEF_ASSIGN_OR_RETURN(const image::Image picture, image::load(path, wanted->channels));
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.elements()));
+  REEF_RETURN_IF_ERROR(data::store_picture(picture, placed, bytes, std::as_writable_bytes(std::span(pixels))).in(path));
+  return pixels;
+}
 
 Result<micro::ProjectOptions> project_options(const ExportArguments& arguments, const ir::Model& model) {
   micro::ProjectOptions options;
@@ -37,6 +57,11 @@ Result<micro::ProjectOptions> project_options(const ExportArguments& arguments, 
   REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen, data::choose_preprocess(arguments.preprocess, model, 0));
   options.preprocess = chosen.preprocess;
   print_text("Preprocessing: {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
+  if (!arguments.sample.empty()) {
+    REEF_REQUIRE(arguments.target.micro() == micro::Target::kTflm,
+                 "--sample is for --target tflm: programs for Coral's board look through its camera");
+    REEF_ASSIGN_OR_RETURN(options.sample, sample_pixels(arguments.sample, model, options.preprocess));
+  }
   return options;
 }
 
@@ -47,7 +72,7 @@ Status write_project(const ExportArguments& arguments, const std::vector<micro::
   std::error_code error;
   std::filesystem::create_directories(arguments.folder, error);
   REEF_REQUIRE(!error, "{} cannot be made: {}", arguments.folder, error.message());
-  REEF_RETURN_IF_ERROR(compiler::check_files({paths, {arguments.model}, {}, {arguments.labels}}));
+  REEF_RETURN_IF_ERROR(compiler::check_files({paths, {arguments.model}, {}, {arguments.labels, arguments.sample}}));
   std::vector<FileContent> contents;
   for (std::size_t i = 0; i < files.size(); ++i) contents.push_back({paths[i], files[i].content.span()});
   REEF_RETURN_IF_ERROR(write_files(contents));
@@ -60,9 +85,10 @@ Status export_project(const ExportArguments& arguments) {
   compiler::PlanOptions plan;
   plan.budget = budget_of(arguments.limits);
   plan.rewrites.none = true;  // the file is exported as it is
-  const micro::Target target = *arguments.target.micro();
+  REEF_ASSIGN_OR_RETURN(micro::AssessOptions board, board_of(arguments.target));
+  board.embeds_model = arguments.embeds_model;
   REEF_ASSIGN_OR_RETURN(const compiler::MicroCheckedFile checked,
-                        compiler::check_for_micro(arguments.model, target, plan, {}));
+                        compiler::check_for_micro(arguments.model, board, plan, {}));
   REEF_REQUIRE(!checked.file.empty(),
                "{} is not compiled for the Edge TPU: `reef compile --target micro {}` does that, "
                "and `--target tflm` exports it for TFLite Micro alone",
@@ -89,13 +115,20 @@ void add_export(Command& app, Action& action) {
       .required();
   micro.add_option("-o,--out_dir", arguments->folder, "Folder for the program; made if there is none").required();
   add_target_option(micro, arguments->target, {"micro", "tflm"});
+  add_board_options(micro, arguments->target);
   micro.add_option("--labels", arguments->labels, "A file with one name of a class a line");
   micro.add_option("--preprocess", arguments->preprocess,
                    "How pixels become numbers, if the model does not say it itself: " + data::describe_presets());
+  micro.add_option("--sample", arguments->sample,
+                   "With --target tflm: a picture that the program looks at until a camera gives others");
   micro.add_option("--name", arguments->name, "Name of the program and of the model's file (default: the model's)");
   micro.add_flag("--embed", arguments->embeds_model, "The program uses the C array instead of the board's file system");
   add_limit_flags(micro, arguments->limits);
-  micro.footer("Example:\n  reef export micro mobilenet_v2_edgetpu.tflite --labels labels.txt -o mobilenet_micro");
+  command.footer("Example:\n  reef export micro mobilenet_v2_edgetpu.tflite -o mobilenet_micro");
+  micro.footer(
+      "Examples:\n  reef export micro mobilenet_v2_edgetpu.tflite --labels labels.txt -o mobilenet_micro\n"
+      "  reef export micro --target tflm --ram 256K models/reef_creatures_int8.tflite -o creatures \\\n"
+      "    --sample fish.png");
   micro.callback([arguments, &action] { action = [arguments] { return export_project(*arguments); }; });
 }
 

@@ -96,6 +96,7 @@ template Option Command::add_option(const std::string&, std::string&, const std:
 template Option Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 template Option Command::add_option(const std::string&, int&, const std::string&);
 template Option Command::add_option(const std::string&, std::optional<int>&, const std::string&);
+template Option Command::add_option(const std::string&, std::optional<std::uint64_t>&, const std::string&);
 template Option Command::add_option(const std::string&, std::int64_t&, const std::string&);
 template Option Command::add_option(const std::string&, std::uint32_t&, const std::string&);
 template Option Command::add_option(const std::string&, std::size_t&, const std::string&);

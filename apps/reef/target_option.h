@@ -2,6 +2,7 @@
 // --target: what a model is for. The usual one is a computer with an Edge TPU.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@ namespace reef::app {
 
 struct TargetFlag {
   std::string name = "edgetpu";
+  std::optional<std::uint64_t> ram, flash;  // bytes of a board with TFLite Micro alone
 
   // Nothing: a computer with all of TFLite.
   std::optional<micro::Target> micro() const {
@@ -21,6 +23,12 @@ struct TargetFlag {
     return std::nullopt;
   }
 };
+
+// What the model is for, as micro::assess() takes it; fails for sizes of a board whose sizes are known.
+Result<micro::AssessOptions> board_of(const TargetFlag& target);
+
+// --ram and --flash.
+void add_board_options(Command& command, TargetFlag& flag);
 
 // The Dev Board Micro reaches its Edge TPU over USB 2, unless the user names another link.
 void use_link_of(const TargetFlag& target, PlanFlags& plan);

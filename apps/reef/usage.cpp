@@ -223,6 +223,26 @@ Validator positive() {
           ""};
 }
 
+Validator size_in_bytes() {
+  return {[](std::string& text) -> std::string {
+            std::size_t digits = 0;
+            while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+            const std::string unit = normalized(text.substr(digits));
+            constexpr std::string_view kUnits = "kmg";
+            const bool is_plain = unit.empty() || unit == "b";
+            const std::size_t power = is_plain ? 0 : kUnits.find(unit[0]) + 1;
+            const bool is_unit =
+                is_plain || (power > 0 && (unit.size() == 1 || unit.substr(1) == "b" || unit.substr(1) == "ib"));
+            constexpr std::size_t kMostDigits = 9;  // a billion gigabytes still fit 64 bits
+            if (digits == 0 || digits > kMostDigits || !is_unit) {
+              return fmt::format("'{}' is no size; sizes look like 65536, 256K or 1M", text);
+            }
+            text = std::to_string(std::stoull(text.substr(0, digits)) << (10 * power));
+            return {};
+          },
+          ""};
+}
+
 std::string help_of(const CommandHelp& program, const std::string& path) {
   return help_text(command_at(program, path), terminal_columns());
 }

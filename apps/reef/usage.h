@@ -36,6 +36,8 @@ Validator one_of(const std::map<std::string, Enum>& meanings) {
 Validator between(double least, double most);
 Validator not_negative();
 Validator positive();
+// The value is a number of bytes, possibly with K, M or G (1,024 each time) behind it, and becomes that number.
+Validator size_in_bytes();
 
 // --help of the command at `path` ("reef learn imprint") beneath `program`, for the width of the terminal.
 std::string help_of(const CommandHelp& program, const std::string& path);

@@ -12,6 +12,7 @@
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
+#include "micro/offline_plan.h"
 #include "micro/sdk_ops.h"
 #include "ops/settled_shapes.h"
 #include "report/micro_report.h"
@@ -46,21 +47,28 @@ std::vector<std::string> wrong_shapes(const ir::Model& model, micro::Target targ
 }
 
 // The file as it is: nothing settled, no standard forms.
-Status assess_file(MicroCheckedFile& checked, micro::Target target) {
+Status assess_file(MicroCheckedFile& checked, micro::AssessOptions how) {
   REEF_ASSIGN_OR_RETURN(ir::Model model, tflite::read_model(checked.file));
   REEF_RETURN_IF_ERROR(ir::verify(model));
   REEF_REQUIRE(!model.subgraphs.empty(), "the model has no subgraph");
-  micro::AssessOptions how;
-  how.target = target;
   how.file_bytes = static_cast<std::int64_t>(checked.file.size());
-  how.wrong_shapes = wrong_shapes(model, target);
+  how.wrong_shapes = wrong_shapes(model, how.target);
   checked.model = std::make_shared<const ir::Model>(std::move(model));
   checked.assessment = micro::assess(*checked.model, how);
   return ok_status();
 }
 
+// A plan of memory (micro/offline_plan.h) is for the tensors of the file that brought it.
+void drop_offline_plan(ir::Model& model) {
+  model.metadata.erase(
+      std::remove_if(model.metadata.begin(), model.metadata.end(),
+                     [](const ir::Metadata& entry) { return entry.name == micro::kOfflinePlanMetadata; }),
+      model.metadata.end());
+}
+
 // What rewrites make of it, if TFLite Micro runs more of that.
-Status assess_rewritten(MicroCheckedFile& checked, const PlanOptions& options, const FrontEndOptions& front_end) {
+Status assess_rewritten(MicroCheckedFile& checked, micro::AssessOptions how, const PlanOptions& options,
+                        const FrontEndOptions& front_end) {
   REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(checked.path, front_end));
   rewrite::RewriteOptions rewrites = options.rewrites;
   rewrites.evaluate = cpu_evaluator(options.budget);
@@ -71,9 +79,9 @@ Status assess_rewritten(MicroCheckedFile& checked, const PlanOptions& options, c
   ir::Model changed = std::move(loaded.model);
   REEF_ASSIGN_OR_RETURN(std::vector<rewrite::Application> made, rewrite::apply_rewrites(changed, rewrites));
   ops::settle_shapes(changed);
+  drop_offline_plan(changed);
   REEF_RETURN_IF_ERROR(ir::verify(changed));
   REEF_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> bytes, tflite::write_model(changed));
-  micro::AssessOptions how;
   how.file_bytes = static_cast<std::int64_t>(bytes.size());
   micro::Assessment assessment = micro::assess(changed, how);
   if (checked.model != nullptr && assessment.refusals.size() >= checked.assessment.refusals.size()) return ok_status();
@@ -92,7 +100,8 @@ Status assess_rewritten(MicroCheckedFile& checked, const PlanOptions& options, c
 }
 
 // As compile() would divide it, without code.
-Status assess_planned(MicroCheckedFile& checked, const PlanOptions& options, const FrontEndOptions& front_end) {
+Status assess_planned(MicroCheckedFile& checked, micro::AssessOptions how, const PlanOptions& options,
+                      const FrontEndOptions& front_end) {
   REEF_ASSIGN_OR_RETURN(checked.chip, check_file(checked.path, for_micro(options), front_end));
   std::vector<emit::CompiledPart> parts;
   for (const partition::Part& part : checked.chip->plan.partition.parts) {
@@ -101,8 +110,6 @@ Status assess_planned(MicroCheckedFile& checked, const PlanOptions& options, con
   auto divided = emit::compiled_model(*checked.chip->plan.model, parts);
   if (!divided.ok()) return divided.status();
   checked.model = std::make_shared<const ir::Model>(std::move(*divided));
-  micro::AssessOptions how;
-  how.target = micro::Target::kMicro;
   how.file_bytes = static_cast<std::int64_t>(checked.file.size());
   how.file_bytes_are_exact = false;
   checked.file = {};
@@ -112,18 +119,19 @@ Status assess_planned(MicroCheckedFile& checked, const PlanOptions& options, con
 
 }  // namespace
 
-Result<MicroCheckedFile> check_for_micro(const std::string& path, micro::Target target, const PlanOptions& options,
-                                         const FrontEndOptions& front_end) {
+Result<MicroCheckedFile> check_for_micro(const std::string& path, const micro::AssessOptions& board,
+                                         const PlanOptions& options, const FrontEndOptions& front_end) {
   MicroCheckedFile checked;
   checked.path = path;
   REEF_ASSIGN_OR_RETURN(checked.file, read_file(path, kLargestModel));
   const bool has_model = is_tflite(checked.file);
-  if (has_model) REEF_RETURN_IF_ERROR(assess_file(checked, target).in(path));
-  if (target == micro::Target::kMicro) {
-    if (!has_model || !is_compiled(*checked.model)) REEF_RETURN_IF_ERROR(assess_planned(checked, options, front_end));
+  if (has_model) REEF_RETURN_IF_ERROR(assess_file(checked, board).in(path));
+  if (board.target == micro::Target::kMicro) {
+    if (!has_model || !is_compiled(*checked.model))
+      REEF_RETURN_IF_ERROR(assess_planned(checked, board, options, front_end));
   } else if (!has_model ||
              (!checked.assessment.is_accepted() && !options.rewrites.none && !is_compiled(*checked.model))) {
-    const Status status = assess_rewritten(checked, options, front_end);
+    const Status status = assess_rewritten(checked, board, options, front_end);
     if (!status.ok() && !has_model) return status;  // a file that Reef cannot run may still be judged as it is
   }
   return checked;
@@ -132,6 +140,7 @@ Result<MicroCheckedFile> check_for_micro(const std::string& path, micro::Target 
 ir::Model model_to_write(const MicroCheckedFile& checked) {
   ir::Model model = checked.chip ? *checked.chip->plan.model : *checked.model;
   ops::settle_shapes(model);
+  drop_offline_plan(model);
   return model;
 }
 

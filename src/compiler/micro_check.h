@@ -25,9 +25,10 @@ struct MicroCheckedFile {
 };
 
 // kTflm: the file itself and, where TFLite Micro does not run that, what rewrites make of it. kMicro: a compiled file,
-// or what `reef compile --target micro` would make of another.
-Result<MicroCheckedFile> check_for_micro(const std::string& path, micro::Target target, const PlanOptions& options,
-                                         const FrontEndOptions& front_end = {});
+// or what `reef compile --target micro` would make of another. `board` says what the model is for; what it says of the
+// file is filled in.
+Result<MicroCheckedFile> check_for_micro(const std::string& path, const micro::AssessOptions& board,
+                                         const PlanOptions& options, const FrontEndOptions& front_end = {});
 
 // What `--write-rewritten` writes: the model that was checked, with the shapes that its operators give; of a model that
 // is not compiled yet the one with its rewrites.

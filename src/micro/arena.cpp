@@ -2,6 +2,7 @@
 #include "micro/arena.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "ir/describe.h"
 #include "micro/greedy_plan.h"
+#include "micro/offline_plan.h"
 #include "micro/operator_memory.h"
 
 namespace reef::micro {
@@ -55,18 +57,19 @@ class ArenaWalk {
     std::size_t tensors = 0;
     for (const ir::Subgraph& graph : model_.subgraphs) tensors += graph.tensors.size();
     REEF_REQUIRE(tensors <= kMostBuffers, "{} tensors are more than are planned", tensors);
+    REEF_ASSIGN_OR_RETURN(offline_, read_offline_plan(model_));
     keep_allocators();
     REEF_RETURN_IF_ERROR(keep_operators());
     REEF_RETURN_IF_ERROR(find_tensors());
     visit(0);
-    if (build_ != Build::kCoral) REEF_RETURN_IF_ERROR(keep_variables());
+    REEF_RETURN_IF_ERROR(keep_variables());
     const std::int64_t before_plan = aligned(kept_, kAlignment);
-    if (build_ == Build::kCoral) REEF_RETURN_IF_ERROR(keep_variables());
     keep_interface();
     ArenaSize result;
     std::vector<PlannedBuffer> planned = buffers_to_plan();
     result.planning = planning_bytes(planned.size());
     result.tensors = plan_greedily(planned);
+    result.inputs_overlap = inputs_overlap(planned);
     result.structures = kept_;
     const std::int64_t needed =
         std::max({result.tensors + kept_, result.planning + before_plan, most_while_preparing_});
@@ -129,8 +132,13 @@ class ArenaWalk {
     for (std::size_t g = 0; g < memory_.size(); ++g) {
       for (std::size_t i = 0; i < memory_[g].size(); ++i) prepare(model_.subgraphs[g], g, i);
     }
-    if (!scratch_.empty()) keep(sizes_.pointer * static_cast<std::int64_t>(scratch_.size()), sizes_.pointer);
+    if (build_ != Build::kCoral) keep_handles();
     return ok_status();
+  }
+
+  // Where each scratch buffer is.
+  void keep_handles() {
+    if (!scratch_.empty()) keep(sizes_.pointer * static_cast<std::int64_t>(scratch_.size()), sizes_.pointer);
   }
 
   // The first operator that reads or writes a variable makes its memory.
@@ -189,6 +197,8 @@ class ArenaWalk {
         Life life;
         REEF_ASSIGN_OR_RETURN(life.bytes, tensor_bytes(tensor));
         life.is_planned = !ir::is_constant(model_, tensor) && !tensor.is_variable && life.bytes > 0;
+        life.placed = offline_.of(lives_.size());
+        if (tensor.is_variable && life.placed) life.is_planned = true;
         lives_.push_back(life);
       }
       for (const ir::Operator& op : graph.operators) {  // handles stand in what VAR_HANDLE keeps
@@ -204,6 +214,7 @@ class ArenaWalk {
     std::int64_t bytes = 0;
     bool is_planned = false;
     std::int32_t first = -1, last = -1;
+    std::optional<std::int64_t> placed = {};  // by the file
   };
   struct Scratch {
     std::int64_t bytes;
@@ -269,12 +280,32 @@ class ArenaWalk {
   std::vector<PlannedBuffer> buffers_to_plan() const {
     std::vector<PlannedBuffer> planned;
     for (const Life& life : lives_) {
-      if (life.is_planned) planned.push_back({aligned(life.bytes, kAlignment), life.first, life.last});
+      if (life.is_planned) planned.push_back({aligned(life.bytes, kAlignment), life.first, life.last, 0, life.placed});
     }
     for (const Scratch& scratch : scratch_) {
       planned.push_back({aligned(scratch.bytes, kAlignment), scratch.first, scratch.last});
     }
     return planned;
+  }
+
+  // `planned` has all tensors that are planned, in their order.
+  bool inputs_overlap(const std::vector<PlannedBuffer>& planned) const {
+    const std::vector<std::int32_t>& inputs = model_.subgraphs[0].inputs;
+    std::vector<const PlannedBuffer*> places;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < lives_.size(); ++i) {
+      if (!lives_[i].is_planned) continue;
+      const bool is_input = i < model_.subgraphs[0].tensors.size() &&
+                            std::find(inputs.begin(), inputs.end(), static_cast<std::int32_t>(i)) != inputs.end();
+      if (is_input) places.push_back(&planned[at]);
+      ++at;
+    }
+    std::sort(places.begin(), places.end(),
+              [](const PlannedBuffer* a, const PlannedBuffer* b) { return a->offset < b->offset; });
+    for (std::size_t i = 1; i < places.size(); ++i) {
+      if (places[i - 1]->offset + places[i - 1]->bytes > places[i]->offset) return true;
+    }
+    return false;
   }
 
   std::int64_t planning_bytes(std::size_t planned) const {
@@ -287,11 +318,14 @@ class ArenaWalk {
 
   // ---- The rest ----
 
-  // Tensors that keep their values, and values of variables beside the graph.
+  // Tensors that keep their values. Coral's release makes the scratch buffers' handles once more for every subgraph.
   Status keep_variables() {
     for (const ir::Subgraph& graph : model_.subgraphs) {
-      for (const ir::Tensor& tensor : graph.tensors) {
-        if (!tensor.is_variable) continue;
+      if (build_ == Build::kCoral) keep_handles();
+      for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+        const ir::Tensor& tensor = graph.tensors[i];
+        // The allocator looks for the place of a subgraph's variable at its number in that subgraph.
+        if (!tensor.is_variable || offline_.of(i)) continue;
         REEF_ASSIGN_OR_RETURN(const std::int64_t bytes, tensor_bytes(tensor));
         keep_for_kernel(bytes);
       }
@@ -314,6 +348,7 @@ class ArenaWalk {
   const Layout& sizes_;
   std::int64_t kept_ = 0;
   std::int64_t most_while_preparing_ = 0;
+  OfflinePlan offline_;
   std::vector<std::vector<OperatorMemory>> memory_;  // by subgraph and operator
   std::vector<std::size_t> first_tensor_;            // of each subgraph in lives_
   std::vector<Life> lives_;

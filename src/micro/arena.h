@@ -33,6 +33,7 @@ struct ArenaSize {
   std::int64_t tensors = 0;     // planned: tensors and scratch memory that live at one time, gaps included
   std::int64_t structures = 0;  // what stays
   std::int64_t planning = 0;    // what the planner needs while it plans
+  bool inputs_overlap = false;  // two inputs of the model share memory: whoever fills one writes over the other
 };
 
 // Fails for tensors whose size is not known (dynamic shapes, strings) and for models with more tensors than anyone

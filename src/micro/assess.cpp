@@ -9,9 +9,11 @@
 
 #include "formats/darwinn/reader.h"
 #include "ir/describe.h"
-#include "micro/board.h"
+#include "ir/metadata.h"
+#include "micro/board_memory.h"
 #include "micro/cpu_time.h"
 #include "micro/edge_tpu_rules.h"
+#include "micro/offline_plan.h"
 #include "micro/rounding.h"
 #include "micro/rules.h"
 #include "micro/sdk_ops.h"
@@ -44,10 +46,12 @@ class Assessor {
              fmt::format("Write the model with its true shapes: `reef check --target {} --write-rewritten FILE`.",
                          options_.target == Target::kMicro ? "micro" : "tflm"));
     }
+    check_metadata();
     for (std::size_t g = 0; g < model_.subgraphs.size(); ++g) check_operators(g);
     list_resolver();
     predict_memory();
-    result_.cpu_us = cortex_m7_microseconds(model_);
+    if (options_.target == Target::kMicro) check_unread_inputs();
+    result_.cpu_us = cortex_m7_microseconds(model_, options_.target);
     note_rounding();
     note_stored_inputs();
     return std::move(result_);
@@ -104,6 +108,49 @@ class Assessor {
 
   bool is_dynamic(const ir::Tensor& tensor) const {
     return dynamic_.is_dynamic(static_cast<std::int32_t>(&tensor - model_.subgraphs[0].tensors.data()));
+  }
+
+  // Coral's release lets the memory of such an input be used by other tensors from the start, so that whoever fills it
+  // writes over them: in the main graph over other inputs, if the plan has it so, in others over anything.
+  void check_unread_inputs() {
+    const bool is_harmless = result_.arena_coral && !result_.arena_coral->inputs_overlap;
+    for (std::size_t g = is_harmless ? 1 : 0; g < model_.subgraphs.size(); ++g) {
+      const ir::Subgraph& graph = model_.subgraphs[g];
+      for (const std::int32_t input : graph.inputs) {
+        const ir::Tensor& tensor = graph.tensors[static_cast<std::size_t>(input)];
+        const bool is_read = std::any_of(graph.operators.begin(), graph.operators.end(), [&](const ir::Operator& op) {
+          return std::find(op.inputs.begin(), op.inputs.end(), input) != op.inputs.end();
+        });
+        const bool is_given = std::find(graph.outputs.begin(), graph.outputs.end(), input) != graph.outputs.end();
+        if (is_read || is_given || ir::is_constant(model_, tensor)) continue;
+        refuse(
+            g, -1, "coral-unread-input",
+            fmt::format("No operator reads input '{}'{}, and the TFLite Micro in Coral's SDK gives its memory to other "
+                        "tensors as well.",
+                        ir::describe_name(tensor.name), g == 0 ? "" : fmt::format(" of subgraph {}", g)),
+            "Export the model without this input.");
+      }
+    }
+  }
+
+  // What TFLite Micro reads beside the graph.
+  void check_metadata() {
+    const Result<OfflinePlan> plan = read_offline_plan(model_);
+    if (!plan.ok()) {
+      refuse(
+          0, -1, "offline-plan", fmt::format("TFLite Micro does not take this model: {}.", plan.status().message()),
+          "Make the plan again for this model, or take the metadata out: `reef check --target tflm --write-rewritten "
+          "FILE`.");
+    } else if (plan->is_there()) {
+      note("The model brings its own plan of memory (metadata OfflineMemoryAllocation), which TFLite Micro follows.");
+    }
+    if (ir::find_metadata(model_, "COMPRESSION_METADATA") != nullptr) {
+      refuse(
+          0, -1, "compressed-tensors",
+          "The model's tensors are compressed (metadata COMPRESSION_METADATA), which only builds of TFLite Micro for "
+          "PCs and Xtensa read.",
+          "Take the model as it was before its compression.");
+    }
   }
 
   // ---- Operators ----
@@ -192,6 +239,11 @@ class Assessor {
     if (types.find("uint8") != std::string_view::npos) {
       return "TFLite Micro computes on int8: quantize again with `reef quantize`, which writes int8.";
     }
+    if (types.find("int64") != std::string_view::npos || types.find("float64") != std::string_view::npos) {
+      return "64-bit tensors are rarely needed: convert the model with int32 indices and results (ARG_MAX, SHAPE and "
+             "CAST "
+             "have an output type), or leave the layer to the application.";
+    }
     if (types.find("float") != std::string_view::npos) return "Quantize the model with `reef quantize`.";
     return "Convert the model with other types for this layer.";
   }
@@ -254,37 +306,20 @@ class Assessor {
   void predict_memory() {
     result_.arena_32 = arena(Build::kTflm32);
     result_.arena_64 = arena(Build::kTflm64);
-    if (options_.target == Target::kMicro) {
-      result_.arena_coral = arena(Build::kCoral);
-      check_board();
-    }
-  }
-
-  void need(std::string_view what, std::string_view where, std::int64_t bytes, std::int64_t limit, bool is_exact,
-            std::string_view remedy) {
-    result_.memory.push_back({what, where, bytes, limit, is_exact});
-    if (bytes <= limit) return;
-    refuse(0, -1, "memory",
-           fmt::format("The {} takes {} ({} bytes{}), and the board's {} has {}.", what, ir::describe_bytes(bytes),
-                       bytes, is_exact ? "" : ", estimated", where, ir::describe_bytes(limit)),
-           std::string(remedy));
+    if (options_.target == Target::kMicro) result_.arena_coral = arena(Build::kCoral);
+    check_board();
   }
 
   void check_board() {
-    std::int64_t buffers = 0;
-    for (const ir::Operator& op : model_.subgraphs[0].operators) buffers += driver_buffer_bytes(op);
-    const std::int64_t file = options_.file_bytes;
-    const bool is_exact = options_.file_bytes_are_exact;
-    if (const std::optional<std::int64_t> arena = result_.arena_bytes()) {
-      need("tensor arena", "static SDRAM", *arena, kBoardStaticBytes, true,
-           "Use a smaller input, or let more of the model run on the Edge TPU (`reef check` says what keeps it from "
-           "that).");
+    for (MemoryNeed& need : memory_needs(model_, options_, result_.arena_bytes())) {
+      const MemoryUse& use = result_.memory.emplace_back(need.use);
+      if (need.fits()) continue;
+      refuse(0, -1, "memory",
+             fmt::format("The {} takes {} ({} bytes{}), and the board's {} has {}.", use.what,
+                         ir::describe_bytes(use.bytes), use.bytes, use.is_exact ? "" : ", estimated", use.where,
+                         ir::describe_bytes(use.limit)),
+             std::move(need.remedy));
     }
-    need("model file", "file system", file, kBoardFileBytes, is_exact, "Use a smaller model.");
-    need("model with the driver's buffers", "heap", file + buffers, kBoardHeapBytes, is_exact,
-         "Use a smaller model, give the heap more (`__heap_size__` of the SDK's linker script), or link the model as a "
-         "C "
-         "array, which takes static SDRAM instead.");
   }
 
   const ir::Model& model_;

@@ -75,6 +75,10 @@ struct AssessOptions {
   Target target = Target::kTflm;
   std::int64_t file_bytes = 0;
   bool file_bytes_are_exact = true;
+  // kTflm: what the board has for the arena and for the model; nothing is checked where nothing is known.
+  std::optional<std::int64_t> ram_bytes = {}, flash_bytes = {};
+  // kMicro: the program holds the model as a C array instead of reading a file.
+  bool embeds_model = false;
   // Tensors of which the file declares another shape than its operators give: "op 3 CONV_2D gives ...".
   std::vector<std::string> wrong_shapes = {};
 };

@@ -107,6 +107,92 @@ TEST(MicroAssess, AnArenaOverTheBoardsMemoryIsRefusedWithTheNumbers) {
   EXPECT_TRUE(made.assessed(Target::kTflm).is_accepted());
 }
 
+// A board with TFLite Micro alone has the sizes that somebody says.
+TEST(MicroAssess, AnArenaOrModelOverAStatedSizeIsRefusedWithTheNumbers) {
+  HandMade made;
+  const std::int32_t x = made.tensor(DataType::kInt8, {1, 64, 64, 3}), y = made.tensor(DataType::kInt8, {1, 64, 64, 3});
+  made.op("RELU", {x}, {y}, kRelu);
+  made.graph().inputs = {x};
+  made.graph().outputs = {y};
+  AssessOptions board{.target = Target::kTflm, .file_bytes = 2000, .ram_bytes = 16384, .flash_bytes = 1024};
+  const Assessment small = assess(made.model, board);
+  ASSERT_EQ(small.refusals.size(), 2u);
+  EXPECT_NE(small.refusals[0].reason.find(std::to_string(small.arena_bytes().value_or(0))), std::string::npos);
+  EXPECT_NE(small.refusals[0].reason.find("the board's RAM has 16.0 KiB"), std::string::npos)
+      << small.refusals[0].reason;
+  EXPECT_NE(small.refusals[0].remedy.find("a board with at least"), std::string::npos);
+  EXPECT_NE(small.refusals[1].reason.find("2000 bytes"), std::string::npos) << small.refusals[1].reason;
+  board.ram_bytes = small.arena_bytes();
+  board.flash_bytes = 2000;
+  EXPECT_TRUE(assess(made.model, board).is_accepted());
+}
+
+// As a C array the model stands beside the arena, and the camera's frames do, too.
+TEST(MicroAssess, WhatStandsBesideTheArenaIsCounted) {
+  HandMade made;
+  constexpr std::int32_t kSide = 2048;
+  const std::int32_t x = made.tensor(DataType::kInt8, {1, kSide, kSide, 3}),
+                     y = made.tensor(DataType::kInt8, {1, kSide, kSide, 1});
+  made.op("edgetpu-custom-op", {x}, {y});
+  made.graph().inputs = {x};
+  made.graph().outputs = {y};
+  const auto memory_refusal = [&](std::int64_t file, bool embeds) {
+    const Assessment found = assess(made.model, {.target = Target::kMicro, .file_bytes = file, .embeds_model = embeds});
+    for (const Refusal& refusal : found.refusals) {
+      if (refusal.rule == "memory") return refusal.reason + " " + refusal.remedy;
+    }
+    return std::string();
+  };
+  constexpr std::int64_t kArena = std::int64_t{kSide} * kSide * 4;  // and 12 MiB for a picture
+  static_assert(kArena < 32 << 20);
+  EXPECT_EQ(memory_refusal(1 << 20, false), "");
+  EXPECT_EQ(memory_refusal(1 << 20, true), "");
+  const std::string embedded = memory_refusal(5 << 20, true);
+  EXPECT_NE(embedded.find("static SDRAM has 32.0 MiB"), std::string::npos) << embedded;
+  EXPECT_NE(embedded.find("--embed"), std::string::npos) << embedded;
+  EXPECT_EQ(memory_refusal(5 << 20, false), "");
+}
+
+// Coral's release plans no life for it, so that filling it writes over other tensors. The current one does.
+TEST(MicroAssess, AnInputThatNothingReadsIsRefusedForCoralsSdk) {
+  HandMade made;
+  const std::int32_t y = made.tensor(DataType::kInt8, {1, 64}), unread = made.tensor(DataType::kInt8, {1, 64}),
+                     x = made.tensor(DataType::kInt8, {1, 64});  // the last of equal size is placed first, at 0
+  made.op("RELU", {x}, {y}, kRelu);
+  made.graph().inputs = {x, unread};
+  made.graph().outputs = {y};
+  const Refusal refusal = refusal_of(made.assessed(Target::kMicro), "coral-unread-input");
+  EXPECT_NE(refusal.reason.find("'t1'"), std::string::npos) << refusal.reason;
+  EXPECT_TRUE(made.assessed(Target::kTflm).is_accepted());
+  made.graph().outputs = {y, unread};  // a result keeps it alive
+  EXPECT_FALSE(has_rule(made.assessed(Target::kMicro), "coral-unread-input"));
+}
+
+TEST(MicroAssess, APlanOfMemoryInTheFileIsFollowedOrRefused) {
+  HandMade made;
+  const std::int32_t x = made.tensor(DataType::kInt8, {1, 64}), y = made.tensor(DataType::kInt8, {1, 64});
+  made.op("RELU", {x}, {y}, kRelu);
+  made.graph().inputs = {x};
+  made.graph().outputs = {y};
+  const Assessment without = made.assessed(Target::kTflm);
+  const auto plan = [&](const std::vector<std::int32_t>& words) {
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(words.data());
+    made.model.metadata.clear();
+    made.model.metadata.push_back({"OfflineMemoryAllocation", made.constant(std::vector<std::uint8_t>(
+                                                                  raw, raw + words.size() * sizeof(std::int32_t)))});
+    return made.assessed(Target::kTflm);
+  };
+  const Assessment placed = plan({1, 0, 2, 4096, -1});
+  EXPECT_TRUE(placed.is_accepted());
+  EXPECT_EQ(placed.arena_32->tensors, 4096 + 64);
+  EXPECT_EQ(without.arena_32->tensors, 2 * 64);
+  for (const std::vector<std::int32_t>& wrong :
+       {std::vector<std::int32_t>{1, 0, 3, 0, 64}, {1, 0}, {1, 0, 2, 0}, {1, 0, 2, -7, 0}}) {
+    const Refusal refusal = refusal_of(plan(wrong), "offline-plan");
+    EXPECT_NE(refusal.remedy.find("--write-rewritten"), std::string::npos);
+  }
+}
+
 TEST(MicroAssess, StringsAndOpenShapesAreRefused) {
   HandMade strings;
   const std::int32_t x = strings.tensor(DataType::kString, {4}), y = strings.tensor(DataType::kInt8, {4});

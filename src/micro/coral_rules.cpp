@@ -63,6 +63,14 @@ Particulars coral_pool_batch(const OpView& view) {
   return fmt::format("it pools the first of {} int8 pictures only", view.input(0)->shape[0]);
 }
 
+Particulars coral_depthwise_batch(const OpView& view) {
+  if (view.op().type != "DEPTHWISE_CONV_2D" || view.type() != DataType::kInt8 || view.input(0) == nullptr) {
+    return std::nullopt;
+  }
+  if (view.input(0)->shape.rank() != 4 || view.input(0)->shape[0] == 1) return std::nullopt;
+  return fmt::format("a batch of {} int8 pictures", view.input(0)->shape[0]);
+}
+
 Particulars coral_pixel_centers(const OpView& view) {
   if (view.op().type != "RESIZE_NEAREST_NEIGHBOR" || !view.attributes().get_bool("half_pixel_centers")) {
     return std::nullopt;
@@ -116,6 +124,13 @@ Particulars coral_softmax(const OpView& view) {
   return "int16 with a single class";
 }
 
+// CMSIS-NN's kernel for it moves the state of the wrong steps.
+Particulars coral_state(const OpView& view) {
+  if (view.op().type != "SVDF" || view.type() != DataType::kInt8 || view.input(4) == nullptr) return std::nullopt;
+  if (view.input(4)->type != DataType::kInt8) return std::nullopt;
+  return "its state is int8";
+}
+
 constexpr std::string_view kCoralsDiffers = "The TFLite Micro in Coral's SDK computes something else than TFLite";
 constexpr Rule kCoralRules[] = {
     {"coral-bias", "The TFLite Micro in Coral's SDK ends with a fault here", "Give the layer a bias of zeros.",
@@ -127,8 +142,12 @@ constexpr Rule kCoralRules[] = {
     {"coral-convolution", kCoralsDiffers, kNear, coral_conv},
     {"coral-activation", kCoralsDiffers, "Make the activation a layer of its own.", coral_activation},
     {"coral-mean", kCoralsDiffers, kNear, coral_mean},
+    {"coral-state", kCoralsDiffers, "Convert the layer with an int16 state, as TensorFlow's converter does.",
+     coral_state},
     {"coral-softmax", kCoralsDiffers, kNear, coral_softmax},
     {"coral-pool-batch", kCoralsDiffers, "Export the model with batch 1.", coral_pool_batch},
+    {"coral-depthwise-batch", "The TFLite Micro in Coral's SDK stops itself here", "Export the model with batch 1.",
+     coral_depthwise_batch},
     {"coral-pixel-centers", kCoralsDiffers, "Convert the layer with half_pixel_centers off.", coral_pixel_centers},
 };
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimated time of a model's CPU operators on a Cortex-M7 with TFLite Micro.
 //
-// Only the order of magnitude is known. Products of 8-bit numbers are assumed to take about two cycles, everything else
-// is charged by the element, as plain C code takes: nobody has measured either for Reef.
+// Instructions of each kernel were counted in an emulator (cpu_rates.def); that one takes a cycle is assumed. Nothing
+// was measured on a board: the estimate tells milliseconds from seconds, and one kernel from another.
 #pragma once
 
 #include "ir/model.h"
+#include "micro/assess.h"
 
 namespace reef::micro {
 
-// Microseconds of subgraph 0, Edge TPU operators left out. `model` must be verified.
-double cortex_m7_microseconds(const ir::Model& model);
+// Microseconds of subgraph 0, Edge TPU operators left out: with CMSIS-NN for kMicro, with the reference kernels for
+// kTflm. `model` must be verified.
+double cortex_m7_microseconds(const ir::Model& model, Target target);
 
 }  // namespace reef::micro

@@ -24,14 +24,20 @@ std::int64_t lowest_gap(const PlannedBuffer& wanted, const std::vector<const Pla
 
 std::int64_t plan_greedily(std::vector<PlannedBuffer>& buffers) {
   std::vector<std::size_t> order;
-  for (std::size_t i = buffers.size(); i > 0; --i) order.push_back(i - 1);
-  std::stable_sort(order.begin(), order.end(),
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].placed) order.push_back(i);
+  }
+  const auto chosen = static_cast<std::ptrdiff_t>(order.size());
+  for (std::size_t i = buffers.size(); i > 0; --i) {
+    if (!buffers[i - 1].placed) order.push_back(i - 1);
+  }
+  std::stable_sort(order.begin() + chosen, order.end(),
                    [&](std::size_t a, std::size_t b) { return buffers[a].bytes > buffers[b].bytes; });
   std::vector<const PlannedBuffer*> placed;
   std::int64_t end = 0;
   for (const std::size_t i : order) {
     PlannedBuffer& buffer = buffers[i];
-    buffer.offset = lowest_gap(buffer, placed);
+    buffer.offset = buffer.placed ? *buffer.placed : lowest_gap(buffer, placed);
     end = std::max(end, buffer.offset + buffer.bytes);
     const auto behind =
         std::upper_bound(placed.begin(), placed.end(), buffer.offset,

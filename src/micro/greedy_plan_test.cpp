@@ -22,6 +22,15 @@ TEST(GreedyPlan, OfEqualSizesTheLastIsFirst) {
   EXPECT_EQ(buffers[0].offset, 16);
 }
 
+TEST(GreedyPlan, WhatTheFilePlacesStandsThereAndTheRestFillsGaps) {
+  std::vector<PlannedBuffer> buffers = {{16, 0, 2, 0}, {32, 0, 1, 0, 64}, {16, 1, 2, 0, 0}, {64, 1, 1, 0}};
+  EXPECT_EQ(plan_greedily(buffers), 160);
+  EXPECT_EQ(buffers[1].offset, 64);
+  EXPECT_EQ(buffers[2].offset, 0);
+  EXPECT_EQ(buffers[3].offset, 96);  // the gap of 48 bytes below 64 is too small
+  EXPECT_EQ(buffers[0].offset, 16);
+}
+
 TEST(GreedyPlan, NoTwoThatLiveTogetherOverlap) {
   std::vector<PlannedBuffer> buffers;
   std::uint32_t state = 1;

@@ -20,6 +20,7 @@ class OpView {
   // Null for an operand that is absent.
   const ir::Tensor* input(std::size_t i) const { return tensor(op_.inputs, i); }
   const ir::Tensor* output(std::size_t i) const { return tensor(op_.outputs, i); }
+  const ir::Tensor* intermediate(std::size_t i) const { return tensor(op_.intermediates, i); }
   bool has_constant_input(std::size_t i) const {
     const ir::Tensor* operand = input(i);
     return operand != nullptr && ir::is_constant(model_, *operand);

@@ -173,10 +173,25 @@ void softmax_memory(const OpView& view, Build, OperatorMemory& memory) {
   memory.at_prepare.push_back(kTable);
 }
 
-void lstm_memory(const OpView& view, Build, OperatorMemory& memory) {
+// Coral's release keeps, for 8-bit numbers, zero points times weights of four gates from input and state.
+void coral_lstm_memory(const OpView& view, std::int64_t cells, OperatorMemory& memory) {
+  constexpr std::int64_t kGates = 4, kInt16 = 2;
+  if (view.type() != DataType::kInt8) {
+    memory.scratch.push_back(kGates * cells * kInt);
+    return;
+  }
+  for (std::size_t i = 1; i <= 2 * kGates; ++i) {
+    if (view.input(i) != nullptr) memory.at_prepare.push_back(dimension(*view.input(i), 0) * kInt);
+  }
+  for (int i = 0; i < kGates; ++i) memory.scratch.push_back(cells * kInt16);
+  memory.scratch.push_back(cells);
+}
+
+void lstm_memory(const OpView& view, Build build, OperatorMemory& memory) {
   const Tensor* state = view.input(18);
   const Tensor* cell = view.input(19);
   if (state == nullptr || cell == nullptr) return;
+  if (build == Build::kCoral) return coral_lstm_memory(view, elements_of(*cell), memory);
   const std::int64_t bytes = elements_of(*state) * std::max(ir::bits_per_element(cell->type) / 8, 1);
   for (int i = 0; i < 4; ++i) memory.scratch.push_back(bytes);
 }
@@ -288,8 +303,9 @@ std::optional<OperatorMemory> operator_memory(const OpView& view, Build build) {
   const auto* sizes =
       std::find_if(std::begin(kSizes), std::end(kSizes), [&](const Sizes& row) { return row.op == op; });
   if (sizes == std::end(kSizes)) return std::nullopt;
-  // In Coral's release these are other kernels, whose buffers nobody has written down.
-  if (build == Build::kCoral && (op == "UNIDIRECTIONAL_SEQUENCE_LSTM" || op == "SVDF")) return std::nullopt;
+  // The hybrid LSTM of Coral's release keeps a dozen buffers more, which nobody has compared.
+  const bool is_hybrid = view.input(1) != nullptr && view.input(1)->type != view.type();
+  if (build == Build::kCoral && op == "UNIDIRECTIONAL_SEQUENCE_LSTM" && is_hybrid) return std::nullopt;
   OperatorMemory memory;
   memory.parameters = sizes->parameters[static_cast<std::size_t>(build)];
   memory.has_pointers = op == "FULLY_CONNECTED" || op == "VAR_HANDLE";

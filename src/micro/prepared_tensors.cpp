@@ -31,19 +31,18 @@ std::string_view looks_of(const OpView& view, Build build) {
 
 std::vector<const ir::Tensor*> prepared_tensors(const OpView& view, Build build) {
   std::vector<const ir::Tensor*> tensors;
-  const auto look = [&](bool is_input, std::size_t i) {
-    const ir::Tensor* tensor = is_input ? view.input(i) : view.output(i);
+  const auto look = [&](char list, std::size_t i) {
+    const ir::Tensor* tensor = list == 'i' ? view.input(i) : list == 'o' ? view.output(i) : view.intermediate(i);
     if (tensor != nullptr) tensors.push_back(tensor);
   };
   const std::string_view looks = looks_of(view, build);
   for (std::size_t at = 0; at + 1 < looks.size(); at += 3) {  // "i0 o0": two letters and a space each
-    const bool is_input = looks[at] == 'i';
-    const std::size_t count = is_input ? view.op().inputs.size() : view.op().outputs.size();
-    if (looks[at + 1] != '*') {
-      look(is_input, static_cast<std::size_t>(looks[at + 1] - '0'));
+    const std::size_t count = looks[at] == 'i' ? view.op().inputs.size() : view.op().outputs.size();
+    if (const char which = looks[at + 1]; which != '*') {
+      look(looks[at], static_cast<std::size_t>(which <= '9' ? which - '0' : which - 'a' + 10));
       continue;
     }
-    for (std::size_t i = 0; i < count; ++i) look(is_input, i);
+    for (std::size_t i = 0; i < count; ++i) look(looks[at], i);
   }
   return tensors;
 }

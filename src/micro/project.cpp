@@ -2,6 +2,8 @@
 #include "micro/project.h"
 
 #include <cctype>
+#include <iterator>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,25 +27,47 @@ extern const size_t kModelDataSize;
 )";
 
 // The SDK's linker script puts ordinary constants into 256 KiB of fast memory; a model goes to SDRAM.
-std::string data_source(const Bytes& file, Target target) {
+void append_numbers(std::span<const std::uint8_t> bytes, std::string& text) {
   constexpr std::size_t kPerLine = 20;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    text += i % kPerLine == 0 ? "\n    " : " ";
+    fmt::format_to(std::back_inserter(text), "{},", bytes[i]);
+  }
+}
+
+std::string data_source(const Bytes& file, Target target) {
   std::string text = "// Made by `reef export micro`: the model's bytes.\n#include \"model_data.h\"\n\n";
   text += target == Target::kMicro ? "__attribute__((section(\".sdram_data\"))) " : "";
   text += "alignas(16) const uint8_t kModelData[] = {";
-  for (std::size_t i = 0; i < file.size(); ++i) {
-    text += i % kPerLine == 0 ? "\n    " : " ";
-    fmt::format_to(std::back_inserter(text), "{},", file.data()[i]);
-  }
+  append_numbers({file.data(), file.size()}, text);
   return text + fmt::format("\n}};\nconst size_t kModelDataSize = {};\n", file.size());
 }
 
-std::string cmake_lines(const ProjectOptions& options, Target target) {
+constexpr std::string_view kSampleHeader = R"(// Made by `reef export micro`: a picture for the program to look at.
+#pragma once
+
+#include <cstdint>
+
+extern const uint8_t kSample[];
+)";
+
+std::string sample_source(const ProgramPicture& picture, const std::vector<std::uint8_t>& sample) {
+  std::string text = fmt::format(
+      "// Made by `reef export micro`: {} rows of {} pixels, {}.\n#include \"sample.h\"\n\nconst uint8_t kSample[{}] = "
+      "{{",
+      picture.input.height, picture.input.width, picture.channels == 1 ? "brightness" : "RGB",
+      picture.input.height * picture.input.width * picture.channels);
+  append_numbers(sample, text);
+  return text + (sample.empty() ? "};\n" : "\n};\n");
+}
+
+std::string cmake_lines(const ProjectOptions& options, Target target, bool has_sample) {
   if (target == Target::kTflm) {
     return fmt::format(
         "# Made by `reef export micro`. TFLM_LIBRARY: a target with TFLite Micro's library and include folders.\n"
-        "add_executable({0} main.cc model_data.cc)\n"
+        "add_executable({0} main.cc model_data.cc{1})\n"
         "target_link_libraries({0} ${{TFLM_LIBRARY}})\n",
-        options.name);
+        options.name, has_sample ? " sample.cc" : "");
   }
   const std::string_view sources = options.embeds_model ? "main.cc\n    model_data.cc" : "main.cc";
   const std::string data =
@@ -58,7 +82,7 @@ std::string cmake_lines(const ProjectOptions& options, Target target) {
       sources, data);
 }
 
-std::string read_me(const Assessment& assessment, const ProjectOptions& options) {
+std::string read_me(const Assessment& assessment, const ProjectOptions& options, bool has_sample) {
   std::string text =
       fmt::format("# {}\n\nMade by `reef export micro` for {}.\n\n", options.name, target_name(assessment.target));
   text += fmt::format(
@@ -67,6 +91,7 @@ std::string read_me(const Assessment& assessment, const ProjectOptions& options)
       "| `model_data.cc`, `model_data.h` | the same as a C array |\n"
       "| `CMakeLists.txt` | lines for the build |\n",
       options.name);
+  if (has_sample) text += "| `sample.cc`, `sample.h` | a picture for the program to look at |\n";
   if (!options.labels.empty()) text += "| `labels.txt` | names of classes |\n";
   text +=
       fmt::format("\nTensor arena: {} bytes (predicted). Operators: {}.\n", assessment.arena_bytes().value_or(0), [&] {
@@ -96,15 +121,21 @@ Result<std::vector<ProjectFile>> project_files(const ir::Model& model, const Byt
                                                const ProjectOptions& options) {
   REEF_REQUIRE(assessment.is_accepted(), "the model does not run there: {}", assessment.refusals.front().reason);
   REEF_ASSIGN_OR_RETURN(const std::string main, project_main(model, assessment, options));
+  const std::optional<ProgramPicture> picture = picture_of_program(model, options.preprocess);
+  const bool has_sample = assessment.target == Target::kTflm && picture.has_value();
   std::vector<ProjectFile> files;
   files.push_back({"main.cc", text_bytes(main)});
   files.push_back({options.name + ".tflite", file});
   files.push_back({"model_data.h", text_bytes(kDataHeader)});
   files.push_back({"model_data.cc", text_bytes(data_source(file, assessment.target))});
-  files.push_back({"CMakeLists.txt", text_bytes(cmake_lines(options, assessment.target))});
+  files.push_back({"CMakeLists.txt", text_bytes(cmake_lines(options, assessment.target, has_sample))});
+  if (has_sample) {
+    files.push_back({"sample.h", text_bytes(kSampleHeader)});
+    files.push_back({"sample.cc", text_bytes(sample_source(*picture, options.sample))});
+  }
   if (!options.labels.empty())
     files.push_back({"labels.txt", text_bytes(fmt::format("{}\n", fmt::join(options.labels, "\n")))});
-  files.push_back({"README.md", text_bytes(read_me(assessment, options))});
+  files.push_back({"README.md", text_bytes(read_me(assessment, options, has_sample))});
   return files;
 }
 

@@ -52,10 +52,13 @@ std::string_view c_type(ir::DataType type) {
 
 // ---- Preprocessing ----
 
+data::InputSpec spec_of(const ir::Tensor& input) {
+  return {0, input.name, input.type, input.shape, input.quantization};
+}
+
 // The stored number for a pixel: a table of 256 for each channel, so that the board computes nothing.
-std::string pixel_tables(const ir::Tensor& input, const ProjectOptions& options) {
-  const int channels = input.shape.rank() == 4 ? input.shape.last() : 1;
-  const data::InputSpec spec{0, input.name, input.type, input.shape, input.quantization};
+std::string pixel_tables(const ir::Tensor& input, int channels, const ProjectOptions& options) {
+  const data::InputSpec spec = spec_of(input);
   const bool is_signed = input.type == ir::DataType::kInt8;
   std::string text = fmt::format(
       "// Of each channel: what the model wants for a pixel of 0 to 255 ({}).\nconstexpr {} kPixelCodes[{}][256] = "
@@ -76,9 +79,24 @@ std::string pixel_tables(const ir::Tensor& input, const ProjectOptions& options)
   return text + "};\n";
 }
 
-bool is_picture(const ir::Tensor& input) {
-  return input.shape.rank() == 4 && input.shape[0] == 1 && ir::is_integer_8(input.type) &&
-         (input.shape.last() == 3 || input.shape.last() == 1);
+// What the program's text says of its picture.
+std::vector<std::pair<std::string, std::string>> picture_values(const std::optional<ProgramPicture>& picture,
+                                                                const ProjectOptions& options) {
+  if (!picture) return {};
+  const bool is_grey = picture->channels == 1;
+  const bool keeps_ratio = options.preprocess.fit == data::Fit::kLetterbox;
+  return {{"HEIGHT", fmt::format("{}", picture->input.height)},
+          {"WIDTH", fmt::format("{}", picture->input.width)},
+          {"CHANNELS", fmt::format("{}", picture->input.channels)},
+          {"PICTURE_CHANNELS", fmt::format("{}", picture->channels)},
+          {"COLOURS", is_grey ? "one byte of brightness each" : "red, green and blue of each pixel"},
+          {"PLACE", picture->input.channels_first ? "c * kHeight * kWidth + i" : "i * kChannels + c"},
+          {"SOURCE", is_grey                                             ? "i"
+                     : options.preprocess.colours == data::Colours::kBgr ? "3 * i + 2 - c"
+                                                                         : "3 * i + c"},
+          {"FORMAT", is_grey ? "kY8" : "kRgb"},
+          {"PRESERVE", keeps_ratio ? "true" : "false"},
+          {"SAMPLE", options.sample.empty() ? "a black one" : "the one that was exported"}};
 }
 
 // ---- Results ----
@@ -197,6 +215,17 @@ std::string model_code(const ProjectOptions& options) {
 
 }  // namespace
 
+std::optional<ProgramPicture> picture_of_program(const ir::Model& model, const data::Preprocess& preprocess) {
+  const ir::Subgraph& graph = model.subgraphs[0];
+  if (graph.inputs.size() != 1) return std::nullopt;
+  const ir::Tensor& input = tensor_of(model, graph.inputs[0]);
+  if (input.shape.rank() != 4 || !ir::is_integer_8(input.type)) return std::nullopt;
+  const auto layout = data::picture_layout(spec_of(input), preprocess.layout);
+  if (!layout.ok() || (layout->channels != 1 && layout->channels != 3)) return std::nullopt;
+  const bool is_grey = layout->channels == 1 || preprocess.colours == data::Colours::kGrey;
+  return ProgramPicture{*layout, is_grey ? 1 : 3};
+}
+
 Task task_of(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
   for (const ir::Operator& op : graph.operators) {
@@ -220,35 +249,33 @@ Result<std::string> project_main(const ir::Model& model, const Assessment& asses
   REEF_REQUIRE(!model.subgraphs[0].inputs.empty(), "the model has no input");
   const bool is_coral = assessment.target == Target::kMicro;
   const ir::Tensor& input = tensor_of(model, model.subgraphs[0].inputs[0]);
-  const bool has_camera = is_coral && is_picture(input) && model.subgraphs[0].inputs.size() == 1;
-  const std::string pixels = is_picture(input) ? pixel_tables(input, options) : "";
-  const std::vector<std::pair<std::string, std::string>> values = {
+  const std::optional<ProgramPicture> picture = picture_of_program(model, options.preprocess);
+  const bool has_camera = is_coral && picture.has_value();
+  std::vector<std::pair<std::string, std::string>> values = {
       {"INCLUDES", std::string(is_coral ? kCoralIncludes : kTflmIncludes)},
       {"MODEL_HEADER", options.embeds_model ? "#include \"model_data.h\"\n" : ""},
       {"SDK_HEADERS", sdk_headers(model, has_camera)},
+      {"SAMPLE_HEADER", picture ? "#include \"sample.h\"\n" : ""},
       {"INCLUDE", "#include"},
       {"FILE", fmt::format("{}.tflite", options.name)},
       {"ARENA", fmt::format("{}", *arena)},
       {"ARENA_ROUND", fmt::format("{}", (*arena + kArenaStep - 1) / kArenaStep * kArenaStep)},
       {"ARENA_DEFINITION", is_coral ? "STATIC_TENSOR_ARENA_IN_SDRAM(tensor_arena, kTensorArenaSize);"
                                     : "alignas(16) uint8_t tensor_arena[kTensorArenaSize];"},
-      {"PIXELS", pixels},
+      {"PIXELS", picture ? pixel_tables(input, picture->input.channels, options) + std::string(kFillPicture) : ""},
       {"RESULTS", results_code(model, task_of(model), options.labels)},
       {"MODEL", model_code(options)},
       {"INTERPRETER", interpreter_code(model, is_coral)},
       {"LOOP", std::string(has_camera ? kCameraLoop : kOtherLoop)},
       {"STORED", stored_inputs_code(model)},
-      {"PICTURE", pixels.empty() ? "" : "// A picture: input[i] = kPixelCodes[channel][pixel], channels last.\n"},
-      {"HEIGHT", fmt::format("{}", has_camera ? input.shape[1] : 0)},
-      {"WIDTH", fmt::format("{}", has_camera ? input.shape[2] : 0)},
-      {"CHANNELS", fmt::format("{}", has_camera ? input.shape[3] : 1)},
-      {"FORMAT", has_camera && input.shape[3] == 1 ? "kY8" : "kRgb"},
       {"CTYPE", std::string(c_type(input.type))},
       {"MEMBER", input.type == ir::DataType::kInt8 ? "int8" : "uint8"},
   };
+  const auto of_picture = picture_values(picture, options);
+  values.insert(values.end(), of_picture.begin(), of_picture.end());
   std::string text(kHead);
   text += resolver_code(assessment);
-  if (!has_camera) text += kFill;
+  if (!has_camera) text += picture ? kFillSample : kFill;
   text += is_coral ? kCoralRun : kTflmRun;
   return filled(text, values);
 }

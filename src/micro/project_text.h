@@ -120,8 +120,21 @@ extern "C" void app_main(void* param) {
 }
 )";
 
+inline constexpr std::string_view kFillPicture = R"(
+constexpr int kHeight = @HEIGHT@, kWidth = @WIDTH@, kChannels = @CHANNELS@;
+constexpr int kPictureBytes = kHeight * kWidth * @PICTURE_CHANNELS@;
+
+// Brings a picture (rows from the top, @COLOURS@) into the input.
+void FillPicture(tflite::MicroInterpreter& interpreter, const uint8_t* picture) {
+  @CTYPE@* input = interpreter.input(0)->data.@MEMBER@;
+  for (int i = 0; i < kHeight * kWidth; ++i) {
+    for (int c = 0; c < kChannels; ++c) input[@PLACE@] = kPixelCodes[c][picture[@SOURCE@]];
+  }
+}
+)";
+
 inline constexpr std::string_view kCameraLoop = R"(
-  static uint8_t picture[@HEIGHT@ * @WIDTH@ * @CHANNELS@];
+  static uint8_t picture[kPictureBytes];
   auto* camera = coralmicro::CameraTask::GetSingleton();
   camera->SetPower(true);
   camera->Enable(coralmicro::CameraMode::kStreaming);
@@ -129,13 +142,12 @@ inline constexpr std::string_view kCameraLoop = R"(
     const coralmicro::CameraFrameFormat format{coralmicro::CameraFormat::@FORMAT@,
                                                coralmicro::CameraFilterMethod::kBilinear,
                                                coralmicro::CameraRotation::k0,
-                                               @WIDTH@,
-                                               @HEIGHT@,
-                                               /*preserve_ratio=*/false,
+                                               kWidth,
+                                               kHeight,
+                                               /*preserve_ratio=*/@PRESERVE@,
                                                picture};
     if (!camera->GetFrame({format})) continue;
-    @CTYPE@* input = interpreter.input(0)->data.@MEMBER@;
-    for (size_t i = 0; i < sizeof picture; ++i) input[i] = kPixelCodes[i % @CHANNELS@][picture[i]];
+    FillPicture(interpreter, picture);
     if (interpreter.Invoke() != kTfLiteOk) {
       printf("Invoke() failed\r\n");
       return;
@@ -157,7 +169,7 @@ inline constexpr std::string_view kOtherLoop = R"(
 
 inline constexpr std::string_view kFill = R"(
 // To be written: brings the next sample into the inputs; false ends the program.
-@PICTURE@bool FillInput(tflite::MicroInterpreter& interpreter) {
+bool FillInput(tflite::MicroInterpreter& interpreter) {
   static bool is_done = false;
   if (is_done) return false;
   is_done = true;
@@ -165,6 +177,23 @@ inline constexpr std::string_view kFill = R"(
 @STORED@    TfLiteTensor* input = interpreter.input(i);
     for (size_t k = 0; k < input->bytes; ++k) input->data.raw[k] = 0;
   }
+  return true;
+}
+)";
+
+inline constexpr std::string_view kFillSample = R"(
+// To be replaced by what a camera gives: the next picture; nullptr ends the program. sample.cc has @SAMPLE@.
+const uint8_t* NextPicture() {
+  static bool is_done = false;
+  if (is_done) return nullptr;
+  is_done = true;
+  return kSample;
+}
+
+bool FillInput(tflite::MicroInterpreter& interpreter) {
+  const uint8_t* picture = NextPicture();
+  if (picture == nullptr) return false;
+  FillPicture(interpreter, picture);
   return true;
 }
 )";
@@ -210,7 +239,7 @@ inline constexpr std::string_view kTflmIncludes = R"(@INCLUDE@ <cstdint>
 @INCLUDE@ <cstdio>
 
 @INCLUDE@ "model_data.h"
-@INCLUDE@ "tensorflow/lite/micro/micro_interpreter.h"
+@SAMPLE_HEADER@@INCLUDE@ "tensorflow/lite/micro/micro_interpreter.h"
 @INCLUDE@ "tensorflow/lite/micro/micro_log.h"
 @INCLUDE@ "tensorflow/lite/micro/micro_mutable_op_resolver.h"
 @INCLUDE@ "tensorflow/lite/micro/micro_resource_variable.h"

@@ -77,7 +77,8 @@ std::string micro_text(std::string_view file, const ir::Model& model, const micr
   text += arena_line("TFLite Micro, 32-bit board", assessment.arena_32);
   text += arena_line("TFLite Micro, 64-bit PC", assessment.arena_64);
   if (!assessment.memory.empty()) text += "The board's memory:\n" + memory_lines(assessment);
-  text += fmt::format("Operators on a Cortex-M7 at 800 MHz: about {} per inference (estimated, order of magnitude).\n",
+  text += fmt::format("Operators on a Cortex-M7 at 800 MHz with {}: about {} per inference (estimated).\n",
+                      assessment.target == micro::Target::kMicro ? "CMSIS-NN" : "reference kernels",
                       time_text(assessment.cpu_us));
   for (const std::string& note : assessment.notes) text += fmt::format("Note: {}\n", note);
   return printable_text(text);

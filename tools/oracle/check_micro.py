@@ -9,10 +9,12 @@ For every model that is accepted, TFLite Micro (the package `tflite-micro`) must
 that size must be at most 10 % above the smallest one; and it must compute the bits that `reef run` computes, where results
 are integers (floats: within 1e-5): of the whole model, or operator by operator with TFLite Micro's own operands, each as in
 the release of TFLite that `check` names for it. Kernels that `check` says to round in a way of their own are exempt; how far
-they are is shown. A model that is refused must be refused by TFLite Micro, too, or give other numbers.
+they are is shown. A model that is refused must be refused by TFLite Micro, too, or give other numbers, and for that reason: the
+operator that it names as missing or failing, or whose numbers are others, must be one that `check` refuses.
 
 --cpu-parts takes compiled models and checks what the CPU runs of them, before and behind their Edge TPU operators.
---random makes models by random_micro_layers.py; those that `reef run` does not take are not counted.
+--random makes models by random_micro_layers.py, --graphs by random_micro_graphs.py; those that `reef run` does not take are not
+counted.
 --program runs models in a build with 32-bit pointers, as make_micro_ops.py describes; the prediction for such boards is
 then checked as well. --coral does the same with the release in Coral's SDK: there the model stands beside an Edge TPU
 operator that does nothing, so that `check --target micro` judges the rest of it.
@@ -37,6 +39,7 @@ import make_micro_ops as asked  # noqa: E402
 import record  # noqa: E402
 from micro_models import EDGE_TPU, beside_edge_tpu, cpu_part, decoded, has_data, indices, with_all_results, with_operators  # noqa: E402
 from onemodel import schema  # noqa: E402
+from random_micro_graphs import random_graph  # noqa: E402
 from random_micro_layers import random_model  # noqa: E402
 
 LARGEST_EXCESS = 1.10
@@ -78,7 +81,7 @@ def runs(model, inputs, arena):
         interpreter.invoke()
         return {"outputs": [np.array(interpreter.get_output(i)) for i in range(len(record.output_types(model)))]}
     result, said = asked.narrated(attempt)
-    return result.get("outputs"), asked.first_words(said) or result.get("message", "")
+    return result.get("outputs"), said or result.get("message", "")
 
 
 def stored_input(model, index):
@@ -152,7 +155,7 @@ class Behind:
         done = subprocess.run([*self.command, str(path), "--run", str(folder / "all.bin"), str(folder / "all.out")],
                               capture_output=True, text=True, errors="replace", check=False)
         if "RC 0" not in done.stdout:
-            return None, asked.first_words(done.stderr) or "it died"
+            return None, done.stderr or "it died"
         given, outputs = (folder / "all.out").read_bytes(), []
         graph = schema.ModelT.InitFromPackedBuf(model).subgraphs[0]
         for index, name in zip(graph.outputs, record.output_types(model)):
@@ -170,36 +173,73 @@ def as_a_whole(args, model, inputs, outputs, folder):
     return next((r for r in RELEASES if same(decoded(model, reef_outputs(args.reef, model, inputs, folder, r)), theirs)), None)
 
 
-def by_operator(args, model, inputs, rounding, folder):
-    """(words, whether each operator computes as `check` says) with the operands that TFLite Micro gives it."""
-    told = {r["op"]: r["as"] for r in rounding}
+def operator_results(args, model, inputs, release_of, folder):
+    """(number, Reef's results, TFLite Micro's) of each operator, with the operands that TFLite Micro gives it."""
     whole, results = with_all_results(model)
     outputs, said = runs(whole, inputs, PLENTY)
     if outputs is None:
-        return f"its tensors cannot be seen: {said}", False
+        raise RuntimeError(f"its tensors cannot be seen: {asked.first_words(said)}")
     graph = schema.ModelT.InitFromPackedBuf(model).subgraphs[0]
     known = dict(zip(indices(graph.inputs), inputs)) | dict(zip(results, outputs))
-    seen, farthest = collections.Counter(), 0
     for i, op in enumerate(graph.operators):
         part = with_operators(model, [i], keep_outputs=False)
         if part is None:
             continue
         operands = [known[t] for t in indices(schema.ModelT.InitFromPackedBuf(part).subgraphs[0].inputs)]
-        theirs = [known[t] for t in indices(op.outputs)]
-        wanted = told.get(i, "current")
-        ours = reef_outputs(args.reef, part, operands, folder, "current" if wanted == "own" else wanted)
-        if wanted == "own":
-            farthest = max([farthest] + [int(np.abs(a.astype(int) - b.reshape(-1).astype(int)).max()) for a, b in zip(ours, theirs)])
-        elif not same(ours, theirs):
-            return f"OTHER NUMBERS from operator {i}", False
-        seen[wanted] += 1
+        yield i, reef_outputs(args.reef, part, operands, folder, release_of(i)), [known[t] for t in indices(op.outputs)]
+
+
+def by_operator(args, model, inputs, rounding, folder):
+    """(words, whether each operator computes as `check` says)."""
+    told = {r["op"]: r["as"] for r in rounding}
+    seen, farthest = collections.Counter(), 0
+    release_of = lambda i: told.get(i, "current").replace("own", "current")
+    try:
+        for i, ours, theirs in operator_results(args, model, inputs, release_of, folder):
+            wanted = told.get(i, "current")
+            if wanted == "own":
+                farthest = max([farthest] + [int(np.abs(a.astype(int) - b.reshape(-1).astype(int)).max()) for a, b in zip(ours, theirs)])
+            elif not same(ours, theirs):
+                return f"OTHER NUMBERS from operator {i}", False
+            seen[wanted] += 1
+    except RuntimeError as error:
+        return str(error), False
     words = ", ".join(f"{count} as {'in a way of its own' if name == 'own' else 'TFLite ' + name}" for name, count in sorted(seen.items()))
     return f"operator by operator: {words}" + (f" (at most {farthest} steps away)" if "own" in seen else ""), True
 
 
 # ---- Verdicts ----
 
-def refused(args, found, model, folder, run):
+FAILED = re.compile(r"Node (\S+) \(number (\d+)\S*\) failed to (?:prepare|invoke)")
+MISSING = re.compile(r"Didn't find op for builtin opcode '(\w+)'|Failed to get registration from op code (\w+)")
+
+
+def names_reason(found, said):
+    """Whether what the runtime said is about something that `check` refuses; None where it names no operator."""
+    refusals = found["refusals"]
+    failed, missing = FAILED.search(said), MISSING.search(said)
+    if missing:
+        name = next(g for g in missing.groups() if g)
+        absent = [r["place"] for r in refusals if r["rule"] == "operator"]
+        return any(name in place or name == "CUSTOM" for place in absent)
+    if failed:
+        return any(r["op"] < 0 or (r["op"] == int(failed.group(2)) and failed.group(1) in r["place"]) for r in refusals)
+    return None
+
+
+def differing(args, model, inputs, found, folder):
+    """Whether an operator that `check` refuses computes something else; None where single operators cannot be run."""
+    rejected = {r["op"] for r in found["refusals"]}
+    if rejected <= {-1} or len(schema.ModelT.InitFromPackedBuf(model).subgraphs) > 1:
+        return None
+    try:
+        return any(i in rejected and not same(ours, theirs)
+                   for i, ours, theirs in operator_results(args, model, inputs, lambda i: "current", folder))
+    except (RuntimeError, KeyError, ValueError):
+        return None
+
+
+def refused(args, found, model, folder, run, can_look_inside):
     """What a refusal is worth. Numbers may be the same by chance: several inputs are tried."""
     reason = found["refusals"][0]
     words = f"[{reason['rule']}] {reason['reason'][:110]}"
@@ -209,13 +249,15 @@ def refused(args, found, model, folder, run):
         inputs = random_inputs(model, draw)
         outputs, said = run(inputs)
         if outputs is None:
-            return "both refuse", f"{words} | {said[:90]}"
+            agrees = names_reason(found, said)
+            return ("refused for another reason" if agrees is False else "both refuse"), f"{words} | {asked.first_words(said)[:90]}"
         try:
             equal = as_a_whole(args, model, inputs, outputs[:len(record.output_types(model))], folder)
         except RuntimeError as error:
             return "no model", str(error)
         if not equal:
-            return "both refuse", f"{words} | runs, other numbers"
+            agrees = differing(args, model, inputs, found, folder) if can_look_inside else None
+            return ("refused for another reason" if agrees is False else "both refuse"), f"{words} | runs, other numbers"
     return "refused needlessly", f"{words} | runs, the same numbers"
 
 
@@ -235,15 +277,15 @@ def judge(args, path, model, folder):
     except (KeyError, ValueError) as error:
         return ("accepted wrongly" if found["accepted"] else "both refuse"), f"no inputs can be made: {error}"
     if not found["accepted"]:
-        return refused(args, found, model, folder, lambda values: runs(model, values, PLENTY))
+        return refused(args, found, model, folder, lambda values: runs(model, values, PLENTY), True)
     size = found["arena"]["tflm_64"]
     predicted = size["bytes"] if size else PLENTY  # nothing is promised for kernels whose memory is not known
     outputs, said = runs(model, inputs, predicted)
     if outputs is None:
         if not runs_in_reef(args, model, inputs, folder):
-            return "no model", f"neither runs with these inputs: {said[:90]}"
-        return "accepted wrongly", f"does not run in {predicted} bytes (smallest {asked.smallest_arena(model)}): {said[:120]}"
-    words, holds = fits("arena", predicted, asked.smallest_arena(model)) if size else ("no arena predicted", True)
+            return "no model", f"neither runs with these inputs: {asked.first_words(said)[:90]}"
+        return "accepted wrongly", f"does not run in {predicted} bytes (smallest {asked.smallest_arena(model)}): {asked.first_words(said)[:120]}"
+    words, holds = fits("arena", predicted, asked.smallest_arena(model, predicted)) if size else ("no arena predicted", True)
     if size and args.program:
         more, holds_32 = fits(", 32 bits", found["arena"]["tflm_32"]["bytes"], Behind(args.program).smallest(path)[0])
         words, holds = words + more, holds and holds_32
@@ -269,12 +311,12 @@ def judge_coral(args, model, folder):
     inputs, program = random_inputs(wrapped), Behind(args.coral)
     count = len(record.output_types(model))
     if not found["accepted"]:
-        return refused(args, found, model, folder, lambda values: program.run(path, wrapped, [*values, inputs[-1]], folder))
+        return refused(args, found, model, folder, lambda values: program.run(path, wrapped, [*values, inputs[-1]], folder), False)
     outputs, said = program.run(path, wrapped, inputs, folder)
     if outputs is None:
         if not runs_in_reef(args, model, inputs[:-1], folder):
-            return "no model", f"neither runs with these inputs: {said[:90]}"
-        return "accepted wrongly", said[:120]
+            return "no model", f"neither runs with these inputs: {asked.first_words(said)[:90]}"
+        return "accepted wrongly", asked.first_words(said)[:120]
     size = found["arena"]["coral"]
     words, holds = fits("arena", size["bytes"], program.smallest(path)[0]) if size else ("no arena predicted", True)
     if not holds:
@@ -293,6 +335,9 @@ def subjects(args):
     for number in range(args.first, args.first + args.random):
         model, kind = random_model(number)
         yield f"{number} {kind}", model
+    for number in range(args.first, args.first + args.graphs):
+        model, kind = random_graph(number)
+        yield f"graph {number} {kind}", model
     for path in map(pathlib.Path, args.models):
         for file in sorted(path.rglob("*.tflite")) if path.is_dir() else [path]:
             model = file.read_bytes()
@@ -324,6 +369,7 @@ def main():
     parser.add_argument("models", nargs="*")
     parser.add_argument("--cpu-parts", action="store_true")
     parser.add_argument("--random", type=int, default=0, metavar="COUNT")
+    parser.add_argument("--graphs", type=int, default=0, metavar="COUNT")
     parser.add_argument("--first", type=int, default=0, metavar="NUMBER", help="of the random models")
     parser.add_argument("--program", help="a build of TFLite Micro with 32-bit pointers")
     parser.add_argument("--coral", help="a build of the release in Coral's SDK")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models made of models: parts of one, one beside an Edge TPU operator, and what Coral's decoder of poses writes."""
+"""Models made of models: parts of one, one beside an Edge TPU operator, and what decoders of poses and boxes write."""
 
 import flatbuffers
 import numpy as np
@@ -77,18 +77,21 @@ def beside_edge_tpu(model):
     return packed(table)
 
 
+COUNTED = (b"PosenetDecoderOp", b"TFLite_Detection_PostProcess")  # result 3 says how many of the others there are
+
+
 def decoded(model, outputs):
-    """Of Coral's decoder of poses only what it writes: behind the last person stands what was in memory before."""
+    """Of decoders only what they write: behind the last person or box stands what was in memory before."""
     table = schema.ModelT.InitFromPackedBuf(model)
     graph, outputs = table.subgraphs[0], list(outputs)
     places = {t: i for i, t in enumerate(indices(graph.outputs))}
     for op in graph.operators:
         made = [places.get(t) for t in indices(op.outputs)]
-        if table.operatorCodes[op.opcodeIndex].customCode != b"PosenetDecoderOp" or None in made:
+        if table.operatorCodes[op.opcodeIndex].customCode not in COUNTED or None in made:
             continue
-        people = int(outputs[made[3]].reshape(-1)[0])
+        count = int(outputs[made[3]].reshape(-1)[0])
         for place in (p for i, p in enumerate(made) if i != 3):
             shape = indices(graph.tensors[graph.outputs[place]].shape)
             if len(shape) > 1:
-                outputs[place] = outputs[place].reshape(-1)[:people * int(np.prod(shape[2:]))]
+                outputs[place] = outputs[place].reshape(-1)[:count * int(np.prod(shape[2:]))]
     return outputs

@@ -32,6 +32,7 @@ Usage
   subgraphs   g = m.subgraph("body"): same methods as the model (which stands for subgraph 0); g.index for
               m.op("WHILE", ..., cond_subgraph_index=g.index, body_subgraph_index=h.index).
   signatures  m.signature("serving_default", {"x": x}, {"y": y})
+  metadata    m.metadata("name", bytes)
 
 Deterministic data for cases: `rng = seeded("some name")`, a numpy RandomState (its streams are frozen by numpy).
 """
@@ -275,6 +276,7 @@ class Model(Subgraph):
         self._buffers = [AlignedBuffer()]  # buffer 0 is empty by convention
         self._subgraphs = [self]
         self._signatures = []
+        self._metadata = []
         super().__init__(self, 0, name)
 
     def subgraph(self, name):
@@ -286,6 +288,9 @@ class Model(Subgraph):
         maps = lambda named: [schema.TensorMapT(name=n, tensorIndex=h.index) for n, h in named.items()]
         self._signatures.append(schema.SignatureDefT(inputs=maps(inputs), outputs=maps(outputs), signatureKey=key,
                                                      subgraphIndex=subgraph_index))
+
+    def metadata(self, name, raw):
+        self._metadata.append(schema.MetadataT(name=name, buffer=self._add_buffer(raw)))
 
     def _add_buffer(self, raw):
         self._buffers.append(AlignedBuffer(data=raw))
@@ -306,7 +311,8 @@ class Model(Subgraph):
 
     def _pack(self):
         model = schema.ModelT(version=3, operatorCodes=self._codes, subgraphs=[g.table for g in self._subgraphs],
-                              description="", buffers=self._buffers, signatureDefs=self._signatures or None)
+                              description="", buffers=self._buffers, signatureDefs=self._signatures or None,
+                              metadata=self._metadata or None)
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
         return bytes(builder.Output())

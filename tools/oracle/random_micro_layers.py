@@ -150,8 +150,9 @@ def sequence(draw):
     hidden = draw.model.variable(draw.name(), dtype, [batch, units], **state)
     cell = draw.model.variable(draw.name(), "float32" if dtype == "float32" else "int16", [batch, units],
                                **({} if dtype == "float32" else {"scale": 1 / 2048, "zero_point": 0}))
-    between = [] if dtype == "float32" else [draw.model.tensor(draw.name(), "int16", [], scale=1 / 4096, zero_point=0) for _ in range(4)] + \
-        [draw.model.tensor(draw.name(), "int8", [], **state)]
+    empty = [] if draw.chance(0.2) else [0]  # a scalar has one element
+    between = [] if dtype == "float32" else [draw.model.tensor(draw.name(), "int16", empty, scale=1 / 4096, zero_point=0) for _ in range(4)] + \
+        [draw.model.tensor(draw.name(), "int8", empty, **state)]
     gates = [matrix(depth) for _ in range(4)] + [matrix(units) for _ in range(4)]
     y = draw.output(dtype, [steps, batch, units] if major else [batch, steps, units], **state)
     draw.model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *gates, None, None, None, row(), row(), row(), row(), None, None, hidden, cell, None, None,
