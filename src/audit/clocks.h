@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -29,85 +28,58 @@ constexpr int tile_of(int agent) { return agent < kInfeedAgent ? agent / kAgents
 using Clock = std::uint32_t;  // steps of one agent; walks are bounded far below its range
 using Clocks = std::array<Clock, kAgents>;
 
-// What an agent knew at some moment, shared by all that it told before it learned more.
-class Snapshot {
- public:
-  Snapshot() = default;
-  explicit Snapshot(const Clocks& clocks) : body_(take_body()) {
-    body_->clocks = clocks;
-    body_->users = 1;
-  }
-  Snapshot(const Snapshot& other) : body_(other.body_) {
-    if (body_ != nullptr) ++body_->users;
-  }
-  Snapshot(Snapshot&& other) noexcept : body_(std::exchange(other.body_, nullptr)) {}
-  Snapshot& operator=(Snapshot other) noexcept {
-    std::swap(body_, other.body_);
-    return *this;
-  }
-  ~Snapshot() {
-    if (body_ != nullptr && --body_->users == 0) leave_body(std::unique_ptr<Body>(body_));
-  }
-  const Clocks* get() const { return body_ == nullptr ? nullptr : &body_->clocks; }
-  bool same_as(const Snapshot& other) const { return body_ == other.body_; }
-
- private:
-  struct Body {
-    Clocks clocks;
-    std::int64_t users = 0;
-  };
-  // Bodies are made and given up with every other signal. A walk stays on one thread.
-  static std::vector<std::unique_ptr<Body>>& spare_bodies() {
-    static thread_local std::vector<std::unique_ptr<Body>> spare;
-    return spare;
-  }
-  static constexpr std::size_t kMostSpare = 1024;
-  static void leave_body(std::unique_ptr<Body> body) {
-    if (spare_bodies().size() < kMostSpare) spare_bodies().push_back(std::move(body));
-  }
-  static Body* take_body() {
-    auto& spare = spare_bodies();
-    if (spare.empty()) return new Body;
-    Body* body = spare.back().release();
-    spare.pop_back();
-    return body;
-  }
-  Body* body_ = nullptr;
-};
-
 // A moment of an agent, as others learn of it. Clock 0: no moment at all.
 struct Stamp {
   int agent = 0;
   Clock clock = 0;
-  Snapshot knew;
+  std::uint32_t learned = 0;  // entries of its journal at that moment
+};
+
+// All that an agent has learned of others, in order, so that what it knew at any earlier moment need not be copied for
+// those who may learn of that moment: they read on from where they stopped reading. Its own steps are not in it.
+class Journal {
+ public:
+  struct Entry {
+    std::uint32_t agent = 0;
+    Clock clock = 0;
+  };
+  std::uint32_t size() const { return dropped_ + static_cast<std::uint32_t>(entries_.size()); }
+  // Entries before this one are forgotten.
+  std::uint32_t first() const { return dropped_; }
+  const Entry& operator[](std::uint32_t i) const { return entries_[i - dropped_]; }
+  void add(int agent, Clock clock) {
+    entries_.push_back({static_cast<std::uint32_t>(agent), clock});
+    if (entries_.size() >= kMostEntries) drop_half();
+  }
+
+ private:
+  // A bound for programs that no compiler made.
+  static constexpr std::size_t kMostEntries = std::size_t{1} << 20;
+  void drop_half() {
+    entries_.erase(entries_.begin(), entries_.begin() + kMostEntries / 2);
+    dropped_ += static_cast<std::uint32_t>(kMostEntries / 2);
+  }
+  std::vector<Entry> entries_;
+  std::uint32_t dropped_ = 0;
 };
 
 class Agent {
  public:
-  explicit Agent(int number = 0) : number_(number) {}
+  // `all`: the first of an array of all agents, by number.
+  Agent(int number, const Agent* all) : number_(number), all_(all) {}
   int number() const { return number_; }
   Clock now() const { return known_[static_cast<std::size_t>(number_)]; }
   void tick(Clock steps = 1) { known_[static_cast<std::size_t>(number_)] += steps; }
   bool knows(int agent, Clock clock) const { return known_[static_cast<std::size_t>(agent)] >= clock; }
   bool knows(const Stamp& stamp) const { return knows(stamp.agent, stamp.clock); }
-  Stamp stamp() {
-    if (snapshot_.get() == nullptr) snapshot_ = Snapshot(known_);
-    return {number_, now(), snapshot_};
-  }
+  Stamp stamp() const { return {number_, now(), journal_.size()}; }
   // Whoever knows a moment of another agent has learned all that this one knew then.
   void learn(const Stamp& stamp) {
-    if (knows(stamp) || stamp.knew.get() == nullptr) return;
-    // What it knew is learned once, however many of its moments are learned after that.
-    if (!stamp.knew.same_as(learned_last_)) {
-      const Clocks& other = *stamp.knew.get();
-      for (std::size_t i = 0; i < known_.size(); ++i) known_[i] = std::max(known_[i], other[i]);
-      learned_last_ = stamp.knew;
-    }
-    auto& own = known_[static_cast<std::size_t>(stamp.agent)];
-    own = std::max(own, stamp.clock);
-    snapshot_ = {};
+    if (knows(stamp)) return;
+    catch_up(all_[stamp.agent], stamp);
+    raise(stamp.agent, stamp.clock);
   }
-  void learn(Agent& other) { learn(other.stamp()); }
+  void learn(const Agent& other) { learn(other.stamp()); }
 
   // Instructions begin with the step after the present one.
   void begin_instruction(std::uint32_t index) { begun_.emplace_back(now(), index); }
@@ -119,10 +91,37 @@ class Agent {
   }
 
  private:
+  void raise(int agent, Clock clock) {
+    Clock& known = known_[static_cast<std::size_t>(agent)];
+    if (known >= clock) return;
+    known = clock;
+    journal_.add(agent, clock);
+  }
+  // Reads the other's journal from where this agent stopped. Entries that are forgotten prove nothing: what they said
+  // stays unknown.
+  void catch_up(const Agent& other, const Stamp& stamp) {
+    const Journal& journal = other.journal_;
+    std::uint32_t& read = read_[static_cast<std::size_t>(other.number_)];
+    const std::uint32_t from = std::max(read, journal.first());
+    read = std::max(read, stamp.learned);
+    // It has learned nothing since: what it knows now is as good, and shorter.
+    if (stamp.learned == journal.size() && stamp.learned - from > kAgents) {
+      for (int i = 0; i < kAgents; ++i) {
+        if (i != other.number_) raise(i, other.known_[static_cast<std::size_t>(i)]);
+      }
+      return;
+    }
+    for (std::uint32_t i = from; i < stamp.learned; ++i) {
+      const Journal::Entry entry = journal[i];
+      raise(static_cast<int>(entry.agent), entry.clock);
+    }
+  }
+
   int number_ = 0;
+  const Agent* all_ = nullptr;
   Clocks known_{};
-  Snapshot snapshot_;  // empty: what is known has changed since. Its own count may be behind
-  Snapshot learned_last_;
+  std::array<std::uint32_t, kAgents> read_{};  // entries of each other agent's journal
+  Journal journal_;
   std::vector<std::pair<Clock, std::uint32_t>> begun_;
 };
 

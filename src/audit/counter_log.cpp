@@ -16,7 +16,7 @@ void CounterLog::add(const Stamp& stamp, std::int64_t count) {
   last_ = stamp;
   if (!runs_.empty() && count == 1) {
     Run& run = runs_.back();
-    const bool continues = run.first.agent == stamp.agent && run.first.knew.same_as(stamp.knew);
+    const bool continues = run.first.agent == stamp.agent && run.first.learned == stamp.learned;
     const Clock distance = stamp.clock - run.last_clock();
     if (continues && (run.count == 1 || run.distance == distance)) {
       run.distance = distance;

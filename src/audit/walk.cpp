@@ -122,7 +122,8 @@ void Walk::begin(const Listing& listing) {
   findings_.begin(listing);
   ++statistics_.programs;
   agents_.clear();
-  for (int i = 0; i < kAgents; ++i) agents_.emplace_back(i);
+  agents_.reserve(kAgents);
+  for (int i = 0; i < kAgents; ++i) agents_.emplace_back(i, agents_.data());
   for (auto& tile : tiles_) {
     for (CounterLog& counter : tile->counters) counter.begin(counter.value());
     tile->narrow->restart();

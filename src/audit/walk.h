@@ -240,6 +240,7 @@ class Walk {
   bool read_ahead(Worker& worker);
   bool mesh(Worker& worker, const isa::Mesh& op);
   std::int64_t mesh_words(Worker& sender, const isa::Mesh& op, int to, int direction);
+  bool mesh_row(TileState& from, Worker& sender, Worker& receiver, std::int64_t words, int direction);
   bool mesh_send(Worker& worker, const isa::Mesh& op, int direction);
   bool mesh_receive(Worker& worker, const isa::Mesh& op, int direction);
   // Words of a line that is being packed or unpacked which lie side by side, and are neither held nor signalled.

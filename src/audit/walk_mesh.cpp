@@ -12,7 +12,33 @@ namespace {
 constexpr std::size_t kLinkDepth = chip::kMeshWordsNeeded;  // words of a link that are under way at once
 constexpr std::size_t kFirstMeshReads = 2;                  // readers of narrow memory, in the order of its log
 
+// Words that lie side by side, before the position `until`.
+std::int64_t words_in_a_row(const isa::NestCursor& cursor, const isa::NestShape& nest, std::int64_t until) {
+  if (nest.stride[0] != 1 || (nest.buffer_stride != 0 && nest.buffer_level == 0)) return 1;
+  return std::min(cursor.run(), until - cursor.position());
+}
+
 }  // namespace
+
+// Words side by side in both memories; both agents have begun the first. False: they must be looked at one by one, and
+// nothing has happened.
+bool Walk::mesh_row(TileState& from, Worker& sender, Worker& receiver, std::int64_t words, int direction) {
+  TileState& to = tile_of_worker(receiver);
+  Agent &reads = *sender.agent, &writes = *receiver.receiver;
+  const std::int64_t source = sender.first.address(), target = receiver.second.address();
+  if (!from.narrow->holds(source) || !from.narrow->holds(source + words - 1)) return false;
+  if (!to.narrow->holds(target) || !to.narrow->holds(target + words - 1)) return false;
+  if (!from.narrow->knows_writes(source, words, reads)) return false;
+  if (!to.narrow->knows_writes(target, words, writes) || !to.narrow->knows_reads(target, words, writes)) return false;
+  reads.tick(static_cast<Clock>(words - 1));
+  writes.tick(static_cast<Clock>(words - 1));
+  statistics_.reads += words;
+  statistics_.writes += words;
+  from.narrow->note_reads(source, words, reads, kFirstMeshReads + static_cast<std::size_t>(direction));
+  to.narrow->note_writes(target, words, writes);
+  std::copy_n(from.narrow_written.begin() + source, words, to.narrow_written.begin() + target);
+  return true;
+}
 
 // Words that go straight from the sender's memory into its neighbour's, as long as neither of the two waits or signals
 // in between: nobody can tell whether they went one by one. 0: the neighbour is not ready to receive.
@@ -31,13 +57,21 @@ std::int64_t Walk::mesh_words(Worker& sender, const isa::Mesh& op, int to, int d
   std::int64_t words = 0;
   for (;; agent.tick()) {
     receiver.tick();
-    const std::int64_t word = sender.first.address();
-    read(*tile.narrow, word, agent, kFirstMeshReads + static_cast<std::size_t>(direction));
-    const bool is_written = tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
-    write_word(neighbour, other.second.address(), receiver, is_written);
-    sender.first.advance();
-    other.second.advance();
-    ++words;
+    std::int64_t row = std::min(words_in_a_row(sender.first, op.in, send_until),
+                                words_in_a_row(other.second, receive->out, receive_until));
+    if (row > 1 && mesh_row(tile, sender, other, row, direction)) {
+      sender.first.advance(row);
+      other.second.advance(row);
+    } else {
+      row = 1;
+      const std::int64_t word = sender.first.address();
+      read(*tile.narrow, word, agent, kFirstMeshReads + static_cast<std::size_t>(direction));
+      const bool is_written = tile.narrow->holds(word) && tile.narrow_written[static_cast<std::size_t>(word)] != 0;
+      write_word(neighbour, other.second.address(), receiver, is_written);
+      sender.first.advance();
+      other.second.advance();
+    }
+    words += row;
     if (sender.first.done() || sender.first.position() >= send_until) break;
     if (other.second.done() || other.second.position() >= receive_until) break;
   }

@@ -4,6 +4,7 @@
 // Every step counts its agent's clock up before it accesses anything, and signals after it has.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,18 @@ constexpr std::size_t kRingDepth = chip::kRingLinesNeeded;
 // Readers of the memories, in the order of their logs.
 enum NarrowReader : std::size_t { kTensorReads, kPackerReads };
 enum WideReader : std::size_t { kTensorReadsLines, kUnpackerReads, kRingReads };
+
+// 1 to 64 of them.
+constexpr std::uint64_t first_bits(std::int64_t count) { return ~std::uint64_t{0} >> (64 - count); }
+
+// A bit for each of 1 to 64 words that something wrote.
+std::uint64_t words_written(const std::vector<std::uint8_t>& written, std::int64_t word, std::int64_t count) {
+  const std::uint8_t* first = written.data() + word;
+  if (std::memchr(first, 0, static_cast<std::size_t>(count)) == nullptr) return first_bits(count);
+  std::uint64_t bits = 0;
+  for (std::int64_t i = 0; i < count; ++i) bits |= std::uint64_t{first[i] != 0} << i;
+  return bits;
+}
 
 }  // namespace
 
@@ -167,10 +180,7 @@ bool Walk::narrow_to_wide(Worker& worker, const isa::NarrowToWide& op) {
         agent.tick(static_cast<Clock>(together));
         statistics_.reads += together;
         tile.narrow->note_reads(word, together, agent, kPackerReads);
-        for (std::int64_t i = 0; i < together; ++i) {
-          const bool is_written = tile.narrow_written[static_cast<std::size_t>(word + i)] != 0;
-          written |= std::uint64_t{is_written} << (worker.line_word + i);
-        }
+        written |= words_written(tile.narrow_written, word, together) << worker.line_word;
         worker.first.advance(together);
         worker.line_word += together;
         continue;
@@ -266,9 +276,13 @@ bool Walk::unpack_words(TileState& tile, Worker& worker, std::int64_t words) {
   statistics_.writes += words;
   tile.wide->note_reads(line, 1, agent, kUnpackerReads);
   log.note_writes(word, words, agent);
-  for (std::int64_t i = 0; i < words; ++i) {
-    const auto bit = static_cast<std::uint8_t>(worker.line_written >> (worker.line_word + i) & 1);
-    tile.narrow_written[static_cast<std::size_t>(word + i)] = bit;
+  const std::uint64_t bits = worker.line_written >> worker.line_word;
+  if ((~bits & first_bits(words)) == 0) {
+    std::fill_n(tile.narrow_written.begin() + word, words, std::uint8_t{1});
+  } else {
+    for (std::int64_t i = 0; i < words; ++i) {
+      tile.narrow_written[static_cast<std::size_t>(word + i)] = static_cast<std::uint8_t>(bits >> i & 1);
+    }
   }
   worker.second.advance(words);
   worker.line_word += words - 1;

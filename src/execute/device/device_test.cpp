@@ -121,6 +121,34 @@ narrow_to_wide tiles=0 line_level=1
   }
 }
 
+// With a time limit a tensor unit stops every million steps, so that someone may look at the clock. An instruction that
+// signals nothing until then, such as a convolution with a kernel of 40 x 40, must go on all the same.
+TEST(Device, LongInstructionsEndUnderATimeLimitToo) {
+  std::string text = work_for_all_tiles("1024");
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    const auto at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("loops x1, x4096", "loops x600, x4096");
+  replace("for x1 +4, rep x4096", "rep x600, rep x4096");
+  replace("for x1 +4, rep x4096", "rep x600, rep x4096");
+  replace("rep x1, rep x4096", "rep x600, rep x4096");
+  const std::string program = joined({kAskForOutput, text, R"(
+narrow_to_wide tiles=0 line_level=1
+  in narrow word 4350: for x2 +1
+  out wide line 5: for x1 +1
+)",
+                                      kSendLine});
+  Options options;
+  const auto unlimited = run(program, options);
+  ASSERT_TRUE(unlimited.ok()) << unlimited.status().message();
+  options.budget = Budget({.seconds = 300});
+  const auto limited = run(program, options);
+  ASSERT_TRUE(limited.ok()) << limited.status().message();
+  EXPECT_EQ(*limited, *unlimited);
+}
+
 TEST(Device, AStandstillNamesWhoWaitsForWhat) {
   expect_failure(joined({kAskForOutput, kFill, R"(
 narrow_to_wide tiles=0 line_level=1

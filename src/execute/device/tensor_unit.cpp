@@ -116,12 +116,14 @@ void Chip::run_tensor_unit(Tile& tile, TensorEffects& effects) {
       tile.table = numeric::ChipTable{table->segments, table->breaks};
       if (observer_ != nullptr) observer_->loaded_table(tile, *unit.running);
       finish(tile, unit, nullptr, nullptr);
-    } else if (!tensor(tile, unit, effects)) {
+    } else if (const std::int64_t before = effects.steps; !tensor(tile, unit, effects)) {
+      effects.moved = effects.moved || effects.steps > before;
       break;
     }
     effects.moved = true;
   }
-  unit.blocked_at = tile.version;
+  // Where it only stopped so that someone may look at the limits, it goes on by itself.
+  if (effects.steps < effects.most_steps) unit.blocked_at = tile.version;
 }
 
 std::int64_t Chip::tensor_work(Tile& tile) const {
