@@ -18,6 +18,7 @@
 #include "ops/chip_rules.h"
 #include "ops/conv_family.h"
 #include "ops/float_panels.h"
+#include "ops/hybrid_panels.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -90,6 +91,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
     return unsupported("groups need one scale per channel when weights are {} and activations float32",
                        ir::type_name(weights.type));
   }
+  if (s.groups == 1 && kernels::has_byte_panels()) return hybrid_panels_kernel(ctx, s, kOperands, hybrid, quantizer);
   const FromTensor<PackedRows> packed = hybrid_rows(weights, s.depth());
   return Kernel([=](RunContext& run_ctx) {
     if (run_ctx.output(0).elements() == 0) return ok_status();

@@ -2,6 +2,7 @@
 // ELU: x where x >= 0, exp(x) - 1 below. int8 by table.
 #include <cmath>
 
+#include "kernels/elementwise/float_functions.h"
 #include "ops/op_def.h"
 #include "ops/unary.h"
 
@@ -14,7 +15,7 @@ float elu(float x) { return x < 0.0f ? std::expm1(x) : x; }
 
 Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
-  if (ctx.input(0).type == DataType::kFloat32) return map_kernel<float, float>(elu);
+  if (ctx.input(0).type == DataType::kFloat32) return float_function_kernel(kernels::elus);
   if (ctx.input(0).type == DataType::kInt8) return table8_kernel<std::int8_t>(ctx, elu);
   return unsupported_types(ctx);
 }

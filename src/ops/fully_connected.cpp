@@ -17,6 +17,7 @@
 #include "ops/chip_rules.h"
 #include "ops/conv_family.h"
 #include "ops/float_panels.h"
+#include "ops/hybrid_panels.h"
 #include "ops/op_def.h"
 
 namespace reef::ops {
@@ -191,6 +192,7 @@ Result<Kernel> prepare_hybrid(PrepareContext& ctx, const ConvShape& s) {
                                       {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kInt2}));
   const kernels::FloatQuantizer quantizer =
       float_quantizer(ctx, ctx.attributes().get_bool("asymmetric_quantize_inputs"));
+  if (kernels::has_byte_panels()) return hybrid_panels_kernel(ctx, s, kOperands, hybrid, quantizer);
   const FromTensor<PackedRows> packed = hybrid_rows(ctx.input(1), s.depth());
   return Kernel([=](RunContext& run_ctx) {
     const auto rows = packed.get(run_ctx.input(1));

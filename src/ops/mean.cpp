@@ -114,8 +114,10 @@ Result<Kernel> quantized_kernel(PrepareContext& ctx) {
 
 template <typename T, typename Sum>
 struct PlainSumCombiner {
+  static constexpr bool kAnyOrder = std::is_integral_v<Sum>;
+  static constexpr bool kIsSum = std::is_same_v<T, float>;
   Sum start(T x) const { return numeric::wrapping_sum(Sum{0}, static_cast<Sum>(x)); }
-  Sum next(Sum sum, T x) const { return numeric::wrapping_sum(sum, static_cast<Sum>(x)); }
+  Sum next(Sum sum, Sum x) const { return numeric::wrapping_sum(sum, x); }
   Sum nothing() const { return 0; }
 };
 
@@ -136,7 +138,11 @@ Result<Kernel> plain_kernel(PrepareContext& ctx) {
     run.parallel_for(plan.split_size, kernels::reduce_grain(plan), [&](std::int64_t begin, std::int64_t end) {
       kernels::reduce(plan, input, sums, PlainSumCombiner<T, Sum>{}, begin, end);
       const std::int64_t last = end * plan.outputs_per_split;
-      for (std::int64_t i = begin * plan.outputs_per_split; i < last; ++i) output[i] = static_cast<T>(sums[i] / count);
+      kernels::in_vectors([&] {
+        REEF_INDEPENDENT
+        for (std::int64_t i = begin * plan.outputs_per_split; i < last; ++i)
+          output[i] = static_cast<T>(sums[i] / count);
+      });
     });
     return ok_status();
   });

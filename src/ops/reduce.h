@@ -26,21 +26,24 @@ Status check_reduce_without_rescaling(const OpContext& ctx);
 // The plan for the shapes and axes at hand; axes may be computed values, so this is done for every run.
 Result<kernels::ReducePlan> reduce_plan(const RunContext& ctx);
 
+template <typename T>
+struct SumFunction {
+  static T identity() { return T{0}; }
+  static T combine(T a, T b) { return numeric::wrapping_sum(b, a); }
+};
+
 // Combines with `Function::combine`, starting from `Function::identity`. When everything is reduced to one element,
 // TFLite starts from the first element instead, which shows in the sign of zeros and in NaN.
 template <typename T, typename Function>
 struct IdentityCombiner {
+  static constexpr bool kAnyOrder = std::is_integral_v<T>;
+  static constexpr bool kIsSum = std::is_same_v<Function, SumFunction<float>>;
   bool from_first;
   T start(T x) const { return from_first ? x : Function::combine(Function::identity(), x); }
   T next(T so_far, T x) const { return Function::combine(so_far, x); }
   T nothing() const { return Function::identity(); }
 };
 
-template <typename T>
-struct SumFunction {
-  static T identity() { return T{0}; }
-  static T combine(T a, T b) { return numeric::wrapping_sum(b, a); }
-};
 template <typename T>
 struct ProductFunction {
   static T identity() { return T{1}; }

@@ -31,9 +31,20 @@ struct RescaledReduction {
 // Sums of 8- and 16-bit elements wrap around in 32 bits, as TFLite's do.
 template <typename T>
 struct WideSumCombiner {
+  static constexpr bool kAnyOrder = true;
   std::int32_t start(T x) const { return x; }
-  std::int32_t next(std::int32_t sum, T x) const { return numeric::wrapping_add(sum, x); }
+  std::int32_t next(std::int32_t sum, std::int32_t x) const { return numeric::wrapping_add(sum, x); }
   std::int32_t nothing() const { return 0; }
+};
+template <>
+struct WideSumCombiner<std::int8_t> : WideSumCombiner<std::int32_t> {
+  using Narrow = std::int16_t;
+  static constexpr std::int64_t kNarrowElements = 256;  // of at least -128
+};
+template <>
+struct WideSumCombiner<std::uint8_t> : WideSumCombiner<std::int32_t> {
+  using Narrow = std::uint16_t;
+  static constexpr std::int64_t kNarrowElements = 257;  // of at most 255
 };
 
 // sum of (element - zero point), wrapped to 32 bits.
@@ -64,7 +75,9 @@ Kernel make_wide_sum_kernel(FinishOf finish_of) {
     run.parallel_for(plan.split_size, kernels::reduce_grain(plan), [&](std::int64_t begin, std::int64_t end) {
       kernels::reduce(plan, input, sums, WideSumCombiner<T>{}, begin, end);
       const std::int64_t last = end * plan.outputs_per_split;
-      for (std::int64_t i = begin * plan.outputs_per_split; i < last; ++i) output[i] = finish(sums[i]);
+      kernels::in_vectors([&] {
+        for (std::int64_t i = begin * plan.outputs_per_split; i < last; ++i) output[i] = finish(sums[i]);
+      });
     });
     return ok_status();
   };

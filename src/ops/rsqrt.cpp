@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/elementwise/float_functions.h"
 #include "numeric/fixed_point.h"
 #include "numeric/fixed_point_math.h"
 #include "ops/op_def.h"
@@ -67,7 +68,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return map_kernel<float, float>([](float x) { return 1.0f / std::sqrt(x); });
+      return float_function_kernel(kernels::inverse_square_roots);
     case DataType::kInt8:
       return rsqrt_8bit(ctx);
     case DataType::kInt16:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/elementwise/float_functions.h"
 #include "numeric/fixed_point.h"
 #include "ops/op_def.h"
 #include "ops/unary.h"
@@ -35,7 +36,7 @@ Result<Kernel> prepare(PrepareContext& ctx) {
   REEF_RETURN_IF_ERROR(require_same_type(ctx.input(0), ctx.output(0)));
   switch (ctx.input(0).type) {
     case DataType::kFloat32:
-      return map_kernel<float, float>([](float x) { return std::sqrt(x); });
+      return float_function_kernel(kernels::square_roots);
     case DataType::kInt8:
       return quantized_sqrt<std::int8_t>(ctx);
     case DataType::kInt16:

@@ -5,13 +5,15 @@
 // pixel (y, x) adds input[y, x, :] . weights[o, ky, kx, :] to output[y * stride_h - pad + ky, x * stride_w - pad + kx,
 // o]; what falls outside is dropped. The padding is that of a convolution over an image of the output's size.
 //
-// Computed per output pixel, over input pixels in row-major order, which is the reference's order of float additions.
+// Computed as ordinary convolutions (kernels/conv/transpose_phases.h) or, where these do not suit, per output pixel,
+// over input pixels in row-major order, which is the reference's order of float additions either way.
 // Integer sums are exact and scaled as in CONV_2D. Hybrid (float input, int8 weights): each image is quantized
 // asymmetrically while running, and products are scaled and added in float, one by one, as TFLite does.
 #include "kernels/conv/conv_float.h"
 #include "kernels/conv/transpose_taps.h"
 #include "ops/conv_family.h"
 #include "ops/op_def.h"
+#include "ops/transpose_panels.h"
 
 namespace reef::ops {
 namespace {
@@ -108,11 +110,25 @@ PackedRows pack_by_tap(const Tensor& weights, const ConvShape& s, std::int32_t z
   return packed;
 }
 
+// Whether the phases' packed weights stay within a small multiple of the weights, and their number is small: strides
+// are a foreign file's, and may be anything.
+bool is_worth_phases(const ConvShape& s) {
+  constexpr std::int64_t kMostPhases = 64;
+  return s.y.stride <= kMostPhases && s.x.stride <= kMostPhases && s.y.stride * s.x.stride <= 4 * s.taps() &&
+         s.y.stride * s.x.stride <= kMostPhases * 4;
+}
+
 template <typename T>
 Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, const IntScaling& scaling) {
   REEF_ASSIGN_OR_RETURN(const QuantParams in, per_tensor_quantization(ctx.input(kInput), "input"));
   REEF_ASSIGN_OR_RETURN(const kernels::Requantizer requantizer,
                         make_requantizer(ctx, scaling.rounding, scaling.factors));
+  if constexpr (sizeof(T) == 1) {
+    if (s.input_channels > 0 && is_worth_phases(s) && kernels::has_byte_panels() &&
+        kernels::suits_byte_scaling(requantizer)) {
+      return transpose_bytes_kernel<T>(ctx, s, kOperands, scaling, in.zero_point);
+    }
+  }
   const FromTensor<PackedRows> packed(ctx.input(kWeights),
                                       [s, zero_point = scaling.weights_zero_point](const Tensor& weights) {
                                         return pack_by_tap(weights, s, zero_point);
@@ -146,10 +162,16 @@ Result<Kernel> quantized_kernel(const PrepareContext& ctx, const ConvShape& s, c
   });
 }
 
+// Weights that are not finite are added one by one: what lies outside of the image must not be multiplied by them.
+struct FloatWeights {
+  FloatPhaseWeights phases;
+  PackedColumns columns;  // empty unless needed
+};
+
 Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
   REEF_RETURN_IF_ERROR(optional_bias(ctx, kBias, {DataType::kFloat32}, s.output_channels).status());
   REEF_ASSIGN_OR_RETURN(const FloatRange range, float_activation_range(ctx.attributes()));
-  const FromTensor<PackedColumns> packed(ctx.input(kWeights), [s](const Tensor& weights) {
+  const auto pack_columns = [s](const Tensor& weights) {
     if (weights.elements() == 0) return PackedColumns(0, s.output_channels, s.input_channels);
     PackedColumns result(s.taps(), s.output_channels, s.input_channels);
     const float* from = weights.values<float>().data();
@@ -159,15 +181,27 @@ Result<Kernel> prepare_float(PrepareContext& ctx, const ConvShape& s) {
       }
     }
     return result;
+  };
+  const bool has_phases = s.input_channels > 0 && is_worth_phases(s);
+  const FromTensor<FloatWeights> packed(ctx.input(kWeights), [=](const Tensor& weights) {
+    FloatWeights result;
+    if (has_phases) result.phases = pack_float_phases(weights.values<float>().data(), s);
+    if (!has_phases || !result.phases.finite) result.columns = pack_columns(weights);
+    return result;
   });
   return Kernel([=](RunContext& run_ctx) {
     const auto weights = packed.get(run_ctx.input(kWeights));
     const float* input = run_ctx.input(kInput).values<float>().data();
     float* output = run_ctx.output(0).mutable_values<float>().data();
     const kernels::FloatOutput finish = float_output(run_ctx, kBias, range);
-    for_each_output_block(
-        run_ctx, s, s.output_rows(), products_per_output(s), kernels::kColumnBlock,
-        [&](const OutputBlock& part) { kernels::transpose_convolve_float(s, input, *weights, finish, part, output); });
+    if (has_phases && weights->phases.finite) {
+      run_float_phases(run_ctx, s, input, weights->phases, finish, output);
+      return ok_status();
+    }
+    for_each_output_block(run_ctx, s, s.output_rows(), products_per_output(s), kernels::kColumnBlock,
+                          [&](const OutputBlock& part) {
+                            kernels::transpose_convolve_float(s, input, weights->columns, finish, part, output);
+                          });
     return ok_status();
   });
 }

@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace reef::kernels {
@@ -28,15 +30,24 @@ struct PowerTable {
 };
 const PowerTable kPowers;
 
+// Four floats, as instructions that the compilers' vectors have no operator for take them.
+#if defined(__x86_64__)
+using Quarter = __m128;
+#elif defined(__aarch64__)
+using Quarter = float32x4_t;
+#endif
+
 }  // namespace
 
 namespace baseline {
 namespace {
 #define REEF_LANES 8
+#define REEF_AVX2 0
 #define REEF_LOOK_UP(k, t) \
   for (int lane = 0; lane < 4; ++lane) t[lane] = kPowers.bits[k[lane] & 31]
 #include "kernels/elementwise/float_functions_body.h"
 #undef REEF_LANES
+#undef REEF_AVX2
 #undef REEF_LOOK_UP
 }  // namespace
 }  // namespace baseline
@@ -46,11 +57,13 @@ namespace {
 namespace avx2 {
 namespace {
 #define REEF_LANES 8
+#define REEF_AVX2 1
 #define REEF_LOOK_UP(k, t)     \
   t = reinterpret_cast<Longs>( \
       _mm256_i64gather_epi64(reinterpret_cast<const long long*>(kPowers.bits), reinterpret_cast<__m256i>(k & 31), 8))
 #include "kernels/elementwise/float_functions_body.h"
 #undef REEF_LANES
+#undef REEF_AVX2
 #undef REEF_LOOK_UP
 }  // namespace
 }  // namespace avx2
@@ -60,6 +73,7 @@ namespace {
 namespace avx512 {
 namespace {
 #define REEF_LANES 16
+#define REEF_AVX2 1
 // Sixteen numbers at a time are looked up in registers.
 [[gnu::always_inline]] inline __m512i look_up_power(__m512i k) {
   const std::int64_t* from = kPowers.bits;
@@ -70,6 +84,7 @@ namespace {
 #define REEF_LOOK_UP(k, t) t = reinterpret_cast<Longs>(look_up_power(reinterpret_cast<__m512i>(k)))
 #include "kernels/elementwise/float_functions_body.h"
 #undef REEF_LANES
+#undef REEF_AVX2
 #undef REEF_LOOK_UP
 }  // namespace
 }  // namespace avx512
@@ -87,15 +102,22 @@ namespace {
    : runs_in(SimdTarget::kAvx2) ? &avx2::map_floats<avx2::Function>     \
                                 : &baseline::map_floats<baseline::Function>)(in, count, out)
 #else
-#define REEF_OF_TARGET(function) (&baseline::function)
-#define REEF_MAP_FLOATS(Function) baseline::map_floats<baseline::Function>(in, count, out)
+// The compiler's vectors are NEON's on ARM.
+#define REEF_OF_TARGET(function) (note_kernel(active_target()), &baseline::function)
+#define REEF_MAP_FLOATS(Function) \
+  note_kernel(active_target());   \
+  baseline::map_floats<baseline::Function>(in, count, out)
 #endif
 
 void exponentials(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(Exponential); }
+void elus(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(Elu); }
 void logistics(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(Logistic); }
 void hyperbolic_tangents(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(HyperbolicTangent); }
 void gelus(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(Gelu); }
 void gelus_by_tanh(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(GeluByTanh); }
+
+void square_roots(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(SquareRoot); }
+void inverse_square_roots(const float* in, std::int64_t count, float* out) { REEF_MAP_FLOATS(InverseSquareRoot); }
 
 void c_exponentials(const float* in, std::int64_t count, float* out) { REEF_OF_TARGET(c_exponentials)(in, count, out); }
 

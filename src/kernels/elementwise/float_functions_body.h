@@ -44,6 +44,29 @@ struct Exponential {
   [[gnu::always_inline]] static void apply(const Floats& x, Floats& result) { exponential(x, result); }
 };
 
+// x where x >= 0, exp(x) - 1 below. With x = n * ln 2 + r, exp(x) - 1 is 2^n * (exp(r) - 1) + (2^n - 1): nothing that
+// matters is lost near 0, where n is 0.
+struct Elu {
+  [[gnu::always_inline]] static void apply(const Floats& x, Floats& result) {
+    constexpr float kLowest = -30.0f;  // from far above on it is -1
+    constexpr float kRounder = 12582912.0f;
+    const Floats negative = x < 0.0f ? x : Floats{};
+    const Floats limited = negative < kLowest ? kLowest - Floats{} : negative;
+    const Floats n = (limited * 1.44269504088896341f + kRounder) - kRounder;
+    const Floats r = (limited - n * 0.693359375f) - n * -2.12194440e-4f;
+    Floats y = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    y = y * r + 8.3334519073e-3f;
+    y = y * r + 4.1665795894e-2f;
+    y = y * r + 1.6666665459e-1f;
+    y = y * r + 5.0000001201e-1f;
+    y = y * (r * r) + r;
+    Floats power;
+    set_power(__builtin_convertvector(n, Ints), power);
+    const Floats below = y * power + (power - 1.0f);
+    result = x < 0.0f ? below : x;
+  }
+};
+
 struct Logistic {
   [[gnu::always_inline]] static void apply(const Floats& x, Floats& result) {
     constexpr float kAlmostOne = 16.619047164916992188f, kAlmostExponential = -9.0f;
@@ -129,6 +152,40 @@ struct GeluByTanh {
     Floats curve;
     HyperbolicTangent::apply(0.79788456080286535588f * (x + 0.044715f * x * x * x), curve);
     result = 0.5f * x * (1.0f + curve);
+  }
+};
+
+// IEEE 754 defines the square root to the bit, so every instruction for it gives the same.
+[[gnu::always_inline]] inline void square_root(const Floats& x, Floats& result) {
+#if REEF_LANES == 16
+  result = _mm512_maskz_sqrt_ps(0xFFFF, x);
+#elif REEF_AVX2
+  result = _mm256_sqrt_ps(x);
+#elif defined(__x86_64__) || defined(__aarch64__)
+  for (std::int64_t i = 0; i < kLanes; i += 4) {
+    Quarter four;
+    std::memcpy(&four, reinterpret_cast<const float*>(&x) + i, sizeof four);
+#if defined(__x86_64__)
+    four = _mm_sqrt_ps(four);
+#else
+    four = vsqrtq_f32(four);
+#endif
+    std::memcpy(reinterpret_cast<float*>(&result) + i, &four, sizeof four);
+  }
+#else
+  for (std::int64_t i = 0; i < kLanes; ++i) result[i] = std::sqrt(x[i]);
+#endif
+}
+
+struct SquareRoot {
+  [[gnu::always_inline]] static void apply(const Floats& x, Floats& result) { square_root(x, result); }
+};
+
+struct InverseSquareRoot {
+  [[gnu::always_inline]] static void apply(const Floats& x, Floats& result) {
+    Floats root;
+    square_root(x, root);
+    result = 1.0f / root;
   }
 };
 

@@ -68,6 +68,10 @@ TEST(FloatFunctions, Exponentials) {
   expect_close(
       exponentials, [](double x) { return std::exp(x); }, 2);
 }
+TEST(FloatFunctions, Elus) {
+  expect_close(
+      elus, [](double x) { return x < 0 ? std::expm1(x) : x; }, 4);
+}
 TEST(FloatFunctions, Logistics) {
   expect_close(
       logistics,
@@ -101,6 +105,30 @@ TEST(FloatFunctions, GelusByTanh) {
     }
     if (first.empty()) first = out;
     EXPECT_EQ(std::memcmp(first.data(), out.data(), out.size() * sizeof(float)), 0) << target_name(target);
+  });
+}
+
+TEST(FloatFunctions, SquareRootsAreTheCLibrarys) {
+  std::vector<float> in = samples();
+  in.push_back(std::numeric_limits<float>::quiet_NaN());
+  for_each_supported_target([&](SimdTarget target) {
+    std::vector<float> roots(in.size()), inverse(in.size());
+    square_roots(in.data(), static_cast<std::int64_t>(in.size()), roots.data());
+    inverse_square_roots(in.data(), static_cast<std::int64_t>(in.size()), inverse.data());
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const float root = std::sqrt(in[i]), divided = 1.0f / root;
+      if (std::isnan(root)) {
+        ASSERT_TRUE(std::isnan(roots[i]) && std::isnan(inverse[i])) << target_name(target) << ": of " << in[i];
+        continue;
+      }
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(roots[i]), std::bit_cast<std::uint32_t>(root)) << target_name(target);
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(inverse[i]), std::bit_cast<std::uint32_t>(divided)) << target_name(target);
+    }
+    for (std::int64_t count = 1; count < 40; ++count) {  // wherever it lies
+      std::vector<float> some(static_cast<std::size_t>(count));
+      inverse_square_roots(in.data() + 7, count, some.data());
+      EXPECT_EQ(std::memcmp(some.data(), inverse.data() + 7, some.size() * sizeof(float)), 0) << target_name(target);
+    }
   });
 }
 

@@ -17,7 +17,9 @@ namespace reef::kernels {
 namespace baseline {
 namespace {
 #define REEF_AVX2 0
+#define REEF_LANES 8
 #include "kernels/elementwise/quantize_body.h"
+#undef REEF_LANES
 #undef REEF_AVX2
 }  // namespace
 }  // namespace baseline
@@ -27,10 +29,22 @@ namespace {
 namespace avx2 {
 namespace {
 #define REEF_AVX2 1
+#define REEF_LANES 8
 #include "kernels/elementwise/quantize_body.h"
-#undef REEF_AVX2
+#undef REEF_LANES
 }  // namespace
 }  // namespace avx2
+#include "kernels/simd/end_target.h"
+
+#include "kernels/simd/begin_avx512.h"
+namespace avx512 {
+namespace {
+#define REEF_LANES 16
+#include "kernels/elementwise/quantize_body.h"
+#undef REEF_LANES
+#undef REEF_AVX2
+}  // namespace
+}  // namespace avx512
 #include "kernels/simd/end_target.h"
 #endif
 
@@ -38,12 +52,15 @@ template <typename T>
 void quantize_to(const float* in, std::int64_t count, float scale, std::int32_t zero_point, T* out) {
   std::int64_t i = 0;
 #if defined(__x86_64__)
-  if (runs_in(SimdTarget::kAvx2)) {
+  if (runs_in(SimdTarget::kAvx512)) {
+    i = avx512::quantize_vectors(in, count, scale, zero_point, out);
+  } else if (runs_in(SimdTarget::kAvx2)) {
     i = avx2::quantize_vectors(in, count, scale, zero_point, out);
   } else {
     i = baseline::quantize_vectors(in, count, scale, zero_point, out);
   }
 #else
+  note_kernel(active_target());  // the compiler's vectors are NEON's on ARM
   i = baseline::quantize_vectors(in, count, scale, zero_point, out);
 #endif
   for (; i < count; ++i) {

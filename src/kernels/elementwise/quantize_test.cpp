@@ -27,6 +27,12 @@ std::vector<float> samples(float scale) {
                                std::numeric_limits<float>::infinity(),
                                -std::numeric_limits<float>::infinity()};
   for (int i = -600; i < 600; ++i) values.push_back(static_cast<float>(i) * 0.5f * scale);
+  // Around halves, some floats to either side: there products with the inverse of the scale are not sure.
+  for (int i = -300; i < 300; ++i) {
+    const float half = (static_cast<float>(i) + 0.5f) * scale;
+    for (std::int32_t off = -4; off <= 4; ++off)
+      values.push_back(std::bit_cast<float>(std::bit_cast<std::int32_t>(half) + off));
+  }
   for (int i = 0; i < 20000; ++i) values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
   return values;
 }
@@ -46,7 +52,7 @@ void compare(float scale, std::int32_t zero_point) {
 }
 
 TEST(QuantizeTo, EqualsTheDefinition) {
-  for (const float scale : {1.0f, 0.5f, 0.1f, 0.0078125f, 3.7e-5f}) {
+  for (const float scale : {1.0f, 0.5f, 0.1f, 0.0078125f, 3.7e-5f, 0.0235294122f, 1.7e-3f, 1e-40f, 2e38f}) {
     compare<std::int8_t>(scale, -128);
     compare<std::int8_t>(scale, 127);
     compare<std::uint8_t>(scale, 255);

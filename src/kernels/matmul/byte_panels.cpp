@@ -7,6 +7,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "kernels/simd/loops.h"
 #include "kernels/simd/trace.h"
 #include "numeric/fixed_point.h"
 
@@ -116,10 +117,13 @@ struct Convolution {
   std::int32_t input_zero_point;
   const BytePanels& weights;
   std::int64_t group;
-  const ByteScaling& scaling;
+  const ByteScaling* scaling;
   std::int64_t panel_begin, panel_end;
   T* output;
+  std::int32_t* sums;  // instead of `output`, of output pixel first_pixel; null: bytes are wanted
+  std::int64_t first_pixel;
   void (*multiply_panel)(const Work&, std::int64_t, std::int64_t);
+  void (*sum_panel)(const Work&, std::int64_t, std::int64_t);
   std::int64_t (*multiply_row)(const Work&, std::int64_t);
   void (*sum_rows)(const RowElement* const*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t*);
   void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t, std::int64_t, RowElement*,
@@ -140,9 +144,35 @@ struct Convolution {
     return std::clamp(kRowBytes / std::max<std::int64_t>(bytes, 1) / kFewestRows * kFewestRows, kFewestRows, kMostRows);
   }
 
+  // The same, where sums are wanted.
+  void sum(const RowElement* const* starts, std::int64_t line_stride, std::int64_t pixel, std::int64_t count) const {
+    const std::int64_t stride = weights.padded_columns();
+    for (std::int64_t p = 0; p < weights.panels(); ++p) {
+      const Work work{starts,
+                      weights.lines,
+                      line_stride,
+                      weights.line_steps(),
+                      nullptr,
+                      weights.panel(0, p),
+                      nullptr,
+                      p * weights.panel_columns,
+                      weights.width(p),
+                      weights.panel_slot(0, p),
+                      nullptr,
+                      0,
+                      std::is_signed_v<T>,
+                      {},
+                      weights.has_lowest[static_cast<std::size_t>(p)] != 0,
+                      sums + (pixel - first_pixel) * stride + p * weights.panel_columns,
+                      stride};
+      sum_panel(work, weights.width(p) / weights.lanes, count);
+    }
+  }
+
   // All panels for `count` output pixels from `pixel` on, at most kMostRows.
   void multiply(const RowElement* const* starts, std::int64_t line_stride, std::int64_t pixel,
                 std::int64_t count) const {
+    if (sums != nullptr) return sum(starts, line_stride, pixel, count);
     std::int32_t row_sums[kMostRows], row_terms[kMostRows];
     bool has_sums = false;
     for (std::int64_t p = panel_begin; p < panel_end;) {
@@ -159,7 +189,7 @@ struct Convolution {
                       weights.line_steps(),
                       zero_point != 0 ? row_terms : nullptr,
                       weights.panel(group, p),
-                      &scaling,
+                      scaling,
                       channel,
                       std::min(weights.panel_columns, weights.columns - in_group),
                       weights.panel_slot(group, p),
@@ -167,7 +197,9 @@ struct Convolution {
                       s.output_channels,
                       std::is_signed_v<T>,
                       weights.split(group, p),
-                      weights.has_lowest[static_cast<std::size_t>(group * weights.panels() + p)] != 0};
+                      weights.has_lowest[static_cast<std::size_t>(group * weights.panels() + p)] != 0,
+                      nullptr,
+                      0};
       const std::int64_t whole = std::min(panel_end, weights.columns / weights.panel_columns) - p;
       std::int64_t alike = 1;  // panels with the same zero point
       while (count == 1 && alike < whole && weights.zero_point(group, p + alike) == zero_point) ++alike;
@@ -273,30 +305,33 @@ BytePanels::BytePanels(const ConvShape& s) : target(active_target()), matrices(s
   in_turn = target == SimdTarget::kSse4 || target == SimdTarget::kAvx2 || target == SimdTarget::kAvxVnni;
 }
 
+namespace {
+
+// Bytes into `output` or, where that is null, sums.
 template <typename T>
-void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const T* input,
-                    [[maybe_unused]] std::int32_t input_zero_point, [[maybe_unused]] const BytePanels& weights,
-                    [[maybe_unused]] std::int64_t group, [[maybe_unused]] const ByteScaling& scaling,
-                    [[maybe_unused]] std::int64_t pixel_begin, [[maybe_unused]] std::int64_t pixel_end,
-                    [[maybe_unused]] std::int64_t panel_begin, [[maybe_unused]] std::int64_t panel_end,
-                    [[maybe_unused]] T* output) {
+void run_panels([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const T* input,
+                [[maybe_unused]] std::int32_t input_zero_point, [[maybe_unused]] const BytePanels& weights,
+                [[maybe_unused]] std::int64_t group, [[maybe_unused]] const ByteScaling* scaling,
+                [[maybe_unused]] std::int64_t pixel_begin, [[maybe_unused]] std::int64_t pixel_end,
+                [[maybe_unused]] std::int64_t panel_begin, [[maybe_unused]] std::int64_t panel_end,
+                [[maybe_unused]] T* output, [[maybe_unused]] std::int32_t* sums) {
 #if REEF_HAS_TILES
   if (pixel_begin >= pixel_end) return;
   note_kernel(weights.target);
   const auto run_with = [&]<typename Work, typename RowElement>(
-                            void (*multiply_panel)(const Work&, std::int64_t, std::int64_t), auto multiply_row,
-                            auto sum_rows,
+                            void (*multiply_panel)(const Work&, std::int64_t, std::int64_t), auto sum_panel,
+                            auto multiply_row, auto sum_rows,
                             void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t,
                                               std::int64_t, RowElement*, std::int64_t),
                             auto load_lines) {
     const Convolution<Work, RowElement, T> work{
-        s,         input,  input_zero_point, weights,      group,    scaling,   panel_begin,
-        panel_end, output, multiply_panel,   multiply_row, sum_rows, load_rows, load_lines};
+        s,    input,       input_zero_point, weights,   group,        scaling,  panel_begin, panel_end, output,
+        sums, pixel_begin, multiply_panel,   sum_panel, multiply_row, sum_rows, load_rows,   load_lines};
     work.run(pixel_begin, pixel_end);
   };
-#define REEF_RUN_WITH(target)                                                                        \
-  run_with(&target::multiply_panel, &target::multiply_row, &target::sum_rows, &target::load_rows<T>, \
-           &target::load_lines<T>)
+#define REEF_RUN_WITH(target)                                                                     \
+  run_with(&target::multiply_panel, &target::sum_panel, &target::multiply_row, &target::sum_rows, \
+           &target::load_rows<T>, &target::load_lines<T>)
 #if defined(__x86_64__)
   if (weights.target == SimdTarget::kAvx512) {
     REEF_RUN_WITH(avx512);
@@ -314,11 +349,39 @@ void convolve_bytes([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const 
 #endif
 }
 
+}  // namespace
+
+template <typename T>
+void convolve_bytes(const ConvShape& s, const T* input, std::int32_t input_zero_point, const BytePanels& weights,
+                    std::int64_t group, const ByteScaling& scaling, std::int64_t pixel_begin, std::int64_t pixel_end,
+                    std::int64_t panel_begin, std::int64_t panel_end, T* output) {
+  run_panels<T>(s, input, input_zero_point, weights, group, &scaling, pixel_begin, pixel_end, panel_begin, panel_end,
+                output, nullptr);
+}
+
+template <typename T>
+void convolve_sums(const ConvShape& s, const T* input, std::int32_t input_zero_point, const BytePanels& weights,
+                   std::int64_t pixel_begin, std::int64_t pixel_end, std::int32_t* sums) {
+  run_panels<T>(s, input, input_zero_point, weights, 0, nullptr, pixel_begin, pixel_end, 0, weights.panels(), nullptr,
+                sums);
+  const std::int32_t zero = zero_in_rows<T>(weights, input_zero_point);
+  if (zero == 0) return;
+  in_vectors([&] {
+    for (std::int64_t i = 0; i < pixel_end - pixel_begin; ++i) {
+      std::int32_t* const row = sums + i * weights.padded_columns();
+      for (std::int64_t c = 0; c < weights.columns; ++c)
+        row[c] = numeric::wrapping_sub(row[c], numeric::wrapping_mul(zero, weights.sums[static_cast<std::size_t>(c)]));
+    }
+  });
+}
+
 #define REEF_CONVOLVE_BYTES(T)                                                                               \
   template void convolve_bytes<T>(const ConvShape&, const T*, std::int32_t, const BytePanels&, std::int64_t, \
                                   const ByteScaling&, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*);
 REEF_CONVOLVE_BYTES(std::int8_t)
 REEF_CONVOLVE_BYTES(std::uint8_t)
 #undef REEF_CONVOLVE_BYTES
+template void convolve_sums<std::int8_t>(const ConvShape&, const std::int8_t*, std::int32_t, const BytePanels&,
+                                         std::int64_t, std::int64_t, std::int32_t*);
 
 }  // namespace reef::kernels

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/conv/conv_shape.h"
@@ -61,9 +62,10 @@ struct BytePanels {
   BytePanels() = default;
   // For the active target and this convolution: sizes alone; then pack().
   explicit BytePanels(const ConvShape& s);
+  // With has_sums convolve_sums can be called, not convolve_bytes.
   // row(i, to) writes the depth() weights of output channel i, less their zero point: within [-255, 255], and at most
   // 255 apart from each other.
-  void pack(const std::function<void(std::int64_t, std::int16_t*)>& row);
+  void pack(const std::function<void(std::int64_t, std::int16_t*)>& row, bool has_sums = false);
 
   std::int64_t depth() const { return lines * line_depth; }
   std::int64_t line_steps() const { return (line_depth + group - 1) / group; }
@@ -109,6 +111,14 @@ struct BytePanels {
   void set_column(std::int64_t matrix, std::int64_t column, const std::int16_t* from);
 };
 
+// What a zero counts as in the rows that tiles multiply. T: int8_t or uint8_t, of the activations.
+template <typename T>
+std::int32_t zero_in_rows(const BytePanels& weights, std::int32_t zero_point) {
+  if (includes(weights.target, SimdTarget::kNeon)) return zero_point - (std::is_signed_v<T> ? 0 : 128);
+  // x86: unsigned bytes where four products are added up at a time, else 16-bit numbers less the zero point.
+  return weights.group == 2 ? 0 : zero_point + (std::is_signed_v<T> ? 128 : 0);
+}
+
 // T is int8_t or uint8_t: the type of the activations. `bias` is null or has one number per channel.
 template <typename T>
 ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const Requantizer>& exact,
@@ -120,5 +130,12 @@ template <typename T>
 void convolve_bytes(const ConvShape& s, const T* input, std::int32_t input_zero_point, const BytePanels& weights,
                     std::int64_t group, const ByteScaling& scaling, std::int64_t pixel_begin, std::int64_t pixel_end,
                     std::int64_t panel_begin, std::int64_t panel_end, T* output);
+
+// The exact sums of (x - input zero point) * weight, modulo 2^32, of all channels: that of output pixel p and channel c
+// is sums[(p - pixel_begin) * weights.padded_columns() + c]. One group, weights packed with has_sums and within
+// [-128, 127].
+template <typename T>
+void convolve_sums(const ConvShape& s, const T* input, std::int32_t input_zero_point, const BytePanels& weights,
+                   std::int64_t pixel_begin, std::int64_t pixel_end, std::int32_t* sums);
 
 }  // namespace reef::kernels

@@ -20,7 +20,7 @@ constexpr int kTileRows = kVectors == 1 ? 8 : 6;
 #include "kernels/matmul/byte_scaling_body.h"
 
 template <int kVectors>
-constexpr int kStepBytes = kVectors * kLanes * kGroup;
+constexpr int kStepBytes = kVectors* kLanes* kGroup;
 
 // A group of a row's elements, for all columns.
 [[gnu::always_inline]] inline Ints broadcast_group(const RowElement* from) {
@@ -169,21 +169,12 @@ template <int kRows, int kVectors, bool kSigned, bool kPlain>
   for (int r = 0; r < rows; ++r) std::memcpy(to + r * stride, from + r * 2 * kLanes, static_cast<std::size_t>(columns));
 }
 
-template <int kRows, int kVectors, bool kSigned, bool kPlain>
-void multiply_tile(const TileWork& work) {
-  Ints sums[kRows][kVectors];
-  const std::int32_t* start = work.scaling->start.data() + work.slot;
+// Adds all products of a tile.
+template <int kRows, int kVectors>
+[[gnu::always_inline]] inline void add_tile_products(const TileWork& work, Ints (&sums)[kRows][kVectors]) {
   const RowElement* x[kRows];
   const std::int64_t length = work.steps * kGroup;
-  for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
-    x[row] = work.starts[row] + length;
-    for_constants<kVectors>([&](auto v) __attribute__((always_inline)) {
-      sums[row][v] = load_ints(start + v * kLanes);
-      if (work.row_terms != nullptr) {
-        sums[row][v] = REEF_MM(add_epi32)(sums[row][v], REEF_MM(set1_epi32)(work.row_terms[row]));
-      }
-    });
-  });
+  for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] = work.starts[row] + length; });
   const std::int8_t* w = work.panel;
   for (std::int64_t line = 0; line < work.lines; ++line) {
     for (std::int64_t at = -length; at != 0; at += kGroup, w += kStepBytes<kVectors>) {
@@ -201,6 +192,47 @@ void multiply_tile(const TileWork& work) {
     }
     for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] += work.line_stride; });
   }
+}
+
+// The sums themselves, whole vectors of columns, in order.
+template <int kRows, int kVectors>
+void sum_tile(const TileWork& work) {
+  Ints sums[kRows][kVectors];
+  for_constants<kRows * kVectors>([&](auto i) __attribute__((always_inline)) {
+    sums[i / kVectors][i % kVectors] = zero_ints();
+  });
+  add_tile_products<kRows, kVectors>(work, sums);
+  for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
+    std::int32_t* const to = work.sums + row * work.sums_stride;
+    if constexpr (kVectors == 2) {
+      const Ints low = REEF_MM(unpacklo_epi32)(sums[row][0], sums[row][1]);
+      const Ints high = REEF_MM(unpackhi_epi32)(sums[row][0], sums[row][1]);
+#if REEF_VECTOR_BYTES == 32
+      store_ints(to, _mm256_permute2x128_si256(low, high, 0x20));
+      store_ints(to + kLanes, _mm256_permute2x128_si256(low, high, 0x31));
+#else
+      store_ints(to, low);
+      store_ints(to + kLanes, high);
+#endif
+    } else {
+      store_ints(to, sums[row][0]);
+    }
+  });
+}
+
+template <int kRows, int kVectors, bool kSigned, bool kPlain>
+void multiply_tile(const TileWork& work) {
+  Ints sums[kRows][kVectors];
+  const std::int32_t* start = work.scaling->start.data() + work.slot;
+  for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
+    for_constants<kVectors>([&](auto v) __attribute__((always_inline)) {
+      sums[row][v] = load_ints(start + v * kLanes);
+      if (work.row_terms != nullptr) {
+        sums[row][v] = REEF_MM(add_epi32)(sums[row][v], REEF_MM(set1_epi32)(work.row_terms[row]));
+      }
+    });
+  });
+  add_tile_products<kRows, kVectors>(work, sums);
   const bool is_whole = work.columns == kVectors * kLanes;
   alignas(32) std::uint8_t part[kRows][2 * kLanes];
   const auto places = finish_tile<kRows, kVectors, kSigned, kPlain>(
@@ -212,6 +244,22 @@ void multiply_tile(const TileWork& work) {
 }
 
 #include "kernels/matmul/byte_tile_rows_body.h"
+
+template <int kVectors>
+void sum_rows_of_panel(TileWork work, std::int64_t count) {
+  constexpr int kMost = kTileRows<kVectors>;
+  for (; count >= kMost; count -= kMost) {
+    sum_tile<kMost, kVectors>(work);
+    work.starts += kMost;
+    work.sums += kMost * work.sums_stride;
+  }
+  for_constants<kMost - 1>([&](auto index) __attribute__((always_inline)) {
+    if (count == index + 1) sum_tile<index + 1, kVectors>(work);
+  });
+}
+void sum_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
+  vectors == 1 ? sum_rows_of_panel<1>(work, count) : sum_rows_of_panel<2>(work, count);
+}
 
 // One row by kPanels whole panels: weights are read once, so several streams of them keep the loads busy.
 template <int kPanels, bool kSigned, bool kPlain>

@@ -58,8 +58,8 @@ void BytePanels::add_split(std::int64_t matrix, std::int64_t index, const std::i
   extra_values_begins.push_back(static_cast<std::int64_t>(extra_values.size()));
 }
 
-void BytePanels::pack(const std::function<void(std::int64_t, std::int16_t*)>& row) {
-  choose_split(row);
+void BytePanels::pack(const std::function<void(std::int64_t, std::int16_t*)>& row, bool has_sums) {
+  if (!has_sums) choose_split(row);
   values.resize(static_cast<std::size_t>(matrices * padded_columns() * padded_depth()));
   sums.resize(static_cast<std::size_t>(matrices * columns));
   magnitudes.resize(sums.size());
@@ -107,18 +107,6 @@ void BytePanels::set_column(std::int64_t matrix, std::int64_t column, const std:
       to[k / group * step + k % group] = static_cast<std::int8_t>(*from + zero_point(matrix, index));
   }
 }
-
-namespace {
-
-// What a zero counts as in the rows that tiles multiply.
-template <typename T>
-std::int32_t zero_in_rows(const BytePanels& weights, std::int32_t zero_point) {
-  if (includes(weights.target, SimdTarget::kNeon)) return zero_point - (std::is_signed_v<T> ? 0 : 128);
-  // x86: unsigned bytes where four products are added up at a time, else 16-bit numbers less the zero point.
-  return weights.group == 2 ? 0 : zero_point + (std::is_signed_v<T> ? 128 : 0);
-}
-
-}  // namespace
 
 template <typename T>
 ByteScaling byte_scaling(const BytePanels& weights, const std::shared_ptr<const Requantizer>& exact,

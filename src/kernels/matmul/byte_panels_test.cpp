@@ -70,6 +70,32 @@ void compare(std::mt19937& random, const std::string& what) {
   ASSERT_EQ(want, got) << what << ": " << text_of(s);
 }
 
+// Sums alone, as layers of float activations want them.
+void compare_sums(std::mt19937& random, const std::string& what) {
+  ConvShape s = random_conv(random);
+  s.input_channels = s.group_inputs();
+  s.output_channels = s.group_outputs();
+  s.groups = 1;
+  const auto input = random_bytes<std::int8_t>(random, s.batches * s.input_batch_size());
+  const std::int32_t input_zero = random_zero_point<std::int8_t>(random);
+  const auto weights = random_bytes<std::int8_t>(random, s.output_channels * s.depth());
+  PackedRows rows(s.output_channels, s.depth());
+  for (std::int64_t o = 0; o < s.output_channels; ++o) widen(weights.data() + o * s.depth(), s.depth(), 0, rows.row(o));
+  BytePanels panels(s);
+  panels.pack([&](std::int64_t channel, std::int16_t* to) { std::copy_n(rows.row(channel), s.depth(), to); },
+              /*has_sums=*/true);
+  const std::int64_t first = pick(random, 0, s.output_pixels() - 1), count = s.output_pixels() - first;
+  std::vector<std::int32_t> got(static_cast<std::size_t>(count * panels.padded_columns()));
+  convolve_sums<std::int8_t>(s, input.data(), input_zero, panels, first, s.output_pixels(), got.data());
+  convolve(s, input.data(), {&input_zero, 1}, rows, kRunOf8BitProducts, first, s.output_pixels(), 0, s.output_channels,
+           [&](std::int64_t pixel, std::int64_t channel, const std::int64_t* sums, std::int64_t channels) {
+             for (std::int64_t i = 0; i < channels; ++i) {
+               const auto at = static_cast<std::size_t>((pixel - first) * panels.padded_columns() + channel + i);
+               ASSERT_EQ(got[at], sums[i]) << what << ": " << text_of(s);
+             }
+           });
+}
+
 template <typename T>
 void compare_all() {
   for_each_supported_target([](SimdTarget target) {
@@ -82,6 +108,14 @@ void compare_all() {
 }
 
 TEST(BytePanels, Int8EqualsTheReference) { compare_all<std::int8_t>(); }
+TEST(BytePanels, SumsEqualTheReference) {
+  for_each_supported_target([](SimdTarget target) {
+    if (!has_byte_panels()) return;
+    std::mt19937 random(10);
+    for (int trial = 0; trial < kTrials && !::testing::Test::HasFatalFailure(); ++trial)
+      compare_sums(random, std::string(target_name(target)) + ", trial " + std::to_string(trial));
+  });
+}
 TEST(BytePanels, Uint8EqualsTheReference) { compare_all<std::uint8_t>(); }
 
 }  // namespace

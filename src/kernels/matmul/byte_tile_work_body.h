@@ -16,4 +16,8 @@ struct TileWork {
   bool is_signed;
   SplitSteps split;  // SSE4, AVX2: split weights
   bool has_lowest;   // the panel has weights of -128
+  // Where sums are wanted instead of bytes, without what `scaling` has: of the first row and the panel's first column,
+  // whole vectors of them.
+  std::int32_t* sums;
+  std::int64_t sums_stride;
 };

@@ -54,24 +54,14 @@ template <int kRows, typename Columns>
   });
 }
 
-template <int kRows, typename Columns, bool kSigned, bool kPlain>
-void multiply_wide_tile(const TileWork& work) {
+// Adds all products of a tile.
+template <int kRows, typename Columns>
+[[gnu::always_inline]] inline void add_tile_products(const TileWork& work, __m512i (&sums)[kRows][Columns::kVectors]) {
   constexpr int kVectors = Columns::kVectors;
-  __m512i sums[kRows][kVectors];
-  const std::int32_t* start = work.scaling->start.data() + work.channel;
   const RowElement* x[kRows];
-  for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
-    x[row] = work.starts[row];
-    for_constants<kVectors>([&](auto v) __attribute__((always_inline)) {
-      sums[row][v] = _mm512_loadu_si512(start + v * kWideLanes);
-      if (work.row_terms != nullptr) {
-        sums[row][v] = _mm512_add_epi32(sums[row][v], _mm512_set1_epi32(work.row_terms[row]));
-      }
-    });
-  });
   const std::int8_t* w = work.panel;
   const std::int64_t length = work.steps * kGroup;
-  for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] += length; });
+  for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] = work.starts[row] + length; });
   for (std::int64_t line = 0; line < work.lines; ++line) {
     for (std::int64_t at = -length; at != 0; at += kGroup, w += Columns::kStep) {
       const __m512i first = load_wide_weights<Columns::is_half(0)>(w);
@@ -87,6 +77,42 @@ void multiply_wide_tile(const TileWork& work) {
     }
     for_constants<kRows>([&](auto row) __attribute__((always_inline)) { x[row] += work.line_stride; });
   }
+}
+
+// The sums themselves, whole vectors of columns.
+template <int kRows, typename Columns>
+void sum_wide_tile(const TileWork& work) {
+  __m512i sums[kRows][Columns::kVectors];
+  for_constants<kRows * Columns::kVectors>([&](auto i) __attribute__((always_inline)) {
+    sums[i / Columns::kVectors][i % Columns::kVectors] = _mm512_setzero_si512();
+  });
+  add_tile_products<kRows, Columns>(work, sums);
+  for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
+    for_constants<Columns::kVectors>([&](auto v) __attribute__((always_inline)) {
+      std::int32_t* const to = work.sums + row * work.sums_stride + v * kWideLanes;
+      if constexpr (Columns::is_half(v)) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(sums[row][v]));
+      } else {
+        _mm512_storeu_si512(to, sums[row][v]);
+      }
+    });
+  });
+}
+
+template <int kRows, typename Columns, bool kSigned, bool kPlain>
+void multiply_wide_tile(const TileWork& work) {
+  constexpr int kVectors = Columns::kVectors;
+  __m512i sums[kRows][kVectors];
+  const std::int32_t* start = work.scaling->start.data() + work.channel;
+  for_constants<kRows>([&](auto row) __attribute__((always_inline)) {
+    for_constants<kVectors>([&](auto v) __attribute__((always_inline)) {
+      sums[row][v] = _mm512_loadu_si512(start + v * kWideLanes);
+      if (work.row_terms != nullptr) {
+        sums[row][v] = _mm512_add_epi32(sums[row][v], _mm512_set1_epi32(work.row_terms[row]));
+      }
+    });
+  });
+  add_tile_products<kRows, Columns>(work, sums);
   const bool is_whole = work.columns == Columns::kStep / kGroup;
   alignas(32) std::uint8_t part[kRows][32];
   const auto doubts = finish_wide<kRows, Columns, kSigned, kPlain>(
@@ -98,31 +124,39 @@ void multiply_wide_tile(const TileWork& work) {
     fix_tile(work, doubts);
 }
 
-template <typename Columns, bool kSigned, bool kPlain>
-void multiply_wide_rows(TileWork work, std::int64_t count) {
-  const auto advance = [&](std::int64_t rows) {
+// All rows, by `tile`, a function of a number of rows that is a constant and of the work.
+template <typename Tile>
+[[gnu::always_inline]] inline void for_each_wide_tile(TileWork work, std::int64_t count, const Tile& tile) {
+  const auto advance = [&](auto rows) {
+    tile(rows, work);
     work.starts += rows;
     if (work.row_terms != nullptr) work.row_terms += rows;
     work.output += rows * work.output_stride;
+    work.sums += rows * work.sums_stride;
     count -= rows;
   };
-  while (count >= 12) {
-    multiply_wide_tile<12, Columns, kSigned, kPlain>(work);
-    advance(12);
-  }
-  if (count >= 8) {
-    multiply_wide_tile<8, Columns, kSigned, kPlain>(work);
-    advance(8);
-  }
-  if (count >= 4) {
-    multiply_wide_tile<4, Columns, kSigned, kPlain>(work);
-    advance(4);
-  }
-  if (count >= 2) {
-    multiply_wide_tile<2, Columns, kSigned, kPlain>(work);
-    advance(2);
-  }
-  if (count > 0) multiply_wide_tile<1, Columns, kSigned, kPlain>(work);
+  while (count >= 12) advance(std::integral_constant<int, 12>());
+  if (count >= 8) advance(std::integral_constant<int, 8>());
+  if (count >= 4) advance(std::integral_constant<int, 4>());
+  if (count >= 2) advance(std::integral_constant<int, 2>());
+  if (count > 0) advance(std::integral_constant<int, 1>());
+}
+
+template <typename Columns, bool kSigned, bool kPlain>
+void multiply_wide_rows(const TileWork& work, std::int64_t count) {
+  for_each_wide_tile(work, count,
+                     [](auto rows, const TileWork& tile) { multiply_wide_tile<rows, Columns, kSigned, kPlain>(tile); });
+}
+template <typename Columns>
+void sum_wide_rows(const TileWork& work, std::int64_t count) {
+  for_each_wide_tile(work, count, [](auto rows, const TileWork& tile) { sum_wide_tile<rows, Columns>(tile); });
+}
+
+void sum_panel(const TileWork& work, std::int64_t vectors, std::int64_t count) {
+  if (vectors == 1) sum_wide_rows<TileColumns<0, true>>(work, count);
+  if (vectors == 2) sum_wide_rows<TileColumns<1, false>>(work, count);
+  if (vectors == 3) sum_wide_rows<TileColumns<1, true>>(work, count);
+  if (vectors == 4) sum_wide_rows<TileColumns<2, false>>(work, count);
 }
 
 template <typename Columns>

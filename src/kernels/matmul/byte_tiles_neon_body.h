@@ -16,7 +16,7 @@ template <int kQuads>
 constexpr int kTileRows = kQuads == 2 ? 8 : 4;
 // Bytes of a panel per group of products.
 template <int kQuads>
-constexpr int kStep = kQuads * kQuad * kGroup;
+constexpr int kStep = kQuads* kQuad* kGroup;
 
 #if REEF_DOTPROD
 // Four products of group kIndex of a row's 16 elements to each of four sums. In assembler, so that the sums stay where
@@ -39,8 +39,9 @@ template <int kRows, int kQuads, bool>
     for_constants<4 * kQuads>([&](auto i) __attribute__((always_inline)) {
       constexpr int kGroupIndex = decltype(i)::value / kQuads, kQ = decltype(i)::value % kQuads;
       const int8x16_t weights = vld1q_s8(w + i * 16);
-      for_constants<kRows>(
-          [&](auto r) __attribute__((always_inline)) { add_dots<kGroupIndex>(weights, values[r], sums[r][kQ]); });
+      for_constants<kRows>([&](auto r) __attribute__((always_inline)) {
+        add_dots<kGroupIndex>(weights, values[r], sums[r][kQ]);
+      });
     });
   }
   for (; length > 0; length -= kGroup, w += kStep<kQuads>) {
@@ -61,7 +62,7 @@ template <int kRows, int kQuads, bool>
 // through a general register.
 [[gnu::always_inline]] inline int8x16_t next_pair(const RowElement*& x) {
   int8x16_t pairs;
-  asm("ld1r {%0.8h}, [%1], #2" : "=w"(pairs), "+r"(x) : "m"(*reinterpret_cast<const std::int8_t (*)[2]>(x)));
+  asm("ld1r {%0.8h}, [%1], #2" : "=w"(pairs), "+r"(x) : "m"(*reinterpret_cast<const std::int8_t(*)[2]>(x)));
   return pairs;
 }
 
@@ -131,23 +132,30 @@ template <int kRows, int kQuads, bool kHasLowest>
 }
 #endif
 
+// Adds all products of a tile.
 template <int kRows, int kQuads, bool kHasLowest>
-void multiply_tile(const TileWork& work) {
-  int32x4_t sums[kRows][kQuads];
-  const std::int32_t* start = work.scaling->start.data() + work.channel;
+[[gnu::always_inline]] inline void add_tile_products(const TileWork& work, int32x4_t (&sums)[kRows][kQuads]) {
   const RowElement* x[kRows];
-  for_constants<kRows>([&](auto r) __attribute__((always_inline)) {
-    x[r] = work.starts[r];
-    const int32x4_t term = vdupq_n_s32(work.row_terms == nullptr ? 0 : work.row_terms[r]);
-    for_constants<kQuads>(
-        [&](auto q) __attribute__((always_inline)) { sums[r][q] = vaddq_s32(vld1q_s32(start + q * kQuad), term); });
-  });
+  for_constants<kRows>([&](auto r) __attribute__((always_inline)) { x[r] = work.starts[r]; });
   const std::int8_t* w = work.panel;
   const std::int64_t length = work.steps * kGroup;
   for (std::int64_t line = 0; line < work.lines; ++line) {
     w = add_line<kRows, kQuads, kHasLowest>(x, length, w, sums);
     for_constants<kRows>([&](auto r) __attribute__((always_inline)) { x[r] += work.line_stride - length; });
   }
+}
+
+template <int kRows, int kQuads, bool kHasLowest>
+void multiply_tile(const TileWork& work) {
+  int32x4_t sums[kRows][kQuads];
+  const std::int32_t* start = work.scaling->start.data() + work.channel;
+  for_constants<kRows>([&](auto r) __attribute__((always_inline)) {
+    const int32x4_t term = vdupq_n_s32(work.row_terms == nullptr ? 0 : work.row_terms[r]);
+    for_constants<kQuads>([&](auto q) __attribute__((always_inline)) {
+      sums[r][q] = vaddq_s32(vld1q_s32(start + q * kQuad), term);
+    });
+  });
+  add_tile_products<kRows, kQuads, kHasLowest>(work, sums);
   // Copied, so that the sums above can stay in registers: what others see must lie in memory.
   int32x4_t finished[kRows][kQuads];
   for_constants<kRows>([&](auto r) __attribute__((always_inline)) {
@@ -158,32 +166,53 @@ void multiply_tile(const TileWork& work) {
       finished);
 }
 
-// All rows: tiles of the usual number of rows, then smaller ones.
-template <int kQuads, bool kHasLowest>
+// The sums themselves, whole vectors of columns.
+template <int kRows, int kQuads, bool kHasLowest>
+void sum_tile(const TileWork& work) {
+  int32x4_t sums[kRows][kQuads];
+  for_constants<kRows * kQuads>([&](auto i)
+                                    __attribute__((always_inline)) { sums[i / kQuads][i % kQuads] = vdupq_n_s32(0); });
+  add_tile_products<kRows, kQuads, kHasLowest>(work, sums);
+  for_constants<kRows * kQuads>([&](auto i) __attribute__((always_inline)) {
+    vst1q_s32(work.sums + i / kQuads * work.sums_stride + i % kQuads * kQuad, sums[i / kQuads][i % kQuads]);
+  });
+}
+
+// All rows: tiles of the usual number of rows, then smaller ones. kIsSums: not bytes.
+template <int kQuads, bool kHasLowest, bool kIsSums>
 void multiply_rows(TileWork work, std::int64_t count) {
-  const auto advance = [&](std::int64_t rows) {
+  const auto advance = [&](auto rows) {
+    if constexpr (kIsSums) {
+      sum_tile<rows, kQuads, kHasLowest>(work);
+    } else {
+      multiply_tile<rows, kQuads, kHasLowest>(work);
+    }
     work.starts += rows;
     if (work.row_terms != nullptr) work.row_terms += rows;
     work.output += rows * work.output_stride;
+    work.sums += rows * work.sums_stride;
     count -= rows;
   };
-  while (count >= kTileRows<kQuads>) {
-    multiply_tile<kTileRows<kQuads>, kQuads, kHasLowest>(work);
-    advance(kTileRows<kQuads>);
-  }
-  while (count >= 2) {
-    multiply_tile<2, kQuads, kHasLowest>(work);
-    advance(2);
-  }
-  if (count > 0) multiply_tile<1, kQuads, kHasLowest>(work);
+  while (count >= kTileRows<kQuads>) advance(std::integral_constant<int, kTileRows<kQuads>>());
+  while (count >= 2) advance(std::integral_constant<int, 2>());
+  if (count > 0) advance(std::integral_constant<int, 1>());
 }
 
 // eights: vectors of 8 columns, 1 or 2.
-void multiply_panel(const TileWork& work, std::int64_t eights, std::int64_t count) {
+template <bool kIsSums>
+void multiply_or_sum(const TileWork& work, std::int64_t eights, std::int64_t count) {
 #if !REEF_DOTPROD
-  if (work.has_lowest) return eights == 1 ? multiply_rows<2, true>(work, count) : multiply_rows<4, true>(work, count);
+  if (work.has_lowest) {
+    return eights == 1 ? multiply_rows<2, true, kIsSums>(work, count) : multiply_rows<4, true, kIsSums>(work, count);
+  }
 #endif
-  eights == 1 ? multiply_rows<2, false>(work, count) : multiply_rows<4, false>(work, count);
+  eights == 1 ? multiply_rows<2, false, kIsSums>(work, count) : multiply_rows<4, false, kIsSums>(work, count);
+}
+void multiply_panel(const TileWork& work, std::int64_t eights, std::int64_t count) {
+  multiply_or_sum<false>(work, eights, count);
+}
+void sum_panel(const TileWork& work, std::int64_t eights, std::int64_t count) {
+  multiply_or_sum<true>(work, eights, count);
 }
 
 // One row by several panels: nothing is better than multiply_panel.

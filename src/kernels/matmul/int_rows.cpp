@@ -19,6 +19,14 @@ namespace {
 }  // namespace
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
+
+#include "kernels/simd/begin_avx512.h"
+namespace avx512 {
+namespace {
+#include "kernels/matmul/int_rows_wide_body.h"
+}  // namespace
+}  // namespace avx512
+#include "kernels/simd/end_target.h"
 #endif
 
 namespace {
@@ -67,6 +75,25 @@ void add(const Sums4& s, std::int64_t columns, std::int64_t* to) {
   for (std::int64_t i = 0; i < columns; ++i) to[i] += all[i];
 }
 
+#if defined(__x86_64__)
+// Each of 16 lanes may add up twice a run, so that sums which do not fit 32 bits are made of longer pieces.
+void add_row_products_wide(const std::int16_t* a, std::int64_t a_stride, std::int64_t rows, const std::int16_t* b,
+                           std::int64_t b_stride, std::int64_t columns, std::int64_t depth, std::int64_t run,
+                           std::int64_t* sums, std::int64_t sums_stride) {
+  const bool is_wide = depth > run;
+  const std::int64_t piece = is_wide ? 16 * run : run;
+  for (std::int64_t c = 0; c < columns; c += 4) {
+    const std::int64_t width = std::min<std::int64_t>(4, columns - c);
+    for (std::int64_t k = 0; k < depth; k += piece) {
+      Row quad[4];  // beyond the last column the last one again, with the result dropped
+      for (std::int64_t j = 0; j < 4; ++j) quad[j] = b + (c + std::min(j, width - 1)) * b_stride + k;
+      avx512::add_products_of_rows(a + k, a_stride, rows, quad, width, std::min(piece, depth - k), is_wide, sums + c,
+                                   sums_stride);
+    }
+  }
+}
+#endif
+
 std::int64_t wide_product(Row a, Row b, std::int64_t count) {
   std::int64_t sum = 0;
   for (std::int64_t k = 0; k < count; ++k) sum += std::int64_t{a[k]} * b[k];
@@ -85,6 +112,11 @@ void add_row_products(const std::int16_t* a, std::int64_t a_stride, std::int64_t
     }
     return;
   }
+#if defined(__x86_64__)
+  if (runs_in(SimdTarget::kAvx512)) {
+    return add_row_products_wide(a, a_stride, rows, b, b_stride, columns, depth, run, sums, sums_stride);
+  }
+#endif
   for (std::int64_t c = 0; c < columns; c += 4) {
     const std::int64_t width = std::min<std::int64_t>(4, columns - c);
     for (std::int64_t k = 0; k < depth; k += run) {

@@ -2,7 +2,9 @@
 #include "kernels/movement/strided_copy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "kernels/movement/transpose_tile.h"
 #include "kernels/simd/trace.h"
@@ -21,22 +23,32 @@ void copy_small_runs(const CopyLoop& loop, std::int64_t count, const std::byte* 
   }
 }
 
+constexpr std::int64_t kMostConstantBytes = 32;  // of runs whose copies are compiled for each size
+constexpr std::int64_t kMostMediumBytes = 512;   // beyond, memcpy's start does not matter any more
+
+using CopySmallRuns = void (*)(const CopyLoop&, std::int64_t, const std::byte*, std::byte*);
+template <std::size_t... kSizes>
+constexpr std::array<CopySmallRuns, sizeof...(kSizes)> small_copies(std::index_sequence<kSizes...>) {
+  return {&copy_small_runs<static_cast<std::int64_t>(kSizes + 1)>...};
+}
+
+// Runs of more than kMostConstantBytes: pieces of so many bytes, of which the last overlaps the one before.
+void copy_medium_runs(const CopyLoop& loop, std::int64_t count, std::int64_t run_bytes, const std::byte* from,
+                      std::byte* to) {
+  constexpr auto kPiece = static_cast<std::size_t>(kMostConstantBytes);
+  const std::int64_t last = run_bytes - kMostConstantBytes;
+  for (std::int64_t i = 0; i < count; ++i, from += loop.from_stride, to += loop.to_stride) {
+    for (std::int64_t at = 0; at < last; at += kMostConstantBytes) std::memcpy(to + at, from + at, kPiece);
+    std::memcpy(to + last, from + last, kPiece);
+  }
+}
+
 void copy_runs(const CopyLoop& loop, std::int64_t count, std::int64_t run_bytes, const std::byte* from, std::byte* to) {
-  switch (run_bytes) {
-    case 1:
-      return copy_small_runs<1>(loop, count, from, to);
-    case 2:
-      return copy_small_runs<2>(loop, count, from, to);
-    case 4:
-      return copy_small_runs<4>(loop, count, from, to);
-    case 8:
-      return copy_small_runs<8>(loop, count, from, to);
-    case 16:
-      return copy_small_runs<16>(loop, count, from, to);
-    default:
-      for (std::int64_t i = 0; i < count; ++i) {
-        std::memcpy(to + i * loop.to_stride, from + i * loop.from_stride, static_cast<std::size_t>(run_bytes));
-      }
+  static constexpr auto kSmall = small_copies(std::make_index_sequence<static_cast<std::size_t>(kMostConstantBytes)>());
+  if (run_bytes <= kMostConstantBytes) return kSmall[static_cast<std::size_t>(run_bytes - 1)](loop, count, from, to);
+  if (run_bytes <= kMostMediumBytes) return copy_medium_runs(loop, count, run_bytes, from, to);
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::memcpy(to + i * loop.to_stride, from + i * loop.from_stride, static_cast<std::size_t>(run_bytes));
   }
 }
 
@@ -89,14 +101,16 @@ bool is_transpose(const StridedCopy& copy) {
 
 // The transposes of a copy, cut into blocks of rows.
 void run_transposes(ThreadPool& threads, const StridedCopy& copy, const std::byte* from, std::byte* to) {
-  constexpr std::int64_t kBlockRows = 64;
+  constexpr std::int64_t kBlockBytes = 512 * 1024, kFewestRows = 64;  // of a block, which is read in long runs
   const std::size_t outer = copy.loops.size() - 2;
   const CopyLoop& rows = copy.loops[outer];
   const CopyLoop& columns = copy.loops.back();
-  const std::int64_t blocks = (rows.count + kBlockRows - 1) / kBlockRows;
+  const std::int64_t block_rows =
+      std::max(kBlockBytes / (columns.count * copy.run_bytes) / kFewestRows, std::int64_t{1}) * kFewestRows;
+  const std::int64_t blocks = (rows.count + block_rows - 1) / block_rows;
   std::int64_t matrices = 1;
   for (std::size_t d = 0; d < outer; ++d) matrices *= copy.loops[d].count;
-  const std::int64_t block_bytes = std::min(kBlockRows, rows.count) * columns.count * copy.run_bytes;
+  const std::int64_t block_bytes = std::min(block_rows, rows.count) * columns.count * copy.run_bytes;
   const std::int64_t grain = std::max<std::int64_t>(1, kChunkBytes / std::max<std::int64_t>(block_bytes, 1));
   auto* const transpose_elements = copy.run_bytes == 1   ? &transpose<std::uint8_t>
                                    : copy.run_bytes == 2 ? &transpose<std::uint16_t>
@@ -104,7 +118,7 @@ void run_transposes(ThreadPool& threads, const StridedCopy& copy, const std::byt
                                                          : &transpose<std::uint64_t>;
   threads.parallel_for(matrices * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t first = i % blocks * kBlockRows;
+      const std::int64_t first = i % blocks * block_rows;
       std::int64_t from_at = copy.from_offset + first * rows.from_stride;
       std::int64_t to_at = copy.to_offset + first * rows.to_stride;
       std::int64_t rest = i / blocks;
@@ -113,7 +127,7 @@ void run_transposes(ThreadPool& threads, const StridedCopy& copy, const std::byt
         to_at += rest % copy.loops[d].count * copy.loops[d].to_stride;
       }
       transpose_elements(from + from_at, columns.from_stride, to + to_at, rows.to_stride,
-                         std::min(kBlockRows, rows.count - first), columns.count);
+                         std::min(block_rows, rows.count - first), columns.count);
     }
   });
 }

@@ -64,6 +64,15 @@ TEST(StridedCopy, TransposesEqualSingleElements) {
   }
 }
 
+TEST(StridedCopy, RunsOfAllSizes) {
+  ThreadPool pool(2);
+  for (std::int64_t bytes = 1; bytes < 600; bytes += bytes < 140 ? 1 : 37) {
+    // Every other run of a line, to where runs have gaps of 3 bytes.
+    expect_same(pool, {{{5, 22 * bytes, 11 * (bytes + 3)}, {11, 2 * bytes, bytes + 3}}, bytes, 0, 1}, 110 * bytes,
+                55 * (bytes + 3) + 1);
+  }
+}
+
 TEST(StridedCopy, BoxesRepetitionsAndReversals) {
   ThreadPool pool(2);
   // Columns 3 to 7 of a matrix of 20 by 9 elements of 4 bytes, turned over.

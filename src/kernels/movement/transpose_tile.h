@@ -2,8 +2,7 @@
 // Transposing a matrix of elements of 1, 2, 4 or 8 bytes, in tiles of vectors of 16 bytes.
 //
 // Element by element, either reading or writing touches another line of the cache every time. A tile of N by N
-// elements, N of them a vector, is turned over in registers: interleaving row i with row i + N/2, log2 N times. Tiles
-// side by side that make up whole lines of the cache follow each other.
+// elements, N of them a vector, is turned over in registers: interleaving row i with row i + N/2, log2 N times.
 #pragma once
 
 #include <algorithm>
@@ -47,30 +46,30 @@ struct TransposeTile {
 };
 
 // to[r][c] = from[c][r] for r < rows, c < columns. Strides, in bytes, are those between the c of `from` and the r of
-// `to`.
+// `to`. As many c as make a line of the cache are done for all r before the next: few places are read at a time, each
+// further and further, and lines are written as a whole. Tiles at the ends overlap the ones before.
 template <typename Element>
 void transpose(const std::byte* from, std::int64_t from_stride, std::byte* to, std::int64_t to_stride,
                std::int64_t rows, std::int64_t columns) {
   using Tile = TransposeTile<Element>;
-  constexpr std::int64_t kSize = Tile::kSize, kBytes = sizeof(Element), kRowsTogether = 64 / kBytes;
-  const std::int64_t whole_rows = rows - rows % kSize, whole_columns = columns - columns % kSize;
-  for (std::int64_t block = 0; block < whole_rows; block += kRowsTogether) {
-    const std::int64_t end = std::min(block + kRowsTogether, whole_rows);
-    for (std::int64_t c = 0; c < whole_columns; c += kSize) {
-      for (std::int64_t r = block; r < end; r += kSize) {
+  constexpr std::int64_t kSize = Tile::kSize, kBytes = sizeof(Element), kTogether = 64 / kBytes;
+  if (rows < kSize || columns < kSize) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c)
+        std::memcpy(to + r * to_stride + c * kBytes, from + c * from_stride + r * kBytes, sizeof(Element));
+    }
+    return;
+  }
+  for (std::int64_t block = 0; block < columns; block += kTogether) {
+    const std::int64_t end = std::min(block + kTogether, columns);
+    for (std::int64_t row = 0; row < rows; row += kSize) {
+      const std::int64_t r = std::min(row, rows - kSize);
+      for (std::int64_t column = block; column < end; column += kSize) {
+        const std::int64_t c = std::min(column, columns - kSize);
         Tile::run(from + c * from_stride + r * kBytes, from_stride, to + r * to_stride + c * kBytes, to_stride);
       }
     }
   }
-  const auto singly = [&](std::int64_t row_begin, std::int64_t row_end, std::int64_t column_begin) {
-    for (std::int64_t r = row_begin; r < row_end; ++r) {
-      for (std::int64_t c = column_begin; c < columns; ++c) {
-        std::memcpy(to + r * to_stride + c * kBytes, from + c * from_stride + r * kBytes, sizeof(Element));
-      }
-    }
-  };
-  singly(0, whole_rows, whole_columns);
-  singly(whole_rows, rows, 0);
 }
 
 }  // namespace reef::kernels

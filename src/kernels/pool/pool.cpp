@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd/loops.h"
 #include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
@@ -29,20 +30,29 @@ struct Window {
   std::int64_t count() const { return rows * columns; }
 };
 
-Window window_of(const PoolGeometry& g, std::int64_t unit) {
+// body(window) for units [first, last). Going on to the next window takes no division.
+template <typename Body>
+void for_each_window(const PoolGeometry& g, std::int64_t first, std::int64_t last, const Body& body) {
   const std::int64_t blocks = channel_blocks(g);
-  const std::int64_t channel = unit % blocks * kPoolChannelBlock;
-  const std::int64_t pixel = unit / blocks;
-  const std::int64_t out_x = pixel % g.output_width;
-  const std::int64_t out_y = pixel / g.output_width % g.output_height;
-  const std::int64_t batch = pixel / g.output_width / g.output_height;
-  const std::int64_t top = out_y * g.stride_height - g.pad_top;
-  const std::int64_t left = out_x * g.stride_width - g.pad_left;
-  const std::int64_t y = std::max<std::int64_t>(top, 0);
-  const std::int64_t x = std::max<std::int64_t>(left, 0);
-  return {((batch * g.input_height + y) * g.input_width + x) * g.channels + channel, pixel * g.channels + channel,
-          std::min(top + g.window_height, g.input_height) - y, std::min(left + g.window_width, g.input_width) - x,
-          std::min(kPoolChannelBlock, g.channels - channel)};
+  std::int64_t block = first % blocks, pixel = first / blocks;
+  std::int64_t out_x = pixel % g.output_width, out_y = pixel / g.output_width % g.output_height;
+  std::int64_t batch = pixel / g.output_width / g.output_height;
+  for (std::int64_t unit = first; unit < last; ++unit) {
+    const std::int64_t channel = block * kPoolChannelBlock;
+    const std::int64_t top = out_y * g.stride_height - g.pad_top, left = out_x * g.stride_width - g.pad_left;
+    const std::int64_t y = std::max<std::int64_t>(top, 0), x = std::max<std::int64_t>(left, 0);
+    body(Window{((batch * g.input_height + y) * g.input_width + x) * g.channels + channel, pixel * g.channels + channel,
+                std::min(top + g.window_height, g.input_height) - y, std::min(left + g.window_width, g.input_width) - x,
+                std::min(kPoolChannelBlock, g.channels - channel)});
+    if (++block < blocks) continue;
+    block = 0;
+    ++pixel;
+    if (++out_x < g.output_width) continue;
+    out_x = 0;
+    if (++out_y < g.output_height) continue;
+    out_y = 0;
+    ++batch;
+  }
 }
 
 #if defined(__x86_64__)
@@ -63,6 +73,13 @@ constexpr std::int64_t kPoolBytes = 32;
 #include "kernels/pool/average_bytes_body.h"
 }  // namespace avx2
 #include "kernels/simd/end_target.h"
+
+#include "kernels/simd/begin_avx512.h"
+namespace avx512 {
+constexpr std::int64_t kPoolBytes = 64;
+#include "kernels/pool/pool_body.h"
+}  // namespace avx512
+#include "kernels/simd/end_target.h"
 #elif defined(__aarch64__)
 #include "kernels/simd/begin_neon.h"
 namespace neon {
@@ -74,57 +91,66 @@ constexpr std::int64_t kPoolBytes = 16;
 #include "kernels/simd/end_target.h"
 #endif
 
-// What the active target does in vectors: a window of some channels at least. Null: nothing.
 template <typename T>
-struct WindowFunction {
-  void (*function)(const PoolGeometry&, const Window&, const T*, PoolLimits<T>, T*) = nullptr;
-  std::int64_t fewest_channels = 0;
+using WindowFunction = void (*)(const PoolGeometry&, const Window&, const T*, PoolLimits<T>, T*);
 
-  // Units [first_unit, last_unit), if there are enough channels: the last block of them must be wide enough, too.
-  // Returns whether it has been done.
-  bool operator()(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
-                  std::int64_t last_unit) const {
-    const std::int64_t last = g.channels % kPoolChannelBlock;
-    if (function == nullptr || g.channels < fewest_channels || (last != 0 && last < fewest_channels)) return false;
-    for (std::int64_t unit = first_unit; unit < last_unit; ++unit)
-      function(g, window_of(g, unit), input, limits, output);
-    return true;
-  }
-};
-
-#define REEF_MAX_OF(target) \
-  { &target::max_of_window<T>, target::kPoolBytes / static_cast<std::int64_t>(sizeof(T)) }
-#define REEF_AVERAGE_OF(target) \
-  { &target::average_of_window, sizeof(T) == 1 ? target::kAverageChannels : target::kPoolBytes / 4 }
+// What the active target does in vectors for a window of so many channels. Null: nothing.
+template <typename T>
+WindowFunction<T> max_in_vectors([[maybe_unused]] std::int64_t channels) {
+  [[maybe_unused]] const std::int64_t bytes = channels * static_cast<std::int64_t>(sizeof(T));
 #if defined(__x86_64__)
-#define REEF_OF_TARGET(of)                         \
-  if (runs_in(SimdTarget::kAvx2)) return of(avx2); \
-  if (runs_in(SimdTarget::kSse4)) return of(sse4)
+  if (bytes >= avx512::kPoolBytes && runs_in(SimdTarget::kAvx512)) return &avx512::max_of_window<T>;
+  if (bytes >= avx2::kPoolBytes && runs_in(SimdTarget::kAvx2)) return &avx2::max_of_window<T>;
+  if (runs_in(SimdTarget::kSse4)) return bytes >= 16 ? &sse4::max_of_window<T> : &sse4::max_of_few_channels<T>;
 #elif defined(__aarch64__)
-#define REEF_OF_TARGET(of) \
-  if (runs_in(SimdTarget::kNeon)) return of(neon)
-#else
-#define REEF_OF_TARGET(of)
+  if (runs_in(SimdTarget::kNeon)) return bytes >= 16 ? &neon::max_of_window<T> : &neon::max_of_few_channels<T>;
 #endif
-
-template <typename T>
-WindowFunction<T> max_in_vectors() {
-  if constexpr (sizeof(T) != 2) {
-    REEF_OF_TARGET(REEF_MAX_OF);
-  }
-  return {};
+  return nullptr;
 }
 
 template <typename T>
-WindowFunction<T> average_in_vectors() {
+WindowFunction<T> average_in_vectors([[maybe_unused]] std::int64_t channels, [[maybe_unused]] std::int64_t elements) {
   if constexpr (sizeof(T) != 2) {
-    REEF_OF_TARGET(REEF_AVERAGE_OF);
+    constexpr std::int64_t kManyElements = 1 << 14;
+    if (elements >= kManyElements) return nullptr;
+    [[maybe_unused]] const auto of = [&](WindowFunction<T> wide, WindowFunction<T> narrow, std::int64_t lanes) {
+      const bool suits = sizeof(T) == 4 || elements <= 128;  // kMostInWords
+      return channels >= lanes ? wide : suits ? narrow : nullptr;
+    };
+#if defined(__x86_64__)
+    if constexpr (sizeof(T) == 4) {
+      if (channels >= avx512::kPoolBytes / 4 && runs_in(SimdTarget::kAvx512)) return &avx512::average_of_window;
+    }
+    constexpr std::int64_t kLanes = sizeof(T) == 1 ? avx2::kAverageChannels : avx2::kPoolBytes / 4;
+    if (channels >= kLanes && runs_in(SimdTarget::kAvx2)) return &avx2::average_of_window;
+    if (runs_in(SimdTarget::kSse4)) {
+      return of(&sse4::average_of_window, &sse4::average_of_few_channels,
+                sizeof(T) == 1 ? sse4::kAverageChannels : sse4::kPoolBytes / 4);
+    }
+#elif defined(__aarch64__)
+    if (runs_in(SimdTarget::kNeon)) {
+      return of(&neon::average_of_window, &neon::average_of_few_channels,
+                sizeof(T) == 1 ? neon::kAverageChannels : neon::kPoolBytes / 4);
+    }
+#endif
   }
-  return {};
+  return nullptr;
 }
-#undef REEF_OF_TARGET
-#undef REEF_AVERAGE_OF
-#undef REEF_MAX_OF
+
+// Units [first_unit, last_unit) by `find`, a function of a number of channels that gives a WindowFunction. Returns
+// whether it has been done.
+template <typename T, typename Find>
+bool pool_in_vectors(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
+                     std::int64_t last_unit, const Find& find) {
+  const std::int64_t rest = g.channels % kPoolChannelBlock;
+  const WindowFunction<T> whole = g.channels >= kPoolChannelBlock ? find(kPoolChannelBlock) : nullptr;
+  const WindowFunction<T> last = rest != 0 ? find(rest) : nullptr;
+  if ((g.channels >= kPoolChannelBlock && whole == nullptr) || (rest != 0 && last == nullptr)) return false;
+  for_each_window(g, first_unit, last_unit, [&](const Window& window) {
+    (window.channels == kPoolChannelBlock ? whole : last)(g, window, input, limits, output);
+  });
+  return true;
+}
 
 // Folds the elements of a window into `accumulators`, one per channel.
 template <typename T, typename Accumulator, typename Combine>
@@ -147,8 +173,7 @@ T clamp_to(T value, PoolLimits<T> limits) {
 void average_pool_float(const PoolGeometry& g, const float* input, PoolLimits<float> limits, float* output,
                         std::int64_t first_unit, std::int64_t last_unit) {
   std::array<float, kPoolChannelBlock> sums;
-  for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-    const Window window = window_of(g, unit);
+  for_each_window(g, first_unit, last_unit, [&](const Window& window) {
     std::fill_n(sums.begin(), window.channels, 0.0F);
     fold(g, window, input, sums.data(), [](float sum, float x) { return sum + x; });
     // TFLite counts in a float, which stops growing at 2^24.
@@ -157,7 +182,7 @@ void average_pool_float(const PoolGeometry& g, const float* input, PoolLimits<fl
     for (std::int64_t c = 0; c < window.channels; ++c) {
       to[c] = clamp_to(sums[static_cast<std::size_t>(c)] / count, limits);
     }
-  }
+  });
 }
 
 // Sum: int32_t where count times the largest magnitude fits, else int64_t.
@@ -165,8 +190,7 @@ template <typename T, typename Sum>
 void average_pool_integer(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output,
                           std::int64_t first_unit, std::int64_t last_unit) {
   std::array<Sum, kPoolChannelBlock> sums;
-  for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-    const Window window = window_of(g, unit);
+  for_each_window(g, first_unit, last_unit, [&](const Window& window) {
     std::fill_n(sums.begin(), window.channels, Sum{0});
     fold(g, window, input, sums.data(), [](Sum sum, T x) { return static_cast<Sum>(sum + x); });
     const auto count = static_cast<Sum>(window.count());
@@ -177,7 +201,7 @@ void average_pool_integer(const PoolGeometry& g, const T* input, PoolLimits<T> l
       // An average lies between the smallest and the largest element, so it fits T.
       to[c] = clamp_to(static_cast<T>(average), limits);
     }
-  }
+  });
 }
 
 }  // namespace
@@ -197,21 +221,20 @@ std::int64_t pool_grain(const PoolGeometry& g) {
 template <typename T>
 void average_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
                   std::int64_t last_unit) {
-  constexpr std::int64_t kManyElements = 1 << 14;
-  if (g.window_height * g.window_width < kManyElements &&
-      average_in_vectors<T>()(g, input, limits, output, first_unit, last_unit)) {
-    return;
-  }
+  const auto find = [&](std::int64_t channels) {
+    return average_in_vectors<T>(channels, g.window_height * g.window_width);
+  };
+  if (pool_in_vectors<T>(g, input, limits, output, first_unit, last_unit, find)) return;
   if constexpr (std::is_same_v<T, float>) {
-    average_pool_float(g, input, limits, output, first_unit, last_unit);
+    in_vectors([&] { average_pool_float(g, input, limits, output, first_unit, last_unit); });
   } else {
     constexpr std::int64_t kLargest = std::numeric_limits<T>::max() + std::int64_t{1};
     const std::int64_t largest_count =
         std::min(g.window_height, g.input_height) * std::min(g.window_width, g.input_width);
     if (largest_count <= std::numeric_limits<std::int32_t>::max() / (kLargest + 1)) {
-      average_pool_integer<T, std::int32_t>(g, input, limits, output, first_unit, last_unit);
+      in_vectors([&] { average_pool_integer<T, std::int32_t>(g, input, limits, output, first_unit, last_unit); });
     } else {
-      average_pool_integer<T, std::int64_t>(g, input, limits, output, first_unit, last_unit);
+      in_vectors([&] { average_pool_integer<T, std::int64_t>(g, input, limits, output, first_unit, last_unit); });
     }
   }
 }
@@ -219,21 +242,19 @@ void average_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T
 template <typename T>
 void max_pool(const PoolGeometry& g, const T* input, PoolLimits<T> limits, T* output, std::int64_t first_unit,
               std::int64_t last_unit) {
-  if (max_in_vectors<T>()(g, input, limits, output, first_unit, last_unit)) return;
-  for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-    const Window window = window_of(g, unit);
+  if (pool_in_vectors<T>(g, input, limits, output, first_unit, last_unit, max_in_vectors<T>)) return;
+  for_each_window(g, first_unit, last_unit, [&](const Window& window) {
     T* to = output + window.output_offset;
     std::fill_n(to, window.channels, std::numeric_limits<T>::lowest());
     fold(g, window, input, to, [](T best, T x) { return best < x ? x : best; });
     for (std::int64_t c = 0; c < window.channels; ++c) to[c] = clamp_to(to[c], limits);
-  }
+  });
 }
 
 void l2_pool(const PoolGeometry& g, const float* input, PoolLimits<float> limits, float* output,
              std::int64_t first_unit, std::int64_t last_unit) {
   std::array<float, kPoolChannelBlock> sums;
-  for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-    const Window window = window_of(g, unit);
+  for_each_window(g, first_unit, last_unit, [&](const Window& window) {
     std::fill_n(sums.begin(), window.channels, 0.0F);
     fold(g, window, input, sums.data(), [](float sum, float x) { return sum + x * x; });
     const auto count = static_cast<float>(window.count());
@@ -241,7 +262,7 @@ void l2_pool(const PoolGeometry& g, const float* input, PoolLimits<float> limits
     for (std::int64_t c = 0; c < window.channels; ++c) {
       to[c] = clamp_to(std::sqrt(sums[static_cast<std::size_t>(c)] / count), limits);
     }
-  }
+  });
 }
 
 #define REEF_POOL(T)                                                                                           \

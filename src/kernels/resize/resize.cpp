@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/simd/loops.h"
 #include "kernels/simd/trace.h"
 
 #if defined(__x86_64__)
@@ -86,11 +87,12 @@ T blend(T lower_left, T upper_left, T lower_right, T upper_right, const Position
   return static_cast<T>((sum > 0 ? sum + kHalf : sum - kHalf) / (Sum{1} << 20));
 }
 
-template <typename T, typename Weight>
+// kChannels: how many there are, if they are few; 0: any number.
+template <std::int64_t kChannels, typename T, typename Weight>
 void blend_row(const ResizeGeometry& g, const T* image, const Position<Weight> y, const Position<Weight>* columns,
                std::int64_t column_count, T* output) {
   // By value, because stores of single bytes might change anything that is behind a reference.
-  const std::int64_t channels = g.channels;
+  const std::int64_t channels = kChannels > 0 ? kChannels : g.channels;
   const T* const lower_row = image + y.lower * g.input_width * channels;
   const T* const upper_row = image + y.upper * g.input_width * channels;
   for (std::int64_t i = 0; i < column_count; ++i, output += channels) {
@@ -99,6 +101,7 @@ void blend_row(const ResizeGeometry& g, const T* image, const Position<Weight> y
     const T* const upper_left = upper_row + x.lower * channels;
     const T* const lower_right = lower_row + x.upper * channels;
     const T* const upper_right = upper_row + x.upper * channels;
+    REEF_INDEPENDENT
     for (std::int64_t c = 0; c < channels; ++c) {
       output[c] = blend<T>(lower_left[c], upper_left[c], lower_right[c], upper_right[c], y, x);
     }
@@ -117,7 +120,13 @@ void resize_rows(const ResizeGeometry& g, const T* input, T* output, std::int64_
     for (std::int64_t row = first_row; row < last_row; ++row) {
       const T* image = input + row / g.output_height * g.input_height * g.input_width * g.channels;
       const Position<Weight> y = row_position(row % g.output_height, g.input_height);
-      blend_row(g, image, y, columns.data(), count, output + (row * g.output_width + left) * g.channels);
+      T* to = output + (row * g.output_width + left) * g.channels;
+      in_vectors([&] {
+        if (g.channels == 1) return blend_row<1>(g, image, y, columns.data(), count, to);
+        if (g.channels == 3) return blend_row<3>(g, image, y, columns.data(), count, to);
+        if (g.channels == 4) return blend_row<4>(g, image, y, columns.data(), count, to);
+        blend_row<0>(g, image, y, columns.data(), count, to);
+      });
     }
   }
 }
