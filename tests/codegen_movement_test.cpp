@@ -9,6 +9,7 @@
 #include "chip_against_cpu.h"
 #include "formats/tflite/reader.h"
 #include "generated_code.h"
+#include "lower/rearrangement_cache.h"
 #include "quantized_model.h"
 #include "trials.h"
 #include "zoo.h"
@@ -120,6 +121,36 @@ TEST(CodegenMovement, OutputsThatAreInputsOrViews) {
   const std::int32_t view = model.computed({1, 6, 10, 5}, {ir::DataType::kUInt8, 0.05f, 128}, "view");
   model.op("QUANTIZE", {x}, {view}, "QuantizeOptions");
   expect_exact(model.finish({view}));
+}
+
+// Tensors that lie alike and other maps between them; a cache that knows the movements, and one that learns them.
+TEST(CodegenMovement, PlansAreTheSameWhetherTheyWereKnown) {
+  QuantizedModel model;
+  const std::int32_t x = model.conv(model.input({1, 12, 12, 12}), 12, 3);
+  std::vector<std::int32_t> results;
+  for (int block = 0; block < 2; ++block) {
+    for (const std::vector<std::int32_t>& order : {std::vector{0, 2, 1, 3}, {0, 3, 2, 1}, {0, 1, 3, 2}, {0, 3, 1, 2}}) {
+      results.push_back(model.conv(model.transpose(results.empty() ? x : results.back(), order), 12));
+    }
+  }
+  const ir::Model finished = model.finish({results.back()});
+  const WholeModel whole(finished);
+  const auto plain = compiler::generate_code(whole.part(7));
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  const auto bytes = whole.file(*plain);
+  ASSERT_TRUE(bytes.ok());
+  lower::RearrangementCache cache;
+  for (int round = 0; round < 2; ++round) {
+    compiler::PartProgram part = whole.part(7);
+    part.movements = &cache;
+    const auto package = compiler::generate_code(part);
+    ASSERT_TRUE(package.ok()) << package.status().message();
+    const auto other = whole.file(*package);
+    ASSERT_TRUE(other.ok());
+    EXPECT_TRUE(*bytes == *other) << round;
+  }
+  const Status runs = runs_as_chip_reference(finished, *plain, 1);
+  EXPECT_TRUE(runs.ok()) << runs.message();
 }
 
 TEST(CodegenMovement, JoinedChannels) {

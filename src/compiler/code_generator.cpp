@@ -7,6 +7,7 @@
 #include "compiler/slicing.h"
 #include "emit/package.h"
 #include "lower/lower.h"
+#include "lower/rearrangement_cache.h"
 #include "schedule/schedule.h"
 
 namespace reef::compiler {
@@ -61,6 +62,8 @@ Result<tiled::TiledProgram> lower_to_fit(const PartProgram& part, const Generati
   lower::LowerOptions how{options.level.value_or(part.level), part.refused};
   how.lstm_arguments = options.lstm_arguments;
   how.budget = part.budget;
+  lower::RearrangementCache own;
+  how.movements = part.movements != nullptr ? part.movements : &own;
   if (options.slices) {
     how.groups = *options.slices;
     how.hosted = options.hosted;

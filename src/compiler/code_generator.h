@@ -44,6 +44,8 @@ struct PartProgram {
   Budget budget = {};  // kResourceExhausted when it is over
   // Gets the operator at which memory is shortest, where that is the reason; else it is left as it is.
   std::int32_t* crowded = nullptr;
+  // Plans of movements that other programs have as well (lower/lower.h); not for several threads at once.
+  lower::RearrangementCache* movements = nullptr;
 };
 
 // The chip's memory for parameters as the code uses it.

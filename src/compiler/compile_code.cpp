@@ -167,7 +167,7 @@ Result<PartCode> Compilation::code_of(const ir::Model& model, const partition::P
   // What nobody is predicted to need is for whoever turns out to need it.
   return options_.generate({model, part.ops, part.inputs, part.outputs, options_.plan.runtime, caching_token_,
                             chip.is_shared, part.cost.cache_capacity + unshared_bytes_, chip.room, options_.level,
-                            &trial.refused, attempt_, &trial.crowded});
+                            &trial.refused, attempt_, &trial.crowded, &movements_});
 }
 
 Result<Generated> Compilation::generate(const partition::Partition& division, std::int64_t& room, const Plan& plan,

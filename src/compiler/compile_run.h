@@ -19,6 +19,7 @@
 #include "compiler/compile.h"
 #include "compiler/file_verification.h"
 #include "emit/compiled_model.h"
+#include "lower/rearrangement_cache.h"
 #include "partition/search.h"
 
 namespace reef::compiler {
@@ -154,10 +155,11 @@ class Compilation {
   Plan accepted_;                    // of the last attempt that compiled
   // Code that trials have made, by model and operators: what was tried last need not be made again.
   std::map<std::pair<const ir::Model*, std::vector<std::int32_t>>, std::shared_ptr<const PartCode>> trial_codes_;
-  std::int64_t room_after_ = -1;                // what the last attempt that compiled leaves of the parameter cache
-  std::vector<rewrite::Application> rewrites_;  // of a model that is cut
-  std::vector<FileToVerify> unverified_;        // of what is compiled together
-  std::size_t steps_ = 0;                       // that progress was told of
+  mutable lower::RearrangementCache movements_;  // of everything that is generated
+  std::int64_t room_after_ = -1;                 // what the last attempt that compiled leaves of the parameter cache
+  std::vector<rewrite::Application> rewrites_;   // of a model that is cut
+  std::vector<FileToVerify> unverified_;         // of what is compiled together
+  std::size_t steps_ = 0;                        // that progress was told of
 };
 
 }  // namespace reef::compiler

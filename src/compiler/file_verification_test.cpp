@@ -71,6 +71,25 @@ TEST_F(FileVerification, ReportsWhatWasCompared) {
   EXPECT_EQ(file.verified.comparison.values, 8 * 8 * 8);
 }
 
+// Words of a text: inputs that select rows of a table must be rows that it has, else nothing can be compared.
+TEST_F(FileVerification, InputsThatSelectRowsAreRows) {
+  for (const ir::DataType type : {ir::DataType::kInt32, ir::DataType::kInt64}) {
+    QuantizedModel model;
+    const std::int32_t words = model.float_input({1, 16}, "words"), table = model.weights({20, 8});
+    model.tensor(words).type = type;
+    const std::int32_t rows = model.computed({1, 16, 8}, {}, "rows");
+    model.tensor(rows).type = model.tensor(table).type;
+    model.tensor(rows).quantization = model.tensor(table).quantization;
+    ir::Attributes attributes;
+    attributes.set("axis", std::int64_t{0});
+    model.op("GATHER", {table, words}, {rows}, "GatherOptions", attributes);
+    const CompiledFile file = compiled(model.finish({model.conv(model.reshape(rows, {1, 4, 4, 8}), 8, 3)}));
+    EXPECT_TRUE(file.verified.done) << file.verified.why_not;
+    EXPECT_TRUE(file.verified.comparison.is_whole) << file.verified.comparison.why_not_whole;
+    EXPECT_EQ(file.verified.comparison.values, 4 * 4 * 8);
+  }
+}
+
 // Code and package are right: only the file as a whole is not.
 TEST_F(FileVerification, AWrongConstantOutsideOfTheChipIsFound) {
   const CompiledFile file = compiled(with_cpu_tail());

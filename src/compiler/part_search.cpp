@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "compiler/code_generator.h"
+#include "lower/rearrangement_cache.h"
 #include "ops/dependencies.h"
 #include "partition/advice.h"
 #include "partition/candidates.h"
@@ -385,13 +387,16 @@ Result<PartSearchReport> find_parts(Plan& plan, const TryPart& try_part, const P
 }
 
 TryPart trial_of_generator(int runtime, const Budget& budget) {
-  return [runtime, budget](const ir::Model& model, const partition::Part& part) {
+  // Parts that are tried have most of their movements in common.
+  const auto movements = std::make_shared<lower::RearrangementCache>();
+  return [runtime, budget, movements](const ir::Model& model, const partition::Part& part) {
     PartTrial trial;
     PartProgram program{.model = model, .ops = part.ops, .inputs = part.inputs, .outputs = part.outputs};
     program.min_runtime_version = runtime;
     program.refused = &trial.refused;
     program.budget = budget;
     program.crowded = &trial.crowded;
+    program.movements = movements.get();
     trial.status = generate_part(program).status();
     return trial;
   };

@@ -35,6 +35,8 @@ struct Value {
   Padding padding;
 };
 
+class RearrangementCache;  // rearrangement_cache.h
+
 // Sizes of scratch memory that take long to find, by everything that they follow from; for sketches.
 struct SketchSizes {
   struct Sizes {
@@ -203,6 +205,10 @@ class Builder {
     sketch_sizes_ = is_sketch ? sizes : nullptr;
   }
 
+  // For `finish` functions: movements of elements that were planned before; null: none are remembered.
+  RearrangementCache* movements() { return movements_; }
+  void set_movements(RearrangementCache* movements) { movements_ = movements; }
+
   tiled::Level level() const { return program_.level; }
   numeric::LstmArguments lstm_arguments() const { return lstm_arguments_; }
   void set_lstm_arguments(numeric::LstmArguments kind) { lstm_arguments_ = kind; }
@@ -255,6 +261,7 @@ class Builder {
   std::optional<Slice> slice_;
   bool is_sketch_ = false;
   SketchSizes* sketch_sizes_ = nullptr;
+  RearrangementCache* movements_ = nullptr;
   std::map<std::int32_t, Value> values_before_slice_;
   std::size_t layouts_before_slice_ = 0;
   std::vector<std::pair<std::int32_t, std::int32_t>> layouts_;  // a tiled tensor, and another of the same elements

@@ -5,6 +5,7 @@
 
 #include "lower/builder.h"
 #include "lower/part_lowering.h"
+#include "lower/rearrangement_cache.h"
 
 namespace reef::lower {
 namespace {
@@ -33,6 +34,8 @@ Result<tiled::TiledProgram> lower(const ir::Model& model, const std::vector<std:
   builder.program().level = options.level;
   builder.set_lstm_arguments(options.lstm_arguments);
   builder.set_sketch(options.sketch, options.sizes);
+  RearrangementCache own;
+  builder.set_movements(options.movements != nullptr ? options.movements : &own);
   std::vector<RefusedOp> refused;
   auto program = lower_part(builder, {model, ops, inputs, outputs}, options, refused);
   if (options.refused != nullptr) *options.refused = std::move(refused);

@@ -26,7 +26,8 @@ struct RefusedOp {
   std::string reason;
 };
 
-struct SketchSizes;  // builder.h
+struct SketchSizes;        // builder.h
+class RearrangementCache;  // rearrangement_cache.h
 
 struct LowerOptions {
   tiled::Level level = tiled::Level::kAsGoogle;
@@ -42,7 +43,9 @@ struct LowerOptions {
   // Leaves out parameters and what only they decide: for the sizes of activations, quickly.
   bool sketch = false;
   SketchSizes* sizes = nullptr;  // of the same part, if several sketches are made of it
-  Budget budget = {};            // looked at before each operator: kResourceExhausted when it is over
+  // Plans of movements, of any part and model; null: only those of this part.
+  RearrangementCache* movements = nullptr;
+  Budget budget = {};  // looked at before each operator: kResourceExhausted when it is over
 };
 
 // `model` must be verified; `ops` ascending operators of subgraph 0; `inputs` and `outputs` the tensors at the border.

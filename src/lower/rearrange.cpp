@@ -3,7 +3,10 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include "lower/rearrangement_cache.h"
 #include "lower/rearrangement_plan.h"
 #include "lower/ring_copies.h"
 #include "lower/windows.h"
@@ -18,16 +21,13 @@ using tiled::RingCopies;
 // What both steps need to know; made when the first of them is finished.
 struct Plan {
   Rearrangement what;
-  std::unique_ptr<RearrangementPlan> planner = nullptr;
+  std::optional<ObjectRoles> roles = {};
+  std::optional<PlannedMovement> movement = {};
   std::int32_t buffer = tiled::kNowhere;
   // In sketches.
   std::vector<std::int32_t> key = {};
   std::optional<SketchSizes::Sizes> known = {};
 };
-
-void set_size(Builder& builder, std::int32_t object, std::int64_t bytes) {
-  builder.program().narrow[static_cast<std::size_t>(object)].bytes = bytes;
-}
 
 // What sizes follow from: how all tensors lie in the tiles. Where an image begins matters little; its remainder by a
 // few small factors does.
@@ -63,36 +63,60 @@ bool use_known_sizes(Builder& builder, tiled::Step& step, Plan& plan) {
   return true;
 }
 
+// Plans the movement, or takes the plan of an equal one.
+Status plan_movement(Builder& builder, Plan& plan) {
+  plan.roles.emplace(builder, plan.what);
+  RearrangementCache* cache = builder.movements();
+  std::string key = cache == nullptr ? "" : RearrangementCache::key_of(builder, plan.what, *plan.roles);
+  if (const PlannedMovement* known = cache == nullptr ? nullptr : cache->find(key)) {
+    plan.movement = *known;
+    return ok_status();
+  }
+  RearrangementPlan planner(builder, plan.what, *plan.roles);
+  plan.movement = planner.plan();
+  REEF_RETURN_IF_ERROR(planner.status());
+  if (cache != nullptr) cache->keep(std::move(key), *plan.movement);
+  return ok_status();
+}
+
 Status finish_transfers(Builder& builder, tiled::Step& step, Plan& plan) {
   if (use_known_sizes(builder, step, plan)) return ok_status();
-  plan.planner = std::make_unique<RearrangementPlan>(builder, plan.what);
-  plan.buffer = builder.new_narrow(0);
-  plan.planner->plan_transfers(plan.buffer);
-  REEF_RETURN_IF_ERROR(plan.planner->status());
-  set_size(builder, plan.buffer, plan.planner->buffer_bytes());
-  if (plan.planner->buffer_bytes() > 0) step.narrow_used.push_back(plan.buffer);
-  RingCopies copies = plan.planner->take_transfers();
+  REEF_RETURN_IF_ERROR(plan_movement(builder, plan));
+  plan.buffer = builder.new_narrow(plan.movement->buffer_bytes);
+  if (plan.movement->buffer_bytes > 0) step.narrow_used.push_back(plan.buffer);
+  RingCopies copies{std::move(plan.movement->transfers)};
   if (copies.copies.empty()) return ok_status();
+  for (tiled::RingCopy& copy : copies.copies) {
+    for (tiled::WordWalk* walk : {&copy.source, &copy.target}) {
+      walk->object = plan.roles->object_of(walk->object, plan.buffer, tiled::kNowhere);
+    }
+  }
   return set_ring_copies(builder, step, std::move(copies));
 }
 
+LocalCopies take_copies(Plan& plan, std::int32_t scratch) {
+  LocalCopies work = std::move(plan.movement->copies);
+  const auto name = [&](std::int32_t& object) { object = plan.roles->object_of(object, plan.buffer, scratch); };
+  for (tiled::LocalFill& fill : work.fills) name(fill.target);
+  for (auto* round : {&work.first_round, &work.second_round}) {
+    for (tiled::LocalCopy& copy : *round) {
+      name(copy.source);
+      name(copy.target);
+    }
+  }
+  work.output = plan.what.output;
+  return work;
+}
+
 Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
-  if (plan.known) {
-    const std::int32_t scratch = builder.new_narrow(plan.known->scratch);
-    if (plan.known->scratch > 0) step.narrow_used.push_back(scratch);
-    if (plan.known->buffer > 0) step.narrow_used.push_back(plan.buffer);
-    return ok_status();
-  }
-  const std::int32_t scratch = builder.new_narrow(0);
-  plan.planner->plan_copies(scratch);
-  REEF_RETURN_IF_ERROR(plan.planner->status());
-  if (builder.sketch_sizes() != nullptr) {
-    builder.sketch_sizes()->rearrangements[plan.key] = {plan.planner->buffer_bytes(), plan.planner->scratch_bytes()};
-  }
-  set_size(builder, scratch, plan.planner->scratch_bytes());
-  if (plan.planner->scratch_bytes() > 0) step.narrow_used.push_back(scratch);
-  if (plan.planner->buffer_bytes() > 0) step.narrow_used.push_back(plan.buffer);
-  LocalCopies work = plan.planner->take_copies();
+  const SketchSizes::Sizes sizes =
+      plan.known ? *plan.known : SketchSizes::Sizes{plan.movement->buffer_bytes, plan.movement->scratch_bytes};
+  const std::int32_t scratch = builder.new_narrow(sizes.scratch);
+  if (sizes.scratch > 0) step.narrow_used.push_back(scratch);
+  if (sizes.buffer > 0) step.narrow_used.push_back(plan.buffer);
+  if (plan.known) return ok_status();
+  if (builder.sketch_sizes() != nullptr) builder.sketch_sizes()->rearrangements[plan.key] = sizes;
+  LocalCopies work = take_copies(plan, scratch);
   const tiled::TiledTensor& output = builder.tensor(plan.what.output);
   work.source_zero = work.target_zero = output.zero_point;
   if (plan.what.requantizes) {
@@ -106,7 +130,7 @@ Status finish_copies(Builder& builder, tiled::Step& step, Plan& plan) {
   }
   if (work.copies()) work.identity = builder.identity(step);
   step.work = std::move(work);
-  plan.planner.reset();
+  plan.movement.reset();
   return ok_status();
 }
 

@@ -37,7 +37,7 @@ RearrangementPlan::Word RearrangementPlan::word_of(int tile, const Placement::Ow
         return Word();
       }
       count = static_cast<std::int32_t>(std::min<std::int64_t>(count, from.elements_together(source.element)));
-      byte.object = from.object();
+      byte.object = from_roles_[static_cast<std::size_t>(source.operand)];
       byte.byte = from.byte_on(tile, source.element);
       byte.kind = Byte::Kind::kHere;
       byte.owner = tile;
@@ -128,7 +128,7 @@ void RearrangementPlan::plan_direct(int from) {
   for (const auto& [place, mask] : targets) {
     groups[{mask, std::get<0>(place)}].push_back({std::get<2>(place), std::get<1>(place)});
   }
-  for (const auto& [group, moves] : groups) send(from, group.first, group.second, output_.object, moves);
+  for (const auto& [group, moves] : groups) send(from, group.first, group.second, output_role_, moves);
 }
 
 // Words of one tile that others want in their buffers: which go together, to the same place in several tiles.
@@ -171,7 +171,7 @@ std::vector<Move> RearrangementPlan::moves_to_buffer(const std::vector<std::int3
   return moves;
 }
 
-void RearrangementPlan::plan_buffer(int from, std::int32_t buffer) {
+void RearrangementPlan::plan_buffer(int from) {
   for (const auto& [group, bytes] : best_groups(wanted_[static_cast<std::size_t>(from)])) {
     const auto& [mask, object] = group;
     std::int32_t base = 0;
@@ -179,7 +179,7 @@ void RearrangementPlan::plan_buffer(int from, std::int32_t buffer) {
       if ((mask >> t & 1) != 0) base = std::max(base, filled_[t]);
     }
     const std::vector<Move> moves = moves_to_buffer(bytes, base);
-    send(from, mask, object, buffer, moves);
+    send(from, mask, object, buffer_, moves);
     const std::int32_t end = moves.back().target + kWord;
     for (std::size_t t = 0; t < kPlanTiles; ++t) {
       if ((mask >> t & 1) == 0) continue;
@@ -190,14 +190,13 @@ void RearrangementPlan::plan_buffer(int from, std::int32_t buffer) {
   }
 }
 
-void RearrangementPlan::plan_transfers(std::int32_t buffer) {
-  buffer_ = buffer;
+void RearrangementPlan::plan_transfers() {
   for (int t = 0; t < chip::kTiles; ++t) {
     if ((planned_ & tiled::mask_of(t)) != 0) collect(t);
   }
   for (int t = 0; t < chip::kTiles; ++t) {
     plan_direct(t);
-    plan_buffer(t, buffer);
+    plan_buffer(t);
   }
 }
 
@@ -250,7 +249,7 @@ void RearrangementPlan::add_copies(int tile, const PieceForm& form, std::int32_t
   }
 }
 
-void RearrangementPlan::plan_tile(int tile, std::int32_t scratch) {
+void RearrangementPlan::plan_tile(int tile) {
   std::vector<Move> zeros;
   std::map<PieceForm, std::vector<Move>> single;
   std::map<std::vector<PieceForm>, std::vector<std::pair<std::int32_t, std::vector<std::int32_t>>>> several;
@@ -285,9 +284,9 @@ void RearrangementPlan::plan_tile(int tile, std::int32_t scratch) {
     }
   }
   for (const MoveNest& nest : as_nests(zeros, tiled::kMostFillDims, 1 << 15)) {
-    fills_[{output_.object, nest.first.target, nest.dims}] |= tiled::mask_of(tile);
+    fills_[{output_role_, nest.first.target, nest.dims}] |= tiled::mask_of(tile);
   }
-  for (const auto& [form, moves] : single) add_copies(tile, form, output_.object, moves, first_round_);
+  for (const auto& [form, moves] : single) add_copies(tile, form, output_role_, moves, first_round_);
   std::int32_t used = 0;  // bytes of scratch
   for (const auto& [forms, words] : several) {
     const auto parts = static_cast<std::int32_t>(forms.size());
@@ -299,26 +298,25 @@ void RearrangementPlan::plan_tile(int tile, std::int32_t scratch) {
         moves.push_back({bytes[p], at});
         at += kWord * parts;
       }
-      add_copies(tile, forms[p], scratch, moves, first_round_);
+      add_copies(tile, forms[p], scratch_, moves, first_round_);
     }
     for (const auto& [target, bytes] : words) {
       sums.push_back({used, target});
       used += kWord * parts;
     }
-    add_copies(tile, {scratch, false, 0, parts, kWord}, output_.object, sums, second_round_);
+    add_copies(tile, {scratch_, false, 0, parts, kWord}, output_role_, sums, second_round_);
   }
   scratch_bytes_ = std::max<std::int64_t>(scratch_bytes_, used);
 }
 
-void RearrangementPlan::plan_copies(std::int32_t scratch) {
+void RearrangementPlan::plan_copies() {
   for (int t = 0; t < chip::kTiles; ++t) {
-    if ((planned_ & tiled::mask_of(t)) != 0) plan_tile(t, scratch);
+    if ((planned_ & tiled::mask_of(t)) != 0) plan_tile(t);
   }
 }
 
 LocalCopies RearrangementPlan::take_copies() {
   LocalCopies work;
-  work.output = what_.output;
   for (const auto& [fill, tiles] : fills_) {
     work.fills.push_back(fill);
     work.fills.back().tiles = tiles;
@@ -332,6 +330,12 @@ LocalCopies RearrangementPlan::take_copies() {
   take(first_round_, work.first_round);
   take(second_round_, work.second_round);
   return work;
+}
+
+PlannedMovement RearrangementPlan::plan() {
+  plan_transfers();
+  plan_copies();
+  return {std::move(transfers_), take_copies(), buffer_bytes_, scratch_bytes_};
 }
 
 }  // namespace reef::lower

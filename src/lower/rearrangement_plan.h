@@ -15,10 +15,11 @@
 #include "lower/copy_runs.h"
 #include "lower/placement.h"
 #include "lower/rearrange.h"
+#include "lower/rearrangement_cache.h"
 
 namespace reef::lower {
 
-// A word of an object of narrow memory, by its first byte.
+// A word of an object of narrow memory (by its role), by its first byte.
 struct WordPlace {
   std::int32_t object = tiled::kNowhere, byte = 0;
   friend auto operator<=>(const WordPlace&, const WordPlace&) = default;
@@ -43,12 +44,18 @@ inline constexpr auto kPlanTiles = static_cast<std::size_t>(chip::kTiles);
 class RearrangementPlan {
  public:
   // For sketches only some tiles are looked at, which stand for all: sizes come out nearly the same.
-  RearrangementPlan(const Builder& builder, const Rearrangement& what)
+  RearrangementPlan(const Builder& builder, const Rearrangement& what, const ObjectRoles& roles)
       : what_(what),
         output_(builder.tensor(what.output)),
+        output_role_(roles.role_of(output_.object)),
+        buffer_(roles.buffer()),
+        scratch_(roles.scratch()),
         to_(output_),
         planned_(builder.is_sketch() ? kSketchTiles : tiled::kAllTiles) {
-    for (const Read& read : what.operands) from_.emplace_back(builder.tensor(read.tensor));
+    for (const Read& read : what.operands) {
+      from_.emplace_back(builder.tensor(read.tensor));
+      from_roles_.push_back(roles.role_of(from_.back().object()));
+    }
   }
 
   // Fails after planning where the map from results to sources leaves an operand: shapes and map contradict each other.
@@ -56,15 +63,8 @@ class RearrangementPlan {
     return reads_outside_ ? internal_error("elements outside of an operand would be moved") : ok_status();
   }
 
-  // What comes from other tiles. `buffer`: the object for words that do not go directly to their places.
-  void plan_transfers(std::int32_t buffer);
-  std::int64_t buffer_bytes() const { return buffer_bytes_; }
-  tiled::RingCopies take_transfers() { return {std::move(transfers_)}; }
-
-  // Everything else. `scratch`: the object for words of several pieces.
-  void plan_copies(std::int32_t scratch);
-  std::int64_t scratch_bytes() const { return scratch_bytes_; }
-  tiled::LocalCopies take_copies();
+  // What comes from other tiles, then everything else.
+  PlannedMovement plan();
 
  private:
   struct Byte {
@@ -78,18 +78,22 @@ class RearrangementPlan {
   // The one whole word that a word is, on this or on another tile.
   static std::optional<WordPlace> whole_word(const Word& word);
 
+  void plan_transfers();
+  void plan_copies();
+  tiled::LocalCopies take_copies();
+
   void collect(int tile);
   void plan_direct(int from);
   // By tiles and object: words, by their first bytes, ascending.
   using Groups = std::map<std::pair<tiled::TileMask, std::int32_t>, std::vector<std::int32_t>>;
   static Groups best_groups(const std::map<WordPlace, tiled::TileMask>& wanted);
   static std::vector<Move> moves_to_buffer(const std::vector<std::int32_t>& bytes, std::int32_t base);
-  void plan_buffer(int from, std::int32_t buffer);
+  void plan_buffer(int from);
   void send(int from, tiled::TileMask to, std::int32_t source, std::int32_t target, const std::vector<Move>& moves);
 
   std::vector<Piece> pieces_of(int tile, const Word& word) const;
   static PieceForm form_of(const Piece& piece);
-  void plan_tile(int tile, std::int32_t scratch);
+  void plan_tile(int tile);
   void add_copies(int tile, const PieceForm& form, std::int32_t target, const std::vector<Move>& moves,
                   std::map<tiled::LocalCopy, tiled::TileMask>& round);
 
@@ -98,9 +102,13 @@ class RearrangementPlan {
   mutable bool reads_outside_ = false;
   const Rearrangement& what_;
   const tiled::TiledTensor& output_;
+  // Objects by their roles: the buffer takes words that do not go directly to their places, the scratch object words of
+  // several pieces.
+  const std::int32_t output_role_, buffer_, scratch_;
   Placement to_;
   const tiled::TileMask planned_;
   std::vector<Placement> from_;
+  std::vector<std::int32_t> from_roles_;
 
   struct Transfer {
     Move move;
@@ -113,7 +121,6 @@ class RearrangementPlan {
   std::array<std::map<std::tuple<int, std::int32_t, std::int32_t>, std::int32_t>, kPlanTiles> in_buffer_;
   std::array<std::set<int>, kPlanTiles> not_direct_;  // by owner
   std::array<std::int32_t, kPlanTiles> filled_{};     // bytes of the buffer in use
-  std::int32_t buffer_ = tiled::kNowhere;
   std::int64_t buffer_bytes_ = 0, scratch_bytes_ = 0;
   std::vector<tiled::RingCopy> transfers_;
 

@@ -43,6 +43,9 @@ ir::Shape four(std::initializer_list<std::int64_t> dims) {
   return shape;
 }
 
+// Code is generated for four dimensions; more are refused there even where all but three are 1.
+bool has_too_many(const ir::Shape& shape) { return shape.rank() > 4; }
+
 // The operator with its results as new tensors of the given shapes, which are then reshaped to what they were.
 bool replace(GraphEdit& edit, std::int32_t index, OpList& list, ir::Operator op,
              const std::vector<ir::Shape>& results) {
@@ -174,6 +177,34 @@ bool split(GraphEdit& edit, std::int32_t index) {
   return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
 }
 
+// What is before the axis, the axis and what is behind it. PACK has a dimension of its own for the axis.
+bool concatenation(GraphEdit& edit, std::int32_t index) {
+  const ir::Operator op = edit.op(index);
+  const std::int32_t y = op.outputs[0];
+  const ir::Shape shape = edit.shape(y);
+  const std::int64_t given = op.attributes.get_int("axis");
+  const auto axis = static_cast<int>(given < 0 ? given + shape.rank() : given);
+  if (axis < 0 || axis >= shape.rank()) return false;
+  if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return false;
+  const std::int64_t outer = shape.product(0, axis), inner = shape.product(axis + 1, shape.rank());
+  if (inner == 1 && axis == 0) return false;
+  // Along channels nothing is behind the axis, and what is before it are rows and columns.
+  const auto flat_with = [&](std::int64_t size) {
+    return inner == 1 ? four({shape.product(0, axis - 1), shape[axis - 1], size}) : four({outer, size, inner});
+  };
+  OpList list(edit, edit.tensor(y).name);
+  std::vector<std::int32_t> parts;
+  for (const std::int32_t input : op.inputs) {
+    if (input < 0 || edit.is_constant(input) || !edit.affine(input) || outer * inner < 1) return false;
+    const std::int64_t own = edit.shape(input).elements() / (outer * inner);
+    parts.push_back(list.reshape(input, flat_with(own)));
+  }
+  const ir::Shape flat = flat_with(shape[axis]);
+  const int flat_axis = inner == 1 ? 3 : 2;
+  list.reshape(list.concatenation(parts, flat_axis, list.tensor_like(y, flat)), shape, y);
+  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
+}
+
 // Runs of dimensions that are not repeated, and those that are.
 bool tile(GraphEdit& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
@@ -282,7 +313,8 @@ bool reduction(GraphEdit& edit, std::int32_t index) {
 bool reshape(GraphEdit& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const std::int32_t before = edit.producer(op.inputs[0]);
-  if (before < 0 || edit.op(before).type != "RESHAPE" || edit.fits(before)) return false;
+  if (before < 0 || edit.op(before).type != "RESHAPE") return false;
+  if (edit.fits(before) && !has_too_many(edit.shape(op.inputs[0]))) return false;
   const std::int32_t x = edit.op(before).inputs[0];
   if (!edit.same_quantization(x, op.outputs[0]) || !edit.is_static(x)) return false;
   OpList list(edit, edit.tensor(op.outputs[0]).name);
@@ -306,18 +338,24 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (!edit.is_sound(index) || edit.op(index).is_custom()) return false;
   if (type == "RESHAPE") return reshape(edit, index);
   const ir::Operator& op = edit.op(index);
-  const auto is_deep = [&](std::int32_t tensor) { return tensor >= 0 && is_too_deep(edit.shape(tensor)); };
+  const auto has_many = [&](std::int32_t tensor) { return tensor >= 0 && has_too_many(edit.shape(tensor)); };
+  const auto is_deep = [&](std::int32_t tensor) {
+    return tensor >= 0 && (is_too_deep(edit.shape(tensor)) || has_too_many(edit.shape(tensor)));
+  };
   const bool is_split = type == "SPLIT";
   if (!is_split && std::none_of(op.outputs.begin(), op.outputs.end(), is_deep) &&
       std::none_of(op.inputs.begin(), op.inputs.end(), is_deep)) {
     return false;
   }
   const std::int32_t x = op.inputs[is_split ? 1 : 0];
-  if (!edit.affine(x) || !edit.affine(op.outputs[0]) || is_batch(edit, x) || edit.fits(index)) return false;
+  if (!edit.affine(x) || !edit.affine(op.outputs[0]) || is_batch(edit, x)) return false;
+  const bool has_code = std::none_of(op.outputs.begin(), op.outputs.end(), has_many) && !has_many(x);
+  if (has_code && edit.fits(index)) return false;
   if (is_split) return split(edit, index);
   if (type == "BATCH_MATMUL") return matmul(edit, index);
   if (type == "SLICE") return slice(edit, index);
   if (type == "MEAN" || type == "SUM" || type == "REDUCE_MAX" || type == "REDUCE_MIN") return reduction(edit, index);
+  if (type == "CONCATENATION" || type == "PACK") return concatenation(edit, index);
   if (type == "TILE" || type == "BROADCAST_TO") return tile(edit, index);
   if (is_elementwise(op, 1) || is_by_rows(op)) return unary(edit, index);
   if (is_elementwise(op, 2)) return binary(edit, index);

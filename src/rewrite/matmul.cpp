@@ -103,7 +103,8 @@ bool at(GraphEdit& edit, std::int32_t index) {
   const std::int32_t result =
       list.pointwise(picture, filter, bias, product->activation, list.tensor({1, height, width, m}, *out));
   list.reshape(result, edit.shape(product->y), product->y);
-  return edit.commit(index, list.take(), "a 1x1 CONV_2D", 1);
+  // RESHAPEs from and to windows ([windows, 8, 8, channels]) are seen to by other rewrites.
+  return edit.commit(index, list.take(), "a 1x1 CONV_2D", 1, "RESHAPE");
 }
 
 }  // namespace
