@@ -116,7 +116,7 @@ static void application_descriptors(void) {
   libusb_free_config_descriptor(config);
   CHECK(libusb_get_max_packet_size(libusb_get_device(handle), 0x81) == 1024);
   CHECK(libusb_get_configuration(handle, &configuration) == 0 && configuration == 1);
-  CHECK(libusb_set_configuration(handle, 1) == 0);
+  CHECK(libusb_set_configuration(handle, 1) == LIBUSB_ERROR_BUSY); /* its interface is claimed */
   unsigned char text[32];
   CHECK(libusb_get_string_descriptor_ascii(handle, 1, text, sizeof text) < 0);
   CHECK(libusb_get_descriptor(handle, LIBUSB_DT_DEVICE, 0, text, 18) == 18 && text[8] == 0xd1);

@@ -15,7 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string program() { return (fs::path(REEF_PROGRAM).parent_path() / "tests" / "libusb_program").string(); }
+std::string program(const std::string& name = "libusb_program") {
+  return (fs::path(REEF_PROGRAM).parent_path() / "tests" / name).string();
+}
 
 class VirtualUsb : public CommandLine {
  protected:
@@ -23,8 +25,9 @@ class VirtualUsb : public CommandLine {
     if (!fs::exists(program())) GTEST_SKIP() << "libusb's header is not there (Debian: libusb-1.0-0-dev)";
   }
   // The program with a command, under `reef virtual-usb OPTIONS`.
-  static void expect_done(const std::string& options, const std::string& command) {
-    const Outcome outcome = reef(fmt::format("virtual-usb {} -- {} {}", options, program(), command));
+  static void expect_done(const std::string& options, const std::string& command,
+                          const std::string& name = "libusb_program") {
+    const Outcome outcome = reef(fmt::format("virtual-usb {} -- {} {}", options, program(name), command));
     EXPECT_EQ(outcome.exit_code, 0) << command << ": " << outcome.text;
     EXPECT_NE(outcome.text.find("done"), std::string::npos) << command << ": " << outcome.text;
   }
@@ -43,6 +46,16 @@ TEST_F(VirtualUsb, FirmwareRegistersTransfersAndHotplugAreLibusbs) {
   for (const char* command : {"descriptors", "registers", "asynchronous", "hotplug", "jam", "claim"}) {
     expect_done("", command);
   }
+}
+
+TEST_F(VirtualUsb, CornersAreThoseOfLibusbOnLinux) {
+  for (const char* command : {"order", "malformed", "threads", "contexts", "hotplug", "fork", "poll", "callbacks"}) {
+    expect_done("--ready", command, "libusb_corners");
+  }
+}
+
+TEST_F(VirtualUsb, CallsToACardAreThoseOfGasket) {
+  for (const char* command : {"calls", "pages", "owners"}) expect_done("--pcie", command, "apex_program");
 }
 
 TEST_F(VirtualUsb, AFaultHappensWhereItWasAskedFor) { expect_done("--fault unplug@3", "unplug"); }

@@ -154,16 +154,15 @@ std::string in_front(const char* name, const std::string& value) {
 std::vector<std::string> make_environment(const driver::DeviceServer& server, const std::string& libraries, bool pcie) {
   std::vector<std::string> own = {
       fmt::format("{}={}", driver::serve::kSocketVariable, server.socket_path()),
-      in_front("LD_LIBRARY_PATH", libraries),
+      fmt::format("{}={}", driver::serve::kRootVariable, server.root()), in_front("LD_LIBRARY_PATH", libraries),
       in_front("LD_PRELOAD", fmt::format("{}/libusb-1.0.so.0{}{}", libraries, pcie ? ":" : "",
                                          pcie ? libraries + "/libreef_virtual_card.so" : ""))};
-  if (pcie) own.push_back(fmt::format("{}={}", driver::serve::kRootVariable, server.root()));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::string name = text.substr(0, text.find('='));
     const bool is_replaced =
         std::any_of(own.begin(), own.end(), [&](const std::string& other) { return other.starts_with(name + "="); });
-    if (!is_replaced && name != driver::serve::kRootVariable) own.push_back(text);
+    if (!is_replaced) own.push_back(text);
   }
   return own;
 }

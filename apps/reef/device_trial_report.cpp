@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_trial_report.h"
 
+#include <sys/utsname.h>
+
 #include <chrono>
 #include <memory>
+#include <mutex>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -58,7 +61,9 @@ class RecordedBus final : public driver::UsbBus {
 struct OpenDevice {
   std::string name, link = "none";
   bool is_virtual = false;
-  std::shared_ptr<RecordedBus> bus;  // null: what goes over the link is not recorded
+  std::shared_ptr<RecordedBus> bus;  // of a stick
+  std::mutex log_mutex;
+  std::vector<std::string> card_log;  // of a card
   std::shared_ptr<driver::Attachment> attachment;
   std::shared_ptr<driver::Session> session;
   compiler::TestedDevice tested;
@@ -98,8 +103,15 @@ Status open_real(OpenDevice& device, const DeviceTestArguments& arguments) {
     const std::string path = device.attachment->path();
     device.attachment = driver::attach_usb(device.bus, path.substr(path.rfind('/') + 1));
   }
+  device.name = arguments.device == device.attachment->path()
+                    ? arguments.device
+                    : fmt::format("{} ({})", arguments.device, device.attachment->path());
   driver::SessionSettings settings;
   settings.firmware_file = arguments.firmware;
+  settings.card_log = [&device](const std::string& line) {
+    const std::lock_guard lock(device.log_mutex);
+    device.card_log.push_back(line);
+  };
   REEF_ASSIGN_OR_RETURN(device.session, device.attachment->open(settings));
   device.tested.run = [&device](const compiler::PreparedTest& test) -> Answers {
     REEF_ASSIGN_OR_RETURN(const auto model, device.attachment->load(test.package));
@@ -183,6 +195,12 @@ std::string hexadecimal(const std::vector<std::uint8_t>& bytes) {
   return text;
 }
 
+// Kernel and kind of machine, "Linux 6.1.0-18-amd64 x86_64", without the machine's name.
+std::string system_text() {
+  utsname about{};
+  return ::uname(&about) == 0 ? fmt::format("{} {} {}", about.sysname, about.release, about.machine) : "";
+}
+
 Json report_json(const OpenDevice& device, const compiler::DeviceReport& report,
                  const std::vector<std::string>& notes) {
   Json tests = Json::array();
@@ -219,6 +237,8 @@ Json report_json(const OpenDevice& device, const compiler::DeviceReport& report,
                            {"shown_by", tests_that_tell}});
   }
   Json json = {{"reef", reef_version()},
+               {"system", system_text()},
+               {"libusb", device.bus != nullptr ? driver::libusb_version() : ""},
                {"device", device.name},
                {"link", device.link},
                {"virtual", device.is_virtual},
@@ -232,6 +252,7 @@ Json report_json(const OpenDevice& device, const compiler::DeviceReport& report,
   if (device.bus != nullptr) {
     for (const driver::TranscriptEntry& entry : device.bus->transcript().entries()) lines.push_back(entry.text());
   }
+  for (const std::string& line : device.card_log) lines.push_back(line);
   json["transcript"] = lines;
   return json;
 }

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -57,9 +58,31 @@ const char* place_of(const char* path, char* room) {
 // The card's file, as fstat() shows it; 0: it was never opened.
 std::atomic<std::uint64_t> card_device = 0, card_inode = 0;
 
+// fstat() of the C library, which has another name in releases before 2.33.
+int status_of(int file, struct stat* about) {
+  if (const auto current = real<int (*)(int, struct stat*)>("fstat"); current != nullptr) return current(file, about);
+  constexpr int kVersion = sizeof(long) == 8 ? 1 : 3;
+  return real<int (*)(int, int, struct stat*)>("__fxstat")(kVersion, file, about);
+}
+
+bool is_card_status(const struct stat& about) {
+  return card_inode != 0 && about.st_ino == card_inode && about.st_dev == card_device;
+}
+
 bool is_card_file(int file) {
   struct stat about {};
-  return card_inode != 0 && ::fstat(file, &about) == 0 && about.st_ino == card_inode && about.st_dev == card_device;
+  return card_inode != 0 && status_of(file, &about) == 0 && is_card_status(about);
+}
+
+// Between the program's memory and ours, wherever its pointer points: as the kernel, which fails with EFAULT.
+bool copy_argument(bool to_program, void* own, void* programs, std::size_t bytes) {
+  const iovec here{own, bytes}, there{programs, bytes};
+  const ssize_t moved = to_program ? ::process_vm_writev(::getpid(), &here, 1, &there, 1, 0)
+                                   : ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0);
+  if (moved == static_cast<ssize_t>(bytes)) return true;
+  if (moved >= 0 || errno == EFAULT) return false;
+  std::memcpy(to_program ? programs : own, to_program ? own : programs, bytes);  // where such calls are forbidden
+  return true;
 }
 
 int fail(int error) {
@@ -82,7 +105,7 @@ int open_card(int flags) {
     file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDWR | (flags & O_CLOEXEC), 0));
     error = file < 0 ? errno : 0;
     struct stat about {};
-    if (file >= 0 && ::flock(file, LOCK_SH) == 0 && ::fstat(file, &about) == 0) {
+    if (file >= 0 && ::flock(file, LOCK_SH) == 0 && status_of(file, &about) == 0) {
       card_device = about.st_dev;
       card_inode = about.st_ino;
     }
@@ -94,12 +117,18 @@ int open_card(int flags) {
 }
 
 int call_card(unsigned long request, void* argument) {
-  constexpr unsigned kGasket = 0xdc, kSetEvent = 1;
+  constexpr unsigned kGasket = 0xdc, kSetEvent = 1, kClearEvent = 2, kLoopback = 3;  // gasket lacks the last
   serve::IoctlRequest call;
   call.request = request;
   const std::size_t bytes = _IOC_SIZE(request) < sizeof call.words ? _IOC_SIZE(request) : sizeof call.words;
-  if (bytes > 0 && argument != nullptr) std::memcpy(call.words, argument, bytes);
-  const bool has_file = _IOC_TYPE(request) == kGasket && _IOC_NR(request) == kSetEvent;
+  const bool is_gasket = _IOC_TYPE(request) == kGasket;
+  if (is_gasket && _IOC_NR(request) == kClearEvent) {  // the argument is the number itself, whatever the macro says
+    call.words[0] = reinterpret_cast<std::uintptr_t>(argument);
+  } else if ((_IOC_DIR(request) & _IOC_WRITE) != 0 && !copy_argument(false, call.words, argument, bytes)) {
+    return fail(is_gasket && _IOC_NR(request) == kLoopback ? ENOTTY : EFAULT);
+  }
+  const bool has_file = is_gasket && _IOC_NR(request) == kSetEvent;
+  if (has_file && ::fcntl(static_cast<int>(call.words[1]), F_GETFD) < 0) return fail(EBADF);
   const int socket = connect_to_devices();
   if (socket < 0) return fail(ENODEV);
   serve::Header header;
@@ -112,7 +141,7 @@ int call_card(unsigned long request, void* argument) {
   }
   ::close(socket);
   if (error != 0) return fail(error);
-  if ((_IOC_DIR(request) & _IOC_READ) != 0 && argument != nullptr) std::memcpy(argument, call.words, bytes);
+  if ((_IOC_DIR(request) & _IOC_READ) != 0 && !copy_argument(true, call.words, argument, bytes)) return fail(EFAULT);
   return 0;
 }
 
@@ -196,6 +225,19 @@ REEF_CALL int ioctl(int file, unsigned long request, ...) noexcept {
   return static_cast<int>(::syscall(SYS_ioctl, file, request, argument));
 }
 
+// A stream on the card is one on the file that open() gives.
+#define REEF_FOR_STREAM(name)                                                              \
+  REEF_CALL FILE* name(const char* path, const char* mode) {                               \
+    char room[PATH_MAX];                                                                   \
+    if (!is_card(path) || std::getenv(serve::kRootVariable) == nullptr) {                  \
+      return real<FILE* (*)(const char*, const char*)>(#name)(place_of(path, room), mode); \
+    }                                                                                      \
+    const int file = open_card(std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);         \
+    return file >= 0 ? ::fdopen(file, mode) : nullptr;                                     \
+  }
+REEF_FOR_STREAM(fopen)
+REEF_FOR_STREAM(fopen64)
+
 // Calls that look at a path and do nothing else.
 #define REEF_FOR_PATH(result, name, parameters, arguments) \
   REEF_CALL result name parameters {                       \
@@ -204,8 +246,6 @@ REEF_CALL int ioctl(int file, unsigned long request, ...) noexcept {
     return real<result(*) parameters>(#name) arguments;    \
   }
 REEF_FOR_PATH(DIR*, opendir, (const char* path), (path))
-REEF_FOR_PATH(FILE*, fopen, (const char* path, const char* mode), (path, mode))
-REEF_FOR_PATH(FILE*, fopen64, (const char* path, const char* mode), (path, mode))
 REEF_FOR_PATH(int, access, (const char* path, int mode) noexcept, (path, mode))
 REEF_FOR_PATH(int, euidaccess, (const char* path, int mode) noexcept, (path, mode))
 REEF_FOR_PATH(int, faccessat, (int folder, const char* path, int mode, int flags) noexcept, (folder, path, mode, flags))
@@ -237,3 +277,18 @@ REEF_FOR_STATUS(__lxstat, (int version, const char* path, struct stat* about) no
 REEF_FOR_STATUS(__lxstat64, (int version, const char* path, struct stat64* about) noexcept, (version, path, about))
 REEF_FOR_STATUS(statx, (int folder, const char* path, int flags, unsigned mask, struct statx* about) noexcept,
                 (folder, path, flags, mask, about))
+
+// Of an open file: the shared memory that stands for the card has to look like a device, too.
+#define REEF_FOR_OPEN_FILE(name, parameters, arguments)         \
+  REEF_CALL int name parameters {                               \
+    const int error = real<int(*) parameters>(#name) arguments; \
+    struct stat found {};                                       \
+    found.st_dev = about->st_dev;                               \
+    found.st_ino = about->st_ino;                               \
+    if (error == 0 && is_card_status(found)) as_device(*about); \
+    return error;                                               \
+  }
+REEF_FOR_OPEN_FILE(fstat, (int file, struct stat* about) noexcept, (file, about))
+REEF_FOR_OPEN_FILE(fstat64, (int file, struct stat64* about) noexcept, (file, about))
+REEF_FOR_OPEN_FILE(__fxstat, (int version, int file, struct stat* about) noexcept, (version, file, about))
+REEF_FOR_OPEN_FILE(__fxstat64, (int version, int file, struct stat64* about) noexcept, (version, file, about))

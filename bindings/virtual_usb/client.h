@@ -54,27 +54,39 @@ struct libusb_device {
 
 // The header that libusb_alloc_transfer() puts in front of each transfer.
 struct TransferState {
-  std::uint64_t id = 0;  // 0: it is not under way
+  std::atomic<std::uint64_t> id = 0;  // 0: it is not under way
   Clock::time_point deadline = Clock::time_point::max();
   bool is_given_up = false;
+
+  void end() {
+    deadline = Clock::time_point::max();
+    is_given_up = false;
+    id = 0;
+  }
 };
 
 struct libusb_device_handle {
   libusb_context* context = nullptr;
   libusb_device* device = nullptr;
   int socket = -1;
+  pid_t process = 0;       // that opened it
   std::mutex write_mutex;  // of what is sent
   std::mutex read_mutex;   // of what is received; taken before `mutex`
   std::mutex mutex;        // of what follows
   std::condition_variable answered;
-  std::atomic<bool> is_gone = false;  // the connection has ended
+  std::atomic<bool> is_gone = false;   // the connection has ended
+  std::atomic<bool> has_left = false;  // the device has: nothing can be started any more
+  std::mutex claim_mutex;              // of what follows; taken before all others
+  bool is_claimed = false;             // its only interface
+  int device_file = -1;                // open for as long as the device is; -1: there is none
   std::uint64_t next_id = 1;
   std::map<std::uint64_t, LibusbTransfer*> pending;
   std::map<std::uint64_t, int> replies;
 };
 
 struct libusb_context {
-  int references = 1;  // of the default context
+  int references = 1;              // of the default context
+  bool discovers_nothing = false;  // its list of devices stays empty
   int bus_socket = -1;
   int wake_file = -1;
   std::mutex bus_mutex;  // of bus_socket and devices
@@ -98,7 +110,7 @@ struct libusb_context {
   void* file_user_data = nullptr;
 };
 
-// The context that is meant: itself, or the default one for null.
+// The context that is meant: itself; for null the default one, or the first that was made, as in libusb since 1.0.25.
 libusb_context* context_of(libusb_context* context);
 TransferState& state_of(LibusbTransfer* transfer);
 
@@ -107,6 +119,9 @@ void update_devices(libusb_context* context);
 // Looks for devices that came and went, if somebody wants to know, and tells them.
 void call_hotplug(libusb_context* context);
 void unref(libusb_device* device);
+
+// What a device shows of an endpoint: the bytes of its descriptor, or null if it has no such endpoint.
+const std::uint8_t* endpoint_of(const libusb_device* device, unsigned char endpoint);
 
 // A request that is answered; one of libusb's errors.
 int request(libusb_device_handle* handle, serve::Kind kind, const void* bytes, std::size_t count);

@@ -2,6 +2,7 @@
 // Contexts, options, capabilities, versions, words for errors.
 #include <sys/eventfd.h>
 
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -13,6 +14,7 @@ namespace {
 
 std::mutex default_mutex;
 libusb_context* default_context = nullptr;
+libusb_context* first_context = nullptr;  // of those that programs asked for by name
 
 struct Version {
   std::uint16_t major, minor, micro, nano;
@@ -42,6 +44,17 @@ constexpr Word kWords[] = {
     {number::kOther, "LIBUSB_ERROR_OTHER", "Other error"},
 };
 
+// Options by their numbers, and how libusb_init_context() is given them.
+constexpr int kLogLevel = 0, kUseUsbDk = 1, kNoDiscovery = 2, kLogCallback = 3, kMostVerbose = 4;
+struct InitOption {
+  int option;
+  union {
+    int number;
+    void (*function)(libusb_context*, int, const char*);
+  };
+};
+std::atomic<bool> discovers_nothing = false;  // contexts that are made from now on
+
 libusb_context* make_context() {
   const int socket = connect_to_devices();
   if (socket < 0) {
@@ -52,6 +65,7 @@ libusb_context* make_context() {
   }
   auto* const context = new libusb_context;
   context->bus_socket = socket;
+  context->discovers_nothing = discovers_nothing;
   context->wake_file = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   return context;
 }
@@ -66,18 +80,23 @@ void destroy(libusb_context* context) {
 
 }  // namespace
 
-libusb_context* context_of(libusb_context* context) { return context != nullptr ? context : default_context; }
+libusb_context* context_of(libusb_context* context) {
+  if (context != nullptr) return context;
+  const std::lock_guard lock(default_mutex);
+  return default_context != nullptr ? default_context : first_context;
+}
 
 }  // namespace reef::driver
 
 using namespace reef::driver;
 
 REEF_LIBUSB int libusb_init(libusb_context** context) {
+  const std::lock_guard lock(default_mutex);
   if (context != nullptr) {
     *context = make_context();
+    if (first_context == nullptr) first_context = *context;
     return *context != nullptr ? number::kSuccess : number::kOther;
   }
-  const std::lock_guard lock(default_mutex);
   if (default_context != nullptr) {
     ++default_context->references;
     return number::kSuccess;
@@ -86,8 +105,13 @@ REEF_LIBUSB int libusb_init(libusb_context** context) {
   return default_context != nullptr ? number::kSuccess : number::kOther;
 }
 
-REEF_LIBUSB int libusb_init_context(libusb_context** context, const void* /*options*/, int /*count*/) {
-  return libusb_init(context);
+REEF_LIBUSB int libusb_init_context(libusb_context** context, const InitOption* options, int count) {
+  const int error = libusb_init(context);
+  for (int i = 0; error == number::kSuccess && options != nullptr && i < count; ++i) {
+    if (options[i].option == kNoDiscovery)
+      context_of(context != nullptr ? *context : nullptr)->discovers_nothing = true;
+  }
+  return error;
 }
 
 REEF_LIBUSB void libusb_exit(libusb_context* context) {
@@ -97,13 +121,21 @@ REEF_LIBUSB void libusb_exit(libusb_context* context) {
     context = default_context;
     default_context = nullptr;
   }
+  if (context == first_context) first_context = nullptr;
   destroy(context);
 }
 
-// Levels of logging and kinds of back ends: none of them changes what this library does.
-REEF_LIBUSB int libusb_set_option(libusb_context* /*context*/, int option, ...) {
-  constexpr int kLogLevel = 0, kLogCallback = 3;
-  return option >= kLogLevel && option <= kLogCallback ? number::kSuccess : number::kInvalidParameter;
+// Levels of logging change nothing here. Without a context an option is one of all that are made later.
+REEF_LIBUSB int libusb_set_option(libusb_context* context, int option, ...) {
+  if (option < kLogLevel || option > kLogCallback) return number::kInvalidParameter;
+  if (option == kUseUsbDk) return number::kNotSupported;  // of Windows
+  if (option == kNoDiscovery && context == nullptr) discovers_nothing = true;
+  if (option != kLogLevel) return number::kSuccess;
+  va_list arguments;
+  va_start(arguments, option);
+  const int level = va_arg(arguments, int);
+  va_end(arguments);
+  return level >= 0 && level <= kMostVerbose ? number::kSuccess : number::kInvalidParameter;
 }
 REEF_LIBUSB void libusb_set_debug(libusb_context* /*context*/, int /*level*/) {}
 REEF_LIBUSB void libusb_set_log_cb(libusb_context* /*context*/,
@@ -112,8 +144,11 @@ REEF_LIBUSB void libusb_set_log_cb(libusb_context* /*context*/,
 REEF_LIBUSB const Version* libusb_get_version() { return &kVersion; }
 
 REEF_LIBUSB int libusb_has_capability(std::uint32_t capability) {
-  constexpr std::uint32_t kCapabilities = 0, kHotplug = 1, kDetach = 0x101;
-  return capability == kCapabilities || capability == kHotplug || capability == kDetach ? 1 : 0;
+  constexpr std::uint32_t kCapabilities = 0, kHotplug = 1, kHid = 0x100, kDetach = 0x101;  // those of Linux
+  for (const std::uint32_t known : {kCapabilities, kHotplug, kHid, kDetach}) {
+    if (capability == known) return 1;
+  }
+  return 0;
 }
 
 REEF_LIBUSB const char* libusb_error_name(int error) {

@@ -148,17 +148,22 @@ void release(ConfigDescriptor* config) {
 }
 
 // The largest packet of an endpoint, or an error.
-int packet_of(libusb_device* device, unsigned char endpoint) {
+int packet_of(const libusb_device* device, unsigned char endpoint) {
+  const std::uint8_t* const bytes = endpoint_of(device, endpoint);
+  return bytes != nullptr ? word(bytes + 4) : number::kNotFound;
+}
+
+}  // namespace
+
+const std::uint8_t* endpoint_of(const libusb_device* device, unsigned char endpoint) {
   const serve::DeviceRecord& record = device->record;
   for (std::size_t at = 0; at + kEndpointBytes <= record.configuration_bytes && record.configuration[at] > 0;
        at += record.configuration[at]) {
     const std::uint8_t* const bytes = record.configuration + at;
-    if (bytes[1] == kEndpointType && bytes[2] == endpoint) return word(bytes + 4);
+    if (bytes[1] == kEndpointType && bytes[2] == endpoint) return bytes;
   }
-  return number::kNotFound;
+  return nullptr;
 }
-
-}  // namespace
 }  // namespace reef::driver
 
 using namespace reef::driver;
@@ -191,9 +196,9 @@ REEF_LIBUSB int libusb_get_max_packet_size(libusb_device* device, unsigned char 
 REEF_LIBUSB int libusb_get_max_iso_packet_size(libusb_device* device, unsigned char endpoint) {
   return packet_of(device, endpoint);
 }
-REEF_LIBUSB int libusb_get_max_alt_packet_size(libusb_device* device, int /*interface*/, int /*alternate*/,
+REEF_LIBUSB int libusb_get_max_alt_packet_size(libusb_device* device, int interface, int alternate,
                                                unsigned char endpoint) {
-  return packet_of(device, endpoint);
+  return interface == 0 && alternate == 0 ? packet_of(device, endpoint) : number::kNotFound;
 }
 
 REEF_LIBUSB int libusb_get_ss_endpoint_companion_descriptor(libusb_context* /*context*/,

@@ -38,6 +38,13 @@ bool wants(const HotplugCallback& callback, const libusb_device* device, int eve
          fits(callback.product, about.product) && fits(callback.device_class, about.device_class);
 }
 
+// A callback may have been taken back by the one before it.
+bool is_registered(libusb_context* context, int id) {
+  const std::lock_guard lock(context->mutex);
+  return std::any_of(context->hotplug.begin(), context->hotplug.end(),
+                     [&](const HotplugCallback& callback) { return callback.id == id; });
+}
+
 }  // namespace
 
 void unref(libusb_device* device) {
@@ -47,7 +54,7 @@ void unref(libusb_device* device) {
 void update_devices(libusb_context* context) {
   const std::scoped_lock lock(context->bus_mutex, context->mutex);
   std::vector<serve::DeviceRecord> records;
-  if (!ask_for_list(context, records)) records.clear();
+  if (context->discovers_nothing || !ask_for_list(context, records)) records.clear();
   const bool is_wanted = !context->hotplug.empty();
   std::vector<libusb_device*> now;
   for (const serve::DeviceRecord& record : records) {
@@ -90,7 +97,7 @@ void call_hotplug(libusb_context* context) {
       callbacks.assign(context->hotplug.begin(), context->hotplug.end());
     }
     for (const HotplugCallback& callback : callbacks) {
-      if (!wants(callback, event.first, event.second)) continue;
+      if (!wants(callback, event.first, event.second) || !is_registered(context, callback.id)) continue;
       if (callback.function(context, event.first, event.second, callback.user_data) == 0) continue;
       const std::lock_guard lock(context->mutex);  // it does not want to be called again
       context->hotplug.remove_if([&](const HotplugCallback& other) { return other.id == callback.id; });
@@ -133,7 +140,7 @@ REEF_LIBUSB int libusb_get_device_speed(libusb_device* device) { return device->
 REEF_LIBUSB libusb_device* libusb_get_parent(libusb_device* /*device*/) { return nullptr; }
 
 REEF_LIBUSB int libusb_get_port_numbers(libusb_device* device, std::uint8_t* ports, int count) {
-  if (count < 1) return number::kOverflow;
+  if (count < 1) return number::kInvalidParameter;
   ports[0] = device->record.port;
   return 1;
 }
@@ -148,7 +155,9 @@ REEF_LIBUSB int libusb_hotplug_register_callback(libusb_context* context, int ev
                                                  void* user_data, int* id) {
   constexpr int kEnumerate = 1, kEvents = kArrived | kLeft;
   context = context_of(context);
-  if (context == nullptr || function == nullptr || (events & kEvents) == 0 || (events & ~kEvents) != 0) {
+  const auto fits = [](int wanted, int mask) { return wanted == -1 || (wanted & ~mask) == 0; };
+  if (context == nullptr || function == nullptr || (events & kEvents) == 0 || (events & ~kEvents) != 0 ||
+      (flags & ~kEnumerate) != 0 || !fits(vendor, 0xffff) || !fits(product, 0xffff) || !fits(device_class, 0xff)) {
     return number::kInvalidParameter;
   }
   update_devices(context);

@@ -21,6 +21,10 @@ Clock::time_point after(const timeval* time) {
   return Clock::now() + std::chrono::seconds(time->tv_sec) + std::chrono::microseconds(time->tv_usec);
 }
 
+bool is_valid(const timeval* time) {
+  return time == nullptr || (time->tv_sec >= 0 && time->tv_usec >= 0 && time->tv_usec < 1'000'000);
+}
+
 int milliseconds_until(Clock::time_point when) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - Clock::now()).count();
   return static_cast<int>(std::clamp<decltype(left)>(left, 0, 3'600'000));
@@ -91,7 +95,7 @@ void call_back_all(libusb_context* context) {
       transfer = context->ended.front();
       context->ended.pop_front();
     }
-    state_of(transfer) = {};
+    state_of(transfer).end();
     if (transfer->status == number::kCompleted && (transfer->flags & kShortIsError) != 0 &&
         transfer->actual_length < transfer->length - (transfer->type == number::kControl ? 8 : 0)) {
       transfer->status = number::kError;
@@ -159,6 +163,7 @@ REEF_LIBUSB void libusb_unlock_event_waiters(libusb_context* context) { context_
 // With the waiters' lock held. 1: the time is over.
 REEF_LIBUSB int libusb_wait_for_event(libusb_context* context, timeval* time) {
   context = context_of(context);
+  if (!is_valid(time)) return number::kInvalidParameter;
   if (time == nullptr) {
     context->waiters.wait(context->waiters_mutex);
     return 0;
@@ -169,10 +174,10 @@ REEF_LIBUSB int libusb_wait_for_event(libusb_context* context, timeval* time) {
 REEF_LIBUSB int libusb_handle_events_timeout_completed(libusb_context* context, timeval* time, int* is_completed) {
   context = context_of(context);
   if (context == nullptr) return number::kInvalidParameter;
-  if (time != nullptr && (time->tv_sec < 0 || time->tv_usec < 0)) return number::kInvalidParameter;
+  if (!is_valid(time)) return number::kInvalidParameter;
   if (is_event_thread(context)) return number::kBusy;  // called by a callback
   const auto until = time != nullptr ? after(time) : Clock::now() + kForEver;
-  const auto is_done = [&] { return is_completed != nullptr && *static_cast<volatile int*>(is_completed) != 0; };
+  const auto is_done = [&] { return is_completed != nullptr && __atomic_load_n(is_completed, __ATOMIC_ACQUIRE) != 0; };
   for (;;) {
     if (is_done()) return number::kSuccess;
     if (libusb_try_lock_events(context) == 0) {
@@ -199,6 +204,8 @@ REEF_LIBUSB int libusb_handle_events(libusb_context* context) {
 }
 // By a thread that has the right to handle events.
 REEF_LIBUSB int libusb_handle_events_locked(libusb_context* context, timeval* time) {
+  if (!is_valid(time)) return number::kInvalidParameter;
+  if (is_event_thread(context_of(context))) return number::kBusy;  // called by a callback
   handle_once(context_of(context), time != nullptr ? after(time) : Clock::now() + kForEver);
   return number::kSuccess;
 }

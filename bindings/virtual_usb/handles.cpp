@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Open devices: interfaces, configurations, resets, and the connection that each one is.
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "client.h"
 
@@ -23,6 +27,7 @@ void file_ended(libusb_device_handle* handle, std::uint64_t id, const serve::End
     transfer = found->second;
     handle->pending.erase(found);
     transfer->status = ended.status;
+    if (ended.status == number::kGone) handle->has_left = true;
     transfer->actual_length = static_cast<int>(std::min<std::uint32_t>(ended.bytes, 1u << 30));
     constexpr int kSetupBytes = 8;
     const int offset = transfer->type == number::kControl ? kSetupBytes : 0;
@@ -75,6 +80,7 @@ bool receive_one(libusb_device_handle* handle, int milliseconds) {
     return true;
   }
   const std::lock_guard lock(handle->mutex);
+  if (status == number::kNoDevice) handle->has_left = true;
   handle->replies[header.id] = status;
   handle->answered.notify_all();
   return true;
@@ -116,6 +122,20 @@ int request(libusb_device_handle* handle, serve::Kind kind, const void* bytes, s
 
 using namespace reef::driver;
 
+namespace {
+
+// A file that says which process has the device open, where programs look for that. Without one all else works.
+int open_device_file(const libusb_device* device) {
+  const char* const root = std::getenv(serve::kRootVariable);
+  char path[PATH_MAX];
+  if (root == nullptr) return -1;
+  const int written = std::snprintf(path, sizeof path, "%s%s/%03d/%03d", root, serve::kUsbDevices,
+                                    int{serve::kBusNumber}, int{device->record.address});
+  return written > 0 && written < PATH_MAX ? ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+}
+
+}  // namespace
+
 REEF_LIBUSB int libusb_open(libusb_device* device, libusb_device_handle** opened) {
   const int socket = connect_to_devices();
   if (socket < 0) return number::kNoDevice;
@@ -123,6 +143,7 @@ REEF_LIBUSB int libusb_open(libusb_device* device, libusb_device_handle** opened
   handle->context = device->context;
   handle->device = device;
   handle->socket = socket;
+  handle->process = ::getpid();
   const serve::OpenRequest where{device->record.slot, device->record.generation};
   if (const int error = request(handle, serve::Kind::kOpen, &where, sizeof where); error != number::kSuccess) {
     ::close(socket);
@@ -130,6 +151,7 @@ REEF_LIBUSB int libusb_open(libusb_device* device, libusb_device_handle** opened
     return error;
   }
   ++device->references;
+  handle->device_file = open_device_file(device);
   {
     const std::lock_guard lock(handle->context->mutex);
     handle->context->handles.push_back(handle);
@@ -150,6 +172,8 @@ REEF_LIBUSB void libusb_close(libusb_device_handle* handle) {
     wake(context);
     context->events_mutex.lock();
   }
+  // What it had claimed is free when this returns. A child of the process that opened it only closes its copy.
+  if (::getpid() == handle->process) (void)request(handle, serve::Kind::kClose, nullptr, 0);
   std::vector<LibusbTransfer*> left;
   {
     const std::scoped_lock lock(context->mutex, handle->mutex);
@@ -157,9 +181,10 @@ REEF_LIBUSB void libusb_close(libusb_device_handle* handle) {
     for (const auto& [id, transfer] : handle->pending) left.push_back(transfer);
     std::erase_if(context->ended, [&](const LibusbTransfer* transfer) { return transfer->device == handle; });
   }
-  for (LibusbTransfer* transfer : left) state_of(transfer) = {};  // as libusb does: nobody hears of them any more
+  for (LibusbTransfer* transfer : left) state_of(transfer).end();  // as libusb does: nobody hears of them any more
   if (context->file_removed != nullptr) context->file_removed(handle->socket, context->file_user_data);
   ::close(handle->socket);
+  if (handle->device_file >= 0) ::close(handle->device_file);
   unref(handle->device);
   delete handle;
   if (!is_inside) {
@@ -198,17 +223,29 @@ REEF_LIBUSB libusb_device_handle* libusb_open_device_with_vid_pid(libusb_context
 REEF_LIBUSB int libusb_claim_interface(libusb_device_handle* handle, int interface) {
   if (interface < 0 || interface > 31) return number::kInvalidParameter;
   if (interface != 0) return number::kNotFound;
+  const std::lock_guard lock(handle->claim_mutex);
+  if (handle->is_claimed) return handle->has_left ? number::kNoDevice : number::kSuccess;
   const auto which = static_cast<std::uint32_t>(interface);
-  return request(handle, serve::Kind::kClaim, &which, sizeof which);
+  const int error = request(handle, serve::Kind::kClaim, &which, sizeof which);
+  handle->is_claimed = error == number::kSuccess;
+  return error;
 }
 REEF_LIBUSB int libusb_release_interface(libusb_device_handle* handle, int interface) {
   if (interface < 0 || interface > 31) return number::kInvalidParameter;
-  if (interface != 0) return number::kNotFound;
+  const std::lock_guard lock(handle->claim_mutex);
+  if (interface != 0 || !handle->is_claimed) return number::kNotFound;
   const auto which = static_cast<std::uint32_t>(interface);
-  return request(handle, serve::Kind::kRelease, &which, sizeof which);
+  const int error = request(handle, serve::Kind::kRelease, &which, sizeof which);
+  if (error == number::kSuccess) handle->is_claimed = false;
+  return error;
 }
+// What was claimed stays so, unless the device comes back as another one.
 REEF_LIBUSB int libusb_reset_device(libusb_device_handle* handle) {
-  return request(handle, serve::Kind::kReset, nullptr, 0);
+  const std::lock_guard lock(handle->claim_mutex);
+  const int error = request(handle, serve::Kind::kReset, nullptr, 0);
+  if (error == number::kNotFound) handle->has_left = true;
+  if (error != number::kSuccess) handle->is_claimed = false;
+  return error;
 }
 
 namespace {
@@ -223,34 +260,45 @@ int standard(libusb_device_handle* handle, std::uint8_t type, std::uint8_t what,
 
 }  // namespace
 
-// The kernel sets the configuration itself and answers for the one that is set; the stick does not hear of it.
+// The kernel sets the configuration itself, unless somebody has claimed an interface, and knows which one is set.
 REEF_LIBUSB int libusb_set_configuration(libusb_device_handle* handle, int configuration) {
-  const std::lock_guard lock(handle->mutex);
-  if (handle->is_gone) return number::kNoDevice;
-  return configuration == 1 || configuration == 0 || configuration == -1 ? number::kSuccess : number::kNotFound;
+  if (configuration < -1 || configuration > 0xff) return number::kInvalidParameter;
+  if (configuration > 1) return handle->has_left ? number::kNoDevice : number::kNotFound;
+  const std::int32_t value = std::max(configuration, 0);
+  return request(handle, serve::Kind::kConfigure, &value, sizeof value);
 }
 REEF_LIBUSB int libusb_get_configuration(libusb_device_handle* handle, int* configuration) {
-  const std::lock_guard lock(handle->mutex);
-  *configuration = 1;
-  return handle->is_gone ? number::kNoDevice : number::kSuccess;
+  const int answer = request(handle, serve::Kind::kConfigured, nullptr, 0);
+  if (answer >= 0) *configuration = answer;
+  return std::min(answer, number::kSuccess);
 }
 REEF_LIBUSB int libusb_set_interface_alt_setting(libusb_device_handle* handle, int interface, int alternate) {
-  if (interface != 0 || alternate != 0) return number::kNotFound;
+  if (interface < 0 || interface > 31 || alternate < 0 || alternate > 0xff) return number::kInvalidParameter;
+  if (handle->has_left) return number::kNoDevice;
+  {
+    const std::lock_guard lock(handle->claim_mutex);
+    if (interface != 0 || alternate != 0 || !handle->is_claimed) return number::kNotFound;
+  }
   return standard(handle, 0x01, 11, alternate, interface);
 }
 REEF_LIBUSB int libusb_clear_halt(libusb_device_handle* handle, unsigned char endpoint) {
-  return standard(handle, 0x02, 1, 0, endpoint);
+  if (handle->has_left) return number::kNoDevice;
+  if (endpoint_of(handle->device, endpoint) == nullptr) return number::kNotFound;
+  const int error = standard(handle, 0x02, 1, 0, endpoint);
+  return error == number::kSuccess || error == number::kNoDevice ? error : number::kOther;
 }
 
 // No driver of the kernel ever takes an Edge TPU.
-REEF_LIBUSB int libusb_kernel_driver_active(libusb_device_handle* /*handle*/, int interface) {
-  return interface == 0 ? 0 : number::kNotFound;
+REEF_LIBUSB int libusb_kernel_driver_active(libusb_device_handle* handle, int interface) {
+  if (interface < 0 || interface > 31) return number::kInvalidParameter;
+  return handle->has_left ? number::kNoDevice : 0;
 }
-REEF_LIBUSB int libusb_detach_kernel_driver(libusb_device_handle* /*handle*/, int /*interface*/) {
-  return number::kNotFound;
+REEF_LIBUSB int libusb_detach_kernel_driver(libusb_device_handle* handle, int interface) {
+  if (interface < 0 || interface > 31) return number::kInvalidParameter;
+  return handle->has_left ? number::kNoDevice : number::kNotFound;
 }
-REEF_LIBUSB int libusb_attach_kernel_driver(libusb_device_handle* /*handle*/, int /*interface*/) {
-  return number::kNotFound;
+REEF_LIBUSB int libusb_attach_kernel_driver(libusb_device_handle* handle, int interface) {
+  return libusb_detach_kernel_driver(handle, interface);
 }
 REEF_LIBUSB int libusb_set_auto_detach_kernel_driver(libusb_device_handle* /*handle*/, int /*enable*/) {
   return number::kSuccess;

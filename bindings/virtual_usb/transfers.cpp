@@ -13,10 +13,36 @@ namespace {
 
 constexpr std::size_t kSetupBytes = 8;
 constexpr std::size_t kStateBytes = (sizeof(TransferState) + 15) / 16 * 16;
-constexpr std::size_t kPacketBytes = 12;                      // of one packet's description, for isochronous transfers
-constexpr std::uint8_t kFreeBuffer = 2, kAddEmptyPacket = 8;  // flags
+constexpr std::size_t kPacketBytes = 12;         // of one packet's description, for isochronous transfers
+constexpr std::size_t kMostControlBytes = 4096;  // as Linux takes
+constexpr std::uint8_t kFreeBuffer = 2;          // a flag
 
-void mark_done(LibusbTransfer* transfer) { *static_cast<int*>(transfer->user_data) = 1; }
+// What the system refuses before it asks the device: one of libusb's errors.
+int check(const LibusbTransfer& transfer) {
+  const auto length = static_cast<std::size_t>(std::max(transfer.length, 0));
+  if (transfer.length < 0) return number::kInvalidParameter;
+  if (transfer.type == number::kControl) {
+    if (length < kSetupBytes || transfer.buffer == nullptr || length > kSetupBytes + kMostControlBytes) {
+      return number::kInvalidParameter;
+    }
+    const std::size_t announced = transfer.buffer[6] | transfer.buffer[7] << 8;
+    return kSetupBytes + announced <= length ? number::kSuccess : number::kIo;
+  }
+  if (transfer.type != number::kBulk && transfer.type != number::kInterrupt) return number::kNotSupported;
+  if (transfer.buffer == nullptr && length > 0) return number::kIo;
+  const std::uint8_t* const endpoint = endpoint_of(transfer.device->device, transfer.endpoint);
+  constexpr std::size_t kAttributes = 3;
+  constexpr std::uint8_t kTypeMask = 3;
+  if (endpoint == nullptr) return number::kIo;
+  // A bulk transfer on an interrupt endpoint is taken for what it should be; the other way round it is refused.
+  const std::uint8_t type = endpoint[kAttributes] & kTypeMask;
+  return transfer.type == number::kInterrupt && type != number::kInterrupt ? number::kIo : number::kSuccess;
+}
+
+// Whoever sees it may use and free the transfer.
+void mark_done(LibusbTransfer* transfer) {
+  __atomic_store_n(static_cast<int*>(transfer->user_data), 1, __ATOMIC_RELEASE);
+}
 
 }  // namespace
 
@@ -64,47 +90,46 @@ REEF_LIBUSB int libusb_submit_transfer(LibusbTransfer* transfer) {
   libusb_device_handle* const handle = transfer->device;
   TransferState& state = state_of(transfer);
   const bool is_control = transfer->type == number::kControl;
-  const auto length = static_cast<std::size_t>(std::max(transfer->length, 0));
-  if (transfer->type != number::kBulk && transfer->type != number::kInterrupt && !is_control) {
-    return number::kNotSupported;
-  }
-  if ((transfer->flags & kAddEmptyPacket) != 0) return number::kNotSupported;
-  if (transfer->length < 0 || (is_control && length < kSetupBytes)) return number::kInvalidParameter;
+  if (handle->has_left || handle->is_gone) return number::kNoDevice;
+  if (const int error = check(*transfer); error != number::kSuccess) return error;
+  const auto length = static_cast<std::size_t>(transfer->length);
   const bool is_in = ((is_control ? transfer->buffer[0] : transfer->endpoint) & 0x80) != 0;
   serve::SubmitRequest request{is_control ? 0u : transfer->endpoint, static_cast<std::uint32_t>(length)};
   const std::size_t sent = !is_in ? length : is_control ? kSetupBytes : 0;
+  // Once it is sent, its callback may free it.
+  libusb_context* const context = handle->context;
+  const bool has_limit = transfer->timeout != 0;
   {
-    const std::lock_guard lock(handle->mutex);
-    if (state.id != 0) return number::kBusy;
-    if (handle->is_gone) return number::kNoDevice;
-    state.id = handle->next_id++;
-    state.is_given_up = false;
-    state.deadline =
-        transfer->timeout == 0 ? Clock::time_point::max() : Clock::now() + std::chrono::milliseconds(transfer->timeout);
-    transfer->actual_length = 0;
-    handle->pending[state.id] = transfer;
+    // Nobody can give it up before it has been sent: a cancellation that overtakes it would be lost.
+    const std::lock_guard sending(handle->write_mutex);
+    std::uint64_t id = 0;
+    {
+      const std::lock_guard lock(handle->mutex);
+      if (state.id != 0) return number::kBusy;
+      if (handle->is_gone) return number::kNoDevice;
+      state.is_given_up = false;
+      state.deadline = transfer->timeout == 0 ? Clock::time_point::max()
+                                              : Clock::now() + std::chrono::milliseconds(transfer->timeout);
+      state.id = id = handle->next_id++;
+      transfer->actual_length = 0;
+      handle->pending[id] = transfer;
+    }
+    if (!serve::send_message(handle->socket, serve::Kind::kSubmit, id, &request, sizeof request, transfer->buffer,
+                             sent)) {
+      const std::lock_guard lock(handle->mutex);
+      if (handle->pending.erase(id) == 0) return number::kSuccess;  // its callback is due: the device is gone
+      state.end();
+      return number::kNoDevice;
+    }
   }
-  const std::uint64_t id = state.id;
-  bool is_sent = false;
-  {
-    const std::lock_guard lock(handle->write_mutex);
-    is_sent =
-        serve::send_message(handle->socket, serve::Kind::kSubmit, id, &request, sizeof request, transfer->buffer, sent);
-  }
-  if (!is_sent) {
-    const std::lock_guard lock(handle->mutex);
-    if (handle->pending.erase(id) == 0) return number::kSuccess;  // its callback is due: the device is gone
-    state = {};
-    return number::kNoDevice;
-  }
-  if (transfer->timeout != 0) wake(handle->context);  // whoever waits has to wait less
+  if (has_limit) wake(context);  // whoever waits has to wait less
   return number::kSuccess;
 }
 
 REEF_LIBUSB int libusb_cancel_transfer(LibusbTransfer* transfer) {
   libusb_device_handle* const handle = transfer->device;
   serve::CancelRequest cancel;
-  if (handle == nullptr) return number::kNotFound;
+  if (handle == nullptr || state_of(transfer).id == 0) return number::kNotFound;  // the handle may be closed
   {
     const std::lock_guard lock(handle->mutex);
     TransferState& state = state_of(transfer);
@@ -142,7 +167,7 @@ int run(LibusbTransfer* transfer) {
   transfer->callback = mark_done;
   transfer->user_data = &is_done;
   if (const int error = libusb_submit_transfer(transfer); error != number::kSuccess) return error;
-  while (is_done == 0) {
+  while (__atomic_load_n(&is_done, __ATOMIC_ACQUIRE) == 0) {
     const int error = libusb_handle_events_completed(context, &is_done);
     if (error < 0 && error != number::kInterrupted) (void)libusb_cancel_transfer(transfer);
   }

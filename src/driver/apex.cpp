@@ -85,7 +85,7 @@ class ApexDevice final : public PcieDevice {
   ApexDevice(ApexKernel& kernel, int file) : kernel_(kernel), file_(file) { events_.fill(-1); }
   ~ApexDevice() override {
     if (coherent_ != nullptr) {
-      CoherentArgument argument{0, 0, coherent_bytes_, 0};
+      CoherentArgument argument{0, 0, coherent_bytes_, coherent_offset_};
       (void)kernel_.ioctl(file_, kCoherent, &argument);
       kernel_.unmap(coherent_, coherent_bytes_);
     }
@@ -130,6 +130,7 @@ class ApexDevice final : public PcieDevice {
     coherent_ = kernel_.map(file_, bytes, argument.offset);
     if (coherent_ == nullptr) return failure("mapping the queue");
     coherent_bytes_ = bytes;
+    coherent_offset_ = argument.offset;
     std::memset(coherent_, 0, bytes);
     return std::span(static_cast<std::uint8_t*>(coherent_), bytes);
   }
@@ -199,6 +200,7 @@ class ApexDevice final : public PcieDevice {
   std::array<void*, kWindows.size()> windows_{};
   void* coherent_ = nullptr;
   std::size_t coherent_bytes_ = 0;
+  std::uint64_t coherent_offset_ = 0;
   std::array<int, kPcieInterrupts> events_;
 };
 

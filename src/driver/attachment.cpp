@@ -17,6 +17,7 @@
 #include "driver/libusb_bus.h"
 #include "driver/model.h"
 #include "driver/pcie_session.h"
+#include "driver/pcie_transcript.h"
 #include "driver/usb_session.h"
 #include "driver/vfio.h"
 #include "driver/vfio_system.h"
@@ -90,6 +91,19 @@ Result<Bytes> firmware_for(const SessionSettings& settings) {
   return find_firmware(file, usual_libraries());
 }
 
+// The session on a card, which is recorded if the settings say so. `owned` is what the card rests on.
+Result<std::unique_ptr<Session>> open_card(std::vector<std::shared_ptr<void>> owned, std::shared_ptr<PcieBus> card,
+                                           const SessionSettings& settings) {
+  owned.push_back(card);
+  if (settings.card_log) {
+    card = std::make_shared<LoggedCard>(*card, settings.card_log);
+    owned.push_back(card);
+  }
+  PcieSessionOptions options;
+  options.clock = settings.clock.value_or(Clock::kMax);
+  return owning(std::move(owned), PcieSession::open(*card, options));
+}
+
 class UsbAttachment final : public Attachment {
  public:
   UsbAttachment(std::shared_ptr<UsbBus> bus, std::string port)
@@ -154,10 +168,7 @@ class ApexAttachment final : public Attachment {
     return loaded(PcieModel::load(std::move(package)));
   }
   Result<std::unique_ptr<Session>> open(const SessionSettings& settings) override {
-    const auto bus = std::make_shared<ApexBus>(kernel_, path_);
-    PcieSessionOptions options;
-    options.clock = settings.clock.value_or(Clock::kMax);
-    return owning({bus}, PcieSession::open(*bus, options));
+    return open_card({}, std::make_shared<ApexBus>(kernel_, path_), settings);
   }
 
  private:
@@ -190,10 +201,7 @@ class VfioAttachment final : public Attachment {
   }
   Result<std::unique_ptr<Session>> open(const SessionSettings& settings) override {
     const std::shared_ptr<VfioKernel> kernel = make_system_vfio(address_);
-    const auto bus = std::make_shared<VfioBus>(*kernel);
-    PcieSessionOptions options;
-    options.clock = settings.clock.value_or(Clock::kMax);
-    return owning({kernel, bus}, PcieSession::open(*bus, options));
+    return open_card({kernel}, std::make_shared<VfioBus>(*kernel), settings);
   }
 
  private:

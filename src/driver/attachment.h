@@ -29,6 +29,8 @@ struct SessionSettings {
   // libedgetpu.so.1 that is installed.
   std::string firmware_file;
   bool always_download = false;  // firmware also to a stick that runs
+  // Is told every call to a card in words, from any thread (LoggedCard). Sticks are recorded by their bus (LoggedBus).
+  std::function<void(const std::string&)> card_log{};
 };
 
 enum class DeviceState : std::uint8_t {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -20,14 +21,36 @@ namespace {
 
 // Of the file: the registers lie where gasket maps them, and memory for the queue behind them.
 constexpr std::array<std::uint32_t, 3> kWindowOffsets = {0x40000, 0x44000, 0x48000};
-constexpr std::size_t kCoherentOffset = 8u << 20, kMostCoherentBytes = 64u << 10;
+constexpr std::size_t kCoherentOffset = 16u << 20, kMostCoherentBytes = 64u << 10;
 constexpr std::size_t kFileBytes = kCoherentOffset + kMostCoherentBytes;
 
 constexpr unsigned kGasket = 0xdc, kApex = 0x7f;
-enum GasketCall : unsigned { kReset, kSetEvent, kClearEvent, kPartition = 7, kMap, kUnmap, kCoherent = 11, kMapFlags };
+enum GasketCall : unsigned {
+  kReset,
+  kSetEvent,
+  kClearEvent,
+  kTables = 4,
+  kTableSize,
+  kSimpleSize,
+  kPartition,
+  kMap,
+  kUnmap,
+  kClearCounts,
+  kCoherent,
+  kMapFlags
+};
 
 constexpr std::chrono::microseconds kLook{50};
 constexpr int kLooksBetweenLocks = 40;
+
+constexpr std::uint64_t kSlots = 8192, kPagesPerSlot = 512;  // of the page table; of one of its extended slots
+constexpr std::uint64_t kFlagsDirection = 3;                 // of a mapping, after one bit that nobody uses
+
+bool is_event_file(int file) {
+  std::error_code error;
+  const std::string path = fmt::format("/proc/self/fd/{}", file);
+  return std::filesystem::read_symlink(path, error).string() == "anon_inode:[eventfd]";
+}
 
 std::uint32_t offset_of(std::size_t index) {
   constexpr std::size_t kPerWindow = 4096 / 8;
@@ -48,6 +71,12 @@ std::string describe(const serve::IoctlRequest& call) {
       return fmt::format("event for interrupt {}", words[0]);
     case kClearEvent:
       return fmt::format("no event for interrupt {}", words[0]);
+    case kTables:
+      return "number of page tables";
+    case kTableSize:
+      return "size of the page table";
+    case kSimpleSize:
+      return "simple slots of the page table";
     case kPartition:
       return fmt::format("partition {}", words[1]);
     case kMap:
@@ -181,7 +210,9 @@ void CardService::reset() {
   reset_core();
   pages_.clear();
   events_.clear();
-  std::fill_n(memory_, kFileBytes, std::uint8_t{0});
+  simple_slots_ = kSlots;
+  for (const std::uint32_t window : kWindowOffsets) std::fill_n(memory_ + window, kWindowBytes, std::uint8_t{0});
+  std::fill_n(memory_ + kCoherentOffset, kMostCoherentBytes, std::uint8_t{0});
   published_ = {};
   publish();
 }
@@ -207,11 +238,13 @@ void CardService::opened() {
 
 int CardService::call(pid_t process, serve::IoctlRequest& request, FileDescriptor file) {
   const std::lock_guard lock(mutex_);
-  if (owner_ != process) return EPERM;
+  if (owner_ == 0) return EPERM;  // who has its file may use it, also a child of the process that opened it
   note_(describe(request));
   auto& words = request.words;
   const unsigned type = _IOC_TYPE(request.request), number = _IOC_NR(request.request);
   if (type == kApex) return number <= 1 ? 0 : ENOTTY;
+  const bool has_table = number >= kTableSize && number != kClearCounts;
+  if (has_table && number <= kMapFlags && words[0] != 0) return EFAULT;  // there is only one
   switch (number) {
     case kReset:
       reset();
@@ -219,19 +252,35 @@ int CardService::call(pid_t process, serve::IoctlRequest& request, FileDescripto
     case kSetEvent:
       if (words[0] >= kPcieInterrupts) return EINVAL;
       if (file.get() < 0) return EBADF;
+      if (!is_event_file(file.get())) return EINVAL;
       events_.insert_or_assign(words[0], std::move(file));
       return 0;
     case kClearEvent:
-      return events_.erase(words[0]) == 1 ? 0 : EINVAL;
+      if (words[0] >= kPcieInterrupts) return EINVAL;
+      events_.erase(words[0]);
+      return 0;
+    case kTables:
+      words[0] = 1;
+      return 0;
+    case kTableSize:
+      words[1] = kSlots;
+      return 0;
+    case kSimpleSize:
+      words[1] = simple_slots_;
+      return 0;
+    case kClearCounts:
+      return 0;
     case kPartition:
-      return words[0] == 0 ? 0 : EFAULT;
+      return partition(words[1]);
     case kMap:
     case kMapFlags:
       return map(process, request);
     case kUnmap:
       return unmap(request);
     case kCoherent:
-      if (words[1] != 0 && (words[2] == 0 || words[2] > kMostCoherentBytes)) return EINVAL;
+      if (words[2] > kMostCoherentBytes) return ENOMEM;
+      if (words[1] == 0) return words[3] == kCoherentOffset ? 0 : EADDRNOTAVAIL;
+      if (words[2] == 0) return EINVAL;
       words[3] = kCoherentOffset;
       return 0;
     default:
@@ -239,26 +288,64 @@ int CardService::call(pid_t process, serve::IoctlRequest& request, FileDescripto
   }
 }
 
+int CardService::partition(std::uint64_t simple_slots) {
+  if (simple_slots > kSlots) return EINVAL;
+  const std::uint64_t first_that_changes = std::min(simple_slots, simple_slots_) * kPageBytes;
+  if (pages_.lower_bound(first_that_changes) != pages_.end()) return EBUSY;
+  simple_slots_ = simple_slots;
+  return 0;
+}
+
+// Whole pages, which the table has slots for.
+bool CardService::is_good_range(std::uint64_t device, std::uint64_t bytes) const {
+  if (bytes == 0 || bytes % kPageBytes != 0 || device % kPageBytes != 0 ||
+      bytes > kSlots * kPagesPerSlot * kPageBytes) {
+    return false;
+  }
+  if (device < kExtendedAddress) return device / kPageBytes + bytes / kPageBytes <= simple_slots_;
+  const std::uint64_t slot = (device - kExtendedAddress) / kPageBytes / kPagesPerSlot;
+  return slot + (bytes / kPageBytes + kPagesPerSlot - 1) / kPagesPerSlot <= kSlots - simple_slots_;
+}
+
 int CardService::map(pid_t process, const serve::IoctlRequest& request) {
   const std::uint64_t bytes = request.words[1], host = request.words[2], device = request.words[3];
-  if (request.words[0] != 0) return EFAULT;
-  if (bytes == 0 || bytes > kExtendedBytes || host % kPageBytes != 0 || device % kPageBytes != 0) return EINVAL;
-  const std::uint64_t whole = in_pages(bytes);
-  for (std::uint64_t at = 0; at < whole; at += kPageBytes) {
+  if (host % kPageBytes != 0 || !is_good_range(device, bytes)) return EINVAL;
+  const bool has_flags = _IOC_NR(request.request) == kMapFlags;
+  if (has_flags && (request.words[4] >> 1 & kFlagsDirection) == kFlagsDirection) return EINVAL;
+  for (std::uint64_t at = 0; at < bytes; at += kPageBytes) {
     if (pages_.count(device + at) != 0) return EBUSY;
   }
-  for (std::uint64_t at = 0; at < whole; at += kPageBytes) pages_[device + at] = {process, host + at};
+  if (!is_memory_of(process, host, bytes)) return EFAULT;
+  for (std::uint64_t at = 0; at < bytes; at += kPageBytes) pages_[device + at] = {process, host + at};
   return 0;
 }
 
 int CardService::unmap(const serve::IoctlRequest& request) {
   const std::uint64_t bytes = request.words[1], device = request.words[3];
-  if (bytes == 0 || bytes > kExtendedBytes || device % kPageBytes != 0) return EINVAL;
-  for (std::uint64_t at = 0; at < in_pages(bytes); at += kPageBytes) pages_.erase(device + at);
+  if (!is_good_range(device, bytes)) return EINVAL;
+  for (std::uint64_t at = 0; at < bytes; at += kPageBytes) pages_.erase(device + at);
   return 0;
 }
 
 // ---- The program's memory ----
+
+// False only if some page of it is not there; where the system does not let us look, the chip will find out.
+bool CardService::is_memory_of(pid_t process, std::uint64_t host, std::uint64_t bytes) {
+  constexpr std::size_t kMostParts = 512;
+  std::array<std::uint8_t, kMostParts> room{};
+  std::vector<iovec> there;
+  for (std::uint64_t at = 0; at < bytes; at += kMostParts * kPageBytes) {
+    there.clear();
+    for (std::uint64_t page = at; page < bytes && there.size() < kMostParts; page += kPageBytes) {
+      there.push_back({reinterpret_cast<void*>(host + page), 1});
+    }
+    const iovec here{room.data(), there.size()};
+    const ssize_t moved = ::process_vm_readv(process, &here, 1, there.data(), there.size(), 0);
+    if (moved < 0 && errno != EFAULT) return true;
+    if (moved != static_cast<ssize_t>(there.size())) return false;
+  }
+  return true;
+}
 
 bool CardService::is_mapped(std::uint64_t address) const {
   return pages_.count(address / kPageBytes * kPageBytes) != 0;

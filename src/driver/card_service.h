@@ -69,6 +69,8 @@ class CardService final : private CardChip {
   void deliver();
   void close_if_unused();
   void reset();
+  int partition(std::uint64_t simple_slots);
+  bool is_good_range(std::uint64_t device, std::uint64_t bytes) const;
   int map(pid_t process, const serve::IoctlRequest& request);
   int unmap(const serve::IoctlRequest& request);
   void write_owner() const;
@@ -78,6 +80,7 @@ class CardService final : private CardChip {
   bool read_page(std::uint64_t address, std::uint8_t* to, std::size_t bytes) const override;
   bool write_page(std::uint64_t address, const std::uint8_t* from, std::size_t bytes) override;
   bool was_moved(pid_t process, ssize_t moved, std::size_t bytes) const;
+  static bool is_memory_of(pid_t process, std::uint64_t host, std::uint64_t bytes);
 
   const std::string owner_file_;
   const Note note_, warn_;
@@ -90,6 +93,7 @@ class CardService final : private CardChip {
   bool stops_ = false;  // the service
   std::array<std::uint64_t, kRegisters> published_{};
   std::map<std::uint64_t, Page> pages_;  // by device address
+  std::uint64_t simple_slots_ = 8192;    // of the page table; the others are extended
   std::map<std::uint64_t, FileDescriptor> events_;
   std::string reported_failure_;
   mutable bool has_warned_ = false;

@@ -51,6 +51,7 @@ DeviceServer::DeviceServer(ServerOptions options, std::string folder)
 
 Result<std::unique_ptr<DeviceServer>> DeviceServer::start(ServerOptions options, const std::string& folder) {
   std::unique_ptr<DeviceServer> server(new DeviceServer(std::move(options), folder));
+  REEF_RETURN_IF_ERROR(server->make_usb_folder());
   if (server->options_.has_card) REEF_RETURN_IF_ERROR(server->make_card());
   REEF_RETURN_IF_ERROR(server->listen());
   server->acceptor_ = std::thread([raw = server.get()] { raw->accept_all(); });
@@ -85,6 +86,15 @@ Status DeviceServer::listen() {
       ::listen(listening_.get(), kMostWaiting) != 0) {
     return make_error(StatusCode::kIoError, "listening at {} failed: {}", path, std::strerror(errno));
   }
+  return ok_status();
+}
+
+// Programs hold a file there for each stick that they have open.
+Status DeviceServer::make_usb_folder() {
+  const std::string folder = fmt::format("{}{}/{:03}", folder_, serve::kUsbDevices, serve::kBusNumber);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return make_error(StatusCode::kIoError, "making the folder {} failed: {}", folder, error.message());
   return ok_status();
 }
 

@@ -41,12 +41,13 @@ class DeviceServer {
   std::size_t sticks() const { return logged_.size(); }
   VirtualStick& stick(std::size_t index) { return bus_.stick(index); }
   std::string socket_path() const { return folder_ + "/socket"; }
-  // With the dev/ and sys/ of a card.
+  // With the dev/ and sys/ of the devices.
   std::string root() const { return folder_; }
 
  private:
   DeviceServer(ServerOptions options, std::string folder);
   Status listen();
+  Status make_usb_folder();
   Status make_card();
   void accept_all();
   void forget_ended();

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace reef::driver {
 namespace {
 
@@ -39,14 +41,15 @@ bool fill(void* library, LibusbApi& api) {
          find(library, "libusb_handle_events_timeout_completed", api.handle_events_timeout_completed);
 }
 
+std::mutex mutex;
+void* loaded = nullptr;  // the library
+
 }  // namespace
 
 Result<const LibusbApi*> load_libusb() {
-  static std::mutex mutex;
   static LibusbApi api;
-  static bool is_loaded = false;
   const std::lock_guard lock(mutex);
-  if (is_loaded) return &api;
+  if (loaded != nullptr) return &api;
   for (const char* name : kNames) {
     void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;
@@ -54,11 +57,22 @@ Result<const LibusbApi*> load_libusb() {
       dlclose(library);
       return unsupported("{} is too old for Edge TPUs on USB: install libusb 1.0.16 or newer", name);
     }
-    is_loaded = true;  // and stays: threads of the library may outlive any user of it
+    loaded = library;  // and stays: threads of the library may outlive any user of it
     return &api;
   }
   return make_error(StatusCode::kNotFound,
                     "Edge TPUs on USB need libusb 1.0, which is not installed: install the package libusb-1.0-0");
+}
+
+std::string libusb_version() {
+  struct Version {
+    std::uint16_t major, minor, micro, nano;
+  };
+  const std::lock_guard lock(mutex);
+  const Version* (*get)() = nullptr;
+  if (loaded == nullptr || !find(loaded, "libusb_get_version", get)) return "";
+  const Version version = *get();
+  return fmt::format("{}.{}.{}.{}", version.major, version.minor, version.micro, version.nano);
 }
 
 }  // namespace reef::driver

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "base/status.h"
 #include "driver/libusb_abi.h"
@@ -40,5 +41,7 @@ struct LibusbApi {
 
 // The system's library. An error says how to install it. The table stays valid for the life of the process.
 Result<const LibusbApi*> load_libusb();
+// Of the library that was loaded, "1.0.26.11724"; empty: none was.
+std::string libusb_version();
 
 }  // namespace reef::driver

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include "driver/holders.h"
+#include "driver/serve_protocol.h"
 
 namespace reef::driver {
 namespace {
@@ -138,7 +140,7 @@ class LibusbDevice final : public UsbDevice {
     if (error == number::kSuccess) return ok_status();
     if (error == number::kBusy) {
       const std::string holders = holders_of(proc_, file_);
-      return in_use_error(holders.empty() ? "another program" : holders);
+      return in_use_error(holders.empty() ? "another program, or by this one in another way" : holders);
     }
     return transfer_error("claiming the interface", {end_of_error(error), 0});
   }
@@ -246,6 +248,11 @@ UsbSpeed speed_of(int speed) {
 
 }  // namespace
 
+std::string usb_device_files() {
+  const char* const root = std::getenv(serve::kRootVariable);
+  return std::string(root != nullptr ? root : "") + serve::kUsbDevices;
+}
+
 Result<std::vector<UsbDeviceInfo>> LibusbBus::list() {
   REEF_ASSIGN_OR_RETURN(const std::shared_ptr<Context> context, Context::create(api_));
   std::vector<UsbDeviceInfo> found;
@@ -266,7 +273,7 @@ Result<std::unique_ptr<UsbDevice>> LibusbBus::open(const std::string& path) {
       api_, context->get(), [&](libusb_device* device, const LibusbDeviceDescriptor&, const std::string& found) {
         if (found != path) return true;
         const std::string file =
-            fmt::format("/dev/bus/usb/{:03}/{:03}", api_.get_bus_number(device), api_.get_device_address(device));
+            fmt::format("{}/{:03}/{:03}", devices_, api_.get_bus_number(device), api_.get_device_address(device));
         libusb_device_handle* handle = nullptr;
         const int error = api_.open(device, &handle);
         if (error == number::kSuccess) {

@@ -13,17 +13,23 @@
 
 namespace reef::driver {
 
+// Where devices have their files, "/dev/bus/usb". Programs under `reef virtual-usb` have a folder of their own for
+// that.
+std::string usb_device_files();
+
 class LibusbBus final : public UsbBus {
  public:
-  // The table must outlive it: load_libusb()'s does. `proc` is where the system shows its processes.
-  explicit LibusbBus(const LibusbApi& api, std::string proc = "/proc") : api_(api), proc_(std::move(proc)) {}
+  // The table must outlive it: load_libusb()'s does. `proc` is where the system shows its processes, `devices` where it
+  // has a file for each device, by which the process that holds one is found.
+  explicit LibusbBus(const LibusbApi& api, std::string proc = "/proc", std::string devices = usb_device_files())
+      : api_(api), proc_(std::move(proc)), devices_(std::move(devices)) {}
   Result<std::vector<UsbDeviceInfo>> list() override;
   Result<std::unique_ptr<UsbDevice>> open(const std::string& path) override;
   void sleep(Milliseconds time) override;
 
  private:
   const LibusbApi& api_;
-  std::string proc_;
+  std::string proc_, devices_;
 };
 
 }  // namespace reef::driver

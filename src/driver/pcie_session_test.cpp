@@ -3,10 +3,13 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
+#include <regex>
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "driver/pcie_transcript.h"
 #include "driver/virtual_card.h"
 #include "driver_packages.h"
 
@@ -49,6 +52,27 @@ TEST(PcieSession, Runs) {
     EXPECT_EQ((*session)->opened(), 2);
   }
   EXPECT_EQ(card.diagnosis(), "");
+}
+
+// What a report has of a card: every call, and none of the host's addresses.
+TEST(PcieSession, EveryCallToACardCanBeRecorded) {
+  VirtualCard card;
+  std::mutex mutex;
+  std::string log;
+  LoggedCard logged(card, [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    log += line + "\n";
+  });
+  auto session = PcieSession::open(logged, {});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  expect_echo(**session, must_load(echo_package()), 1);
+  ASSERT_TRUE((*session)->close().ok());
+  for (const char* line :
+       {"open\n", "performance 3\n", "partition 6144\n", "coherent memory, ", "map 0x1000000, ",
+        "map 0x8000000000000000, ", "write instruction_queue_tail = 0x1\n", "interrupts 0x11\n", "close\n"}) {
+    EXPECT_NE(log.find(line), std::string::npos) << line << log;
+  }
+  EXPECT_FALSE(std::regex_search(log, std::regex("0x[0-9a-f]{12}\\b"))) << "an address of this process: " << log;
 }
 
 // The queue has 256 entries, the count of interrupts 16 bits, addresses 4 GiB.

@@ -18,21 +18,27 @@
 
 namespace reef::driver::serve {
 
-// Environment of the program: the socket's path, and a folder with the dev/ and sys/ that a card shows.
+// Environment of the program: the socket's path, and a folder with the dev/ and sys/ of the virtual devices.
 inline constexpr char kSocketVariable[] = "REEF_VIRTUAL_USB", kRootVariable[] = "REEF_VIRTUAL_ROOT";
 inline constexpr char kCardDevice[] = "/dev/apex_0", kCardClass[] = "/sys/class/apex";
+// Below that folder: where programs that have a stick open hold its file, "/dev/bus/usb/001/002", as libusb does. It is
+// how a program finds out which process uses a stick.
+inline constexpr char kUsbDevices[] = "/dev/bus/usb";
 
 enum class Kind : std::uint32_t {
   // To the devices
   kList,
-  kOpen,       // OpenRequest
-  kClaim,      // std::uint32_t: the interface
-  kRelease,    // std::uint32_t: the interface
-  kReset,      // nothing
-  kSubmit,     // SubmitRequest, then what is sent
-  kCancel,     // CancelRequest
-  kOpenCard,   // nothing; the reply carries a file
-  kCardIoctl,  // IoctlRequest, perhaps with a file
+  kOpen,        // OpenRequest
+  kClaim,       // std::uint32_t: the interface
+  kRelease,     // std::uint32_t: the interface
+  kReset,       // nothing
+  kConfigure,   // std::int32_t: the configuration
+  kConfigured,  // nothing; the reply is the configuration, or an error
+  kSubmit,      // SubmitRequest, then what is sent
+  kClose,       // nothing; the last message
+  kCancel,      // CancelRequest
+  kOpenCard,    // nothing; the reply carries a file
+  kCardIoctl,   // IoctlRequest, perhaps with a file
   // From them
   kReply,  // std::int32_t (of libusb's errors; of a card: errno), then what was asked for
   kEnded,  // Ended, then what was received

@@ -178,12 +178,19 @@ std::string StickCore::left_over() const {
 
 // ---- The link's side ----
 
-std::optional<std::size_t> StickCore::read_output(std::span<std::uint8_t> to) {
+std::optional<std::size_t> StickCore::read_output(std::span<std::uint8_t> to, std::size_t packet) {
   while (!outputs_.empty() && outputs_.front().missing == 0 && outputs_.front().bytes.size() == 0) {
     outputs_.pop_front();
   }
   if (outputs_.empty()) return std::nullopt;
   Output& output = outputs_.front();
+  const auto next = static_cast<std::size_t>(
+      std::min<std::uint64_t>(std::min(output_chunk_, packet), output.bytes.size() + output.missing));
+  if (to.size() < next) {
+    if (output.bytes.size() < next) return std::nullopt;
+    output.bytes.drop(next);
+    return next;
+  }
   const std::size_t whole = std::min(to.size(), output_chunk_);
   if (output.bytes.size() < whole && output.missing > 0) return std::nullopt;
   const std::size_t part = std::min(whole, output.bytes.size());

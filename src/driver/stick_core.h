@@ -45,8 +45,9 @@ class StickCore final : public device::Host {
   std::size_t accept(std::uint8_t tag, std::span<const std::uint8_t> bytes);
   // Lets the chip work as far as it can.
   void advance();
-  // Fills a buffer with output: whole, or with the rest of an output. Nothing yet: nothing.
-  std::optional<std::size_t> read_output(std::span<std::uint8_t> to);
+  // Fills a buffer with output: whole, or with the rest of an output. Nothing yet: nothing. The link moves packets of
+  // `packet` bytes at most; one that does not fit into the buffer is lost, and its bytes are returned.
+  std::optional<std::size_t> read_output(std::span<std::uint8_t> to, std::size_t packet);
   std::optional<std::array<std::uint8_t, 16>> next_event();
   // Why the chip has stopped for good; empty: it has not.
   const std::string& diagnosis() const { return diagnosis_; }
@@ -68,6 +69,7 @@ class StickCore final : public device::Host {
     std::size_t size() const { return bytes.size() - from; }
     void append(std::span<const std::uint8_t> more);
     void take(std::uint8_t* to, std::size_t count);
+    void drop(std::size_t count) { from += count; }
   };
   struct Chunk {
     std::vector<std::uint8_t> bytes;

@@ -95,6 +95,10 @@ void StickService::work() {
       }
     }
     keep_time_();
+    if (message && message->header.kind == serve::Kind::kClose) {
+      device_.reset();  // whoever waits for the answer may claim the interface again
+      return reply(message->header.id, number::kSuccess);
+    }
     if (message) {
       carry_out(*message);
     } else {
@@ -107,11 +111,12 @@ void StickService::work() {
 void StickService::carry_out(Message& message) {
   const std::uint64_t id = message.header.id;
   switch (message.header.kind) {
-    case serve::Kind::kClaim:
-      if (device_->claim(static_cast<int>(front_of<std::uint32_t>(message.bytes))).ok()) {
-        return reply(id, number::kSuccess);
-      }
-      return reply(id, is_gone() ? number::kNoDevice : number::kBusy);
+    case serve::Kind::kClaim: {
+      const Status claimed = device_->claim(static_cast<int>(front_of<std::uint32_t>(message.bytes)));
+      if (claimed.ok()) return reply(id, number::kSuccess);
+      if (is_gone()) return reply(id, number::kNoDevice);
+      return reply(id, claimed.code() == StatusCode::kNotFound ? number::kNotFound : number::kBusy);
+    }
     case serve::Kind::kRelease:
       if (device_->release(static_cast<int>(front_of<std::uint32_t>(message.bytes))).ok()) {
         return reply(id, number::kSuccess);
@@ -124,6 +129,13 @@ void StickService::carry_out(Message& message) {
       // "Not found" says that the device has come back, or will, as another one.
       return reply(id, was_gone ? number::kNoDevice : is_gone() ? number::kNotFound : is_reset ? 0 : number::kIo);
     }
+    case serve::Kind::kConfigure:
+      if (is_gone()) return reply(id, number::kNoDevice);
+      if (stick_.is_claimed()) return reply(id, number::kBusy);
+      stick_.configure(front_of<std::int32_t>(message.bytes));
+      return reply(id, number::kSuccess);
+    case serve::Kind::kConfigured:
+      return reply(id, is_gone() ? number::kNoDevice : stick_.configuration());
     case serve::Kind::kSubmit:
       return submit(id, message.bytes);
     case serve::Kind::kCancel:

@@ -65,6 +65,7 @@ class VirtualStickHandle final : public UsbDevice {
       if (*fault == StickFault::kTimeout) bus_.sleep(limit);
       return {*end_of(*fault), 0};
     }
+    if (concerns_interface(setup) && !use_interface()) return {TransferEnd::kFailed, 0};
     if (fault && !setup.is_in() && *fault == StickFault::kLost) return {TransferEnd::kDone, data.size()};
     if (fault && *fault == StickFault::kBadDfuState && !stick_->has_firmware_) {
       stick_->dfu_state_ = 10;
@@ -82,9 +83,8 @@ class VirtualStickHandle final : public UsbDevice {
     if (fault && *fault == StickFault::kRefused) {
       return make_error(StatusCode::kIoError, "claiming interface {} failed", interface);
     }
-    if (stick_->claimed_by_ != nullptr && stick_->claimed_by_ != this) return in_use_error("another program");
-    stick_->claimed_by_ = this;
-    return ok_status();
+    if (stick_->configuration_ == 0) return make_error(StatusCode::kNotFound, "there is no interface {}", interface);
+    return use_interface() ? ok_status() : in_use_error("another program");
   }
   Status release(int /*interface*/) override {
     const std::lock_guard lock(stick_->mutex_);
@@ -103,7 +103,9 @@ class VirtualStickHandle final : public UsbDevice {
     for (Transfer* transfer : pending_) end(*transfer, {TransferEnd::kCancelled, transfer->outcome.bytes});
     pending_.clear();
     has_timed_out_ = false;
+    const bool was_claimed = stick_->claimed_by_ == this;
     stick_->reset_port();
+    if (was_claimed && !is_gone()) stick_->claimed_by_ = this;  // libusb sees to that
     return ok_status();
   }
 
@@ -113,7 +115,7 @@ class VirtualStickHandle final : public UsbDevice {
     transfer.is_pending = true;
     transfer.of_device = nullptr;
     if (is_gone()) return end(transfer, kGone);
-    if (stick_->claimed_by_ != this) return end(transfer, {TransferEnd::kFailed, 0});
+    if (!use_interface()) return end(transfer, {TransferEnd::kFailed, 0});
     pending_.push_back(&transfer);
     pump();
   }
@@ -185,6 +187,20 @@ class VirtualStickHandle final : public UsbDevice {
   }
 
  private:
+  // The only interface is this handle's from now on, if it is nobody else's: as in Linux, which claims it for those who
+  // use its endpoints without having done so.
+  bool use_interface() {
+    if (stick_->configuration_ == 0) return false;
+    if (stick_->claimed_by_ == nullptr) stick_->claimed_by_ = this;
+    return stick_->claimed_by_ == this;
+  }
+  // Requests for which Linux wants the interface to be claimed. Those of vendors, registers among them, are free.
+  static bool concerns_interface(const SetupPacket& setup) {
+    constexpr std::uint8_t kVendor = 0x40, kTypeMask = 0x60, kRecipientMask = 0x1f, kInterface = 1, kEndpoint = 2;
+    if ((setup.type & kTypeMask) == kVendor) return false;
+    const int recipient = setup.type & kRecipientMask;
+    return recipient == kInterface || (recipient == kEndpoint && (setup.index & 0x7f) != 0);
+  }
   bool is_gone() const {
     return generation_ != stick_->generation_ || !stick_->is_present(Milliseconds(bus_.now_.load()));
   }
@@ -273,7 +289,7 @@ class VirtualStickHandle final : public UsbDevice {
   bool serve_in(Transfer& transfer) {
     const std::size_t endpoint = transfer.endpoint & 3;
     if (stick_->is_halted_[endpoint]) return finish(transfer, {TransferEnd::kStalled, 0});
-    if (transfer.endpoint == 0x82 && repeated_event_) {
+    if (transfer.endpoint == 0x82 && repeated_event_ && repeated_event_->size() <= transfer.buffer.size()) {
       std::copy(repeated_event_->begin(), repeated_event_->end(), transfer.buffer.begin());
       repeated_event_.reset();
       return finish(transfer, {TransferEnd::kDone, 16});
@@ -283,6 +299,7 @@ class VirtualStickHandle final : public UsbDevice {
     std::size_t bytes = *found;
     const std::optional<StickFault> fault = meet_fault();
     if (is_gone() || stick_->hangs_ > 0) return true;
+    if (bytes > transfer.buffer.size()) return finish(transfer, {TransferEnd::kOverflow, 0});
     if (!fault) return finish(transfer, {TransferEnd::kDone, bytes});
     if (end_of(*fault)) {
       if (*fault == StickFault::kStall) stick_->is_halted_[endpoint] = true;

@@ -24,6 +24,7 @@ constexpr std::array<std::uint8_t, 18> kDfuDescriptor = {0x12, 1,    0x10, 3, 0,
 // One interface of DFU; its functional descriptor says 256 bytes a block, version 1.1.
 constexpr std::array<std::uint8_t, 27> kDfuConfiguration = {9,    2, 27, 0, 1, 1,    0, 0x80, 0x38, 9, 4, 0,    0, 0,
                                                             0xfe, 1, 2,  0, 9, 0x21, 3, 0xe8, 3,    0, 1, 0x10, 1};
+constexpr std::size_t kSuperPacket = 1024, kHighPacket = 512;  // bytes of a bulk packet
 // Its length at USB 3, 96 bytes, is published (coral-usb-oxidized): six endpoints with their companions. What stands in
 // it is deduced from how the endpoints are used.
 std::vector<std::uint8_t> application_configuration(UsbSpeed speed) {
@@ -33,7 +34,7 @@ std::vector<std::uint8_t> application_configuration(UsbSpeed speed) {
   std::vector<std::uint8_t> bytes = {9, 2, 0, 0, 1, 1, 0, 0x80, 0x70, 9, 4, 0, 0, 6, 0xff, 0xff, 0xff, 0};
   for (const std::uint8_t endpoint : kEndpoints) {
     const bool is_interrupt = endpoint == kInterruptEndpoint;
-    const unsigned packet = is_interrupt ? 64 : is_super ? 1024 : 512;
+    const std::size_t packet = is_interrupt ? 64 : is_super ? kSuperPacket : kHighPacket;
     bytes.insert(bytes.end(),
                  {7, 5, endpoint, is_interrupt ? kInterrupt : kBulk, static_cast<std::uint8_t>(packet),
                   static_cast<std::uint8_t>(packet >> 8), static_cast<std::uint8_t>(is_interrupt ? 1 : 0)});
@@ -43,8 +44,9 @@ std::vector<std::uint8_t> application_configuration(UsbSpeed speed) {
   return bytes;
 }
 constexpr std::size_t kBlock = 256;
-constexpr std::uint16_t kUploadBlocks = 128;  // a stick returns 32 KiB, whatever it was sent
-constexpr std::uint8_t kIdle = 2, kDownloadIdle = 5, kError = 10;
+constexpr std::uint16_t kUploadBlocks = 128;                       // a stick returns 32 KiB, whatever it was sent
+constexpr std::uint8_t kIdle = 2, kDownloadIdle = 5, kError = 10;  // states of DFU
+constexpr std::uint8_t kDfuClearStatus = 4, kDfuGetState = 5, kDfuAbort = 6;  // its requests that sessions do not use
 constexpr std::size_t kHeaderBytes = 8;
 
 // Registers of a stick right after DFU, and of one that was put to sleep: as in logs of real ones.
@@ -110,6 +112,22 @@ bool VirtualStick::is_on_bus() const {
   return is_present(Milliseconds(clock_ != nullptr ? clock_->load() : 0));
 }
 
+bool VirtualStick::is_claimed() const {
+  const std::lock_guard lock(mutex_);
+  return claimed_by_ != nullptr;
+}
+
+int VirtualStick::configuration() const {
+  const std::lock_guard lock(mutex_);
+  return configuration_;
+}
+
+void VirtualStick::configure(int value) {
+  const std::lock_guard lock(mutex_);
+  configuration_ = value;
+  is_halted_ = {};
+}
+
 std::vector<std::uint8_t> VirtualStick::own_descriptor(std::uint16_t value) const {
   constexpr std::size_t kMost = 256;
   const std::lock_guard lock(mutex_);
@@ -157,6 +175,7 @@ void VirtualStick::wake_core() {
 void VirtualStick::leave_bus(Milliseconds time) {
   ++generation_;
   claimed_by_ = nullptr;
+  configuration_ = 1;
   is_halted_ = {};
   dfu_state_ = kIdle;
   dfu_error_ = 0;
@@ -208,6 +227,13 @@ Outcome VirtualStick::control(const SetupPacket& setup, std::span<std::uint8_t> 
   if (setup.type == 0x21 && setup.request == 1) return download(setup.value, data);
   if (setup.type == 0xa1 && setup.request == 2) return upload(setup.value, data);
   if (setup.type == 0xa1 && setup.request == 3) return dfu_status(data);
+  if (setup.type == 0xa1 && setup.request == kDfuGetState && !data.empty()) {
+    data[0] = dfu_state_;
+    return done(1);
+  }
+  if (setup.type == 0x21 && (setup.request == kDfuClearStatus || setup.request == kDfuAbort)) {
+    return dfu_end(setup.request);
+  }
   return kRefusal;
 }
 
@@ -277,6 +303,16 @@ Outcome VirtualStick::dfu_status(std::span<std::uint8_t> data) const {
   return done(part);
 }
 
+// DFU 1.1, which sticks say that they follow: an error is cleared, a download given up. No log of a stick has either.
+Outcome VirtualStick::dfu_end(std::uint8_t request) {
+  const bool is_expected = (dfu_state_ == kError) == (request == kDfuClearStatus);
+  dfu_state_ = is_expected ? kIdle : kError;
+  dfu_error_ = is_expected ? 0 : 0x0f;
+  next_block_ = 0;
+  if (!is_firmware_complete_) firmware_.clear();
+  return is_expected ? done(0) : kRefusal;
+}
+
 Outcome VirtualStick::read_register(std::uint32_t offset, std::span<std::uint8_t> data) const {
   const auto found = registers_.find(offset);
   const std::uint64_t value = found == registers_.end() ? 0 : found->second;
@@ -335,19 +371,21 @@ std::size_t VirtualStick::write_bulk(std::span<const std::uint8_t> data) {
 }
 
 std::optional<std::size_t> VirtualStick::read_bulk(std::uint8_t endpoint, std::span<std::uint8_t> to) {
-  if (endpoint == 0x81) return core_.read_output(to);
+  if (endpoint == 0x81) return core_.read_output(to, options_.speed == UsbSpeed::kSuper ? kSuperPacket : kHighPacket);
+  const auto give = [&](std::span<const std::uint8_t> packet) {
+    if (packet.size() <= to.size()) std::copy(packet.begin(), packet.end(), to.begin());
+    return packet.size();
+  };
   if (endpoint == 0x82) {
     const auto event = core_.next_event();
     if (!event) return std::nullopt;
-    const std::size_t part = std::min(event->size(), to.size());
-    std::copy_n(event->begin(), part, to.begin());
-    return part;
+    return give(*event);
   }
   if (endpoint != 0x83 || interrupts_ == 0) return std::nullopt;
   const std::uint32_t causes = std::exchange(interrupts_, 0);
-  const std::size_t part = std::min<std::size_t>(4, to.size());
-  for (std::size_t i = 0; i < part; ++i) to[i] = static_cast<std::uint8_t>(causes >> (8 * i));
-  return part;
+  std::array<std::uint8_t, 4> packet{};
+  for (std::size_t i = 0; i < packet.size(); ++i) packet[i] = static_cast<std::uint8_t>(causes >> (8 * i));
+  return give(packet);
 }
 
 // Bits as on endpoint 0x83: each is reported only if its control register says so.

@@ -65,6 +65,10 @@ class VirtualStick {
   // How often it has left the bus: open handles of an earlier generation are of no use.
   std::uint64_t generation() const;
   bool is_on_bus() const;
+  bool is_claimed() const;  // by anybody
+  // The configuration that the host has chosen: 1, or 0 for none, with which there is nothing to claim.
+  int configuration() const;
+  void configure(int value);
   // As GET_DESCRIPTOR answers it, without being an operation; empty: it has none.
   std::vector<std::uint8_t> own_descriptor(std::uint16_t value) const;
   // Why the chip has stopped; empty: it has not.
@@ -87,9 +91,11 @@ class VirtualStick {
   Outcome download(std::uint16_t block, std::span<const std::uint8_t> data);
   Outcome upload(std::uint16_t block, std::span<std::uint8_t> data) const;
   Outcome dfu_status(std::span<std::uint8_t> data) const;
+  Outcome dfu_end(std::uint8_t request);
   Outcome read_register(std::uint32_t offset, std::span<std::uint8_t> data) const;
   Outcome write_register(std::uint32_t offset, std::span<const std::uint8_t> data);
   std::size_t write_bulk(std::span<const std::uint8_t> data);
+  // What there is to read, or nothing. More bytes than there is room for: the packet does not fit, and is lost.
   std::optional<std::size_t> read_bulk(std::uint8_t endpoint, std::span<std::uint8_t> to);
   void interrupt(std::uint32_t cause);
   bool is_present(Milliseconds now) const { return is_plugged_in_ && now >= returns_at_; }
@@ -103,6 +109,7 @@ class VirtualStick {
   Milliseconds returns_at_{0};
   std::uint64_t generation_ = 0;  // of handles that are of use
   const void* claimed_by_ = nullptr;
+  int configuration_ = 1;
   bool has_firmware_ = false, returns_to_dfu_ = false;
   int hangs_ = 0;                    // resets until it answers again
   std::array<bool, 4> is_halted_{};  // out, and in 1..3

@@ -146,6 +146,81 @@ TEST(VirtualStick, LeavesTheBusToShowItselfAnew) {
       << "the old handle is of no use";
 }
 
+// As Linux has it: whoever uses the interface first has it, a reset by its owner leaves it claimed, and requests for
+// the device are anybody's.
+TEST(VirtualStick, BelongsToOneHandle) {
+  const StickOptions options = running();
+  VirtualBus bus({&options, 1});
+  bus.let_sticks_be_shared();
+  auto first = bus.open("1-1"), second = bus.open("1-1");
+  ASSERT_TRUE(first.ok() && second.ok());
+  const auto read_event = [](UsbDevice& device) {
+    std::array<std::uint8_t, 16> buffer{};
+    Transfer transfer;
+    transfer.endpoint = 0x82;
+    transfer.buffer = buffer;
+    device.submit(transfer);
+    if (transfer.is_pending) device.cancel(transfer);
+    return transfer.outcome.end;
+  };
+  EXPECT_EQ(read_event(**first), TransferEnd::kCancelled) << "nothing to read, but it may";
+  EXPECT_EQ(read_event(**second), TransferEnd::kFailed) << "the first has it, without having asked";
+  EXPECT_EQ((*second)->claim(0).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ((*second)->control({0x01, 11, 0, 0}, {}, kLimit).end, TransferEnd::kFailed) << "of the interface";
+  std::array<std::uint8_t, 4> value{};
+  EXPECT_TRUE((*second)->control({0xc0, 1, 0xa30c, 1}, value, kLimit).ok()) << "of the device";
+  ASSERT_TRUE((*first)->reset().ok());
+  EXPECT_FALSE((*second)->claim(0).ok());
+  ASSERT_TRUE((*first)->release(0).ok());
+  EXPECT_TRUE((*second)->claim(0).ok());
+  *second = nullptr;
+  EXPECT_FALSE(bus.stick(0).is_claimed());
+  bus.stick(0).configure(0);
+  EXPECT_EQ((*first)->claim(0).code(), StatusCode::kNotFound) << "without a configuration there is no interface";
+  ASSERT_TRUE((*first)->reset().ok());
+}
+
+TEST(VirtualStick, ADownloadCanBeGivenUpAndAnErrorCleared) {
+  const StickOptions options;
+  VirtualBus bus({&options, 1});
+  auto device = bus.open("1-1");
+  ASSERT_TRUE(device.ok());
+  std::vector<std::uint8_t> block(256, 7);
+  const auto state = [&] {
+    std::array<std::uint8_t, 1> answer{};
+    EXPECT_TRUE((*device)->control({0xa1, 5, 0, 0}, answer, kLimit).ok());
+    return int{answer[0]};
+  };
+  ASSERT_TRUE((*device)->control({0x21, 1, 0, 0}, block, kLimit).ok());
+  EXPECT_EQ(state(), 5);
+  ASSERT_TRUE((*device)->control({0x21, 6, 0, 0}, {}, kLimit).ok());
+  EXPECT_EQ(state(), 2);
+  EXPECT_FALSE((*device)->control({0x21, 1, 3, 0}, block, kLimit).ok()) << "the blocks begin with 0 again";
+  EXPECT_EQ(state(), 10);
+  EXPECT_FALSE((*device)->control({0x21, 6, 0, 0}, {}, kLimit).ok()) << "an error has to be cleared";
+  ASSERT_TRUE((*device)->control({0x21, 4, 0, 0}, {}, kLimit).ok());
+  EXPECT_EQ(state(), 2);
+  EXPECT_TRUE(download_firmware(**device, block, kLimit).ok());
+}
+
+// A packet that does not fit into the buffer is lost: a driver with too small buffers has to notice.
+TEST(VirtualStick, APacketThatDoesNotFitOverflows) {
+  for (const bool has_room : {true, false}) {
+    Awake stick(running());
+    std::vector<std::uint8_t> buffer(has_room ? 4 : 3);
+    Transfer transfer;
+    transfer.endpoint = 0x83;
+    transfer.buffer = buffer;
+    stick.device->submit(transfer);
+    std::vector<std::uint8_t> announced = {1, 0, 0, 0, 9, 0, 0, 0};  // a tag that the chip does not take
+    (void)stick.send(announced);
+    stick.device->wait_any({}, Milliseconds(0));
+    ASSERT_FALSE(transfer.is_pending);
+    EXPECT_EQ(transfer.outcome.end, has_room ? TransferEnd::kDone : TransferEnd::kOverflow);
+    EXPECT_EQ(transfer.outcome.bytes, has_room ? 4u : 0u);
+  }
+}
+
 // Any bytes on the wire: it may stop, it must not fall over.
 TEST(VirtualStick, NoiseDoesNoHarm) {
   for (std::uint32_t seed = 1; seed < 40; ++seed) {

@@ -9,7 +9,7 @@ Python packages are missing are left out, and said so.
 """
 
 import os
-import signal
+import re
 import subprocess
 import sys
 import tempfile
@@ -109,8 +109,8 @@ def main():
         programs.expect("C program after one that was killed while it held the stick", done, f"real usb:0 {right}")
         held = f"'{client}' '{model}' usb:0 1000000 & holder=$!; sleep 2; '{client}' '{model}' usb:0; kill -9 $holder"
         done = programs.run("sh", "-c", held, plugged=ready)
-        named = "in use by" in done.stderr
-        print(f"a stick that another program holds: {'refused' if named else 'not refused: ' + done.stdout + done.stderr}")
+        named = re.search(r"in use by stick_client \(process \d+\)", done.stderr)
+        print(f"a stick that another program holds: {'refused, with its name' if named else 'wrong: ' + done.stdout + done.stderr}")
         programs.failures += 0 if named else 1
     sys.exit(1 if programs.failures else 0)
 
