@@ -281,6 +281,35 @@ TEST(ChipReference, LayersWhoseInputIsConstant) {
   EXPECT_LE(difference_from_tflite(model), 1);
 }
 
+// Both operands computed, as attention has it when FULLY_CONNECTED multiplies queries by keys. One public file of
+// Google's compiler maps this; its four products of 49 x 32 by 32 x 49 values are those of this rule.
+TEST(ChipReference, LayersWhoseWeightsAreComputed) {
+  OneOp layer("FULLY_CONNECTED", {3, 5}, {3, 3});
+  layer.set_output_scale(0.07f, 10);
+  layer.op().inputs = {0, 0, -1};
+  layer.op().attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  layer.op().attributes.set("weights_format", ir::EnumName{"DEFAULT"});
+  EXPECT_LE(difference_from_tflite(layer.model()), 1);
+}
+
+// Google's programs do not round the difference, ours round it to 16 bits.
+TEST(ChipReference, SquaredDifferencesOfBothCompilers) {
+  OneOp difference("SQUARED_DIFFERENCE", {1, 256}, {1, 256});
+  difference.set_constant({133});
+  difference.set_output_scale(0.9f, -128);
+  std::vector<std::uint8_t> x(256);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint8_t>(i);
+  for (const int generation : {16, reference::kReefGeneration}) {
+    const auto result = evaluate_as_chip(difference.model(), {{"x", x}}, {"y"}, {.compiler_generation = generation});
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double real = 0.05 * (static_cast<std::int8_t>(x[i]) + 3) - 0.02 * (static_cast<std::int8_t>(133) - 5);
+      const double exact = std::min(real * real / 0.9 - 128, 127.0);
+      EXPECT_NEAR(static_cast<std::int8_t>(result->at("y")[i]), exact, generation == 16 ? 0.502 : 0.6) << i;
+    }
+  }
+}
+
 TEST(ChipReference, PicturesTwiceAsLarge) {
   OneOp nearest("RESIZE_NEAREST_NEIGHBOR", {1, 3, 4, 5}, {1, 6, 8, 5});
   nearest.set_size(6, 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the virtual device's beliefs do public programs need?
-//   doubt_device [--enough N] [--steps N] [--only NAME] -o src/execute/device/proofs.def FOLDER...
+//   doubt_device [--enough N] [--steps N] [--only NAME] [--add] -o src/execute/device/proofs.def FOLDER...
 //
 // Every package of every compiled .tflite below the folders is run as it is, with pseudo-random inputs. Then it is run
 // again for each doubt: with the alternative of one belief (execute/device/beliefs.def), or with one field of one
@@ -11,12 +11,18 @@
 // The smallest files come first, and a doubt that enough files (8 unless told) have noticed is not tried on further
 // ones. Files that take more steps than --steps (300 million unless told) are left out. Results do not depend on the
 // machine. The table is written anew after every file, and counts the files so far: a run that is stopped keeps them.
+//
+// --add counts further files in addition to those of the table that this program was built with. They are tried only
+// with doubts that no file has noticed: large files take too long for more. Fields that no file has noticed are tried
+// together first; only if that is noticed, in halves, down to single fields. Two fields whose changes make up for each
+// other could be missed by this, nothing is counted as noticed that was not noticed by itself.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -100,17 +106,19 @@ Ran run(const Package& package, device::Belief doubted, std::int64_t most_steps)
   return ran;
 }
 
-// The package with a field at its usual value everywhere.
-reef::Result<Package> without_field(const Package& package, isa::Opcode opcode, const isa::Field& field) {
+// The package with some fields at their usual values everywhere.
+reef::Result<Package> without_fields(const Package& package, std::span<Doubt* const> doubts) {
   Package changed = package;
   for (auto& executable : changed.executables) {
     for (auto& chunk : executable.instruction_chunks) {
       REEF_ASSIGN_OR_RETURN(isa::Program program, isa::decode(chunk.bitstream.span()));
       for (isa::Instruction& instruction : program) {
-        if (instruction.opcode() != opcode) continue;
-        isa::Instruction usual(opcode);
+        isa::Instruction usual(instruction.opcode());
         usual.set_usual();
-        REEF_RETURN_IF_ERROR(instruction.set(field, usual.get(field)));
+        for (const Doubt* doubt : doubts) {
+          if (instruction.opcode() != doubt->opcode) continue;
+          REEF_RETURN_IF_ERROR(instruction.set(*doubt->field, usual.get(*doubt->field)));
+        }
       }
       chunk.bitstream = reef::Bytes(isa::encode(program));
     }
@@ -207,26 +215,75 @@ std::vector<Doubt> all_doubts(const std::string& only) {
   return doubts;
 }
 
-void try_doubt(const File& file, Doubt& doubt) {
-  if (doubt.field != nullptr && !file.fields.contains({doubt.opcode, doubt.field->bit})) return;
-  ++doubt.notices.tried;
+struct Noticed {
   bool stopped = false, differs = false;
-  for (std::size_t i = 0; i < file.packages.size() && !stopped; ++i) {
+};
+
+// One belief, or some fields at once.
+Noticed run_with(const File& file, std::span<Doubt* const> doubts) {
+  Noticed noticed;
+  for (std::size_t i = 0; i < file.packages.size() && !noticed.stopped; ++i) {
     const std::int64_t most_steps = 8 * file.steps + 100'000;
     Ran ran;
-    if (doubt.field == nullptr) {
-      ran = run(file.packages[i], doubt.belief, most_steps);
+    if (doubts.front()->field == nullptr) {
+      ran = run(file.packages[i], doubts.front()->belief, most_steps);
     } else {
-      const auto changed = without_field(file.packages[i], doubt.opcode, *doubt.field);
+      const auto changed = without_fields(file.packages[i], doubts);
       if (changed.ok()) ran = run(*changed, device::Belief::kNone, most_steps);
     }
-    stopped = !ran.ok;
-    differs = differs || ran.outputs != file.outputs[i];
+    noticed.stopped = !ran.ok;
+    noticed.differs = noticed.differs || ran.outputs != file.outputs[i];
   }
-  if (stopped) {
-    ++doubt.notices.stopped;
-  } else if (differs) {
-    ++(file.has_source ? doubt.notices.wrong : doubt.notices.other);
+  return noticed;
+}
+
+// All of them are fields, or there is one.
+void try_doubts(const File& file, std::span<Doubt* const> doubts) {
+  if (doubts.empty()) return;
+  const Noticed noticed = run_with(file, doubts);
+  if (doubts.size() > 1 && (noticed.stopped || noticed.differs)) {
+    try_doubts(file, doubts.first(doubts.size() / 2));
+    try_doubts(file, doubts.subspan(doubts.size() / 2));
+    return;
+  }
+  for (Doubt* doubt : doubts) {
+    ++doubt->notices.tried;
+    if (noticed.stopped) {
+      ++doubt->notices.stopped;
+    } else if (noticed.differs) {
+      ++(file.has_source ? doubt->notices.wrong : doubt->notices.other);
+    }
+  }
+}
+
+void try_file(const File& file, std::vector<Doubt>& doubts, std::int64_t enough, bool is_added) {
+  std::vector<Doubt*> together;
+  for (Doubt& doubt : doubts) {
+    if (doubt.notices.noticed() >= (is_added ? 1 : enough)) continue;
+    if (doubt.field != nullptr && !file.fields.contains({doubt.opcode, doubt.field->bit})) continue;
+    if (is_added && doubt.field != nullptr) {
+      together.push_back(&doubt);
+    } else {
+      Doubt* one = &doubt;
+      try_doubts(file, {&one, 1});
+    }
+  }
+  try_doubts(file, together);
+}
+
+// What the table says that this program was built with.
+void begin_with_table(std::vector<Doubt>& doubts) {
+  const device::Proofs& proofs = device::proofs();
+  for (Doubt& doubt : doubts) {
+    if (doubt.field == nullptr) {
+      for (std::size_t i = 0; i < device::beliefs().size(); ++i) {
+        if (device::beliefs()[i].belief == doubt.belief) doubt.notices = proofs.beliefs[i];
+      }
+      continue;
+    }
+    for (const device::FieldProof& proof : proofs.fields) {
+      if (proof.opcode == doubt.opcode && proof.field->bit == doubt.field->bit) doubt.notices = proof.notices;
+    }
   }
 }
 
@@ -238,13 +295,17 @@ std::string line_of(const Doubt& doubt) {
                      counts);
 }
 
-std::string table_of(const std::vector<Doubt>& doubts, int files, int sources, std::int64_t enough) {
+struct Counted {
+  int files = 0, sources = 0, added = 0;
+};
+
+std::string table_of(const std::vector<Doubt>& doubts, const Counted& counted, std::int64_t enough) {
   std::string text =
       "// SPDX-License-Identifier: Apache-2.0\n"
       "// Written by tools/doubt_device; do not edit. How many public files notice each doubt (proofs.h):\n"
       "// BELIEF_PROOF(belief, tried, stopped, wrong, other), FIELD_PROOF(opcode, field, the same).\n"
       "// A field that is not here has its usual value in every file.\n";
-  text += fmt::format("PROOF_FILES({}, {}, {})\n", files, sources, enough);
+  text += fmt::format("PROOF_FILES({}, {}, {}, {})\n", counted.files, counted.sources, enough, counted.added);
   for (const Doubt& doubt : doubts) {
     if (doubt.field == nullptr || doubt.notices.tried > 0) text += line_of(doubt);
   }
@@ -257,6 +318,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> folders;
   std::string only, out;
   std::int64_t most_steps = 300'000'000, enough = 8;
+  bool is_added = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--only" && i + 1 < argc) {
@@ -267,27 +329,35 @@ int main(int argc, char** argv) {
       most_steps = std::atoll(argv[++i]);
     } else if (word == "--enough" && i + 1 < argc) {
       enough = std::atoll(argv[++i]);
+    } else if (word == "--add") {
+      is_added = true;
     } else {
       folders.push_back(word);
     }
   }
   if (folders.empty() || out.empty() || most_steps <= 0 || enough <= 0) {
-    std::fprintf(
-        stderr,
-        "usage: doubt_device [--enough N] [--steps N] [--only NAME] -o src/execute/device/proofs.def FOLDER...\n");
+    std::fprintf(stderr,
+                 "usage: doubt_device [--enough N] [--steps N] [--only NAME] [--add] -o src/execute/device/proofs.def "
+                 "FOLDER...\n");
     return 2;
   }
   const std::vector<File> files = files_below(folders, most_steps);
   std::vector<Doubt> doubts = all_doubts(only);
-  int tried = 0, sources = 0;
+  Counted counted;
+  if (is_added) {
+    const device::Proofs& proofs = device::proofs();
+    begin_with_table(doubts);
+    counted = {proofs.files, proofs.sources, proofs.added};
+    enough = proofs.enough;
+  }
+  std::size_t tried = 0;
   for (const File& file : files) {
-    ++tried;
-    sources += file.has_source ? 1 : 0;
-    for (Doubt& doubt : doubts) {
-      if (doubt.notices.noticed() < enough) try_doubt(file, doubt);
-    }
-    std::fprintf(stderr, "tried %d of %zu: %s\n", tried, files.size(), file.path.c_str());
-    const std::string text = table_of(doubts, tried, sources, enough);
+    try_file(file, doubts, enough, is_added);
+    ++counted.files;
+    counted.sources += file.has_source ? 1 : 0;
+    counted.added += is_added ? 1 : 0;
+    std::fprintf(stderr, "tried %zu of %zu: %s\n", ++tried, files.size(), file.path.c_str());
+    const std::string text = table_of(doubts, counted, enough);
     const reef::Status written = reef::write_file(out, text);
     if (!written.ok()) {
       std::fprintf(stderr, "%s\n", written.message().c_str());

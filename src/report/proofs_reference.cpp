@@ -26,8 +26,8 @@ program on real silicon. What is noticed can still be wrong in a way that no pro
 the evaluation of the sources: `Posenet.*` compares those with poses that were recorded from a real Edge TPU.
 
 {files} files were run, {sources} of them with a source, the smallest first; a doubt that {enough} files had noticed was not tried on
-further ones. To repeat: `ninja -C build doubt_device && build/doubt_device -o src/execute/device/proofs.def FOLDER...`,
-then `make docs`. The source of a number in `src/chip/facts.def` begins with "unproved" if no program notices it; a test compares.
+further ones, and the {added} largest files were tried only with what no other file had noticed. To repeat: `ninja -C build
+doubt_device && build/doubt_device -o src/execute/device/proofs.def FOLDER...` (`--add` for the largest), then `make docs`. The source of a number in `src/chip/facts.def` begins with "unproved" if no program notices it; a test compares.
 
 ## Beliefs
 
@@ -58,6 +58,7 @@ std::string introduction(const device::Proofs& proofs) {
   replace("{files}", proofs.files);
   replace("{sources}", proofs.sources);
   replace("{enough}", proofs.enough);
+  replace("{added}", proofs.added);
   return text;
 }
 

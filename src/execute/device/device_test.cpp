@@ -130,10 +130,11 @@ TEST(Device, LongInstructionsEndUnderATimeLimitToo) {
     ASSERT_NE(at, std::string::npos) << from;
     text.replace(at, from.size(), to);
   };
-  replace("loops x1, x4096", "loops x600, x4096");
-  replace("for x1 +4, rep x4096", "rep x600, rep x4096");
-  replace("for x1 +4, rep x4096", "rep x600, rep x4096");
-  replace("rep x1, rep x4096", "rep x600, rep x4096");
+  replace("multiply_add tiles=all", "multiply_add tiles=0");
+  replace("loops x1, x4096", "loops x300, x4096");
+  replace("for x1 +4, rep x4096", "rep x300, rep x4096");
+  replace("for x1 +4, rep x4096", "rep x300, rep x4096");
+  replace("rep x1, rep x4096", "rep x300, rep x4096");
   const std::string program = joined({kAskForOutput, text, R"(
 narrow_to_wide tiles=0 line_level=1
   in narrow word 4350: for x2 +1

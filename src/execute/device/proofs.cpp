@@ -18,10 +18,11 @@ Proofs read_proofs() {
     const isa::Field* field = opcode ? isa::find_field(*opcode, name) : nullptr;
     if (field != nullptr) proofs.fields.push_back({*opcode, field, notices});
   };
-#define PROOF_FILES(all, with_source, enough_files) \
-  proofs.files = all;                               \
-  proofs.sources = with_source;                     \
-  proofs.enough = enough_files;
+#define PROOF_FILES(all, with_source, enough_files, added_files) \
+  proofs.files = all;                                            \
+  proofs.sources = with_source;                                  \
+  proofs.enough = enough_files;                                  \
+  proofs.added = added_files;
 #define BELIEF_PROOF(name, tried, stopped, wrong, other) add_belief(#name, {tried, stopped, wrong, other});
 #define FIELD_PROOF(opcode, field, tried, stopped, wrong, other) \
   add_field(#opcode, field, {tried, stopped, wrong, other});

@@ -28,9 +28,10 @@ struct FieldProof {
 };
 
 struct Proofs {
-  int files = 0;                   // that could be run, smallest first
+  int files = 0;                   // that could be run, smallest first, then those that were added
   int sources = 0;                 // of them, those whose source is known
   int enough = 0;                  // files that notice a doubt, after which it was not tried on larger ones
+  int added = 0;                   // of all files, those that were tried only with what no other file had noticed
   std::vector<Notices> beliefs;    // in the order of beliefs()
   std::vector<FieldProof> fields;  // by opcode, then by bit
 };

@@ -53,12 +53,13 @@ REEF_VECTOR_BODY void multiply_body(const std::uint8_t* line, const std::int32_t
   }
 }
 
-REEF_VECTOR_BODY void add_body(const std::uint8_t* line, ParameterPlace place, int width, std::int32_t* sums) {
+REEF_VECTOR_BODY void add_body(const std::uint8_t* line, ParameterPlace place, std::int32_t zero, int width,
+                               std::int32_t* sums) {
   for (int c = 0; c < width; c += kCellBlock) {
     Cells words, sum;
     std::memcpy(&words, line + 4 * c, sizeof(words));
     std::memcpy(&sum, sums + c, sizeof(sum));
-    sum += (words >> place.shift) & place.mask;
+    sum += ((words >> place.shift) & place.mask) - static_cast<std::uint32_t>(zero);
     std::memcpy(sums + c, &sum, sizeof(sum));
   }
 }
@@ -161,11 +162,12 @@ bool TensorUnit::step(std::int64_t slot) {
       for_this_processor<multiply_body>(line, zeros.data(), place, operands.x[k], work.width, sums);
       if (!all_known) any_unknown |= mark_unknown_products(op, operands, zeros.data(), index, k, unknown);
     } else {
-      const auto reduce =
-          opcode == isa::Opcode::kMaximum
-              ? for_this_processor<maximum_body, const std::uint8_t*, ParameterPlace, int, std::int32_t*>
-              : for_this_processor<add_body, const std::uint8_t*, ParameterPlace, int, std::int32_t*>;
-      reduce(line, place, work.width, sums);
+      // A sum is of parameters without their zero point; a maximum leaves that to `constant`.
+      if (opcode == isa::Opcode::kMaximum) {
+        for_this_processor<maximum_body>(line, place, work.width, sums);
+      } else {
+        for_this_processor<add_body>(line, place, op.param_zero, work.width, sums);
+      }
       if (!all_known) any_unknown |= mark_unknown_parameters(op, *operands.line, index, unknown);
     }
   }

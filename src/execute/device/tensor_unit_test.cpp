@@ -95,7 +95,7 @@ class PlainTensorUnit {
         sum.value += x * (w - zero);
         if (!((w_known && x_known) || (w_known && w == zero) || (x_known && x == 0))) sum.is_known = false;
       } else {
-        sum.value = opcode_ == Opcode::kSum ? sum.value + w : std::max(sum.value, w);
+        sum.value = opcode_ == Opcode::kSum ? sum.value + w - op_.param_zero : std::max(sum.value, w);
         sum.is_known &= w_known;
       }
     }

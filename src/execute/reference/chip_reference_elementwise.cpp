@@ -104,7 +104,7 @@ Status add_tensors(ChipOp& op, const Scales& s, std::int32_t sign) {
 }
 
 // The constant becomes a bias in units of the input's scale, and the sum is brought to the output's. A difference from
-// a constant is the negative of that (our own programs have this; none of Google's is known).
+// a constant is the negative of that.
 Status add_constant(ChipOp& op, const ChipQuantization& in, std::size_t variable, const ChipQuantization& of_constant,
                     std::int32_t sign, const Scales& s, float whole_sign = 1) {
   REEF_ASSIGN_OR_RETURN(const Constant addend, constant(op, 1 - variable, of_constant));
@@ -199,9 +199,28 @@ Status minimum(ChipOp& op) { return extreme(op, false); }
 
 // ---- Squared difference ----
 
-// The difference in 16 bits, then its square. Our own programs have this; none of Google's is known.
+// Google's programs square by a table, without rounding the difference: the weighted sum times its multiplier is the
+// difference itself, and the table is x * x / s_out.
+Status googles_squared_difference(ChipOp& op, const Scales& s) {
+  const auto add = numeric::chip_add(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), 1.0f);
+  REEF_REQUIRE(add.has_value(), "scales that cannot be subtracted");
+  const float factor = 1.0f / s.out.scale();
+  const std::vector<std::int32_t> a = spread_out(op, 0), b = spread_out(op, 1);
+  std::vector<std::int32_t> codes;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::int64_t sum =
+        std::int64_t{add->a_weight} * (a[i] - s.a.zero()) - std::int64_t{add->b_weight} * (b[i] - s.b.zero());
+    const float difference = static_cast<float>(sum) * add->multiplier;
+    codes.push_back(numeric::chip_round(factor * difference * difference, s.out.zero(), 255));
+  }
+  op.set(0, std::move(codes));
+  return ok_status();
+}
+
+// Our own programs: the difference in 16 bits, then its square.
 Status squared_difference(ChipOp& op) {
   REEF_ASSIGN_OR_RETURN(const Scales s, scales(op));
+  if (op.options().compiler_generation < kReefGeneration) return googles_squared_difference(op, s);
   const auto numbers =
       numeric::chip_squared_difference(s.a.scale(), s.a.zero(), s.b.scale(), s.b.zero(), s.out.scale());
   REEF_REQUIRE(numbers.has_value(), "scales that cannot be subtracted");
@@ -268,8 +287,8 @@ Status by_fitted_table(ChipOp& op) {
 }
 Status logistic(ChipOp& op) { return by_table(op, numeric::chip_logistic); }
 Status tanh(ChipOp& op) { return by_table(op, numeric::chip_tanh); }
-// By the table that SOFTMAX has; no program of Google's with RSQRT is known. The root of 0 is more than any output can
-// be, as in TFLite; that the chip agrees is an assumption.
+// By the table that SOFTMAX has, as a transformer of Google's compiler shows (docs/hardware/public_files.md). The root
+// of 0 is more than any output can be, as in TFLite; that the chip agrees is an assumption.
 Status rsqrt(ChipOp& op) {
   return by_table(op, [](float output_scale) { return numeric::chip_inverse_root(1.0f / output_scale); });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // BATCH_MATMUL: both zero points are subtracted, sums are exact, and rounded once.
 //
-// How it is known: not from Google's programs, whose compilers leave it to the CPU. The tensor unit multiplies inputs
-// by parameters in this way whatever the parameters are, and rounds as for a product of two tensors (MUL).
+// How it is known: Google's compilers leave it to the CPU, but map FULLY_CONNECTED of two computed operands, which is
+// the same product, and compute it in this way (docs/hardware/public_files.md#larger-files).
 #include <algorithm>
 
 #include "execute/reference/chip_reference_op.h"

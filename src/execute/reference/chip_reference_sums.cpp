@@ -61,11 +61,9 @@ Result<Layer> layer(const ChipOp& op, std::size_t channels) {
   REEF_REQUIRE(weights.scales.size() == 1 || weights.scales.size() == channels, "{} scales of weights for {} channels",
                weights.scales.size(), channels);
   REEF_REQUIRE(!op.has(2) || op.value(2).codes.size() == channels, "a bias that is not one number per channel");
-  // One operand is constant: Google's compilers load that one as weights, whichever it is (decision forests, which
-  // multiply a constant matrix with computed "weights", show it).
-  if (!op.is_constant(1) && !op.is_constant(0)) {
-    return unsupported("it is not known how the chip computes it with computed weights and a computed input");
-  }
+  // Which operand is constant makes no difference to the numbers. Google's compilers load the constant one as weights
+  // (decision forests, which multiply a constant matrix with computed "weights", show it), and where both are computed
+  // the second (attention by FULLY_CONNECTED: docs/hardware/public_files.md#larger-files).
   Layer result;
   result.zero = out.zero();
   result.clamp = numeric::chip_clamp(out.scale(), out.zero(), activation);
