@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/front_end.h"
+#include "compiler/index_inputs.h"
 #include "compiler/partwise_evaluation.h"
 #include "execute/cpu/evaluate.h"
 #include "formats/darwinn/reader.h"
@@ -13,11 +14,15 @@
 namespace reef::compiler {
 namespace {
 
-TensorList made_inputs(cpu::Interpreter& interpreter, std::uint32_t seed) {
+TensorList made_inputs(cpu::Interpreter& interpreter, const ir::Model& model, std::uint32_t seed) {
   TensorList inputs;
   for (int i = 0; i < interpreter.input_count(); ++i) {
     std::vector<std::uint8_t>& bytes = inputs.emplace_back(interpreter.input_bytes(i).size());
-    ir::fill_pseudo_random(interpreter.input(i).type, seed++, std::as_writable_bytes(std::span(bytes)));
+    const auto values = std::as_writable_bytes(std::span(bytes));
+    ir::fill_pseudo_random(interpreter.input(i).type, seed++, values);
+    if (const std::int64_t rows = rows_selected_by(model, i); rows > 0) {
+      wrap_indices(interpreter.input(i).type, rows, values);
+    }
   }
   return inputs;
 }
@@ -105,7 +110,7 @@ Result<FileComparison> FileVerifier::run(std::size_t file, std::uint32_t seed) {
 
 Status FileVerifier::run_whole(Loaded& loaded, std::uint32_t seed, FileComparison& comparison) {
   const ir::Model& model = *loaded.file.model;
-  const TensorList inputs = made_inputs(*loaded.interpreter, seed);
+  const TensorList inputs = made_inputs(*loaded.interpreter, *loaded.compiled, seed);
   const auto expected = evaluate_with_parts(model, loaded.file.parts, loaded.generations, inputs, budget_);
   if (!expected.ok() && expected.status().code() == StatusCode::kResourceExhausted) return expected.status();
   if (!expected.ok()) {  // the reference does not know an operator, or the model cannot be run on such inputs

@@ -31,8 +31,9 @@ std::int64_t rows_of_table(const ir::Subgraph& graph, const ir::Operator& op, st
 }
 
 bool keeps_values(const ir::Operator& op) {
-  static const std::set<std::string_view> kOps = {"CAST",  "RESHAPE",       "EXPAND_DIMS", "SQUEEZE",
-                                                  "SLICE", "STRIDED_SLICE", "TRANSPOSE",   "SPLIT"};
+  static const std::set<std::string_view> kOps = {
+      "CAST",      "RESHAPE", "EXPAND_DIMS", "SQUEEZE",  "SLICE", "STRIDED_SLICE",
+      "TRANSPOSE", "SPLIT",   "SELECT",      "SELECT_V2"};  // these: Keras counts negative ones from the end
   return kOps.contains(op.type);
 }
 
