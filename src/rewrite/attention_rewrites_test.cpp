@@ -105,6 +105,24 @@ TEST(AttentionRewrites, PaddingOnFewerDimensions) {
   EXPECT_FALSE(fits_the_chip(model, 1));
 }
 
+// Means of groups of channels over a picture: what is reduced does not stand together (GroupNormalization of Keras).
+TEST(AttentionRewrites, ReductionsOfDimensionsApart) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 6, 5, 8}, kPlain);
+  ir::Attributes attributes;
+  attributes.set("keep_dims", true);
+  const std::array<std::int64_t, 3> axes = {1, 2, -1};
+  const std::int32_t mean =
+      builder.add("MEAN", "ReducerOptions", attributes, {ops.reshape(x, {1, 6, 5, 4, 2}), ops.int_vector(axes)},
+                  {1, 1, 1, 4, 1}, kPlain);
+  const ir::Model model = builder.finish({ops.reshape(mean, {1, 4})});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(difference(model, result.model, 1), 0);
+  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
+  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+}
+
 // TensorFlow's converter writes RESHAPE without options: what is marked still is a sound model (GroupNormalization of
 // Keras).
 TEST(AttentionRewrites, MarkedReshapesWithoutOptions) {

@@ -193,6 +193,41 @@ bool split(GraphEdit& edit, std::int32_t index) {
   return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
 }
 
+// Dimensions with others between them that stay (groups of GroupNormalization of Keras): they are brought to the front.
+bool reduction_of_several(GraphEdit& edit, std::int32_t index) {
+  ir::Operator op = edit.op(index);
+  const ir::Shape shape = edit.shape(op.inputs[0]);
+  std::vector<bool> is_reduced(static_cast<std::size_t>(shape.rank()), false);
+  const auto axes = edit.ints(op.inputs[1]);
+  for (const std::int64_t axis : *axes) {
+    is_reduced[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)] = true;
+  }
+  std::vector<int> order;
+  std::int64_t count = 1, kept = 1;
+  for (const bool wanted : {true, false}) {
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (is_reduced[static_cast<std::size_t>(d)] != wanted) continue;
+      order.push_back(d);
+      (wanted ? count : kept) *= shape[d];
+    }
+  }
+  if (shape.rank() > 6 || edit.shape(op.outputs[0]).elements() != kept) return false;
+  OpList list(edit, edit.tensor(op.outputs[0]).name);
+  const std::int32_t front = list.transpose(op.inputs[0], order);
+  const std::int64_t axis = 2;
+  op.inputs = {list.reshape(front, four({1, count, kept})), list.int_vector({&axis, 1})};
+  op.attributes.set("keep_dims", true);
+  std::vector<ir::Operator> ops = list.take();
+  const std::int32_t wanted = op.outputs[0];
+  OpList behind(edit, edit.tensor(wanted).name);
+  op.outputs[0] = behind.tensor_like(wanted, four({1, 1, kept}));
+  behind.reshape(op.outputs[0], edit.shape(wanted), wanted);
+  ops.push_back(std::move(op));
+  for (ir::Operator& last : behind.take()) ops.push_back(std::move(last));
+  edit.commit_anyway(index, std::move(ops), "the same with what is reduced in front");
+  return true;
+}
+
 // Neighbouring dimensions that are reduced together, what is before and what is behind them.
 bool reduction(GraphEdit& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
@@ -208,7 +243,7 @@ bool reduction(GraphEdit& edit, std::int32_t index) {
     last = std::max(last, static_cast<int>(axis));
     count *= shape[static_cast<int>(axis)];
   }
-  if (count != shape.product(first, last + 1)) return false;  // others between them, or one twice
+  if (count != shape.product(first, last + 1)) return reduction_of_several(edit, index);  // or one axis twice
   const std::int64_t outer = shape.product(0, first), inner = shape.product(last + 1, shape.rank());
   OpList list(edit, edit.tensor(op.outputs[0]).name);
   const std::int64_t axis = 2;
