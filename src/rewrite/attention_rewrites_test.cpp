@@ -123,6 +123,25 @@ TEST(AttentionRewrites, ReductionsOfDimensionsApart) {
   for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
 }
 
+// Dimensions of 1 in front count for code, though not for Google's rules.
+TEST(AttentionRewrites, FiveDimensionsOfWhichTheFirstAreOne) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 4}, kPlain), y = builder.input({1, 16}, kPlain);
+  ir::Attributes attributes;
+  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  const std::int32_t product =
+      builder.add("MUL", "MulOptions", attributes, {ops.reshape(x, {1, 1, 1, 4, 1}), ops.reshape(y, {1, 1, 1, 4, 4})},
+                  {1, 1, 1, 4, 4}, kPlain);
+  const ir::Model model = builder.finish({ops.reshape(product, {1, 16})});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(difference(model, result.model, 2), 0);
+  for (const ir::Operator& op : result.model.subgraphs[0].operators) {
+    if (op.type != "MUL") continue;
+    EXPECT_LE(result.model.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])].shape.rank(), 4);
+  }
+}
+
 // TensorFlow's converter writes RESHAPE without options: what is marked still is a sound model (GroupNormalization of
 // Keras).
 TEST(AttentionRewrites, MarkedReshapesWithoutOptions) {

@@ -270,14 +270,20 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (!edit.is_sound(index) || edit.op(index).is_custom()) return false;
   if (type == "RESHAPE") return reshape(edit, index);
   const ir::Operator& op = edit.op(index);
-  const auto is_deep = [&](std::int32_t tensor) { return tensor >= 0 && is_too_deep(edit.shape(tensor)); };
+  const auto is_deep = [&](std::int32_t tensor) {
+    return tensor >= 0 && (is_too_deep(edit.shape(tensor)) || edit.shape(tensor).rank() > 4);
+  };
   const bool is_split = type == "SPLIT";
   if (!is_split && std::none_of(op.outputs.begin(), op.outputs.end(), is_deep) &&
       std::none_of(op.inputs.begin(), op.inputs.end(), is_deep)) {
     return false;
   }
   const std::int32_t x = op.inputs[is_split ? 1 : 0];
-  if (!edit.affine(x) || !edit.affine(op.outputs[0]) || edit.is_batch_of_inputs(x) || edit.fits(index)) return false;
+  if (!edit.affine(x) || !edit.affine(op.outputs[0]) || edit.is_batch_of_inputs(x)) return false;
+  // Five dimensions of which the first are 1 fit by Google's rules, but there is code for four.
+  const auto is_long = [&](std::int32_t tensor) { return tensor >= 0 && edit.shape(tensor).rank() > 4; };
+  const bool has_code = std::none_of(op.outputs.begin(), op.outputs.end(), is_long);
+  if (has_code && edit.fits(index)) return false;
   if (is_split) return split(edit, index);
   if (type == "BATCH_MATMUL") return matmul(edit, index);
   if (type == "SLICE" || type == "STRIDED_SLICE") return slice_on_fewer(edit, index);
