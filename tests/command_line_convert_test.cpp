@@ -105,6 +105,38 @@ TEST_F(ConvertFrameworks, KerasFilesAndSavedModelsComputeWhatTensorflowDoes) {
   EXPECT_FALSE(fs::exists(folder_ / "broken.tflite"));
 }
 
+// Batches of any size, as Keras makes them where nobody says otherwise.
+constexpr const char* kMakeRecurrentModels = R"(
+import os
+os.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'
+import numpy as np, tensorflow as tf
+tf.keras.utils.set_random_seed(1)
+layers = tf.keras.layers
+model = tf.keras.Sequential([layers.Input((7, 3)), layers.LSTM(4, return_sequences=True), layers.GRU(5), layers.Dense(2)])
+model.save('recurrent.keras')
+model.export('recurrent', verbose=False)
+x = np.random.default_rng(1).uniform(-1, 1, (1, 7, 3)).astype(np.float32)
+x.tofile('x.bin')
+model(x).numpy().tofile('y.bin')
+tf.keras.Sequential([layers.Input((4, 8, 8, 3)), layers.Conv3D(2, 3), layers.MaxPooling3D((1, 2, 2))]).save('video.keras')
+)";
+
+TEST_F(ConvertFrameworks, RecurrentKerasModelsWithAnOpenBatchComputeWhatTensorflowDoes) {
+  const std::string interpreter = chosen_interpreter();
+  if (!has_packages(interpreter, "tensorflow")) {
+    GTEST_SKIP() << interpreter << " has no tensorflow; REEF_PYTHON names one that has";
+  }
+  ASSERT_TRUE(python(interpreter, kMakeRecurrentModels));
+  expect_computes_the_same("recurrent.keras", "", "TensorFlow 2.");
+  const Outcome saved = reef(fmt::format("convert '{}' -o '{}'", written("recurrent"), written("saved.tflite")));
+  EXPECT_EQ(saved.exit_code, 1);
+  EXPECT_NE(saved.text.find("export it with a batch of 1"), std::string::npos) << saved.text;
+  const Outcome video = reef(fmt::format("convert '{}' -o '{}'", written("video.keras"), written("video.tflite")));
+  EXPECT_EQ(video.exit_code, 1);
+  EXPECT_NE(video.text.find("has no TFLite operators for MaxPool3D"), std::string::npos) << video.text;
+  EXPECT_LT(video.text.size(), 600u) << "TensorFlow's own words are not wanted";
+}
+
 TEST_F(ConvertFrameworks, WithoutTensorflowTheRefusalSaysHowToInstallIt) {
   // A Python that sees no installed packages.
   std::ofstream(folder_ / "bare_python") << "#!/bin/sh\nexec python3 -I -S \"$@\"\n";

@@ -25,12 +25,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // Exit codes of the scripts below.
-constexpr int kNoFramework = 42, kNoShapes = 43;
+constexpr int kNoFramework = 42, kNoShapes = 43, kNoOperators = 44, kOpenBatch = 45;
 
 // All scripts: source, target without its extension, then the inputs' shapes as NAME=1,2,3. They write who made it to
 // TARGET.version, and what they miss to TARGET.missing.
 constexpr const char* kCommon = R"(
-import os, sys
+import os, re, sys
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 source, target = sys.argv[1], sys.argv[2]
 shapes = {name: [int(size) for size in sizes.split(',')]
@@ -68,13 +68,45 @@ def frozen_function():
     if unknown:
         missing(43, ' '.join(unknown))
     return function
-if os.path.isdir(source):
-    converter = tf.lite.TFLiteConverter.from_saved_model(source)
-elif source.endswith('.pb'):
+def specification(name, tensor, count, unknown):
+    sizes = shapes.get(name, shapes.get('') if count == 1 else None)
+    if sizes is None and (tensor.shape.rank is None or any(size is None for size in tensor.shape[1:])):
+        unknown.append(name)
+    return tf.TensorSpec(sizes or [1] + list(tensor.shape[1:] if tensor.shape.rank else []), tensor.dtype, name)
+def saved_function():
+    loaded = tf.saved_model.load(source)
+    signatures = loaded.signatures
+    signature = signatures.get('serving_default') or next(iter(signatures.values()), None)
+    if signature is None:
+        raise ValueError('the SavedModel has no signature, so nothing says what its inputs are')
+    taken, unknown = signature.structured_input_signature[1], []
+    fixed = {name: specification(name, tensor, len(taken), unknown) for name, tensor in taken.items()}
+    if unknown:
+        missing(43, ' '.join(unknown))
+    return tf.function(lambda **values: signature(**values)).get_concrete_function(**fixed), loaded
+def keras_function():
+    model = tf.keras.models.load_model(source, compile=False)
+    taken, unknown = model.inputs, []
+    fixed = [specification(t.name.split(':')[0], tf.TensorSpec(t.shape, t.dtype), len(taken), unknown) for t in taken]
+    if unknown:
+        missing(43, ' '.join(unknown))
+    function = tf.function(lambda *values: model(values[0] if len(values) == 1 else list(values), training=False))
+    return function.get_concrete_function(*fixed), model
+# Of recurrent layers TensorFlow makes operators of TFLite only where the batch is known: it is 1 here.
+if source.endswith('.pb') and not os.path.isdir(source):
     converter = tf.lite.TFLiteConverter.from_concrete_functions([frozen_function()])
 else:
-    converter = tf.lite.TFLiteConverter.from_keras_model(tf.keras.models.load_model(source, compile=False))
-data = converter.convert()
+    function, owner = saved_function() if os.path.isdir(source) else keras_function()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function])  # freezes what `owner` holds
+try:
+    data = converter.convert()
+except Exception as error:
+    without = re.search(r'TF Select ops: (.*)', str(error)) or re.search(r'Custom ops: (.*)', str(error))
+    if 'tensor list ops' in str(error):
+        missing(45, '')
+    if without is None:
+        raise
+    missing(44, without[1].strip())
 with open(target + '.tflite', 'wb') as file:
     file.write(data)
 made_by('TensorFlow ' + tf.__version__)
@@ -230,6 +262,19 @@ Status refusal(const std::string& path, const Tool& tool, const std::string& pyt
         "'{0}' does not say how large its inputs are; give their sizes (instead of these): "
         "reef convert {0}{1}",
         path, options);
+  }
+  if (code == kNoOperators) {
+    return unsupported(
+        "{} has no TFLite operators for {} in '{}'; build the model without these layers, or up to the last layer "
+        "before "
+        "them, and save that",
+        tool.name, missing, path);
+  }
+  if (code == kOpenBatch) {
+    return unsupported(
+        "'{}' has recurrent layers for a batch of any size, for which {} has no TFLite operators; save the Keras model "
+        "itself (model.save('model.keras')), or export it with a batch of 1",
+        path, tool.name);
   }
   return invalid_input("{} could not convert '{}' (exit code {}): {}", tool.name, path, code,
                        end_of(text_of(folder + "/log")));

@@ -32,7 +32,10 @@ std::int64_t rows_of_table(const ir::Subgraph& graph, const ir::Operator& op, st
   return axis >= 0 && axis < table.rank() ? table[static_cast<int>(axis)] : 0;
 }
 
-bool keeps_values(const ir::Operator& op) { return op.type == "CAST" || ops::form_of(op) == ops::Form::kMove; }
+// Its results have values of its operands. SELECT among them: Keras counts negative indices from the end by it.
+bool keeps_values(const ir::Operator& op) {
+  return op.type == "CAST" || op.type == "SELECT" || op.type == "SELECT_V2" || ops::form_of(op) == ops::Form::kMove;
+}
 
 }  // namespace
 

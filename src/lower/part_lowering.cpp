@@ -235,6 +235,13 @@ Status PartLowering::feed(std::int32_t tensor) {
 
 bool PartLowering::is_output(std::int32_t tensor) const { return contains(part_.outputs, tensor); }
 
+std::int32_t PartLowering::maker_of(std::int32_t tensor) const {
+  for (const std::int32_t op : part_.ops) {
+    if (contains(builder_.op(op).outputs, tensor)) return op;
+  }
+  return -1;
+}
+
 Status PartLowering::send(std::int32_t tensor, std::int32_t tiled) {
   REEF_RETURN_IF_ERROR(
       image_of(builder_.source(tensor)).status());  // what a host is told of has at most four dimensions
@@ -249,7 +256,11 @@ Status PartLowering::send_rest() {
       REEF_RETURN_IF_ERROR(feed(tensor));
       REEF_RETURN_IF_ERROR(load(tensor));
       REEF_ASSIGN_OR_RETURN(const std::int32_t tiled, builder_.any_layout(tensor));
-      REEF_RETURN_IF_ERROR(send(tensor, tiled));
+      const Status sent = send(tensor, tiled);
+      if (sent.code() == StatusCode::kUnsupported) {  // the one that makes it can stay on the CPU
+        if (const std::int32_t maker = maker_of(tensor); maker >= 0) refused_.push_back({maker, sent.message()});
+      }
+      REEF_RETURN_IF_ERROR(sent);
     }
     builder_.program().outputs.push_back(sent_.at(tensor).front());
   }

@@ -42,6 +42,8 @@ class PartLowering {
   Status feed(std::int32_t tensor);
   // ---- Results ----
   bool is_output(std::int32_t tensor) const;
+  // The operator of the part that computes the tensor; -1: none.
+  std::int32_t maker_of(std::int32_t tensor) const;
   Status send(std::int32_t tensor, std::int32_t tiled);
   Status send_rest();
   // ---- The host's memory ----

@@ -83,7 +83,7 @@ class Spreader {
     return changed;
   }
 
-  // An operator with an operand of unknown scale, or with weights that cannot be, stays float.
+  // An operator with an operand of unknown scale, or with weights whose scales cannot be, stays float.
   void settle(std::size_t number) {
     Decision& decision = plan_.decisions[number];
     if (decision.treatment != Treatment::kInteger) return;
@@ -91,8 +91,6 @@ class Spreader {
     const auto stay = [&](std::string why) { decision = {Treatment::kFloat, nullptr, std::move(why)}; };
     for (const std::int32_t t : op.inputs) {
       if (!is_float(t)) continue;
-      const auto refused = carried_.refused.find(t);
-      if (decision.rule->kind == RuleKind::kWeighted && refused != carried_.refused.end()) return stay(refused->second);
       if (!is_constant(t) && !scale(t)) return stay("the model carries no scale for one of its operands");
     }
     if (decision.rule->kind == RuleKind::kWeighted && !fits_weights(op, *decision.rule)) {

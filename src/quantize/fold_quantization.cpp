@@ -153,9 +153,11 @@ class Folder {
                                        [&](std::int64_t z) { return z == middle; });
     if (symmetric) {
       result_.carried.weights[target] = {q.quantization.scale, q.quantization.dimension};
-    } else {
-      result_.carried.refused[target] = fmt::format("its weights '{}' have zero point {}, and int8 weights must have 0",
-                                                    ir::describe_name(q.name), q.quantization.zero_point[0]);
+    } else if (++uneven_ == 1) {
+      result_.notes.push_back(
+          fmt::format("weights '{}' have zero point {}, which int8 weights cannot have: those and others like them are "
+                      "rounded anew",
+                      ir::describe_name(q.name), q.quantization.zero_point[0]));
     }
     if (const auto affine = int8_affine(q)) result_.carried.tensors[target] = *affine;
   }
@@ -307,12 +309,12 @@ class Folder {
     };
     renumbered(result_.carried.tensors);
     renumbered(result_.carried.weights);
-    renumbered(result_.carried.refused);
   }
 
   Folded result_;
-  std::map<std::int32_t, std::int32_t> replaced_;              // float tensor -> the one before what was folded
-  std::map<std::int32_t, std::int32_t> float_of_;              // integer tensor -> the float one it was made from
+  int uneven_ = 0;                                 // constants with a zero point that int8 weights cannot have
+  std::map<std::int32_t, std::int32_t> replaced_;  // float tensor -> the one before what was folded
+  std::map<std::int32_t, std::int32_t> float_of_;  // integer tensor -> the float one it was made from
   std::map<std::int32_t, std::int32_t> input_of_, output_of_;  // border tensors -> their float form
 };
 

@@ -27,7 +27,6 @@ struct WeightScales {
 struct CarriedScales {
   std::map<std::int32_t, Affine> tensors;        // activations, and constants with one scale; as int8
   std::map<std::int32_t, WeightScales> weights;  // constants, symmetric
-  std::map<std::int32_t, std::string> refused;   // constants that int8 weights cannot be exactly, and why
 };
 
 struct Folded {

@@ -2,6 +2,7 @@
 // Rewrites that attention needs: fewer dimensions, computed weights, SiLU in one pass.
 #include <array>
 
+#include "ir/verify.h"
 #include "ops/table_functions.h"
 #include "rewrite_models.h"
 
@@ -83,6 +84,80 @@ TEST(AttentionRewrites, ReductionsOnFewerDimensions) {
     EXPECT_EQ(difference(model, result.model, 1), 0);
     for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) EXPECT_LE(tensor.shape.rank(), 4);
   }
+}
+
+// Relative positions become absolute ones by padding in two directions, in 4 heads of 3 rows at once (BoTNet).
+TEST(AttentionRewrites, PaddingOnFewerDimensions) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 12, 5, 9}, kPlain);
+  const std::array<std::int64_t, 10> columns = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  const std::int32_t wide = builder.add(
+      "PAD", "PadOptions", {}, {ops.reshape(x, {2, 2, 3, 5, 9}), ops.int_matrix(columns, 2)}, {2, 2, 3, 5, 10}, kPlain);
+  const std::array<std::int64_t, 6> ends = {0, 0, 0, 0, 2, 4};
+  const std::int32_t long_rows = builder.add(
+      "PAD", "PadOptions", {}, {ops.reshape(wide, {4, 3, 50}), ops.int_matrix(ends, 2)}, {4, 3, 56}, kPlain);
+  const ir::Model model = builder.finish({ops.reshape(long_rows, {1, 12, 56})});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(difference(model, result.model, 1), 0);
+  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
+  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+  EXPECT_FALSE(fits_the_chip(model, 1));
+}
+
+// Means of groups of channels over a picture: what is reduced does not stand together (GroupNormalization of Keras).
+TEST(AttentionRewrites, ReductionsOfDimensionsApart) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 6, 5, 8}, kPlain);
+  ir::Attributes attributes;
+  attributes.set("keep_dims", true);
+  const std::array<std::int64_t, 3> axes = {1, 2, -1};
+  const std::int32_t mean =
+      builder.add("MEAN", "ReducerOptions", attributes, {ops.reshape(x, {1, 6, 5, 4, 2}), ops.int_vector(axes)},
+                  {1, 1, 1, 4, 1}, kPlain);
+  const ir::Model model = builder.finish({ops.reshape(mean, {1, 4})});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(difference(model, result.model, 1), 0);
+  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
+  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+}
+
+// Dimensions of 1 in front count for code, though not for Google's rules.
+TEST(AttentionRewrites, FiveDimensionsOfWhichTheFirstAreOne) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 4}, kPlain), y = builder.input({1, 16}, kPlain);
+  ir::Attributes attributes;
+  attributes.set("fused_activation_function", ir::EnumName{"NONE"});
+  const std::int32_t product =
+      builder.add("MUL", "MulOptions", attributes, {ops.reshape(x, {1, 1, 1, 4, 1}), ops.reshape(y, {1, 1, 1, 4, 4})},
+                  {1, 1, 1, 4, 4}, kPlain);
+  const ir::Model model = builder.finish({ops.reshape(product, {1, 16})});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(difference(model, result.model, 2), 0);
+  for (const ir::Operator& op : result.model.subgraphs[0].operators) {
+    if (op.type != "MUL") continue;
+    EXPECT_LE(result.model.subgraphs[0].tensors[static_cast<std::size_t>(op.outputs[0])].shape.rank(), 4);
+  }
+}
+
+// TensorFlow's converter writes RESHAPE without options: what is marked still is a sound model (GroupNormalization of
+// Keras).
+TEST(AttentionRewrites, MarkedReshapesWithoutOptions) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input({1, 6, 5, 8}, kPlain);
+  const std::int32_t groups = ops.reshape(x, {1, 6, 5, 4, 2});
+  ops.last().options_type.clear();
+  ops.last().attributes = {};
+  const std::array<int, 5> order = {0, 3, 1, 2, 4};
+  const ir::Model model = builder.finish({ops.reshape(ops.transpose(groups, order), {1, 4, 60})});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_TRUE(ir::verify(result.model).ok());
+  EXPECT_EQ(difference(model, result.model, 1), 0);
+  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
+  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
 }
 
 // Rotary positions of neighbouring channels: every second one, negated, and in turn with the others.

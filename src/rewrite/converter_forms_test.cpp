@@ -167,8 +167,16 @@ TEST(ConverterForms, SlicesThatLeaveOutRowsAndColumns) {
                     {"STRIDED_SLICE", "MAX_POOL_2D"});
   expect_same_bytes(slice_model({0, -8, 2, 0}, {1, 100, -1, 3}, {1, 3, 1, 1}, 0, {1, 3, 9, 3}), options,
                     {"STRIDED_SLICE", "MAX_POOL_2D"});
-  const ir::Model backwards = slice_model({0, 8, 0, 0}, {1, 0, 12, 3}, {1, -2, 1, 1}, 0, {1, 4, 12, 3});
-  EXPECT_EQ(rewritten(backwards, options).model, backwards);
+  // Rows 8, 6, 4 and 2.
+  const std::string slice = "STRIDED_SLICE";
+  expect_same_bytes(slice_model({0, 8, 0, 0}, {1, 0, 12, 3}, {1, -2, 1, 1}, 0, {1, 4, 12, 3}), options,
+                    {slice, slice, slice, slice, "CONCATENATION"});
+  const ir::Model both_ways = slice_model({0, 8, 9, 0}, {1, 0, 0, 3}, {1, -2, -1, 1}, 0, {1, 4, 9, 3});
+  EXPECT_EQ(rewritten(both_ways, options).model, both_ways);
+  // A cut picture with blue first for one with red first, as exporters of flips write the end, and as others do.
+  expect_same_bytes(slice_model({0, 2, 1, -1}, {1, 8, 9, -100}, {1, 1, 1, -1}, 0, {1, 6, 8, 3}), options,
+                    {"STRIDED_SLICE", "CONV_2D"});
+  expect_same_bytes(slice_model({0, 0, 0, 0}, {0, 0, 0, 0}, {1, 1, 1, -1}, 15, {1, 9, 12, 3}), options, {"CONV_2D"});
   const ir::Model channels = slice_model({0, 0, 0, 0}, {1, 9, 12, 3}, {1, 1, 1, 2}, 0, {1, 9, 12, 2});
   for (const std::string& type : op_types(rewritten(channels, options).model)) {
     EXPECT_NE(type, "MAX_POOL_2D") << "pooling does not leave out channels";

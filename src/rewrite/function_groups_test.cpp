@@ -32,6 +32,13 @@ class FloatIsland {
     builder_.ops().add(type, options, attributes, {a, b}, {y}, DataType::kFloat32);
     return y;
   }
+  // `above` where x is more than 0, else `below`.
+  std::int32_t select(std::int32_t x, std::int32_t above, std::int32_t below) {
+    const std::int32_t is_above = builder_.ops().tensor(DataType::kBool, kShape, {}), y = real();
+    builder_.ops().add("GREATER", "GreaterOptions", {}, {x, number(0)}, {is_above}, DataType::kFloat32);
+    builder_.ops().add("SELECT_V2", "SelectV2Options", {}, {is_above, above, below}, {y}, DataType::kFloat32);
+    return y;
+  }
   std::int32_t number(float value) {
     ir::Tensor tensor;
     tensor.name = "number";
@@ -86,6 +93,36 @@ TEST(FunctionGroupRewrites, MishAndSoftplusThroughFloats) {
     const std::int32_t y = island.binary("MUL", "MulOptions", island.x(), island.unary("TANH", softplus));
     expect_replaced(island.finish(y, {DataType::kInt8, 4.4f / 255, -110}), "unary");
   }
+}
+
+// An oriented box turns by an angle: one DEQUANTIZE serves both functions.
+TEST(FunctionGroupRewrites, SineAndCosineOfOneAngle) {
+  constexpr Affine8 kAngle = {DataType::kInt8, 3.2f / 255, -64}, kUnit = {DataType::kInt8, 2.0f / 255, 0};
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  const std::int32_t x = builder.input(kShape, kAngle), angle = ops.tensor(DataType::kFloat32, kShape, {});
+  ops.add("DEQUANTIZE", "DequantizeOptions", {}, {x}, {angle}, DataType::kInt8);
+  std::vector<std::int32_t> outputs;
+  for (const char* type : {"SIN", "COS"}) {
+    const std::int32_t y = ops.tensor(DataType::kFloat32, kShape, {});
+    ops.add(type, "", {}, {angle}, {y}, DataType::kFloat32);
+    outputs.push_back(ops.tensor(kShape, kUnit));
+    ops.add("QUANTIZE", "QuantizeOptions", {}, {y}, {outputs.back()}, DataType::kFloat32);
+  }
+  const ir::Model model = builder.finish(outputs);
+  const Rewritten result = rewritten(model, standard_options());
+  for (const ir::Tensor& tensor : result.model.subgraphs[0].tensors) EXPECT_NE(tensor.type, DataType::kFloat32);
+  EXPECT_LE(difference(model, result.model, 2), kLargestDifference);
+}
+
+// SELU as TensorFlow's converter writes it: a condition beside the function that it selects.
+TEST(FunctionGroupRewrites, SeluThroughAChoice) {
+  FloatIsland island(kIn);
+  const std::int32_t grown = island.binary("SUB", "SubOptions", island.unary("EXP", island.x()), island.number(1));
+  const std::int32_t below = island.binary("MUL", "MulOptions", grown, island.number(1.7581f));
+  const std::int32_t above = island.binary("MUL", "MulOptions", island.x(), island.number(1.0507f));
+  const std::int32_t y = island.select(island.x(), above, below);
+  expect_replaced(island.finish(y, {DataType::kInt8, 6.0f / 255, -55}), "unary");
 }
 
 TEST(FunctionGroupRewrites, AFunctionOfTwoTensorsIsNone) {

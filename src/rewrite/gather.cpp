@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GATHER with constant indices and REVERSE_V2 (BGR to RGB, for one). Channels of a picture are put in order by a 1x1
-// CONV_2D with weights 0 and 1; along other dimensions slices are joined, neighbours as one.
+// GATHER with constant indices, REVERSE_V2 and STRIDED_SLICE that goes backwards (BGR to RGB, for one). Channels of a
+// picture are put in order by a 1x1 CONV_2D with weights 0 and 1; along other dimensions slices are joined, neighbours
+// as one.
 #include <algorithm>
 #include <numeric>
 
@@ -22,8 +23,35 @@ std::optional<int> axis_from(std::int64_t axis, int rank) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+// All of the tensor, but for one axis that is taken backwards.
+std::optional<Selection> backwards(const GraphEdit& edit, const ir::Operator& op) {
+  const ir::Shape &shape = edit.shape(op.inputs[0]), &result = edit.shape(op.outputs[0]);
+  const auto begins = edit.ints(op.inputs[1]), strides = edit.ints(op.inputs[3]);
+  const auto mask = [&](std::string_view name) { return op.attributes.get_int(name); };
+  if (!begins || !strides || strides->size() != begins->size() || op.attributes.get_bool("offset")) return {};
+  if (static_cast<int>(begins->size()) != shape.rank() || result.rank() != shape.rank()) return {};
+  if (mask("ellipsis_mask") != 0 || mask("new_axis_mask") != 0 || mask("shrink_axis_mask") != 0) return {};
+  Selection selection{-1, {}};
+  for (int d = 0; d < shape.rank(); ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    if ((*strides)[i] == 1 && result[d] == shape[d]) continue;
+    if ((*strides)[i] >= 0 || selection.axis >= 0) return {};
+    selection.axis = d;
+    const std::int64_t given = (*begins)[i] < 0 ? (*begins)[i] + shape[d] : (*begins)[i];
+    const bool is_open = (mask("begin_mask") >> d & 1) != 0;
+    std::int64_t at = is_open ? shape[d] - 1 : std::min<std::int64_t>(given, shape[d] - 1);
+    for (std::int32_t taken = 0; taken < result[d]; ++taken, at += (*strides)[i]) {
+      if (at < 0) return {};
+      selection.sources.push_back(static_cast<std::int32_t>(at));
+    }
+  }
+  if (selection.axis < 0 || selection.sources.empty()) return {};
+  return selection;
+}
+
 std::optional<Selection> selection_of(const GraphEdit& edit, const ir::Operator& op) {
   const ir::Shape& shape = edit.shape(op.inputs[0]);
+  if (op.type == "STRIDED_SLICE") return backwards(edit, op);
   Selection selection;
   if (op.type == "GATHER") {
     const auto axis = axis_from(op.attributes.get_int("axis"), shape.rank());
@@ -70,7 +98,8 @@ bool join_slices(GraphEdit& edit, std::int32_t index, std::int32_t x, std::int32
 
 bool at(GraphEdit& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
-  if ((op.type != "GATHER" && op.type != "REVERSE_V2") || !edit.is_sound(index)) return false;
+  if (op.type != "GATHER" && op.type != "REVERSE_V2" && op.type != "STRIDED_SLICE") return false;
+  if (!edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   if (!edit.affine(x) || !edit.same_quantization(x, y) || edit.shape(x).rank() == 0) return false;
   const auto selection = selection_of(edit, op);
@@ -92,12 +121,13 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 extern const Rewrite gather_rewrite;
 constinit const Rewrite gather_rewrite = {
-    .info = {.name = "gather",
-             .summary =
-                 "GATHER with constant indices and REVERSE_V2 become a 1x1 CONV_2D that picks channels, or slices and "
-                 "CONCATENATION.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
+    .info =
+        {.name = "gather",
+         .summary =
+             "GATHER with constant indices, REVERSE_V2 and STRIDED_SLICE that goes backwards become a 1x1 CONV_2D that "
+             "picks channels, or slices and CONCATENATION.",
+         .safety = Safety::kExact,
+         .on_by_default = true},
     .at = at};
 
 }  // namespace reef::rewrite

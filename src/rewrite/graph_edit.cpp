@@ -229,6 +229,13 @@ void GraphEdit::commit_anyway(std::int32_t index, std::vector<ir::Operator> with
   ++changes_;
 }
 
+bool GraphEdit::is_batch_of_inputs(std::int32_t tensor) const {
+  const ir::Shape& first = shape(tensor);
+  if (first.rank() == 0 || first[0] == 1) return false;
+  return std::any_of(graph().inputs.begin(), graph().inputs.end(),
+                     [&](std::int32_t input) { return shape(input).rank() > 1 && shape(input)[0] == first[0]; });
+}
+
 bool GraphEdit::commit(std::int32_t index, std::vector<ir::Operator> with, std::string_view into, int difference,
                        std::string_view except) {
   std::optional<std::vector<bool>> known = std::move(fits_);

@@ -64,6 +64,8 @@ class GraphEdit {
   bool is_sound(std::int32_t op) const;
   // It depends on the model's inputs or on what is kept between invocations.
   bool varies(std::int32_t tensor) const;
+  // Its first dimension is that of a batch of inputs: several images are no dimension of one.
+  bool is_batch_of_inputs(std::int32_t tensor) const;
   // Whether the chip can run it as it stands.
   bool fits(std::int32_t op) const;
 

@@ -334,6 +334,37 @@ TEST(LayerRewrites, DilatedConvolutions) {
   }
 }
 
+// Conv1D of Keras with a dilation of 4, causal: the signal was padded before.
+TEST(LayerRewrites, DilatedConvolutionsOfSignals) {
+  ModelBuilder builder;
+  OpList& ops = builder.ops();
+  std::mt19937 random(9);
+  const std::int32_t x = builder.input({1, 28, 4}, kPlain);
+  const std::int64_t block[] = {4}, none[] = {0, 0};
+  const std::int32_t apart = builder.add("SPACE_TO_BATCH_ND", "SpaceToBatchNDOptions", {},
+                                         {x, ops.int_vector(block), ops.int_matrix(none, 2)}, {4, 7, 4}, kPlain);
+  std::vector<std::uint8_t> values(3 * 4 * 4);
+  for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(random());
+  const std::int32_t filter = ops.weights({4, 1, 3, 4}, DataType::kInt8, values, {0.01f, 0.02f, 0.03f, 0.015f}, 0, 0);
+  const std::int32_t bias = ops.bias(
+      {1, -200, 3000, 40}, {0.01f * kPlain.scale, 0.02f * kPlain.scale, 0.03f * kPlain.scale, 0.015f * kPlain.scale});
+  ir::Attributes attributes;
+  attributes.set("padding", ir::EnumName{"VALID"});
+  attributes.set("stride_w", std::int64_t{1});
+  attributes.set("stride_h", std::int64_t{1});
+  attributes.set("fused_activation_function", ir::EnumName{"RELU"});
+  const Affine8 out = {DataType::kInt8, 0.2f, -90};
+  const std::int32_t sums = builder.add("CONV_2D", "Conv2DOptions", attributes,
+                                        {ops.reshape(apart, {4, 1, 7, 4}), filter, bias}, {4, 1, 5, 4}, out);
+  const std::int32_t y =
+      builder.add("BATCH_TO_SPACE_ND", "BatchToSpaceNDOptions", {},
+                  {ops.reshape(sums, {4, 5, 4}), ops.int_vector(block), ops.int_matrix(none, 2)}, {1, 20, 4}, out);
+  const ir::Model model = builder.finish({y});
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(op_types(result.model), (std::vector<std::string>{"RESHAPE", "CONV_2D", "RESHAPE"}));
+  EXPECT_EQ(difference(model, result.model, 1), 0);
+}
+
 TEST(LayerRewrites, RowsOfALargeSoftmax) {
   ModelBuilder builder;
   const std::int32_t x = builder.input({1, 4, 50, 16}, kPlain);

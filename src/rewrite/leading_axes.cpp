@@ -7,15 +7,15 @@
 // have or that one of them repeats. Each group becomes one dimension, with RESHAPEs around that move nothing. RESHAPEs
 // that follow each other then become one, so that no tensor of many dimensions is left.
 #include <algorithm>
+#include <array>
 
 #include "ops/registry.h"
+#include "rewrite/leading_axes.h"
 #include "rewrite/op_list.h"
 #include "rewrite/rewrite_def.h"
 
 namespace reef::rewrite {
 namespace {
-
-constexpr int kMostGroups = 3;
 
 // Operators whose results follow their operands element by element: one operand, or two that repeat each other.
 bool is_elementwise(const ir::Operator& op, std::size_t operands) {
@@ -46,22 +46,6 @@ ir::Shape four(std::initializer_list<std::int64_t> dims) {
 // Code is generated for four dimensions; more are refused there even where all but three are 1.
 bool has_too_many(const ir::Shape& shape) { return shape.rank() > 4; }
 
-// The operator with its results as new tensors of the given shapes, which are then reshaped to what they were.
-bool replace(GraphEdit& edit, std::int32_t index, OpList& list, ir::Operator op,
-             const std::vector<ir::Shape>& results) {
-  const std::vector<std::int32_t> wanted = op.outputs;
-  std::vector<ir::Operator> ops = list.take();
-  OpList behind(edit, edit.tensor(wanted[0]).name);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (results[i] == edit.shape(wanted[i])) continue;
-    op.outputs[i] = behind.tensor_like(wanted[i], results[i]);
-    behind.reshape(op.outputs[i], edit.shape(wanted[i]), wanted[i]);
-  }
-  ops.push_back(std::move(op));
-  for (ir::Operator& last : behind.take()) ops.push_back(std::move(last));
-  return edit.commit(index, std::move(ops), "the same on fewer dimensions", 0, "RESHAPE");
-}
-
 bool unary(GraphEdit& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const ir::Shape shape = edit.shape(op.inputs[0]);
@@ -69,7 +53,7 @@ bool unary(GraphEdit& edit, std::int32_t index) {
   const ir::Shape flat = four({shape.product(0, shape.rank() - 2), shape.last(1), shape.last()});
   OpList list(edit, edit.tensor(op.outputs[0]).name);
   op.inputs[0] = list.reshape(op.inputs[0], flat);
-  return replace(edit, index, list, std::move(op), {flat});
+  return replace_on_fewer(edit, index, list, std::move(op), {flat});
 }
 
 // A dimension of an operand from the front, seen with as many as the result has.
@@ -130,13 +114,48 @@ bool binary(GraphEdit& edit, std::int32_t index) {
   };
   op.inputs[0] = reshaped(op.inputs[0], shape_a);
   op.inputs[1] = reshaped(op.inputs[1], shape_b);
-  return replace(edit, index, list, std::move(op), {result});
+  return replace_on_fewer(edit, index, list, std::move(op), {result});
+}
+
+// Where the second operand is the same for the first batches of the first operand, these are rows: [g, n, m, k] times
+// [1, n, k, v] is [n, g * m, k] times [n, k, v] (lambda layers: all heads share what stands for positions).
+bool matmul_of_shared(GraphEdit& edit, std::int32_t index) {
+  ir::Operator op = edit.op(index);
+  const ir::Shape a = edit.shape(op.inputs[0]), b = edit.shape(op.inputs[1]), out = edit.shape(op.outputs[0]);
+  if (op.attributes.get_bool("adj_x") || edit.is_constant(op.inputs[0]) || edit.is_constant(op.inputs[1])) return false;
+  const int rank = out.rank();
+  if (a.rank() != rank || b.rank() > rank || rank < 3) return false;
+  int shared = 0;
+  while (shared < rank - 2 && dimension(b, rank, shared) == 1) ++shared;
+  for (int d = shared; d < rank - 2; ++d) {
+    if (dimension(b, rank, d) != a[d]) return false;
+  }
+  const auto g = static_cast<std::int32_t>(a.product(0, shared));
+  const auto n = static_cast<std::int32_t>(a.product(shared, rank - 2));
+  const std::int32_t m = a.last(1), k = a.last();
+  if (g == 1 || n == 1) return false;
+  constexpr std::array<int, 4> kSwapped = {1, 0, 2, 3};
+  OpList list(edit, edit.tensor(op.outputs[0]).name);
+  const std::int32_t turned = list.transpose(list.reshape(op.inputs[0], {g, n, m, k}), kSwapped);
+  op.inputs[0] = list.reshape(turned, {1, n, g * m, k});
+  op.inputs[1] = list.reshape(op.inputs[1], {1, n, b.last(1), b.last()});
+  const std::int32_t wanted = op.outputs[0];
+  op.outputs[0] = list.tensor_like(wanted, {1, n, g * m, out.last()});
+  std::vector<ir::Operator> ops = list.take();
+  const std::int32_t product = op.outputs[0];
+  ops.push_back(std::move(op));
+  OpList behind(edit, edit.tensor(wanted).name);
+  behind.reshape(behind.transpose(behind.reshape(product, {n, g, m, out.last()}), kSwapped), out, wanted);
+  for (ir::Operator& last : behind.take()) ops.push_back(std::move(last));
+  edit.commit_anyway(index, std::move(ops), "the same with shared batches as rows");
+  return true;
 }
 
 bool matmul(GraphEdit& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const ir::Shape a = edit.shape(op.inputs[0]), b = edit.shape(op.inputs[1]), out = edit.shape(op.outputs[0]);
   if (a.rank() < 2 || b.rank() < 2) return false;
+  if (matmul_of_shared(edit, index)) return true;
   const std::int64_t batches = out.product(0, out.rank() - 2);
   OpList list(edit, edit.tensor(op.outputs[0]).name);
   for (std::size_t k = 0; k < 2; ++k) {
@@ -145,7 +164,7 @@ bool matmul(GraphEdit& edit, std::int32_t index) {
     if ((own != batches && own != 1) || edit.is_constant(op.inputs[k])) return false;
     op.inputs[k] = list.reshape(op.inputs[k], four({own, shape.last(1), shape.last()}));
   }
-  return replace(edit, index, list, std::move(op), {four({batches, out.last(1), out.last()})});
+  return replace_on_fewer(edit, index, list, std::move(op), {four({batches, out.last(1), out.last()})});
 }
 
 // The axis and what is before and behind it; where nothing is before, the axis and the next are one.
@@ -205,84 +224,39 @@ bool concatenation(GraphEdit& edit, std::int32_t index) {
   return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
 }
 
-// Runs of dimensions that are not repeated, and those that are.
-bool tile(GraphEdit& edit, std::int32_t index) {
-  const ir::Operator op = edit.op(index);
+// Dimensions with others between them that stay (groups of GroupNormalization of Keras): they are brought to the front.
+bool reduction_of_several(GraphEdit& edit, std::int32_t index) {
+  ir::Operator op = edit.op(index);
   const ir::Shape shape = edit.shape(op.inputs[0]);
-  const ir::Shape result = edit.shape(op.outputs[0]);
-  if (result.rank() != shape.rank()) return false;
-  ir::Shape flat;
-  std::vector<std::int64_t> times;
-  for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] < 1 || result[d] % shape[d] != 0) return false;
-    const std::int64_t count = result[d] / shape[d];
-    if (shape[d] == 1 && count == 1) continue;
-    if (count == 1 && !times.empty() && times.back() == 1) {
-      flat[flat.rank() - 1] *= shape[d];
-    } else {
-      flat.push_back(shape[d]);
-      times.push_back(count);
+  std::vector<bool> is_reduced(static_cast<std::size_t>(shape.rank()), false);
+  const auto axes = edit.ints(op.inputs[1]);
+  for (const std::int64_t axis : *axes) {
+    is_reduced[static_cast<std::size_t>(axis < 0 ? axis + shape.rank() : axis)] = true;
+  }
+  std::vector<int> order;
+  std::int64_t count = 1, kept = 1;
+  for (const bool wanted : {true, false}) {
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (is_reduced[static_cast<std::size_t>(d)] != wanted) continue;
+      order.push_back(d);
+      (wanted ? count : kept) *= shape[d];
     }
   }
-  if (flat.rank() > kMostGroups) return false;
-  ir::Shape from, to;
-  std::vector<std::int64_t> all;
-  for (int d = flat.rank(); d < 4; ++d) {
-    from.push_back(1);
-    to.push_back(1);
-    all.push_back(1);
-  }
-  for (int d = 0; d < flat.rank(); ++d) {
-    from.push_back(flat[d]);
-    to.push_back(static_cast<std::int32_t>(flat[d] * times[static_cast<std::size_t>(d)]));
-    all.push_back(times[static_cast<std::size_t>(d)]);
-  }
+  if (shape.rank() > 6 || edit.shape(op.outputs[0]).elements() != kept) return false;
   OpList list(edit, edit.tensor(op.outputs[0]).name);
-  const std::int32_t repeated = list.tile(list.reshape(op.inputs[0], from), all);
-  list.reshape(repeated, edit.shape(op.outputs[0]), op.outputs[0]);
-  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
-}
-
-// Runs of dimensions that are kept as a whole, and those that are cut.
-bool slice(GraphEdit& edit, std::int32_t index) {
-  const ir::Operator op = edit.op(index);
-  const ir::Shape from = edit.shape(op.inputs[0]), to = edit.shape(op.outputs[0]);
-  const auto begins = edit.ints(op.inputs[1]);
-  if (!begins || static_cast<int>(begins->size()) != from.rank() || to.rank() != from.rank()) return false;
-  if (!edit.same_quantization(op.inputs[0], op.outputs[0])) return false;
-  ir::Shape flat, part;
-  std::vector<std::int64_t> first;
-  bool joins = false;
-  for (int d = 0; d < from.rank(); ++d) {
-    if (from[d] == 1) continue;
-    const bool is_whole = to[d] == from[d];
-    if (is_whole && joins) {
-      flat[flat.rank() - 1] *= from[d];
-      part[part.rank() - 1] *= from[d];
-    } else {
-      flat.push_back(from[d]);
-      part.push_back(to[d]);
-      first.push_back((*begins)[static_cast<std::size_t>(d)]);
-    }
-    joins = is_whole;
-  }
-  if (flat.rank() > kMostGroups) return false;
-  ir::Shape all, box;
-  std::vector<std::int64_t> at;
-  for (int d = flat.rank(); d < 4; ++d) {
-    all.push_back(1);
-    box.push_back(1);
-    at.push_back(0);
-  }
-  for (int d = 0; d < flat.rank(); ++d) {
-    all.push_back(flat[d]);
-    box.push_back(part[d]);
-    at.push_back(first[static_cast<std::size_t>(d)]);
-  }
-  OpList list(edit, edit.tensor(op.outputs[0]).name);
-  const std::int32_t cut = list.slice_box(list.reshape(op.inputs[0], all), at, box);
-  list.reshape(cut, to, op.outputs[0]);
-  return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
+  const std::int32_t front = list.transpose(op.inputs[0], order);
+  const std::int64_t axis = 2;
+  op.inputs = {list.reshape(front, four({1, count, kept})), list.int_vector({&axis, 1})};
+  op.attributes.set("keep_dims", true);
+  std::vector<ir::Operator> ops = list.take();
+  const std::int32_t wanted = op.outputs[0];
+  OpList behind(edit, edit.tensor(wanted).name);
+  op.outputs[0] = behind.tensor_like(wanted, four({1, 1, kept}));
+  behind.reshape(op.outputs[0], edit.shape(wanted), wanted);
+  ops.push_back(std::move(op));
+  for (ir::Operator& last : behind.take()) ops.push_back(std::move(last));
+  edit.commit_anyway(index, std::move(ops), "the same with what is reduced in front");
+  return true;
 }
 
 // Neighbouring dimensions that are reduced together, what is before and what is behind them.
@@ -300,13 +274,13 @@ bool reduction(GraphEdit& edit, std::int32_t index) {
     last = std::max(last, static_cast<int>(axis));
     count *= shape[static_cast<int>(axis)];
   }
-  if (count != shape.product(first, last + 1)) return false;  // others between them, or one twice
+  if (count != shape.product(first, last + 1)) return reduction_of_several(edit, index);  // or one axis twice
   const std::int64_t outer = shape.product(0, first), inner = shape.product(last + 1, shape.rank());
   OpList list(edit, edit.tensor(op.outputs[0]).name);
   const std::int64_t axis = 2;
   op.inputs = {list.reshape(op.inputs[0], four({outer, count, inner})), list.int_vector({&axis, 1})};
   op.attributes.set("keep_dims", true);
-  return replace(edit, index, list, std::move(op), {four({outer, 1, inner})});
+  return replace_on_fewer(edit, index, list, std::move(op), {four({outer, 1, inner})});
 }
 
 // A RESHAPE of a RESHAPE whose result the chip would refuse.
@@ -321,16 +295,6 @@ bool reshape(GraphEdit& edit, std::int32_t index) {
   list.reshape(x, edit.shape(op.outputs[0]), op.outputs[0]);
   edit.commit_anyway(index, list.take(), "one with the RESHAPE before it");
   return true;
-}
-
-// Its first dimension is that of a batch of inputs: several images are no dimension of one, and are left to
-// `unroll-batch`.
-bool is_batch(const GraphEdit& edit, std::int32_t tensor) {
-  const ir::Shape& shape = edit.shape(tensor);
-  if (shape.rank() == 0 || shape[0] == 1) return false;
-  return std::any_of(edit.graph().inputs.begin(), edit.graph().inputs.end(), [&](std::int32_t input) {
-    return edit.shape(input).rank() > 1 && edit.shape(input)[0] == shape[0];
-  });
 }
 
 bool at(GraphEdit& edit, std::int32_t index) {
@@ -348,15 +312,16 @@ bool at(GraphEdit& edit, std::int32_t index) {
     return false;
   }
   const std::int32_t x = op.inputs[is_split ? 1 : 0];
-  if (!edit.affine(x) || !edit.affine(op.outputs[0]) || is_batch(edit, x)) return false;
+  if (!edit.affine(x) || !edit.affine(op.outputs[0]) || edit.is_batch_of_inputs(x)) return false;
   const bool has_code = std::none_of(op.outputs.begin(), op.outputs.end(), has_many) && !has_many(x);
   if (has_code && edit.fits(index)) return false;
   if (is_split) return split(edit, index);
   if (type == "BATCH_MATMUL") return matmul(edit, index);
-  if (type == "SLICE") return slice(edit, index);
+  if (type == "SLICE" || type == "STRIDED_SLICE") return slice_on_fewer(edit, index);
+  if (type == "PAD") return pad_on_fewer(edit, index);
   if (type == "MEAN" || type == "SUM" || type == "REDUCE_MAX" || type == "REDUCE_MIN") return reduction(edit, index);
   if (type == "CONCATENATION" || type == "PACK") return concatenation(edit, index);
-  if (type == "TILE" || type == "BROADCAST_TO") return tile(edit, index);
+  if (type == "TILE" || type == "BROADCAST_TO") return tile_on_fewer(edit, index);
   if (is_elementwise(op, 1) || is_by_rows(op)) return unary(edit, index);
   if (is_elementwise(op, 2)) return binary(edit, index);
   return false;

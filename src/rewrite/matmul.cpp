@@ -103,8 +103,9 @@ bool at(GraphEdit& edit, std::int32_t index) {
   const std::int32_t result =
       list.pointwise(picture, filter, bias, product->activation, list.tensor({1, height, width, m}, *out));
   list.reshape(result, edit.shape(product->y), product->y);
-  // RESHAPEs from and to windows ([windows, 8, 8, channels]) are seen to by other rewrites.
-  return edit.commit(index, list.take(), "a 1x1 CONV_2D", 1, "RESHAPE");
+  // Reshapes of many dimensions are seen to later (own-movement). A batch of inputs is not: unroll-batch has had it.
+  const bool is_batch = edit.is_batch_of_inputs(product->x);
+  return edit.commit(index, list.take(), "a 1x1 CONV_2D", 1, is_batch ? "" : "RESHAPE");
 }
 
 }  // namespace

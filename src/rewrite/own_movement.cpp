@@ -24,6 +24,8 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (from.rank() > kMostDimensions || to.rank() > kMostDimensions || from.elements() != to.elements()) return false;
   if (from.elements() < 1 || from.elements() > kMostElements) return false;
   ir::Operator marked = op;
+  // TensorFlow's converter writes RESHAPE without options, and attributes belong to some.
+  if (marked.options_type.empty()) marked.options_type = op.type == "RESHAPE" ? "ReshapeOptions" : "TransposeOptions";
   marked.attributes.set(ops::kOwnMovement, true);
   return edit.commit(index, {std::move(marked)}, "movement of Reef's own");
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // STRIDED_SLICE that leaves out rows or columns (the first layer of YOLOv5, "Focus"): a slice without gaps and then
 // MAX_POOL_2D of single pixels, whose stride may be any. The largest of one number is that number. One that leaves out
-// channels (rotary positions take every second) is a 1x1 CONV_2D that picks those that are left.
+// channels (rotary positions take every second) or takes them backwards (blue, green, red for red, green, blue) is a
+// 1x1 CONV_2D that picks those that are wanted.
 #include "rewrite/op_list.h"
 #include "rewrite/rewrite_def.h"
 
@@ -23,17 +24,35 @@ std::optional<Range> range_along(const ir::Operator& op, int d, std::int32_t ext
   return Range{from, to - from, stride};
 }
 
-// All of x but for every so-many-th channel.
-bool pick_channels(GraphEdit& edit, std::int32_t index, const Range& channels) {
-  const ir::Operator op = edit.op(index);
-  std::vector<std::int32_t> picked;
-  for (std::int64_t c = channels.begin; c < channels.begin + channels.size; c += channels.stride) {
-    picked.push_back(static_cast<std::int32_t>(c));
+// The numbers of channels that are taken, in order; none: the operator drops the dimension, or nothing is taken.
+std::vector<std::int32_t> channels_of(const ir::Operator& op, std::int32_t extent, std::int64_t begin, std::int64_t end,
+                                      std::int64_t stride) {
+  std::vector<std::int32_t> taken;
+  const auto masked = [&](std::string_view mask) { return (op.attributes.get_int(mask) >> 3 & 1) != 0; };
+  if (stride == 0 || masked("shrink_axis_mask")) return taken;
+  const std::int64_t least = stride > 0 ? 0 : -1, most = stride > 0 ? extent : extent - 1;
+  const auto clamp = [&](std::int64_t at) { return std::clamp(at < 0 ? at + extent : at, least, most); };
+  const std::int64_t first = masked("begin_mask") ? (stride > 0 ? least : most) : clamp(begin);
+  const std::int64_t last = masked("end_mask") ? (stride > 0 ? most : least) : clamp(end);
+  for (std::int64_t c = first; stride > 0 ? c < last : c > last; c += stride) {
+    taken.push_back(static_cast<std::int32_t>(c));
   }
+  return taken;
+}
+
+// Some channels of some rows and columns, all of which are taken.
+bool pick_channels(GraphEdit& edit, std::int32_t index, const std::vector<std::int64_t>& from, ir::Shape sizes,
+                   const std::vector<std::int32_t>& channels) {
+  const ir::Operator op = edit.op(index);
+  const ir::Shape result = edit.shape(op.outputs[0]);
+  sizes[3] = edit.shape(op.inputs[0])[3];
+  if (result.last() != static_cast<std::int32_t>(channels.size()) || sizes[0] != 1) return false;
   OpList list(edit, edit.tensor(op.outputs[0]).name);
-  const std::int32_t y = list.channels_picked(op.inputs[0], picked);
-  if (y < 0) return false;
-  list.reshape(y, edit.shape(op.outputs[0]), op.outputs[0]);
+  const bool is_whole = sizes == edit.shape(op.inputs[0]);
+  const std::int32_t piece = is_whole ? op.inputs[0] : list.slice_box(op.inputs[0], from, sizes);
+  const std::int32_t y = list.channels_picked(piece, channels);
+  if (y < 0 || edit.shape(y) != result) return false;
+  list.last().outputs[0] = op.outputs[0];
   return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks channels");
 }
 
@@ -50,15 +69,18 @@ bool at(GraphEdit& edit, std::int32_t index) {
   ir::Shape sizes = shape;
   for (int d = 0; d < 4; ++d) {
     const auto i = static_cast<std::size_t>(d);
+    if (d == 3 && (*strides)[3] != 1) {
+      const bool has_gaps = (*strides)[1] != 1 || (*strides)[2] != 1;
+      from.push_back(0);
+      return !has_gaps && !edit.fits(index) &&
+             pick_channels(edit, index, from, sizes,
+                           channels_of(op, shape[3], (*begins)[3], (*ends)[3], (*strides)[3]));
+    }
     const auto range = range_along(op, d, shape[d], (*begins)[i], (*ends)[i], (*strides)[i]);
     if (!range || (range->stride != 1 && d == 0)) return false;
     if (result[d] != (range->size + range->stride - 1) / range->stride) return false;
     from.push_back(range->begin);
     sizes[d] = static_cast<std::int32_t>(range->size);
-    if (d < 3 || range->stride == 1) continue;
-    const bool is_whole = sizes[0] == shape[0] && sizes[1] == shape[1] && sizes[2] == shape[2];
-    const bool has_gaps = (*strides)[1] != 1 || (*strides)[2] != 1;
-    return is_whole && !has_gaps && shape[0] == 1 && !edit.fits(index) && pick_channels(edit, index, *range);
   }
   if (((*strides)[1] == 1 && (*strides)[2] == 1) || edit.fits(index)) return false;
   OpList list(edit, edit.tensor(y).name);
@@ -81,7 +103,8 @@ constinit const Rewrite strided_slice_rewrite = {
     .info = {.name = "strided-slice",
              .summary =
                  "STRIDED_SLICE that leaves out rows or columns becomes one that does not, and MAX_POOL_2D of single "
-                 "pixels; one that leaves out channels, a 1x1 CONV_2D that picks the others.",
+                 "pixels; one that leaves out channels or takes them backwards, a 1x1 CONV_2D that picks those that "
+                 "are wanted.",
              .safety = Safety::kExact,
              .on_by_default = true},
     .at = at};

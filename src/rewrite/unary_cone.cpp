@@ -64,11 +64,35 @@ std::vector<Cone> cones_ending_at(const GraphEdit& edit, std::int32_t last) {
     }
     next = -1;
     for (const std::int32_t source : sources) next = std::max(next, edit.producer(source));
-    if (next < 0 || !is_read_only_inside(edit, edit.op(next).outputs[0], inside)) break;
+    if (next < 0) break;
+    // What only becomes floating point is no work: others that read it (SIN beside COS) keep theirs.
+    if (edit.op(next).type != "DEQUANTIZE" && !is_read_only_inside(edit, edit.op(next).outputs[0], inside)) break;
   }
   std::reverse(cones.begin(), cones.end());
   return cones;
 }
+
+namespace {
+
+// Whether `tensor` is x, is computed inside, or can be: by operators on x alone, which then are inside as well (the
+// condition of a SELECT, beside what it selects from).
+bool is_function_of(const GraphEdit& edit, std::int32_t tensor, std::int32_t x, const ir::Shape& shape,
+                    std::set<std::int32_t>& inside, std::set<std::int32_t>& open, int depth = 0) {
+  constexpr int kMostDepth = 8;
+  const std::int32_t maker = edit.producer(tensor);
+  if (tensor == x || (maker >= 0 && inside.contains(maker))) return true;
+  std::set<std::int32_t> sources;
+  if (maker < 0 || depth == kMostDepth || !is_elementwise(edit, maker, shape, sources)) return false;
+  const bool all = std::all_of(sources.begin(), sources.end(), [&](std::int32_t source) {
+    return is_function_of(edit, source, x, shape, inside, open, depth + 1);
+  });
+  if (!all || sources.empty()) return false;
+  inside.insert(maker);
+  open.insert(tensor);
+  return true;
+}
+
+}  // namespace
 
 std::optional<Cone> continuation(const GraphEdit& edit, const Cone& inner) {
   const ir::Shape shape = edit.shape(inner.y);
@@ -86,7 +110,7 @@ std::optional<Cone> continuation(const GraphEdit& edit, const Cone& inner) {
     std::set<std::int32_t> sources;
     if (next == edit.op_count() || !is_elementwise(edit, next, shape, sources)) return largest;
     for (const std::int32_t source : sources) {
-      if (source != inner.x && !inside.contains(edit.producer(source))) return largest;
+      if (!is_function_of(edit, source, inner.x, shape, inside, open)) return largest;
     }
     inside.insert(next);
     open.insert(edit.op(next).outputs[0]);

@@ -279,7 +279,7 @@ bool build_ramps(OpList& list, std::int32_t x, std::int32_t y, const Affine8& in
   return true;
 }
 
-constexpr std::size_t kMostRamps = 10;
+constexpr std::size_t kMostRamps = 16;
 
 }  // namespace
 
@@ -323,7 +323,8 @@ bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::i
   if (!in || !out || edit.shape(x) != edit.shape(y) || edit.shape(x).elements() == 0) return false;
   const auto make = [&](const Candidate& candidate, int difference) {
     OpList list(edit, edit.tensor(y).name);
-    return build(edit, list, candidate, x, y) && edit.commit(last, list.take(), candidate.into, difference);
+    const std::string_view except = edit.is_batch_of_inputs(x) ? "" : "RESHAPE";  // own-movement sees to those
+    return build(edit, list, candidate, x, y) && edit.commit(last, list.take(), candidate.into, difference, except);
   };
   const Candidate* closest = nullptr;
   int least = 256;

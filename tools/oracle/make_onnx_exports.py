@@ -504,13 +504,78 @@ def quantized_conv(g):
     g.output(through(g.node("Relu", y), 0.02, 0))
 
 
+@case(transposes=0)
+def convolutions_over_three_axes(g):
+    """Video: kernels of all kinds, over time alone, over pictures alone, in groups; pools."""
+    def conv3(x, i, o, kernel, strides=(1, 1, 1), pads=(0, 0, 0, 0, 0, 0), dilations=(1, 1, 1), group=1):
+        return g.node("Conv", x, g.weights(o, i // group, *kernel), g.weights(o), kernel_shape=kernel, strides=strides, pads=pads, dilations=dilations, group=group)
+    x = g.input("input", [1, 3, 6, 9, 8])
+    y = g.node("Relu", conv3(x, 3, 4, [3, 3, 3], [1, 2, 2], [1, 1, 1, 1, 1, 1]))
+    y = conv3(y, 4, 6, [2, 3, 1], [2, 1, 1], [0, 2, 0, 1, 0, 0], [1, 2, 1])
+    y = g.node("Relu", conv3(y, 6, 6, [3, 1, 1], pads=[1, 0, 0, 1, 0, 0]))
+    y = conv3(y, 6, 8, [1, 3, 3], [1, 1, 1], [0, 1, 1, 0, 1, 1], group=2)
+    y = g.node("MaxPool", y, kernel_shape=[1, 2, 2], strides=[1, 2, 2])
+    g.output(g.node("GlobalAveragePool", conv3(y, 8, 5, [2, 1, 1], [1, 1, 1])))
+    g.output(conv3(g.input("places", [1, 1, 6, 7, 5]), 1, 4, [3, 3, 1], pads=[1, 1, 0, 1, 1, 0]), "around")
+
+
+@case()
+def table_with_labels(g):
+    """A network for tables as scikit-learn's exporter writes it: scaled columns, and the class's name."""
+    ml = {"domain": "ai.onnx.ml"}
+    x = g.input("input", [3, 4])
+    x = g.node("Imputer", x, imputed_value_floats=[0.5], replaced_value_float=0.25, **ml)
+    x = g.node("Scaler", x, offset=[0.1, 0.2, -0.3, 0.0], scale=[2.0, 1.5, 0.5, 1.0], **ml)
+    kind = g.input("kind", [3, 1], dtype=np.int64, low=0, high=4)
+    columns = g.node("Reshape", g.node("OneHotEncoder", kind, cats_int64s=[0, 1, 2], zeros=1, **ml), g.ints(3, 3))
+    x = g.node("Normalizer", g.node("FeatureVectorizer", x, columns, inputdimensions=[4, 3], **ml), norm="L2", **ml)
+    x = g.node("Softmax", g.linear(g.node("Relu", g.linear(x, 7, 8)), 8, 3), axis=-1)
+    best = g.node("ArgMax", x, axis=1, keepdims=0)
+    names = g.const(np.array(["cat", "dog", "bird"], dtype=object))
+    name = g.node("Reshape", g.node("ArrayFeatureExtractor", names, best, **ml), g.ints(-1))
+    number = g.node("LabelEncoder", name, keys_strings=["bird", "cat"], values_int64s=[7, 8], default_int64=-5, **ml)
+    g.output(number, "number", T.INT64)
+    g.output(x, "probabilities")
+    g.output(g.node("LinearRegressor", x, coefficients=[0.5, -1.0, 2.0], intercepts=[0.25], targets=1, **ml), "price")
+
+
+@case()
+def chosen_boxes(g):
+    """What torchvision.ops.nms and an index behind it become. As many rows as there can be, so that sizes are the same."""
+    x = g.input("input", [1, 3, 8, 8], low=0)
+    rows = g.node("Sigmoid", g.node("Reshape", g.conv(x, 3, 5, 3, stride=4), g.ints(5, 4)))
+    sides, scores = g.node("Split", rows, g.ints(4, 1), outputs=2, axis=0)
+    starts = g.const(np.array([[0, 0], [3, 0], [0, 3], [3, 3]], np.float32))
+    sides = g.node("Transpose", sides, perm=[1, 0])
+    low, high = g.node("Split", sides, g.ints(2, 2), outputs=2, axis=1)
+    boxes = g.node("Concat", g.node("Add", low, starts), g.node("Add", g.node("Add", high, starts), g.const(np.float32(1))), axis=1)
+    chosen = g.node("NonMaxSuppression", g.node("Unsqueeze", boxes, g.ints(0)), g.node("Unsqueeze", scores, g.ints(0)), g.ints(100), g.const(np.array([0.5], np.float32)))
+    which = g.node("Reshape", g.node("Gather", chosen, g.ints(2), axis=1), g.ints(-1))
+    g.output(g.node("Gather", boxes, which, axis=0))
+
+
+@case()
+def quantized_conv_of_bytes(g):
+    """ONNX Runtime's uint8 weights, whose zero point is where the data want it."""
+    x = g.input("input", [1, 3, 8, 8])
+
+    def through(value, scale, zero):
+        pair = [g.const(np.float32(scale)), g.const(np.uint8(zero))]
+        return g.node("DequantizeLinear", g.node("QuantizeLinear", value, *pair), *pair)
+    pair = [g.const(np.float32(0.004)), g.const(np.uint8(97))]
+    weights = g.node("DequantizeLinear", g.const(g.rng.randint(0, 256, (4, 3, 3, 3)).astype(np.uint8)), *pair)
+    y = through(g.node("Conv", through(x, 1 / 127.5, 128), weights, kernel_shape=[3, 3], pads=[1, 1, 1, 1]), 0.03, 120)
+    rows = g.node("DequantizeLinear", g.const(g.rng.randint(0, 256, (5, 256)).astype(np.uint8)), *pair)
+    g.output(through(g.node("Gemm", through(g.node("Flatten", y), 0.03, 120), rows, transB=1), 0.1, 128))
+
+
 def build(name):
     make, transposes, opset, _ = CASES[name]
     g = Graph(name)
     make(g)
     graph = helper.make_graph(g.nodes, name, g.inputs, g.outputs, g.constants)
     domains = {node.domain for node in g.nodes} - {"", *(f.domain for f in g.functions)}
-    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(d, 1) for d in sorted(domains)] + [helper.make_opsetid(f.domain, 1) for f in g.functions]
+    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid(d, 3 if d == "ai.onnx.ml" else 1) for d in sorted(domains)] + [helper.make_opsetid(f.domain, 1) for f in g.functions]
     model = helper.make_model(graph, opset_imports=opsets, producer_name="pytorch", functions=g.functions)
     model.ir_version = 8 if opset < 20 else 9
     return model, g

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv: CONV_2D, or DEPTHWISE_CONV_2D where every group has one input channel.
 //
-// One spatial axis is two of which one has size 1. Three are a sum over the first axis of the kernel: slices of the
-// input along that axis, joined with the batch, go through a two-dimensional convolution each.
+// One spatial axis is two of which one has size 1. Three are a two-dimensional convolution of one large image, on which
+// the images of all depths stand below each other.
 #include "import/onnx/conv.h"
+
+#include <algorithm>
 
 #include "import/onnx/window.h"
 
@@ -40,27 +42,84 @@ Id convolution_2d(GraphBuilder& b, Id x, Id weights, Id bias, const Window& wind
   return b.emit("CONV_2D", {x, transpose(b, weights, {0, 2, 3, 1}), bias}, b.type(x), std::move(attributes));
 }
 
-// x [n, d, h, w, c], weights [o, c / groups, kd, kh, kw].
+// One input channel and an axis along which the window takes one place: its places are channels of a depthwise
+// convolution with the same weights for each. x [n, h, w, d, 1], weights [o, 1, kh, kw, 1]: [n, h', w', d, o].
+Id convolution_of_columns(GraphBuilder& b, Id x, Id weights, Id bias, const Window& window) {
+  const Dims dims = dims_of(b.shape(x)), w = dims_of(b.shape(weights));
+  const Id image = reshape(b, x, {dims[0], dims[1], dims[2], dims[3]});
+  const Id repeated = tile(b, reshape(b, weights, {w[0], 1, w[2], w[3]}), {dims[3], 1, 1, 1});
+  if (bias != kAbsent) bias = tile(b, bias, {dims[3]});
+  const Id y = convolution_2d(b, image, repeated, bias, {window[0], window[1]}, dims[3]);
+  return reshape(b, y, {dims[0], window[0].output, window[1].output, dims[3], w[0]});
+}
+
+// x [n, d, h, w, c], weights [o, c / groups, kd, kh, kw]. Images of all depths stand below each other, far enough apart
+// that no window sees two of them, so that one two-dimensional convolution does them all; those at the kernel's kd
+// depths are channels beside each other (with groups: a sum of kd convolutions). The chip takes one image at a time,
+// and up to four dimensions.
 Id convolution_3d(GraphBuilder& b, Id x, Id weights, Id bias, const Window& window, std::int64_t groups) {
-  const WindowAxis depth = window[0];
-  const Window plane = {window[1], window[2]};
-  Window only_depth = window;
-  for (std::size_t i = 1; i < 3; ++i) only_depth[i] = WindowAxis{.input = window[i].input, .output = window[i].input};
-  x = padded(b, x, only_depth, 0);
+  const WindowAxis &depth = window[0], &height = window[1];
   const Dims dims = dims_of(b.shape(x));
-  Id sum = kAbsent;
+  const std::int64_t covered =
+      std::max(height.before + height.input, (height.output - 1) * height.stride + height.reach());
+  const std::int64_t steps = (covered + height.stride - 1) / height.stride;  // of the window, for each image
+  const std::int64_t rows = steps * height.stride, more = std::max<std::int64_t>(0, height.reach() - height.stride);
+  const Id flat = reshape(b, x, {dims[0], dims[1], dims[2], dims[3] * dims[4]});
+  const Id spaced = pad_constant(b, flat, {0, depth.before, height.before, 0},
+                                 {0, depth.after, rows - dims[2] - height.before, 0}, 0);
+  std::vector<Id> parts;
   for (std::int64_t k = 0; k < depth.kernel; ++k) {
-    const std::int64_t begin = k * depth.dilation;
-    const std::int64_t end = begin + (depth.output - 1) * depth.stride + 1;
-    const Id planes =
-        strided_slice(b, x, {0, begin, 0, 0, 0}, {dims[0], end, dims[2], dims[3], dims[4]}, {1, depth.stride, 1, 1, 1});
-    const Id images = reshape(b, planes, {dims[0] * depth.output, dims[2], dims[3], dims[4]});
-    const ir::Shape w = b.shape(weights);
-    const Id slice_k = reshape(b, slice_axis(b, weights, 2, k, 1), {w[0], w[1], w[3], w[4]});
-    const Id part = convolution_2d(b, images, slice_k, k == 0 ? bias : kAbsent, plane, groups);
-    sum = sum == kAbsent ? part : add(b, sum, part);
+    const std::int64_t begin = k * depth.dilation, end = begin + (depth.output - 1) * depth.stride + 1;
+    const Id images =
+        strided_slice(b, spaced, {0, begin, 0, 0}, {dims[0], end, rows, dims[3] * dims[4]}, {1, depth.stride, 1, 1});
+    parts.push_back(reshape(b, images, {dims[0], depth.output * rows, dims[3], dims[4]}));
   }
-  return reshape(b, sum, {dims[0], depth.output, plane[0].output, plane[1].output, b.dim(sum, 3)});
+  const auto filled = [&](Id image) { return pad_constant(b, image, {0, 0, 0, 0}, {0, more, 0, 0}, 0); };
+  const Window plane = {{.input = depth.output * rows + more,
+                         .kernel = height.kernel,
+                         .stride = height.stride,
+                         .dilation = height.dilation,
+                         .output = depth.output * steps},
+                        window[2]};
+  const ir::Shape w = b.shape(weights);
+  Id y = kAbsent;
+  if (groups == 1) {
+    // [o, c, kd, kh, kw] -> [o, kd * c, kh, kw]
+    const Id filters = reshape(b, transpose(b, weights, {0, 2, 1, 3, 4}), {w[0], w[2] * w[1], w[3], w[4]});
+    y = convolution_2d(b, filled(parts.size() == 1 ? parts[0] : concat(b, parts, 3)), filters, bias, plane, 1);
+  } else {
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const Id filters = slice_axis(b, weights, 2, static_cast<std::int64_t>(k), 1);
+      const Id part = convolution_2d(b, filled(parts[k]), reshape(b, filters, {w[0], w[1], w[3], w[4]}),
+                                     k == 0 ? bias : kAbsent, plane, groups);
+      y = y == kAbsent ? part : add(b, y, part);
+    }
+  }
+  const std::int64_t width = window[2].output, channels = b.dim(y, 3);
+  y = slice_axis(b, reshape(b, y, {dims[0], depth.output, steps, width * channels}), 2, 0, height.output);
+  return reshape(b, y, {dims[0], depth.output, height.output, width, channels});
+}
+
+// Whether the window takes each place along the axis by itself.
+bool is_apart(const WindowAxis& axis) {
+  return axis.kernel == 1 && axis.stride == 1 && axis.before == 0 && axis.after == 0;
+}
+
+// x [n, c, d, h, w], channels first as its result.
+Id convolution_over_3(GraphBuilder& b, Id x, Id weights, Id bias, const Window& window, std::int64_t groups) {
+  const Id last = channels_last(b, x);
+  const Dims dims = dims_of(b.shape(last)), w = dims_of(b.shape(weights));
+  if (is_apart(window[2]) && dims[4] == 1 && dims[3] > 1) {
+    return channels_first(b, convolution_of_columns(b, last, weights, bias, window));
+  }
+  if (is_apart(window[1]) && is_apart(window[2])) {  // over time alone: places are columns of one image
+    const Id image = reshape(b, last, {dims[0], dims[1], dims[2] * dims[3], dims[4]});
+    const WindowAxis columns{.input = dims[2] * dims[3], .output = dims[2] * dims[3]};
+    const Id y =
+        convolution_2d(b, image, reshape(b, weights, {w[0], w[1], w[2], 1}), bias, {window[0], columns}, groups);
+    return channels_first(b, reshape(b, y, {dims[0], window[0].output, dims[2], dims[3], w[0]}));
+  }
+  return channels_first(b, convolution_3d(b, last, weights, bias, window, groups));
 }
 
 }  // namespace
@@ -82,7 +141,7 @@ Result<Id> convolution(NodeContext& ctx, Id x, Id weights, Id bias) {
   const Dims stated = ctx.ints_attribute("kernel_shape");
   REEF_REQUIRE(stated.empty() || stated == kernel, "attribute kernel_shape is not the shape of the weights");
   REEF_ASSIGN_OR_RETURN(Window window, read_window(ctx, input, kernel));
-  if (spatial == 3) return channels_first(b, convolution_3d(b, channels_last(b, x), weights, bias, window, groups));
+  if (spatial == 3) return convolution_over_3(b, x, weights, bias, window, groups);
   if (spatial == 2) return channels_first(b, convolution_2d(b, channels_last(b, x), weights, bias, window, groups));
   window.insert(window.begin(), WindowAxis());
   const ir::Shape w = b.shape(weights);

@@ -113,6 +113,30 @@ Result<Id> constant_of(GraphBuilder& b, const onnx::Tensor& tensor, std::string_
   return b.constant(*type, ir::Shape(std::move(dims)), std::move(data), name);
 }
 
+std::vector<std::int64_t> numbers_of(Conversion& conversion, const std::vector<std::string>& names) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string& name : names) {
+    numbers.push_back(
+        conversion.names.try_emplace(name, static_cast<std::int64_t>(conversion.names.size())).first->second);
+  }
+  return numbers;
+}
+
+Result<Value> constant_value(GraphBuilder& b, Conversion& conversion, const onnx::Tensor& tensor,
+                             std::string_view name) {
+  Value value;
+  value.type = tensor.type;
+  if (tensor.type != onnx::ElementType::kString) {
+    REEF_ASSIGN_OR_RETURN(value.id, constant_of(b, tensor, name));
+    return value;
+  }
+  const ir::Shape shape = shape_from(tensor.dims);
+  REEF_REQUIRE(shape.is_usable() && shape.elements() == static_cast<std::int64_t>(tensor.strings.size()),
+               "tensor '{}' has {} strings, which its shape does not say", tensor.name, tensor.strings.size());
+  value.id = b.ints(numbers_of(conversion, tensor.strings), shape, ir::DataType::kInt64);
+  return value;
+}
+
 Status NodeContext::require_inputs(int count) const {
   for (int i = 0; i < count; ++i) {
     REEF_REQUIRE(has(i), "input {} is left out, but {} needs it", i, op());
@@ -199,6 +223,11 @@ std::vector<float> NodeContext::floats_attribute(std::string_view name) const {
   return attribute != nullptr ? attribute->floats : std::vector<float>();
 }
 
+std::vector<std::string> NodeContext::strings_attribute(std::string_view name) const {
+  const onnx::Attribute* attribute = node_.find(name);
+  return attribute != nullptr ? attribute->strings : std::vector<std::string>();
+}
+
 const onnx::Tensor* NodeContext::tensor_attribute(std::string_view name) const {
   const onnx::Attribute* attribute = node_.find(name);
   return attribute != nullptr ? attribute->tensor.get() : nullptr;
@@ -242,6 +271,9 @@ void NodeContext::out(int i, Id id) {
   value.type = onnx_type_of(b.type(id));
   if (!inputs_.empty() && inputs_[0].id >= 0 && stored_type(inputs_[0].type) == b.type(id))
     value.type = inputs_[0].type;
+  // Names that were moved are names.
+  if (!inputs_.empty() && inputs_[0].type == onnx::ElementType::kString && b.type(id) == ir::DataType::kInt64)
+    value.type = onnx::ElementType::kString;
   out(i, std::move(value));
 }
 

@@ -4,11 +4,13 @@
 //
 // A converter keeps ONNX's meaning, channels first included: an operator that wants channels last is put between two
 // TRANSPOSE, which src/simplify moves and cancels afterwards. Sizes are known: dynamic ones were fixed at the inputs.
-// Element types: float16, bfloat16 and float64 are stored as float32, uint64 as int64; other types as they are.
+// Element types: float16, bfloat16 and float64 are stored as float32, uint64 as int64, strings as numbers of names
+// (Conversion::names); other types as they are.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,7 +54,15 @@ struct Conversion {
     Id id = kAbsent;
   };
   std::vector<Output> extra_outputs;  // of the model, behind those that ONNX knows
+  // Every string of the model, numbered in the order in which they are met: the first table's are 0, 1, 2, ...
+  std::map<std::string, std::int64_t, std::less<>> names;
 };
+
+// The numbers of names (Conversion::names).
+std::vector<std::int64_t> numbers_of(Conversion& conversion, const std::vector<std::string>& names);
+// A constant of `tensor`'s value, also of strings.
+Result<Value> constant_value(GraphBuilder& b, Conversion& conversion, const onnx::Tensor& tensor,
+                             std::string_view name);
 
 class NodeContext {
  public:
@@ -102,8 +112,16 @@ class NodeContext {
   std::string string_attribute(std::string_view name, std::string_view fallback) const;
   std::vector<std::int64_t> ints_attribute(std::string_view name) const;
   std::vector<float> floats_attribute(std::string_view name) const;
+  std::vector<std::string> strings_attribute(std::string_view name) const;
   const onnx::Tensor* tensor_attribute(std::string_view name) const;
   const onnx::Graph* graph_attribute(std::string_view name) const;
+
+  std::vector<std::int64_t> numbers_of(const std::vector<std::string>& names) {
+    return import::numbers_of(conversion_, names);
+  }
+  Result<Value> constant(const onnx::Tensor& tensor, std::string_view name) {
+    return constant_value(b, conversion_, tensor, name);
+  }
 
   // ---- Outputs ----
   int output_count() const { return static_cast<int>(outputs_.size()); }

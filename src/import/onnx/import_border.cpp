@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "import/onnx/import_run.h"
+#include "ir/describe.h"
 
 namespace reef::import {
 
@@ -35,6 +36,22 @@ std::string shape_to_type(const onnx::ValueInfo& info) {
     }
   }
   return text;
+}
+
+// What the numbers of an output mean that gives names in ONNX: "output 'label' gives ... 0 'cat', 1 'dog'".
+std::string numbers_for_names(const std::string& output, const Conversion& conversion) {
+  constexpr std::int64_t kMost = 20;
+  std::map<std::int64_t, std::string> sorted;
+  for (const auto& [name, number] : conversion.names) sorted[number] = name;
+  std::string list;
+  for (const auto& [number, name] : sorted) {
+    if (number >= kMost) {
+      list += fmt::format(" and so on up to {}", sorted.size() - 1);
+      break;
+    }
+    list += fmt::format("{}{} '{}'", number == 0 ? "" : ", ", number, ir::describe_name(name));
+  }
+  return fmt::format("output '{}' gives names in ONNX; here it gives their numbers: {}", output, list);
 }
 
 }  // namespace
@@ -88,6 +105,13 @@ Status Importer::add_input(const onnx::ValueInfo& info, Scope& scope) {
                        info.name);
   }
   const auto type = stored_type(info.type);
+  if (info.type == onnx::ElementType::kString) {
+    return unsupported(
+        "input '{}' takes strings, for which TFLite has no operators; give the model numbers instead: leave out the "
+        "nodes "
+        "that turn strings into numbers",
+        info.name);
+  }
   if (!type) {
     return unsupported("input '{}' is of type {}, which TFLite has no operators for", info.name,
                        onnx::element_type_name(info.type));
@@ -129,6 +153,8 @@ Status Importer::set_outputs(Scope& scope) {
     if (value.sequence != nullptr) {
       return unsupported("output '{}' is a sequence; export the model with tensor outputs", info.name);
     }
+    if (value.type == onnx::ElementType::kString)
+      conversion_.notes.push_back(numbers_for_names(info.name, conversion_));
     b_.set_scope(info.name);
     Id id = value.id;
     const int rank = b_.rank(id);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node after node by its converter; inner graphs and functions in place; refusals that name what to fix.
 #include <algorithm>
+#include <set>
+#include <span>
 
 #include "import/onnx/import_run.h"
 #include "import/onnx/quantized_movement.h"
@@ -30,7 +32,7 @@ std::string_view why_not_converted(const onnx::Node& node) {
   return "there is no conversion for this kind of node; docs/onnx.md lists those there are";
 }
 
-void add_read_names(const std::vector<onnx::Node>& nodes, std::unordered_set<std::string>& names) {
+void add_read_names(std::span<const onnx::Node> nodes, std::unordered_set<std::string>& names) {
   for (const onnx::Node& node : nodes) {
     for (const std::string& name : node.inputs) {
       if (!name.empty()) names.insert(name);
@@ -41,6 +43,49 @@ void add_read_names(const std::vector<onnx::Node>& nodes, std::unordered_set<std
       add_read_names(attribute.graph->nodes, names);
     }
   }
+}
+
+// Nodes so that each comes behind those whose results it reads, else as they stand. ONNX asks for that order, but tools
+// that change graphs (float16 converters) append nodes at the end, and ONNX Runtime sorts them as well. Nodes that wait
+// for each other stay at the end.
+std::vector<const onnx::Node*> in_order(const std::vector<onnx::Node>& nodes) {
+  std::unordered_map<std::string, std::size_t> writers;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (const std::string& name : nodes[i].outputs) {
+      if (!name.empty()) writers.emplace(name, i);
+    }
+  }
+  std::vector<std::vector<std::size_t>> readers(nodes.size());
+  std::vector<std::size_t> open(nodes.size(), 0);  // results that a node waits for
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    std::unordered_set<std::string> names;
+    add_read_names({&nodes[i], 1}, names);
+    for (const std::string& name : names) {
+      const auto writer = writers.find(name);
+      if (writer == writers.end() || writer->second == i) continue;
+      readers[writer->second].push_back(i);
+      ++open[i];
+    }
+  }
+  std::set<std::size_t> ready;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (open[i] == 0) ready.insert(i);
+  }
+  std::vector<const onnx::Node*> order;
+  std::vector<bool> is_done(nodes.size(), false);
+  while (!ready.empty()) {
+    const std::size_t next = *ready.begin();
+    ready.erase(ready.begin());
+    is_done[next] = true;
+    order.push_back(&nodes[next]);
+    for (const std::size_t reader : readers[next]) {
+      if (--open[reader] == 0) ready.insert(reader);
+    }
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!is_done[i]) order.push_back(&nodes[i]);
+  }
+  return order;
 }
 
 }  // namespace
@@ -60,9 +105,7 @@ Result<Value> Importer::read(const std::string& name, Scope& scope) {
     if (const auto found = each->values.find(name); found != each->values.end()) return found->second;
     const auto initializer = each->initializers.find(name);
     if (initializer == each->initializers.end()) continue;
-    Value value;
-    value.type = initializer->second->type;
-    REEF_ASSIGN_OR_RETURN(value.id, constant_of(b_, *initializer->second, name));
+    REEF_ASSIGN_OR_RETURN(Value value, constant_value(b_, conversion_, *initializer->second, name));
     each->values[name] = value;
     return value;
   }
@@ -160,18 +203,22 @@ Status Importer::explain_open_size(Status status) {
     Status explained = explain_needed(status, value, true);
     if (explained.message() != status.message()) return explained;
   }
-  const auto is_choice = [](const onnx::Node& node) { return node.op_type == "NonMaxSuppression"; };
-  const auto& nodes = model_.graph.nodes;
-  if (conversion_.pad_selections || std::none_of(nodes.begin(), nodes.end(), is_choice)) return status;
+  if (!lacks_size_of_selection()) return status;
   return Status(status.code(),
                 status.message() + ", or with --pad-nms if the size is that of NonMaxSuppression's result");
 }
 
+bool Importer::lacks_size_of_selection() const {
+  const auto is_choice = [](const onnx::Node& node) { return node.op_type == "NonMaxSuppression"; };
+  const auto& nodes = model_.graph.nodes;
+  return conversion_.met_open_size && !conversion_.pad_selections && std::any_of(nodes.begin(), nodes.end(), is_choice);
+}
+
 Status Importer::convert_nodes(const std::vector<onnx::Node>& nodes, Scope& scope, int depth) {
   REEF_REQUIRE(depth < kMaxDepth, "graphs and functions are nested more than {} deep", kMaxDepth);
-  for (const onnx::Node& node : nodes) {
-    const Status status = convert_node(node, scope, depth);
-    if (!status.ok()) return status.in(describe_node(node));
+  for (const onnx::Node* node : in_order(nodes)) {
+    const Status status = convert_node(*node, scope, depth);
+    if (!status.ok()) return status.in(describe_node(*node));
   }
   return ok_status();
 }

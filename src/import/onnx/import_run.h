@@ -35,6 +35,8 @@ class Importer {
   }
 
   Result<ImportResult> run();
+  // After a failure of run(): a size was missing, and NonMaxSuppression is there, which could give one of fixed size.
+  bool lacks_size_of_selection() const;
 
  private:
   Status add_inputs(Scope& scope);

@@ -49,7 +49,20 @@ Result<ImportResult> Importer::run() {
 
 Result<ImportResult> import_onnx(const onnx::Model& model, const ImportOptions& options, ImportFailure* failure) {
   try {
-    return Importer(model, options, failure).run();
+    Importer first(model, options, failure);
+    auto result = first.run();
+    if (result.ok() || !first.lacks_size_of_selection()) return result;
+    // Operators behind NonMaxSuppression need to know how much it gives.
+    ImportOptions padded = options;
+    padded.pad_selections = true;
+    auto again = Importer(model, padded, nullptr).run();
+    if (!again.ok()) return result;
+    if (failure != nullptr) failure->needed_inputs.clear();
+    again->notes.emplace_back(
+        "NonMaxSuppression gives as many rows as it could choose, because what follows it needs a fixed size "
+        "(--pad-nms): "
+        "those it did not choose are last and -1, and a further output says how many it chose");
+    return again;
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::kResourceExhausted, "not enough memory to import the model");
   }

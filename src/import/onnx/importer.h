@@ -31,7 +31,7 @@ struct ImportOptions {
   std::vector<std::string> keep_nchw;
   bool keep_all_nchw = false;
   // NonMaxSuppression: a result of the largest size, unused rows -1, and an output that says how many are used, instead
-  // of one whose size depends on the data.
+  // of one whose size depends on the data. Without it, the same where nothing else can be converted.
   bool pad_selections = false;
   // LSTMs step by step, also where one operator would do.
   bool unroll = false;

@@ -104,8 +104,19 @@ Id pool_any(GraphBuilder& b, Id x, const Window& window, const Pool2d& pool) {
     return channels_first(b, reshape(b, y, {b.dim(y, 0), b.dim(y, 2), b.dim(y, 3)}));
   }
   const ir::Shape dims = b.shape(x);  // [n, c, d, h, w]
-  const Id planes = reshape(b, channels_last(b, x), {dims[0] * dims[2], dims[3], dims[4], dims[1]});
-  Id y = pool(planes, {window[1], window[2]});
+  const WindowAxis& height = window[1];
+  Id y = channels_last(b, x);
+  if (height.kernel == height.stride && height.dilation == 1 && height.before == 0 && height.after == 0) {
+    // No window sees two images that stand below each other: the chip takes one image at a time.
+    const std::int64_t rows = height.output * height.stride;
+    const Id image = reshape(b, slice_axis(b, y, 2, 0, rows), {dims[0], dims[2] * rows, dims[4], dims[1]});
+    WindowAxis all = height;
+    all.input = dims[2] * rows;
+    all.output = dims[2] * height.output;
+    y = pool(image, {all, window[2]});
+  } else {
+    y = pool(reshape(b, y, {dims[0] * dims[2], dims[3], dims[4], dims[1]}), {window[1], window[2]});
+  }
   const std::int64_t row = window[1].output * window[2].output;
   y = pool(reshape(b, y, {dims[0], dims[2], row, dims[1]}), {window[0], WindowAxis{.input = row, .output = row}});
   return channels_first(b, reshape(b, y, {dims[0], window[0].output, window[1].output, window[2].output, dims[1]}));

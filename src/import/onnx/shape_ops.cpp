@@ -194,8 +194,7 @@ Status convert_constant(NodeContext& ctx) {
   GraphBuilder& b = ctx.b;
   Value value;
   if (const onnx::Tensor* tensor = ctx.tensor_attribute("value")) {
-    value.type = tensor->type;
-    REEF_ASSIGN_OR_RETURN(value.id, constant_of(b, *tensor, ctx.node().outputs.empty() ? "" : ctx.node().outputs[0]));
+    REEF_ASSIGN_OR_RETURN(value, ctx.constant(*tensor, ctx.node().outputs.empty() ? "" : ctx.node().outputs[0]));
   } else if (ctx.has_attribute("value_float")) {
     value = {b.scalar(ir::DataType::kFloat32, ctx.float_attribute("value_float", 0)), onnx::ElementType::kFloat, {}};
   } else if (ctx.has_attribute("value_int")) {
@@ -209,8 +208,14 @@ Status convert_constant(NodeContext& ctx) {
     value = {b.ints(values, {static_cast<std::int32_t>(values.size())}, ir::DataType::kInt64),
              onnx::ElementType::kInt64,
              {}};
+  } else if (ctx.has_attribute("value_string") || ctx.has_attribute("value_strings")) {
+    const bool is_one = ctx.has_attribute("value_string");
+    const Dims numbers = ctx.numbers_of(is_one ? std::vector<std::string>{ctx.string_attribute("value_string", "")}
+                                               : ctx.strings_attribute("value_strings"));
+    const ir::Shape shape = is_one ? ir::Shape() : ir::Shape({static_cast<std::int32_t>(numbers.size())});
+    value = {b.ints(numbers, shape, ir::DataType::kInt64), onnx::ElementType::kString, {}};
   } else {
-    return unsupported("its value is a string or sparse; TFLite has no operators for these");
+    return unsupported("its value is sparse; TFLite has no operators for that");
   }
   ctx.out(0, value);
   return ok_status();
@@ -254,6 +259,9 @@ Status convert_cast(NodeContext& ctx) {
   if (!to) {
     return unsupported("attribute to asks for type {}, which TFLite has no operators for",
                        onnx::element_type_name(value.type));
+  }
+  if (ctx.value(0).type == onnx::ElementType::kString) {
+    return unsupported("it reads numbers out of strings, which no TFLite operator does");
   }
   Id x = ctx.in(0);
   // Narrow floating-point types are stored wide: round as they would.
