@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 build=build-arm64
 mkdir -p "$build"
 gtest=/usr/src/googletest/googletest
-mapfile -t sources < <(find src/kernels src/numeric src/base/thread_pool.cpp -name '*.cpp' ! -name '*_test.cpp' ! -name '*_bench.cpp' ! -name '*_fuzz.cpp' | sort)
+mapfile -t sources < <(find src/kernels src/numeric src/base/thread_pool.cpp src/base/fork.cpp -name '*.cpp' ! -name '*_test.cpp' ! -name '*_bench.cpp' ! -name '*_fuzz.cpp' | sort)
 mapfile -t tests < <(find src/kernels -name '*_test.cpp' | sort)
 compile() { aarch64-linux-gnu-g++ -std=c++20 -O2 -ffp-contract=off -Wall -Wextra -DFMT_HEADER_ONLY -Isrc -isystem "$gtest" -isystem "$gtest/include" -MMD -c "$1" -o "$2"; }
 export -f compile

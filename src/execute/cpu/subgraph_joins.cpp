@@ -5,7 +5,8 @@
 // leave
 //   out what lies outside the image, which is what zeros add. In floats that holds for finite weights alone.
 // - A chain of ops that each map one number to one, from 8 bits to 8 bits (DEQUANTIZE and QUANTIZE, a QUANTIZE between
-//   int8 and uint8 beside a RELU, x * constant + constant): a table of 256 numbers, which the ops themselves fill in.
+//   int8 and uint8 beside a RELU, x * constant + constant), or that come back to the chain's first number
+//   (x * logistic(x)): a table of 256 numbers, which the ops themselves fill in.
 //
 // Only ops whose shapes are known before the run take part, and only tensors that nobody else reads disappear. Where
 // anything is unusual the ops stay as they are, errors included.
@@ -165,34 +166,57 @@ void SubgraphRunner::drop_joined_padding() {
   }
 }
 
-// The one input that decides each element of the output, or null if there is no such input.
-const ops::Tensor* SubgraphRunner::mapped_input(const OpState& state) const {
-  if (state.folded || state.shape_deferred || state.value_deferred || state.is_done_elsewhere) return nullptr;
-  if (state.foreign != nullptr || state.outputs.size() != 1 || state.is_joined) return nullptr;
-  const ops::Tensor* mapped = nullptr;
+namespace {
+
+// Whether each element of the output is decided by the elements at its place of inputs that `is_known` has, and of no
+// others; there is one such input at least.
+template <typename IsKnown>
+bool maps_elements(const SubgraphRunner::OpState& state, const IsKnown& is_known) {
+  if (state.folded || state.shape_deferred || state.value_deferred || state.is_done_elsewhere) return false;
+  if (state.foreign != nullptr || state.outputs.size() != 1 || state.is_joined) return false;
+  const ops::Tensor& output = *state.outputs[0];
+  bool has_any = false;
   for (std::size_t i = 0; i < state.inputs.size(); ++i) {
     const ops::Tensor* const input = state.inputs[i];
-    if (input == nullptr || i >= 32 || !has_one_scale_at_most(*input)) return nullptr;
+    if (input == nullptr || i >= 32 || !has_one_scale_at_most(*input)) return false;
     if (input->is_constant && input->elements() == 1) continue;
-    if ((mapped != nullptr && mapped != input) || input->is_constant || !(state.elementwise >> i & 1)) return nullptr;
-    mapped = input;
+    if (input->is_constant || !(state.elementwise >> i & 1) || input->elements() != output.elements()) return false;
+    if (!is_known(input)) return false;
+    has_any = true;
   }
-  // The chain reads it where its last op stands; a variable may hold something else by then.
-  if (mapped == nullptr || mapped->is_variable || !has_one_scale_at_most(*state.outputs[0])) return nullptr;
-  return mapped->elements() == state.outputs[0]->elements() ? mapped : nullptr;
+  return has_any && has_one_scale_at_most(output);
 }
 
-// Ops from `first` on that map element by element, the last of which gives 8 bits.
+}  // namespace
+
+// The one input that decides each element of the output, or null if there is no such input.
+const ops::Tensor* SubgraphRunner::mapped_input(const OpState& state) const {
+  const ops::Tensor* mapped = nullptr;
+  const bool is_mapped = maps_elements(state, [&](const ops::Tensor* input) {
+    if (mapped == nullptr) mapped = input;
+    return mapped == input;
+  });
+  // The chain reads it where its last op stands; a variable may hold something else by then.
+  return is_mapped && !mapped->is_variable ? mapped : nullptr;
+}
+
+// Ops from `first` on that map element by element, the last of which gives 8 bits. They may read what the first one
+// reads, too.
 std::vector<SubgraphRunner::OpState*> SubgraphRunner::chain_of_maps(OpState& first) {
   std::vector<OpState*> chain;
   std::size_t length = 0;  // up to the last that gives 8 bits
-  for (OpState* next = &first; next != nullptr && mapped_input(*next) != nullptr;) {
+  const ops::Tensor* const input = mapped_input(first);
+  const ops::Tensor* last = input;
+  const auto is_known = [&](const ops::Tensor* tensor) { return tensor == input || tensor == last; };
+  for (OpState* next = &first; input != nullptr && maps_elements(*next, is_known);) {
     chain.push_back(next);
     const ops::Tensor* const output = next->outputs[0];
     if (is_integer_8(*output)) length = chain.size();
     const std::vector<std::int32_t>& readers = readers_[number_of(output)];
-    if (!is_private(output) || readers.size() != 1) break;
+    const auto is_first_reader = [&](std::int32_t reader) { return reader == readers[0]; };
+    if (!is_private(output) || readers.empty() || !std::all_of(readers.begin(), readers.end(), is_first_reader)) break;
     next = &ops_[index_of(readers[0])];
+    last = output;
   }
   chain.resize(length);
   return chain;
@@ -209,11 +233,12 @@ Result<kernels::ByteTable> table_of(const std::vector<SubgraphRunner::OpState*>&
   graph.tensors.push_back(tensor_like(input, {kBytes}));
   graph.inputs = {0};
   std::int32_t last = 0;  // what the last op made, or the input
+  const ops::Tensor* made = &input;
   for (const SubgraphRunner::OpState* state : chain) {
     ir::Operator op = *state->op;
     for (std::size_t i = 0; i < state->inputs.size(); ++i) {
       const ops::Tensor& operand = *state->inputs[i];
-      op.inputs[i] = last;
+      op.inputs[i] = &operand == made ? last : 0;
       if (!operand.is_constant) continue;
       op.inputs[i] = static_cast<std::int32_t>(graph.tensors.size());
       graph.tensors.push_back(tensor_like(operand, operand.shape));
@@ -222,6 +247,7 @@ Result<kernels::ByteTable> table_of(const std::vector<SubgraphRunner::OpState*>&
           Bytes::copy_of({reinterpret_cast<const std::uint8_t*>(operand.data), operand.bytes});
     }
     last = static_cast<std::int32_t>(graph.tensors.size());
+    made = state->outputs[0];
     op.outputs = {last};
     graph.tensors.push_back(tensor_like(*state->outputs[0], {kBytes}));
     graph.operators.push_back(std::move(op));

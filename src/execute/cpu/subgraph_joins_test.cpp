@@ -243,6 +243,66 @@ TEST(Joins, ChainsEndWhereOthersReadAndWhereChannelsHaveScales) {
   EXPECT_EQ(expect_same_results(per_channel.done({p}, {r})), (std::vector<bool>{true, true}));
 }
 
+// x * logistic(x), of which the second operand may be the other, and x * relu6(x + 3) * constant.
+TEST(Joins, ChainsThatComeBackToTheirInputAreOneTable) {
+  for (const DataType type : {DataType::kInt8, DataType::kUInt8}) {
+    const std::int64_t middle = type == DataType::kInt8 ? 0 : 128;
+    for (const bool is_first : {false, true}) {
+      Graph g;
+      const std::int32_t x = g.add(type, {5, 40}, 0.05f, middle + 3);
+      const std::int32_t gate = g.add(type, {5, 40}, 1 / 256.0f, middle - 128);
+      const std::int32_t y = g.add(type, {5, 40}, 0.03f, middle - 90);
+      g.emit("LOGISTIC", {x}, {gate});
+      g.emit("MUL", is_first ? std::vector{x, gate} : std::vector{gate, x}, {y});
+      EXPECT_EQ(expect_same_results(g.done({x}, {y})), (std::vector<bool>{false, true}));
+    }
+    Graph g;
+    const std::int32_t x = g.add(type, {5, 40}, 0.05f, middle + 3);
+    const std::int32_t three =
+        g.constant<std::uint8_t>(type, {1}, {static_cast<std::uint8_t>(middle + 60)}, 0.05f, middle);
+    const std::int32_t raised = g.add(type, {5, 40}, 0.07f, middle);
+    const std::int32_t limited = g.add(type, {5, 40}, 6 / 255.0f, middle - 128);
+    const std::int32_t product = g.add(type, {5, 40}, 0.1f, middle);
+    const std::int32_t sixth =
+        g.constant<std::uint8_t>(type, {1}, {static_cast<std::uint8_t>(middle + 100)}, 0.00166f, middle);
+    const std::int32_t y = g.add(type, {5, 40}, 0.04f, middle - 100);
+    g.emit("ADD", {x, three}, {raised});
+    g.emit("RELU6", {raised}, {limited});
+    g.emit("MUL", {x, limited}, {product});
+    g.emit("MUL", {product, sixth}, {y});
+    EXPECT_EQ(expect_same_results(g.done({x}, {y})), (std::vector<bool>{false, false, false, true}));
+  }
+}
+
+TEST(Joins, ChainsDoNotReadOtherTensors) {
+  // The gate of another tensor, a gate that somebody else reads, and a broadcast product.
+  Graph other;
+  const std::int32_t x = other.add(DataType::kInt8, {5, 40}, 0.05f, 3),
+                     z = other.add(DataType::kInt8, {5, 40}, 0.06f, 1);
+  const std::int32_t gate = other.add(DataType::kInt8, {5, 40}, 1 / 256.0f, -128);
+  const std::int32_t y = other.add(DataType::kInt8, {5, 40}, 0.03f, -90);
+  other.emit("LOGISTIC", {x}, {gate});
+  other.emit("MUL", {z, gate}, {y});
+  EXPECT_EQ(expect_same_results(other.done({x, z}, {y})), (std::vector<bool>{true, true}));
+
+  Graph read;
+  const std::int32_t a = read.add(DataType::kInt8, {5, 40}, 0.05f, 3);
+  const std::int32_t b = read.add(DataType::kInt8, {5, 40}, 1 / 256.0f, -128);
+  const std::int32_t c = read.add(DataType::kInt8, {5, 40}, 0.03f, -90);
+  read.emit("LOGISTIC", {a}, {b});
+  read.emit("MUL", {a, b}, {c});
+  EXPECT_EQ(expect_same_results(read.done({a}, {b, c})), (std::vector<bool>{true, true}));
+
+  Graph wide;
+  const std::int32_t row = wide.add(DataType::kInt8, {1, 40}, 0.05f, 3);
+  const std::int32_t rows = wide.add(DataType::kInt8, {5, 40}, 0.05f, 3);
+  const std::int32_t curve = wide.add(DataType::kInt8, {1, 40}, 1 / 256.0f, -128);
+  const std::int32_t result = wide.add(DataType::kInt8, {5, 40}, 0.03f, -90);
+  wide.emit("LOGISTIC", {row}, {curve});
+  wide.emit("MUL", {rows, curve}, {result});
+  EXPECT_EQ(expect_same_results(wide.done({row, rows}, {result})), (std::vector<bool>{true, true}));
+}
+
 TEST(Joins, ElementwiseOpsInPlaceAndViewsForNothing) {
   Graph g;
   const std::int32_t x = g.add(DataType::kFloat32, {2, 50});

@@ -124,6 +124,7 @@ struct Convolution {
   std::int64_t first_pixel;
   void (*multiply_panel)(const Work&, std::int64_t, std::int64_t);
   void (*sum_panel)(const Work&, std::int64_t, std::int64_t);
+  std::int64_t (*sum_row)(const Work&, std::int64_t);
   std::int64_t (*multiply_row)(const Work&, std::int64_t);
   void (*sum_rows)(const RowElement* const*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t*);
   void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t, std::int64_t, RowElement*,
@@ -147,7 +148,8 @@ struct Convolution {
   // The same, where sums are wanted.
   void sum(const RowElement* const* starts, std::int64_t line_stride, std::int64_t pixel, std::int64_t count) const {
     const std::int64_t stride = weights.padded_columns();
-    for (std::int64_t p = 0; p < weights.panels(); ++p) {
+    const std::int64_t whole = weights.columns / weights.panel_columns;
+    for (std::int64_t p = 0; p < weights.panels();) {
       const Work work{starts,
                       weights.lines,
                       line_stride,
@@ -165,7 +167,9 @@ struct Convolution {
                       weights.has_lowest[static_cast<std::size_t>(p)] != 0,
                       sums + (pixel - first_pixel) * stride + p * weights.panel_columns,
                       stride};
-      sum_panel(work, weights.width(p) / weights.lanes, count);
+      const std::int64_t done = count == 1 ? sum_row(work, whole - p) : 0;
+      if (done == 0) sum_panel(work, weights.width(p) / weights.lanes, count);
+      p += std::max<std::int64_t>(done, 1);
     }
   }
 
@@ -320,17 +324,17 @@ void run_panels([[maybe_unused]] const ConvShape& s, [[maybe_unused]] const T* i
   note_kernel(weights.target);
   const auto run_with = [&]<typename Work, typename RowElement>(
                             void (*multiply_panel)(const Work&, std::int64_t, std::int64_t), auto sum_panel,
-                            auto multiply_row, auto sum_rows,
+                            auto sum_row, auto multiply_row, auto sum_rows,
                             void (*load_rows)(const ConvShape&, const T*, std::int32_t, std::int64_t, std::int64_t,
                                               std::int64_t, RowElement*, std::int64_t),
                             auto load_lines) {
     const Convolution<Work, RowElement, T> work{
-        s,    input,       input_zero_point, weights,   group,        scaling,  panel_begin, panel_end, output,
-        sums, pixel_begin, multiply_panel,   sum_panel, multiply_row, sum_rows, load_rows,   load_lines};
+        s,    input,       input_zero_point, weights,   group,   scaling,      panel_begin, panel_end, output,
+        sums, pixel_begin, multiply_panel,   sum_panel, sum_row, multiply_row, sum_rows,    load_rows, load_lines};
     work.run(pixel_begin, pixel_end);
   };
-#define REEF_RUN_WITH(target)                                                                     \
-  run_with(&target::multiply_panel, &target::sum_panel, &target::multiply_row, &target::sum_rows, \
+#define REEF_RUN_WITH(target)                                                                                       \
+  run_with(&target::multiply_panel, &target::sum_panel, &target::sum_row, &target::multiply_row, &target::sum_rows, \
            &target::load_rows<T>, &target::load_lines<T>)
 #if defined(__x86_64__)
   if (weights.target == SimdTarget::kAvx512) {

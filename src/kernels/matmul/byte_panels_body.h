@@ -327,3 +327,6 @@ std::int64_t multiply_row(const TileWork& work, std::int64_t panels) {
   }
   return is_plain ? multiply_one_row<false, true>(work, panels) : multiply_one_row<false, false>(work, panels);
 }
+
+// The sums of one row by several panels: nothing is better than sum_panel.
+std::int64_t sum_row(const TileWork&, std::int64_t) { return 0; }

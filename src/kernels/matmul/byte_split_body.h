@@ -171,3 +171,6 @@ void multiply_tile(const TileWork& work) {
 std::int64_t multiply_row(const TileWork&, std::int64_t) { return 0; }
 // Weights whose sums are wanted are not split.
 void sum_panel(const TileWork&, std::int64_t, std::int64_t) {}
+
+// The sums of one row by several panels: nothing is better than sum_panel.
+std::int64_t sum_row(const TileWork&, std::int64_t) { return 0; }

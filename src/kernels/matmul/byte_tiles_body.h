@@ -245,3 +245,35 @@ std::int64_t multiply_row(const TileWork& work, std::int64_t panels) {
   }
   return is_plain ? multiply_one_row<false, true>(work, panels) : multiply_one_row<false, false>(work, panels);
 }
+
+// The sums of one row by kPanels whole panels.
+template <int kPanels>
+void sum_one_row(const TileWork& work) {
+  using Columns = TileColumns<2, false>;
+  __m512i sums[2 * kPanels];
+  for_constants<2 * kPanels>([&](auto i) __attribute__((always_inline)) { sums[i] = _mm512_setzero_si512(); });
+  const std::int64_t panel_bytes = work.lines * work.steps * Columns::kStep;
+  const std::int8_t* w = work.panel;
+  for (std::int64_t line = 0; line < work.lines; ++line) {
+    const RowElement* x = work.starts[0] + line * work.line_stride;
+    for (std::int64_t k = 0; k < work.steps; ++k, w += Columns::kStep) {
+      std::int32_t group;
+      std::memcpy(&group, x + k * kGroup, sizeof group);
+      const __m512i value = _mm512_set1_epi32(group);
+      for_constants<2 * kPanels>([&](auto i) __attribute__((always_inline)) {
+        const std::int8_t* from = w + i / 2 * panel_bytes + i % 2 * kWideLanes * kGroup;
+        add_wide_products<false>(sums[i], value, _mm512_loadu_si512(from));
+      });
+    }
+  }
+  for_constants<2 * kPanels>([&](auto i) __attribute__((always_inline)) {
+    _mm512_storeu_si512(work.sums + i * kWideLanes, sums[i]);
+  });
+}
+
+// One row by panels of 32 columns, one after the other; returns how many were done.
+std::int64_t sum_row(const TileWork& work, std::int64_t panels) {
+  if (panels >= 4) return sum_one_row<4>(work), 4;
+  if (panels >= 2) return sum_one_row<2>(work), 2;
+  return 0;
+}

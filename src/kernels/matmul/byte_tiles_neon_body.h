@@ -217,3 +217,6 @@ void sum_panel(const TileWork& work, std::int64_t eights, std::int64_t count) {
 
 // One row by several panels: nothing is better than multiply_panel.
 std::int64_t multiply_row(const TileWork&, std::int64_t) { return 0; }
+
+// The sums of one row by several panels: nothing is better than sum_panel.
+std::int64_t sum_row(const TileWork&, std::int64_t) { return 0; }

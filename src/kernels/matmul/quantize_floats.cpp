@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/simd/loops.h"
 #include "numeric/fixed_point.h"
@@ -48,29 +49,39 @@ Range range_of(const float* values, std::int64_t count) {
   return {*smallest, *largest};
 }
 
-// Rounded, halves away from zero, and limited. `real_of(x)` is what is rounded.
+// Rounded, halves away from zero, and limited. real_of(x, real) sets what is rounded, of a vector.
 template <typename RealOf>
 void round_and_clamp(const float* values, std::int64_t count, std::int32_t lowest, std::int8_t* quantized,
                      const RealOf& real_of) {
-  constexpr std::int64_t kTogether = 64;
+  constexpr std::int64_t kLanes = 8;
+  using Floats [[gnu::vector_size(kLanes * 4)]] = float;
+  using Ints [[gnu::vector_size(kLanes * 4)]] = std::int32_t;
   in_vectors([&] {
-    const float least = static_cast<float>(lowest), most = 127.0f;
-    // Small loops of a known length, one step each: compilers make vectors of these, not of all in one.
-    float reals[kTogether] = {};
-    std::int32_t whole[kTogether];
-    for (std::int64_t first = 0; first < count; first += kTogether) {
-      const std::int64_t some = std::min(kTogether, count - first);
-      for (std::int64_t i = 0; i < some; ++i) reals[i] = real_of(values[first + i]);
-      for (std::int64_t i = 0; i < kTogether; ++i)
-        reals[i] = reals[i] == reals[i] ? reals[i] : 0.0f;  // NaN counts as 0
-      for (std::int64_t i = 0; i < kTogether; ++i) reals[i] = reals[i] < least ? least : reals[i];
-      for (std::int64_t i = 0; i < kTogether; ++i) reals[i] = reals[i] > most ? most : reals[i];
-      for (std::int64_t i = 0; i < kTogether; ++i) whole[i] = static_cast<std::int32_t>(reals[i]);
-      for (std::int64_t i = 0; i < kTogether; ++i) {
-        const float rest = reals[i] - static_cast<float>(whole[i]);
-        whole[i] += static_cast<std::int32_t>(rest + rest);  // 1 more from a half on
+    const Floats least = static_cast<float>(lowest) - Floats{}, most = 127.0f - Floats{};
+    for (std::int64_t first = 0; first < count; first += kLanes) {
+      const std::int64_t some = std::min(kLanes, count - first);
+      Floats x = {}, real;
+      if (some == kLanes) {
+        std::memcpy(&x, values + first, sizeof x);
+      } else {
+        std::memcpy(&x, values + first, static_cast<std::size_t>(some) * sizeof(float));
       }
-      for (std::int64_t i = 0; i < some; ++i) quantized[first + i] = static_cast<std::int8_t>(whole[i]);
+      real_of(x, real);
+      const Floats known = real == real ? real : Floats{};  // NaN counts as 0
+      const Floats raised = known < least ? least : known;
+      const Floats limited = raised > most ? most : raised;
+      Ints whole = __builtin_convertvector(limited, Ints);
+      const Floats rest = limited - __builtin_convertvector(whole, Floats);
+      whole += __builtin_convertvector(rest + rest, Ints);  // 1 more from a half on
+      std::int32_t numbers[kLanes];
+      std::memcpy(numbers, &whole, sizeof numbers);
+      std::int8_t bytes[kLanes];
+      for (std::int64_t i = 0; i < kLanes; ++i) bytes[i] = static_cast<std::int8_t>(numbers[i]);
+      if (some == kLanes) {
+        std::memcpy(quantized + first, bytes, sizeof bytes);
+      } else {
+        std::memcpy(quantized + first, bytes, static_cast<std::size_t>(some));
+      }
     }
   });
 }
@@ -83,7 +94,7 @@ FloatQuantization quantize_symmetric(const float* values, std::int64_t count, st
     return {};
   }
   const float inverse = 127 / range;
-  round_and_clamp(values, count, -127, quantized, [inverse](float x) { return x * inverse; });
+  round_and_clamp(values, count, -127, quantized, [inverse](const auto& x, auto& real) { real = x * inverse; });
   return {range / 127, 0};
 }
 
@@ -106,8 +117,9 @@ FloatQuantization quantize_asymmetric(const float* values, std::int64_t count, s
       numeric::clamp(numeric::round_to_int32(low_is_better ? from_low : from_high), -128, 127);
   const FloatQuantization result{static_cast<float>(scale), zero_point};
   const float inverse = 1.0f / result.scale;
-  round_and_clamp(values, count, -128, quantized,
-                  [inverse, zero = static_cast<float>(zero_point)](float x) { return zero + x * inverse; });
+  round_and_clamp(
+      values, count, -128, quantized,
+      [inverse, zero = static_cast<float>(zero_point)](const auto& x, auto& real) { real = zero + x * inverse; });
   return result;
 }
 
