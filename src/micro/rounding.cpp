@@ -14,7 +14,8 @@ constexpr Rounding kDenseOtherwise = {
     "Dense layers with a scale for each channel, with 4-bit weights or with int16 activations round in fixed point, "
     "where TFLite multiplies in double precision: results may differ from those of `reef run` by one step."};
 constexpr Rounding kMean = {
-    kOldRelease, "MEAN rounds as in TFLite 2.9 in the TFLite Micro of Coral's SDK: `reef run --tflite 2.9` gives its bits."};
+    kOldRelease,
+    "MEAN rounds as in TFLite 2.9 in the TFLite Micro of Coral's SDK: `reef run --tflite 2.9` gives its bits."};
 constexpr Rounding kLstm = {
     kOwn,
     "Quantized LSTMs round each gate's two sums apart and take sigmoid and tanh from a table, where TFLite computes "

@@ -80,8 +80,9 @@ template <int kCount, int kStride, int kWindow, bool kWhole, bool kSigned>
 void depthwise_pixels(const RowWork& work, std::int64_t x) {
   int32x4_t sums[kCount][4];
   const std::int32_t* start = work.output.scaling->start.data() + work.output.slot;
-  for_constants<4 * kCount>(
-      [&](auto i) __attribute__((always_inline)) { sums[i / 4][i % 4] = vld1q_s32(start + i % 4 * kQuad); });
+  for_constants<4 * kCount>([&](auto i) __attribute__((always_inline)) {
+    sums[i / 4][i % 4] = vld1q_s32(start + i % 4 * kQuad);
+  });
   const std::uint8_t* const* column = work.columns + x * work.stride;
   const std::int8_t* weights = work.weights;
   for (std::int64_t row = 0; row < work.rows; ++row, column += work.line, weights += work.window * kTapBytes) {
