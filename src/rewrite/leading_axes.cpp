@@ -312,14 +312,16 @@ bool at(GraphEdit& edit, std::int32_t index) {
     return false;
   }
   const std::int32_t x = op.inputs[is_split ? 1 : 0];
-  if (!edit.affine(x) || !edit.affine(op.outputs[0]) || edit.is_batch_of_inputs(x)) return false;
+  if (!edit.affine(x) || !edit.affine(op.outputs[0])) return false;
+  // Images of a batch that unroll-batch took apart are joined again in the batch's dimension.
+  if (edit.is_batch_of_inputs(x) || edit.is_batch_of_inputs(op.outputs[0])) return false;
   const bool has_code = std::none_of(op.outputs.begin(), op.outputs.end(), has_many) && !has_many(x);
   if (has_code && edit.fits(index)) return false;
   if (is_split) return split(edit, index);
   if (type == "BATCH_MATMUL") return matmul(edit, index);
   if (type == "SLICE" || type == "STRIDED_SLICE") return slice_on_fewer(edit, index);
   if (type == "PAD") return pad_on_fewer(edit, index);
-  if (type == "MEAN" || type == "SUM" || type == "REDUCE_MAX" || type == "REDUCE_MIN") return reduction(edit, index);
+  if (ops::form_of(op) == ops::Form::kReduction) return reduction(edit, index);
   if (type == "CONCATENATION" || type == "PACK") return concatenation(edit, index);
   if (type == "TILE" || type == "BROADCAST_TO") return tile_on_fewer(edit, index);
   if (is_elementwise(op, 1) || is_by_rows(op)) return unary(edit, index);
