@@ -114,6 +114,22 @@ TEST_F(VerifyCommand, TensorsOfOneNameAreToldApart) {
   EXPECT_EQ(verify().exit_code, 1);
 }
 
+// As in Coral's PoseNet: the package calls its result as the source calls the floats made of it.
+TEST_F(VerifyCommand, AResultMayHaveTheNameOfItsFloats) {
+  QuantizedModel model;
+  const std::int32_t result = model.conv(model.input({1, 6, 6, 8}), 16, 3);
+  const std::int32_t floats = model.dequantize(result);
+  ir::Model made = model.finish({floats});
+  save(made, "net.tflite");
+  ASSERT_EQ(compile("--no-rewrites").exit_code, 0);
+  std::vector<ir::Tensor>& tensors = made.subgraphs[0].tensors;
+  std::swap(tensors[static_cast<std::size_t>(result)].name, tensors[static_cast<std::size_t>(floats)].name);
+  save(made, "net.tflite");
+  const Outcome outcome = verify();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_TRUE(says(outcome, "all 576 values agree")) << outcome.text;
+}
+
 // A variable keeps its value from one operator, and from one inference, to the next.
 TEST_F(VerifyCommand, VariablesKeepTheirValues) {
   QuantizedModel model;
