@@ -114,6 +114,34 @@ TEST_F(VerifyCommand, TensorsOfOneNameAreToldApart) {
   EXPECT_EQ(verify().exit_code, 1);
 }
 
+// What stands behind the chip may hide everything, as a decoder that finds nobody does: here a product with zero.
+TEST_F(VerifyCommand, DifferencesThatTheCpuHidesAreSeen) {
+  const auto make = [](bool other) {
+    QuantizedModel model;
+    if (other) model.weights({1, 5, 1, 1});  // moves on the sequence of the weights
+    const std::int32_t floats = model.dequantize(model.conv(model.input({1, 6, 6, 8}), 16, 3));
+    const std::int32_t zero = model.constant_bytes({0, 0, 0, 0}, {1}, ir::DataType::kFloat32);
+    const std::int32_t result = model.computed_plain({1, 6, 6, 16}, ir::DataType::kFloat32, "result");
+    model.op("MUL", {floats, zero}, {result}, "MulOptions");
+    ir::Model made = model.finish({result});
+    int number = 0;
+    for (ir::Operator& op : made.subgraphs[0].operators) {
+      for (const std::int32_t t : op.outputs) {
+        made.subgraphs[0].tensors[static_cast<std::size_t>(t)].name = "computed " + std::to_string(++number);
+      }
+    }
+    return made;
+  };
+  save(make(false), "net.tflite");
+  ASSERT_EQ(compile("--no-rewrites").exit_code, 0);
+  EXPECT_EQ(verify().exit_code, 0) << verify().text;
+  save(make(true), "net.tflite");
+  const Outcome outcome = verify();
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.text;
+  EXPECT_TRUE(says(outcome, "'computed 3': all 576 values agree")) << outcome.text;
+  EXPECT_TRUE(says(outcome, "it has other weights")) << outcome.text;
+}
+
 // As in Coral's PoseNet: the package calls its result as the source calls the floats made of it.
 TEST_F(VerifyCommand, AResultMayHaveTheNameOfItsFloats) {
   QuantizedModel model;
