@@ -9,6 +9,9 @@
 #include "command_line.h"
 #include "compiler/index_inputs.h"
 #include "compiler/recorded_rewrites.h"
+#include "compiler/source_of_compiled.h"
+#include "formats/darwinn/reader.h"
+#include "formats/darwinn/writer.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "quantized_model.h"
@@ -156,6 +159,30 @@ TEST_F(VerifyCommand, AResultMayHaveTheNameOfItsFloats) {
   const Outcome outcome = verify();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
   EXPECT_TRUE(says(outcome, "all 576 values agree")) << outcome.text;
+}
+
+// Two of Google's compilers ask for runtime 12: the source is seen as each of them saw it.
+TEST_F(VerifyCommand, RuntimeTwelveMeansTwoCompilers) {
+  QuantizedModel model;
+  const auto source = std::make_shared<const ir::Model>(model.finish({model.conv(model.input({1, 6, 6, 8}), 16, 3)}));
+  save(*source, "net.tflite");
+  ASSERT_EQ(compile("--no-rewrites").exit_code, 0);
+  auto compiled = tflite::load_model(path("net_edgetpu.tflite"));
+  ASSERT_TRUE(compiled.ok());
+  Bytes& bytes = compiled->subgraphs[0].operators[0].custom_options;
+  auto options = darwinn::read_custom_options(bytes);
+  ASSERT_TRUE(options.ok());
+  const auto generations = [&](int runtime) {
+    options->package.compiler_version = "cl/1";
+    options->package.min_runtime_version = runtime;
+    bytes = Bytes(darwinn::write_custom_options(*options).value());
+    std::vector<int> result;
+    for (const auto& view : compiler::views_of_source(source, *compiled).views) result.push_back(view.generations[0]);
+    return result;
+  };
+  EXPECT_EQ(generations(12), (std::vector<int>{15, 14}));
+  EXPECT_EQ(generations(13), std::vector<int>{15});
+  EXPECT_EQ(generations(14), std::vector<int>{16});
 }
 
 // A variable keeps its value from one operator, and from one inference, to the next.
