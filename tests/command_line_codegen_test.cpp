@@ -119,6 +119,19 @@ TEST_F(CommandLineCodegen, VerifySeesAnotherModel) {
   EXPECT_EQ(parsed["outputs"].size(), 1u);
 }
 
+// Inputs of another size: nothing has to run for the verdict.
+TEST_F(CommandLineCodegen, VerifySeesAnotherModelByItsInputs) {
+  ASSERT_EQ(compile("--quiet").exit_code, 0);
+  QuantizedModel model;
+  const std::int32_t x = model.conv(model.input({1, 12, 24, 8}), 16, 3, 2, "RELU");
+  const std::string other = path("other.tflite");
+  save(model.finish({model.conv(model.depthwise(x), 24)}), other);
+  const Outcome outcome = reef("verify " + other + " " + compiled_);
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.text;
+  EXPECT_TRUE(says(outcome, "was not compiled from")) << outcome.text;
+  EXPECT_TRUE(says(outcome, "its input 0 is int8[1, 12, 20, 8], the source's is int8[1, 12, 24, 8]")) << outcome.text;
+}
+
 TEST_F(CommandLineCodegen, WhatIsNotCompiledIsSaid) {
   const Outcome audit = reef("audit " + source_);
   EXPECT_EQ(audit.exit_code, 1);

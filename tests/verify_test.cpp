@@ -9,6 +9,9 @@
 #include "command_line.h"
 #include "compiler/index_inputs.h"
 #include "compiler/recorded_rewrites.h"
+#include "compiler/source_of_compiled.h"
+#include "formats/darwinn/reader.h"
+#include "formats/darwinn/writer.h"
 #include "formats/tflite/reader.h"
 #include "formats/tflite/writer.h"
 #include "quantized_model.h"
@@ -112,6 +115,74 @@ TEST_F(VerifyCommand, TensorsOfOneNameAreToldApart) {
   made.subgraphs[0].operators[1].inputs[2] = -1;
   save(made, "net.tflite");
   EXPECT_EQ(verify().exit_code, 1);
+}
+
+// What stands behind the chip may hide everything, as a decoder that finds nobody does: here a product with zero.
+TEST_F(VerifyCommand, DifferencesThatTheCpuHidesAreSeen) {
+  const auto make = [](bool other) {
+    QuantizedModel model;
+    if (other) model.weights({1, 5, 1, 1});  // moves on the sequence of the weights
+    const std::int32_t floats = model.dequantize(model.conv(model.input({1, 6, 6, 8}), 16, 3));
+    const std::int32_t zero = model.constant_bytes({0, 0, 0, 0}, {1}, ir::DataType::kFloat32);
+    const std::int32_t result = model.computed_plain({1, 6, 6, 16}, ir::DataType::kFloat32, "result");
+    model.op("MUL", {floats, zero}, {result}, "MulOptions");
+    ir::Model made = model.finish({result});
+    int number = 0;
+    for (ir::Operator& op : made.subgraphs[0].operators) {
+      for (const std::int32_t t : op.outputs) {
+        made.subgraphs[0].tensors[static_cast<std::size_t>(t)].name = "computed " + std::to_string(++number);
+      }
+    }
+    return made;
+  };
+  save(make(false), "net.tflite");
+  ASSERT_EQ(compile("--no-rewrites").exit_code, 0);
+  EXPECT_EQ(verify().exit_code, 0) << verify().text;
+  save(make(true), "net.tflite");
+  const Outcome outcome = verify();
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.text;
+  EXPECT_TRUE(says(outcome, "'computed 3': all 576 values agree")) << outcome.text;
+  EXPECT_TRUE(says(outcome, "it has other weights")) << outcome.text;
+}
+
+// As in Coral's PoseNet: the package calls its result as the source calls the floats made of it.
+TEST_F(VerifyCommand, AResultMayHaveTheNameOfItsFloats) {
+  QuantizedModel model;
+  const std::int32_t result = model.conv(model.input({1, 6, 6, 8}), 16, 3);
+  const std::int32_t floats = model.dequantize(result);
+  ir::Model made = model.finish({floats});
+  save(made, "net.tflite");
+  ASSERT_EQ(compile("--no-rewrites").exit_code, 0);
+  std::vector<ir::Tensor>& tensors = made.subgraphs[0].tensors;
+  std::swap(tensors[static_cast<std::size_t>(result)].name, tensors[static_cast<std::size_t>(floats)].name);
+  save(made, "net.tflite");
+  const Outcome outcome = verify();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+  EXPECT_TRUE(says(outcome, "all 576 values agree")) << outcome.text;
+}
+
+// Two of Google's compilers ask for runtime 12: the source is seen as each of them saw it.
+TEST_F(VerifyCommand, RuntimeTwelveMeansTwoCompilers) {
+  QuantizedModel model;
+  const auto source = std::make_shared<const ir::Model>(model.finish({model.conv(model.input({1, 6, 6, 8}), 16, 3)}));
+  save(*source, "net.tflite");
+  ASSERT_EQ(compile("--no-rewrites").exit_code, 0);
+  auto compiled = tflite::load_model(path("net_edgetpu.tflite"));
+  ASSERT_TRUE(compiled.ok());
+  Bytes& bytes = compiled->subgraphs[0].operators[0].custom_options;
+  auto options = darwinn::read_custom_options(bytes);
+  ASSERT_TRUE(options.ok());
+  const auto generations = [&](int runtime) {
+    options->package.compiler_version = "cl/1";
+    options->package.min_runtime_version = runtime;
+    bytes = Bytes(darwinn::write_custom_options(*options).value());
+    std::vector<int> result;
+    for (const auto& view : compiler::views_of_source(source, *compiled).views) result.push_back(view.generations[0]);
+    return result;
+  };
+  EXPECT_EQ(generations(12), (std::vector<int>{15, 14}));
+  EXPECT_EQ(generations(13), std::vector<int>{15});
+  EXPECT_EQ(generations(14), std::vector<int>{16});
 }
 
 // A variable keeps its value from one operator, and from one inference, to the next.

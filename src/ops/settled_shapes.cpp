@@ -28,6 +28,12 @@ void set_shape(ir::Tensor& tensor, const ir::Shape& shape) {
   }
 }
 
+// Kernels that give floats whatever the file declares: each sets the type of its outputs where it is prepared (TFLite's
+// detection_postprocess.cc, libcoral's posenet_decoder_op.cc). Converters that quantize everything declare uint8.
+bool always_gives_floats(const ir::Operator& op) {
+  return op.type == "TFLite_Detection_PostProcess" || op.type == "PosenetDecoderOp";
+}
+
 // One subgraph, its operators in order.
 class Settler {
  public:
@@ -52,6 +58,7 @@ class Settler {
 
   void settle(std::size_t index) {
     const ir::Operator& op = graph_.operators[index];
+    if (always_gives_floats(op)) give_floats(op);
     const bool reads_open = std::any_of(op.inputs.begin(), op.inputs.end(),
                                         [&](std::int32_t input) { return input >= 0 && is_open_[at(input)]; });
     if (reads_open) return leave_open(op);
@@ -62,6 +69,14 @@ class Settler {
     if (shapes.status().code() == StatusCode::kDeferred) return leave_open(op);
     // What nobody here can infer is as the file declares it; the CPU runtime checks it while running.
     if (shapes.status().code() != StatusCode::kUnsupported) refuse(index, shapes.status());
+  }
+
+  void give_floats(const ir::Operator& op) {
+    for (const std::int32_t output : op.outputs) {
+      if (tensor(output).type == ir::DataType::kFloat32 || tensor(output).is_variable) continue;
+      tensor(output).type = ir::DataType::kFloat32;
+      tensor(output).quantization = {};
+    }
   }
 
   void leave_open(const ir::Operator& op) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model whose declared shapes are those that its operators give.
+// A model whose declared shapes are those that its operators give, and so are the types of what detection and pose
+// decoders give.
 //
 // TFLite infers the shape of every computed tensor when a model is prepared and ignores what the file declares. Stages
 // that do not run a model (checking, lowering, the chip reference, retargeting, quantizing) read the declared shapes,
@@ -35,7 +36,8 @@ struct SettledShapes {
   Status refusal;
 };
 
-// Changes shapes (and shape signatures that contradict them) of computed tensors. `model` must have passed ir::verify,
+// Changes shapes (and shape signatures that contradict them) of computed tensors, and types where the operator's kernel
+// sets them itself. `model` must have passed ir::verify,
 // and passes it afterwards unless `refusal` says otherwise. Linear in the model's size.
 SettledShapes settle_shapes(ir::Model& model);
 

@@ -153,5 +153,25 @@ TEST(SettledShapes, AVariableKeepsItsSize) {
   EXPECT_FALSE(settle_shapes(model).refusal.ok());
 }
 
+// Quantizing converters declare uint8; the kernels set float32 where they are prepared, and so does TFLite's own.
+TEST(SettledShapes, DecodersGiveFloatsWhateverTheFileDeclares) {
+  for (const char* type : {"TFLite_Detection_PostProcess", "PosenetDecoderOp"}) {
+    ir::Model model = chain({1, 4}, {1, 4}, {});
+    ir::Subgraph& graph = model.subgraphs[0];
+    graph.operators[1] = op(type, {1}, {2});
+    graph.tensors[2].type = DataType::kUInt8;
+    graph.tensors[2].quantization.scale = {0.5f};
+    graph.tensors[2].quantization.zero_point = {3};
+    settle_shapes(model);
+    EXPECT_EQ(graph.tensors[2].type, DataType::kFloat32) << type;
+    EXPECT_TRUE(graph.tensors[2].quantization.scale.empty()) << type;
+  }
+  ir::Model model = chain({1, 4}, {1, 4}, {});
+  model.subgraphs[0].operators[1] = op("AnotherDecoder", {1}, {2});
+  model.subgraphs[0].tensors[2].type = DataType::kUInt8;
+  settle_shapes(model);
+  EXPECT_EQ(model.subgraphs[0].tensors[2].type, DataType::kUInt8);
+}
+
 }  // namespace
 }  // namespace reef::ops
