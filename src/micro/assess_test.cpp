@@ -356,6 +356,18 @@ TEST(MicroAssess, OtherLastBitsAreSaid) {
   }
 }
 
+TEST(MicroAssess, SoftmaxOfSixteenBitsHasOtherLastBits) {
+  for (const DataType type : {DataType::kInt8, DataType::kInt16}) {
+    HandMade made;
+    const std::int32_t x = made.tensor(type, {1, 6}), y = made.tensor(type, {1, 6});
+    made.op("SOFTMAX", {x}, {y}, 25);
+    made.graph().inputs = {x};
+    made.graph().outputs = {y};
+    const Assessment assessment = made.assessed(Target::kTflm);
+    EXPECT_EQ(assessment.rounding.size(), type == DataType::kInt16 ? 1u : 0u);
+  }
+}
+
 TEST(MicroAssess, AnInputWithAValueInTheFileIsToBeLeftAlone) {
   HandMade made;
   const std::int32_t x = made.tensor(DataType::kInt8, {1, 4}), axis = made.tensor(DataType::kInt32, {});

@@ -22,6 +22,12 @@ constexpr Rounding kLstm = {
     "them in fixed point: results may differ from those of `reef run` by a few steps, more with the number of time "
     "steps."};
 
+// Measured: of 28,800 values of 200 random inputs 25 differ, by one step.
+constexpr Rounding kWideSoftmax = {
+    kOwn,
+    "SOFTMAX of int16 takes its exponentials from a table that TFLite Micro makes in another way: results may differ "
+    "from those of `reef run` by one step."};
+
 }  // namespace
 
 std::optional<Rounding> rounding_of(const OpView& view, Releases releases) {
@@ -30,6 +36,7 @@ std::optional<Rounding> rounding_of(const OpView& view, Releases releases) {
   const bool is_integer = activations == ir::DataType::kInt8 || activations == ir::DataType::kInt16;
   if ((releases & kCoral) != 0 && type == "MEAN" && is_integer) return kMean;
   if (type == "UNIDIRECTIONAL_SEQUENCE_LSTM" && activations == ir::DataType::kInt8) return kLstm;
+  if (type == "SOFTMAX" && activations == ir::DataType::kInt16) return kWideSoftmax;
   if (type != "FULLY_CONNECTED" || view.input(1) == nullptr) return std::nullopt;
   if (activations == ir::DataType::kInt16) return kDenseOtherwise;
   if (activations != ir::DataType::kInt8) return std::nullopt;
