@@ -100,6 +100,11 @@ TEST_F(Micro, ExportedProgramsCompile) {
     EXPECT_NE(text_of("coral/CMakeLists.txt").find("add_executable_m7"), std::string::npos);
     EXPECT_EQ(text_of("coral/reef_creatures_int8_edgetpu.tflite"), text_of("reef_creatures_int8_edgetpu.tflite"));
   }
+  // The board's camera cannot crop, which the command says.
+  const Outcome cropped = reef(fmt::format("export micro --preprocess imagenet '{}' -o '{}'",
+                                           path("reef_creatures_int8_edgetpu.tflite"), path("cropped")));
+  EXPECT_EQ(cropped.exit_code, 0) << cropped.text;
+  EXPECT_NE(cropped.text.find("the crop is left out"), std::string::npos) << cropped.text;
   const Outcome plain = reef(fmt::format("export micro --target tflm '{}' -o '{}'", kModel, path("plain")));
   ASSERT_EQ(plain.exit_code, 0) << plain.text;
   EXPECT_EQ(compile(path("plain"), false), 0);

@@ -57,6 +57,9 @@ Result<micro::ProjectOptions> project_options(const ExportArguments& arguments, 
   REEF_ASSIGN_OR_RETURN(const data::ChosenPreprocess chosen, data::choose_preprocess(arguments.preprocess, model, 0));
   options.preprocess = chosen.preprocess;
   print_text("Preprocessing: {} ({})\n", data::to_string(chosen.preprocess), chosen.origin);
+  if (arguments.target.micro() == micro::Target::kMicro && options.preprocess.fit == data::Fit::kCrop) {
+    print_text("Note: the camera's whole picture is scaled to the input's size; the crop is left out.\n");
+  }
   if (!arguments.sample.empty()) {
     REEF_REQUIRE(arguments.target.micro() == micro::Target::kTflm,
                  "--sample is for --target tflm: programs for Coral's board look through its camera");
