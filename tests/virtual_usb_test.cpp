@@ -159,6 +159,24 @@ TEST_F(VirtualUsbCommand, TheDeviceTestConfirmsAStickAndNamesWhatIsWrongWithAnot
 }
 
 // The same program without a loader in its table of segments is one that is statically linked.
+// A stick that another program holds is passed over by --device auto, which says so; one that is named is not.
+TEST_F(VirtualUsbCommand, AutomaticChoicePassesOverAStickInUse) {
+  ASSERT_EQ(reef(fmt::format("compile --no-verify -o '{}' '{}'", folder_.string(),
+                             REEF_SOURCE_DIR "/models/reef_creatures_int8.tflite"))
+                .exit_code,
+            0);
+  const std::string run =
+      fmt::format("{} run {} --device", REEF_PROGRAM, (folder_ / "reef_creatures_int8_edgetpu.tflite").string());
+  const Outcome outcome = reef(
+      fmt::format("virtual-usb --ready --sticks 2 -- sh -c '{0} usb:0 --bench 1000000 >/dev/null 2>&1 & holder=$!; "
+                  "for i in $(seq 100); do {1} devices | grep -q \"in use\" && break; sleep 0.1; done; "
+                  "{0} auto; {0} usb:0; kill $holder'",
+                  run, REEF_PROGRAM));
+  EXPECT_NE(outcome.text.find("Edge TPU usb:1"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("note: Edge TPU usb:0"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("reef: Edge TPU usb:0: USB port"), std::string::npos) << outcome.text;
+}
+
 TEST_F(VirtualUsbCommand, StaticallyLinkedProgramsAreRefused) {
   auto bytes = read_file("/proc/self/exe", 1u << 31);
   ASSERT_TRUE(bytes.ok());

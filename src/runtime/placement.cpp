@@ -33,6 +33,31 @@ Status no_real_device(std::string_view word, const RealDevices& real) {
                     seen.empty() ? "there is none at all" : seen);
 }
 
+// The device that `word` means, opened. `auto` takes the first that can be: others may be in use.
+Result<Placement> opened(std::string_view word, const DeviceList& candidates, const driver::SessionSettings& settings) {
+  Placement placement;
+  Status first_problem = ok_status();
+  for (const auto& candidate : candidates) {
+    const auto real = std::dynamic_pointer_cast<RealDevice>(candidate);
+    if (real == nullptr) continue;  // REEF_DEVICES may name virtual ones behind real ones
+    const driver::DeviceCondition condition = real->condition();
+    auto device = open_device(candidate, settings);
+    if (!device.ok()) {
+      placement.notes.push_back(device.status().message());
+      if (first_problem.ok()) first_problem = device.status();
+      if (word == kAuto) continue;
+      return device.status();
+    }
+    placement.device = std::move(*device);
+    placement.name = placement.device->selector();
+    if (condition.speed != driver::UsbSpeed::kUnknown && !condition.detail.empty()) {
+      placement.notes.push_back(condition.detail);
+    }
+    return placement;
+  }
+  return first_problem.ok() ? no_real_device(word, real_devices()) : first_problem;
+}
+
 }  // namespace
 
 std::string Placement::description() const {
@@ -70,20 +95,12 @@ Result<Placement> find_placement(std::string_view word, const driver::SessionSet
   auto found = find_device(list, word);
   if (!found.ok() && !are_named) return no_real_device(word, real_devices());
   if (!found.ok()) return found.status();
-  Placement placement;
   if ((*found)->is_virtual()) {
-    placement = emulated();
+    Placement placement = emulated();
     placement.notes.push_back(fmt::format("{} is virtual (REEF_DEVICES)", (*found)->selector()));
     return placement;
   }
-  const auto real = std::dynamic_pointer_cast<RealDevice>(*found);
-  const driver::DeviceCondition condition = real->condition();
-  REEF_ASSIGN_OR_RETURN(placement.device, open_device(*found, settings));
-  placement.name = placement.device->selector();
-  if (condition.speed != driver::UsbSpeed::kUnknown && !condition.detail.empty()) {
-    placement.notes.push_back(condition.detail);
-  }
-  return placement;
+  return opened(word, word == kAuto ? list : DeviceList{*found}, settings);
 }
 
 }  // namespace reef::runtime
