@@ -85,7 +85,6 @@ TEST(Structure, ProducersAreIndexedInOnePlace) {
   };
   const std::regex member("std::(vector|map)<[^;]*>\\s+(producers?|makers?)_;");
   for (const auto& [path, text] : product_sources()) {
-    if (path == "src/lower/attention_plan.cpp") continue;  // indexes the operators of a part by tensor
     EXPECT_TRUE(!std::regex_search(text, member) || kAllowed.contains(path)) << path << ": use ir::Uses (ir/uses.h)";
   }
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "chip/machine.h"
+#include "ir/uses.h"
 #include "lower/element_maps.h"
 #include "lower/matrix_product.h"
 #include "ops/inferred_shapes.h"
@@ -27,12 +28,7 @@ struct Origin {
 class Finder {
  public:
   Finder(const ir::Model& model, const std::vector<std::int32_t>& ops, const std::set<std::int32_t>& outputs)
-      : model_(model), graph_(model.subgraphs[0]), part_(ops.begin(), ops.end()), outputs_(outputs) {
-    for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
-      const auto index = static_cast<std::int32_t>(i);
-      for (const std::int32_t tensor : graph_.operators[i].outputs) makers_[tensor] = index;
-      for (const std::int32_t tensor : graph_.operators[i].inputs) readers_[tensor].insert(index);
-    }
+      : model_(model), graph_(model.subgraphs[0]), part_(ops.begin(), ops.end()), outputs_(outputs), uses_(model) {
     outputs_.insert(graph_.outputs.begin(), graph_.outputs.end());
   }
 
@@ -71,7 +67,7 @@ class Finder {
     std::set<std::int32_t> done = left_out;
     done.insert({attention.scores_op, attention.means_op});
     for (std::int32_t at = attention.result; at != op(attention.means_op).outputs[0];) {
-      const std::int32_t maker = makers_.at(at);
+      const std::int32_t maker = uses_.producer(at);
       left_out.insert(maker);
       at = op(maker).inputs[source_operand(op(maker))];
     }
@@ -80,18 +76,18 @@ class Finder {
     while (!open.empty()) {
       const std::int32_t tensor = open.back();
       open.pop_back();
-      const auto maker = makers_.find(tensor);
-      if (maker == makers_.end() || done.contains(maker->second) || !moves(maker->second)) continue;
-      const ir::Operator& op = this->op(maker->second);
+      const std::int32_t maker = maker_of(tensor);
+      if (maker < 0 || done.contains(maker) || !moves(maker)) continue;
+      const ir::Operator& op = this->op(maker);
       const bool is_needed = std::any_of(op.outputs.begin(), op.outputs.end(), [&](std::int32_t output) {
-        const auto readers = readers_.find(output);
-        if (outputs_.contains(output)) return true;
-        return readers != readers_.end() && std::any_of(readers->second.begin(), readers->second.end(),
-                                                        [&](std::int32_t reader) { return !done.contains(reader); });
+        if (output < 0) return false;
+        const auto& readers = uses_.consumers(output);
+        return outputs_.contains(output) ||
+               std::any_of(readers.begin(), readers.end(), [&](std::int32_t reader) { return !done.contains(reader); });
       });
       if (is_needed) continue;
-      done.insert(maker->second);
-      left_out.insert(maker->second);
+      done.insert(maker);
+      left_out.insert(maker);
       open.push_back(op.inputs[source_operand(op)]);
     }
   }
@@ -120,11 +116,13 @@ class Finder {
     return graph_.tensors[static_cast<std::size_t>(a)].type == graph_.tensors[static_cast<std::size_t>(b)].type &&
            qa.scale == qb.scale && qa.zero_point == qb.zero_point;
   }
+  // The operator that computes a tensor; -1: none does, or the tensor is left out.
+  std::int32_t maker_of(std::int32_t tensor) const { return tensor < 0 ? -1 : uses_.producer(tensor); }
   // The only operator that reads a tensor, in the part; -1: there is none, or others see it.
   std::int32_t only_reader(std::int32_t tensor) const {
-    const auto readers = readers_.find(tensor);
-    if (readers == readers_.end() || readers->second.size() != 1 || outputs_.contains(tensor)) return -1;
-    return part_.contains(*readers->second.begin()) ? *readers->second.begin() : -1;
+    if (tensor < 0) return -1;
+    const auto& readers = uses_.consumers(tensor);
+    return readers.size() == 1 && !outputs_.contains(tensor) && part_.contains(readers[0]) ? readers[0] : -1;
   }
 
   // ---- From scores to the second product ----
@@ -228,9 +226,9 @@ class Finder {
     Origin origin{tensor, std::vector<std::int64_t>(static_cast<std::size_t>(count))};
     std::iota(origin.elements.begin(), origin.elements.end(), 0);
     for (;;) {
-      const auto maker = makers_.find(origin.tensor);
-      if (maker == makers_.end() || !moves(maker->second)) return origin;
-      const ir::Operator& op = this->op(maker->second);
+      const std::int32_t maker = maker_of(origin.tensor);
+      if (maker < 0 || !moves(maker)) return origin;
+      const ir::Operator& op = this->op(maker);
       const auto map = map_of(op, origin.tensor);
       if (!map) return origin;
       for (std::int64_t& element : origin.elements) element = (*map)(element).element;
@@ -301,8 +299,7 @@ class Finder {
   const ir::Subgraph& graph_;
   const std::set<std::int32_t> part_;
   std::set<std::int32_t> outputs_;
-  std::map<std::int32_t, std::int32_t> makers_;
-  std::map<std::int32_t, std::set<std::int32_t>> readers_;
+  const ir::Uses uses_;
 };
 
 }  // namespace
