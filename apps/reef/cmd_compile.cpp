@@ -215,7 +215,7 @@ Status print_dump_names(const CompileArguments& arguments, const compiler::Compi
   return ok_status();
 }
 
-// What the options ask for.
+// Makes the pipeline's request from the command's options.
 Result<compiler::PipelineRequest> pipeline_request(CompileArguments& arguments) {
   compiler::PipelineRequest request;
   compiler::CompileOptions& how = request.compile = arguments.how;
@@ -365,7 +365,7 @@ int edgetpu_compiler_main(int argc, char** argv) {
   if (outcome.kind == ParseOutcome::Kind::kProblem) {
     print_text("{}", compiler::version_line());
     std::fflush(stdout);
-    print_error("{}\n", usage_error(describe(command), outcome.problem));
+    print_error("{}\n", usage_error(describe(command), outcome));
     return kFailure;
   }
   if (arguments.version && !arguments.help) {

@@ -156,7 +156,9 @@ ParseOutcome CommandLine::parse(const std::vector<std::string>& words) {
     outcome.kind = ParseOutcome::Kind::kVersion;
   } catch (const CLI::ParseError& error) {
     outcome.kind = error.get_exit_code() == 0 ? ParseOutcome::Kind::kHelp : ParseOutcome::Kind::kProblem;
-    outcome.problem = {innermost_path(*app_), error.get_name(), error.what(), app_->remaining(/*recurse=*/true)};
+    outcome.error = error.get_name();
+    outcome.what = error.what();
+    outcome.remaining = app_->remaining(/*recurse=*/true);
   }
   outcome.path = innermost_path(*app_);
   return outcome;

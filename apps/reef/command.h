@@ -19,10 +19,9 @@ class Option;
 
 namespace reef::app {
 
-struct CommandHelp;
-
-// What a value must be. `check` returns what is wrong with a text, or nothing; it may replace the text by the form that
-// the option takes ("CPU" by "cpu"). `description` is shown in help; words in braces ("{a,b}") are offered by shells.
+// A rule for values of an option. `check` returns what is wrong with a text, or nothing; it may replace the text by the
+// form that the option takes ("CPU" by "cpu"). `description` is shown in help; words in braces ("{a,b}") are offered by
+// shells.
 struct Validator {
   std::function<std::string(std::string&)> check;
   std::string description;
@@ -77,26 +76,20 @@ class Command {
   const CLI::App& parser() const { return *app_; }
 
  private:
-  friend class CommandLine;
   Option add_number_option(const std::string& name, const std::function<void(int)>& set,
                            const std::string& description);
 
   CLI::App* app_;
 };
 
-// Why a command line could not be parsed, in CLI11's terms.
-struct UsageProblem {
-  std::string path;                    // of the innermost command that was understood: "reef learn imprint"
-  std::string kind;                    // "RequiredError", "ArgumentMismatch", ...
-  std::string what;                    // CLI11's message
-  std::vector<std::string> remaining;  // words that nothing took
-};
-
 struct ParseOutcome {
   enum class Kind { kParsed, kHelp, kVersion, kProblem };
   Kind kind = Kind::kParsed;
-  std::string path;      // of the innermost command; kHelp: the one whose help is wanted
-  UsageProblem problem;  // kProblem
+  std::string path;  // of the innermost command that was understood: "reef learn imprint"
+  // kProblem: why the words could not be parsed, in CLI11's terms.
+  std::string error;                   // "RequiredError", "ArgumentMismatch", ...
+  std::string what;                    // its message
+  std::vector<std::string> remaining;  // words that nothing took
 };
 
 // A program's whole command line.

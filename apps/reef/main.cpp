@@ -58,8 +58,8 @@ int report_unknown_command(const reef::app::CommandHelp& program, const std::str
 }
 
 // Reports why the words were not taken. The exit code.
-int report_usage_problem(const reef::app::CommandHelp& program, const reef::app::UsageProblem& problem, bool as_json) {
-  const std::string sentence = reef::app::usage_error(program, problem);
+int report_usage_problem(const reef::app::CommandHelp& program, const reef::app::ParseOutcome& outcome, bool as_json) {
+  const std::string sentence = reef::app::usage_error(program, outcome);
   if (as_json) reef::app::print_json_usage_error(sentence, kExitUsage);
   reef::app::print_error("{}\n", sentence);
   return kExitUsage;
@@ -116,7 +116,7 @@ int run(int argc, char** argv) {
       reef::app::print_text("reef {}\n", REEF_VERSION);
       return 0;
     case Kind::kProblem:
-      return report_usage_problem(help(), outcome.problem, wants_json(words));
+      return report_usage_problem(help(), outcome, wants_json(words));
   }
   if (const std::string problem = reef::kernels::unmet_request(); !problem.empty()) {
     reef::app::print_error("reef: note: {}\n", problem);

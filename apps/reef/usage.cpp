@@ -247,14 +247,14 @@ std::string help_of(const CommandHelp& program, const std::string& path) {
   return help_text(command_at(program, path), terminal_columns());
 }
 
-std::string usage_error(const CommandHelp& program, const UsageProblem& problem) {
-  const std::string& path = problem.path;
+std::string usage_error(const CommandHelp& program, const ParseOutcome& outcome) {
+  const std::string& path = outcome.path;
   const CommandHelp& command = command_at(program, path);
   std::vector<std::string> unknown, surplus;
-  for (const std::string& word : problem.remaining) {
+  for (const std::string& word : outcome.remaining) {
     (word.size() > 1 && word[0] == '-' ? unknown : surplus).push_back(word);
   }
-  const std::string &kind = problem.kind, &what = problem.what;
+  const std::string &kind = outcome.error, &what = outcome.what;
   std::string sentence;
   if (!unknown.empty()) {
     sentence = unknown_options(program, command, unknown);

@@ -43,6 +43,6 @@ Validator size_in_bytes();
 std::string help_of(const CommandHelp& program, const std::string& path);
 
 // One sentence about a command line of `program` that could not be parsed.
-std::string usage_error(const CommandHelp& program, const UsageProblem& problem);
+std::string usage_error(const CommandHelp& program, const ParseOutcome& outcome);
 
 }  // namespace reef::app
