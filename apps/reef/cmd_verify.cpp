@@ -86,10 +86,7 @@ Result<Tensors> made_inputs(const VerifyArguments& arguments, const ir::Model& m
     if (static_cast<std::size_t>(i) < arguments.inputs.size()) {
       REEF_RETURN_IF_ERROR(fill_from_file(arguments.inputs[static_cast<std::size_t>(i)], tensor, target));
     } else {
-      ir::fill_pseudo_random(tensor.type, seed + static_cast<std::uint32_t>(i), target);
-      if (const std::int64_t rows = compiler::rows_selected_by(model, i); rows > 0) {
-        compiler::wrap_indices(tensor.type, rows, target);
-      }
+      compiler::fill_made_up_input(model, i, tensor.type, seed + static_cast<std::uint32_t>(i), target);
     }
   }
   return inputs;
@@ -162,8 +159,8 @@ Result<std::vector<Tensors>> run_all(cpu::Interpreter& interpreter, const std::v
   return results;
 }
 
-// What Edge TPU ops gave in the last run, beside what they should have: operators behind them may hide a difference, as
-// decoders do that find nobody in a random picture. Those that differ.
+// Compares what Edge TPU ops gave in the last run with what they should have given, and returns those that differ.
+// Operators that follow may hide a difference, as decoders do that find nobody in a random picture.
 Result<std::vector<compiler::TensorComparison>> compare_parts(const compiler::SourceView& view,
                                                               const compiler::PartwiseEvaluation& expected,
                                                               const ir::Model& compiled, const cpu::Interpreter& found,

@@ -14,16 +14,11 @@
 namespace reef::compiler {
 namespace {
 
-// Pseudo-random; those that select rows of a table lie inside of it.
 TensorList made_inputs(const ir::Model& model, cpu::Interpreter& interpreter, std::uint32_t seed) {
   TensorList inputs;
   for (int i = 0; i < interpreter.input_count(); ++i) {
     std::vector<std::uint8_t>& bytes = inputs.emplace_back(interpreter.input_bytes(i).size());
-    const auto target = std::as_writable_bytes(std::span(bytes));
-    ir::fill_pseudo_random(interpreter.input(i).type, seed++, target);
-    if (const std::int64_t rows = rows_selected_by(model, i); rows > 0) {
-      wrap_indices(interpreter.input(i).type, rows, target);
-    }
+    fill_made_up_input(model, i, interpreter.input(i).type, seed++, std::as_writable_bytes(std::span(bytes)));
   }
   return inputs;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "ir/pseudo_random.h"
 #include "ops/registry.h"
 
 namespace reef::compiler {
@@ -57,6 +58,12 @@ std::int64_t rows_selected_by(const ir::Model& model, int input) {
 void wrap_indices(ir::DataType type, std::int64_t rows, std::span<std::byte> values) {
   if (type == ir::DataType::kInt32) wrap<std::int32_t>(rows, values);
   if (type == ir::DataType::kInt64) wrap<std::int64_t>(rows, values);
+}
+
+void fill_made_up_input(const ir::Model& model, int input, ir::DataType type, std::uint32_t seed,
+                        std::span<std::byte> values) {
+  ir::fill_pseudo_random(type, seed, values);
+  if (const std::int64_t rows = rows_selected_by(model, input); rows > 0) wrap_indices(type, rows, values);
 }
 
 }  // namespace reef::compiler

@@ -17,4 +17,8 @@ std::int64_t rows_selected_by(const ir::Model& model, int input);
 // Makes row numbers of any integers of this type.
 void wrap_indices(ir::DataType type, std::int64_t rows, std::span<std::byte> values);
 
+// Fills an input of the main graph with pseudo-random values. Inputs that select rows of a table select existing ones.
+void fill_made_up_input(const ir::Model& model, int input, ir::DataType type, std::uint32_t seed,
+                        std::span<std::byte> values);
+
 }  // namespace reef::compiler
