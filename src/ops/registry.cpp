@@ -43,6 +43,13 @@ bool is_elementwise(const ir::Operator& op) {
   return form == Form::kUnary || form == Form::kBinary || form == Form::kElementwise;
 }
 
+bool is_elementwise_over(const ir::Operator& op, std::size_t inputs) {
+  const OpDef* const def = find_op(op);
+  InputSet all = 0;
+  for (std::size_t i = 0; i < inputs; ++i) all |= input_set({static_cast<int>(i)});
+  return def != nullptr && op.inputs.size() == inputs && (def->elementwise & all) == all;
+}
+
 Status check_arity(const OpDef& def, const ir::Operator& op) {
   const auto inputs = static_cast<int>(op.inputs.size());
   const auto outputs = static_cast<int>(op.outputs.size());

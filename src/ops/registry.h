@@ -12,10 +12,12 @@ std::span<const OpDef* const> all_ops();
 
 // The definition of `op`, or null: not known to this version.
 const OpDef* find_op(const ir::Operator& op);
-// What kind of function it is; kOther where it is not known.
+// The kind of function that it is; kOther for ops that are not known.
 Form form_of(const ir::Operator& op);
 // Output 0 depends, element by element, on the inputs: kUnary, kBinary or kElementwise.
 bool is_elementwise(const ir::Operator& op);
+// It has that many inputs, and output 0 may lie where any of them does (OpDef::elementwise).
+bool is_elementwise_over(const ir::Operator& op, std::size_t inputs);
 
 // Fails unless the numbers of inputs and outputs are within the definition's bounds and required inputs are present.
 Status check_arity(const OpDef& def, const ir::Operator& op);

@@ -13,6 +13,14 @@ using namespace testing;
 
 constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3};
 
+// After the standard rewrites the model gives the same bytes, and all its operators fit.
+void expect_same_and_fitting(const ir::Model& model) {
+  const Rewritten result = rewritten(model, standard_options());
+  EXPECT_EQ(difference(model, result.model, 1), 0);
+  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
+  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+}
+
 // Queries, keys and values of 4 heads as PyTorch's exporters split them: no operator of many dimensions is left.
 TEST(AttentionRewrites, HeadsOnFewerDimensions) {
   ModelBuilder builder;
@@ -24,10 +32,7 @@ TEST(AttentionRewrites, HeadsOnFewerDimensions) {
       "SLICE", "SliceOptions", {}, {parts[0], ops.int_vector(begins), ops.int_vector(sizes)}, {1, 1, 1, 4, 8}, kPlain);
   const std::int32_t sum = builder.add("ADD", "AddOptions", {}, {parts[1], last}, {1, 6, 1, 4, 8}, kPlain);
   const ir::Model model = builder.finish({ops.reshape(sum, {1, 6, 32}), ops.reshape(parts[2], {1, 6, 32})});
-  const Rewritten result = rewritten(model, standard_options());
-  EXPECT_EQ(difference(model, result.model, 1), 0);
-  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
-  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+  expect_same_and_fitting(model);
   EXPECT_FALSE(fits_the_chip(model, 1));
 }
 
@@ -98,10 +103,7 @@ TEST(AttentionRewrites, PaddingOnFewerDimensions) {
   const std::int32_t long_rows = builder.add(
       "PAD", "PadOptions", {}, {ops.reshape(wide, {4, 3, 50}), ops.int_matrix(ends, 2)}, {4, 3, 56}, kPlain);
   const ir::Model model = builder.finish({ops.reshape(long_rows, {1, 12, 56})});
-  const Rewritten result = rewritten(model, standard_options());
-  EXPECT_EQ(difference(model, result.model, 1), 0);
-  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
-  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+  expect_same_and_fitting(model);
   EXPECT_FALSE(fits_the_chip(model, 1));
 }
 
@@ -117,10 +119,7 @@ TEST(AttentionRewrites, ReductionsOfDimensionsApart) {
       builder.add("MEAN", "ReducerOptions", attributes, {ops.reshape(x, {1, 6, 5, 4, 2}), ops.int_vector(axes)},
                   {1, 1, 1, 4, 1}, kPlain);
   const ir::Model model = builder.finish({ops.reshape(mean, {1, 4})});
-  const Rewritten result = rewritten(model, standard_options());
-  EXPECT_EQ(difference(model, result.model, 1), 0);
-  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
-  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+  expect_same_and_fitting(model);
 }
 
 // Dimensions of 1 in front count for code, though not for Google's rules.
@@ -179,10 +178,7 @@ TEST(AttentionRewrites, ChannelsInTurn) {
   const std::int32_t both =
       builder.add("CONCATENATION", "ConcatenationOptions", axis, {odd, even}, {1, 3, 5, 4, 2}, kPlain);
   const ir::Model model = builder.finish({ops.reshape(both, {1, 3, 5, 8})});
-  const Rewritten result = rewritten(model, standard_options());
-  EXPECT_EQ(difference(model, result.model, 1), 0);
-  const auto count = static_cast<std::int32_t>(result.model.subgraphs[0].operators.size());
-  for (std::int32_t op = 0; op < count; ++op) EXPECT_TRUE(fits_the_chip(result.model, op)) << op;
+  expect_same_and_fitting(model);
 }
 
 }  // namespace

@@ -17,13 +17,6 @@
 namespace reef::rewrite {
 namespace {
 
-// Operators whose results follow their operands element by element: one operand, or two that repeat each other.
-bool is_elementwise(const ir::Operator& op, std::size_t operands) {
-  const ops::OpDef* const def = ops::find_op(op);
-  const ops::InputSet all = operands == 1 ? ops::input_set({0}) : ops::input_set({0, 1});
-  return def != nullptr && op.inputs.size() == operands && (def->elementwise & all) == all;
-}
-
 // Operators on rows of the last dimension, each row by itself.
 bool is_by_rows(const ir::Operator& op) { return op.type == "SOFTMAX" || op.type == "L2_NORMALIZATION"; }
 
@@ -196,7 +189,8 @@ bool split(GraphEdit& edit, std::int32_t index) {
   return edit.commit(index, list.take(), "the same on fewer dimensions", 0, "RESHAPE");
 }
 
-// What is before the axis, the axis and what is behind it. PACK has a dimension of its own for the axis.
+// Three groups: dimensions before the axis, the axis, and those behind it. PACK has a dimension of its own for the
+// axis.
 bool concatenation(GraphEdit& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const std::int32_t y = op.outputs[0];
@@ -324,8 +318,8 @@ bool at(GraphEdit& edit, std::int32_t index) {
   if (ops::form_of(op) == ops::Form::kReduction) return reduction(edit, index);
   if (type == "CONCATENATION" || type == "PACK") return concatenation(edit, index);
   if (type == "TILE" || type == "BROADCAST_TO") return tile_on_fewer(edit, index);
-  if (is_elementwise(op, 1) || is_by_rows(op)) return unary(edit, index);
-  if (is_elementwise(op, 2)) return binary(edit, index);
+  if (ops::is_elementwise_over(op, 1) || is_by_rows(op)) return unary(edit, index);
+  if (ops::is_elementwise_over(op, 2)) return binary(edit, index);
   return false;
 }
 

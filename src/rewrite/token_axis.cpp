@@ -13,12 +13,6 @@ namespace {
 
 constexpr int kNoAxis = -1;
 
-bool is_elementwise(const ir::Operator& op, std::size_t operands) {
-  const ops::OpDef* const def = ops::find_op(op);
-  const ops::InputSet all = operands == 1 ? ops::input_set({0}) : ops::input_set({0, 1});
-  return def != nullptr && op.inputs.size() == operands && (def->elementwise & all) == all;
-}
-
 template <std::size_t kCount>
 bool is_one_of(std::string_view type, const std::array<std::string_view, kCount>& types) {
   return std::find(types.begin(), types.end(), type) != types.end();
@@ -74,8 +68,8 @@ class Walk {
     if (op.type == "RESHAPE") return reshape(op);
     if (ops::form_of(op) == ops::Form::kReduction) return reduction(op);
     if (is_one_of(op.type, kByRows)) return not_last(op);
-    if (is_elementwise(op, 1)) return axis_of(op.inputs[0]);
-    if (is_elementwise(op, 2)) return binary(op);
+    if (ops::is_elementwise_over(op, 1)) return axis_of(op.inputs[0]);
+    if (ops::is_elementwise_over(op, 2)) return binary(op);
     return std::nullopt;
   }
 
