@@ -12,21 +12,28 @@ using Ints [[gnu::vector_size(REEF_LANES * 4)]] = std::int32_t;
   std::memcpy(&power, &bits, sizeof power);
 }
 
-// x = n * ln 2 + r, then 2^n times a polynomial of r. 2^n is applied in two steps: it may be beyond what a float holds
-// though the result is not.
-[[gnu::always_inline]] inline void exponential(const Floats& x, Floats& result) {
-  constexpr float kHighest = 88.8f, kLowest = -104.0f;  // beyond: infinity, 0
-  constexpr float kRounder = 12582912.0f;               // 1.5 * 2^23: what is added to it is rounded to an integer
-  const Floats raised = x < kLowest ? kLowest - Floats{} : x;
-  const Floats limited = raised > kHighest ? kHighest - Floats{} : raised;
-  const Floats n = (limited * 1.44269504088896341f + kRounder) - kRounder;
-  const Floats r = (limited - n * 0.693359375f) - n * -2.12194440e-4f;
+// Takes x apart into n * ln 2 + r with an integer n, and computes exp(r) - 1 by a polynomial.
+[[gnu::always_inline]] inline void reduce_exponent(const Floats& x, Floats& n, Floats& less_one) {
+  constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
+  n = (x * 1.44269504088896341f + kRounder) - kRounder;
+  const Floats r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
   Floats y = r * 1.9875691500e-4f + 1.3981999507e-3f;
   y = y * r + 8.3334519073e-3f;
   y = y * r + 4.1665795894e-2f;
   y = y * r + 1.6666665459e-1f;
   y = y * r + 5.0000001201e-1f;
-  y = (y * (r * r) + r) + 1.0f;
+  less_one = y * (r * r) + r;
+}
+
+// x = n * ln 2 + r, then 2^n times a polynomial of r. 2^n is applied in two steps: it may be beyond what a float holds
+// though the result is not.
+[[gnu::always_inline]] inline void exponential(const Floats& x, Floats& result) {
+  constexpr float kHighest = 88.8f, kLowest = -104.0f;  // beyond: infinity, 0
+  const Floats raised = x < kLowest ? kLowest - Floats{} : x;
+  const Floats limited = raised > kHighest ? kHighest - Floats{} : raised;
+  Floats n, y;
+  reduce_exponent(limited, n, y);
+  y = y + 1.0f;
 #if REEF_LANES == 16
   // One instruction, which rounds once, as the two steps below do.
   result = _mm512_maskz_scalef_ps(0xFFFF, y, n);
@@ -49,17 +56,10 @@ struct Exponential {
 struct Elu {
   [[gnu::always_inline]] static void apply(const Floats& x, Floats& result) {
     constexpr float kLowest = -30.0f;  // from far above on it is -1
-    constexpr float kRounder = 12582912.0f;
     const Floats negative = x < 0.0f ? x : Floats{};
     const Floats limited = negative < kLowest ? kLowest - Floats{} : negative;
-    const Floats n = (limited * 1.44269504088896341f + kRounder) - kRounder;
-    const Floats r = (limited - n * 0.693359375f) - n * -2.12194440e-4f;
-    Floats y = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    y = y * r + 8.3334519073e-3f;
-    y = y * r + 4.1665795894e-2f;
-    y = y * r + 1.6666665459e-1f;
-    y = y * r + 5.0000001201e-1f;
-    y = y * (r * r) + r;
+    Floats n, y;
+    reduce_exponent(limited, n, y);
     Floats power;
     set_power(__builtin_convertvector(n, Ints), power);
     const Floats below = y * power + (power - 1.0f);
