@@ -156,7 +156,7 @@ class CortexM : public Micro {
     tflm_ = environment("REEF_TFLM_FLAGS");
     coral_ = environment("REEF_CORAL_FLAGS");
     if (tflm_.empty() && coral_.empty()) {
-      GTEST_SKIP() << "neither REEF_TFLM_FLAGS nor REEF_CORAL_FLAGS names the headers";
+      GTEST_SKIP() << "neither REEF_TFLM_FLAGS nor REEF_CORAL_FLAGS names the headers (docs/micro.md)";
     }
   }
   void expect_compiles(const std::string& folder, const std::string& flags) const {

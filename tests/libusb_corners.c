@@ -15,13 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                    \
-  do {                                                                      \
-    if (!(condition)) {                                                     \
-      fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition); \
-      exit(1);                                                              \
-    }                                                                       \
-  } while (0)
+#include "check.h"
 
 enum { kVendor = 0x18d1, kProduct = 0x9302, kLimit = 1000, kTileConfig = 0x8788 };
 

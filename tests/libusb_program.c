@@ -13,13 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                    \
-  do {                                                                      \
-    if (!(condition)) {                                                     \
-      fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition); \
-      exit(1);                                                              \
-    }                                                                       \
-  } while (0)
+#include "check.h"
 
 enum { kDfuVendor = 0x1a6e, kDfuProduct = 0x089a, kVendor = 0x18d1, kProduct = 0x9302, kLimit = 1000 };
 
