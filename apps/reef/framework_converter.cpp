@@ -92,7 +92,7 @@ def keras_function():
         missing(43, ' '.join(unknown))
     function = tf.function(lambda *values: model(values[0] if len(values) == 1 else list(values), training=False))
     return function.get_concrete_function(*fixed), model
-# Of recurrent layers TensorFlow makes operators of TFLite only where the batch is known: it is 1 here.
+# The batch is 1: TensorFlow converts recurrent layers to TFLite operators only where it is known.
 if source.endswith('.pb') and not os.path.isdir(source):
     converter = tf.lite.TFLiteConverter.from_concrete_functions([frozen_function()])
 else:
@@ -266,8 +266,7 @@ Status refusal(const std::string& path, const Tool& tool, const std::string& pyt
   if (code == kNoOperators) {
     return unsupported(
         "{} has no TFLite operators for {} in '{}'; build the model without these layers, or up to the last layer "
-        "before "
-        "them, and save that",
+        "before them, and save that",
         tool.name, missing, path);
   }
   if (code == kOpenBatch) {

@@ -24,10 +24,10 @@ struct TargetFlag {
   }
 };
 
-// What the model is for, as micro::assess() takes it; fails for sizes of a board whose sizes are known.
+// Describes the board for micro::assess(). It fails where sizes are given for a board whose sizes are known.
 Result<micro::AssessOptions> board_of(const TargetFlag& target);
 
-// --ram and --flash.
+// Adds --ram and --flash.
 void add_board_options(Command& command, TargetFlag& flag);
 
 // The Dev Board Micro reaches its Edge TPU over USB 2, unless the user names another link.

@@ -64,7 +64,7 @@ Result<compiler::CompileOptions> compile_options(const char* const* models, std:
   return how;
 }
 
-// How models that are not quantized are loaded and quantized.
+// Makes the request for models that are to be quantized first.
 Result<compiler::QuantizeRequest> quantizing(const reef_compile_options& options) {
   const reef_convert_options loading = known_options(options.convert, reef_convert_options_init);
   const reef_quantize_options given = known_options(options.quantize, reef_quantize_options_init);

@@ -278,7 +278,7 @@ REEF_FOR_STATUS(__lxstat64, (int version, const char* path, struct stat64* about
 REEF_FOR_STATUS(statx, (int folder, const char* path, int flags, unsigned mask, struct statx* about) noexcept,
                 (folder, path, flags, mask, about))
 
-// Of an open file: the shared memory that stands for the card has to look like a device, too.
+// Calls about an open file: the shared memory that stands for the card must look like a device to them, too.
 #define REEF_FOR_OPEN_FILE(name, parameters, arguments)         \
   REEF_CALL int name parameters {                               \
     const int error = real<int(*) parameters>(#name) arguments; \

@@ -120,7 +120,7 @@ void update_devices(libusb_context* context);
 void call_hotplug(libusb_context* context);
 void unref(libusb_device* device);
 
-// What a device shows of an endpoint: the bytes of its descriptor, or null if it has no such endpoint.
+// The descriptor of an endpoint of the device; null if the device has no such endpoint.
 const std::uint8_t* endpoint_of(const libusb_device* device, unsigned char endpoint);
 
 // A request that is answered; one of libusb's errors.

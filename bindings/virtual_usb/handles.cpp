@@ -172,7 +172,8 @@ REEF_LIBUSB void libusb_close(libusb_device_handle* handle) {
     wake(context);
     context->events_mutex.lock();
   }
-  // What it had claimed is free when this returns. A child of the process that opened it only closes its copy.
+  // Closing frees the claimed interfaces before it returns. A child of the process that opened the device only closes
+  // its copy.
   if (::getpid() == handle->process) (void)request(handle, serve::Kind::kClose, nullptr, 0);
   std::vector<LibusbTransfer*> left;
   {
@@ -239,7 +240,7 @@ REEF_LIBUSB int libusb_release_interface(libusb_device_handle* handle, int inter
   if (error == number::kSuccess) handle->is_claimed = false;
   return error;
 }
-// What was claimed stays so, unless the device comes back as another one.
+// Interfaces stay claimed, unless the device comes back as another one.
 REEF_LIBUSB int libusb_reset_device(libusb_device_handle* handle) {
   const std::lock_guard lock(handle->claim_mutex);
   const int error = request(handle, serve::Kind::kReset, nullptr, 0);

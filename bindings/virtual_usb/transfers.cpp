@@ -17,7 +17,7 @@ constexpr std::size_t kPacketBytes = 12;         // of one packet's description,
 constexpr std::size_t kMostControlBytes = 4096;  // as Linux takes
 constexpr std::uint8_t kFreeBuffer = 2;          // a flag
 
-// What the system refuses before it asks the device: one of libusb's errors.
+// Returns one of libusb's errors for transfers that the operating system refuses before the device sees them; else 0.
 int check(const LibusbTransfer& transfer) {
   const auto length = static_cast<std::size_t>(std::max(transfer.length, 0));
   if (transfer.length < 0) return number::kInvalidParameter;

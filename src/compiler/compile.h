@@ -140,7 +140,7 @@ struct CompileResult {
 
 CompileResult compile(const CompileOptions& options);
 
-// What compile() writes. The spans point into `result`.
+// The files that compile() writes. The spans point into `result`.
 std::vector<FileContent> contents_of(const CompileResult& result);
 
 // One of `options.models`, read and admitted (front_end.h).

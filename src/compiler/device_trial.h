@@ -32,7 +32,7 @@ struct DeviceTest {
 
   bool is_program() const { return output_bytes > 0; }
 };
-// Of device_trials.def and device_programs.def.
+// All tests of device_trials.def and device_programs.def.
 std::span<const DeviceTest> device_tests();
 
 using DeviceTensors = std::vector<std::vector<std::uint8_t>>;

@@ -32,8 +32,8 @@ bool is_tflite(const Bytes& file) {
   return file.size() >= 8 && std::equal(kIdentifier.begin(), kIdentifier.end(), file.data() + 4);
 }
 
-// What the file declares against what its operators give. The operators of Coral's SDK look at declared shapes in ways
-// of their own (micro/sdk_ops.h).
+// Sentences about tensors whose declared shape is not the one that their operators give. The operators of Coral's SDK
+// look at declared shapes in ways of their own (micro/sdk_ops.h).
 std::vector<std::string> wrong_shapes(const ir::Model& model, micro::Target target) {
   ir::Model settled = model;
   std::vector<std::string> sentences;

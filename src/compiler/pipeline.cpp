@@ -17,10 +17,10 @@ namespace {
 
 bool is_tflite(const std::string& path) { return std::filesystem::path(path).extension() == ".tflite"; }
 
-// How a model must be treated, told from what is in it.
-enum class Form { kQuantized, kCarriesScales, kFloat };
+// The numbers that a model computes with, which say how it must be treated.
+enum class Numbers { kQuantized, kCarriesScales, kFloat };
 
-Form form_of(const ir::Model& model) {
+Numbers numbers_of(const ir::Model& model) {
   const ir::Subgraph& graph = model.subgraphs[0];
   bool has_scales = false, computes_floats = false;
   for (const ir::Operator& op : graph.operators) {
@@ -30,8 +30,8 @@ Form form_of(const ir::Model& model) {
                         return graph.tensors[static_cast<std::size_t>(t)].type == ir::DataType::kFloat32;
                       }));
   }
-  if (!computes_floats) return Form::kQuantized;
-  return has_scales ? Form::kCarriesScales : Form::kFloat;
+  if (!computes_floats) return Numbers::kQuantized;
+  return has_scales ? Numbers::kCarriesScales : Numbers::kFloat;
 }
 
 class Pipeline {
@@ -70,14 +70,14 @@ class Pipeline {
 
   CompileOptions& compile() { return result_.compile; }
   bool has_data() const { return !request_.quantize.data.path.empty(); }
-  // What the compiler thinks of a .tflite file it says itself, unless there are samples to quantize it with.
+  // The compiler judges a .tflite file itself, unless there are samples to quantize it with.
   bool is_taken_as_it_is(const std::string& model) const { return is_tflite(model) && !has_data(); }
   bool quantizes_any() const {
     const auto& models = request_.compile.models;
     return !std::all_of(models.begin(), models.end(), [&](const std::string& m) { return is_taken_as_it_is(m); });
   }
 
-  // What can be told before the models are read.
+  // Checks what is known before the models are read.
   Status check_names() {
     CompileOptions names_only = compile();
     names_only.write = false;
@@ -90,9 +90,9 @@ class Pipeline {
     for (std::string& model : compile().models) {
       if (is_taken_as_it_is(model)) continue;
       REEF_ASSIGN_OR_RETURN(FrontEndResult loaded, load_any_model(model, request_.quantize.front_end));
-      const Form form = form_of(loaded.model);
-      if (form == Form::kQuantized && is_tflite(model)) continue;
-      REEF_REQUIRE(form != Form::kFloat || has_data(),
+      const Numbers numbers = numbers_of(loaded.model);
+      if (numbers == Numbers::kQuantized && is_tflite(model)) continue;
+      REEF_REQUIRE(numbers != Numbers::kFloat || has_data(),
                    "{} is a float model, and the Edge TPU computes with 8-bit integers: give typical samples with "
                    "--data FOLDER, .npz or .npy (see reef quantize --help)",
                    model);

@@ -34,8 +34,8 @@ struct FileBeside {
 struct PipelineRequest {
   // `compile.models` may be of any format that the front end reads. Quantized .tflite files are compiled as they are.
   CompileOptions compile;
-  // How the others are loaded and quantized: with samples by calibration, else with the scales that the model carries.
-  // `model`, `output` and `report` are not looked at.
+  // Says how the others are loaded and quantized: with samples by calibration, else with the scales that the model
+  // carries. `model`, `output` and `report` are not looked at.
   QuantizeRequest quantize;
   // Told of each model that was quantized, before it is compiled.
   std::function<void(const QuantizeRequest& request, const QuantizedModel& model)> quantized;

@@ -38,7 +38,7 @@ class PipelineTest : public ::testing::Test {
     request.quantize.how.automatic_ranges = false;
     return request;
   }
-  // What was written, without the log, which names the folder.
+  // A file that was written. The log is not compared: it names the folder.
   std::string content(const std::string& folder, const std::string& name) const {
     const auto bytes = read_file((folder_ / folder / name).string(), 1 << 30);
     EXPECT_TRUE(bytes.ok()) << bytes.status().message();

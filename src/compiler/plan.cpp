@@ -73,7 +73,7 @@ bool is_clearly_faster(const partition::Partition& one, const partition::Partiti
   return without_streaming(one) < kClearlyFaster * without_streaming(other);
 }
 
-// What is best on another host.
+// The best partition of the same plan on another host.
 Result<partition::Partition> partition_on(const chip::LinkProfile& link, const Plan& plan, const PlanOptions& options) {
   partition::CostOptions costs = options.costs;
   costs.link = &link;

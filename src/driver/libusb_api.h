@@ -41,7 +41,7 @@ struct LibusbApi {
 
 // The system's library. An error says how to install it. The table stays valid for the life of the process.
 Result<const LibusbApi*> load_libusb();
-// Of the library that was loaded, "1.0.26.11724"; empty: none was.
+// Version of the library that was loaded ("1.0.26.11724"); empty if none was.
 std::string libusb_version();
 
 }  // namespace reef::driver

@@ -54,7 +54,7 @@ TEST(PcieSession, Runs) {
   EXPECT_EQ(card.diagnosis(), "");
 }
 
-// What a report has of a card: every call, and none of the host's addresses.
+// A card's report has every call and none of the host's addresses.
 TEST(PcieSession, EveryCallToACardCanBeRecorded) {
   VirtualCard card;
   std::mutex mutex;

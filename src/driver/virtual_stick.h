@@ -95,7 +95,7 @@ class VirtualStick {
   Outcome read_register(std::uint32_t offset, std::span<std::uint8_t> data) const;
   Outcome write_register(std::uint32_t offset, std::span<const std::uint8_t> data);
   std::size_t write_bulk(std::span<const std::uint8_t> data);
-  // What there is to read, or nothing. More bytes than there is room for: the packet does not fit, and is lost.
+  // Reads the next packet, if there is one, and returns its size. A packet larger than `to` is lost.
   std::optional<std::size_t> read_bulk(std::uint8_t endpoint, std::span<std::uint8_t> to);
   void interrupt(std::uint32_t cause);
   bool is_present(Milliseconds now) const { return is_plugged_in_ && now >= returns_at_; }

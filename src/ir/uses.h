@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who computes and who reads each tensor of a subgraph: the one index of a graph that does not change while it is used.
-// (Editors that keep theirs up to date with every change, simplify::Graph and the importer's GraphBuilder, have their
-// own.)
+// An index of the operators that compute and read each tensor of a subgraph. The graph must not change while it is
+// used: editors that keep an index up to date with every change (simplify::Graph, the importer's GraphBuilder) have
+// their own.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Uses {
   bool is_output(std::int32_t tensor) const { return is_output_[index(tensor)]; }
   // One operator reads it, and the graph does not return it.
   bool has_one_use(std::int32_t tensor) const { return consumers(tensor).size() == 1 && !is_output(tensor); }
-  // That operator; -1: there is none, or others see the tensor as well.
+  // The only operator that reads it; -1: there is none, or others see the tensor as well.
   std::int32_t only_consumer(std::int32_t tensor) const { return has_one_use(tensor) ? consumers(tensor)[0] : -1; }
 
   // The graph got one tensor more, which nothing reads or computes yet.

@@ -63,7 +63,7 @@ class RearrangementPlan {
     return reads_outside_ ? internal_error("elements outside of an operand would be moved") : ok_status();
   }
 
-  // What comes from other tiles, then everything else.
+  // Plans what comes from other tiles, then everything else.
   PlannedMovement plan();
 
  private:

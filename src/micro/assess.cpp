@@ -133,7 +133,7 @@ class Assessor {
     }
   }
 
-  // What TFLite Micro reads beside the graph.
+  // Checks the metadata that TFLite Micro reads beside the graph.
   void check_metadata() {
     const Result<OfflinePlan> plan = read_offline_plan(model_);
     if (!plan.ok()) {

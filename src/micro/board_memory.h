@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model takes of a board's memory, against what there is.
+// Compares what a model takes of a board's memory with what the board has.
 #pragma once
 
 #include <string>

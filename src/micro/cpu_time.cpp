@@ -24,7 +24,7 @@ constexpr Rate kRates[] = {
 // Assumed: a Cortex-M7 executes up to two instructions a cycle and waits for SDRAM.
 constexpr double kCyclesPerInstruction = 1;
 constexpr double kInstructionsPerCall = 2000;
-// Of operators that were not counted, as plain C code takes.
+// Assumed for operators whose instructions were not counted: about what plain C code takes.
 constexpr double kInstructionsPerElement = 40;
 
 double instructions_of(std::string_view op, bool is_integer, bool has_products, std::size_t release) {

@@ -79,7 +79,7 @@ std::string pixel_tables(const ir::Tensor& input, int channels, const ProjectOpt
   return text + "};\n";
 }
 
-// What the program's text says of its picture.
+// Values for the places of the program's text that describe its picture.
 std::vector<std::pair<std::string, std::string>> picture_values(const std::optional<ProgramPicture>& picture,
                                                                 const ProjectOptions& options) {
   if (!picture) return {};
@@ -177,7 +177,7 @@ std::string interpreter_code(const ir::Model& model, bool is_coral) {
       reporter, data, reporter, variables);
 }
 
-// Of Coral's SDK, in the order of their names.
+// The headers of Coral's SDK that the program includes, sorted by name.
 std::string sdk_headers(const ir::Model& model, bool has_camera) {
   std::set<std::string> headers = {"libs/base/filesystem.h", "libs/tensorflow/utils.h", "libs/tpu/edgetpu_manager.h",
                                    "libs/tpu/edgetpu_op.h"};

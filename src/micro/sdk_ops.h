@@ -22,7 +22,7 @@ struct SdkOp {
 // Null: not an operator of the SDK's own.
 const SdkOp* find_sdk_op(const ir::Operator& op);
 
-// What the SDK's kernel does not take of an operator that is not the Edge TPU's (edge_tpu_rules.h).
+// Findings about an operator that the SDK's kernel does not take. The Edge TPU's own is in edge_tpu_rules.h.
 std::vector<Finding> check_sdk_op(const OpView& view);
 
 }  // namespace reef::micro

@@ -63,8 +63,8 @@ class Dependencies {
   const ir::Subgraph* graph_;
   std::vector<std::vector<std::int32_t>> predecessors_, successors_;
   ir::Uses uses_;
-  // What the graph returns. Signatures may name other tensors (a converter that appended QUANTIZE to the outputs left
-  // them as they were), which no interpreter reads behind an Edge TPU's part.
+  // True for tensors that the graph returns. Signatures may name others (a converter that appended QUANTIZE to the
+  // outputs left them as they were), which no interpreter reads behind an Edge TPU's part.
   std::vector<bool> is_output_;
   std::vector<bool> is_constant_;
   std::vector<Tie> ties_;

@@ -28,8 +28,8 @@ struct AttributeDoc {
   std::string_view meaning;
 };
 
-// What kind of function an op is: what passes, the quantizer and the compiler may know of an op without knowing which
-// it is. Whoever needs such a property asks for it here, so that it holds for ops that are added later, too.
+// The kind of function that an op is: what passes, the quantizer and the compiler may use without knowing which op it
+// is. Code that needs such a property asks for it here, so that it holds for ops that are added later, too.
 enum class Form : std::uint8_t {
   kOther,
   kUnary,        // output 0 is a function of input 0, element by element

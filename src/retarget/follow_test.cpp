@@ -125,7 +125,7 @@ TEST(Follow, ResamplingReadsAllItsPixels) {
   EXPECT_EQ(trace->tensor_ops[0].results, 16u);
 }
 
-// What a loop hands on from pass to pass is not recorded: the first pass alone says what an instruction is for.
+// The first pass of a loop alone says what an instruction is for; what passes hand on is not recorded.
 TEST(Follow, RecordsTheFirstPassOfALoop) {
   ProgramBuilder b;
   add_identity(b);

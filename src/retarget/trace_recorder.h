@@ -26,7 +26,7 @@ class TraceRecorder : public device::TagFollower {
  public:
   TraceRecorder();
 
-  // Of a run that has ended without an error.
+  // Takes the trace of a run that has ended without an error.
   Trace take_trace(const darwinn::Executable& execution);
 
   void begins(const device::Program& program, const device::Chip& chip) override;

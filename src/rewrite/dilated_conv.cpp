@@ -71,7 +71,7 @@ bool sizes_agree(std::int32_t in, std::int32_t out, std::int32_t filter, std::in
   return in + side.before + side.after - reach == out;
 }
 
-// What a reshape makes `tensor` of; -1: no reshape makes it.
+// The tensor that a reshape makes `tensor` of; -1: no reshape makes it.
 std::int32_t before_reshape(const GraphEdit& edit, std::int32_t tensor) {
   const std::int32_t maker = edit.producer(tensor);
   if (maker < 0 || !edit.is_sound(maker)) return -1;

@@ -65,7 +65,7 @@ std::vector<Cone> cones_ending_at(const GraphEdit& edit, std::int32_t last) {
     next = -1;
     for (const std::int32_t source : sources) next = std::max(next, edit.producer(source));
     if (next < 0) break;
-    // What only becomes floating point is no work: others that read it (SIN beside COS) keep theirs.
+    // DEQUANTIZE costs nothing to repeat: others that read its result (SIN beside COS) keep theirs.
     if (edit.op(next).type != "DEQUANTIZE" && !is_read_only_inside(edit, edit.op(next).outputs[0], inside)) break;
   }
   std::reverse(cones.begin(), cones.end());

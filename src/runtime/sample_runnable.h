@@ -18,7 +18,7 @@ inline SampleLayer sample_weights() {
   return layer;
 }
 
-// What a compiler could have made of sample_model(layer), as a model.
+// A compiled model, as a compiler could have made it of sample_model(layer).
 inline ir::Model compiled_from(const SampleLayer& layer) {
   const auto file = retarget::testing::sample_compiled(layer);
   EXPECT_TRUE(file.ok()) << file.status().message();

@@ -37,7 +37,7 @@ class TagFollower : public Observer {
 
   // Of a byte of one of the host's buffers (in the order of device.cpp) that the program has not written.
   virtual Tag tag_of_host_byte(const Program& program, std::size_t buffer, std::uint64_t offset) const = 0;
-  // Of the bytes that a mesh instruction fills memory with.
+  // The tag of bytes that a mesh instruction fills memory with.
   virtual Tag tag_of_fill(const Running& /*run*/) const { return kFillTag; }
   // The scalar core takes a word from the ring into its memory, and sends the host bytes that it has computed itself.
   virtual void taken_by_core(std::span<const Tag> /*word*/) {}

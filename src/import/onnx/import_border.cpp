@@ -38,7 +38,7 @@ std::string shape_to_type(const onnx::ValueInfo& info) {
   return text;
 }
 
-// What the numbers of an output mean that gives names in ONNX: "output 'label' gives ... 0 'cat', 1 'dog'".
+// Explains the numbers of an output that gives names in ONNX: "output 'label' gives ... 0 'cat', 1 'dog'".
 std::string numbers_for_names(const std::string& output, const Conversion& conversion) {
   constexpr std::int64_t kMost = 20;
   std::map<std::int64_t, std::string> sorted;
@@ -108,8 +108,7 @@ Status Importer::add_input(const onnx::ValueInfo& info, Scope& scope) {
   if (info.type == onnx::ElementType::kString) {
     return unsupported(
         "input '{}' takes strings, for which TFLite has no operators; give the model numbers instead: leave out the "
-        "nodes "
-        "that turn strings into numbers",
+        "nodes that turn strings into numbers",
         info.name);
   }
   if (!type) {

@@ -60,8 +60,7 @@ Result<ImportResult> import_onnx(const onnx::Model& model, const ImportOptions& 
     if (failure != nullptr) failure->needed_inputs.clear();
     again->notes.emplace_back(
         "NonMaxSuppression gives as many rows as it could choose, because what follows it needs a fixed size "
-        "(--pad-nms): "
-        "those it did not choose are last and -1, and a further output says how many it chose");
+        "(--pad-nms): those it did not choose are last and -1, and a further output says how many it chose");
     return again;
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::kResourceExhausted, "not enough memory to import the model");

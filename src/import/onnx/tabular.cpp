@@ -47,7 +47,7 @@ Result<Value> entries(NodeContext& ctx, std::string_view stem) {
   return Value{};
 }
 
-// What a key that is not in the table becomes.
+// The value for keys that are not in the table.
 Result<Id> entry_for_others(NodeContext& ctx, const Value& values) {
   GraphBuilder& b = ctx.b;
   if (const onnx::Tensor* tensor = ctx.tensor_attribute("default_tensor")) {

@@ -17,8 +17,8 @@
 
 namespace reef::kernels {
 
-// Of the output: rows first_row, first_row + stride, ...; of each, `columns` neighbouring pixels from first_column on
-// (which may be negative), then again a stride further.
+// One phase computes rows first_row, first_row + stride, ... of the output, and of each row `columns` neighbouring
+// pixels from first_column on (which may be negative), then again a stride further.
 struct TransposePhase {
   ConvShape conv;  // stride 1; pixels have the channels of `columns` output pixels
   std::int64_t row_rest = 0, column_rest = 0;

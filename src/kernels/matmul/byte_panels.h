@@ -111,7 +111,7 @@ struct BytePanels {
   void set_column(std::int64_t matrix, std::int64_t column, const std::int16_t* from);
 };
 
-// What a zero counts as in the rows that tiles multiply. T: int8_t or uint8_t, of the activations.
+// The number that stands for a zero in the rows that tiles multiply. T is the activations' type: int8_t or uint8_t.
 template <typename T>
 std::int32_t zero_in_rows(const BytePanels& weights, std::int32_t zero_point) {
   if (includes(weights.target, SimdTarget::kNeon)) return zero_point - (std::is_signed_v<T> ? 0 : 128);

@@ -94,7 +94,7 @@ constexpr std::int64_t kPoolBytes = 16;
 template <typename T>
 using WindowFunction = void (*)(const PoolGeometry&, const Window&, const T*, PoolLimits<T>, T*);
 
-// What the active target does in vectors for a window of so many channels. Null: nothing.
+// The active target's function for a window of so many channels; null if it has none.
 template <typename T>
 WindowFunction<T> max_in_vectors([[maybe_unused]] std::int64_t channels) {
   [[maybe_unused]] const std::int64_t bytes = channels * static_cast<std::int64_t>(sizeof(T));
