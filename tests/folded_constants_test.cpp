@@ -22,9 +22,9 @@
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
 #include "learn/head_runner.h"
+#include "passes/chip/rewrite.h"
+#include "passes/float/simplify.h"
 #include "quantize/quantize.h"
-#include "rewrite/rewrite.h"
-#include "simplify/simplify.h"
 #include "vector_case.h"
 
 namespace reef::testing {

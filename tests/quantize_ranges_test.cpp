@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "passes/float/test_graph.h"
 #include "quantize/masks.h"
 #include "quantize/quantize.h"
 #include "quantize/scale_limits.h"
 #include "random_samples.h"
-#include "simplify/test_graph.h"
 
 namespace reef::quantize {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "simplify/test_graph.h"
+#include "passes/float/test_graph.h"
 
 namespace reef::quantize {
 namespace {

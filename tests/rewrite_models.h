@@ -17,9 +17,9 @@
 #include "execute/cpu/evaluate.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
-#include "rewrite/graph_edit.h"
-#include "rewrite/op_list.h"
-#include "rewrite/rewrite.h"
+#include "passes/chip/graph_edit.h"
+#include "passes/chip/op_list.h"
+#include "passes/chip/rewrite.h"
 
 namespace reef::rewrite::testing {
 

@@ -10,9 +10,9 @@
 #include "formats/numpy/npy.h"
 #include "formats/tflite/writer.h"
 #include "ir/verify.h"
+#include "passes/float/test_graph.h"
 #include "quantize/quantize.h"
 #include "random_samples.h"
-#include "simplify/test_graph.h"
 
 namespace reef::quantize {
 namespace {

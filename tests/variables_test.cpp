@@ -19,9 +19,9 @@
 #include "ops/dependencies.h"
 #include "ops/settled_shapes.h"
 #include "partition/segments.h"
+#include "passes/float/simplify.h"
 #include "quantized_model.h"
 #include "rewrite_models.h"
-#include "simplify/simplify.h"
 
 namespace reef {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "compiler/front_end.h"
 #include "formats/tflite/reader.h"
-#include "simplify/test_graph.h"
+#include "passes/float/test_graph.h"
 #include "zoo.h"
 
 namespace reef {

@@ -21,9 +21,9 @@
 #include "ir/describe.h"
 #include "json_output.h"
 #include "limit_flags.h"
+#include "passes/float/simplify.h"
 #include "progress.h"
 #include "report/summary.h"
-#include "simplify/simplify.h"
 #include "usage.h"
 
 namespace reef::app {

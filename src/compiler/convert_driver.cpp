@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "simplify/simplify.h"
+#include "passes/float/simplify.h"
 
 namespace reef::compiler {
 namespace {

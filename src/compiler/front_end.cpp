@@ -19,7 +19,7 @@
 #include "ir/verify.h"
 #include "ops/settled_shapes.h"
 #include "ops/standard_forms.h"
-#include "simplify/simplify.h"
+#include "passes/float/simplify.h"
 
 namespace reef::compiler {
 namespace {

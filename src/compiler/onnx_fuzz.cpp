@@ -8,7 +8,7 @@
 #include "formats/onnx/reader.h"
 #include "import/onnx/importer.h"
 #include "ir/verify.h"
-#include "simplify/simplify.h"
+#include "passes/float/simplify.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace reef;

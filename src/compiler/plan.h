@@ -14,7 +14,7 @@
 #include "partition/check.h"
 #include "partition/cost.h"
 #include "partition/partition.h"
-#include "rewrite/rewrite.h"
+#include "passes/chip/rewrite.h"
 
 namespace reef::compiler {
 

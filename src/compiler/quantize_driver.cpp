@@ -22,7 +22,7 @@
 #include "formats/tflite/writer.h"
 #include "ir/describe.h"
 #include "ir/verify.h"
-#include "simplify/simplify.h"
+#include "passes/float/simplify.h"
 
 namespace reef::compiler {
 namespace {

@@ -4,8 +4,8 @@
 #include "compiler/index_inputs.h"
 #include "data/sample_source.h"
 #include "ir/pseudo_random.h"
+#include "passes/float/simplify.h"
 #include "quantize/quantize.h"
-#include "simplify/simplify.h"
 
 namespace reef::compiler {
 namespace {

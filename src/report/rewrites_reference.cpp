@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "rewrite/rewrite.h"
+#include "passes/chip/rewrite.h"
 
 namespace reef::report {
 namespace {
@@ -25,7 +25,7 @@ std::string_view safety_text(rewrite::Safety safety) {
 std::string rewrites_reference() {
   std::string text = fmt::format(
       "# Rewrites\n\n"
-      "Generated from `src/rewrite/*.cpp` by `make docs`; a test fails when it is stale.\n\n"
+      "Generated from `src/passes/chip/*.cpp` by `make docs`; a test fails when it is stale.\n\n"
       "Before a model is divided between the chip and the CPU, operators that the chip cannot run are replaced by "
       "ones\n"
       "that it can, where that does not change results by more than rounding. What runs on the chip as it is is not\n"
