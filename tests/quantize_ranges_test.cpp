@@ -14,9 +14,9 @@
 namespace reef::quantize {
 namespace {
 
-using simplify::testing::count;
-using simplify::testing::Maker;
-using simplify::testing::operators_of;
+using passes::testing::count;
+using passes::testing::Maker;
+using passes::testing::operators_of;
 using testing::RandomSamples;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -18,7 +18,7 @@
 namespace reef::quantize {
 namespace {
 
-using simplify::testing::Maker;
+using passes::testing::Maker;
 
 constexpr int kSamplesOfSound = 64, kBands = 16;
 

@@ -12,9 +12,9 @@
 namespace reef {
 namespace {
 
-using simplify::testing::count;
-using simplify::testing::expect_same;
-using simplify::testing::operators_of;
+using passes::testing::count;
+using passes::testing::expect_same;
+using passes::testing::operators_of;
 
 std::vector<std::string> onnx_files(const std::string& zoo) {
   std::vector<std::string> files;

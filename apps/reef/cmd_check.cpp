@@ -53,7 +53,7 @@ Status check_for_micro(const CheckFlags& flags, const compiler::PlanOptions& opt
     if (checked.chip)
       print_exact("{}\n", report::check_text(checked.chip->subject(), {has_colour(), flags.all_ops, flags.all_links}));
     print_exact("{}", report::micro_text(flags.model, *checked.model, checked.assessment));
-    for (const rewrite::Application& application : checked.rewrites) {
+    for (const passes::Application& application : checked.rewrites) {
       if (application.made) print_text("  rewritten: {}: {}\n", application.rewrite, application.what);
     }
   }

@@ -29,6 +29,7 @@
 #include "explanation_report.h"
 #include "json_output.h"
 #include "limit_flags.h"
+#include "passes/simplify.h"
 #include "plan_options.h"
 #include "quantize_arguments.h"
 #include "quantize_report.h"
@@ -57,6 +58,14 @@ struct CompileArguments {
 };
 
 constexpr double kShortestTimeout = 0.001, kLongestTimeout = 1e9;  // seconds
+
+constexpr char kSimplify[] = "simplify";
+
+std::vector<std::string> stages_to_stop_after() {
+  std::vector<std::string> names = {kSimplify};
+  names.insert(names.end(), stage_names().begin(), stage_names().end());
+  return names;
+}
 
 // Google's own options, with Google's names.
 void add_googles_options(Command& command, CompileArguments& arguments) {
@@ -134,11 +143,23 @@ void add_reefs_options(Command& command, CompileArguments& arguments) {
       .allow_extra_args(false)
       .transform(one_of(stage_names()));
   command
-      .add_option("--stop-after", arguments.stop_after, "Only print what this stage made, as text; no file is written")
-      .transform(one_of(stage_names()));
+      .add_option("--stop-after", arguments.stop_after,
+                  "Only print what this stage made, as text; no file is written. Also simplify: the model before it is "
+                  "quantized")
+      .transform(one_of(stages_to_stop_after()));
   add_limit_flags(command, arguments.quantize.limits);
   command.add_flag("--quiet", arguments.quiet, "Print nothing but errors and warnings");
   command.add_flag("--json", arguments.json, "Print one JSON object instead (documented in docs/json.md)");
+}
+
+// --stop-after simplify: the model is neither quantized nor compiled, so that it needs no samples.
+Status print_simplified(const compiler::PipelineRequest& request) {
+  for (const std::string& path : request.compile.models) {
+    REEF_ASSIGN_OR_RETURN(compiler::FrontEndResult loaded, compiler::load_any_model(path, request.quantize.front_end));
+    if (!loaded.is_simplified) REEF_RETURN_IF_ERROR(passes::simplify(loaded.model).status());
+    print_text("{}", model_text(loaded.model));
+  }
+  return ok_status();
 }
 
 // --stop-after rewrite or partition: the model need not compile.
@@ -172,6 +193,7 @@ Status first_refusal(const compiler::CompileResult& result) {
 }
 
 Status print_stage(const CompileArguments& arguments, compiler::PipelineRequest request) {
+  if (arguments.stop_after == kSimplify) return print_simplified(request);
   if (is_planning(arguments.stop_after)) {
     REEF_ASSIGN_OR_RETURN(const compiler::PipelineResult front, compiler::run_front_half(request));
     return front.compiled.ok() ? print_plans(arguments, front) : first_refusal(front.compiled);

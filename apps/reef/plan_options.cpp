@@ -29,7 +29,7 @@ std::string link_names() {
 
 Status check_rewrites(const std::vector<std::string>& names) {
   std::vector<std::string_view> known;
-  for (const rewrite::RewriteInfo& info : rewrite::rewrites()) known.push_back(info.name);
+  for (const passes::PassInfo& info : passes::passes_of(passes::Stage::kChip)) known.push_back(info.name);
   for (const std::string& name : names) {
     REEF_REQUIRE(std::find(known.begin(), known.end(), name) != known.end(), "there is no rewrite '{}'; there are {}",
                  name, fmt::join(known, ", "));
@@ -54,7 +54,7 @@ void add_plan_flags(Command& command, PlanFlags& flags) {
                    "Leave the model as it is: what Google's compiler would do with it (also: --choose first)");
   command.add_flag("--all-rewrites", flags.all_rewrites,
                    "Make rewrites also where the model is predicted to be slower with them");
-  command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/rewrites.md); may be repeated")
+  command.add_option("--rewrite", flags.rewrite, "Also make this rewrite (docs/passes.md); may be repeated")
       .allow_extra_args(false);
   command.add_option("--no-rewrite", flags.no_rewrite, "Do not make this rewrite; may be repeated")
       .allow_extra_args(false);

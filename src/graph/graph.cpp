@@ -2,12 +2,14 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "formats/tflite/operator_codes.h"
+#include "ir/describe.h"
 #include "ops/registry.h"
 
-namespace reef::simplify {
+namespace reef::graph {
 namespace {
 
 template <typename T>
@@ -24,17 +26,12 @@ std::vector<To> values_of(const Bytes& bytes) {
   return std::vector<To>(values.begin(), values.end());
 }
 
-bool is_open(const ir::Tensor& tensor) {
-  return std::any_of(tensor.shape_signature.begin(), tensor.shape_signature.end(),
-                     [](std::int32_t dim) { return dim < 0; });
-}
-
 constexpr int kMostAxes = 8;  // no runtime takes more
 
 }  // namespace
 
-Graph::Graph(ir::Model& model, std::size_t subgraph, cpu::Evaluator& evaluator)
-    : model_(&model), subgraph_(subgraph), evaluator_(&evaluator) {
+Graph::Graph(ir::Model& model, std::size_t subgraph, Evaluate evaluate)
+    : model_(&model), subgraph_(subgraph), evaluate_(std::move(evaluate)) {
   buffer_uses_.assign(model.buffers.size(), 0);
   for (const ir::Subgraph& each : model.subgraphs) {
     for (const ir::Tensor& tensor : each.tensors) ++buffer_uses_[index(tensor.buffer)];
@@ -43,32 +40,38 @@ Graph::Graph(ir::Model& model, std::size_t subgraph, cpu::Evaluator& evaluator)
   for (const std::int32_t buffer : model.metadata_buffers) {
     if (buffer >= 0 && index(buffer) < buffer_uses_.size()) ++buffer_uses_[index(buffer)];
   }
-  ir::Subgraph& source = graph();
-  given_tensors_ = source.tensors.size();
-  producers_.assign(given_tensors_, kNone);
-  users_.resize(given_tensors_);
-  is_input_.assign(given_tensors_, false);
-  is_output_.assign(given_tensors_, false);
-  for (const std::int32_t input : source.inputs) is_input_[index(input)] = true;
-  for (const std::int32_t output : source.outputs) is_output_[index(output)] = true;
-  for (const ir::Signature& signature : model.signatures) {
-    if (index(signature.subgraph) != subgraph) continue;
-    for (const ir::SignatureTensor& each : signature.outputs) is_output_[index(each.tensor)] = true;
+  given_tensors_ = graph().tensors.size();
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(graph().operators.size()); ++i) {
+    slots_.push_back({true, has_effect(op(i)), i, i});
   }
-  for (std::size_t i = 0; i < source.operators.size(); ++i) {
-    Node node;
-    node.op = source.operators[i];
-    node.position = static_cast<std::int64_t>(i);
-    node.has_effect = has_effect(node.op);
-    ops_.push_back(std::move(node));
-    link(static_cast<OpId>(i));
-    for (const std::int32_t output : source.operators[i].outputs) {
-      if (output >= 0) lost_use(output);  // it may never have had one
-    }
-  }
+  index_tensors();
+  index_operators();
   for (OpId i = 0; i < op_slots(); ++i) {
     for (const TensorId input : op(i).inputs) {
       if (input >= 0 && producer(input) >= i) is_ordered_ = false;
+    }
+  }
+}
+
+void Graph::index_tensors() {
+  is_input_.assign(graph().tensors.size(), false);
+  is_output_.assign(graph().tensors.size(), false);
+  for (const std::int32_t input : graph().inputs) is_input_[index(input)] = true;
+  for (const std::int32_t output : graph().outputs) is_output_[index(output)] = true;
+  for (const ir::Signature& signature : model_->signatures) {
+    if (index(signature.subgraph) != subgraph_) continue;
+    for (const ir::SignatureTensor& each : signature.outputs) is_output_[index(each.tensor)] = true;
+  }
+}
+
+// All operators must be alive. Any of them may turn out to have no reader.
+void Graph::index_operators() {
+  producers_.assign(graph().tensors.size(), kNone);
+  users_.assign(graph().tensors.size(), {});
+  for (OpId id = 0; id < op_slots(); ++id) {
+    link(id);
+    for (const TensorId output : op(id).outputs) {
+      if (output >= 0) lost_use(output);
     }
   }
 }
@@ -122,25 +125,39 @@ bool Graph::has_one_user(TensorId id) const {
          std::all_of(all.begin(), all.end(), [&](OpId user) { return user == all[0]; });
 }
 
+std::vector<OpId> Graph::consumers(TensorId id) const {
+  std::vector<OpId> result = users(id);
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+bool Graph::is_static(TensorId id) const {
+  const std::vector<std::int32_t>& signature = tensor(id).shape_signature;
+  return std::none_of(signature.begin(), signature.end(), [](std::int32_t dim) { return dim < 0; });
+}
+
+std::string Graph::describe(OpId id) const { return ir::describe_op(graph(), id, origin(id)); }
+
 bool Graph::is_sound(OpId id) const {
-  const Node& node = ops_[index(id)];
-  if (!node.alive || node.has_effect || node.op.opaque_options || node.op.opaque_options_2) return false;
-  const ops::OpDef* definition = ops::find_op(node.op);
-  if (definition == nullptr || !ops::check_arity(*definition, node.op).ok()) return false;
+  const ir::Operator& it = op(id);
+  if (!is_alive(id) || slots_[index(id)].has_effect || it.opaque_options || it.opaque_options_2) return false;
+  const ops::OpDef* definition = ops::find_op(it);
+  if (definition == nullptr || !ops::check_arity(*definition, it).ok()) return false;
   const auto is_plain = [this](TensorId tensor_id) {
-    const ir::Tensor& it = tensor(tensor_id);
-    return !is_open(it) && !it.is_variable && !it.sparsity && it.external_buffer == 0 && it.shape.elements() > 0 &&
-           it.shape.rank() <= kMostAxes;
+    const ir::Tensor& plain = tensor(tensor_id);
+    return is_static(tensor_id) && !plain.is_variable && !plain.sparsity && plain.external_buffer == 0 &&
+           plain.shape.elements() > 0 && plain.shape.rank() <= kMostAxes;
   };
-  const std::string& type = node.op.type;
+  const std::string& type = it.type;
   const bool takes_bias =
       type == "CONV_2D" || type == "DEPTHWISE_CONV_2D" || type == "FULLY_CONNECTED" || type == "TRANSPOSE_CONV";
-  for (std::size_t i = 0; i < node.op.inputs.size(); ++i) {
-    const TensorId input = node.op.inputs[i];
+  for (std::size_t i = 0; i < it.inputs.size(); ++i) {
+    const TensorId input = it.inputs[i];
     if (input < 0 ? !(takes_bias && i >= 2) : !is_plain(input)) return false;
   }
-  return !node.op.inputs.empty() && std::all_of(node.op.outputs.begin(), node.op.outputs.end(),
-                                                [&](TensorId output) { return output >= 0 && is_plain(output); });
+  return !it.inputs.empty() && std::all_of(it.outputs.begin(), it.outputs.end(),
+                                           [&](TensorId output) { return output >= 0 && is_plain(output); });
 }
 
 std::optional<std::vector<std::int64_t>> Graph::ints(TensorId id) const {
@@ -168,8 +185,32 @@ std::optional<float> Graph::uniform(TensorId id) const {
   return value;
 }
 
+std::optional<Affine8> Graph::affine(TensorId id) const {
+  const ir::Tensor& it = tensor(id);
+  const ir::Quantization& quantization = it.quantization;
+  if (!ir::is_integer_8(it.type) || quantization.scale.size() != 1 || quantization.zero_point.size() > 1) return {};
+  if (!std::holds_alternative<std::monostate>(quantization.details)) return {};
+  Affine8 result{it.type, quantization.scale[0], 0};
+  const std::int64_t zero_point = quantization.zero_point.empty() ? 0 : quantization.zero_point[0];
+  if (!std::isnormal(result.scale) || result.scale <= 0) return {};
+  if (zero_point < result.lowest() || zero_point > result.highest()) return {};
+  result.zero_point = static_cast<std::int32_t>(zero_point);
+  return result;
+}
+
+bool Graph::same_quantization(TensorId a, TensorId b) const {
+  if (tensor(a).type != tensor(b).type) return false;
+  if (!tensor(a).quantization.is_quantized() && !tensor(b).quantization.is_quantized()) return true;
+  const std::optional<Affine8> first = affine(a), second = affine(b);
+  return first && second && *first == *second;
+}
+
 TensorId Graph::add_tensor(ir::Tensor tensor) {
-  graph().tensors.push_back(std::move(tensor));
+  if (tensor.buffer != 0) {  // it shares the bytes of another one
+    buffer_uses_.resize(model_->buffers.size(), 0);
+    ++buffer_uses_[index(tensor.buffer)];
+  }
+  change().tensors.push_back(std::move(tensor));
   producers_.push_back(kNone);
   users_.emplace_back();
   is_input_.push_back(false);
@@ -192,6 +233,7 @@ TensorId Graph::add_constant(ir::Tensor tensor, std::vector<std::uint8_t> data) 
   buffer.is_empty_constant = data.empty();
   buffer.data = Bytes(std::move(data));
   model_->buffers.push_back(std::move(buffer));
+  tensor.buffer = 0;
   const TensorId made = add_tensor(std::move(tensor));
   give_buffer(made, static_cast<std::int32_t>(model_->buffers.size()) - 1);
   return made;
@@ -224,41 +266,68 @@ TensorId Graph::reshaped_constant(TensorId constant, ir::Shape shape) {
   return made;
 }
 
-OpId Graph::add_op(OpId near, std::string_view type, std::string_view options_type, ir::Attributes attributes,
-                   std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
-  Node node;
-  node.op.type = type;
-  node.op.builtin_code = tflite::builtin_code(type);
-  node.op.version = tflite::operator_version(type, tensor(outputs[0]).type);
-  node.op.options_type = options_type;
-  node.op.attributes = std::move(attributes);
-  node.op.inputs = std::move(inputs);
-  node.op.outputs = std::move(outputs);
-  node.position = ops_[index(near)].position;
-  ops_.push_back(std::move(node));
+void Graph::set_constant(TensorId id, std::vector<std::uint8_t> data) {
+  ir::Buffer buffer;
+  buffer.is_empty_constant = data.empty();
+  buffer.data = Bytes(std::move(data));
+  model_->buffers.push_back(std::move(buffer));
+  give_buffer(id, static_cast<std::int32_t>(model_->buffers.size()) - 1);
+}
+
+OpId Graph::append(ir::Operator op, std::int64_t position, std::int32_t origin) {
+  change().operators.push_back(std::move(op));
+  slots_.push_back({true, false, position, origin});
   link(op_slots() - 1);
   return op_slots() - 1;
+}
+
+OpId Graph::add_op(OpId near, std::string_view type, std::string_view options_type, ir::Attributes attributes,
+                   std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+  const ir::DataType operands = tensor(outputs[0]).type;
+  return append(tflite::builtin_operator(type, options_type, std::move(attributes), std::move(inputs),
+                                         std::move(outputs), operands),
+                slots_[index(near)].position, origin(near));
 }
 
 void Graph::become(OpId id, std::string_view type, std::string_view options_type, ir::Attributes attributes,
                    std::vector<TensorId> inputs) {
   const std::vector<TensorId> outputs = op(id).outputs;
   unlink(id);
-  ir::Operator made;
-  made.type = type;
-  made.builtin_code = tflite::builtin_code(type);
-  made.version = tflite::operator_version(type, tensor(outputs[0]).type);
-  made.options_type = options_type;
-  made.attributes = std::move(attributes);
-  made.inputs = std::move(inputs);
-  made.outputs = outputs;
-  ops_[index(id)].op = std::move(made);
+  change().operators[index(id)] = tflite::builtin_operator(type, options_type, std::move(attributes), std::move(inputs),
+                                                           outputs, tensor(outputs[0]).type);
   link(id);
+}
+
+OpId Graph::substitute(OpId id, std::vector<ir::Operator> with) {
+  const std::int64_t position = slots_[index(id)].position;
+  const std::int32_t origin = this->origin(id);
+  remove(id);
+  if (with.size() > 1) {
+    const auto more = static_cast<std::int64_t>(with.size()) - 1;
+    for (Slot& slot : slots_) slot.position += slot.position > position ? more : 0;
+  }
+  const OpId first = op_slots();
+  for (ir::Operator& each : with) {
+    const OpId made = append(std::move(each), position + op_slots() - first, origin);
+    for (const TensorId output : op(made).outputs) {
+      if (output >= 0) lost_use(output);  // it may never have a reader
+    }
+  }
+  return first;
+}
+
+void Graph::set_operators(std::vector<ir::Operator> operators, const std::vector<std::int32_t>& origins) {
+  change().operators = std::move(operators);
+  slots_.clear();
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(origins.size()); ++i) {
+    slots_.push_back({true, has_effect(op(i)), i, origins[index(i)]});
+  }
+  index_operators();
 }
 
 void Graph::set_inputs(OpId id, std::vector<TensorId> inputs) {
   unlink(id);
-  ops_[index(id)].op.inputs = std::move(inputs);
+  change().operators[index(id)].inputs = std::move(inputs);
   link(id);
 }
 
@@ -270,32 +339,33 @@ void Graph::set_input(OpId id, std::size_t i, TensorId tensor) {
 
 void Graph::set_outputs(OpId id, std::vector<TensorId> outputs) {
   unlink(id);
-  ops_[index(id)].op.outputs = std::move(outputs);
+  change().operators[index(id)].outputs = std::move(outputs);
   link(id);
 }
 
 void Graph::set_attribute(OpId id, std::string_view name, ir::AttributeValue value) {
-  ops_[index(id)].op.attributes.set(name, std::move(value));
+  change().operators[index(id)].attributes.set(name, std::move(value));
 }
 
 void Graph::remove(OpId id) {
   unlink(id);
-  ops_[index(id)].alive = false;
+  slots_[index(id)].alive = false;
+}
+
+void Graph::redirect_users(TensorId from, TensorId to) {
+  const std::vector<OpId> users = users_[index(from)];
+  for (const OpId user : users) {
+    std::vector<TensorId> inputs = op(user).inputs;
+    std::replace(inputs.begin(), inputs.end(), from, to);
+    set_inputs(user, std::move(inputs));
+  }
+  lost_use(from);
 }
 
 TensorId Graph::replace(TensorId from, TensorId to) {
   if (from == to) return to;
-  const auto redirect = [this](TensorId old, TensorId fresh) {
-    const std::vector<OpId> users = users_[index(old)];
-    for (const OpId user : users) {
-      std::vector<TensorId> inputs = op(user).inputs;
-      std::replace(inputs.begin(), inputs.end(), old, fresh);
-      set_inputs(user, std::move(inputs));
-    }
-    lost_use(old);
-  };
   if (!is_graph_output(from)) {
-    redirect(from, to);
+    redirect_users(from, to);
     return to;
   }
   const OpId source = producer(to), old_source = producer(from);
@@ -309,8 +379,29 @@ TensorId Graph::replace(TensorId from, TensorId to) {
   std::vector<TensorId> outputs = op(source).outputs;
   std::replace(outputs.begin(), outputs.end(), to, from);
   set_outputs(source, std::move(outputs));
-  redirect(to, from);
+  redirect_users(to, from);
   return from;
+}
+
+void Graph::redirect(TensorId from, TensorId to) {
+  if (from == to) return;
+  redirect_users(from, to);
+  std::replace(change().outputs.begin(), change().outputs.end(), from, to);
+  for (ir::Signature& signature : model_->signatures) {
+    if (index(signature.subgraph) != subgraph_) continue;
+    for (ir::SignatureTensor& output : signature.outputs) output.tensor = output.tensor == from ? to : output.tensor;
+  }
+  index_tensors();
+}
+
+void Graph::set_graph_input(std::size_t place, TensorId to) {
+  const TensorId from = graph().inputs[place];
+  change().inputs[place] = to;
+  for (ir::Signature& signature : model_->signatures) {
+    if (index(signature.subgraph) != subgraph_) continue;
+    for (ir::SignatureTensor& input : signature.inputs) input.tensor = input.tensor == from ? to : input.tensor;
+  }
+  index_tensors();
 }
 
 void Graph::give_buffer(TensorId tensor, std::int32_t buffer) {
@@ -332,7 +423,7 @@ void Graph::sweep() {
     perhaps_dead_.pop_back();
     const OpId id = producer(candidate);
     if (id == kNone) release(candidate);
-    if (id == kNone || !is_alive(id) || ops_[index(id)].has_effect) continue;
+    if (id == kNone || !is_alive(id) || slots_[index(id)].has_effect) continue;
     const bool is_read = std::any_of(op(id).outputs.begin(), op(id).outputs.end(), [&](TensorId output) {
       return output >= 0 && (is_graph_output(output) || !users(output).empty());
     });
@@ -340,4 +431,4 @@ void Graph::sweep() {
   }
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::graph

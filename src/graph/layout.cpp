@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace reef::simplify {
+namespace reef::graph {
 namespace {
 
 constexpr std::int64_t kTransposeCost = 64, kReshapeCost = 16;
@@ -84,4 +84,4 @@ std::int64_t conversion_cost(const Layout& layout, const ir::Shape& shape) {
   return shape.elements() + kTransposeCost + (is_permutation ? 0 : kReshapeCost);
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::graph

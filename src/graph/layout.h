@@ -11,7 +11,7 @@
 
 #include "ir/shape.h"
 
-namespace reef::simplify {
+namespace reef::graph {
 
 inline constexpr int kNewAxis = -1;
 using Layout = std::vector<int>;
@@ -35,4 +35,4 @@ int position_of(int axis, const Layout& layout);
 // fewer are better. 0 for the identity.
 std::int64_t conversion_cost(const Layout& layout, const ir::Shape& shape);
 
-}  // namespace reef::simplify
+}  // namespace reef::graph

@@ -66,7 +66,7 @@ struct ChipRule {
   RuleSource source = RuleSource::kCoralDocs;
   std::string_view evidence = {};  // where exactly: "edgetpu#206", "maps at 82,944 elements, does not at 102,400"
   RuntimeRange runtimes = {};
-  std::string_view rewrite = {};  // the rewrite (passes/chip/rewrites.def) that can mend it; empty: none
+  std::string_view rewrite = {};  // the rewrite (passes/passes.def) that can mend it; empty: none
 };
 
 // Which inputs of an op are parameters: weights, biases, axes, sizes. Bit i stands for input i.

@@ -14,7 +14,7 @@
 #include "partition/check.h"
 #include "partition/cost.h"
 #include "partition/partition.h"
-#include "passes/chip/rewrite.h"
+#include "passes/rewrite.h"
 
 namespace reef::report {
 
@@ -24,7 +24,7 @@ struct CheckSubject {
   const ir::Model* given = nullptr;                      // as it was in the file
   const ir::Model* model = nullptr;                      // with rewrites
   const std::vector<std::int32_t>* source_op = nullptr;  // by operator of `model`: its number in `given`, or -1
-  const std::vector<rewrite::Application>* rewrites = nullptr;
+  const std::vector<passes::Application>* rewrites = nullptr;
   const partition::Assessment* assessment = nullptr;
   const partition::CostModel* costs = nullptr;
   const partition::Partition* partition = nullptr;

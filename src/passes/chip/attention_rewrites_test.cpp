@@ -6,10 +6,10 @@
 #include "ops/table_functions.h"
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3};
 
@@ -182,4 +182,4 @@ TEST(AttentionRewrites, ChannelsInTurn) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

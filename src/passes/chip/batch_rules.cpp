@@ -7,7 +7,7 @@
 
 #include "ops/registry.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 // Nothing about their attributes or constants speaks of the batch.
@@ -22,7 +22,7 @@ bool is_one_of(const List& list, std::string_view type) {
   return std::find(list.begin(), list.end(), type) != list.end();
 }
 
-bool is_batched(const GraphEdit& edit, std::int32_t tensor, std::int32_t batch) {
+bool is_batched(const ChipGraph& edit, std::int32_t tensor, std::int32_t batch) {
   const ir::Shape& shape = edit.shape(tensor);
   return shape.rank() >= 2 && shape[0] == batch && ir::is_integer_8(edit.tensor(tensor).type) &&
          !edit.tensor(tensor).is_variable;
@@ -35,7 +35,7 @@ std::optional<std::int64_t> axis_in(std::int64_t axis, int rank) {
 }
 
 // Constants say the same of every image.
-bool has_fitting_constants(const GraphEdit& edit, const ir::Operator& op, std::int32_t batch) {
+bool has_fitting_constants(const ChipGraph& edit, const ir::Operator& op, std::int32_t batch) {
   const int rank = edit.shape(op.outputs[0]).rank();
   if (ops::form_of(op) == ops::Form::kBinary) {
     return std::all_of(op.inputs.begin(), op.inputs.end(), [&](std::int32_t input) {
@@ -67,7 +67,7 @@ bool has_fitting_constants(const GraphEdit& edit, const ir::Operator& op, std::i
   return true;
 }
 
-bool cuts_no_batch(const GraphEdit& edit, const ir::Operator& op, std::int32_t batch) {
+bool cuts_no_batch(const ChipGraph& edit, const ir::Operator& op, std::int32_t batch) {
   const int rank = edit.shape(op.outputs[0]).rank();
   if (op.type == "CONCATENATION") return axis_in(op.attributes.get_int("axis"), rank).value_or(0) != 0;
   if (op.type == "SPLIT") {
@@ -97,7 +97,7 @@ bool takes_constants(const ir::Operator& op, std::size_t input) {
 
 }  // namespace
 
-bool is_batch_parallel(const GraphEdit& edit, std::int32_t index, std::int32_t batch) {
+bool is_batch_parallel(const ChipGraph& edit, std::int32_t index, std::int32_t batch) {
   const ir::Operator& op = edit.op(index);
   if (!edit.is_sound(index) || op.inputs.empty() || op.outputs.empty()) return false;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
@@ -115,7 +115,7 @@ bool is_batch_parallel(const GraphEdit& edit, std::int32_t index, std::int32_t b
   return cuts_no_batch(edit, op, batch) && has_fitting_constants(edit, op, batch);
 }
 
-void add_for_one_image(GraphEdit& edit, OpList& list, const ir::Operator& op, std::vector<std::int32_t> inputs,
+void add_for_one_image(ChipGraph& edit, OpList& list, const ir::Operator& op, std::vector<std::int32_t> inputs,
                        std::vector<std::int32_t> outputs) {
   if (is_one_of(kReshapes, op.type)) {
     list.reshape(inputs[0], edit.shape(outputs[0]), outputs[0]);
@@ -140,4 +140,4 @@ void add_for_one_image(GraphEdit& edit, OpList& list, const ir::Operator& op, st
   list.last().version = op.version;
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

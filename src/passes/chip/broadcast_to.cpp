@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // BROADCAST_TO of a known size is TILE.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "BROADCAST_TO" || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -30,11 +29,11 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite broadcast_to_rewrite;
-constinit const Rewrite broadcast_to_rewrite = {.info = {.name = "broadcast-to",
-                                                         .summary = "BROADCAST_TO of a known size becomes TILE.",
-                                                         .safety = Safety::kExact,
-                                                         .on_by_default = true},
-                                                .at = at};
+extern const Pass broadcast_to_chip_pass;
+constinit const Pass broadcast_to_chip_pass = {.name = "broadcast-to",
+                                               .summary = "BROADCAST_TO of a known size becomes TILE.",
+                                               .safety = Safety::kExact,
+                                               .on_by_default = true,
+                                               .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 // A constant whose outermost dimension is channels, in another order.
-std::optional<std::int32_t> reordered_constant(GraphEdit& edit, std::int32_t index,
+std::optional<std::int32_t> reordered_constant(ChipGraph& edit, std::int32_t index,
                                                const std::vector<std::int32_t>& channels) {
   ir::Tensor tensor = edit.tensor(index);
   if (!edit.is_constant(index) || tensor.shape.rank() < 1 || tensor.shape[0] != static_cast<int>(channels.size())) {
@@ -40,12 +40,12 @@ std::optional<std::int32_t> reordered_constant(GraphEdit& edit, std::int32_t ind
 
 }  // namespace
 
-bool is_ordered_for_free(const GraphEdit& edit, std::int32_t x) {
+bool is_ordered_for_free(const ChipGraph& edit, std::int32_t x) {
   const std::int32_t producer = edit.producer(x);
-  return producer >= 0 && edit.op(producer).type == "CONV_2D" && edit.is_sound(producer) && edit.has_one_use(x);
+  return producer >= 0 && edit.op(producer).type == "CONV_2D" && edit.is_sound(producer) && edit.has_one_user(x);
 }
 
-std::int32_t reordered(GraphEdit& edit, OpList& list, std::int32_t x, const std::vector<std::int32_t>& channels) {
+std::int32_t reordered(ChipGraph& edit, OpList& list, std::int32_t x, const std::vector<std::int32_t>& channels) {
   if (is_ordered_for_free(edit, x)) {
     const ir::Operator op = edit.op(edit.producer(x));
     const auto filter = reordered_constant(edit, op.inputs[1], channels);
@@ -102,4 +102,4 @@ std::optional<ChannelOrder> channel_order(const std::vector<Factor>& factors, st
   return order;
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

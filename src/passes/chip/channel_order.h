@@ -8,7 +8,7 @@
 
 #include "passes/chip/view.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 
 struct ChannelOrder {
   std::vector<std::int32_t> channels;  // new channel i is old channel channels[i]
@@ -21,8 +21,8 @@ std::optional<ChannelOrder> channel_order(const std::vector<Factor>& factors, st
 
 // `x`, [1, h, w, c], with its channels in another order: by the CONV_2D that computes it with its weights in that order
 // if nothing else reads x, else by a 1x1 convolution. -1: neither can be.
-std::int32_t reordered(GraphEdit& edit, OpList& list, std::int32_t x, const std::vector<std::int32_t>& channels);
+std::int32_t reordered(ChipGraph& edit, OpList& list, std::int32_t x, const std::vector<std::int32_t>& channels);
 // Whether that costs nothing.
-bool is_ordered_for_free(const GraphEdit& edit, std::int32_t x);
+bool is_ordered_for_free(const ChipGraph& edit, std::int32_t x);
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -4,13 +4,12 @@
 //
 // The sums are the same, and TFLite scales both by the same double; a bias or an activation would be a further step of
 // rounding, so those are left alone.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (op.type != "FULLY_CONNECTED" || !edit.is_sound(index) || op.outputs.size() != 1) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
@@ -44,12 +43,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite computed_weights_rewrite;
-constinit const Rewrite computed_weights_rewrite = {
-    .info = {.name = "computed-weights",
-             .summary = "FULLY_CONNECTED whose weights are computed becomes a BATCH_MATMUL.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass computed_weights_chip_pass;
+constinit const Pass computed_weights_chip_pass = {
+    .name = "computed-weights",
+    .summary = "FULLY_CONNECTED whose weights are computed becomes a BATCH_MATMUL.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -4,10 +4,10 @@
 
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3};
 
@@ -441,4 +441,4 @@ TEST(ConverterForms, UpSamplingByReshapeAndTile) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

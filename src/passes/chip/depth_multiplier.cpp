@@ -2,13 +2,12 @@
 // DEPTHWISE_CONV_2D that makes several channels of each (a depth multiplier): every channel is repeated first, by a 1x1
 // CONV_2D with weights 0 and 1, and then convolved by itself. The same bytes. How the chip would lay out the weights of
 // the original is not known; of these it is.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "DEPTHWISE_CONV_2D" || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
@@ -34,14 +33,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite depth_multiplier_rewrite;
-constinit const Rewrite depth_multiplier_rewrite = {
-    .info = {.name = "depth-multiplier",
-             .summary =
-                 "DEPTHWISE_CONV_2D with several results for each channel becomes a CONV_2D that repeats channels "
-                 "and a DEPTHWISE_CONV_2D with one result for each.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass depth_multiplier_chip_pass;
+constinit const Pass depth_multiplier_chip_pass = {
+    .name = "depth-multiplier",
+    .summary =
+        "DEPTHWISE_CONV_2D with several results for each channel becomes a CONV_2D that repeats channels "
+        "and a DEPTHWISE_CONV_2D with one result for each.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

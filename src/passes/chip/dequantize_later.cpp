@@ -6,10 +6,9 @@
 #include <array>
 #include <utility>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 // Operators that move elements, and which of their inputs has them.
@@ -23,7 +22,7 @@ constexpr std::array<std::pair<std::string_view, std::size_t>, 8> kMovements = {
                                                                                  {"UNPACK", 0}}};
 
 // The 8-bit tensor behind a float one; -1: none.
-std::int32_t source_of(const GraphEdit& edit, std::int32_t tensor) {
+std::int32_t source_of(const ChipGraph& edit, std::int32_t tensor) {
   if (tensor < 0 || edit.tensor(tensor).type != ir::DataType::kFloat32) return -1;
   const std::int32_t producer = edit.producer(tensor);
   if (producer < 0 || edit.op(producer).type != "DEQUANTIZE" || !edit.is_sound(producer)) return -1;
@@ -31,7 +30,7 @@ std::int32_t source_of(const GraphEdit& edit, std::int32_t tensor) {
   return edit.affine(source) && edit.shape(source) == edit.shape(tensor) ? source : -1;
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const auto movement =
       std::find_if(kMovements.begin(), kMovements.end(), [&](const auto& m) { return m.first == op.type; });
@@ -55,15 +54,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite dequantize_later_rewrite;
-constinit const Rewrite dequantize_later_rewrite = {
-    .info =
-        {.name = "dequantize-later",
-         .summary =
-             "Where elements are dequantized and then moved (SPLIT, RESHAPE, TRANSPOSE ...), they are moved as 8-bit "
-             "numbers and dequantized behind that.",
-         .safety = Safety::kExact,
-         .on_by_default = true},
-    .at = at};
+extern const Pass dequantize_later_chip_pass;
+constinit const Pass dequantize_later_chip_pass = {
+    .name = "dequantize-later",
+    .summary =
+        "Where elements are dequantized and then moved (SPLIT, RESHAPE, TRANSPOSE ...), they are moved as 8-bit "
+        "numbers and dequantized behind that.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

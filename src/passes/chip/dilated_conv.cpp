@@ -4,10 +4,9 @@
 // cropped. Signals of one dimension (Conv1D of Keras) become images of one row in between, by reshapes.
 #include <algorithm>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int64_t kMostMargin = 1 << 20;  // pixels
@@ -23,7 +22,7 @@ struct Found {
 };
 
 // Four numbers for two dimensions, and the same block size in both.
-std::optional<std::vector<std::int64_t>> margins(const GraphEdit& edit, const ir::Operator& op, std::int64_t& block) {
+std::optional<std::vector<std::int64_t>> margins(const ChipGraph& edit, const ir::Operator& op, std::int64_t& block) {
   const auto blocks = edit.ints(op.inputs[1]), values = edit.ints(op.inputs[2]);
   if (!blocks || !values || blocks->size() != 2 || values->size() != 4) return {};
   if ((*blocks)[0] != (*blocks)[1] || (*blocks)[0] < 2) return {};
@@ -34,7 +33,7 @@ std::optional<std::vector<std::int64_t>> margins(const GraphEdit& edit, const ir
 }
 
 // Without stride, dilation and padding of its own.
-bool is_plain_convolution(const GraphEdit& edit, std::int32_t index) {
+bool is_plain_convolution(const ChipGraph& edit, std::int32_t index) {
   if (index < 0 || !edit.is_sound(index)) return false;
   const ir::Operator& op = edit.op(index);
   if (op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") return false;
@@ -44,12 +43,12 @@ bool is_plain_convolution(const GraphEdit& edit, std::int32_t index) {
   return op.attributes.get_enum("padding") == "VALID";
 }
 
-std::optional<Found> find(const GraphEdit& edit, std::int32_t last) {
+std::optional<Found> find(const ChipGraph& edit, std::int32_t last) {
   const ir::Operator& to_space = edit.op(last);
   if (to_space.type != "BATCH_TO_SPACE_ND" || !edit.is_sound(last)) return {};
   Found found;
   found.convolution = edit.producer(to_space.inputs[0]);
-  if (!is_plain_convolution(edit, found.convolution) || !edit.has_one_use(to_space.inputs[0])) return {};
+  if (!is_plain_convolution(edit, found.convolution) || !edit.has_one_user(to_space.inputs[0])) return {};
   const ir::Operator& convolution = edit.op(found.convolution);
   found.space_to_batch = edit.producer(convolution.inputs[0]);
   if (found.space_to_batch < 0) return {};  // others may read it too: converters compute it once for several
@@ -72,7 +71,7 @@ bool sizes_agree(std::int32_t in, std::int32_t out, std::int32_t filter, std::in
 }
 
 // The tensor that a reshape makes `tensor` of; -1: no reshape makes it.
-std::int32_t before_reshape(const GraphEdit& edit, std::int32_t tensor) {
+std::int32_t before_reshape(const ChipGraph& edit, std::int32_t tensor) {
   const std::int32_t maker = edit.producer(tensor);
   if (maker < 0 || !edit.is_sound(maker)) return -1;
   const ir::Operator& op = edit.op(maker);
@@ -81,7 +80,7 @@ std::int32_t before_reshape(const GraphEdit& edit, std::int32_t tensor) {
 }
 
 // On signals [1, w, c].
-bool at_signal(GraphEdit& edit, std::int32_t index) {
+bool at_signal(ChipGraph& edit, std::int32_t index) {
   const ir::Operator to_space = edit.op(index);
   if (to_space.type != "BATCH_TO_SPACE_ND" || !edit.is_sound(index)) return false;
   const std::int32_t sums = before_reshape(edit, to_space.inputs[0]), y = to_space.outputs[0];
@@ -126,7 +125,7 @@ bool at_signal(GraphEdit& edit, std::int32_t index) {
   return edit.commit(index, list.take(), fmt::format("a {} with dilation {}", convolution.type, (*block)[0]));
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const auto found = find(edit, index);
   if (!found) return at_signal(edit, index);
   const std::int32_t x = edit.op(found->space_to_batch).inputs[0], y = edit.op(index).outputs[0];
@@ -163,12 +162,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite dilated_conv_rewrite;
-constinit const Rewrite dilated_conv_rewrite = {
-    .info = {.name = "dilated-conv",
-             .summary = "A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND becomes one with a dilation.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass dilated_conv_chip_pass;
+constinit const Pass dilated_conv_chip_pass = {
+    .name = "dilated-conv",
+    .summary = "A convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND becomes one with a dilation.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

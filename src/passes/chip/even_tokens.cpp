@@ -9,11 +9,10 @@
 // gets a SLICE of those that there were, so that all results are the same bytes.
 #include <algorithm>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/token_axis.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int32_t kFewestTokens = 17, kMostTokens = 4096;  // fewer are a pixel for each tile
@@ -42,7 +41,7 @@ std::int32_t even_number(std::int32_t tokens) {
 
 class Padding {
  public:
-  Padding(GraphEdit& edit, const TokenRegion& region, std::int32_t entry, std::int32_t wanted)
+  Padding(ChipGraph& edit, const TokenRegion& region, std::int32_t entry, std::int32_t wanted)
       : edit_(edit), region_(region), entry_(entry), more_(wanted - region.tokens), list_(edit, "tokens") {}
 
   std::vector<ir::Operator> run(std::vector<std::int32_t>& origins) {
@@ -61,7 +60,7 @@ class Padding {
       const bool extends = i == entry_op && extends_pad();
       if (extends) extend_pad(ops_[static_cast<std::size_t>(i)]);
       result.push_back(ops_[static_cast<std::size_t>(i)]);
-      origins.push_back(edit_.origins()[static_cast<std::size_t>(i)]);
+      origins.push_back(edit_.origin(i));
       if (i == entry_op && !extends) begin(result, origins, i);
       if (i == entry_op && !extends) continue;
       for (const std::int32_t output : outputs) {
@@ -96,7 +95,7 @@ class Padding {
       changed_shapes_.emplace_back(tensor, longer(tensor));
     }
     for (const auto& [tensor, shape] : changed_shapes_) {
-      ir::Tensor& it = edit_.change().subgraphs[0].tensors[static_cast<std::size_t>(tensor)];
+      ir::Tensor& it = edit_.change_tensor(tensor);
       it.shape = shape;
       it.shape_signature.clear();
     }
@@ -183,11 +182,11 @@ class Padding {
   void take(std::vector<ir::Operator>& result, std::vector<std::int32_t>& origins, std::int32_t origin) {
     for (ir::Operator& op : list_.take()) {
       result.push_back(std::move(op));
-      origins.push_back(edit_.origins()[static_cast<std::size_t>(origin)]);
+      origins.push_back(edit_.origin(origin));
     }
   }
 
-  GraphEdit& edit_;
+  ChipGraph& edit_;
   const TokenRegion& region_;
   const std::int32_t entry_, more_;
   OpList list_;
@@ -197,27 +196,22 @@ class Padding {
   std::vector<std::pair<std::int32_t, ir::Shape>> changed_shapes_;
 };
 
-int misfits(const GraphEdit& edit) {
-  int count = 0;
-  for (std::int32_t i = 0; i < edit.op_count(); ++i) count += edit.fits(i) ? 0 : 1;
-  return count;
-}
-
 // Several layers for each place at which the tokens that there were are needed.
 bool is_worthwhile(const TokenRegion& region) { return region.layers >= 2 && region.layers >= 3 * region.ends; }
 
-bool apply(GraphEdit& edit, const TokenRegion& region, std::int32_t entry, std::int32_t wanted) {
+bool apply(ChipGraph& edit, const TokenRegion& region, std::int32_t entry, std::int32_t wanted) {
   const ir::Subgraph before = edit.graph();
   const std::vector<std::int32_t> old_origins = edit.origins();
-  const int misfits_before = misfits(edit);
+  const std::int32_t misfits_before = edit.op_count() - edit.count_fitting();
   const std::string name = edit.tensor(entry).name;
   std::vector<std::int32_t> origins;
   std::vector<ir::Operator> ops = Padding(edit, region, entry, wanted).run(origins);
-  edit.change().subgraphs[0].operators = std::move(ops);
-  edit.set_origins(std::move(origins));
-  if (misfits(edit) > misfits_before) {
-    edit.change().subgraphs[0] = before;
-    edit.set_origins(old_origins);
+  edit.replace_operators(std::move(ops), origins);
+  if (edit.op_count() - edit.count_fitting() > misfits_before) {
+    for (std::size_t i = 0; i < before.tensors.size(); ++i) {
+      edit.change_tensor(static_cast<std::int32_t>(i)) = before.tensors[i];
+    }
+    edit.replace_operators(before.operators, old_origins);
     return false;
   }
   edit.note_change(-1,
@@ -227,7 +221,7 @@ bool apply(GraphEdit& edit, const TokenRegion& region, std::int32_t entry, std::
   return true;
 }
 
-bool whole(GraphEdit& edit) {
+bool whole(ChipGraph& edit) {
   std::vector<std::int32_t> candidates = edit.graph().inputs;
   for (const ir::Operator& op : edit.graph().operators) {
     candidates.insert(candidates.end(), op.outputs.begin(), op.outputs.end());
@@ -249,13 +243,14 @@ bool whole(GraphEdit& edit) {
 
 }  // namespace
 
-extern const Rewrite even_tokens_rewrite;
-constinit const Rewrite even_tokens_rewrite = {
-    .info = {.name = "even-tokens",
-             .summary = "Tokens whose number cannot be cut over the tiles (197, a prime) get a few more, which nobody "
-                        "reads.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .whole = whole};
+extern const Pass even_tokens_chip_pass;
+constinit const Pass even_tokens_chip_pass = {
+    .name = "even-tokens",
+    .summary =
+        "Tokens whose number cannot be cut over the tiles (197, a prime) get a few more, which nobody "
+        "reads.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .whole_on_chip = whole};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -5,10 +5,10 @@
 
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3};
 
@@ -127,4 +127,4 @@ TEST(EvenTokens, EvenNumbersAndFewLayersStay) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -9,17 +9,16 @@
 #include <array>
 #include <cmath>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::array<std::string_view, 4> kTypes = {"ADD", "ADD_N", "MUL", "SUB"};
 constexpr std::size_t kMostTerms = 8;
 
 // The 8-bit tensor that a float one was made from; -1: none.
-std::int32_t source_of(const GraphEdit& edit, std::int32_t tensor, const ir::Shape& shape) {
+std::int32_t source_of(const ChipGraph& edit, std::int32_t tensor, const ir::Shape& shape) {
   if (tensor < 0 || edit.tensor(tensor).type != ir::DataType::kFloat32) return -1;
   const std::int32_t producer = edit.producer(tensor);
   if (producer < 0 || edit.op(producer).type != "DEQUANTIZE" || !edit.is_sound(producer)) return -1;
@@ -49,7 +48,7 @@ Affine8 sum_affine(const Affine8& a, const Affine8& b, const Affine8& out, const
   return sum;
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& quantize = edit.op(index);
   if (quantize.type != "QUANTIZE" || !edit.is_sound(index)) return false;
   const std::int32_t y = quantize.outputs[0], real = quantize.inputs[0], producer = edit.producer(real);
@@ -96,12 +95,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite float_arithmetic_rewrite;
-constinit const Rewrite float_arithmetic_rewrite = {
-    .info = {.name = "float-arithmetic",
-             .summary = "ADD, ADD_N, SUB and MUL between DEQUANTIZE and QUANTIZE become their 8-bit forms.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass float_arithmetic_chip_pass;
+constinit const Pass float_arithmetic_chip_pass = {
+    .name = "float-arithmetic",
+    .summary = "ADD, ADD_N, SUB and MUL between DEQUANTIZE and QUANTIZE become their 8-bit forms.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -5,10 +5,10 @@
 #include "passes/chip/ramps.h"
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 const ir::Shape kShape = {1, 4, 16, 5};
 
@@ -227,4 +227,4 @@ TEST(Ramps, StraightLinesTakeOnePieceAndCornersTwo) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -6,16 +6,15 @@
 #include <array>
 #include <utility>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::array<std::string_view, 3> kActivations = {"RELU", "RELU6", "RELU_N1_TO_1"};
 constexpr std::int32_t kPlainTransposeConv = 3;  // the newest version without activations
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const bool is_transposed = op.type == "TRANSPOSE_CONV";
   if ((op.type != "AVERAGE_POOL_2D" && op.type != "MAX_POOL_2D" && !is_transposed) || !edit.is_sound(index))
@@ -38,14 +37,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite fused_activation_rewrite;
-constinit const Rewrite fused_activation_rewrite = {
-    .info = {.name = "fused-activation",
-             .summary =
-                 "An activation fused into AVERAGE_POOL_2D, MAX_POOL_2D or TRANSPOSE_CONV becomes an operator of its "
-                 "own.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass fused_activation_chip_pass;
+constinit const Pass fused_activation_chip_pass = {
+    .name = "fused-activation",
+    .summary =
+        "An activation fused into AVERAGE_POOL_2D, MAX_POOL_2D or TRANSPOSE_CONV becomes an operator of its "
+        "own.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::size_t kMostPieces = 32;
@@ -24,7 +23,7 @@ std::optional<int> axis_from(std::int64_t axis, int rank) {
 }
 
 // All of the tensor, but for one axis that is taken backwards.
-std::optional<Selection> backwards(const GraphEdit& edit, const ir::Operator& op) {
+std::optional<Selection> backwards(const ChipGraph& edit, const ir::Operator& op) {
   const ir::Shape &shape = edit.shape(op.inputs[0]), &result = edit.shape(op.outputs[0]);
   const auto begins = edit.ints(op.inputs[1]), strides = edit.ints(op.inputs[3]);
   const auto mask = [&](std::string_view name) { return op.attributes.get_int(name); };
@@ -49,7 +48,7 @@ std::optional<Selection> backwards(const GraphEdit& edit, const ir::Operator& op
   return selection;
 }
 
-std::optional<Selection> selection_of(const GraphEdit& edit, const ir::Operator& op) {
+std::optional<Selection> selection_of(const ChipGraph& edit, const ir::Operator& op) {
   const ir::Shape& shape = edit.shape(op.inputs[0]);
   if (op.type == "STRIDED_SLICE") return backwards(edit, op);
   Selection selection;
@@ -75,7 +74,7 @@ std::optional<Selection> selection_of(const GraphEdit& edit, const ir::Operator&
   return selection;
 }
 
-bool join_slices(GraphEdit& edit, std::int32_t index, std::int32_t x, std::int32_t y, const Selection& selection) {
+bool join_slices(ChipGraph& edit, std::int32_t index, std::int32_t x, std::int32_t y, const Selection& selection) {
   OpList list(edit, edit.tensor(y).name);
   std::vector<std::pair<std::int32_t, std::int32_t>> runs;  // begin and size
   for (const std::int32_t source : selection.sources) {
@@ -96,7 +95,7 @@ bool join_slices(GraphEdit& edit, std::int32_t index, std::int32_t x, std::int32
   return edit.commit(index, list.take(), fmt::format("{} STRIDED_SLICE and CONCATENATION", runs.size()));
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "GATHER" && op.type != "REVERSE_V2" && op.type != "STRIDED_SLICE") return false;
   if (!edit.is_sound(index)) return false;
@@ -119,15 +118,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite gather_rewrite;
-constinit const Rewrite gather_rewrite = {
-    .info =
-        {.name = "gather",
-         .summary =
-             "GATHER with constant indices, REVERSE_V2 and STRIDED_SLICE that goes backwards become a 1x1 CONV_2D that "
-             "picks channels, or slices and CONCATENATION.",
-         .safety = Safety::kExact,
-         .on_by_default = true},
-    .at = at};
+extern const Pass gather_chip_pass;
+constinit const Pass gather_chip_pass = {
+    .name = "gather",
+    .summary =
+        "GATHER with constant indices, REVERSE_V2 and STRIDED_SLICE that goes backwards become a 1x1 CONV_2D that "
+        "picks channels, or slices and CONCATENATION.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GELU: x * sigmoid(1.702 x) where 8 bits cannot tell it from the real one, else a sum of ramps.
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/unary_function.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   if (edit.op(index).type != "GELU" || !edit.is_sound(index)) return false;
   const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
   const auto in = edit.affine(x), out = edit.affine(y);
@@ -19,12 +19,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite gelu_rewrite;
-constinit const Rewrite gelu_rewrite = {
-    .info = {.name = "gelu",
-             .summary = "GELU becomes x * LOGISTIC(1.702 x) or a sum of ramps (see elu), whichever is within a step.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass gelu_chip_pass;
+constinit const Pass gelu_chip_pass = {
+    .name = "gelu",
+    .summary = "GELU becomes x * LOGISTIC(1.702 x) or a sum of ramps (see elu), whichever is within a step.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

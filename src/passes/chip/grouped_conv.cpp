@@ -11,10 +11,10 @@
 // one in groups are refused with it. They only need their own version back.
 #include <algorithm>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "formats/tflite/operator_codes.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int32_t kMostParts = 64;
@@ -22,7 +22,7 @@ constexpr std::int32_t kChannelsAtOnce = 64;         // the chip's cells (chip::
 constexpr std::int64_t kMostWeightBytes = 16 << 20;  // of all parts, zeros included
 
 // Elements [begin, begin + count) along dimension 0 of a constant, with their scales.
-std::int32_t part_of(GraphEdit& edit, std::int32_t index, std::int32_t begin, std::int32_t count) {
+std::int32_t part_of(ChipGraph& edit, std::int32_t index, std::int32_t begin, std::int32_t count) {
   ir::Tensor tensor = edit.tensor(index);
   const std::span<const std::uint8_t> data = ir::constant_data(edit.model(), tensor).span();
   const std::size_t row = data.size() / static_cast<std::size_t>(tensor.shape[0]);
@@ -39,7 +39,7 @@ std::int32_t part_of(GraphEdit& edit, std::int32_t index, std::int32_t begin, st
 }
 
 // Constant, with rows along dimension 0 that can be taken apart.
-bool is_divisible(const GraphEdit& edit, std::int32_t index, std::int32_t rows) {
+bool is_divisible(const ChipGraph& edit, std::int32_t index, std::int32_t rows) {
   const ir::Tensor& tensor = edit.tensor(index);
   const ir::Quantization& quantization = tensor.quantization;
   if (!edit.is_constant(index) || tensor.shape.rank() < 1 || tensor.shape[0] != rows) return false;
@@ -54,7 +54,7 @@ struct Convolution {
   std::int32_t groups = 1;
 };
 
-std::optional<Convolution> convolution_at(const GraphEdit& edit, std::int32_t index) {
+std::optional<Convolution> convolution_at(const ChipGraph& edit, std::int32_t index) {
   if (edit.op(index).type != "CONV_2D" || !edit.is_sound(index)) return {};
   Convolution found{edit.op(index)};
   found.x = found.op.inputs[0];
@@ -72,7 +72,7 @@ std::optional<Convolution> convolution_at(const GraphEdit& edit, std::int32_t in
   return found;
 }
 
-bool as_depthwise(GraphEdit& edit, std::int32_t index, const Convolution& found) {
+bool as_depthwise(ChipGraph& edit, std::int32_t index, const Convolution& found) {
   ir::Tensor tensor = edit.tensor(found.weights);
   const std::int32_t channels = tensor.shape[0];
   const auto area = static_cast<std::size_t>(tensor.shape[1]) * static_cast<std::size_t>(tensor.shape[2]);
@@ -103,7 +103,7 @@ bool as_depthwise(GraphEdit& edit, std::int32_t index, const Convolution& found)
 }
 
 // Weights of `count` groups from `first` on as those of one convolution: zeros where a filter does not look.
-std::int32_t joined_weights(GraphEdit& edit, const Convolution& found, std::int32_t first, std::int32_t count) {
+std::int32_t joined_weights(ChipGraph& edit, const Convolution& found, std::int32_t first, std::int32_t count) {
   const std::int32_t outputs = edit.shape(found.weights)[0] / found.groups;  // of a group
   const std::int32_t part = part_of(edit, found.weights, first * outputs, count * outputs);
   if (count == 1) return part;
@@ -125,13 +125,13 @@ std::int32_t joined_weights(GraphEdit& edit, const Convolution& found, std::int3
 }
 
 // One zero point for all weights: what stands between groups is zero by it.
-bool has_one_zero(const GraphEdit& edit, std::int32_t weights) {
+bool has_one_zero(const ChipGraph& edit, std::int32_t weights) {
   const std::vector<std::int64_t>& points = edit.tensor(weights).quantization.zero_point;
   return ir::is_integer_8(edit.tensor(weights).type) &&
          std::all_of(points.begin(), points.end(), [&](std::int64_t point) { return point == points[0]; });
 }
 
-bool as_parts(GraphEdit& edit, std::int32_t index, const Convolution& found) {
+bool as_parts(ChipGraph& edit, std::int32_t index, const Convolution& found) {
   const ir::Shape filter = edit.shape(found.weights);
   const std::int32_t inputs = filter[3], outputs = filter[0] / found.groups;  // of a group
   std::int32_t together = has_one_zero(edit, found.weights) ? std::max(1, kChannelsAtOnce / outputs) : 1;
@@ -162,12 +162,12 @@ bool as_parts(GraphEdit& edit, std::int32_t index, const Convolution& found) {
   return edit.commit(index, list.take(), fmt::format("{} CONV_2D of parts of the channels and CONCATENATION", parts));
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const auto found = convolution_at(edit, index);
   if (!found || edit.fits(index)) return false;
   const ir::DataType type = edit.tensor(found->x).type;
   if (found->groups == 1) {
-    if (found->op.version <= operator_version("CONV_2D", type)) return false;
+    if (found->op.version <= tflite::operator_version("CONV_2D", type)) return false;
     OpList list(edit, edit.tensor(found->y).name);
     list.add("CONV_2D", "Conv2DOptions", found->op.attributes, found->op.inputs, {found->y}, type);
     return edit.commit(index, list.take(), "an older version of it, which does the same");
@@ -181,15 +181,15 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite grouped_conv_rewrite;
-constinit const Rewrite grouped_conv_rewrite = {
-    .info = {.name = "grouped-conv",
-             .summary =
-                 "A convolution in groups becomes DEPTHWISE_CONV_2D where each is one channel, else CONV_2D of as many "
-                 "groups together as make 64 channels, and CONCATENATION; the others in the file get their old version "
-                 "back.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass grouped_conv_chip_pass;
+constinit const Pass grouped_conv_chip_pass = {
+    .name = "grouped-conv",
+    .summary =
+        "A convolution in groups becomes DEPTHWISE_CONV_2D where each is one channel, else CONV_2D of as many "
+        "groups together as make 64 channels, and CONCATENATION; the others in the file get their old version "
+        "back.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // HARD_SWISH: x * clamp(x / 6 + 1 / 2, 0, 1), a depthwise convolution whose saturation is the clamp, and a product.
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/unary_function.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   if (edit.op(index).type != "HARD_SWISH" || !edit.is_sound(index)) return false;
   const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
   const auto in = edit.affine(x), out = edit.affine(y);
@@ -19,12 +19,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite hard_swish_rewrite;
-constinit const Rewrite hard_swish_rewrite = {
-    .info = {.name = "hard-swish",
-             .summary = "HARD_SWISH becomes a 1x1 DEPTHWISE_CONV_2D that saturates at 0 and 1, and a MUL.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass hard_swish_chip_pass;
+constinit const Pass hard_swish_chip_pass = {
+    .name = "hard-swish",
+    .summary = "HARD_SWISH becomes a 1x1 DEPTHWISE_CONV_2D that saturates at 0 and 1, and a MUL.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

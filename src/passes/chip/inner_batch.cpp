@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "passes/chip/batch_rules.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int32_t kMostImages = 16;
@@ -21,7 +21,7 @@ bool is_layer(std::string_view type) {
 }
 
 // Whether each pixel of the result is computed from the pixel at the same place.
-bool is_pointwise(const GraphEdit& edit, const ir::Operator& op) {
+bool is_pointwise(const ChipGraph& edit, const ir::Operator& op) {
   if (op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") return false;
   const ir::Shape &filter = edit.shape(op.inputs[1]), &x = edit.shape(op.inputs[0]), &y = edit.shape(op.outputs[0]);
   return filter.rank() == 4 && filter[1] == 1 && filter[2] == 1 && op.attributes.get_int("stride_h", 1) == 1 &&
@@ -31,12 +31,12 @@ bool is_pointwise(const GraphEdit& edit, const ir::Operator& op) {
 // Images one below the other.
 ir::Shape stacked(const ir::Shape& shape) { return {1, shape[0] * shape[1], shape[2], shape[3]}; }
 
-bool comes_with_inputs(const GraphEdit& edit, std::int32_t batch) {
+bool comes_with_inputs(const ChipGraph& edit, std::int32_t batch) {
   return std::any_of(edit.graph().inputs.begin(), edit.graph().inputs.end(),
                      [&](std::int32_t input) { return edit.shape(input).rank() > 1 && edit.shape(input)[0] == batch; });
 }
 
-bool as_one_image(GraphEdit& edit, std::int32_t index) {
+bool as_one_image(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const std::int32_t y = op.outputs[0];
   const ir::Shape shape = edit.shape(y);
@@ -51,7 +51,7 @@ bool as_one_image(GraphEdit& edit, std::int32_t index) {
   return edit.commit(index, std::move(ops), "the same with the images of its batch as one", 0, "RESHAPE");
 }
 
-bool for_each_image(GraphEdit& edit, std::int32_t index, std::int32_t batch) {
+bool for_each_image(ChipGraph& edit, std::int32_t index, std::int32_t batch) {
   const ir::Operator op = edit.op(index);
   const std::int32_t y = op.outputs[0];
   ir::Shape one = edit.shape(y);
@@ -70,7 +70,7 @@ bool for_each_image(GraphEdit& edit, std::int32_t index, std::int32_t batch) {
   return edit.commit(index, list.take(), fmt::format("one for each of {} images", batch), 0, "RESHAPE");
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (op.is_custom() || !is_layer(op.type) || !edit.is_sound(index) || op.outputs.size() != 1) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -84,14 +84,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite inner_batch_rewrite;
-constinit const Rewrite inner_batch_rewrite = {
-    .info = {.name = "inner-batch",
-             .summary =
-                 "Layers on a batch that the network made itself (windows, heads) work on one tall image, or are "
-                 "written out for each of up to 16 images.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass inner_batch_chip_pass;
+constinit const Pass inner_batch_chip_pass = {
+    .name = "inner-batch",
+    .summary =
+        "Layers on a batch that the network made itself (windows, heads) work on one tall image, or are "
+        "written out for each of up to 16 images.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

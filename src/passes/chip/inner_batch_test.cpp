@@ -4,10 +4,10 @@
 
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3}, kResult = {DataType::kInt8, 0.2f, 7};
 
@@ -144,4 +144,4 @@ TEST(InnerBatch, DenseLayersOfWindows) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

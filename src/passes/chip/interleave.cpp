@@ -5,13 +5,12 @@
 // The tensors are joined along their channels, and a 1x1 CONV_2D puts these into turn. Exact.
 #include <algorithm>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "CONCATENATION" || !edit.is_sound(index) || op.inputs.size() < 2) return false;
   const ir::Shape to = edit.shape(op.outputs[0]), one = edit.shape(op.inputs[0]);
@@ -43,13 +42,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite interleave_rewrite;
-constinit const Rewrite interleave_rewrite = {
-    .info = {.name = "interleave",
-             .summary = "CONCATENATION along a new last dimension becomes one of channels, and a 1x1 CONV_2D that puts "
-                        "them into turn.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass interleave_chip_pass;
+constinit const Pass interleave_chip_pass = {
+    .name = "interleave",
+    .summary =
+        "CONCATENATION along a new last dimension becomes one of channels, and a 1x1 CONV_2D that puts "
+        "them into turn.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

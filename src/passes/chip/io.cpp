@@ -4,15 +4,13 @@
 // the tensors carry. That changes the interface, so it is done only when asked for.
 #include <algorithm>
 
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-std::size_t position(std::int32_t index) { return static_cast<std::size_t>(index); }
-
 // All that reads the input is a QUANTIZE to 8 bits, each in the same way. Returns the first's result.
-std::optional<std::int32_t> quantized_input(const GraphEdit& edit, std::int32_t input) {
+std::optional<std::int32_t> quantized_input(const ChipGraph& edit, std::int32_t input) {
   if (edit.tensor(input).type != ir::DataType::kFloat32 || edit.is_graph_output(input)) return {};
   std::optional<std::int32_t> first;
   for (const std::int32_t reader : edit.consumers(input)) {
@@ -25,36 +23,24 @@ std::optional<std::int32_t> quantized_input(const GraphEdit& edit, std::int32_t 
   return first;
 }
 
-bool strip_input(GraphEdit& edit, std::size_t place) {
+bool strip_input(ChipGraph& edit, std::size_t place) {
   const std::int32_t input = edit.graph().inputs[place];
   const auto found = quantized_input(edit, input);
   if (!found) return false;
   const std::vector<std::int32_t> readers = edit.consumers(input);
-  for (const std::int32_t reader : readers) edit.replace_uses(edit.op(reader).outputs[0], *found);
+  for (const std::int32_t reader : readers) edit.redirect(edit.op(reader).outputs[0], *found);
   edit.note_change(readers[0],
                    fmt::format("{} at input '{}' {}", edit.describe(readers[0]), edit.tensor(input).name,
                                edit.is_trial() ? "could be stripped" : "was stripped"),
                    edit.tensor(input).name);
-  ir::Model& model = edit.change();
-  ir::Subgraph& graph = model.subgraphs[0];
-  std::vector<std::int32_t> origins = edit.origins();
-  for (auto reader = readers.rbegin(); reader != readers.rend(); ++reader) {
-    graph.operators.erase(graph.operators.begin() + *reader);
-    origins.erase(origins.begin() + *reader);
-  }
-  edit.set_origins(std::move(origins));
-  graph.inputs[place] = *found;
-  graph.tensors[position(*found)].name = graph.tensors[position(input)].name;
-  for (ir::Signature& signature : model.signatures) {
-    if (signature.subgraph != 0) continue;
-    for (ir::SignatureTensor& each : signature.inputs) {
-      if (each.tensor == input) each.tensor = *found;
-    }
-  }
+  for (const std::int32_t reader : readers) edit.remove(reader);
+  edit.set_graph_input(place, *found);
+  edit.change_tensor(*found).name = edit.tensor(input).name;
+  edit.remove_dead();
   return true;
 }
 
-bool strip_output(GraphEdit& edit, std::size_t place) {
+bool strip_output(ChipGraph& edit, std::size_t place) {
   const std::int32_t output = edit.graph().outputs[place];
   const std::int32_t producer = edit.producer(output);
   if (producer < 0 || edit.op(producer).type != "DEQUANTIZE" || edit.tensor(output).type != ir::DataType::kFloat32) {
@@ -69,13 +55,13 @@ bool strip_output(GraphEdit& edit, std::size_t place) {
                    fmt::format("{} at an output {}", edit.describe(producer),
                                edit.is_trial() ? "could be stripped" : "was stripped"),
                    edit.tensor(output).name);
-  edit.replace_uses(output, stored);
-  ir::Subgraph& graph = edit.change().subgraphs[0];
-  graph.tensors[position(stored)].name = graph.tensors[position(output)].name;
+  edit.redirect(output, stored);
+  edit.change_tensor(stored).name = edit.tensor(output).name;
+  edit.forget();
   return true;  // the operator has no reader left and is swept up
 }
 
-bool whole(GraphEdit& edit) {
+bool whole(ChipGraph& edit) {
   bool changed = false;
   for (std::size_t i = 0; i < edit.graph().inputs.size(); ++i) changed = strip_input(edit, i) || changed;
   for (std::size_t i = 0; i < edit.graph().outputs.size(); ++i) changed = strip_output(edit, i) || changed;
@@ -84,13 +70,14 @@ bool whole(GraphEdit& edit) {
 
 }  // namespace
 
-extern const Rewrite io_rewrite;
-constinit const Rewrite io_rewrite = {
-    .info = {.name = "io",
-             .summary = "QUANTIZE at floating-point inputs and DEQUANTIZE at floating-point outputs are stripped: the "
-                        "model then takes and gives 8-bit numbers.",
-             .safety = Safety::kInterface,
-             .on_by_default = false},
-    .whole = whole};
+extern const Pass io_chip_pass;
+constinit const Pass io_chip_pass = {
+    .name = "io",
+    .summary =
+        "QUANTIZE at floating-point inputs and DEQUANTIZE at floating-point outputs are stripped: the "
+        "model then takes and gives 8-bit numbers.",
+    .safety = Safety::kInterface,
+    .on_by_default = false,
+    .whole_on_chip = whole};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -4,13 +4,12 @@
 // times a few elements of another operand, plus a bias for each element. The same bytes.
 #include <algorithm>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "CONCATENATION" || !edit.is_sound(index) || edit.fits(index)) return false;
   const std::int32_t y = op.outputs[0];
@@ -32,13 +31,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite joined_constants_rewrite;
-constinit const Rewrite joined_constants_rewrite = {
-    .info = {.name = "joined-constants",
-             .summary =
-                 "CONCATENATION with constants other than zeros: a 1x1 CONV_2D with weights of zero computes them.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass joined_constants_chip_pass;
+constinit const Pass joined_constants_chip_pass = {
+    .name = "joined-constants",
+    .summary = "CONCATENATION with constants other than zeros: a 1x1 CONV_2D with weights of zero computes them.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

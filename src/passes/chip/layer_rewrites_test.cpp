@@ -2,10 +2,10 @@
 // Resizing, pooling, means, products and softmax: compared with the original.
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3};
 
@@ -398,4 +398,4 @@ TEST(LayerRewrites, PiecesOfATransposition) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -11,10 +11,9 @@
 
 #include "ops/registry.h"
 #include "passes/chip/leading_axes.h"
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 // Operators on rows of the last dimension, each row by itself.
@@ -39,7 +38,7 @@ ir::Shape four(std::initializer_list<std::int64_t> dims) {
 // Code is generated for four dimensions; more are refused there even where all but three are 1.
 bool has_too_many(const ir::Shape& shape) { return shape.rank() > 4; }
 
-bool unary(GraphEdit& edit, std::int32_t index) {
+bool unary(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const ir::Shape shape = edit.shape(op.inputs[0]);
   if (edit.shape(op.outputs[0]) != shape || shape.rank() < 3) return false;
@@ -56,7 +55,7 @@ std::int32_t dimension(const ir::Shape& shape, int rank, int d) {
 }
 
 // Runs of dimensions along which each operand has all, or one.
-bool binary(GraphEdit& edit, std::int32_t index) {
+bool binary(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const ir::Shape out = edit.shape(op.outputs[0]), a = edit.shape(op.inputs[0]), b = edit.shape(op.inputs[1]);
   struct Group {
@@ -112,7 +111,7 @@ bool binary(GraphEdit& edit, std::int32_t index) {
 
 // Where the second operand is the same for the first batches of the first operand, these are rows: [g, n, m, k] times
 // [1, n, k, v] is [n, g * m, k] times [n, k, v] (lambda layers: all heads share what stands for positions).
-bool matmul_of_shared(GraphEdit& edit, std::int32_t index) {
+bool matmul_of_shared(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const ir::Shape a = edit.shape(op.inputs[0]), b = edit.shape(op.inputs[1]), out = edit.shape(op.outputs[0]);
   if (op.attributes.get_bool("adj_x") || edit.is_constant(op.inputs[0]) || edit.is_constant(op.inputs[1])) return false;
@@ -144,7 +143,7 @@ bool matmul_of_shared(GraphEdit& edit, std::int32_t index) {
   return true;
 }
 
-bool matmul(GraphEdit& edit, std::int32_t index) {
+bool matmul(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const ir::Shape a = edit.shape(op.inputs[0]), b = edit.shape(op.inputs[1]), out = edit.shape(op.outputs[0]);
   if (a.rank() < 2 || b.rank() < 2) return false;
@@ -161,7 +160,7 @@ bool matmul(GraphEdit& edit, std::int32_t index) {
 }
 
 // The axis and what is before and behind it; where nothing is before, the axis and the next are one.
-bool split(GraphEdit& edit, std::int32_t index) {
+bool split(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const auto axes = edit.ints(op.inputs[0]);
   const ir::Shape shape = edit.shape(op.inputs[1]);
@@ -191,7 +190,7 @@ bool split(GraphEdit& edit, std::int32_t index) {
 
 // Three groups: dimensions before the axis, the axis, and those behind it. PACK has a dimension of its own for the
 // axis.
-bool concatenation(GraphEdit& edit, std::int32_t index) {
+bool concatenation(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const std::int32_t y = op.outputs[0];
   const ir::Shape shape = edit.shape(y);
@@ -219,7 +218,7 @@ bool concatenation(GraphEdit& edit, std::int32_t index) {
 }
 
 // Dimensions with others between them that stay (groups of GroupNormalization of Keras): they are brought to the front.
-bool reduction_of_several(GraphEdit& edit, std::int32_t index) {
+bool reduction_of_several(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const ir::Shape shape = edit.shape(op.inputs[0]);
   std::vector<bool> is_reduced(static_cast<std::size_t>(shape.rank()), false);
@@ -254,7 +253,7 @@ bool reduction_of_several(GraphEdit& edit, std::int32_t index) {
 }
 
 // Neighbouring dimensions that are reduced together, what is before and what is behind them.
-bool reduction(GraphEdit& edit, std::int32_t index) {
+bool reduction(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const ir::Shape shape = edit.shape(op.inputs[0]);
   const auto axes = edit.ints(op.inputs[1]);
@@ -278,7 +277,7 @@ bool reduction(GraphEdit& edit, std::int32_t index) {
 }
 
 // A RESHAPE of a RESHAPE whose result the chip would refuse.
-bool reshape(GraphEdit& edit, std::int32_t index) {
+bool reshape(ChipGraph& edit, std::int32_t index) {
   ir::Operator op = edit.op(index);
   const std::int32_t before = edit.producer(op.inputs[0]);
   if (before < 0 || edit.op(before).type != "RESHAPE") return false;
@@ -291,7 +290,7 @@ bool reshape(GraphEdit& edit, std::int32_t index) {
   return true;
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const std::string type = edit.op(index).type;
   if (!edit.is_sound(index) || edit.op(index).is_custom()) return false;
   if (type == "RESHAPE") return reshape(edit, index);
@@ -325,13 +324,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite leading_axes_rewrite;
-constinit const Rewrite leading_axes_rewrite = {
-    .info = {.name = "leading-axes",
-             .summary = "Operators on tensors of many dimensions (heads and windows of attention) work on as few as "
-                        "they need.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass leading_axes_chip_pass;
+constinit const Pass leading_axes_chip_pass = {
+    .name = "leading-axes",
+    .summary =
+        "Operators on tensors of many dimensions (heads and windows of attention) work on as few as "
+        "they need.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -4,11 +4,11 @@
 
 #include "passes/chip/leading_axes.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 // Where a SLICE begins, or a STRIDED_SLICE that leaves nothing out and drops no dimension.
-std::optional<std::vector<std::int64_t>> begins_of(const GraphEdit& edit, const ir::Operator& op) {
+std::optional<std::vector<std::int64_t>> begins_of(const ChipGraph& edit, const ir::Operator& op) {
   auto begins = edit.ints(op.inputs[1]);
   if (op.type == "SLICE" || !begins) return begins;
   const auto strides = edit.ints(op.inputs[3]);
@@ -28,7 +28,7 @@ std::optional<std::vector<std::int64_t>> begins_of(const GraphEdit& edit, const 
 
 }  // namespace
 
-bool replace_on_fewer(GraphEdit& edit, std::int32_t index, OpList& list, ir::Operator op,
+bool replace_on_fewer(ChipGraph& edit, std::int32_t index, OpList& list, ir::Operator op,
                       const std::vector<ir::Shape>& results) {
   const std::vector<std::int32_t> wanted = op.outputs;
   std::vector<ir::Operator> ops = list.take();
@@ -44,7 +44,7 @@ bool replace_on_fewer(GraphEdit& edit, std::int32_t index, OpList& list, ir::Ope
 }
 
 // Runs of dimensions that are not repeated, and those that are.
-bool tile_on_fewer(GraphEdit& edit, std::int32_t index) {
+bool tile_on_fewer(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const ir::Shape shape = edit.shape(op.inputs[0]);
   const ir::Shape result = edit.shape(op.outputs[0]);
@@ -82,7 +82,7 @@ bool tile_on_fewer(GraphEdit& edit, std::int32_t index) {
 }
 
 // Runs of dimensions that are kept as a whole, and those that are cut.
-bool slice_on_fewer(GraphEdit& edit, std::int32_t index) {
+bool slice_on_fewer(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const ir::Shape from = edit.shape(op.inputs[0]), to = edit.shape(op.outputs[0]);
   const auto begins = begins_of(edit, op);
@@ -124,7 +124,7 @@ bool slice_on_fewer(GraphEdit& edit, std::int32_t index) {
 }
 
 // Runs of dimensions that are not padded, and those that are.
-bool pad_on_fewer(GraphEdit& edit, std::int32_t index) {
+bool pad_on_fewer(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const ir::Shape from = edit.shape(op.inputs[0]), to = edit.shape(op.outputs[0]);
   const auto amounts = edit.ints(op.inputs[1]);
@@ -166,4 +166,4 @@ bool pad_on_fewer(GraphEdit& edit, std::int32_t index) {
   return replace_on_fewer(edit, index, list, std::move(flat_pad), {outer});
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

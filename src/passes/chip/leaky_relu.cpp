@@ -3,10 +3,10 @@
 // smaller) of x and slope * x.
 #include <cmath>
 
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/unary_function.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr int kFirstRuntimeWithPrelu = 13;
@@ -39,7 +39,7 @@ Candidate maximum_candidate(const Affine8& in, const Affine8& out, double alpha)
       }};
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   if (edit.op(index).type != "LEAKY_RELU" || !edit.is_sound(index)) return false;
   const std::int32_t x = edit.op(index).inputs[0], y = edit.op(index).outputs[0];
   const auto in = edit.affine(x), out = edit.affine(y);
@@ -58,12 +58,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite leaky_relu_rewrite;
-constinit const Rewrite leaky_relu_rewrite = {
-    .info = {.name = "leaky-relu",
-             .summary = "LEAKY_RELU becomes PRELU, or for runtimes without it the MAXIMUM of x and slope * x.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass leaky_relu_chip_pass;
+constinit const Pass leaky_relu_chip_pass = {
+    .name = "leaky-relu",
+    .summary = "LEAKY_RELU becomes PRELU, or for runtimes without it the MAXIMUM of x and slope * x.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

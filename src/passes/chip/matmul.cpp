@@ -4,10 +4,9 @@
 //
 // The sums are the same. The factor that brings them to the output's scale is computed in single precision for one and
 // double for the other, so that a sum halfway between two results may round differently: one step at most.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 struct Product {
@@ -16,7 +15,7 @@ struct Product {
   std::string activation = "NONE";
 };
 
-std::optional<Product> product_of(const GraphEdit& edit, std::int32_t index) {
+std::optional<Product> product_of(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (!edit.is_sound(index)) return {};
   if (op.type == "FULLY_CONNECTED") {
@@ -34,7 +33,7 @@ std::optional<Product> product_of(const GraphEdit& edit, std::int32_t index) {
 }
 
 // The weights as [m, 1, 1, k], sharing their data where the order is right.
-std::int32_t filter_of(GraphEdit& edit, const Product& product, std::int32_t m, std::int32_t k) {
+std::int32_t filter_of(ChipGraph& edit, const Product& product, std::int32_t m, std::int32_t k) {
   ir::Tensor tensor = edit.tensor(product.weights);
   tensor.shape = {m, 1, 1, k};
   tensor.shape_signature.clear();
@@ -51,7 +50,7 @@ std::int32_t filter_of(GraphEdit& edit, const Product& product, std::int32_t m, 
   return edit.add_constant(std::move(tensor), std::move(rows));
 }
 
-bool has_usable_weights(const GraphEdit& edit, const Product& product, ir::DataType type) {
+bool has_usable_weights(const ChipGraph& edit, const Product& product, ir::DataType type) {
   const ir::Tensor& weights = edit.tensor(product.weights);
   const ir::Quantization& quantization = weights.quantization;
   if (!edit.is_constant(product.weights) || weights.type != type || !quantization.is_quantized()) return false;
@@ -69,7 +68,7 @@ std::int32_t picture_height(std::int32_t rows) {
   return height;
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const std::string type = edit.op(index).type;
   if (type != "FULLY_CONNECTED" && type != "BATCH_MATMUL") return false;
   const auto product = product_of(edit, index);
@@ -110,14 +109,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite matmul_rewrite;
-constinit const Rewrite matmul_rewrite = {
-    .info = {.name = "matmul",
-             .summary =
-                 "FULLY_CONNECTED of several rows or of a newer version, and BATCH_MATMUL with a constant, become "
-                 "a 1x1 CONV_2D.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass matmul_chip_pass;
+constinit const Pass matmul_chip_pass = {
+    .name = "matmul",
+    .summary =
+        "FULLY_CONNECTED of several rows or of a newer version, and BATCH_MATMUL with a constant, become "
+        "a 1x1 CONV_2D.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

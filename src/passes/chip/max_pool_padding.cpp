@@ -11,10 +11,9 @@
 #include <algorithm>
 
 #include "ops/padded_max_pool.h"
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 using ops::PaddedAxes;
@@ -22,7 +21,7 @@ using ops::PaddedAxis;
 
 constexpr std::int64_t kMostRows = 16;  // repeated on one side
 
-bool fills_with_lowest(const GraphEdit& edit, std::int32_t filling) {
+bool fills_with_lowest(const ChipGraph& edit, std::int32_t filling) {
   if (!edit.is_constant(filling)) return false;
   const Bytes& value = ir::constant_data(edit.model(), edit.tensor(filling));
   if (value.size() != 1) return false;
@@ -46,7 +45,7 @@ std::int32_t repeat_edges(OpList& list, std::int32_t x, const PaddedAxes& axes) 
   return x;
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator pool = edit.op(index);
   if (pool.type != "MAX_POOL_2D" || !edit.is_sound(index) || pool.attributes.get_enum("padding") != "VALID")
     return false;
@@ -85,14 +84,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite max_pool_padding_rewrite;
-constinit const Rewrite max_pool_padding_rewrite = {
-    .info = {.name = "max-pool-padding",
-             .summary =
-                 "MAX_POOL_2D of what PADV2 has padded with the lowest number becomes a pool with padding of its "
-                 "own, two pools, or a pool of repeated edge rows.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass max_pool_padding_chip_pass;
+constinit const Pass max_pool_padding_chip_pass = {
+    .name = "max-pool-padding",
+    .summary =
+        "MAX_POOL_2D of what PADV2 has padded with the lowest number becomes a pool with padding of its "
+        "own, two pools, or a pool of repeated edge rows.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -3,10 +3,9 @@
 // at most, and so is their mean: results differ by one step at most.
 //
 // MEAN over channels whose number does not map: a 1x1 CONV_2D with equal weights. The sum is exact, and rounded once.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int32_t kMostBands = 16;
@@ -21,7 +20,7 @@ std::int32_t mean(OpList& list, std::int32_t x, std::int32_t y, bool keep, const
 }
 
 // A weight of 127 steps is one over the number of channels.
-bool mean_of_channels(GraphEdit& edit, std::int32_t index, std::int32_t x, std::int32_t y, const Affine8& in,
+bool mean_of_channels(ChipGraph& edit, std::int32_t index, std::int32_t x, std::int32_t y, const Affine8& in,
                       const Affine8& out) {
   const std::int32_t channels = edit.shape(x).last();
   const std::int64_t rows = edit.shape(y).elements();
@@ -38,7 +37,7 @@ bool mean_of_channels(GraphEdit& edit, std::int32_t index, std::int32_t x, std::
   return edit.commit(index, list.take(), "a 1x1 CONV_2D with equal weights", 1);
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "MEAN" || !edit.is_sound(index) || !edit.options().fits) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -71,14 +70,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite mean_rewrite;
-constinit const Rewrite mean_rewrite = {
-    .info = {.name = "mean",
-             .summary =
-                 "MEAN over an area too large to map becomes the MEAN of the means of equal bands; over channels whose "
-                 "number does not map, a 1x1 CONV_2D.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass mean_chip_pass;
+constinit const Pass mean_chip_pass = {
+    .name = "mean",
+    .summary =
+        "MEAN over an area too large to map becomes the MEAN of the means of equal bands; over channels whose "
+        "number does not map, a 1x1 CONV_2D.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

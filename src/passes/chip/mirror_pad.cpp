@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // MIRROR_PAD by a few elements: a slice for each mirrored row, joined by a CONCATENATION for each dimension.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int64_t kMostRows = 16;  // on one side
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "MIRROR_PAD" || !edit.is_sound(index) || edit.fits(index)) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -45,12 +44,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite mirror_pad_rewrite;
-constinit const Rewrite mirror_pad_rewrite = {
-    .info = {.name = "mirror-pad",
-             .summary = "MIRROR_PAD by up to 16 elements a side becomes slices and CONCATENATION.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass mirror_pad_chip_pass;
+constinit const Pass mirror_pad_chip_pass = {
+    .name = "mirror-pad",
+    .summary = "MIRROR_PAD by up to 16 elements a side becomes slices and CONCATENATION.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -9,16 +9,16 @@
 #include <cmath>
 
 #include "ops/table_functions.h"
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/unary_function.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 ops::ChipAffine chip_affine(const Affine8& affine) { return {affine.scale, affine.zero_point - affine.lowest()}; }
 
 // Which operand of a MUL is x where the other one is LOGISTIC of it; -1: none.
-int silu_operand(const GraphEdit& edit, std::int32_t index) {
+int silu_operand(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (op.type != "MUL" || !edit.is_sound(index) || op.inputs.size() != 2) return -1;
   if (op.attributes.get_enum("fused_activation_function", "NONE") != "NONE") return -1;
@@ -42,7 +42,7 @@ int largest_difference(const numeric::TableFit& fit, const Affine8& in, const Af
 }
 
 // The number that a DIV divides by something computed; 0: it is no such DIV.
-double numerator_of(const GraphEdit& edit, std::int32_t index) {
+double numerator_of(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if (op.type != "DIV" || !edit.is_sound(index) || !edit.is_constant(op.inputs[0]) || edit.is_constant(op.inputs[1]) ||
       op.attributes.get_enum("fused_activation_function", "NONE") != "NONE" ||
@@ -57,7 +57,7 @@ double numerator_of(const GraphEdit& edit, std::int32_t index) {
 }
 
 // Where x is 0 TFLite refuses to divide, and nothing is compared.
-bool mark_division(GraphEdit& edit, std::int32_t index, double numerator) {
+bool mark_division(ChipGraph& edit, std::int32_t index, double numerator) {
   const std::int32_t x = edit.op(index).inputs[1], y = edit.op(index).outputs[0];
   const auto in = edit.affine(x), out = edit.affine(y);
   if (!in || !out || in->type != out->type) return false;
@@ -68,7 +68,7 @@ bool mark_division(GraphEdit& edit, std::int32_t index, double numerator) {
   return edit.commit(index, {std::move(marked)}, "one pass by a table", 1);
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   if (const double numerator = numerator_of(edit, index); numerator != 0) {
     return edit.op(index).attributes.get_float(ops::kNumerator, 0) == 0 && mark_division(edit, index, numerator);
   }
@@ -91,14 +91,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite one_pass_rewrite;
-constinit const Rewrite one_pass_rewrite = {
-    .info = {.name = "one-pass",
-             .summary =
-                 "x * LOGISTIC(x), and a number divided by x, are computed in one pass of the chip by a table of "
-                 "their own; the model's operators stay.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass one_pass_chip_pass;
+constinit const Pass one_pass_chip_pass = {
+    .name = "one-pass",
+    .summary =
+        "x * LOGISTIC(x), and a number divided by x, are computed in one pass of the chip by a table of "
+        "their own; the model's operators stay.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -6,15 +6,15 @@
 // are, so that what runs on the CPU runs in any TFLite; they are marked (ops/own_code.h), and rules that are known of
 // Google's compilers alone do not hold for them. Between them and what computes there are RESHAPEs to fewer dimensions.
 #include "ops/own_code.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr int kMostDimensions = 6;                             // of TFLite's own TRANSPOSE
 constexpr std::int64_t kMostElements = std::int64_t{1} << 20;  // both sides of it fit into the tiles
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   if ((op.type != "RESHAPE" && op.type != "TRANSPOSE") || !edit.is_sound(index) || op.outputs.size() != 1) return false;
   if (op.attributes.get_bool(ops::kOwnMovement) || edit.fits(index)) return false;
@@ -32,13 +32,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite own_movement_rewrite;
-constinit const Rewrite own_movement_rewrite = {
-    .info = {.name = "own-movement",
-             .summary = "RESHAPE and TRANSPOSE of more dimensions or elements than Google's compilers take are left to "
-                        "Reef's own code.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass own_movement_chip_pass;
+constinit const Pass own_movement_chip_pass = {
+    .name = "own-movement",
+    .summary =
+        "RESHAPE and TRANSPOSE of more dimensions or elements than Google's compilers take are left to "
+        "Reef's own code.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // PADV2 that fills with the number that stores zero is a PAD, which fills with just that. With another number it is a
 // CONCATENATION with constants (joined_constants.cpp), one for each dimension that is padded.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int64_t kMostElements = 1 << 16;  // of a constant that is joined
 
-bool join(GraphEdit& edit, std::int32_t index, const Affine8& affine, std::int32_t q) {
+bool join(ChipGraph& edit, std::int32_t index, const Affine8& affine, std::int32_t q) {
   const ir::Operator op = edit.op(index);
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
   const auto amounts = edit.ints(op.inputs[1]);
@@ -37,7 +36,7 @@ bool join(GraphEdit& edit, std::int32_t index, const Affine8& affine, std::int32
   return edit.commit(index, list.take(), "CONCATENATION with constants", 0, "CONCATENATION");
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "PADV2" || !edit.is_sound(index) || op.inputs.size() != 3 || edit.fits(index)) return false;
   const std::int32_t y = op.outputs[0], filling = op.inputs[2];
@@ -54,12 +53,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite pad_v2_rewrite;
-constinit const Rewrite pad_v2_rewrite = {
-    .info = {.name = "pad-v2",
-             .summary = "PADV2 that fills with zero becomes PAD, with another number CONCATENATION with constants.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass pad_v2_chip_pass;
+constinit const Pass pad_v2_chip_pass = {
+    .name = "pad-v2",
+    .summary = "PADV2 that fills with zero becomes PAD, with another number CONCATENATION with constants.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

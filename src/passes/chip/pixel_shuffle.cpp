@@ -10,10 +10,10 @@
 #include <algorithm>
 
 #include "passes/chip/channel_order.h"
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/view.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int64_t kMostPieces = 16;
@@ -111,7 +111,7 @@ bool lower(OpList& list, std::int32_t x, const std::vector<Factor>& factors, std
 
 // More than three dimensions that count, or an operator that the chip does not have. Others may be too large to map,
 // but that is nothing that another form would mend.
-bool is_out_of_form(const GraphEdit& edit, std::int32_t index) {
+bool is_out_of_form(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   const auto is_deep = [&](std::int32_t tensor) {
     const ir::Shape& shape = edit.shape(tensor);
@@ -121,16 +121,16 @@ bool is_out_of_form(const GraphEdit& edit, std::int32_t index) {
 }
 
 // The chain of views that ends at `last`, first operator first. Empty: `last` is not the end of one that needs help.
-std::vector<std::int32_t> chain_ending_at(const GraphEdit& edit, std::int32_t last) {
+std::vector<std::int32_t> chain_ending_at(const ChipGraph& edit, std::int32_t last) {
   if (!is_view_op(edit, last)) return {};
   const std::int32_t y = edit.op(last).outputs[0];
-  if (edit.has_one_use(y) && is_view_op(edit, edit.consumers(y)[0])) return {};
+  if (edit.has_one_user(y) && is_view_op(edit, edit.consumers(y)[0])) return {};
   std::vector<std::int32_t> chain = {last};
   bool needs_help = is_out_of_form(edit, last) && !edit.fits(last);
   while (chain.size() < 16) {
     const std::int32_t input = edit.op(chain.back()).inputs[0];
     const std::int32_t producer = edit.producer(input);
-    if (producer < 0 || !edit.has_one_use(input) || !is_view_op(edit, producer)) break;
+    if (producer < 0 || !edit.has_one_user(input) || !is_view_op(edit, producer)) break;
     chain.push_back(producer);
     needs_help = needs_help || (is_out_of_form(edit, producer) && !edit.fits(producer));
   }
@@ -139,7 +139,7 @@ std::vector<std::int32_t> chain_ending_at(const GraphEdit& edit, std::int32_t la
   return chain;
 }
 
-std::optional<View> view_of(const GraphEdit& edit, const std::vector<std::int32_t>& chain) {
+std::optional<View> view_of(const ChipGraph& edit, const std::vector<std::int32_t>& chain) {
   View view(edit.shape(edit.op(chain[0]).inputs[0]));
   for (const std::int32_t op : chain) {
     if (!view.apply(edit, op)) return {};
@@ -147,7 +147,7 @@ std::optional<View> view_of(const GraphEdit& edit, const std::vector<std::int32_
   return view;
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const std::vector<std::int32_t> chain = chain_ending_at(edit, index);
   if (chain.empty()) return false;
   const std::int32_t x = edit.op(chain[0]).inputs[0], y = edit.op(index).outputs[0];
@@ -177,13 +177,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite pixel_shuffle_rewrite;
-constinit const Rewrite pixel_shuffle_rewrite = {
-    .info = {.name = "pixel-shuffle",
-             .summary = "DEPTH_TO_SPACE and chains of RESHAPE and TRANSPOSE of five or six dimensions become slices, "
-                        "reshapes and transpositions of up to four.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass pixel_shuffle_chip_pass;
+constinit const Pass pixel_shuffle_chip_pass = {
+    .name = "pixel-shuffle",
+    .summary =
+        "DEPTH_TO_SPACE and chains of RESHAPE and TRANSPOSE of five or six dimensions become slices, "
+        "reshapes and transpositions of up to four.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

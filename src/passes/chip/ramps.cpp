@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr int kInputs = 256;
@@ -101,4 +101,4 @@ class PolygonSearch {
 
 std::optional<std::vector<Corner>> fit_polygon(const PolygonRequest& request) { return PolygonSearch(request).run(); }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

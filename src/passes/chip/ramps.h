@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace reef::rewrite {
+namespace reef::passes {
 
 // A corner of the polygon: at the input's stored number lowest + `index` the value is `level`, a stored number of the
 // output.
@@ -34,4 +34,4 @@ struct PolygonRequest {
 // which keeps to the tolerance everywhere. Nothing if the tolerance is below 0 or `must_pass` cannot be met.
 std::optional<std::vector<Corner>> fit_polygon(const PolygonRequest& request);
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

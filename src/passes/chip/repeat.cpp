@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::size_t kMostOps = 8;
@@ -38,7 +37,7 @@ Numbers tiled(Numbers numbers, const ir::Shape& shape, const ir::Shape& result) 
   return numbers;
 }
 
-bool is_tile(const GraphEdit& edit, const ir::Operator& op) {
+bool is_tile(const ChipGraph& edit, const ir::Operator& op) {
   if (op.type != "TILE") return false;
   const ir::Shape &shape = edit.shape(op.inputs[0]), &result = edit.shape(op.outputs[0]);
   const auto multiples = edit.ints(op.inputs[1]);
@@ -51,7 +50,7 @@ bool is_tile(const GraphEdit& edit, const ir::Operator& op) {
 }
 
 // Whether `chain` (first to last) enlarges x to y by whole factors.
-bool is_nearest(const GraphEdit& edit, const std::vector<std::int32_t>& chain, const ir::Shape& in,
+bool is_nearest(const ChipGraph& edit, const std::vector<std::int32_t>& chain, const ir::Shape& in,
                 const ir::Shape& out) {
   if (in.rank() != 4 || out.rank() != 4 || in[0] != 1 || out[0] != 1 || in[3] != out[3]) return false;
   if (in.elements() == 0 || out[1] % in[1] != 0 || out[2] % in[2] != 0 || out.elements() > kMostElements) return false;
@@ -74,7 +73,7 @@ bool is_nearest(const GraphEdit& edit, const std::vector<std::int32_t>& chain, c
   return true;
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   if (!keeps_order(edit.op(index).type) && edit.op(index).type != "TILE") return false;
   const std::int32_t y = edit.op(index).outputs.empty() ? -1 : edit.op(index).outputs[0];
   if (y < 0 || !edit.affine(y) || edit.shape(y).rank() != 4) return false;
@@ -89,7 +88,7 @@ bool at(GraphEdit& edit, std::int32_t index) {
     has_tile = has_tile || link.type == "TILE";
     some_does_not_fit = some_does_not_fit || !edit.fits(op);
     if (has_tile && some_does_not_fit && is_nearest(edit, chain, edit.shape(x), edit.shape(y))) longest = chain;
-    op = edit.has_one_use(x) ? edit.producer(x) : -1;
+    op = edit.has_one_user(x) ? edit.producer(x) : -1;
   }
   if (longest.empty()) return false;
   const std::int32_t x = edit.op(longest.front()).inputs[0];
@@ -105,13 +104,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite repeat_rewrite;
-constinit const Rewrite repeat_rewrite = {
-    .info = {.name = "repeat",
-             .summary = "Chains of RESHAPE and TILE that repeat rows and columns (UpSampling2D of Keras 3) become "
-                        "RESIZE_NEAREST_NEIGHBOR.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass repeat_chip_pass;
+constinit const Pass repeat_chip_pass = {
+    .name = "repeat",
+    .summary =
+        "Chains of RESHAPE and TILE that repeat rows and columns (UpSampling2D of Keras 3) become "
+        "RESIZE_NEAREST_NEIGHBOR.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -11,10 +11,9 @@
 //    rounding after the first step counts: half a step of the scale at most, and the result differs by one at most.
 #include <numeric>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int32_t kMostCopies = 64;
@@ -29,18 +28,18 @@ struct Sizes {
   bool align_corners = false, half_pixel = false;
 };
 
-bool drop(GraphEdit& edit, std::int32_t index, const Sizes& s) {
+bool drop(ChipGraph& edit, std::int32_t index, const Sizes& s) {
   if (edit.is_graph_output(s.y)) {
     OpList list(edit, edit.tensor(s.y).name);
     list.reshape(s.x, edit.shape(s.x), s.y);
     return edit.commit(index, list.take(), "a copy");
   }
-  edit.replace_uses(s.y, s.x);
+  edit.redirect(s.y, s.x);
   edit.commit_anyway(index, {}, "nothing: it changes nothing");
   return true;
 }
 
-bool copies(GraphEdit& edit, std::int32_t index, const Sizes& s) {
+bool copies(ChipGraph& edit, std::int32_t index, const Sizes& s) {
   OpList tile(edit, edit.tensor(s.y).name);
   const std::int64_t multiples[] = {1, s.to_h, s.to_w, 1};
   tile.tile(s.x, multiples, s.y);
@@ -54,7 +53,7 @@ bool copies(GraphEdit& edit, std::int32_t index, const Sizes& s) {
   return edit.commit(index, join.take(), "CONCATENATION");
 }
 
-bool repeat(GraphEdit& edit, std::int32_t index, const Sizes& s) {
+bool repeat(ChipGraph& edit, std::int32_t index, const Sizes& s) {
   const std::int32_t down = s.to_h / s.h, across = s.to_w / s.w;
   OpList list(edit, edit.tensor(s.y).name);
   std::int32_t wide = s.x;
@@ -77,7 +76,7 @@ std::int32_t factor(std::int32_t from, std::int32_t to, bool align_corners) {
 }
 
 // By way of a map of h by w pixels. What the first step rounds, by half a step at most, the second only averages.
-bool by_way_of(GraphEdit& edit, std::int32_t index, const Sizes& s, std::int32_t h, std::int32_t w,
+bool by_way_of(ChipGraph& edit, std::int32_t index, const Sizes& s, std::int32_t h, std::int32_t w,
                std::string_view into) {
   const ir::Operator op = edit.op(index);
   OpList list(edit, edit.tensor(s.y).name);
@@ -92,14 +91,14 @@ bool by_way_of(GraphEdit& edit, std::int32_t index, const Sizes& s, std::int32_t
 }
 
 // The axis first that leaves the smaller map in between.
-bool axis_by_axis(GraphEdit& edit, std::int32_t index, const Sizes& s) {
+bool axis_by_axis(ChipGraph& edit, std::int32_t index, const Sizes& s) {
   if (s.h == s.to_h || s.w == s.to_w || !edit.options().fits) return false;
   const bool rows_first = std::int64_t{s.to_h} * s.w <= std::int64_t{s.h} * s.to_w;
   return by_way_of(edit, index, s, rows_first ? s.to_h : s.h, rows_first ? s.w : s.to_w, "a step for each axis");
 }
 
 // Maps of more elements than one resizing gives: some channels at a time.
-bool by_channels(GraphEdit& edit, std::int32_t index, const Sizes& s) {
+bool by_channels(ChipGraph& edit, std::int32_t index, const Sizes& s) {
   if (!edit.options().fits || edit.shape(s.y).elements() < kLargeMap) return false;
   const ir::Operator op = edit.op(index);
   for (std::int32_t count = 2; count <= kMostChannelParts; ++count) {
@@ -117,7 +116,7 @@ bool by_channels(GraphEdit& edit, std::int32_t index, const Sizes& s) {
   return false;
 }
 
-bool two_steps(GraphEdit& edit, std::int32_t index, const Sizes& s) {
+bool two_steps(ChipGraph& edit, std::int32_t index, const Sizes& s) {
   // Positions of pixel centres do not nest.
   if (s.half_pixel || !edit.options().fits) return false;
   const std::int32_t down = factor(s.h, s.to_h, s.align_corners), across = factor(s.w, s.to_w, s.align_corners);
@@ -133,7 +132,7 @@ bool two_steps(GraphEdit& edit, std::int32_t index, const Sizes& s) {
   return false;
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const bool nearest = op.type == "RESIZE_NEAREST_NEIGHBOR";
   if ((!nearest && op.type != "RESIZE_BILINEAR") || !edit.is_sound(index) || !edit.is_constant(op.inputs[1]))
@@ -158,17 +157,16 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite resize_rewrite;
-constinit const Rewrite resize_rewrite = {
-    .info =
-        {.name = "resize",
-         .summary =
-             "Resizing that does not map: to the same size is dropped, from one pixel becomes copies, large maps "
-             "are resized by parts of their channels, "
-             "nearest by a whole factor becomes CONCATENATION, bilinear takes a step for each axis, or two by powers "
-             "of two.",
-         .safety = Safety::kRounding,
-         .on_by_default = true},
-    .at = at};
+extern const Pass resize_chip_pass;
+constinit const Pass resize_chip_pass = {
+    .name = "resize",
+    .summary =
+        "Resizing that does not map: to the same size is dropped, from one pixel becomes copies, large maps "
+        "are resized by parts of their channels, "
+        "nearest by a whole factor becomes CONCATENATION, bilinear takes a step for each axis, or two by powers "
+        "of two.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -2,10 +2,10 @@
 // Options, order, reports, and the rewrites that concern the model as a whole.
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 constexpr Affine8 kPlain = {DataType::kInt8, 0.05f, -3};
 constexpr Affine8 kOther = {DataType::kInt8, 0.04f, -20};
@@ -27,7 +27,7 @@ ir::Model float_ends() {
 
 TEST(Rewrites, NamesAreUniqueAndSaid) {
   std::set<std::string_view> names;
-  for (const RewriteInfo& info : rewrites()) {
+  for (const PassInfo& info : passes_of(Stage::kChip)) {
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
     EXPECT_EQ(info.summary.back(), '.') << info.name;
     EXPECT_TRUE(info.safety != Safety::kInterface || !info.on_by_default) << info.name;
@@ -305,4 +305,4 @@ TEST(Rewrites, LargeBatchesAreLeft) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SiLU (swish, x * sigmoid(x)) in any form that does not map, such as one that passes through floating point, becomes
 // the LOGISTIC and MUL that do. Recognized by its 256 values and not by its operators.
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/unary_cone.h"
 #include "passes/chip/unary_function.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   for (const Cone& cone : cones_ending_at(edit, index)) {
     const auto in = edit.affine(cone.x), out = edit.affine(cone.y);
     // One operator that is a SiLU does not exist; without this every HARD_SWISH would be asked.
@@ -24,12 +24,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite silu_rewrite;
-constinit const Rewrite silu_rewrite = {
-    .info = {.name = "silu",
-             .summary = "x * sigmoid(x) in a form that does not map becomes LOGISTIC and MUL.",
-             .safety = Safety::kRounding,
-             .on_by_default = true},
-    .at = at};
+extern const Pass silu_chip_pass;
+constinit const Pass silu_chip_pass = {
+    .name = "silu",
+    .summary = "x * sigmoid(x) in a form that does not map becomes LOGISTIC and MUL.",
+    .safety = Safety::kRounding,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -5,11 +5,10 @@
 // A TRANSPOSE that nothing follows on the chip is left: it is as well done by the CPU, in one go.
 #include <algorithm>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/view.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int32_t kMostPieces = 16;
@@ -22,7 +21,7 @@ struct Cut {
 };
 
 // Along the longest dimension first. Rows of a softmax stay whole.
-std::vector<Cut> cuts_of(const GraphEdit& edit, std::int32_t index) {
+std::vector<Cut> cuts_of(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   const ir::Shape& shape = edit.shape(op.inputs[0]);
   const bool is_transpose = op.type == "TRANSPOSE";
@@ -38,12 +37,12 @@ std::vector<Cut> cuts_of(const GraphEdit& edit, std::int32_t index) {
   return cuts;
 }
 
-bool is_followed_on_the_chip(const GraphEdit& edit, std::int32_t tensor) {
+bool is_followed_on_the_chip(const ChipGraph& edit, std::int32_t tensor) {
   const std::vector<std::int32_t>& readers = edit.consumers(tensor);
   return std::any_of(readers.begin(), readers.end(), [&](std::int32_t op) { return edit.fits(op); });
 }
 
-std::vector<ir::Operator> pieces(GraphEdit& edit, std::int32_t index, const Cut& cut, std::int32_t count) {
+std::vector<ir::Operator> pieces(ChipGraph& edit, std::int32_t index, const Cut& cut, std::int32_t count) {
   const ir::Operator op = edit.op(index);
   const std::int32_t x = op.inputs[0], y = op.outputs[0], size = edit.shape(x)[cut.axis];
   const std::int32_t rows = (size + count - 1) / count;
@@ -63,7 +62,7 @@ std::vector<ir::Operator> pieces(GraphEdit& edit, std::int32_t index, const Cut&
   return list.take();
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   const bool is_transpose = op.type == "TRANSPOSE";
   if ((!is_transpose && op.type != "SOFTMAX") || !edit.is_sound(index)) return false;
@@ -86,12 +85,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite split_rows_rewrite;
-constinit const Rewrite split_rows_rewrite = {
-    .info = {.name = "split-rows",
-             .summary = "SOFTMAX and TRANSPOSE of more elements than map are cut into pieces that do, and joined.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass split_rows_chip_pass;
+constinit const Pass split_rows_chip_pass = {
+    .name = "split-rows",
+    .summary = "SOFTMAX and TRANSPOSE of more elements than map are cut into pieces that do, and joined.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -2,13 +2,12 @@
 // SPLIT_V: equal pieces are a SPLIT, others a STRIDED_SLICE each.
 #include <algorithm>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   if (edit.op(index).type != "SPLIT_V" || !edit.is_sound(index)) return false;
   const ir::Operator op = edit.op(index);
   const std::int32_t x = op.inputs[0];
@@ -52,12 +51,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite split_v_rewrite;
-constinit const Rewrite split_v_rewrite = {
-    .info = {.name = "split-v",
-             .summary = "SPLIT_V becomes SPLIT where the pieces are equal, else a STRIDED_SLICE for each.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass split_v_chip_pass;
+constinit const Pass split_v_chip_pass = {
+    .name = "split-v",
+    .summary = "SPLIT_V becomes SPLIT where the pieces are equal, else a STRIDED_SLICE for each.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

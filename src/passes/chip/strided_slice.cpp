@@ -3,10 +3,9 @@
 // MAX_POOL_2D of single pixels, whose stride may be any. The largest of one number is that number. One that leaves out
 // channels (rotary positions take every second) or takes them backwards (blue, green, red for red, green, blue) is a
 // 1x1 CONV_2D that picks those that are wanted.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 struct Range {
@@ -41,7 +40,7 @@ std::vector<std::int32_t> channels_of(const ir::Operator& op, std::int32_t exten
 }
 
 // Some channels of some rows and columns, all of which are taken.
-bool pick_channels(GraphEdit& edit, std::int32_t index, const std::vector<std::int64_t>& from, ir::Shape sizes,
+bool pick_channels(ChipGraph& edit, std::int32_t index, const std::vector<std::int64_t>& from, ir::Shape sizes,
                    const std::vector<std::int32_t>& channels) {
   const ir::Operator op = edit.op(index);
   const ir::Shape result = edit.shape(op.outputs[0]);
@@ -56,7 +55,7 @@ bool pick_channels(GraphEdit& edit, std::int32_t index, const std::vector<std::i
   return edit.commit(index, list.take(), "a 1x1 CONV_2D that picks channels");
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if (op.type != "STRIDED_SLICE" || !edit.is_sound(index) || op.attributes.get_bool("offset")) return false;
   const std::int32_t x = op.inputs[0], y = op.outputs[0];
@@ -98,15 +97,15 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite strided_slice_rewrite;
-constinit const Rewrite strided_slice_rewrite = {
-    .info = {.name = "strided-slice",
-             .summary =
-                 "STRIDED_SLICE that leaves out rows or columns becomes one that does not, and MAX_POOL_2D of single "
-                 "pixels; one that leaves out channels or takes them backwards, a 1x1 CONV_2D that picks those that "
-                 "are wanted.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass strided_slice_chip_pass;
+constinit const Pass strided_slice_chip_pass = {
+    .name = "strided-slice",
+    .summary =
+        "STRIDED_SLICE that leaves out rows or columns becomes one that does not, and MAX_POOL_2D of single "
+        "pixels; one that leaves out channels or takes them backwards, a 1x1 CONV_2D that picks those that "
+        "are wanted.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -8,7 +8,7 @@
 
 #include "ops/registry.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr int kNoAxis = -1;
@@ -20,7 +20,7 @@ bool is_one_of(std::string_view type, const std::array<std::string_view, kCount>
 
 class Walk {
  public:
-  Walk(const GraphEdit& edit, TokenRegion& region) : edit_(edit), region_(region) {}
+  Walk(const ChipGraph& edit, TokenRegion& region) : edit_(edit), region_(region) {}
 
   void visit(std::int32_t index) {
     const ir::Operator& op = edit_.op(index);
@@ -219,14 +219,14 @@ class Walk {
     return result;
   }
 
-  const GraphEdit& edit_;
+  const ChipGraph& edit_;
   TokenRegion& region_;
   std::int32_t index_ = -1;
 };
 
 }  // namespace
 
-TokenRegion follow_tokens(const GraphEdit& edit, std::int32_t tensor, int axis) {
+TokenRegion follow_tokens(const ChipGraph& edit, std::int32_t tensor, int axis) {
   TokenRegion region;
   region.tokens = edit.shape(tensor)[axis];
   region.axis[tensor] = axis;
@@ -235,4 +235,4 @@ TokenRegion follow_tokens(const GraphEdit& edit, std::int32_t tensor, int axis) 
   return region;
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -9,9 +9,9 @@
 #include <map>
 #include <vector>
 
-#include "passes/chip/graph_edit.h"
+#include "passes/chip/chip_graph.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 
 // An operand of an operator.
 struct OperandOf {
@@ -31,6 +31,6 @@ struct TokenRegion {
 };
 
 // From `tensor`, whose dimension `axis` are tokens, on.
-TokenRegion follow_tokens(const GraphEdit& edit, std::int32_t tensor, int axis);
+TokenRegion follow_tokens(const ChipGraph& edit, std::int32_t tensor, int axis);
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -11,7 +11,7 @@
 #include "ops/registry.h"
 #include "passes/chip/view.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 using Permutation = std::vector<std::int64_t>;
@@ -25,7 +25,7 @@ ir::Shape before(const ir::Shape& shape, const Permutation& p) {
 std::vector<int> as_ints(const Permutation& p) { return {p.begin(), p.end()}; }
 
 // A constant with its elements put in the order before the transposition.
-std::optional<std::int32_t> constant_before(GraphEdit& edit, std::int32_t index, const Permutation& p) {
+std::optional<std::int32_t> constant_before(ChipGraph& edit, std::int32_t index, const Permutation& p) {
   const ir::Tensor tensor = edit.tensor(index);
   if (tensor.shape.elements() == 1) return index;
   if (tensor.shape.rank() != static_cast<int>(p.size()) || tensor.quantization.is_per_axis()) return {};
@@ -56,13 +56,13 @@ std::optional<std::int32_t> constant_before(GraphEdit& edit, std::int32_t index,
 
 // What `index` was before a transposition by p: the input of such a TRANSPOSE, a constant rearranged, the source of a
 // chain of reshapes and transpositions that amounts to one, or a function of one of these.
-std::optional<std::int32_t> operand_before(GraphEdit& edit, OpList& list, std::int32_t index, const Permutation& p) {
+std::optional<std::int32_t> operand_before(ChipGraph& edit, OpList& list, std::int32_t index, const Permutation& p) {
   if (edit.is_constant(index)) return constant_before(edit, index, p);
   if (edit.shape(index).rank() != static_cast<int>(p.size())) return {};
   if (const std::int32_t producer = edit.producer(index);
       producer >= 0 && ops::form_of(edit.op(producer)) == ops::Form::kUnary) {
     const ir::Operator op = edit.op(producer);
-    if (!edit.has_one_use(index) || !edit.is_sound(producer) || edit.shape(op.inputs[0]) != edit.shape(index))
+    if (!edit.has_one_user(index) || !edit.is_sound(producer) || edit.shape(op.inputs[0]) != edit.shape(index))
       return {};
     const auto x = operand_before(edit, list, op.inputs[0], p);
     if (!x) return {};
@@ -90,7 +90,7 @@ std::optional<std::int32_t> operand_before(GraphEdit& edit, OpList& list, std::i
 
 class Lowering {
  public:
-  Lowering(GraphEdit& edit, OpList& list, std::int32_t op, const Permutation& p)
+  Lowering(ChipGraph& edit, OpList& list, std::int32_t op, const Permutation& p)
       : edit_(edit), list_(list), op_(edit.op(op)), index_(op), p_(p) {}
 
   std::optional<Lowered> run() {
@@ -251,7 +251,7 @@ class Lowering {
     return Lowered{{shaped}, form.permutation};
   }
 
-  GraphEdit& edit_;
+  ChipGraph& edit_;
   OpList& list_;
   ir::Operator op_;
   std::int32_t index_;
@@ -260,11 +260,11 @@ class Lowering {
 
 }  // namespace
 
-std::optional<Lowered> lower_past(GraphEdit& edit, OpList& list, std::int32_t op, std::int32_t tensor) {
+std::optional<Lowered> lower_past(ChipGraph& edit, OpList& list, std::int32_t op, std::int32_t tensor) {
   const std::int32_t transposer = edit.producer(tensor);
   if (transposer < 0 || edit.op(transposer).type != "TRANSPOSE" || !is_view_op(edit, transposer)) return {};
   if (!edit.is_sound(op)) return {};
   return Lowering(edit, list, op, permutation_of(edit, transposer)).run();
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -6,10 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "passes/chip/graph_edit.h"
-#include "passes/chip/op_list.h"
+#include "passes/chip/chip_graph.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 
 // The operator made to work on operands before their transposition: what it then computes, and the permutation that
 // brings that into the form of the original's outputs.
@@ -20,6 +19,6 @@ struct Lowered {
 
 // `tensor`, an operand of `op`, is the result of a TRANSPOSE. Makes `op` anew in `list` so that no operand is
 // transposed. Nothing if the operator does not allow it.
-std::optional<Lowered> lower_past(GraphEdit& edit, OpList& list, std::int32_t op, std::int32_t tensor);
+std::optional<Lowered> lower_past(ChipGraph& edit, OpList& list, std::int32_t op, std::int32_t tensor);
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -6,13 +6,13 @@
 
 #include "ops/registry.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::size_t kMostOps = 64;
 
 // All elements alike, with at most one scale.
-bool is_one_value(const GraphEdit& edit, std::int32_t tensor) {
+bool is_one_value(const ChipGraph& edit, std::int32_t tensor) {
   const ir::Tensor& it = edit.tensor(tensor);
   const int bits = ir::bits_per_element(it.type);
   const std::span<const std::uint8_t> data = ir::constant_data(edit.model(), it).span();
@@ -22,7 +22,7 @@ bool is_one_value(const GraphEdit& edit, std::int32_t tensor) {
 }
 
 // Whether the operator can be inside; its computed inputs are added to `sources`.
-bool is_elementwise(const GraphEdit& edit, std::int32_t index, const ir::Shape& shape,
+bool is_elementwise(const ChipGraph& edit, std::int32_t index, const ir::Shape& shape,
                     std::set<std::int32_t>& sources) {
   const ir::Operator& op = edit.op(index);
   if (!ops::is_elementwise(op) || !edit.is_sound(index) || op.outputs.size() != 1) return false;
@@ -38,7 +38,7 @@ bool is_elementwise(const GraphEdit& edit, std::int32_t index, const ir::Shape& 
   return true;
 }
 
-bool is_read_only_inside(const GraphEdit& edit, std::int32_t tensor, const std::set<std::int32_t>& inside) {
+bool is_read_only_inside(const ChipGraph& edit, std::int32_t tensor, const std::set<std::int32_t>& inside) {
   if (edit.is_graph_output(tensor)) return false;
   const std::vector<std::int32_t>& readers = edit.consumers(tensor);
   return std::all_of(readers.begin(), readers.end(), [&](std::int32_t op) { return inside.contains(op); });
@@ -46,7 +46,7 @@ bool is_read_only_inside(const GraphEdit& edit, std::int32_t tensor, const std::
 
 }  // namespace
 
-std::vector<Cone> cones_ending_at(const GraphEdit& edit, std::int32_t last) {
+std::vector<Cone> cones_ending_at(const ChipGraph& edit, std::int32_t last) {
   std::vector<Cone> cones;
   if (edit.op(last).outputs.size() != 1 || edit.op(last).outputs[0] < 0) return cones;
   const std::int32_t y = edit.op(last).outputs[0];
@@ -76,7 +76,7 @@ namespace {
 
 // Whether `tensor` is x, is computed inside, or can be: by operators on x alone, which then are inside as well (the
 // condition of a SELECT, beside what it selects from).
-bool is_function_of(const GraphEdit& edit, std::int32_t tensor, std::int32_t x, const ir::Shape& shape,
+bool is_function_of(const ChipGraph& edit, std::int32_t tensor, std::int32_t x, const ir::Shape& shape,
                     std::set<std::int32_t>& inside, std::set<std::int32_t>& open, int depth = 0) {
   constexpr int kMostDepth = 8;
   const std::int32_t maker = edit.producer(tensor);
@@ -94,7 +94,7 @@ bool is_function_of(const GraphEdit& edit, std::int32_t tensor, std::int32_t x, 
 
 }  // namespace
 
-std::optional<Cone> continuation(const GraphEdit& edit, const Cone& inner) {
+std::optional<Cone> continuation(const ChipGraph& edit, const Cone& inner) {
   const ir::Shape shape = edit.shape(inner.y);
   std::set<std::int32_t> inside(inner.ops.begin(), inner.ops.end());
   std::set<std::int32_t> open = {inner.y};  // computed inside and read outside as well
@@ -124,4 +124,4 @@ std::optional<Cone> continuation(const GraphEdit& edit, const Cone& inner) {
   return largest;
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

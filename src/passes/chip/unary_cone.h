@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "passes/chip/graph_edit.h"
+#include "passes/chip/chip_graph.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 
 // `y` is computed from `x` and constants of one value each by `ops` (ascending; the last computes y), and nothing else
 // reads what they compute in between. x and y are 8-bit tensors of one shape; between them there may be others.
@@ -18,10 +18,10 @@ struct Cone {
 };
 
 // All cones that end at operator `last` and have an operator that the chip cannot run, the largest first.
-std::vector<Cone> cones_ending_at(const GraphEdit& edit, std::int32_t last);
+std::vector<Cone> cones_ending_at(const ChipGraph& edit, std::int32_t last);
 
 // The largest group that begins with `inner` and goes on: also a function of inner.x alone, if one can be made of what
 // reads inner.y. Nothing if inner.y is where the function ends.
-std::optional<Cone> continuation(const GraphEdit& edit, const Cone& inner);
+std::optional<Cone> continuation(const ChipGraph& edit, const Cone& inner);
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -10,7 +10,7 @@
 #include "ir/verify.h"
 #include "passes/chip/ramps.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 const ir::Shape kAllValues = {1, 1, 256, 1};
@@ -22,14 +22,14 @@ std::vector<std::uint8_t> all_values(ir::DataType type) {
   return values;
 }
 
-std::optional<Table> run(const Evaluator& evaluate, const ir::Model& model,
+std::optional<Table> run(const graph::Evaluate& evaluate, const ir::Model& model,
                          std::span<const std::vector<std::uint8_t>> inputs, ir::DataType out) {
   if (!evaluate || !ir::verify(model).ok()) return {};
   const auto outputs = evaluate(model, inputs);
-  if (!outputs.ok() || outputs->size() != 1 || (*outputs)[0].size() != 256) return {};
+  if (!outputs.ok() || outputs->size() != 1 || (*outputs)[0].bytes.size() != 256) return {};
   Table table;
   for (std::size_t i = 0; i < 256; ++i) {
-    const std::uint8_t value = (*outputs)[0][i];
+    const std::uint8_t value = (*outputs)[0].bytes[i];
     table[i] = out == ir::DataType::kInt8 ? static_cast<std::int8_t>(value) : value;
   }
   return table;
@@ -45,7 +45,7 @@ ir::Model empty_model() {
 // Copies tensors into a model in which every computed one has the 256 values and every constant one value.
 class Miniature {
  public:
-  explicit Miniature(const GraphEdit& edit) : edit_(edit), model_(empty_model()) {}
+  explicit Miniature(const ChipGraph& edit) : edit_(edit), model_(empty_model()) {}
 
   std::int32_t copy(std::int32_t index) {
     if (index < 0) return index;
@@ -79,18 +79,17 @@ class Miniature {
   const ir::Model& model() const { return model_; }
 
  private:
-  const GraphEdit& edit_;
+  const ChipGraph& edit_;
   ir::Model model_;
   std::map<std::int32_t, std::int32_t> copies_;
 };
 
 // The candidate on all values.
-std::optional<Table> tabulate(const Evaluator& evaluate, const Affine8& in, const Affine8& out,
+std::optional<Table> tabulate(const graph::Evaluate& evaluate, const Affine8& in, const Affine8& out,
                               const Candidate& candidate) {
   ir::Model model = empty_model();
-  const RewriteOptions options;
-  GraphEdit edit(model, options);
-  OpList list(edit, "tried");
+  Graph trial(model);
+  OpList list(trial, "tried");
   const std::int32_t x = list.tensor(kAllValues, in), y = list.tensor(kAllValues, out);
   if (!candidate.build(list, x, y)) return {};
   model.subgraphs[0].operators = list.take();
@@ -107,7 +106,7 @@ int largest_difference(const Table& a, const Table& b) {
 }
 
 // Builds on the real tensors, around which reshapes bring other ranks to [1, 1, n, c].
-bool build(GraphEdit& edit, OpList& list, const Candidate& candidate, std::int32_t x, std::int32_t y) {
+bool build(ChipGraph& edit, OpList& list, const Candidate& candidate, std::int32_t x, std::int32_t y) {
   const ir::Shape shape = edit.shape(x);
   if (shape.rank() == 4) return shape[0] == 1 && candidate.build(list, x, y);
   if (shape.rank() == 0 || shape.elements() == 0) return false;
@@ -132,7 +131,7 @@ Affine8 ramp_affine(ir::DataType type, double height) {
 
 }  // namespace
 
-std::optional<Table> tabulate(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x,
+std::optional<Table> tabulate(const ChipGraph& edit, std::span<const std::int32_t> ops, std::int32_t x,
                               std::int32_t y) {
   Miniature miniature(edit);
   const std::int32_t input = miniature.copy(x);
@@ -140,10 +139,10 @@ std::optional<Table> tabulate(const GraphEdit& edit, std::span<const std::int32_
   miniature.graph().inputs = {input};
   miniature.graph().outputs = {miniature.copy(y)};
   const std::vector<std::vector<std::uint8_t>> inputs = {all_values(edit.tensor(x).type)};
-  return run(edit.options().evaluate, miniature.model(), inputs, edit.tensor(y).type);
+  return run(edit.evaluate(), miniature.model(), inputs, edit.tensor(y).type);
 }
 
-int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y,
+int amplification(const ChipGraph& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y,
                   std::int32_t z, const Table& table) {
   const auto stored = edit.affine(y);
   if (!stored) return 256;
@@ -157,7 +156,7 @@ int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std:
     for (std::size_t i = 0; i < 256; ++i) {
       inputs[1][i] = static_cast<std::uint8_t>(std::clamp(table[i] + error, stored->lowest(), stored->highest()));
     }
-    return run(edit.options().evaluate, miniature.model(), inputs, edit.tensor(z).type);
+    return run(edit.evaluate(), miniature.model(), inputs, edit.tensor(z).type);
   };
   const auto exact = with_error(0), above = with_error(1), below = with_error(-1);
   if (!exact || !above || !below) return 256;
@@ -311,13 +310,13 @@ std::optional<Candidate> ramps_candidate(const Affine8& in, const Affine8& out, 
   return {};
 }
 
-int differs_by(const GraphEdit& edit, const Affine8& in, const Affine8& out, const Candidate& candidate,
+int differs_by(const ChipGraph& edit, const Affine8& in, const Affine8& out, const Candidate& candidate,
                const Table& wanted) {
-  const std::optional<Table> tried = tabulate(edit.options().evaluate, in, out, candidate);
+  const std::optional<Table> tried = tabulate(edit.evaluate(), in, out, candidate);
   return tried ? largest_difference(*tried, wanted) : 256;
 }
 
-bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
+bool replace_function(ChipGraph& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates) {
   const auto in = edit.affine(x), out = edit.affine(y);
   if (!in || !out || edit.shape(x) != edit.shape(y) || edit.shape(x).elements() == 0) return false;
@@ -345,4 +344,4 @@ bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::i
   return make(*closest, least);
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

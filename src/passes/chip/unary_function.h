@@ -13,21 +13,23 @@
 #include <string>
 #include <vector>
 
-#include "passes/chip/graph_edit.h"
-#include "passes/chip/op_list.h"
+#include "passes/chip/chip_graph.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
+
+using graph::tanh_affine;
+using graph::unit_affine;
 
 // Results for all inputs from the lowest to the highest, as stored numbers.
 using Table = std::array<std::int32_t, 256>;
 
 // Operators `ops` (indices, ascending), which compute `y` from `x` and constants of one value each, on all values of x.
 // Nothing if they cannot be run.
-std::optional<Table> tabulate(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y);
+std::optional<Table> tabulate(const ChipGraph& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y);
 
 // By how many steps the result of operators `ops`, which compute `z` from `x` and `y`, changes at most when y, which is
 // table[x], is a step off. 256: they cannot be run.
-int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y,
+int amplification(const ChipGraph& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y,
                   std::int32_t z, const Table& table);
 
 // One way to compute a function: makes the operators that compute `y` from `x`, both [1, h, w, c], or says no.
@@ -48,13 +50,13 @@ Candidate tanh_candidate(const Affine8& out);
 std::optional<Candidate> ramps_candidate(const Affine8& in, const Affine8& out, const Table& table, int runtime);
 
 // Steps by which the candidate's results differ from `wanted` at most; 256: it cannot be built or run.
-int differs_by(const GraphEdit& edit, const Affine8& in, const Affine8& out, const Candidate& candidate,
+int differs_by(const ChipGraph& edit, const Affine8& in, const Affine8& out, const Candidate& candidate,
                const Table& wanted);
 
 // Puts the best candidate in the place of operator `last`, the last of those that compute y from x: the first within
 // kLargestDifference, ramps if there is none, else (if the user wants it) the closest. Returns whether the graph
 // changed.
-bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
+bool replace_function(ChipGraph& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates);
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

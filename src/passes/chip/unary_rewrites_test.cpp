@@ -4,10 +4,10 @@
 
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 // How a converter stores the results of `function` on the range of `in`.
 Affine8 calibrated(const Affine8& in, double (*function)(double)) {
@@ -79,4 +79,4 @@ TEST(UnaryRewrites, ReplacementsAreWithinOneStepOnEveryValue) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

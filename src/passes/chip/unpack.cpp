@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // UNPACK is a STRIDED_SLICE and a RESHAPE for each piece; PACK, where it does not map, the reverse.
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::size_t kMostPieces = 256;
@@ -15,13 +14,13 @@ std::optional<int> axis_of(const ir::Operator& op, int rank) {
 }
 
 // The shape without dimension `axis`, which is along what pieces are counted.
-bool is_piece(const GraphEdit& edit, std::int32_t piece, std::int32_t whole, int axis) {
+bool is_piece(const ChipGraph& edit, std::int32_t piece, std::int32_t whole, int axis) {
   std::vector<std::int32_t> dims = edit.shape(whole).dims();
   dims.erase(dims.begin() + axis);
   return edit.shape(piece) == ir::Shape(dims) && edit.same_quantization(piece, whole);
 }
 
-bool unpack(GraphEdit& edit, std::int32_t index, const ir::Operator& op) {
+bool unpack(ChipGraph& edit, std::int32_t index, const ir::Operator& op) {
   const std::int32_t x = op.inputs[0];
   const ir::Shape shape = edit.shape(x);
   const auto axis = axis_of(op, shape.rank());
@@ -34,7 +33,7 @@ bool unpack(GraphEdit& edit, std::int32_t index, const ir::Operator& op) {
   return edit.commit(index, list.take(), fmt::format("{} STRIDED_SLICE and RESHAPE", op.outputs.size()));
 }
 
-bool pack(GraphEdit& edit, std::int32_t index, const ir::Operator& op) {
+bool pack(ChipGraph& edit, std::int32_t index, const ir::Operator& op) {
   const std::int32_t y = op.outputs[0];
   ir::Shape shape = edit.shape(y);
   const auto axis = axis_of(op, shape.rank());
@@ -50,7 +49,7 @@ bool pack(GraphEdit& edit, std::int32_t index, const ir::Operator& op) {
   return edit.commit(index, list.take(), fmt::format("{} RESHAPE and CONCATENATION", op.inputs.size()));
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if ((op.type != "UNPACK" && op.type != "PACK") || !edit.is_sound(index)) return false;
   if (op.outputs.size() > kMostPieces || op.inputs.size() > kMostPieces || op.inputs.empty()) return false;
@@ -60,12 +59,12 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite unpack_rewrite;
-constinit const Rewrite unpack_rewrite = {
-    .info = {.name = "unpack",
-             .summary = "UNPACK becomes STRIDED_SLICE and RESHAPE; PACK that does not map, RESHAPE and CONCATENATION.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass unpack_chip_pass;
+constinit const Pass unpack_chip_pass = {
+    .name = "unpack",
+    .summary = "UNPACK becomes STRIDED_SLICE and RESHAPE; PACK that does not map, RESHAPE and CONCATENATION.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -6,10 +6,9 @@
 // Far-apart taps are also what a tile has no memory for, as each needs the rows of all others.
 #include <algorithm>
 
-#include "passes/chip/op_list.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int64_t kMostStep = 1 << 16;  // strides and dilations come from a file and may be any number
@@ -45,7 +44,7 @@ std::optional<Kept> kept_of(const Axis& axis) {
   return kept;
 }
 
-std::optional<Axis> axis_of(const GraphEdit& edit, const ir::Operator& op, int i) {
+std::optional<Axis> axis_of(const ChipGraph& edit, const ir::Operator& op, int i) {
   const ir::Shape &image = edit.shape(op.inputs[0]), &filter = edit.shape(op.inputs[1]),
                   &result = edit.shape(op.outputs[0]);
   Axis axis{image[i],
@@ -64,7 +63,7 @@ std::optional<Axis> axis_of(const GraphEdit& edit, const ir::Operator& op, int i
 }
 
 // The taps that are kept, of weights [., rows, columns, .] of one byte each.
-std::int32_t cut_weights(GraphEdit& edit, std::int32_t weights, const Kept& rows, const Kept& columns) {
+std::int32_t cut_weights(ChipGraph& edit, std::int32_t weights, const Kept& rows, const Kept& columns) {
   ir::Tensor tensor = edit.tensor(weights);
   const ir::Shape from = tensor.shape;
   const std::span<const std::uint8_t> data = ir::constant_data(edit.model(), tensor).span();
@@ -82,7 +81,7 @@ std::int32_t cut_weights(GraphEdit& edit, std::int32_t weights, const Kept& rows
   return edit.add_constant(std::move(tensor), std::move(bytes));
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   const ir::Operator op = edit.op(index);
   if ((op.type != "CONV_2D" && op.type != "DEPTHWISE_CONV_2D") || !edit.is_sound(index)) return false;
   const std::int32_t x = op.inputs[0], weights = op.inputs[1], y = op.outputs[0];
@@ -124,13 +123,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite unread_taps_rewrite;
-constinit const Rewrite unread_taps_rewrite = {
-    .info = {.name = "unread-taps",
-             .summary = "Taps of a dilated convolution that lie beyond the image wherever its window stands are left "
-                        "out.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass unread_taps_chip_pass;
+constinit const Pass unread_taps_chip_pass = {
+    .name = "unread-taps",
+    .summary =
+        "Taps of a dilated convolution that lie beyond the image wherever its window stands are left "
+        "out.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

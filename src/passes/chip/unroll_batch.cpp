@@ -9,16 +9,16 @@
 #include <set>
 
 #include "passes/chip/batch_rules.h"
-#include "passes/chip/rewrite_def.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 constexpr std::int32_t kMostImages = 16;
 constexpr std::size_t kMostOps = 20000;  // of the whole graph, afterwards
 
 // The batch of the first input that has one.
-std::int32_t batch_of(const GraphEdit& edit) {
+std::int32_t batch_of(const ChipGraph& edit) {
   for (const std::int32_t input : edit.graph().inputs) {
     const ir::Shape& shape = edit.shape(input);
     if (shape.rank() >= 2 && shape[0] >= 2 && shape[0] <= kMostImages) return shape[0];
@@ -28,7 +28,7 @@ std::int32_t batch_of(const GraphEdit& edit) {
 
 class Unrolling {
  public:
-  Unrolling(GraphEdit& edit, std::int32_t batch)
+  Unrolling(ChipGraph& edit, std::int32_t batch)
       : edit_(edit), batch_(batch), list_(edit, "batch"), old_(edit.graph().operators) {
     for (std::int32_t i = 0; i < edit.op_count(); ++i) parallel_.push_back(is_batch_parallel(edit, i, batch));
   }
@@ -62,12 +62,12 @@ class Unrolling {
   void take(std::int32_t origin) {
     for (ir::Operator& op : list_.take()) {
       ops_.push_back(std::move(op));
-      origins_.push_back(edit_.origins()[static_cast<std::size_t>(origin)]);
+      origins_.push_back(edit_.origin(origin));
     }
   }
   void keep(std::int32_t op) {
     ops_.push_back(old(op));
-    origins_.push_back(edit_.origins()[static_cast<std::size_t>(op)]);
+    origins_.push_back(edit_.origin(op));
   }
 
   void split(std::int32_t tensor, std::int32_t reader) {
@@ -119,7 +119,7 @@ class Unrolling {
     return std::any_of(readers.begin(), readers.end(), [&](std::int32_t reader) { return !is_parallel(reader); });
   }
 
-  GraphEdit& edit_;
+  ChipGraph& edit_;
   std::int32_t batch_;
   OpList list_;
   const std::vector<ir::Operator> old_;
@@ -129,13 +129,7 @@ class Unrolling {
   std::vector<std::int32_t> origins_;
 };
 
-std::int32_t fitting_ops(const GraphEdit& edit) {
-  std::int32_t count = 0;
-  for (std::int32_t i = 0; i < edit.op_count(); ++i) count += edit.fits(i) ? 1 : 0;
-  return count;
-}
-
-bool whole(GraphEdit& edit) {
+bool whole(ChipGraph& edit) {
   const std::int32_t batch = batch_of(edit);
   if (batch == 0) return false;
   Unrolling unrolling(edit, batch);
@@ -143,16 +137,14 @@ bool whole(GraphEdit& edit) {
   if (parallel == 0 || parallel * static_cast<std::size_t>(batch) + edit.graph().operators.size() > kMostOps) {
     return false;
   }
-  const std::int32_t fitting_before = edit.options().fits ? fitting_ops(edit) : 0;
+  const std::int32_t fitting_before = edit.options().fits ? edit.count_fitting() : 0;
   const std::vector<ir::Operator> old = edit.graph().operators;
   const std::vector<std::int32_t> old_origins = edit.origins();
   std::vector<std::int32_t> origins;
   std::vector<ir::Operator> ops = unrolling.run(origins);
-  edit.change().subgraphs[0].operators = std::move(ops);
-  edit.set_origins(std::move(origins));
-  if (edit.options().fits && fitting_ops(edit) <= fitting_before) {
-    edit.change().subgraphs[0].operators = old;
-    edit.set_origins(old_origins);
+  edit.replace_operators(std::move(ops), origins);
+  if (edit.options().fits && edit.count_fitting() <= fitting_before) {
+    edit.replace_operators(old, old_origins);
     return false;
   }
   edit.note_change(-1,
@@ -164,13 +156,14 @@ bool whole(GraphEdit& edit) {
 
 }  // namespace
 
-extern const Rewrite unroll_batch_rewrite;
-constinit const Rewrite unroll_batch_rewrite = {
-    .info = {.name = "unroll-batch",
-             .summary = "A network for a batch of 2 to 16 images is written out for each image, with the same weights, "
-                        "between a SPLIT and a CONCATENATION on the CPU.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .whole = whole};
+extern const Pass unroll_batch_chip_pass;
+constinit const Pass unroll_batch_chip_pass = {
+    .name = "unroll-batch",
+    .summary =
+        "A network for a batch of 2 to 16 images is written out for each image, with the same weights, "
+        "between a SPLIT and a CONCATENATION on the CPU.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .whole_on_chip = whole};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

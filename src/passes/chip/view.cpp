@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string_view>
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 void append_merged(std::vector<Factor>& list, const Factor& factor) {
@@ -84,7 +84,7 @@ bool View::transpose(std::span<const std::int64_t> permutation) {
   return true;
 }
 
-bool View::apply(const GraphEdit& edit, std::int32_t index) {
+bool View::apply(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   const ir::Shape in = edit.shape(op.inputs[0]), out = edit.shape(op.outputs[0]);
   if (shape() != in) return false;
@@ -101,7 +101,7 @@ bool View::apply(const GraphEdit& edit, std::int32_t index) {
   return reshape(out);
 }
 
-std::vector<std::int64_t> permutation_of(const GraphEdit& edit, std::int32_t index) {
+std::vector<std::int64_t> permutation_of(const ChipGraph& edit, std::int32_t index) {
   const ir::Operator& op = edit.op(index);
   auto values = edit.ints(op.inputs[1]);
   const int rank = edit.shape(op.inputs[0]).rank();
@@ -115,7 +115,7 @@ std::vector<std::int64_t> permutation_of(const GraphEdit& edit, std::int32_t ind
   return *values;
 }
 
-bool is_view_op(const GraphEdit& edit, std::int32_t index) {
+bool is_view_op(const ChipGraph& edit, std::int32_t index) {
   static constexpr std::array<std::string_view, 6> kTypes = {"RESHAPE",     "TRANSPOSE",      "SQUEEZE",
                                                              "EXPAND_DIMS", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH"};
   const ir::Operator& op = edit.op(index);
@@ -172,4 +172,4 @@ bool as_reshape_transpose(const View& view, ReshapeTranspose& result) {
   return true;
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

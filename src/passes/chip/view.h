@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "ir/shape.h"
-#include "passes/chip/graph_edit.h"
-#include "passes/chip/op_list.h"
+#include "passes/chip/chip_graph.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 
 struct Factor {
   std::int64_t size = 1;
@@ -30,7 +29,7 @@ class View {
   bool reshape(const ir::Shape& shape);
   bool transpose(std::span<const std::int64_t> permutation);
   // One operator of the chain: RESHAPE, TRANSPOSE, SQUEEZE, EXPAND_DIMS, DEPTH_TO_SPACE, SPACE_TO_DEPTH.
-  bool apply(const GraphEdit& edit, std::int32_t op);
+  bool apply(const ChipGraph& edit, std::int32_t op);
 
   // Factors of each dimension, merged, outermost first; none for a dimension of size 1.
   const std::vector<std::vector<Factor>>& dims() const { return dims_; }
@@ -45,10 +44,10 @@ class View {
 };
 
 // Whether the operator only shows its input 0 in another order or shape, and how is constant.
-bool is_view_op(const GraphEdit& edit, std::int32_t op);
+bool is_view_op(const ChipGraph& edit, std::int32_t op);
 
 // A TRANSPOSE's constant permutation, checked; empty: none.
-std::vector<std::int64_t> permutation_of(const GraphEdit& edit, std::int32_t op);
+std::vector<std::int64_t> permutation_of(const ChipGraph& edit, std::int32_t op);
 
 // The view as RESHAPE to `source`, then TRANSPOSE by `permutation`. False if a dimension has more than one factor.
 struct ReshapeTranspose {
@@ -58,4 +57,4 @@ struct ReshapeTranspose {
 };
 bool as_reshape_transpose(const View& view, ReshapeTranspose& result);
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

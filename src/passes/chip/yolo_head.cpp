@@ -2,11 +2,11 @@
 // A large TRANSPOSE does not map, and strands all that follows it: the heads of YOLOv5, v8 and 11 above 192 pixels.
 // What follows mostly does not care for the order of dimensions, so the TRANSPOSE is moved down, operator by operator,
 // until it is small enough (a reduction on the way shrinks what it moves) or last, where it may run on the CPU.
-#include "passes/chip/rewrite_def.h"
 #include "passes/chip/transpose_below.h"
 #include "passes/chip/view.h"
+#include "passes/pass.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
 bool has_identity_order(const std::vector<int>& permutation) {
@@ -14,7 +14,7 @@ bool has_identity_order(const std::vector<int>& permutation) {
 }
 
 // The operators that replace `reader`, with transpositions of its results at the end.
-std::vector<ir::Operator> lowered_ops(GraphEdit& edit, std::int32_t reader, std::int32_t tensor) {
+std::vector<ir::Operator> lowered_ops(ChipGraph& edit, std::int32_t reader, std::int32_t tensor) {
   OpList list(edit, edit.tensor(edit.op(reader).outputs[0]).name);
   const auto lowered = lower_past(edit, list, reader, tensor);
   if (!lowered) return {};
@@ -29,7 +29,7 @@ std::vector<ir::Operator> lowered_ops(GraphEdit& edit, std::int32_t reader, std:
   return list.take();
 }
 
-bool at(GraphEdit& edit, std::int32_t index) {
+bool at(ChipGraph& edit, std::int32_t index) {
   if (edit.op(index).type != "TRANSPOSE" || !is_view_op(edit, index)) return false;
   const std::int32_t y = edit.op(index).outputs[0];
   if (!ir::is_integer_8(edit.tensor(y).type) || edit.is_graph_output(y) || edit.fits(index)) return false;
@@ -49,13 +49,14 @@ bool at(GraphEdit& edit, std::int32_t index) {
 
 }  // namespace
 
-extern const Rewrite yolo_head_rewrite;
-constinit const Rewrite yolo_head_rewrite = {
-    .info = {.name = "yolo-head",
-             .summary = "A TRANSPOSE that is too large to map is moved down past the operators that follow it, until "
-                        "it is small enough or last.",
-             .safety = Safety::kExact,
-             .on_by_default = true},
-    .at = at};
+extern const Pass yolo_head_chip_pass;
+constinit const Pass yolo_head_chip_pass = {
+    .name = "yolo-head",
+    .summary =
+        "A TRANSPOSE that is too large to map is moved down past the operators that follow it, until "
+        "it is small enough or last.",
+    .safety = Safety::kExact,
+    .on_by_default = true,
+    .at_on_chip = at};
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -2,10 +2,10 @@
 // Heads of YOLOv8 (as onnx2tf and Ultralytics write them) and YOLOv5, at sizes whose transpositions do not map.
 #include "rewrite_models.h"
 
-namespace reef::rewrite {
+namespace reef::passes {
 namespace {
 
-using namespace testing;
+using namespace chip_testing;
 
 constexpr Affine8 kLogits = {DataType::kInt8, 0.11f, 12};
 constexpr Affine8 kBoxes = {DataType::kInt8, 0.07f, -40};
@@ -131,4 +131,4 @@ TEST(YoloHead, Version5) {
 }
 
 }  // namespace
-}  // namespace reef::rewrite
+}  // namespace reef::passes

@@ -7,10 +7,10 @@
 // by weights in this way.
 #include <cmath>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr int kMostOpsBetween = 4;
@@ -94,10 +94,14 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass attention_factors_pass;
-constinit const Pass attention_factors_pass = {
+extern const Pass attention_factors_float_pass;
+constinit const Pass attention_factors_float_pass = {
     .name = "attention-factors",
-    .summary = "Factors of queries and keys go behind their product, where SOFTMAX takes them in.",
+    .summary =
+        "Factors of queries and keys, in front of, between or behind what moves heads, go behind their product, where "
+        "SOFTMAX takes them in (a mask is divided by them); a product of two transposed matrices is the transposed "
+        "product.",
+    .safety = Safety::kRounding,
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -2,7 +2,7 @@
 // What the passes make of attention and of class tokens, in the forms that exporters write.
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 constexpr double kRounding = 1e-5;
@@ -70,4 +70,4 @@ TEST(SimplifyAttention, ClassTokensAreAdded) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

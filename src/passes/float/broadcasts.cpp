@@ -3,10 +3,10 @@
 // comes to stand in front of what may. Exact.
 #include <algorithm>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::string_view kBroadcasts[] = {"ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"};
@@ -49,10 +49,10 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass broadcasts_pass;
-constinit const Pass broadcasts_pass = {
+extern const Pass broadcasts_float_pass;
+constinit const Pass broadcasts_float_pass = {
     .name = "broadcasts",
     .summary = "BROADCAST_TO in front of arithmetic that broadcasts anyway is left out.",
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

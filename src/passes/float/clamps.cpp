@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -66,10 +66,10 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass clamps_pass;
-constinit const Pass clamps_pass = {
+extern const Pass clamps_float_pass;
+constinit const Pass clamps_float_pass = {
     .name = "clamps",
-    .summary = "MAXIMUM and MINIMUM with the bounds of RELU, RELU6 and the like become those.",
+    .summary = "MAXIMUM and MINIMUM with the bounds of RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1 become those.",
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -5,10 +5,10 @@
 // only; exact but for the sign of zeros.
 #include <algorithm>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // Where the computed operand of a CONCATENATION lies in its result.
@@ -164,10 +164,12 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass class_tokens_pass;
-constinit const Pass class_tokens_pass = {
+extern const Pass class_tokens_float_pass;
+constinit const Pass class_tokens_float_pass = {
     .name = "class-tokens",
-    .summary = "Constants that are joined with one computed tensor are added to it, padded.",
+    .summary =
+        "Constants that are joined with one computed tensor (the class token of a vision transformer) are added to it, "
+        "padded with zeros; positions that are added before or behind take them in.",
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -4,9 +4,9 @@
 #include <map>
 #include <unordered_map>
 
-#include "passes/float/pass.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::size_t kComparedBytes = 4096;  // larger constants are the same only if they share a buffer
@@ -93,10 +93,10 @@ int whole(Graph& graph) {
 
 }  // namespace
 
-extern const Pass common_subexpressions_pass;
-constinit const Pass common_subexpressions_pass = {
+extern const Pass common_subexpressions_float_pass;
+constinit const Pass common_subexpressions_float_pass = {
     .name = "common-subexpressions",
-    .summary = "Equal constants are stored once; what is computed twice is computed once.",
+    .summary = "Equal constants are stored once, what is computed twice is computed once.",
     .whole = whole};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "passes/float/layout_rules.h"
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool is_per_axis(const Graph& graph, TensorId tensor) { return graph.tensor(tensor).quantization.is_per_axis(); }
@@ -65,10 +65,11 @@ bool at(Graph& graph, OpId op) {
 
 }  // namespace
 
-extern const Pass fewer_axes_pass;
-constinit const Pass fewer_axes_pass = {.name = "fewer-axes",
-                                        .summary = "A TRANSPOSE between RESHAPEs gets as few axes as it needs.",
-                                        .at = at,
-                                        .is_last = true};
+extern const Pass fewer_axes_float_pass;
+constinit const Pass fewer_axes_float_pass = {
+    .name = "fewer-axes",
+    .summary = "A TRANSPOSE between two RESHAPEs gets as few axes as it needs.",
+    .is_last = true,
+    .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

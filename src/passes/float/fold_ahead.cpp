@@ -4,10 +4,10 @@
 // padding is added: padding is zero behind the addition. Float32 only; results differ by rounding.
 #include <cmath>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool adds_padding(const Graph& graph, const Layer& layer) {
@@ -74,10 +74,12 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass fold_ahead_pass;
-constinit const Pass fold_ahead_pass = {
-    .name = "fold-ahead",
-    .summary = "MUL, ADD, SUB and DIV by constants go into the layer behind them, where its padding allows.",
-    .at = at};
+extern const Pass fold_ahead_float_pass;
+constinit const Pass fold_ahead_float_pass = {.name = "fold-ahead",
+                                              .summary =
+                                                  "MUL, ADD, SUB, DIV by constants go into the layer behind them; what "
+                                                  "is added only where that layer pads nothing.",
+                                              .safety = Safety::kRounding,
+                                              .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

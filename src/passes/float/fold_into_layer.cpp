@@ -2,10 +2,10 @@
 // Arithmetic with constants behind a layer (CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED) goes into its
 // weights and bias: a batch normalization written as MUL and ADD costs nothing afterwards. Float32 only; results differ
 // by rounding.
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 void scale_weights(Graph& graph, const Layer& layer, const std::vector<float>& scale) {
@@ -40,10 +40,13 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass fold_into_layer_pass;
-constinit const Pass fold_into_layer_pass = {
+extern const Pass fold_into_layer_float_pass;
+constinit const Pass fold_into_layer_float_pass = {
     .name = "fold-into-layer",
-    .summary = "MUL, ADD, SUB and DIV by constants go into the weights and bias of the layer before them.",
+    .summary =
+        "MUL, ADD, SUB, DIV by constants go into weights and bias of the CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV or "
+        "FULLY_CONNECTED before them.",
+    .safety = Safety::kRounding,
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

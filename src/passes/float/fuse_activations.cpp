@@ -3,10 +3,10 @@
 // have the same scale, because rounding would be another otherwise.
 #include <algorithm>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::string_view kTakes[] = {
@@ -35,8 +35,10 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass fuse_activations_pass;
-constinit const Pass fuse_activations_pass = {
-    .name = "fuse-activations", .summary = "RELU and its kin become part of the operator before them.", .at = at};
+extern const Pass fuse_activations_float_pass;
+constinit const Pass fuse_activations_float_pass = {
+    .name = "fuse-activations",
+    .summary = "RELU, RELU6, RELU_N1_TO_1 become part of the operator before them.",
+    .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

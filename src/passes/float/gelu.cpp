@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // A product taken apart: a number times tensors, each with its power.
@@ -107,7 +107,8 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass gelu_pass;
-constinit const Pass gelu_pass = {.name = "gelu", .summary = "GELU written out with tanh becomes GELU.", .at = at};
+extern const Pass gelu_float_pass;
+constinit const Pass gelu_float_pass = {
+    .name = "gelu", .summary = "GELU written out with tanh becomes GELU.", .safety = Safety::kRounding, .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

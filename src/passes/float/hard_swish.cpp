@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // x * relu6(x + 3) / 6 becomes HARD_SWISH, with the sixth in any place and also as x * clamp(x / 6 + 1/2, 0, 1).
 // Float32 only; results differ by rounding.
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr double kSixth = 1.0 / 6;
@@ -77,8 +77,10 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass hard_swish_pass;
-constinit const Pass hard_swish_pass = {
-    .name = "hard-swish", .summary = "x * relu6(x + 3) / 6, in its forms, becomes HARD_SWISH.", .at = at};
+extern const Pass hard_swish_float_pass;
+constinit const Pass hard_swish_float_pass = {.name = "hard-swish",
+                                              .summary = "x * relu6(x + 3) / 6, in its forms, becomes HARD_SWISH.",
+                                              .safety = Safety::kRounding,
+                                              .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

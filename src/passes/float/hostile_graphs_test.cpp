@@ -6,7 +6,7 @@
 
 #include "passes/float/random_graphs.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 std::int64_t odd_number(std::mt19937& random) {
@@ -78,4 +78,4 @@ TEST(SimplifyHostile, NothingBreaks) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

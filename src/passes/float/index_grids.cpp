@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // indices[i0, i1, ...] = begin + sum of i_d * steps[d].
@@ -96,10 +96,12 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass index_grids_pass;
-constinit const Pass index_grids_pass = {
+extern const Pass index_grids_float_pass;
+constinit const Pass index_grids_float_pass = {
     .name = "index-grids",
-    .summary = "GATHERs of whole ranges in another order become RESHAPE and TRANSPOSE.",
+    .summary =
+        "A GATHER whose indices are a grid that takes each element of a range once (unfold of PyTorch, windows that do "
+        "not overlap) becomes RESHAPE and TRANSPOSE.",
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

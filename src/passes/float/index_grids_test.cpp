@@ -2,7 +2,7 @@
 // Windows as exporters write them: GATHERs by grids of indices.
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 using namespace testing;
@@ -66,4 +66,4 @@ TEST(IndexGrids, OthersStay) {
 }
 
 }  // namespace
-}  // namespace reef::simplify
+}  // namespace reef::passes

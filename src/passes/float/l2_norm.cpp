@@ -4,10 +4,10 @@
 //
 // The operator's own lower bound is 1e-6 for the root, so the results differ, beyond rounding, only for vectors that
 // are shorter than that or than the bound in the model, which must be small itself.
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr float kSmallRoot = 1e-6f, kSmallSquare = 1e-10f;
@@ -48,8 +48,11 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass l2_norm_pass;
-constinit const Pass l2_norm_pass = {
-    .name = "l2-norm", .summary = "x / sqrt(sum(x * x)) over the last axis becomes L2_NORMALIZATION.", .at = at};
+extern const Pass l2_norm_float_pass;
+constinit const Pass l2_norm_float_pass = {
+    .name = "l2-norm",
+    .summary = "x / sqrt(sum(x * x)) over the last axis becomes L2_NORMALIZATION.",
+    .safety = Safety::kRounding,
+    .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -5,7 +5,7 @@
 
 #include "passes/float/min_cut.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::int64_t kCopyCost = 16;      // as a RESHAPE, see conversion_cost
@@ -303,4 +303,4 @@ void LayoutRegion::apply(Graph& graph) {
   }
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

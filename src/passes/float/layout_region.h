@@ -12,10 +12,10 @@
 #include <map>
 #include <vector>
 
-#include "graph/graph.h"
 #include "passes/float/layout_rules.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 
 class LayoutRegion {
  public:
@@ -65,4 +65,4 @@ class LayoutRegion {
   std::vector<TensorId> both_;
 };
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -7,7 +7,7 @@
 
 #include "ops/registry.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // The result's layout as an operand of lower rank has it: its axes are the last ones of the result. Axes of size 1 in
@@ -140,4 +140,4 @@ std::optional<Layout> conversion_of(const Graph& graph, OpId id) {
   return at == from.rank() ? std::optional(layout) : std::nullopt;
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

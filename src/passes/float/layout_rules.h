@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 
 // Layouts of an operator's operands. nullopt: not concerned, or not known yet.
 struct Relayout {
@@ -48,4 +48,4 @@ const LayoutRule* find_axis_rule(std::string_view type);       // layout_rules_a
 const LayoutRule* find_extent_rule(std::string_view type);     // layout_rules_extent.cpp: one value per axis
 const LayoutRule* find_last_axis_rule(std::string_view type);  // layout_rules_last_axis.cpp: tied to the last axis
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

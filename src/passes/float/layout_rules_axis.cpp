@@ -5,7 +5,7 @@
 
 #include "passes/float/layout_rules.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 std::vector<std::size_t> all_inputs(const Graph& graph, OpId op) {
@@ -173,4 +173,4 @@ const LayoutRule* find_axis_rule(std::string_view type) {
   return nullptr;
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

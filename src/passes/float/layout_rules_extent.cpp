@@ -6,7 +6,7 @@
 #include "passes/float/layout_rules.h"
 #include "passes/float/patterns.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::size_t kData[] = {0};
@@ -164,4 +164,4 @@ const LayoutRule* find_extent_rule(std::string_view type) {
   return nullptr;
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -10,7 +10,7 @@
 #include "passes/float/patterns.h"
 #include "passes/float/reshape_axes.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::size_t kData[] = {0};
@@ -198,4 +198,4 @@ const LayoutRule* find_last_axis_rule(std::string_view type) {
   return nullptr;
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // max(x, a x) with a from 0 to 1 becomes LEAKY_RELU. Float32 only; exact.
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool at(Graph& graph, OpId id) {
@@ -24,7 +24,8 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass leaky_relu_pass;
-constinit const Pass leaky_relu_pass = {.name = "leaky-relu", .summary = "max(x, a x) becomes LEAKY_RELU.", .at = at};
+extern const Pass leaky_relu_float_pass;
+constinit const Pass leaky_relu_float_pass = {
+    .name = "leaky-relu", .summary = "max(x, a x) becomes LEAKY_RELU.", .safety = Safety::kRounding, .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

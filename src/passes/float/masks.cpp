@@ -4,10 +4,10 @@
 // select. Float32 only; what is masked has no weight either way, what is not stays the same number.
 #include <cmath>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // Scores that are lower than others by this much weigh nothing, whatever is added to them.
@@ -52,10 +52,11 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass masks_pass;
-constinit const Pass masks_pass = {
-    .name = "masks",
-    .summary = "Selections of a very low number by a known mask in front of SOFTMAX become sums.",
-    .at = at};
+extern const Pass masks_float_pass;
+constinit const Pass masks_float_pass = {.name = "masks",
+                                         .summary =
+                                             "SELECT_V2 of a very low number and scores by a constant condition, in "
+                                             "front of SOFTMAX (`masked_fill(mask, -inf)`), becomes ADD of a constant.",
+                                         .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

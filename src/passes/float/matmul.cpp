@@ -3,10 +3,10 @@
 // once quantized. A TRANSPOSE that swaps the last two axes of an operand becomes a flag of BATCH_MATMUL. Exact for the
 // flag; sums may be added up in another order by another kernel.
 #include "passes/float/layout_rules.h"
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // The TRANSPOSE in front of an operand, and what only quantizes in between (from the operand upwards).
@@ -97,10 +97,14 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass matmul_pass;
-constinit const Pass matmul_pass = {
+extern const Pass matmul_float_pass;
+constinit const Pass matmul_float_pass = {
     .name = "matmul",
-    .summary = "BATCH_MATMUL by a constant becomes FULLY_CONNECTED; a swap of its operand's last axes becomes a flag.",
+    .summary =
+        "BATCH_MATMUL by a constant matrix becomes FULLY_CONNECTED; a swap of an operand's last two axes becomes "
+        "`adj_x` or `adj_y`, also behind QUANTIZE and DEQUANTIZE; a TRANSPOSE of the second operand that breaks up "
+        "rows becomes one that keeps them, with the flag.",
+    .safety = Safety::kRounding,
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -14,10 +14,10 @@
 
 #include "ops/padded_max_pool.h"
 #include "passes/float/never_negative.h"
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 using ops::PaddedAxes;
@@ -111,12 +111,14 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass max_pool_padding_pass;
-constinit const Pass max_pool_padding_pass = {
+extern const Pass max_pool_padding_float_pass;
+constinit const Pass max_pool_padding_float_pass = {
     .name = "max-pool-padding",
     .summary =
-        "PADV2 with the lowest number in front of MAX_POOL_2D becomes the pool's own padding, zeros behind a "
-        "ReLU, or rows repeated at the edge.",
+        "PADV2 with the lowest number in front of MAX_POOL_2D, which importers write for a padded max pool, becomes "
+        "the pool's own SAME padding where that is equal; PAD with zeros behind a ReLU (anything proved never "
+        "negative); a pool of stride 1 and one of single pixels where the window is centred on its pixel; else rows "
+        "repeated at the edge (MIRROR_PAD).",
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

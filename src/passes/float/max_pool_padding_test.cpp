@@ -4,7 +4,7 @@
 
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();
@@ -132,4 +132,4 @@ TEST(MaxPoolPadding, LeavesWhatIsNoPadding) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

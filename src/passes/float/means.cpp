@@ -5,11 +5,11 @@
 // differ by rounding then.
 #include <algorithm>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
 #include "passes/float/reshape_axes.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool is_reduction(const std::string& type) {
@@ -145,10 +145,12 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass means_pass;
-constinit const Pass means_pass = {
+extern const Pass means_float_pass;
+constinit const Pass means_float_pass = {
     .name = "means",
-    .summary = "Reductions in one step: without RESHAPE around them, not one after another.",
+    .summary =
+        "MEAN, SUM, REDUCE_MAX/MIN in one step: no RESHAPE around, no reduction of a reduction, SUM / n is MEAN.",
+    .safety = Safety::kRounding,
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

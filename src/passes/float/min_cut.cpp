@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace reef::simplify {
+namespace reef::passes {
 
 int MinCut::add_node() {
   edges_of_.emplace_back();
@@ -79,4 +79,4 @@ std::int64_t MinCut::solve() {
   return total;
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

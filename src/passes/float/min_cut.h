@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace reef::simplify {
+namespace reef::passes {
 
 class MinCut {
  public:
@@ -36,4 +36,4 @@ class MinCut {
   std::vector<std::size_t> next_;
 };
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -2,10 +2,10 @@
 // RESHAPE after RESHAPE, TRANSPOSE after TRANSPOSE: one does for both. A TRANSPOSE that keeps the elements in order is
 // a RESHAPE. Exact.
 #include "passes/float/layout_rules.h"
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 void become_reshape(Graph& graph, OpId op, TensorId x) {
@@ -62,8 +62,10 @@ bool at(Graph& graph, OpId op) {
 
 }  // namespace
 
-extern const Pass movement_chains_pass;
-constinit const Pass movement_chains_pass = {
-    .name = "movement-chains", .summary = "Chains of RESHAPE and of TRANSPOSE become one of each.", .at = at};
+extern const Pass movement_chains_float_pass;
+constinit const Pass movement_chains_float_pass = {
+    .name = "movement-chains",
+    .summary = "RESHAPE of RESHAPE, TRANSPOSE of TRANSPOSE become one; a TRANSPOSE that keeps the order is a RESHAPE.",
+    .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

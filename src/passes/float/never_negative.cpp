@@ -10,7 +10,7 @@
 
 #include "passes/float/patterns.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr int kMostVisits = 256;
@@ -108,4 +108,4 @@ class Proof {
 
 bool is_never_negative(const Graph& graph, TensorId tensor) { return Proof(graph).of(tensor); }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -2,12 +2,12 @@
 // Which tensors provably hold no negative numbers: what a ReLU gives, and what keeps that true on the way.
 #pragma once
 
-#include "graph/graph.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 
 // True: no element of the float32 tensor is below zero, whatever the inputs of the model are (NaN aside). False: that
 // is not known.
 bool is_never_negative(const Graph& graph, TensorId tensor);
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "passes/float/layout_rules.h"
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool all_are(const std::optional<std::vector<std::int64_t>>& values, std::int64_t wanted) {
@@ -90,8 +90,12 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass no_ops_pass;
-constinit const Pass no_ops_pass = {
-    .name = "no-ops", .summary = "Operators that give back their operand are removed.", .at = at};
+extern const Pass no_ops_float_pass;
+constinit const Pass no_ops_float_pass = {
+    .name = "no-ops",
+    .summary =
+        "RESHAPE to the same shape, CAST to the same type, full SLICE, PAD by "
+        "nothing, TILE by one, x * 1, x + 0, a second RELU and the like are removed.",
+    .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and products in one order of operands, so that patterns need to be known in one: constants second, and x in
 // front of LOGISTIC(x) in x * sigmoid(x) (SiLU, for which TFLite has no operator). Exact.
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool at(Graph& graph, OpId id) {
@@ -20,10 +20,8 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass operand_order_pass;
-constinit const Pass operand_order_pass = {
-    .name = "operand-order",
-    .summary = "Constants are second operands of sums and products; SiLU is x * LOGISTIC(x).",
-    .at = at};
+extern const Pass operand_order_float_pass;
+constinit const Pass operand_order_float_pass = {
+    .name = "operand-order", .summary = "Constants second; SiLU is `MUL(x, LOGISTIC(x))`.", .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -2,10 +2,10 @@
 // PAD with zeros in front of a convolution is the convolution's own padding where it pads just as SAME would. Exact.
 #include <algorithm>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool pads_zeros(const Graph& graph, OpId pad) {
@@ -47,10 +47,8 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass pad_into_layer_pass;
-constinit const Pass pad_into_layer_pass = {
-    .name = "pad-into-layer",
-    .summary = "PAD in front of a convolution becomes its SAME padding where equal.",
-    .at = at};
+extern const Pass pad_into_layer_float_pass;
+constinit const Pass pad_into_layer_float_pass = {
+    .name = "pad-into-layer", .summary = "PAD with zeros becomes SAME padding where it pads the same.", .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -8,10 +8,10 @@
 // scale per channel would have few steps left for a small w.
 #include <algorithm>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // Taps of the merged kernel, as a multiple of the taps of both branches, up to which merging is worth it: 3x3 for
@@ -248,10 +248,14 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass parallel_layers_pass;
-constinit const Pass parallel_layers_pass = {
+extern const Pass parallel_layers_float_pass;
+constinit const Pass parallel_layers_float_pass = {
     .name = "parallel-layers",
-    .summary = "Convolutions of one tensor, and constant factors of it, whose results are added become one.",
+    .summary =
+        "CONV_2D, or DEPTHWISE_CONV_2D, of the same tensor whose results are added or subtracted become one, also with "
+        "the tensor itself times a constant (a batch normalization): the training-time branches of RepVGG, MobileOne, "
+        "FastViT, ACNet. A plain skip connection stays: weights of 1 + w in 8 bits are coarser than w.",
+    .safety = Safety::kRounding,
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

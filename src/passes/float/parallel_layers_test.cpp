@@ -2,7 +2,7 @@
 // Branches that are one layer become one, compute the same, and those that are not stay.
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 constexpr double kRounding = 1e-5;
@@ -82,4 +82,4 @@ TEST(ParallelLayers, WhatIsReadElsewhereOrCostsMoreStays) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

@@ -6,7 +6,7 @@
 
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 constexpr double kRounding = 1e-5;
@@ -356,8 +356,8 @@ TEST(SimplifyPasses, PicksOfAnyRankAreForms) {
     const int y = make.op("GATHER", "GatherOptions", Maker::attributes({{"axis", std::int64_t{0}}}), {x, indices},
                           {1, 2, count / 2, 1});
     const ir::Model after = expect_same(make.finish({make.unary("ABS", y)}), 0);
-    EXPECT_EQ(simplify::testing::count(after, "GATHER"), 0) << operators_of(after);
-    EXPECT_EQ(simplify::testing::count(after, "SLICE"), count == 8 ? 0 : 1) << operators_of(after);
+    EXPECT_EQ(passes::testing::count(after, "GATHER"), 0) << operators_of(after);
+    EXPECT_EQ(passes::testing::count(after, "SLICE"), count == 8 ? 0 : 1) << operators_of(after);
   }
 }
 
@@ -388,4 +388,4 @@ TEST(SimplifyPasses, OpenBatchesAreFixed) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

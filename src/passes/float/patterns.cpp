@@ -6,7 +6,7 @@
 
 #include "passes/float/layout_rules.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 
 bool is_float(const Graph& graph, TensorId tensor) {
   return tensor >= 0 && graph.tensor(tensor).type == ir::DataType::kFloat32;
@@ -210,4 +210,4 @@ void set_bias(Graph& graph, const Layer& layer, std::vector<float> bias) {
   if (graph.is(layer.op, "TRANSPOSE_CONV")) graph.set_type_version(layer.op, 3);
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

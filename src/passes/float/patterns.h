@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "graph/graph.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 
 // All operands and results that are not parameters are float32.
 bool is_float(const Graph& graph, TensorId tensor);
@@ -81,4 +81,4 @@ std::optional<Layer> as_layer(const Graph& graph, OpId op);
 std::optional<std::vector<float>> bias_of(const Graph& graph, const Layer& layer);
 void set_bias(Graph& graph, const Layer& layer, std::vector<float> bias);
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -2,7 +2,7 @@
 // Functions written out in the forms that exporters write, and near misses.
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 constexpr double kRounding = 1e-5;
@@ -147,4 +147,4 @@ TEST(SimplifyPatterns, MeansInOneStep) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "passes/float/layout_rules.h"
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // A part of a tensor: [begin, begin + size) along each axis.
@@ -239,11 +239,13 @@ bool at(Graph& graph, OpId slice) {
 
 }  // namespace
 
-extern const Pass pick_early_pass;
-constinit const Pass pick_early_pass = {
+extern const Pass pick_early_float_pass;
+constinit const Pass pick_early_float_pass = {
     .name = "pick-early",
-    .summary = "A SLICE goes in front of the operators whose result it cuts, which then compute less.",
-    .at = at,
-    .is_last = true};
+    .summary =
+        "A SLICE that keeps half or less goes in front of the operators whose result it cuts, up to one that mixes "
+        "places: a transformer that classifies by one token computes its last block for that token alone.",
+    .is_last = true,
+    .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

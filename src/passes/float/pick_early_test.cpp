@@ -3,7 +3,7 @@
 // passes, which run as well, may round).
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 // [begin, begin + size) of one axis.
@@ -163,4 +163,4 @@ TEST(PickEarly, RandomChainsComputeTheSame) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool join_slices(Graph& graph, OpId id) {
@@ -64,10 +64,13 @@ bool at(Graph& graph, OpId id) { return gather_as_slice(graph, id) || join_slice
 
 }  // namespace
 
-extern const Pass picks_pass;
-constinit const Pass picks_pass = {.name = "picks",
-                                   .summary = "GATHERs of neighbours become SLICEs, SLICEs of SLICEs one.",
-                                   .at = at,
-                                   .is_last = true};
+extern const Pass picks_float_pass;
+constinit const Pass picks_float_pass = {
+    .name = "picks",
+    .summary =
+        "A GATHER of known neighbours becomes a SLICE, which the Edge TPU runs (and a RESHAPE, where one index drops "
+        "its axis); a SLICE of a SLICE is one.",
+    .is_last = true,
+    .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

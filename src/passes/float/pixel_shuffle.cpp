@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "passes/float/layout_rules.h"
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // A rearrangement of elements in its simplest form: sizes of axes that stay side by side are multiplied.
@@ -180,10 +180,12 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass pixel_shuffle_pass;
-constinit const Pass pixel_shuffle_pass = {
+extern const Pass pixel_shuffle_float_pass;
+constinit const Pass pixel_shuffle_float_pass = {
     .name = "pixel-shuffle",
-    .summary = "RESHAPE, TRANSPOSE, RESHAPE of blocks of pixels become DEPTH_TO_SPACE or SPACE_TO_DEPTH.",
+    .summary =
+        "RESHAPE, TRANSPOSE, RESHAPE of blocks of pixels become DEPTH_TO_SPACE or SPACE_TO_DEPTH; PyTorch's order of "
+        "channels goes into the convolution beside it.",
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

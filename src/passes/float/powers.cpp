@@ -4,10 +4,10 @@
 // SQUARE is MUL(x, x), which the Edge TPU runs. Float32 only; results differ by rounding.
 #include <cmath>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 bool simplify_square(Graph& graph, OpId id) {
@@ -105,10 +105,13 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass powers_pass;
-constinit const Pass powers_pass = {
+extern const Pass powers_float_pass;
+constinit const Pass powers_float_pass = {
     .name = "powers",
-    .summary = "Squares, roots and divisions by roots, constants and few numbers in one form each.",
+    .summary =
+        "Squares, roots, divisions by roots, by constants and by few computed numbers (one for each row) in one form "
+        "each: a layer normalization is always MEAN, SUB, SQUARED_DIFFERENCE, MEAN, ADD, RSQRT, MUL, MUL, ADD.",
+    .safety = Safety::kRounding,
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

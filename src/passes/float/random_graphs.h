@@ -5,7 +5,7 @@
 
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 
 // A map [n, c, h, w] through one random step.
 inline int step(Maker& make, int x, std::vector<int>& maps) {
@@ -242,4 +242,4 @@ inline ir::Model random_movement(std::uint32_t seed, DataType type) {
   return make.finish(outputs);
 }
 
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

@@ -3,7 +3,7 @@
 // when simplified; those that are convolutional networks have no TRANSPOSE left but at the border.
 #include "passes/float/random_graphs.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 // A second run finds nothing to do.
@@ -54,4 +54,4 @@ TEST(SimplifyRandom, MovementIsExactAndNeverMore) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // Boundaries between an axis and the next, as products of sizes from the outside.
@@ -155,4 +155,4 @@ std::optional<Layout> matching_layout(const ReshapeAxes& axes, const std::vector
   return layout;
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -12,7 +12,9 @@
 #include "graph/layout.h"
 #include "ir/shape.h"
 
-namespace reef::simplify {
+namespace reef::passes {
+
+using graph::Layout;
 
 // Fine axes [first, first + count) make up an axis; count is 0 for an axis of size 1.
 struct Run {
@@ -37,4 +39,4 @@ std::optional<std::vector<int>> fine_order(const ReshapeAxes& axes, const std::v
 std::optional<Layout> matching_layout(const ReshapeAxes& axes, const std::vector<Run>& side,
                                       const std::vector<int>& order);
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

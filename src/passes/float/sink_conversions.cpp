@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "passes/float/layout_rules.h"
-#include "passes/float/pass.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::string_view kMovable[] = {"ADD",  "SUB",        "MUL",          "DIV",      "MAXIMUM", "MINIMUM",
@@ -72,10 +72,12 @@ bool at(Graph& graph, OpId conversion) {
 
 }  // namespace
 
-extern const Pass sink_conversions_pass;
-constinit const Pass sink_conversions_pass = {
+extern const Pass sink_conversions_float_pass;
+constinit const Pass sink_conversions_float_pass = {
     .name = "sink-conversions",
-    .summary = "TRANSPOSE and RESHAPE of axes of size 1 go behind functions of single elements.",
+    .summary =
+        "TRANSPOSE and RESHAPE go behind functions of single elements and arithmetic with constants, which then stand "
+        "behind the layer that takes them in.",
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

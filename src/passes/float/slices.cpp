@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // What one operator takes out of its operand: [begin, begin + size) of one axis and all of the others.
@@ -58,8 +58,12 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass slices_pass;
-constinit const Pass slices_pass = {
-    .name = "slices", .summary = "SLICEs that cut a tensor into equal pieces become one SPLIT.", .at = at};
+extern const Pass slices_float_pass;
+constinit const Pass slices_float_pass = {
+    .name = "slices",
+    .summary =
+        "SLICEs that cut a tensor into equal pieces along an axis, each once, become one SPLIT (not along the "
+        "outermost axis, which the Edge TPU does not split).",
+    .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 // x of exp(x - max(x)) or of exp(x).
@@ -86,10 +86,11 @@ bool at(Graph& graph, OpId id) {
 
 }  // namespace
 
-extern const Pass softmax_pass;
-constinit const Pass softmax_pass = {
+extern const Pass softmax_float_pass;
+constinit const Pass softmax_float_pass = {
     .name = "softmax",
     .summary = "Softmax written out over the last axis becomes SOFTMAX; a factor in front of it its beta.",
+    .safety = Safety::kRounding,
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

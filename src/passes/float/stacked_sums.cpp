@@ -6,10 +6,10 @@
 // A part is taken where the axis begins: a stack's operand, a slice of a reshaped tensor's channels, one operand of an
 // element-wise operator at a time. The softmax of two branches is LOGISTIC of their difference. Sums are added in the
 // order of the axis; the softmax may differ by rounding.
-#include "passes/float/pass.h"
 #include "passes/float/patterns.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::int32_t kMostParts = 8;
@@ -169,10 +169,14 @@ bool at(Graph& graph, OpId op) {
 
 }  // namespace
 
-extern const Pass stacked_sums_pass;
-constinit const Pass stacked_sums_pass = {
+extern const Pass stacked_sums_float_pass;
+constinit const Pass stacked_sums_float_pass = {
     .name = "stacked-sums",
-    .summary = "Sums over a short axis of tensors with five axes or more become sums of parts with fewer.",
+    .summary =
+        "SUM, REDUCE_MAX, REDUCE_MIN over an axis of at most 8 of a tensor with five axes or more become ADD (MAXIMUM, "
+        "MINIMUM) of parts with one axis less; the softmax of two stacked branches is LOGISTIC of their difference: "
+        "the attention of SKNet and ResNeSt, which then fits the chip.",
+    .safety = Safety::kRounding,
     .at = at};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -2,7 +2,7 @@
 // Attention over stacked branches is computed without tensors of five axes; sums of other tensors stay.
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 constexpr double kRounding = 1e-5;
@@ -76,4 +76,4 @@ TEST(StackedSums, LongAxesAndTensorsOfFourAxesStay) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

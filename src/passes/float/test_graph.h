@@ -21,9 +21,9 @@
 #include "formats/tflite/writer.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "passes/float/simplify.h"
+#include "passes/simplify.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 
 using ir::DataType;
 using ir::Shape;
@@ -337,4 +337,4 @@ inline ir::Model expect_same(const ir::Model& before, double tolerance, const Si
   return after;
 }
 
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "passes/float/layout_region.h"
-#include "passes/float/pass.h"
+#include "passes/pass.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 namespace {
 
 constexpr std::size_t kMostWork = 2'000'000;  // tensors looked at, so that no graph takes for ever
@@ -48,10 +48,11 @@ int whole(Graph& graph) {
 
 }  // namespace
 
-extern const Pass transposes_pass;
-constinit const Pass transposes_pass = {
+extern const Pass transposes_float_pass;
+constinit const Pass transposes_float_pass = {
     .name = "transposes",
     .summary = "TRANSPOSE and RESHAPE of axes of size 1 move to where they cancel or cost least.",
+    .safety = Safety::kRounding,
     .whole = whole};
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

@@ -6,7 +6,7 @@
 #include "passes/float/reshape_axes.h"
 #include "passes/float/test_graph.h"
 
-namespace reef::simplify::testing {
+namespace reef::passes::testing {
 namespace {
 
 // ---- The parts ----
@@ -386,4 +386,4 @@ TEST(SimplifyTransposes, TheSameTwiceGivesTheSame) {
 }
 
 }  // namespace
-}  // namespace reef::simplify::testing
+}  // namespace reef::passes::testing

@@ -1,72 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "passes/float/simplify.h"
+#include "passes/simplify.h"
 
 #include <algorithm>
-#include <array>
 
 #include "execute/cpu/evaluate.h"
 #include "ir/compact.h"
 #include "ir/verify.h"
-#include "passes/float/pass.h"
+#include "passes/driver.h"
 
-namespace reef::simplify {
-
-#define REEF_SIMPLIFY_PASS(name) extern const Pass name##_pass;
-#include "passes/float/passes.def"
-#undef REEF_SIMPLIFY_PASS
-
+namespace reef::passes {
 namespace {
-
-constexpr std::array kPasses = {
-#define REEF_SIMPLIFY_PASS(name) &name##_pass,
-#include "passes/float/passes.def"
-#undef REEF_SIMPLIFY_PASS
-};
 
 // Models settle after a few rounds. A file made to keep us busy is left half done.
 constexpr int kMostRounds = 32;
 
-bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-Status check_names(const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    const bool known =
-        std::any_of(kPasses.begin(), kPasses.end(), [&](const Pass* pass) { return pass->name == name; });
-    if (known) continue;
-    std::string all;
-    for (const Pass* pass : kPasses) all += fmt::format("{}{}", all.empty() ? "" : ", ", pass->name);
-    return invalid_input("there is no pass '{}'; there are {}", name, all);
-  }
-  return ok_status();
-}
-
-int run(const Pass& pass, Graph& graph) {
-  if (pass.whole != nullptr) {
-    const int changes = pass.whole(graph);
-    graph.sweep();
-    return changes;
-  }
-  int changes = 0;
-  for (OpId op = 0; op < graph.op_slots(); ++op) {
-    if (!graph.is_sound(op) || !pass.at(graph, op)) continue;
-    graph.sweep();
-    ++changes;
-  }
-  return changes;
-}
-
 Status simplify_subgraph(ir::Model& model, std::size_t subgraph, const SimplifyOptions& options,
-                         cpu::Evaluator& evaluator, std::array<int, kPasses.size()>& changes) {
-  Graph graph(model, subgraph, evaluator);
+                         const graph::Evaluate& evaluate, std::vector<int>& changes) {
+  Graph graph(model, subgraph, evaluate);
   if (!graph.is_ordered()) return ok_status();
   graph.sweep();
   const auto run_all = [&](bool last) {
+    const std::span<const Pass* const> passes = list_of(Stage::kFloat);
     int made = 0;
-    for (std::size_t i = 0; i < kPasses.size(); ++i) {
-      if (kPasses[i]->is_last != last || contains(options.disable, kPasses[i]->name)) continue;
-      const int own = run(*kPasses[i], graph);
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      if (passes[i]->is_last != last || contains(options.disable, passes[i]->name)) continue;
+      const int own = run_pass(*passes[i], graph);
       changes[i] += own;
       made += own;
     }
@@ -89,12 +47,6 @@ std::int64_t count_operators(const ir::Model& model, std::string_view type) {
 
 }  // namespace
 
-std::vector<PassInfo> passes() {
-  std::vector<PassInfo> result;
-  for (const Pass* pass : kPasses) result.push_back({pass->name, pass->summary});
-  return result;
-}
-
 std::vector<std::string> SimplifyReport::sentences() const {
   std::vector<std::string> result;
   for (const PassReport& pass : passes) {
@@ -106,15 +58,16 @@ std::vector<std::string> SimplifyReport::sentences() const {
 }
 
 Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options) {
-  REEF_RETURN_IF_ERROR(check_names(options.disable));
+  REEF_RETURN_IF_ERROR(check_names(Stage::kFloat, options.disable, "pass"));
   SimplifyReport report;
   report.operators_before = count_operators(model, "");
   report.transposes_before = count_operators(model, "TRANSPOSE");
-  std::array<int, kPasses.size()> changes = {};
+  const std::span<const PassInfo> passes = passes_of(Stage::kFloat);
+  std::vector<int> changes(passes.size(), 0);
   Status status = ok_status();
-  cpu::Evaluator evaluator;
+  cpu::Evaluator evaluator;  // one for the whole model, so that its bound is, too
   for (std::size_t i = 0; i < model.subgraphs.size() && status.ok(); ++i) {
-    status = simplify_subgraph(model, i, options, evaluator, changes);
+    status = simplify_subgraph(model, i, options, std::ref(evaluator), changes);
     if (status.ok()) ir::drop_unused_tensors(model, i);
   }
   if (status.ok()) ir::drop_unused_buffers(model);
@@ -123,12 +76,12 @@ Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options
     model = ir::Model();
     return internal_error("simplification left a model that is not well formed: {}", status.message());
   }
-  for (std::size_t i = 0; i < kPasses.size(); ++i) {
-    if (changes[i] > 0) report.passes.push_back({kPasses[i]->name, changes[i]});
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    if (changes[i] > 0) report.passes.push_back({passes[i].name, changes[i]});
   }
   report.operators_after = count_operators(model, "");
   report.transposes_after = count_operators(model, "TRANSPOSE");
   return report;
 }
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

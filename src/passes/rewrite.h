@@ -2,10 +2,10 @@
 // Changes to a quantized model that let more of it run on the Edge TPU without changing what it computes beyond the
 // rounding of int8.
 //
-// One rewrite = one file; rewrites.def lists them in the order they run. Each looks for its pattern in subgraph 0 and
-// replaces it. What is provably the same (same bytes for all inputs, or bounded by a proof or by trying all 256 values
-// that an 8-bit tensor can have) is on by default; what changes the model's interface or may change results by more is
-// on only when asked for.
+// These are the passes of stage chip in passes.def, called rewrites where users meet them. Each looks for its pattern
+// in subgraph 0 and replaces it. What is provably the same (same bytes for all inputs, or bounded by a proof or by
+// trying all 256 values that an 8-bit tensor can have) is on by default; what changes the model's interface or may
+// change results by more is on only when asked for.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,22 @@
 #include <vector>
 
 #include "base/status.h"
+#include "graph/graph.h"
 #include "ir/model.h"
+#include "passes/pass_info.h"
 
-namespace reef::rewrite {
-
-enum class Safety : std::uint8_t {
-  kExact,      // the same bytes for every input
-  kRounding,   // differs by rounding only; each application says by how many steps of the output's scale at most
-  kInterface,  // changes types or numbers of the model's inputs or outputs
-};
-
-// Runs a model on the CPU as TFLite's reference kernels would: inputs in, outputs out, raw bytes in the order of
-// subgraph 0. The driver passes it in, because stages do not include each other.
-using Evaluator = std::function<Result<std::vector<std::vector<std::uint8_t>>>(
-    const ir::Model&, std::span<const std::vector<std::uint8_t>>)>;
+namespace reef::passes {
 
 // For each operator of subgraph 0, whether the Edge TPU could run it as it stands. The driver passes in the
 // partitioner's judgement. All at once, because it is asked again after every change.
 using FitsPredicate = std::function<std::vector<bool>(const ir::Model&)>;
 
 struct RewriteOptions {
-  std::vector<std::string> enable;   // names from rewrites.def: on, also where results differ by more than one step
-  std::vector<std::string> disable;  // names from rewrites.def: off
+  std::vector<std::string> enable;   // names of passes: on, also where results differ by more than one step
+  std::vector<std::string> disable;  // names of passes: off
   bool none = false;                 // --no-rewrites: only what `enable` names
   int runtime = 14;                  // what is made must run there
-  Evaluator evaluate;                // may be empty: rewrites that must try values are then left out
+  graph::Evaluate evaluate;          // may be empty: rewrites that must try values are then left out
   // What fits is left alone, and what would not fit is not made. May be empty: then the rules of ops/ decide what to
   // touch, and nothing checks what is made.
   FitsPredicate fits;
@@ -60,17 +51,9 @@ struct Application {
   std::string how;             // the option that switches it on (or, when made, off)
 };
 
-struct RewriteInfo {
-  std::string_view name;     // "hard-swish"
-  std::string_view summary;  // one sentence, for --help and documents
-  Safety safety = Safety::kExact;
-  bool on_by_default = false;
-};
-std::span<const RewriteInfo> rewrites();
-
 // Applies what is on, in order, again and again until nothing changes. `model` must be verified and stays so; tensors
 // and operators that nothing uses any more are removed; what is left keeps names and order. Fails on an unknown name in
 // the options. Same model, same result.
 Result<std::vector<Application>> apply_rewrites(ir::Model& model, const RewriteOptions& options);
 
-}  // namespace reef::rewrite
+}  // namespace reef::passes

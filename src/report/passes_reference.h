@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/rewrites.md as text, generated from the list of rewrites.
+// docs/passes.md as text, generated from the list of passes.
 #pragma once
 
 #include <string>
 
 namespace reef::report {
 
-std::string rewrites_reference();
+std::string passes_reference();
 
 }  // namespace reef::report

@@ -2,13 +2,12 @@
 // Makes a model small, channels-last and easy to quantize without changing what it computes: exactly, or up to the
 // rounding of float32 where passes fold constants into weights or turn sums around (docs/simplify.md says which do).
 //
-// One pass = one file; passes.def lists them in the order they run, again and again until nothing changes. All
+// These are the passes of stage float in passes.def. They run in order, again and again until nothing changes. All
 // subgraphs are worked on; inputs and outputs keep their number, order, names, types and shapes, but that sizes left
 // open (a batch of -1) are fixed at what the file gives for them (pass fixed-shapes). Operators that Reef does not
 // know, that keep a state or whose shapes stay open are left as they are.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +15,10 @@
 #include "base/status.h"
 #include "ir/model.h"
 
-namespace reef::simplify {
+namespace reef::passes {
 
 struct SimplifyOptions {
-  std::vector<std::string> disable;  // names from passes.def
+  std::vector<std::string> disable;  // names of passes
 };
 
 struct PassReport {
@@ -35,14 +34,8 @@ struct SimplifyReport {
   std::vector<std::string> sentences() const;
 };
 
-struct PassInfo {
-  std::string_view name;
-  std::string_view summary;
-};
-std::vector<PassInfo> passes();
-
 // `model` must be verified and stays so. Fails on an unknown name in the options, with nothing changed; any other
 // failure is a defect of Reef and leaves no model. Same model, same result.
 Result<SimplifyReport> simplify(ir::Model& model, const SimplifyOptions& options = {});
 
-}  // namespace reef::simplify
+}  // namespace reef::passes

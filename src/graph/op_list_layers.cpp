@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "passes/chip/op_list.h"
+#include "graph/op_list.h"
 
-namespace reef::rewrite {
+namespace reef::graph {
 namespace {
 
 constexpr std::int32_t kMostLineChannels = 1 << 20;  // each takes a weight, a bias and two scales
@@ -44,7 +44,7 @@ std::int32_t OpList::bias(std::vector<std::int32_t> values, std::vector<float> s
   tensor.has_quantization = true;
   tensor.quantization.zero_point.assign(scales.size(), 0);
   tensor.quantization.scale = std::move(scales);
-  return edit_.add_constant(std::move(tensor), bytes_of(values));
+  return graph_.add_constant(std::move(tensor), bytes_of(values));
 }
 
 std::int32_t OpList::weights(ir::Shape shape, ir::DataType type, std::vector<std::uint8_t> values,
@@ -57,12 +57,12 @@ std::int32_t OpList::weights(ir::Shape shape, ir::DataType type, std::vector<std
   tensor.quantization.zero_point.assign(scales.size(), zero_point);
   tensor.quantization.scale = std::move(scales);
   tensor.quantization.dimension = dimension;
-  return edit_.add_constant(std::move(tensor), std::move(values));
+  return graph_.add_constant(std::move(tensor), std::move(values));
 }
 
 std::int32_t OpList::line(std::int32_t x, double slope, double offset, const Affine8& result, std::int32_t into) {
-  const auto in = edit_.affine(x);
-  const ir::Shape shape = edit_.shape(x);
+  const auto in = graph_.affine(x);
+  const ir::Shape shape = graph_.shape(x);
   if (!in || shape.rank() != 4 || slope == 0 || shape[3] > kMostLineChannels) return -1;
   const bool is_signed = in->type == ir::DataType::kInt8;
   // One weight for all channels, as large as its type holds: its scale carries the slope, and the bias gets the finest
@@ -91,8 +91,8 @@ std::int32_t OpList::line(std::int32_t x, double slope, double offset, const Aff
 }
 
 std::int32_t OpList::channels_picked(std::int32_t x, std::span<const std::int32_t> channels) {
-  const auto affine = edit_.affine(x);
-  ir::Shape shape = edit_.shape(x);
+  const auto affine = graph_.affine(x);
+  ir::Shape shape = graph_.shape(x);
   const auto count = static_cast<std::int32_t>(channels.size());
   if (!affine || shape.rank() != 4 || count == 0 || std::int64_t{count} * shape[3] > kMostPickedWeights) return -1;
   const bool is_signed = affine->type == ir::DataType::kInt8;
@@ -113,21 +113,21 @@ std::int32_t OpList::channels_picked(std::int32_t x, std::span<const std::int32_
 }
 
 std::int32_t OpList::constant(std::int32_t like, std::int32_t anchor, std::int32_t into) {
-  const auto in = edit_.affine(anchor), out = edit_.affine(like);
-  const ir::Shape shape = edit_.shape(like);
+  const auto in = graph_.affine(anchor), out = graph_.affine(like);
+  const ir::Shape shape = graph_.shape(like);
   const std::int64_t elements = shape.elements();
-  if (!in || !out || in->type != out->type || !edit_.is_constant(like) || elements < 1 ||
+  if (!in || !out || in->type != out->type || !graph_.is_constant(like) || elements < 1 ||
       elements > kMostConstantElements) {
     return -1;
   }
   const std::vector<std::uint8_t> data = [&] {
-    const std::span<const std::uint8_t> bytes = ir::constant_data(edit_.model(), edit_.tensor(like)).span();
+    const std::span<const std::uint8_t> bytes = ir::constant_data(graph_.model(), graph_.tensor(like)).span();
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
   }();
   const float weight_scale = out->scale / in->scale;
   if (static_cast<std::int64_t>(data.size()) != elements || !std::isnormal(weight_scale)) return -1;
   // A few elements of the anchor, times zero.
-  ir::Shape box = edit_.shape(anchor);
+  ir::Shape box = graph_.shape(anchor);
   const std::int32_t inputs = std::min(box.last(), 4);
   for (int axis = 0; axis < box.rank(); ++axis) box[axis] = axis + 1 == box.rank() ? inputs : 1;
   const std::vector<std::int64_t> begins(static_cast<std::size_t>(box.rank()), 0);
@@ -155,8 +155,8 @@ std::int32_t OpList::pointwise(std::int32_t x, std::int32_t filter, std::int32_t
   ir::Attributes attributes = convolution_attributes();
   finish_attributes(attributes);
   attributes.set("fused_activation_function", ir::EnumName{std::string(activation)});
-  add("CONV_2D", "Conv2DOptions", std::move(attributes), {x, filter, offsets}, {into}, edit_.tensor(x).type);
+  add("CONV_2D", "Conv2DOptions", std::move(attributes), {x, filter, offsets}, {into}, graph_.tensor(x).type);
   return into;
 }
 
-}  // namespace reef::rewrite
+}  // namespace reef::graph

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the operators of a replacement, in order, as a TFLite runtime takes them: right codes, versions, options and
-// quantization.
+// TFLite's operators as functions: makes the operators of a replacement, in order, as a runtime takes them, with the
+// right codes, versions, options and quantization.
 //
 // Tensors are added to the model at once (and are swept up if nothing comes to use them), operators are collected until
 // take(). Each maker returns the tensor that the new operator computes: a new one, or `into` where that is given.
@@ -14,17 +14,13 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/tflite/operator_codes.h"
+#include "graph/graph.h"
 #include "ir/model.h"
-#include "passes/chip/graph_edit.h"
 
-namespace reef::rewrite {
+namespace reef::graph {
 
 // A new tensor where an existing one could be named.
 inline constexpr std::int32_t kNew = -1;
-
-using tflite::builtin_code;
-using tflite::operator_version;
 
 ir::Quantization quantization_of(const Affine8& affine);
 // How LOGISTIC and SOFTMAX (TANH) must store their results.
@@ -34,12 +30,12 @@ Affine8 tanh_affine(ir::DataType type);
 class OpList {
  public:
   // `name`: of what is replaced; new tensors are named after it.
-  OpList(GraphEdit& edit, std::string name) : edit_(edit), name_(std::move(name)) {}
+  OpList(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
 
   std::vector<ir::Operator> take() { return std::move(ops_); }
   std::size_t size() const { return ops_.size(); }
   ir::Operator& last() { return ops_.back(); }
-  ir::Shape shape(std::int32_t tensor) const { return edit_.shape(tensor); }
+  ir::Shape shape(std::int32_t tensor) const { return graph_.shape(tensor); }
 
   // ---- Tensors ----
   std::int32_t tensor(ir::DataType type, ir::Shape shape, const ir::Quantization& quantization);
@@ -95,10 +91,10 @@ class OpList {
  private:
   std::string next_name();
 
-  GraphEdit& edit_;
+  Graph& graph_;
   std::string name_;
   int made_ = 0;
   std::vector<ir::Operator> ops_;
 };
 
-}  // namespace reef::rewrite
+}  // namespace reef::graph
