@@ -142,7 +142,7 @@ std::set<std::string> op_names() {
 // Lists of four and more names of ops, one after the other. What holds for ops of a kind belongs into their definitions
 // (ops::Form and the other fields of OpDef), where an op that is added later has it, too.
 TEST(Structure, ListsOfOpNamesBecomeFewer) {
-  constexpr int kMostLists = 23, kLongEnough = 4;
+  constexpr int kMostLists = 22, kLongEnough = 4;
   const std::set<std::string> known = op_names();
   const std::regex run("\"[A-Z0-9_]+\"([\\s,{}]*\"[A-Z0-9_]+\")+"), word("\"([A-Z0-9_]+)\"");
   int lists = 0;
