@@ -3,7 +3,8 @@
 for PyTorch find them. Covers the operators of the collection's trained models.
 
 Reshapes with fixed sizes let their last axis follow where a pruned layer feeds them, as code that prunes attention is
-written by hand (view(..., heads, -1)).
+written by hand (view(..., heads, -1)). A layer that computes queries, keys and values at once becomes three layers:
+torch-pruning does not follow channels through the reshape, transpose and split that take them apart.
 """
 import onnx
 import torch
@@ -42,6 +43,62 @@ class OnnxModule(nn.Module):
                 continue
             key = self.add_layer(node, at)
             self.nodes.append((node.op_type, list(node.input), list(node.output), at, key))
+        self.heads = {}  # layer: number of heads
+        for at in [i for i, node in enumerate(self.nodes) if node[0] == "Split"]:
+            self.divide_attention(at)
+        self.fold_biases()
+        self.nodes = [node for node in self.nodes if node[0] != "gone"]
+        everything = sum(numpy_helper.to_array(i).size for i in graph.initializer if i.data_type == 1)
+        self.other_parameters = everything - sum(p.numel() for p in self.layers.parameters())
+
+    def fold_biases(self):
+        """A sum of a Linear without bias and a constant vector is a Linear with a bias."""
+        for i, (kind, inputs, outputs, _, _) in enumerate(self.nodes):
+            bias = next((n for n in inputs if n in self.values), None) if kind == "Add" else None
+            if bias is None:
+                continue
+            source = next((k for k, node in enumerate(self.nodes) if set(node[2]) & set(inputs)), None)
+            layer = self.layers[self.nodes[source][4]] if source is not None and self.nodes[source][4] else None
+            if not isinstance(layer, nn.Linear) or layer.bias is not None or self.values[bias].shape != (
+                    layer.out_features,):
+                continue
+            layer.bias = nn.Parameter(self.values[bias].clone())
+            self.nodes[source] = (*self.nodes[source][:2], outputs, *self.nodes[source][3:])
+            self.nodes[i] = ("gone", [], [], {}, None)
+
+    def divide_attention(self, at):
+        """MatMul, Add, Reshape [1, tokens, 3, heads, each], Transpose, Split, three Squeezes -> three Linears."""
+        def maker(name):
+            return next((i for i, node in enumerate(self.nodes) if name in node[2]), None)
+
+        chain, name = [at], self.nodes[at][1][0]
+        for kind in ("Transpose", "Reshape", "Add", "MatMul"):
+            found = next((i for i in map(maker, [name] if kind != "MatMul" else self.nodes[chain[-1]][1])
+                          if i is not None and self.nodes[i][0] == kind), None)
+            if found is None:
+                return
+            chain.append(found)
+            name = self.nodes[found][1][0] if kind != "Reshape" else self.nodes[found][1][0]
+        _, transpose, reshape, add, product = chain
+        shape, perm = self.values[self.nodes[reshape][1][1]].tolist(), list(self.nodes[transpose][3]["perm"])
+        if len(shape) != 5 or shape[2] != 3 or perm[0] != 2:
+            return
+        bias = next(self.values[i] for i in self.nodes[add][1] if i in self.values)
+        weight = self.layers[self.nodes[product][4]].weight.data
+        del self.layers[self.nodes[product][4]]
+        source = self.nodes[product][1][0]
+        order = [(p if p < 2 else p - 1) for p in perm[1:]]  # without the axis of 3
+        for i, part in enumerate(self.nodes[at][2]):
+            squeeze = next(k for k, node in enumerate(self.nodes) if node[0] == "Squeeze" and node[1][0] == part)
+            layer = nn.Linear(weight.shape[1], weight.shape[0] // 3)
+            layer.weight.data, layer.bias.data = weight.chunk(3)[i].clone(), bias.chunk(3)[i].clone()
+            key = safe(self.nodes[squeeze][2][0])
+            self.layers[key] = layer
+            self.heads[key] = shape[3]
+            self.nodes[squeeze] = ("Heads", [source], self.nodes[squeeze][2],
+                                   {"shape": shape[:2] + [shape[3], -1], "perm": order}, key)
+        for i in chain:
+            self.nodes[i] = ("gone", [], [], {}, None)
 
     def add_layer(self, node, at):
         weight = self.values.get(node.input[1]) if len(node.input) > 1 else None
@@ -80,6 +137,8 @@ class OnnxModule(nn.Module):
         for kind, inputs, outputs, at, key in self.nodes:
             args = [value(i) if i else None for i in inputs]
             results = [self.layers[key](args[0])] if key else compute(kind, args, at)
+            if kind == "Heads":
+                results = [results[0].reshape(at["shape"]).permute(at["perm"])]
             known.update(zip(outputs, results))
         return known[self.output]
 

@@ -37,7 +37,8 @@ NAMES = ["cifar_resnet8", "cifar_mobilenetv2", "cifar_effnet_silu", "cifar_vit_t
 
 
 def parameters(model):
-    return sum(p.numel() for layer in model.layers.values() for p in layer.parameters())
+    """All of them: those of layers, and constants that nothing is removed from (embeddings, normalizations)."""
+    return sum(p.numel() for layer in model.layers.values() for p in layer.parameters()) + model.other_parameters
 
 
 def run_torch(model, samples, is_image):
@@ -54,25 +55,11 @@ def distance(reference, outputs):
 
 def layer_lists(model):
     """Layers that must keep their outputs, and heads of layers that compute queries, keys and values."""
-    keep, heads = [], {}
-    produced = {name: (key, kind) for kind, _, outputs, _, key in model.nodes for name in outputs}
-    constant = model.values
-    streams = any(kind == "Softmax" for kind, *_ in model.nodes)
-    for kind, inputs, outputs, at, key in model.nodes:
-        if kind == "Reshape" and len(inputs) > 1 and inputs[1] in constant and constant[inputs[1]].numel() == 5:
-            source = inputs[0]
-            while produced.get(source, (None, None))[0] is None and source in produced:
-                source = next(i for k, ins, outs, *_ in model.nodes if source in outs for i in ins if i in produced)
-            heads[model.layers[produced[source][0]]] = int(constant[inputs[1]][3]) * 3
-    if streams:
-        wide = max(layer.weight.shape[0] for layer in model.layers.values())
-        del wide
-        for key, layer in model.layers.items():
-            is_hidden = layer in heads or (isinstance(layer, nn.Linear) and "m_0" in key)
-            if not is_hidden:
-                keep.append(layer)
-    last = list(model.layers.values())[-1]
-    return keep + [last], heads
+    heads = {model.layers[key]: count for key, count in model.heads.items()}
+    keep = [list(model.layers.values())[-1]]
+    if heads:  # streams stay whole: hidden layers are those whose result another Linear reads behind an activation
+        keep += [layer for key, layer in model.layers.items() if layer not in heads and "_m_0_" not in key]
+    return keep, heads
 
 
 def by_torch_pruning(source, sample, share, is_image):
