@@ -125,8 +125,8 @@ void add_common(Command& command, LearnArguments& arguments) {
 
 void add_imprint(Command& parent, Action& action) {
   auto arguments = std::make_shared<LearnArguments>();
-  Command command = parent.add_subcommand(
-      "imprint", "Weights of a class are the mean direction of its embeddings: from one picture on, at once");
+  Command command =
+      parent.add_subcommand("imprint", "Add classes at once from one picture each or more (weight imprinting)");
   add_common(command, *arguments);
   compiler::LearnOptions& options = arguments->options;
   options.method = compiler::LearnMethod::kImprinting;
@@ -148,7 +148,7 @@ void add_imprint(Command& parent, Action& action) {
 void add_softmax(Command& parent, Action& action) {
   auto arguments = std::make_shared<LearnArguments>();
   Command command = parent.add_subcommand(
-      "softmax", "Softmax regression: a last layer trained on all pictures of all classes; better with many pictures");
+      "softmax", "Train a last layer on all pictures of all classes (softmax regression); better with many pictures");
   add_common(command, *arguments);
   learn::SoftmaxOptions& softmax = arguments->options.softmax;
   arguments->options.method = compiler::LearnMethod::kSoftmax;
