@@ -311,6 +311,14 @@ std::vector<ChipOpEntry> chip_elementwise_ops() {
           {"PRELU", prelu, 2},
           {"RSQRT", rsqrt},
           {"GELU", by_fitted_table},
+          {"HARD_SWISH", by_fitted_table},
+          {"ELU", by_fitted_table},
+          {"EXP", by_fitted_table},
+          {"LOG", by_fitted_table},
+          {"SQRT", by_fitted_table},
+          {"ABS", by_fitted_table},
+          {"RELU_0_TO_1", by_fitted_table},
+          {"LEAKY_RELU", by_fitted_table},
           {"DIV", by_fitted_table},
           {"SQUARED_DIFFERENCE", squared_difference, 2}};
 }
