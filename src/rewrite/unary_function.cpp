@@ -164,6 +164,18 @@ int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std:
   return std::max(largest_difference(*exact, *above), largest_difference(*exact, *below));
 }
 
+ops::ChipAffine chip_affine(const Affine8& affine) { return {affine.scale, affine.zero_point - affine.lowest()}; }
+
+int table_difference(const numeric::TableFit& fit, const Affine8& in, const Affine8& out, const Table& wanted) {
+  int largest = 0;
+  for (int code = 0; code < 256; ++code) {
+    const float argument = static_cast<float>(code - chip_affine(in).zero_point) * in.scale;
+    const std::int32_t chip = numeric::chip_round(fit.function.at(argument), chip_affine(out).zero_point, 255);
+    largest = std::max(largest, std::abs(chip + out.lowest() - wanted[static_cast<std::size_t>(code)]));
+  }
+  return largest;
+}
+
 Candidate line_candidate(const Affine8& in, const Affine8& out, const Table& table) {
   // Through the ends of what is not saturated.
   int first = 0, last = 255;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/table_functions.h"
 #include "rewrite/graph_edit.h"
 #include "rewrite/op_list.h"
 
@@ -29,6 +30,11 @@ std::optional<Table> tabulate(const GraphEdit& edit, std::span<const std::int32_
 // table[x], is a step off. 256: they cannot be run.
 int amplification(const GraphEdit& edit, std::span<const std::int32_t> ops, std::int32_t x, std::int32_t y,
                   std::int32_t z, const Table& table);
+
+// How the chip stores such a tensor: its codes are 0..255.
+ops::ChipAffine chip_affine(const Affine8& affine);
+// Steps by which the chip's results, by table, differ from `wanted` at most.
+int table_difference(const numeric::TableFit& fit, const Affine8& in, const Affine8& out, const Table& wanted);
 
 // One way to compute a function: makes the operators that compute `y` from `x`, both [1, h, w, c], or says no.
 struct Candidate {
