@@ -262,9 +262,9 @@ def products(op):
     return 0
 
 
-def compiled(program, row, int8_file, work):
+def compiled(program, row, int8_file, work, options=()):
     """Compile, verify, audit; fills the row, or says what failed."""
-    code, said_json, said, row["compile_s"] = reef(program, "compile", int8_file, "-o", work, "--json", "--verify")
+    code, said_json, said, row["compile_s"] = reef(program, "compile", int8_file, "-o", work, "--json", "--verify", *options)
     if code not in (0, 3):
         return row | {"failed": f"compile: {said}"}
     made = json.loads(said_json)["files"][0]
@@ -315,7 +315,7 @@ def measure(program, name, side, arguments, work):
     row["usable"] = is_usable(row, int8_file)
     if arguments.keep:
         (arguments.work / int8_file.name).write_bytes(int8_file.read_bytes())
-    return compiled(program, row, int8_file, work)
+    return compiled(program, row, int8_file, work, arguments.compile_options.split())
 
 
 def table(rows, has_peers):
@@ -362,6 +362,8 @@ def main():
     parser.add_argument("--dynamo", action="store_true", help="PyTorch's newer exporter")
     parser.add_argument("--peers", choices=["all", "low"])
     parser.add_argument("--auto", action="store_true", help="quantize with all that Reef tries by default")
+    parser.add_argument("--compile-options", default="", help="for reef compile: --all-rewrites shows what can be on the chip, also "
+                        "where the CPU is predicted to be faster")
     parser.add_argument("--pictures", help="folder of pictures; without it they are drawn")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "reef_breadth")
     parser.add_argument("--out", type=pathlib.Path)
