@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Tuple
+from typing import Dict, Iterable, List, Tuple
 
 import torch
 import torch.distributed as dist
@@ -33,12 +33,29 @@ class GlobalBatchNorm(nn.BatchNorm2d):
         mean, square, total = sums[:x.shape[1]] / sums[-1], sums[x.shape[1]:-1] / sums[-1], float(sums[-1])
         variance = (square - mean * mean).clamp(min=0)
         with torch.no_grad():
-            self.running_mean += self.momentum * (mean - self.running_mean)
-            self.running_var += self.momentum * (variance * total / (total - 1) - self.running_var)
             self.num_batches_tracked += 1
+            share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+            self.running_mean += share * (mean - self.running_mean)
+            self.running_var += share * (variance * total / (total - 1) - self.running_var)
         shape = (1, -1, 1, 1)
         scaled = (x - mean.reshape(shape)) * torch.rsqrt(variance + self.eps).reshape(shape)
         return scaled * self.weight.reshape(shape) + self.bias.reshape(shape)
+
+
+@torch.no_grad()
+def settle_statistics(model: nn.Module, batches: Iterable[Tensor]) -> None:
+    """Statistics of all batch norms anew, as plain means over `batches`: moving averages lag behind where epochs have few steps."""
+    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+    kept = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None
+    model.train()
+    for batch in batches:
+        model(batch)
+    for norm, momentum in zip(norms, kept):
+        norm.momentum = momentum
+    model.eval()
 
 
 def convolution(inputs: int, outputs: int, kernel: int = 1, stride: int = 1, groups: int = 1, active: bool = True) -> nn.Sequential:

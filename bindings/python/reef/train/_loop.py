@@ -71,9 +71,9 @@ def processes() -> Iterator[Tuple[int, int]]:
 def save_whole(path: str, content: Dict[str, Any]) -> None:
     """A checkpoint appears whole or not at all."""
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".checkpoint_")
-    os.close(handle)
     try:
-        torch.save(content, temporary)
+        with os.fdopen(handle, "wb") as file:
+            torch.save(content, file)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -97,7 +97,7 @@ class Phase:
         self.loss, self.score, self.checkpoint, self.tell = loss, score, checkpoint, tell
         self.history, self.epoch, self.best, self.best_state = History(), 0, -math.inf, None
         self.optimizer = torch.optim.AdamW(_groups(model, settings), lr=settings.rate)
-        self.after_step: Optional[Callable[[], None]] = None  # pruned weights stay zero
+        self.before_score: Optional[Callable[[nn.Module], None]] = None
         self.seconds = 0.0
         self._wrapped: Optional[nn.Module] = None
 
@@ -145,6 +145,8 @@ class Phase:
         while self.epoch < self.settings.epochs and not self._is_exhausted():
             began = time.monotonic()
             self.history.losses.append(self._epoch())
+            if self.before_score is not None:
+                self.before_score(self.model)
             self.model.eval()
             score = self.score(self.model)
             self.history.scores.append(score)
@@ -184,8 +186,6 @@ class Phase:
             loss.backward()
             torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.grad is not None], 5.0)
             self.optimizer.step()
-            if self.after_step is not None:
-                self.after_step()
             total += self._mean(loss.detach(), size)
         if not math.isfinite(total):
             raise Error(f"the loss is no number any more in epoch {self.epoch + 1}; try a smaller --rate than {self.settings.rate}")

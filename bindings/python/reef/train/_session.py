@@ -15,10 +15,12 @@ from torch import Tensor, nn
 from .. import compiler
 from .._library import Error
 from ..torch import QatModel, convert, device_codes, prepare_qat
+from ._backbones import settle_statistics
 from ._loop import Phase, Settings, Tell, load_checkpoint, processes, save_whole, world
 from ._pictures import PREPROCESS, normalized
 from ._report import curve_svg, write_json, write_whole
 
+_SETTLING = 512  # pictures that statistics of batch norms are taken from
 CHIP_PHASE = "training in the chip's arithmetic"
 _SCALE_TIE = 1e-4  # as in src/data/values.cpp
 
@@ -119,6 +121,7 @@ class Session:
     def _train(self):
         request, model, state = self.request, self._begin(), self.place("float.pt")
         phase = self._phase("training", model, Settings(request.epochs, request.batch, request.rate, request.seed, request.patience))
+        phase.before_score = self._settle
         if request.resume and os.path.exists(state):
             kept = load_checkpoint(state)
             model.load_state_dict(kept["model"])
@@ -130,6 +133,10 @@ class Session:
         if world()[0] == 0:
             save_whole(state, {"model": model.state_dict(), "losses": phase.history.losses, "scores": phase.history.scores})
         return model, phase
+
+    def _settle(self, model: nn.Module) -> None:
+        """Batch norms, over pictures as they are, not varied."""
+        settle_statistics(model, (normalized(part) for part in self.task.pixels[:_SETTLING].split(self.request.batch)))
 
     def _quantize(self, model: nn.Module, trained: Phase) -> Dict[str, Any]:
         request, task = self.request, self.task
