@@ -113,6 +113,24 @@ void add_classifier(Command& parent, Action& action) {
   command.callback([arguments, &action] { action = [arguments] { return train(*arguments); }; });
 }
 
+void add_detector(Command& parent, Action& action) {
+  auto arguments = std::make_shared<TrainArguments>();
+  arguments->kind = "detector";
+  arguments->size = 128;
+  arguments->epochs = 60;
+  Command command = parent.add_subcommand("detector", "Finds things in a picture; learns from pictures with boxes");
+  command
+      .add_option("--data", arguments->data,
+                  "Folder with pictures and their boxes: COCO's .json, YOLO's labels/*.txt or Pascal VOC's .xml files")
+      .required();
+  add_options(command, *arguments);
+  command.footer(
+      "The form of the boxes is told by the files (docs/train.md). PyTorch trains (pip install torch onnx; "
+      "$REEF_PYTHON says "
+      "which\nPython, else python3).\nExample:\n  reef train detector --data photos_with_boxes -o mine");
+  command.callback([arguments, &action] { action = [arguments] { return train(*arguments); }; });
+}
+
 }  // namespace
 
 void add_train(Command& app, Action& action) {
@@ -120,6 +138,7 @@ void add_train(Command& app, Action& action) {
       app.add_subcommand("train", "Train a whole model for the Edge TPU from your own pictures (PyTorch)");
   command.require_subcommand();
   add_classifier(command, action);
+  add_detector(command, action);
 }
 
 }  // namespace reef::app

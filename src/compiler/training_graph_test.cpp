@@ -58,8 +58,8 @@ TEST(TrainingGraph, EditsChangeOneTensorAlone) {
   const auto changed = with_edits(model, std::span(&edit, 1));
   ASSERT_TRUE(changed.ok()) << changed.status().message();
   const auto& tensors = changed->subgraphs[0].tensors;
-  EXPECT_EQ(ir::constant_data(*changed, tensors[0])[0], 1);
-  EXPECT_EQ(ir::constant_data(*changed, tensors[1])[0], 5);
+  EXPECT_EQ(ir::constant_data(*changed, tensors[0]).data()[0], 1);
+  EXPECT_EQ(ir::constant_data(*changed, tensors[1]).data()[0], 5);
   EXPECT_EQ(tensors[0].quantization.scale[0], 0.5f);
   EXPECT_EQ(tensors[1].quantization.scale[0], 0.25f);
   EXPECT_EQ(tensors[1].quantization.zero_point[0], 3);

@@ -13,6 +13,7 @@ except ImportError as _error:
     raise ImportError("reef.train needs PyTorch, which is not installed: pip install torch onnx") from _error
 
 from ._classifier import train_classifier
+from ._detector import train_detector
 from ._session import TrainRequest
 
-__all__ = ["TrainRequest", "train_classifier"]
+__all__ = ["TrainRequest", "train_classifier", "train_detector"]

@@ -8,8 +8,12 @@ import json
 import sys
 from typing import Any, List, Optional
 
-# Exit codes that the command `reef train` knows.
-NO_FRAMEWORK = 42
+
+def _fail(message: str, as_json: bool, kind: str = "invalid_input") -> int:
+    if as_json:
+        print(json.dumps({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": 1}}))
+    print(f"reef: {message}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -18,6 +22,9 @@ def _parser() -> argparse.ArgumentParser:
     classifier = kinds.add_parser("classifier", help="from a folder with a folder of pictures for each class")
     _add_common(classifier)
     classifier.set_defaults(size=96, epochs=30)
+    detector = kinds.add_parser("detector", help="from pictures with boxes, in COCO's, YOLO's or Pascal VOC's form")
+    _add_common(detector)
+    detector.set_defaults(size=128, epochs=60)
     return parser
 
 
@@ -56,19 +63,20 @@ def main(arguments: Optional[List[str]] = None) -> int:
         import onnx  # noqa: F401
         import torch  # noqa: F401
     except ImportError as error:
-        print(f"training needs PyTorch and onnx, and {error.name} is not installed: pip install torch onnx", file=sys.stderr)
-        return NO_FRAMEWORK
+        return _fail(f"training needs PyTorch and onnx, and Python ({sys.executable}) has no {error.name}: pip install torch onnx, or "
+                     "set REEF_PYTHON to a Python that has them", given.json, "not_found")
     from .._library import Error
-    from . import TrainRequest, train_classifier
+    from . import TrainRequest, train_classifier, train_detector
     from ._loop import world
     values: Any = {name: value for name, value in vars(given).items() if name not in ("kind", "json")}
     try:
-        report = train_classifier(TrainRequest(**values))
+        report = {"classifier": train_classifier, "detector": train_detector}[given.kind](TrainRequest(**values))
     except Error as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _fail(str(error), given.json)
+    except KeyboardInterrupt:
+        return _fail("stopped; the same command with --resume goes on", given.json)
     if world()[0] == 0:
-        print(json.dumps(report, indent=2) if given.json else _summary(report))
+        print(json.dumps({"schema_version": 1, **report}, indent=2) if given.json else _summary(report))
     return 0
 
 
