@@ -10,8 +10,6 @@ import torch.distributed as dist
 import torch.distributed.nn.functional
 from torch import Tensor, nn
 
-from .._library import Error
-
 # Expansion, channels, blocks, stride, kernel.
 Stages = List[Tuple[int, int, int, int, int]]
 BACKBONES: Dict[str, Stages] = {
@@ -88,8 +86,6 @@ class Backbone(nn.Module):
 
     def __init__(self, kind: str, width: float, stem_stride: int):
         super().__init__()
-        if kind not in BACKBONES:
-            raise Error(f"there is no backbone '{kind}'; there are {', '.join(BACKBONES)}")
         channels = _channels(32 * width)
         self.stem = convolution(3, channels, 3, stem_stride)
         self.stages = nn.ModuleList()
@@ -111,14 +107,15 @@ class Backbone(nn.Module):
 
 
 class Classifier(nn.Module):
+    """No dropout: its random numbers would depend on how a batch is cut over processes, and on where a run was resumed."""
+
     def __init__(self, kind: str, classes: int, size: int, width: float = 1.0):
         super().__init__()
         self.backbone = Backbone(kind, width, 1 if size <= 48 else 2)
         features = _channels(320 * width)
         self.head = convolution(self.backbone.channels[-1], features)
-        self.drop = nn.Dropout(0.1)
         self.last = nn.Linear(features, classes)
 
     def forward(self, x: Tensor) -> Tensor:
         features = self.head(self.backbone(x)[-1])
-        return self.last(self.drop(features.mean((2, 3))))
+        return self.last(features.mean((2, 3)))

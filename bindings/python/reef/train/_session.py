@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from .. import compiler
 from .._library import Error
 from ..torch import QatModel, convert, device_codes, prepare_qat
-from ._backbones import settle_statistics
+from ._backbones import BACKBONES, settle_statistics
 from ._loop import Phase, Settings, Tell, load_checkpoint, processes, save_whole, world
 from ._pictures import PREPROCESS, normalized
 from ._report import curve_svg, write_json, write_whole
@@ -49,6 +49,8 @@ class TrainRequest:
         """Raises reef.Error for what cannot be, before anything is read or written."""
         if not 16 <= self.size <= 512 or self.size % 16:
             raise Error(f"--size {self.size}: pictures are squares of 16 to 512 pixels a side, a multiple of 16")
+        if self.backbone not in BACKBONES:
+            raise Error(f"there is no backbone '{self.backbone}'; there are {', '.join(BACKBONES)}")
         if not 0 < self.held_back < 1:
             raise Error(f"--held-back {self.held_back}: a share between 0 and 1")
         if self.epochs < 1 or self.qat_epochs < 0 or self.batch < 2:
