@@ -41,6 +41,7 @@ void add_inspect(Command& app, Action& action);
 void add_learn(Command& app, Action& action);
 void add_man(Command& app, Action& action);
 void add_models(Command& app, Action& action);
+void add_prune(Command& app, Action& action);
 void add_quantize(Command& app, Action& action);
 void add_retarget(Command& app, Action& action);
 void add_run(Command& app, Action& action);

@@ -72,6 +72,7 @@ void add_commands(reef::app::Command& app, reef::app::Action& action) {
   reef::app::add_compile(app, action);
   reef::app::add_learn(app, action);
   reef::app::add_train(app, action);
+  reef::app::add_prune(app, action);
   reef::app::add_quantize(app, action);
   reef::app::add_retarget(app, action);
   reef::app::add_run(app, action);
