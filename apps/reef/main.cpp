@@ -79,6 +79,7 @@ void add_commands(reef::app::Command& app, reef::app::Action& action) {
   reef::app::add_eval(app, action);
   reef::app::add_compare(app, action);
   reef::app::add_learn(app, action);
+  reef::app::add_train(app, action);
   app.group_commands("Convert, quantize, measure, teach");
   reef::app::add_exec(app, action);
   reef::app::add_devices(app, action);
