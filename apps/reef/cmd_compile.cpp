@@ -102,10 +102,10 @@ void add_reefs_options(Command& command, CompileArguments& arguments) {
       .add_option(
           "-O", how.level,
           "0: the choices of Google's compiler, as far as they are known; 1: Reef's own, fewer instructions and "
-          "cycles")
-      .transform(
-          one_of(std::map<std::string, tiled::Level>{{"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}}))
-      .option_text(how.level == tiled::Level::kAsGoogle ? "LEVEL [0]" : "LEVEL [1]");
+          "cycles; 2: besides, what takes more memory for parameters and more transfers to save time")
+      .transform(one_of(std::map<std::string, tiled::Level>{
+          {"0", tiled::Level::kAsGoogle}, {"1", tiled::Level::kBetter}, {"2", tiled::Level::kFast}}))
+      .option_text(fmt::format("LEVEL [{}]", static_cast<int>(how.level)));
   command.add_flag_callback(
       "--verify", [&how] { how.verify = compiler::Verify::kAlways; },
       "Run the result on the virtual device against the chip's arithmetic on the CPU, and fail on any difference "

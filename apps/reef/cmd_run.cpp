@@ -182,8 +182,8 @@ Status run_to_stop(const RunOptions& options, cpu::Interpreter& interpreter, con
 // Options that mean nothing without the virtual device are mistakes.
 Status check_device_options(const RunOptions& options, const runtime::Placement& place) {
   const TimeOptions& time = options.time;
-  const bool are_used = !time.link.empty() || !time.trace.empty() || time.races;
-  REEF_REQUIRE(place.is_emulated || !are_used, "--link, --trace and --races need --device virtual");
+  const bool are_used = !time.link.empty() || !time.reading.empty() || !time.trace.empty() || time.races;
+  REEF_REQUIRE(place.is_emulated || !are_used, "--link, --timing, --trace and --races need --device virtual");
   REEF_REQUIRE(place.has_edge_tpu() || time.clock.empty(), "--clock needs --device, such as --device virtual");
   REEF_REQUIRE(place.is_emulated || !options.layers.are_wanted(), "--layers needs --device virtual");
   REEF_REQUIRE(options.layers.are_wanted() || options.layers.source.empty(), "--source needs --layers");
@@ -366,6 +366,8 @@ void add_run(Command& app, Action& action) {
                   "Cycles after which the virtual device gives up (steps of all units together)")
       .check(positive());
   command.add_option("--link", options->time.link, "Link and host whose speed is simulated: " + describe_links());
+  command.add_option("--timing", options->time.reading,
+                     "Which reading of what is known about the chip's speed is simulated: " + describe_readings());
   command
       .add_option(
           "--clock", options->time.clock,

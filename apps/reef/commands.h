@@ -42,9 +42,11 @@ void add_inspect(Command& app, Action& action);
 void add_learn(Command& app, Action& action);
 void add_man(Command& app, Action& action);
 void add_models(Command& app, Action& action);
+void add_prune(Command& app, Action& action);
 void add_quantize(Command& app, Action& action);
 void add_retarget(Command& app, Action& action);
 void add_run(Command& app, Action& action);
+void add_train(Command& app, Action& action);
 void add_verify(Command& app, Action& action);
 void add_virtual_usb(Command& app, Action& action);
 

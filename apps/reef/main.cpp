@@ -75,9 +75,11 @@ void add_commands(reef::app::Command& app, reef::app::Action& action) {
   app.group_commands("Start here");
   reef::app::add_convert(app, action);
   reef::app::add_quantize(app, action);
+  reef::app::add_prune(app, action);
   reef::app::add_eval(app, action);
   reef::app::add_compare(app, action);
   reef::app::add_learn(app, action);
+  reef::app::add_train(app, action);
   app.group_commands("Convert, quantize, measure, teach");
   reef::app::add_exec(app, action);
   reef::app::add_devices(app, action);

@@ -151,12 +151,16 @@ TileRanges SlicedOps::share(std::int32_t id, std::int32_t slice) const {
   return share;
 }
 
-std::vector<TileRanges> SlicedOps::rows(std::int32_t slice) const {
-  std::vector<TileRanges> rows(tensors_.size());
+// What the results of some slices need of each tensor.
+SlicedOps::Rows SlicedOps::needed(std::int32_t first_slice, std::int32_t end_slice) const {
+  Rows rows(tensors_.size());
+  if (first_slice >= end_slice) return rows;
   for (const auto* list : {&results_, &stored_, &outputs_}) {
     for (const std::int32_t id : *list) {
-      const TileRanges own = share(id, slice);
-      for (std::size_t t = 0; t < own.size(); ++t) rows[static_cast<std::size_t>(id)][t].include(own[t]);
+      const TileRanges first = share(id, first_slice), last = share(id, end_slice - 1);
+      for (std::size_t t = 0; t < first.size(); ++t) {
+        rows[static_cast<std::size_t>(id)][t].include({first[t].begin, last[t].end});
+      }
     }
   }
   for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
@@ -170,6 +174,71 @@ std::vector<TileRanges> SlicedOps::rows(std::int32_t slice) const {
     }
   }
   return rows;
+}
+
+// What readers will need of each tensor from `slice` on, when `done` of it has been made; `all` will be in the end.
+// A result that exists by itself is made from where it was left; another view of a tensor is read again like the
+// tensor.
+SlicedOps::Rows SlicedOps::still_needed(std::int32_t slice, const Rows& done, const Rows& all) const {
+  Rows rows(tensors_.size());
+  const auto rest_of = [&](std::size_t id, std::size_t t) {
+    const std::int32_t from = done[id][t].is_empty() ? all[id][t].begin : done[id][t].end;
+    return tiled::Range{from, all[id][t].end};
+  };
+  for (const auto* list : {&results_, &stored_, &outputs_}) {
+    for (const std::int32_t id : *list) {
+      const TileRanges first = share(id, slice), last = share(id, group_.slices - 1);
+      for (std::size_t t = 0; t < first.size(); ++t) {
+        rows[static_cast<std::size_t>(id)][t].include({first[t].begin, last[t].end});
+      }
+    }
+  }
+  for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
+    for (const RowRead& read : op->reads) {
+      const RowResult& result = op->results[static_cast<std::size_t>(read.result)];
+      const auto from = static_cast<std::size_t>(result.id), to = static_cast<std::size_t>(read.id);
+      for (std::size_t t = 0; t < rows[to].size(); ++t) {
+        const tiled::Range rest = op->computes ? rest_of(from, t).within(0, result.height) : rows[from][t];
+        rows[to][t].include(read.rows(rest));
+      }
+    }
+  }
+  return rows;
+}
+
+SliceRows SlicedOps::rows(std::int32_t slice) const {
+  SliceRows rows;
+  if (!group_.keeps_rows) {
+    rows.held = needed(slice, slice + 1);
+    rows.made = rows.held;
+  } else {
+    const Rows all = needed(0, group_.slices), before = needed(0, slice);
+    rows.made = needed(0, slice + 1);
+    rows.held = still_needed(slice, before, all);
+    for (std::size_t id = 0; id < tensors_.size(); ++id) {
+      for (std::size_t t = 0; t < all[id].size(); ++t) {
+        tiled::Range &made = rows.made[id][t], &held = rows.held[id][t];
+        const std::int32_t first = before[id][t].is_empty() ? all[id][t].begin : before[id][t].end;
+        made = made.is_empty() ? tiled::Range{first, first} : tiled::Range{first, std::max(first, made.end)};
+        held = held.is_empty() ? made : tiled::Range{std::min(held.begin, made.begin), made.end};
+      }
+    }
+  }
+  for (std::size_t id = 0; id < tensors_.size(); ++id) {
+    for (tiled::Range& range : rows.made[id]) range = range.within(0, heights_[id]);
+  }
+  return rows;
+}
+
+TileRanges SliceRows::kept(std::int32_t id, std::int32_t height) const {
+  TileRanges kept = held[static_cast<std::size_t>(id)];
+  for (std::size_t t = 0; t < kept.size(); ++t) {
+    const tiled::Range& own = made[static_cast<std::size_t>(id)][t];
+    kept[t] = kept[t].within(0, height);
+    if (!own.is_empty()) kept[t].end = std::min(kept[t].end, own.begin);
+    if (kept[t].is_empty()) kept[t] = {};
+  }
+  return kept;
 }
 
 }  // namespace reef::lower

@@ -10,6 +10,19 @@
 //
 // Columns are spread over the tiles as always.
 //
+// A group may keep rows (SliceGroup::keeps_rows): then every tile row works its way down its share, and what a slice
+// has computed of a tensor that later slices read again is kept instead of computed or brought in anew:
+//
+//   slice s of a tensor:   [ kept: computed by slices before s ] [ made: computed or brought in by slice s ]
+//
+// Windows move down with the results, so both are single ranges, and what is kept is the end of what slice s - 1 held.
+// No row is computed twice by one row of tiles then. Rows at the borders between rows of tiles still are; kept rows
+// take memory from slice to slice, and time to be copied in front of the new ones.
+//
+// Results may be put together late (SliceGroup::joins_late): the rows of each slice are a tensor of their own until all
+// slices are done, which can wait in wide memory (schedule/spills.h); then they are copied to where they belong. So a
+// group's operands and results need not have room in narrow memory at the same time.
+//
 // What a group reads and makes for others need not exist as a whole on the chip either:
 //   inputs of the part       come in slice by slice
 //   tensors kept by the host  are loaded and stored slice by slice (tiled/transfers.h)
@@ -18,7 +31,7 @@
 //
 // Google's compiler cuts the image into rectangles instead, which all tiles work on together, and joins the results
 // afterwards (docs/hardware/google_large_networks.md#pieces-of-an-image). Both are recomputation of halos; ours saves
-// the joining and has more of it.
+// the joining and has more of it, unless rows are kept: then it has less.
 #pragma once
 
 #include <array>
@@ -38,7 +51,18 @@ namespace reef::lower {
 struct SliceGroup {
   std::int32_t first = 0, last = 0;
   std::int32_t slices = 1;
+  bool keeps_rows = false, joins_late = false;
   friend bool operator==(const SliceGroup&, const SliceGroup&) = default;
+};
+
+// The rows of each tensor of a group in one slice, by position in SlicedOps::tensors(). Without kept rows both are the
+// same, but for rows outside of the image, which are padding: `held` has them, `made` does not.
+struct SliceRows {
+  std::vector<tiled::TileRanges> held;  // that the slice needs
+  std::vector<tiled::TileRanges> made;  // of these, what the slice itself computes or brings in
+
+  // What is there already, inside of an image of so many rows.
+  tiled::TileRanges kept(std::int32_t id, std::int32_t height) const;
 };
 
 // A part of a model: operators (ascending) and the tensors at its border.
@@ -71,16 +95,19 @@ class SlicedOps {
   const std::vector<std::int32_t>& loaded() const { return loaded_; }
   const std::vector<std::int32_t>& operands() const { return operands_; }
 
-  // The rows of each of tensors() that a slice needs. Rows outside of the image are padding.
-  std::vector<tiled::TileRanges> rows(std::int32_t slice) const;
+  SliceRows rows(std::int32_t slice) const;
+  std::int32_t height(std::int32_t id) const { return heights_[static_cast<std::size_t>(id)]; }
   // The rows of a result that belong to a slice; it may need more of them.
   tiled::TileRanges share(std::int32_t id, std::int32_t slice) const;
   // Of results(): every tile row needs the rows that are its own and no others, so that they are computed in their
   // place. Others are computed beside it and then copied.
-  bool is_in_place(std::int32_t id) const { return in_place_.contains(id); }
+  bool is_in_place(std::int32_t id) const { return !group_.joins_late && in_place_.contains(id); }
 
  private:
   friend class Sliceable;
+  using Rows = std::vector<tiled::TileRanges>;  // by position in tensors()
+  Rows needed(std::int32_t first_slice, std::int32_t end_slice) const;
+  Rows still_needed(std::int32_t slice, const Rows& done, const Rows& all) const;
   std::int32_t id_of(std::int32_t tensor, std::int32_t height);
   void find_those_in_place();
 
