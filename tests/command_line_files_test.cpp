@@ -29,6 +29,8 @@ struct Writer {
 };
 
 const Writer kWriters[] = {
+    {"prune MODEL -o OUT --data DATA --params 0.5", {"MODEL", "PICTURE"}},
+    {"prune MODEL -o NEW1 --data DATA --params 0.5 --masks OUT", {"MODEL", "PICTURE"}},
     {"quantize MODEL -o OUT --mode float16", {"MODEL"}},
     {"quantize MODEL -o OUT --data DATA", {"MODEL", "PICTURE", "BOXES"}},
     {"quantize MODEL -o OUT --data ARRAYS", {"MODEL", "ARRAYS"}},

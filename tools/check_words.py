@@ -24,7 +24,7 @@ PROMISES = re.compile(r"\b[Tt]o come:|does not do that yet|not there yet|\b[Nn]o
 
 # Programs whose options stand in our texts beside ours.
 FOREIGN = ("tf2onnx", "pip ", "cmake", "ctest", "ninja", "gtest", "docker", "git ", "clang", "pkg-config", "yolo ", "onnx2tf",
-           ".py", ".sh", "make ", "reef_tests", "benchmark", "sweep_binaries", "count_seen", "objdump", "make_docs", "_bench", "_report", "perf ", "unzip")
+           ".py", ".sh", "make ", "reef_tests", "benchmark", "sweep_binaries", "count_seen", "objdump", "make_docs", "_bench", "_report", "perf ", "unzip", "torchrun")
 
 # Files of other projects that comments name as their source.
 FOREIGN_FILES = re.compile(r"^(tensorflow/|libs/(tpu|tensorflow)/|internal/|engine/|fixedpoint\.h|beagle_csr_offsets\.h|edgetpu(_c)?\.h|export\.py)")

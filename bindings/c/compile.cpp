@@ -14,7 +14,7 @@
 using namespace reef;
 using namespace reef::c_api;
 
-namespace {
+namespace reef::c_api {
 
 Result<compiler::PlanOptions> plan_options(const reef_compile_options& options) {
   compiler::PlanOptions plan;
@@ -35,6 +35,10 @@ Result<compiler::PlanOptions> plan_options(const reef_compile_options& options) 
   }
   return plan;
 }
+
+}  // namespace reef::c_api
+
+namespace {
 
 Result<compiler::CompileOptions> compile_options(const char* const* models, std::size_t count,
                                                  const reef_compile_options& options) {

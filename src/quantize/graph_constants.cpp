@@ -2,7 +2,6 @@
 #include "quantize/graph_constants.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace reef::quantize {
 
@@ -30,29 +29,9 @@ void drop_unread(ir::Model& model) {
   operators.resize(kept);
 }
 
-bool is_float_constant(const ir::Model& model, const ir::Tensor& tensor) {
-  return tensor.type == ir::DataType::kFloat32 && !tensor.is_variable && !ir::constant_data(model, tensor).empty();
-}
-
 bool is_own_constant(const ir::Model& model, const ir::Uses& uses, std::int32_t tensor) {
   return tensor >= 0 && is_float_constant(model, model.subgraphs[0].tensors[static_cast<std::size_t>(tensor)]) &&
          uses.has_one_use(tensor);
-}
-
-std::vector<float> float_values(const ir::Model& model, const ir::Tensor& tensor) {
-  const Bytes& data = ir::constant_data(model, tensor);
-  std::vector<float> values(data.size() / sizeof(float));
-  std::memcpy(values.data(), data.data(), values.size() * sizeof(float));
-  return values;
-}
-
-void set_constant(ir::Model& model, ir::Tensor& tensor, std::span<const std::uint8_t> bytes) {
-  ir::Buffer buffer;
-  buffer.data = Bytes(std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
-  buffer.is_empty_constant = bytes.empty();
-  tensor.buffer = static_cast<std::int32_t>(model.buffers.size());
-  tensor.external_buffer = 0;
-  model.buffers.push_back(std::move(buffer));
 }
 
 }  // namespace reef::quantize

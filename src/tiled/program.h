@@ -26,6 +26,7 @@
 #include "tiled/matrix_product.h"
 #include "tiled/memory.h"
 #include "tiled/parameters.h"
+#include "tiled/pixel_numbers.h"
 #include "tiled/pixel_sums.h"
 #include "tiled/pool.h"
 #include "tiled/product.h"
@@ -76,7 +77,8 @@ using Work = std::variant<Infeed
                           , HostStore
                           , HostLoad
                           , Reflow
-                          , WideSquares
+                          , ChannelSums
+                          , PixelNumbers
                           , PixelRoots
                           , LstmLoop
                           , MatrixProduct

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples dealt to threads in order, results taken in order: a worker that is done with its sample waits for its turn.
 // It cannot wait for ever, as the sample before it is being computed by another worker or was given up with an error.
+#include "execute/cpu/run_samples.h"
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -10,9 +12,8 @@
 
 #include "base/thread_pool.h"
 #include "execute/cpu/evaluate.h"
-#include "quantize/calibrate.h"
 
-namespace reef::quantize {
+namespace reef::cpu {
 namespace {
 
 class Turns {
@@ -43,7 +44,7 @@ class Turns {
 };
 
 Status fill_inputs(const ir::Model& model, const data::SampleSource& source, std::int64_t sample,
-                   cpu::Interpreter& interpreter) {
+                   Interpreter& interpreter) {
   for (int i = 0; i < interpreter.input_count(); ++i) {
     REEF_RETURN_IF_ERROR(source.read(sample, data::input_spec(model, i), interpreter.input_bytes(i)));
   }
@@ -59,10 +60,10 @@ Status run_samples(const std::shared_ptr<const ir::Model>& model, const data::Sa
   Turns turns;
   std::atomic<std::int64_t> next = 0;
   const auto work = [&](int worker) -> Status {
-    cpu::InterpreterOptions how;
+    InterpreterOptions how;
     how.budget = options.budget;
     if (hooks.observer) how.after_op = hooks.observer(worker);
-    REEF_ASSIGN_OR_RETURN(const auto interpreter, cpu::prepared(model, how));
+    REEF_ASSIGN_OR_RETURN(const auto interpreter, prepared(model, how));
     for (std::int64_t i = next++; i < count; i = next++) {
       interpreter->reset_variables();
       const std::int64_t sample = samples[static_cast<std::size_t>(i)];
@@ -87,4 +88,4 @@ Status run_samples(const std::shared_ptr<const ir::Model>& model, const data::Sa
   return turns.result();
 }
 
-}  // namespace reef::quantize
+}  // namespace reef::cpu
