@@ -38,10 +38,11 @@ Candidate fewest_slices(const Whole& whole, const lower::Sliceable& sliceable, s
   GroupEstimate estimate(whole, *once);
   if (estimate.least_bytes() > limit) return {};
   std::int32_t too_few = 0, enough = 1;
+  const std::int32_t most = form.keeps_rows ? estimate.most_slices() : kMostSlices;
   while (estimate.bytes(enough) > limit) {
+    if (enough >= most) return {};
     too_few = enough;
-    enough *= 2;
-    if (enough > kMostSlices) return {};
+    enough = std::min(2 * enough, most);
   }
   while (enough - too_few > 1) {
     const std::int32_t middle = (too_few + enough) / 2;

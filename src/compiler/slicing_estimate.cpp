@@ -224,8 +224,9 @@ std::int64_t GroupEstimate::least_bytes() const {
 std::int64_t GroupEstimate::bytes(std::int32_t slices) {
   group_.set_slices(slices);
   std::int64_t most = joined_ + joined_ / slices;  // while a slice's rows are copied to the others
-  const std::int64_t kept = kept_bytes(group_.rows(slices / 2));
-  for (const std::int32_t slice : {0, slices / 2, slices - 1}) {
+  const std::int32_t first = group_.warm_up();
+  const std::int64_t kept = kept_bytes(group_.rows(first + slices / 2));
+  for (const std::int32_t slice : {first, first + slices / 2, first + slices - 1}) {
     const std::vector<TileRanges> rows = group_.rows(slice).held;
     const std::vector<std::int64_t> sizes = slice_bytes(rows);
     std::vector<std::int64_t> change(others_.size() + 1, 0);
@@ -242,6 +243,14 @@ std::int64_t GroupEstimate::bytes(std::int32_t slices) {
     }
   }
   return most;
+}
+
+std::int32_t GroupEstimate::most_slices() const {
+  std::int32_t rows = 1;
+  for (const auto* list : {&group_.results(), &group_.stored(), &group_.outputs()}) {
+    for (const std::int32_t id : *list) rows = std::max(rows, tiled::cut(group_.height(id), 1));
+  }
+  return rows;
 }
 
 std::vector<std::int64_t> GroupEstimate::slice_bytes(const std::vector<TileRanges>& rows) const {
@@ -275,6 +284,9 @@ std::int64_t GroupEstimate::input_buffers() const {
 
 std::int64_t GroupEstimate::cycles(std::int32_t slices) {
   group_.set_slices(slices);
+  if (group_.group().keeps_rows && slices > 1) {  // one stands for all; the first ones have less to do
+    return slice_cycles(group_.rows(group_.warm_up() + slices / 2)) * (2 * slices + group_.warm_up()) / 2;
+  }
   std::int64_t cycles = slice_cycles(group_.rows(0));
   if (slices > 1) cycles += slice_cycles(group_.rows(slices - 1));
   if (slices > 2) cycles += slice_cycles(group_.rows(slices / 2)) * (slices - 2);

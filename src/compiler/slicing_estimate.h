@@ -57,6 +57,8 @@ class GroupEstimate {
 
   // The most that exists at one time, in bytes of a tile, in so many slices.
   std::int64_t bytes(std::int32_t slices);
+  // Where rows are kept, more than this make nothing smaller.
+  std::int32_t most_slices() const;
   // More slices do not make it less than this.
   std::int64_t least_bytes() const;
   // Cycles of the busiest tile in all slices.

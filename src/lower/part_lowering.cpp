@@ -151,12 +151,12 @@ Status PartLowering::lower_group(const SlicedOps& group) {
   }
   kept_.clear();
   aside_.clear();
-  for (std::int32_t slice = 0; slice < group.group().slices; ++slice) {
+  for (std::int32_t slice = 0; slice < group.slice_count(); ++slice) {
     bool is_empty = true;  // more slices than rows
     for (const auto* list : {&group.results(), &group.stored(), &group.outputs()}) {
       for (const std::int32_t id : *list) is_empty = is_empty && has_no_rows(group.share(id, slice));
     }
-    if (is_empty) continue;
+    if (is_empty && (!group.group().keeps_rows || group.rows(slice).is_empty())) continue;
     REEF_ASSIGN_OR_RETURN(Builder::Slice rows, slice_of(group, slice, wholes));
     builder_.begin_slice(std::move(rows));
     const Status status = lower_slice(group, slice, wholes);
@@ -258,7 +258,7 @@ Status PartLowering::feed_rows(const Keeping& keeping, const RowOp& op) {
 
 Status PartLowering::lower_slice(const SlicedOps& group, std::int32_t slice,
                                  const std::map<std::int32_t, std::int32_t>& wholes) {
-  const bool is_last = slice + 1 == group.group().slices;
+  const bool is_last = slice + 1 == group.slice_count();
   const Keeping keeping{group, group.rows(slice), is_last ? SliceRows{} : group.rows(slice + 1), is_last};
   for (const std::int32_t id : group.inputs()) present_.erase(group.tensor(id));
   for (const std::int32_t id : group.operands()) {

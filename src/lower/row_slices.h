@@ -16,6 +16,9 @@
 //   slice s of a tensor:   [ kept: computed by slices before s ] [ made: computed or brought in by slice s ]
 //
 // Windows move down with the results, so both are single ranges, and what is kept is the end of what slice s - 1 held.
+// The first slice would have to make all that the first rows of results need; some slices that make no results come
+// before, so that no slice has more to do, or takes more memory, than the others.
+//
 // No row is computed twice by one row of tiles then. Rows at the borders between rows of tiles still are; kept rows
 // take memory from slice to slice, and time to be copied in front of the new ones.
 //
@@ -61,6 +64,8 @@ struct SliceRows {
   std::vector<tiled::TileRanges> held;  // that the slice needs
   std::vector<tiled::TileRanges> made;  // of these, what the slice itself computes or brings in
 
+  // Nothing is to be made.
+  bool is_empty() const;
   // What is there already, inside of an image of so many rows.
   tiled::TileRanges kept(std::int32_t id, std::int32_t height) const;
 };
@@ -78,7 +83,10 @@ class SlicedOps {
  public:
   const SliceGroup& group() const { return group_; }
   // The same in another number of slices, at least 1.
-  void set_slices(std::int32_t slices) { group_.slices = slices; }
+  void set_slices(std::int32_t slices);
+  // With those that come first and make no results, only what later ones need.
+  std::int32_t slice_count() const { return warm_up_ + group_.slices; }
+  std::int32_t warm_up() const { return warm_up_; }
   const std::vector<RowOp>& ops() const { return ops_; }
   // Everything that they read and compute, as tensors of the model.
   const std::vector<std::int32_t>& tensors() const { return tensors_; }
@@ -107,11 +115,15 @@ class SlicedOps {
   friend class Sliceable;
   using Rows = std::vector<tiled::TileRanges>;  // by position in tensors()
   Rows needed(std::int32_t first_slice, std::int32_t end_slice) const;
-  Rows still_needed(std::int32_t slice, const Rows& done, const Rows& all) const;
+  using Ends = std::vector<std::array<std::int32_t, tiled::kTilesPerAxis>>;  // the same
+  Ends ends(std::int32_t slice, std::int32_t warm_up) const;
+  std::int32_t find_warm_up() const;
+  Rows still_needed(std::int32_t slice, const Ends& done, const Rows& all) const;
   std::int32_t id_of(std::int32_t tensor, std::int32_t height);
   void find_those_in_place();
 
   SliceGroup group_;
+  std::int32_t warm_up_ = 0;
   std::vector<RowOp> ops_;
   std::vector<std::int32_t> tensors_, heights_;
   std::vector<std::int32_t> results_, stored_, outputs_, inputs_, loaded_, operands_;
