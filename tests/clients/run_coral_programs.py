@@ -2,7 +2,7 @@
 """Programs written for Coral, run as they are by `reef exec`: no import and no path is changed.
 
 The programs below use the interfaces as PyCoral's examples, tflite_runtime's users and TensorFlow's Raspberry Pi examples use
-them. PyCoral's own unit tests and examples run too where they are: set REEF_PYCORAL to a checkout of google-coral/pycoral
+them. PyCoral's own unit tests run too where they are: set REEF_PYCORAL to a checkout of google-coral/pycoral
 (they need Pillow and, most of them, the files of google-coral/test_data in its folder test_data).
 
 Usage: run_coral_programs.py BUILD_FOLDER SOURCE_FOLDER        exit code 77: nothing could be run (no NumPy)
