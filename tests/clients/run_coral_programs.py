@@ -2,7 +2,7 @@
 """Programs written for Coral, run as they are by `reef exec`: no import and no path is changed.
 
 The programs below use the interfaces as PyCoral's examples, tflite_runtime's users and TensorFlow's Raspberry Pi examples use
-them. PyCoral's own unit tests and examples run too where they are: set REEF_PYCORAL to a checkout of google-coral/pycoral
+them. PyCoral's own unit tests run too where they are: set REEF_PYCORAL to a checkout of google-coral/pycoral
 (they need Pillow and, most of them, the files of google-coral/test_data in its folder test_data).
 
 Usage: run_coral_programs.py BUILD_FOLDER SOURCE_FOLDER        exit code 77: nothing could be run (no NumPy)
@@ -108,20 +108,23 @@ def stand_ins(data, folder):
             place = folder / file.relative_to(data)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to(file)
-    small = data / "mobilenet_v1_0.5_160_quant.tflite"
-    if not small.exists():
-        return
     made = folder / "made"
     made.mkdir()
-    subprocess.run([build / "reef", "compile", small, "-o", made, "--quiet"], check=True)
-    subprocess.run([build / "reef", "compile", small, "--num_segments", "2", "-o", made, "--quiet"], check=True)
     (folder / "pipeline").mkdir(exist_ok=True)
-    names = {"mobilenet_v1_1.0_224_quant_edgetpu": "_edgetpu", "inception_v3_299_quant_edgetpu": "_edgetpu",
-             "pipeline/inception_v3_299_quant_segment_0_of_2_edgetpu": "_segment_0_of_2_edgetpu",
-             "pipeline/inception_v3_299_quant_segment_1_of_2_edgetpu": "_segment_1_of_2_edgetpu"}
-    for name, ending in names.items():
-        if not (folder / f"{name}.tflite").exists():
-            (folder / f"{name}.tflite").symlink_to(made / f"{small.stem}{ending}.tflite")
+    # By the name that is wanted: a small model, and the ending of what is compiled of it. The input's size must be the same
+    # only for the first.
+    names = {"mobilenet_v1_1.0_224_quant_edgetpu": ("mobilenet_v2_1.0_224_quant", "_edgetpu"),
+             "inception_v3_299_quant_edgetpu": ("mobilenet_v1_0.5_160_quant", "_edgetpu"),
+             "pipeline/inception_v3_299_quant_segment_0_of_2_edgetpu": ("mobilenet_v1_0.5_160_quant", "_segment_0_of_2_edgetpu"),
+             "pipeline/inception_v3_299_quant_segment_1_of_2_edgetpu": ("mobilenet_v1_0.5_160_quant", "_segment_1_of_2_edgetpu")}
+    for name, (small, ending) in names.items():
+        model, result = data / f"{small}.tflite", made / f"{small}{ending}.tflite"
+        if (folder / f"{name}.tflite").exists() or not model.exists():
+            continue
+        if not result.exists():
+            segments = ["--num_segments", "2"] if "segment" in ending else []
+            subprocess.run([build / "reef", "compile", model, *segments, "-o", made, "--quiet"], check=True)
+        (folder / f"{name}.tflite").symlink_to(result)
 
 
 # classify_test, detect_test and the imprinting tests ask for the scores of models that cannot be replaced by others.
