@@ -50,16 +50,14 @@ Candidate gelu_candidate(const Affine8& in, const Affine8& out);
 Candidate kinked_gelu_candidate(const Affine8& in, const Affine8& out);
 Candidate logistic_candidate(const Affine8& out);
 Candidate tanh_candidate(const Affine8& out);
-// Any function, as a sum of ramps (ramps.h). Nothing if it takes too many.
-std::optional<Candidate> ramps_candidate(const Affine8& in, const Affine8& out, const Table& table, int runtime);
 
 // Steps by which the candidate's results differ from `wanted` at most; 256: it cannot be built or run.
 int differs_by(const GraphEdit& edit, const Affine8& in, const Affine8& out, const Candidate& candidate,
                const Table& wanted);
 
 // Puts the best candidate in the place of operator `last`, the last of those that compute y from x: the first within
-// kLargestDifference, ramps if there is none, else (if the user wants it) the closest. Returns whether the graph
-// changed.
+// kLargestDifference, sums of ramps (ramps.h) if there is none, else (if the user wants it) the closest. Returns
+// whether the graph changed.
 bool replace_function(GraphEdit& edit, std::int32_t last, std::int32_t x, std::int32_t y, const Table& wanted,
                       std::span<const Candidate> candidates);
 

@@ -45,7 +45,9 @@ namespace reef::tiled {
 // Whose choices are made where several are right.
 //   kAsGoogle   those of Google's newest compiler, as far as they are known: its bytes can be compared with ours
 //   kBetter     our own: fewer instructions, fewer cycles
-enum class Level : std::uint8_t { kAsGoogle, kBetter };
+//   kFast       besides, what trades memory and instructions for time: rows kept from slice to slice, several pixels at
+//               a time in the cells, instructions that arrive while others run
+enum class Level : std::uint8_t { kAsGoogle, kBetter, kFast };
 inline constexpr Level kDefaultLevel = Level::kBetter;
 
 // One to a line.
