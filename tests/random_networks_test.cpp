@@ -53,8 +53,8 @@ Trial attempt(const RandomNetwork& network, unsigned seed) {
     const bool refused = package.status().code() == StatusCode::kUnsupported;
     return {!refused, false, package.status().message()};
   }
-  // Where Google leaves an order to the speed of units, so do we at its level: any other order than that of these speeds
-  // may change results, so only that one is tried.
+  // Where Google leaves an order to the speed of units, so do we at its level: any other order than that of these
+  // speeds may change results, so only that one is tried.
   const device::Schedule schedule = schedule_of(seed);
   const bool by_timing = level == tiled::Level::kAsGoogle && rests_on_timing(*package);
   const Status runs = runs_as_chip_reference(*model, *package, seed, by_timing ? nullptr : &schedule);
