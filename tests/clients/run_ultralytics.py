@@ -172,7 +172,7 @@ def edgetpu(folder, wanted, count):
         print("export(format='edgetpu'): left out, TensorFlow or onnx2tf with its packages is missing")
         return
     run_python(folder, EXPORT_EDGETPU, REEF_COMPILE_FLAGS="-a")
-    compiled = list(folder.rglob("*_edgetpu.tflite"))
+    compiled = list(folder.glob("best_saved_model/*_edgetpu.tflite"))
     if not compiled:
         sys.exit("export(format='edgetpu') left no compiled model")
     # With reef exec the module tflite_runtime is Reef's, and TensorFlow is not needed.
