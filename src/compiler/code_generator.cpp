@@ -92,6 +92,12 @@ Result<tiled::TiledProgram> lower_with(const PartProgram& part, const Generation
   if (options.slices || !is_surely_too_large(part, options.narrow_bytes)) {
     REEF_ASSIGN_OR_RETURN(tiled::TiledProgram program, lowered());
     if (options.slices || schedule::activation_bytes(program) <= options.narrow_bytes) return program;
+    if (patches) {  // they take some memory: slices would cost more than they save
+      how.patches = false;
+      REEF_ASSIGN_OR_RETURN(tiled::TiledProgram plain, lowered());
+      if (schedule::activation_bytes(plain) <= options.narrow_bytes) return plain;
+      how.patches = true;
+    }
   }
   REEF_ASSIGN_OR_RETURN(SlicePlan plan, choose_slices({part.model, part.ops, part.inputs, part.outputs}, how,
                                                       options.narrow_bytes, part.crowded));

@@ -225,7 +225,7 @@ std::int64_t GroupEstimate::bytes(std::int32_t slices) {
   group_.set_slices(slices);
   std::int64_t most = joined_ + joined_ / slices;  // while a slice's rows are copied to the others
   const std::int32_t first = group_.warm_up();
-  const std::int64_t kept = kept_bytes(group_.rows(first + slices / 2));
+  const std::int64_t kept = group_.group().keeps_rows ? kept_bytes(group_.rows(first + slices / 2)) : 0;
   for (const std::int32_t slice : {first, first + slices / 2, first + slices - 1}) {
     const std::vector<TileRanges> rows = group_.rows(slice).held;
     const std::vector<std::int64_t> sizes = slice_bytes(rows);
